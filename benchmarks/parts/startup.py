@@ -25,7 +25,7 @@ SECONDS_PER_START = (PROCESSES + 1) * 0.3
 IMPORT = """
 import sys, time
 start = time.perf_counter()
-{statement}
+{stmt}
 seconds = time.perf_counter() - start
 import json
 print(json.dumps([seconds, "llvmlite" in sys.modules]))
@@ -79,9 +79,9 @@ def measure_startup(start: StartupProbe) -> Startup:
     return Startup(start.what, statistics.median(samples), start.limit_ms, loads_llvm)
 
 
-def measure_statement(statement: str) -> tuple[float, bool]:
+def measure_stmt(stmt: str) -> tuple[float, bool]:
     """Time a statement inside a fresh process."""
-    program = IMPORT.format(statement=statement)
+    program = IMPORT.format(stmt=stmt)
     seconds, loads_llvm = json.loads(run_fresh(sys.executable, "-c", program))
     return float(seconds), bool(loads_llvm)
 
@@ -95,9 +95,9 @@ def measure_help() -> tuple[float, None]:
 
 
 STARTS = (
-    StartupProbe("import gossamer", 200.0, partial(measure_statement, "import gossamer")),
+    StartupProbe("import gossamer", 200.0, partial(measure_stmt, "import gossamer")),
     StartupProbe(
-        "from gossamer import spmm", None, partial(measure_statement, "from gossamer import spmm")
+        "from gossamer import spmm", None, partial(measure_stmt, "from gossamer import spmm")
     ),
     StartupProbe("gossamer --help", 300.0, measure_help),
 )

@@ -83,12 +83,12 @@ def test_mini_batches_are_measured_in_a_fresh_process():
 
 
 def test_starts_are_measured_in_processes_of_their_own():
-    seconds, loads_llvm = startup.measure_statement("import gossamer")
+    seconds, loads_llvm = startup.measure_stmt("import gossamer")
     assert seconds > 0
     assert not loads_llvm
-    assert startup.measure_statement("import llvmlite")[1]
+    assert startup.measure_stmt("import llvmlite")[1]
     with pytest.raises(fresh_process.ProcessError, match="no_such_module"):
-        startup.measure_statement("import no_such_module")
+        startup.measure_stmt("import no_such_module")
 
 
 def test_first_calls_are_measured_in_processes_of_their_own():

@@ -26,11 +26,11 @@ TEXT_SUFFIXES = ("_text", "_suffix", "_hint")
 def empty_fields(tree):
     """The names of the fields of classes whose default is an empty text."""
     return {
-        statement.target.id
+        stmt.target.id
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef)
-        for statement in node.body
-        if isinstance(statement, ast.AnnAssign) and _may_be_empty(statement.value)
+        for stmt in node.body
+        if isinstance(stmt, ast.AnnAssign) and _may_be_empty(stmt.value)
     }
 
 

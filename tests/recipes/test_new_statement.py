@@ -12,7 +12,7 @@ import pytest
 
 from gossamer_generic_cpu.backend import GenericCpu
 from gossamer_ir.core.build import ZERO
-from gossamer_ir.core.statement_kinds import STATEMENT_KINDS, Body, Effects, StatementKind
+from gossamer_ir.core.statement_kinds import STMT_KINDS, Body, Effects, StmtKind
 from gossamer_ir.errors import UnsupportedError, VerifyError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.interpret import run
@@ -23,14 +23,14 @@ from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.script.parser.expressions.expression_readers import index_expr
 from gossamer_ir.script.parser.statements import statement_readers as readers
 from gossamer_ir.script.printer.expressions import write_index
-from gossamer_ir.script.printer.statements import STATEMENT_PRINTERS, write_body
-from gossamer_ir.traversal.walk import collect, statements
+from gossamer_ir.script.printer.statements import STMT_PRINTERS, write_body
+from gossamer_ir.traversal.walk import collect, stmts
 from gossamer_ir.verify import verify
 from gossamer_ir.verify.expressions.operand_dtypes import check_size
 from gossamer_ir.verify.stages.node_checks import RULES_BY_STAGE
 from gossamer_ir.verify.statements.statement_checks import check_body
 from gossamer_llvm.control.control_flow import emit_for
-from gossamer_llvm.dispatch import STATEMENT_EMITTERS
+from gossamer_llvm.dispatch import STMT_EMITTERS
 from gossamer_lower.lower_to_flat import lower_to_flat
 from gossamer_schedule import ScheduleBuilder
 from gossamer_schedule.cursor.cursor_at import ADDRESSABLE_BODIES
@@ -50,9 +50,9 @@ def as_loop(node, body=()):
     return For(node.var, ZERO, node.times, body)
 
 
-KIND = StatementKind(
+KIND = StmtKind(
     lambda stmt: Effects((stmt.times,), bodies=(Body("body", stmt.body, repeats=True),)),
-    variables=lambda stmt: (stmt.var,),
+    vars=lambda stmt: (stmt.var,),
     loop=as_loop,
     is_loop=True,
 )
@@ -65,22 +65,22 @@ def write(p, node):
     write_body(p, node.body, "body")
 
 
-def read(ctx, node, call):
-    times = index_expr(ctx, call.args[0])
+def read(context, node, call):
+    times = index_expr(context, call.args[0])
     target = node.items[0].optional_vars
     assert isinstance(target, ast.Name)
-    ctx.scopes.append({})
-    var = ctx.bind_var(target.id).name
-    body = readers.read_body(ctx, node.body)
-    ctx.scopes.pop()
+    context.scopes.append({})
+    var = context.bind_var(target.id).name
+    body = readers.read_body(context, node.body)
+    context.scopes.pop()
     return Repeat(var, times, body)
 
 
-def check(ctx, node, at):
-    check_size(ctx, node.times, at.down("times"))
-    with ctx.scope():
-        ctx.define(node.var, "int64", at)
-        check_body(ctx, node.body, at)
+def check(context, node, at):
+    check_size(context, node.times, at.down("times"))
+    with context.scope():
+        context.define(node.var, "int64", at)
+        check_body(context, node.body, at)
 
 
 def translate(node, translator):
@@ -98,14 +98,14 @@ def translate(node, translator):
 def entries(monkeypatch):
     """The entries of the new statement, in the order of the list."""
     monkeypatch.setitem(ADDRESSABLE_BODIES, Repeat, ("body",))  # made from the union `Stmt`
-    monkeypatch.setitem(STATEMENT_KINDS, Repeat, KIND)
-    monkeypatch.setitem(STATEMENT_PRINTERS, Repeat, write)
+    monkeypatch.setitem(STMT_KINDS, Repeat, KIND)
+    monkeypatch.setitem(STMT_PRINTERS, Repeat, write)
     monkeypatch.setitem(readers.WITH_READERS, "repeat", read)
     for stage in ("position", "loop", "flat"):
-        monkeypatch.setitem(RULES_BY_STAGE[stage].statements, Repeat, check)
-    monkeypatch.setitem(translations.STATEMENT_TRANSLATIONS, Repeat, translate)
+        monkeypatch.setitem(RULES_BY_STAGE[stage].stmts, Repeat, check)
+    monkeypatch.setitem(translations.STMT_TRANSLATIONS, Repeat, translate)
     monkeypatch.setitem(
-        STATEMENT_EMITTERS,
+        STMT_EMITTERS,
         Repeat,
         lambda emitter, node: emit_for(emitter, as_loop(node, node.body)),
     )
@@ -162,11 +162,11 @@ def test_its_text_is_read_and_printed():
     (loop,) = collect(Repeat, module)
     assert parse_module(print_module(module)) == module
     assert "with T.repeat(m) as r:" in print_module(module)
-    assert [type(stmt).__name__ for stmt in statements((loop,))][:3] == ["Repeat", "Let", "For"]
+    assert [type(stmt).__name__ for stmt in stmts((loop,))][:3] == ["Repeat", "Let", "For"]
 
 
 def test_a_stage_without_it_refuses_it_by_name(monkeypatch):
-    monkeypatch.delitem(RULES_BY_STAGE["loop"].statements, Repeat)
+    monkeypatch.delitem(RULES_BY_STAGE["loop"].stmts, Repeat)
     with pytest.raises(VerifyError, match="Repeat is not allowed here"):
         verify(parse_module(TEXT))
 

@@ -16,7 +16,7 @@ from gossamer_ir.nodes import (
     EXPRESSIONS,
     FACTS,
     ITERATION_AXES,
-    STATEMENTS,
+    STMTS,
     Name,
     Node,
 )
@@ -44,30 +44,28 @@ TABLES = {
 """The tables that have an entry for each type, by the list that names their files."""
 NODE_TABLES = {
     "gossamer_ir.core.expression_kinds": {"EXPRESSION_KINDS": EXPRESSIONS},
-    "gossamer_ir.core.statement_kinds": {"STATEMENT_KINDS": STATEMENTS},
+    "gossamer_ir.core.statement_kinds": {"STMT_KINDS": STMTS},
     "gossamer_ir.script.printer.expressions": {"EXPRESSION_PRINTERS": EXPRESSIONS},
-    "gossamer_ir.script.printer.statements": {"STATEMENT_PRINTERS": STATEMENTS},
+    "gossamer_ir.script.printer.statements": {"STMT_PRINTERS": STMTS},
     "gossamer_ir.verify.stages.node_checks": {
         "EXPRESSION_RULES": EXPRESSIONS,
-        "STATEMENT_RULES": STATEMENTS,
+        "STMT_RULES": STMTS,
     },
     "gossamer_ir.interpret.expressions.expression_translators": {
         "EXPRESSION_TRANSLATIONS": EXPRESSIONS
     },
-    "gossamer_ir.interpret.statements.statement_translators": {
-        "STATEMENT_TRANSLATIONS": STATEMENTS
-    },
+    "gossamer_ir.interpret.statements.statement_translators": {"STMT_TRANSLATIONS": STMTS},
     "gossamer_llvm.dispatch": {
         "EXPRESSION_EMITTERS": EXPRESSIONS,
-        "STATEMENT_EMITTERS": STATEMENTS,
+        "STMT_EMITTERS": STMTS,
     },
 }
 """The tables of the list "Add a node", each with the types that it covers."""
 TYPES = {"Add an axis": AXES, "Add an iteration axis": ITERATION_AXES, "Add a fact": FACTS}
 FOUND_BY_TYPE_ALONE = {"Store", "For", "If", "Block", "Iteration", "ParallelFor", "Launch"}
 """Types of statements that code may ask for without a reason. Any other type, a new one too, can be found by
-what `STATEMENT_KINDS` says of it."""
-DESCRIBED = {kind.__name__ for kind in STATEMENTS} - FOUND_BY_TYPE_ALONE
+what `STMT_KINDS` says of it."""
+DESCRIBED = {kind.__name__ for kind in STMTS} - FOUND_BY_TYPE_ALONE
 WALKS = {"collect", "contains", "nodes_of_kind", "outermost"}
 """The functions that find nodes by their types."""
 ALL = [(recipe, *table) for recipe, tables in TABLES.items() for table in tables.items()]
@@ -101,7 +99,7 @@ def test_all_tables_of_expressions_and_of_statements_have_the_same_types(root, m
 @pytest.mark.parametrize("recipe", ["Add a node", *TABLES])
 def test_every_table_of_types_is_in_the_list(root, recipe):
     """Those of expressions and statements have a list of tables with entries for some types only."""
-    types = TYPES.get(recipe, (*EXPRESSIONS, *STATEMENTS))
+    types = TYPES.get(recipe, (*EXPRESSIONS, *STMTS))
     names = {kind.__name__ for kind in types}
     found = {
         path.relative_to(root).as_posix()
@@ -124,7 +122,7 @@ def _has_table_of(names, tree):
 
 @pytest.mark.parametrize(
     ("types", "falls_through"),
-    [(STATEMENTS, falls_through.STATEMENTS), (EXPRESSIONS, falls_through.EXPRESSIONS)],
+    [(STMTS, falls_through.STMTS), (EXPRESSIONS, falls_through.EXPRESSIONS)],
     ids=["statements", "expressions"],
 )
 def test_all_other_code_that_distinguishes_types_is_right_for_a_new_one(root, types, falls_through):
@@ -175,7 +173,7 @@ def _groups_of_types(text):
     ids=["early returns", "comparisons", "match", "walk", "construction"],
 )
 def test_the_types_that_a_function_tells_apart_are_found_together(body, group):
-    types = {kind.__name__ for kind in (*EXPRESSIONS, *STATEMENTS)}
+    types = {kind.__name__ for kind in (*EXPRESSIONS, *STMTS)}
     function = f"def f(x, y):\n {body}\n"
     found = _groups_of_types("class A:\n" + textwrap.indent(function, " "))
     assert ("A.f", group) in [(name, types & names) for name, names in found]

@@ -81,12 +81,12 @@ def executed(cell, names):
     """The output of a cell, and the value of its last expression."""
     shown = io.StringIO()
     with contextlib.redirect_stdout(shown):
-        for statement in statements_of("".join(cell["source"])):
-            exec(compile(statement, "cell", "single"), names)
+        for stmt in stmts_of("".join(cell["source"])):
+            exec(compile(stmt, "cell", "single"), names)
     return shown.getvalue()
 
 
-def statements_of(source):
+def stmts_of(source):
     """The statements of a cell as texts that end with a line break."""
     return [f"{ast.get_source_segment(source, node)}\n" for node in ast.parse(source).body]
 

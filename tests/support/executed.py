@@ -32,9 +32,9 @@ SEEN: dict[str, list[int]] = {}
 BLOCKS = ("body", "orelse", "finalbody")
 
 
-def is_counted(statement: ast.stmt) -> bool:
+def is_counted(stmt: ast.stmt) -> bool:
     """False for statements that do nothing: constants, as docstrings are, and declarations."""
-    match statement:
+    match stmt:
         case ast.Expr(value=ast.Constant()) | ast.Global() | ast.Nonlocal():
             return False
         case ast.AnnAssign(value=None):
@@ -47,13 +47,13 @@ def is_for_types(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
 
 
-def mark_of(number: int, statement: ast.stmt) -> ast.stmt:
+def mark_of(number: int, stmt: ast.stmt) -> ast.stmt:
     """Return `__executed__[number] = 1`, at the place of a statement."""
     marks = ast.Name(MARKS, ast.Load())
     item = ast.Subscript(marks, ast.Constant(number), ast.Store())
     made = ast.Assign([item], ast.Constant(1))
     for node in (marks, item.slice, item, made.value, made):
-        ast.copy_location(node, statement)
+        ast.copy_location(node, stmt)
     return made
 
 
@@ -66,18 +66,18 @@ def marked(block: Sequence[ast.stmt], groups: list[list[int]]) -> list[ast.stmt]
     """
     made: list[ast.stmt] = []
     lines: list[int] = []
-    for position, statement in enumerate(block):
+    for position, stmt in enumerate(block):
         is_last = position == len(block) - 1
-        if is_counted(statement):
-            lines.append(statement.lineno)
-        if lines and (is_last or any(hasattr(statement, name) for name in (*BLOCKS, "cases"))):
-            mark = mark_of(len(groups), statement)
-            is_future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
-            made.extend([statement, mark] if is_future else [mark, statement])
+        if is_counted(stmt):
+            lines.append(stmt.lineno)
+        if lines and (is_last or any(hasattr(stmt, name) for name in (*BLOCKS, "cases"))):
+            mark = mark_of(len(groups), stmt)
+            is_future = isinstance(stmt, ast.ImportFrom) and stmt.module == "__future__"
+            made.extend([stmt, mark] if is_future else [mark, stmt])
             groups.append(lines)
             lines = []
         else:
-            made.append(statement)
+            made.append(stmt)
     return made
 
 

@@ -4,7 +4,7 @@ right for a new one without a change, by the reason: `module:function`, `module:
 
 from __future__ import annotations
 
-STATEMENTS: dict[str, tuple[str, ...]] = {
+STMTS: dict[str, tuple[str, ...]] = {
     "A pass that changes loops or conditions leaves any other statement as it is, or changes its bodies": (
         "gossamer_lower.loops.peel_last_iteration:_LastIterationPeeler._unconditional",
         "gossamer_lower.loops.unswitch_on_alignment:_separate_part",
@@ -50,7 +50,7 @@ STATEMENTS: dict[str, tuple[str, ...]] = {
     "Nothing is concluded from a body or a module in any other form": (
         "gossamer_lower.host.helpers.row_loop:row_loop_of",
         "gossamer_lower.vector.helpers.lane_reductions:lane_reduction",
-        "gossamer_schedule.legality.definite_assignment:_statement_assigns",
+        "gossamer_schedule.legality.definite_assignment:_stmt_assigns",
         "gossamer_schedule.rules.patterns.feature_updates:_updated",
         "gossamer_schedule.staging.scatter:_without_loaded_conditions",
     ),
@@ -68,7 +68,7 @@ STATEMENTS: dict[str, tuple[str, ...]] = {
     ),
     "Any other statement around a block with an init is refused": (
         "gossamer_ir.interpret.statements.inits:_InitDependences.__init__",
-        "gossamer_ir.interpret.statements.inits:_inside_statement",
+        "gossamer_ir.interpret.statements.inits:_inside_stmt",
         "gossamer_ir.interpret.statements.inits:_nest",
         "gossamer_ir.interpret.translator:Translator._statement",
         "gossamer_ir.interpret.translator:_AROUND_INITS",
@@ -137,7 +137,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "gossamer_lower.iterations.helpers.fused_axes:_searches",
         "gossamer_lower.iterations.helpers.iterator_kinds:IteratorKinds._is_own_value",
         "gossamer_lower.iterations.helpers.iterator_kinds:_is_digit_of",
-        "gossamer_lower.memory.helpers.index_ranges:_BoundVariables._values_of",
+        "gossamer_lower.memory.helpers.index_ranges:_BoundVars._values_of",
         "gossamer_schedule.nests.split_variable:split_variable",
         "gossamer_schedule.predicates.loop_bounds:loop_bound_of",
         "gossamer_schedule.regions.iterator_map:_digit_of",
@@ -150,8 +150,8 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "gossamer_schedule.rules.patterns.elementwise:_depends_on_row",
         "gossamer_schedule.rules.patterns.tiled_reduction:_are_tiles",
         "gossamer_schedule.primitives.loops.loop_version:_constant_expressions",
-        "gossamer_schedule.primitives.loops.loop_version:_constant_variables",
-        "gossamer_schedule.primitives.loops.loop_version:_multiple_variables",
+        "gossamer_schedule.primitives.loops.loop_version:_constant_vars",
+        "gossamer_schedule.primitives.loops.loop_version:_multiple_vars",
     ),
     "An expression in any other form is not optimized": (
         "gossamer_llvm.memory.addresses:_is_gathered_row",

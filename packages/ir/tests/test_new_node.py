@@ -9,7 +9,7 @@ from gossamer_ir.analysis.vectors.lane_projection import lane_of
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.expression_kinds import EXPRESSION_KINDS, ExpressionKind, dtype_of
-from gossamer_ir.core.statement_kinds import STATEMENT_KINDS, Body, Effects, StatementKind
+from gossamer_ir.core.statement_kinds import STMT_KINDS, Body, Effects, StmtKind
 from gossamer_ir.nodes import (
     Buffer,
     Expr,
@@ -30,9 +30,9 @@ from gossamer_ir.traversal.equality import structural_equal
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
-from gossamer_ir.traversal.statement_queries import variables_bound
+from gossamer_ir.traversal.statement_queries import vars_bound
 from gossamer_ir.traversal.substitute import substitute
-from gossamer_ir.traversal.walk import collect, statements
+from gossamer_ir.traversal.walk import collect, stmts
 
 
 class Twice(Node, frozen=True):
@@ -56,9 +56,9 @@ class Repeat(Node, frozen=True):
 
 
 INDEX, N = index_var("i"), index_var("n")
-REPEAT = StatementKind(
+REPEAT = StmtKind(
     lambda stmt: Effects((stmt.times,), bodies=(Body("body", stmt.body, repeats=True),)),
-    variables=lambda stmt: (stmt.var,),
+    vars=lambda stmt: (stmt.var,),
     loop=lambda stmt: For(stmt.var, ZERO, stmt.times, ()),
     is_loop=True,
 )
@@ -69,11 +69,11 @@ LOOP = Repeat("i", N, (Store("Y", (INDEX,), Twice(Load("X", (INDEX,), "int64")))
 def entries(monkeypatch):
     """The entries of the new nodes in the tables of effects."""
     monkeypatch.setitem(EXPRESSION_KINDS, Twice, ExpressionKind(lambda expr: dtype_of(expr.value)))
-    monkeypatch.setitem(STATEMENT_KINDS, Repeat, REPEAT)
+    monkeypatch.setitem(STMT_KINDS, Repeat, REPEAT)
 
 
 def test_it_is_walked_and_rewritten_by_its_fields():
-    assert [type(stmt) for stmt in statements((LOOP,))] == [Repeat, Store]
+    assert [type(stmt) for stmt in stmts((LOOP,))] == [Repeat, Store]
     assert free_vars(LOOP) == {"i", "n"}
     assert [load.buffer for load in collect(Load, LOOP)] == ["X"]
     assert substitute(Twice(INDEX), {"i": ONE}) == Twice(ONE)
@@ -103,7 +103,7 @@ def test_operands_of_one_dtype_follow_a_retyped_one(monkeypatch):
 
 
 def test_a_statement_has_its_effects(entries):
-    assert variables_bound(LOOP) == ("i",)
+    assert vars_bound(LOOP) == ("i",)
     assert buffers_written((LOOP,)) == {"Y"}
     assert {access.buffer for access in accesses((LOOP,))} == {"X", "Y"}
 

@@ -36,7 +36,7 @@ from gossamer_ir.nodes import (
     TransposeReduce,
     VScale,
 )
-from gossamer_llvm.dispatch import EXPRESSION_EMITTERS, STATEMENT_EMITTERS
+from gossamer_llvm.dispatch import EXPRESSION_EMITTERS, STMT_EMITTERS
 from gossamer_llvm.values.operations import CALL_INTRINSICS
 
 ONE = constant(1, "float32")
@@ -48,7 +48,7 @@ def test_every_expression_is_in_the_table():
 
 
 def test_every_statement_is_in_the_table():
-    assert set(STATEMENT_EMITTERS) == set(get_args(nodes.Stmt))
+    assert set(STMT_EMITTERS) == set(get_args(nodes.Stmt))
 
 
 def test_every_function_that_is_an_instruction_has_an_intrinsic():

@@ -20,9 +20,9 @@ ABIS = {"integers": Abi(LINUX), "instructions": Abi(LINUX, half_conversions=True
 def compiled(module, text, checked):
     """The LLVM text, as LLVM prints it, of a loop over X and Y of two dtypes."""
 
-    def compile_loop(statement, x, y, abi=ABIS["integers"]):
+    def compile_loop(stmt, x, y, abi=ABIS["integers"]):
         buffers = (Buffer("X", (N,), x, "x"), Buffer("Y", (N,), y, "y"))
-        return checked(text(module(For("i", index(0), N, (statement,)), buffers=buffers), abi=abi))
+        return checked(text(module(For("i", index(0), N, (stmt,)), buffers=buffers), abi=abi))
 
     return compile_loop
 

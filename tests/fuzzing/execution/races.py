@@ -14,7 +14,7 @@ from gossamer_ir.interpret.arguments import bind_arguments
 from gossamer_ir.interpret.expressions.expression_translators import EXPRESSION_TRANSLATIONS
 from gossamer_ir.interpret.frame import Eval, Exec, Frame
 from gossamer_ir.interpret.program import InterpretedKernel
-from gossamer_ir.interpret.statements.statement_translators import STATEMENT_TRANSLATIONS
+from gossamer_ir.interpret.statements.statement_translators import STMT_TRANSLATIONS
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Block, Expr, For, Load, Module, Store
 from gossamer_ir.traversal.walk import walk
@@ -92,10 +92,10 @@ class _Log:
 
 def _for(node: For, translator: Translator) -> Exec:
     if not _is_at_once(node):
-        return STATEMENT_TRANSLATIONS[For](node, translator)
+        return STMT_TRANSLATIONS[For](node, translator)
     log = _Log(node)
     translator.program.logs.append(log)
-    run = STATEMENT_TRANSLATIONS[For](node, translator)
+    run = STMT_TRANSLATIONS[For](node, translator)
     translator.program.logs.pop()
 
     def watched(frame: Frame) -> None:
@@ -112,7 +112,7 @@ def _load(node: Load, translator: Translator) -> Eval:
 
 
 def _store(node: Store, translator: Translator) -> Exec:
-    return _logged(node, translator, STATEMENT_TRANSLATIONS[Store], is_store=True)
+    return _logged(node, translator, STMT_TRANSLATIONS[Store], is_store=True)
 
 
 class _Operands:
@@ -198,7 +198,7 @@ class _Watched(InterpretedKernel):
         kind: _reusing_recorded(translate)
         for kind, translate in {**EXPRESSION_TRANSLATIONS, Load: _load}.items()
     }
-    statements: ClassVar = {**STATEMENT_TRANSLATIONS, For: _for, Store: _store}
+    stmts: ClassVar = {**STMT_TRANSLATIONS, For: _for, Store: _store}
 
     def __init__(self, module: Module, *, vscale: int, chunks: int) -> None:
         super().__init__(module, vscale=vscale, chunks=chunks)

@@ -14,7 +14,7 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
     EXPRESSIONS,
-    STATEMENTS,
+    STMTS,
     Block,
     Const,
     For,
@@ -136,7 +136,7 @@ def _smaller(node: Node) -> Iterator[Node]:
         if isinstance(part, Node) and not (isinstance(node, Store) and name == "buffer"):
             for smaller in _smaller(part):
                 yield msgspec.structs.replace(node, **{name: smaller})
-        elif isinstance(part, tuple) and part and isinstance(part[0], STATEMENTS):
+        elif isinstance(part, tuple) and part and isinstance(part[0], STMTS):
             for body in _bodies(part):
                 yield msgspec.structs.replace(node, **{name: body})
         elif isinstance(part, tuple) and part and isinstance(part[0], EXPRESSIONS):

@@ -13,12 +13,12 @@ from gossamer_ir.interpret.frame import Eval, Exec, Frame
 from gossamer_ir.interpret.memory.values import garbage_array
 from gossamer_ir.interpret.memory.views import View, ViewIndices
 from gossamer_ir.interpret.program import InterpretedKernel
-from gossamer_ir.interpret.statements.statement_translators import STATEMENT_TRANSLATIONS
+from gossamer_ir.interpret.statements.statement_translators import STMT_TRANSLATIONS
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Allocate, Module, Search
 from tests.fuzzing.oracle.coordinate_tables import Undecided
 
-MAX_STATEMENTS = 200_000
+MAX_STMTS = 200_000
 
 
 class TooManySteps(Exception):
@@ -26,7 +26,7 @@ class TooManySteps(Exception):
 
 
 def run_limited(
-    module: Module, arguments: Mapping[str, Any], *, most: int = MAX_STATEMENTS, chunks: int = 1,
+    module: Module, arguments: Mapping[str, Any], *, most: int = MAX_STMTS, chunks: int = 1,
     is_strict: bool = False,
 ) -> None:  # fmt: skip
     """As `gossamer_ir.interpret.run`; raises `TooManySteps`, and where it `is_strict`, `Undecided` for an
@@ -55,7 +55,7 @@ def _counted(make: Callable[[Any, Translator], Exec]) -> Callable[[Any, Translat
 
 class _Limited(InterpretedKernel):
     left: int
-    statements: ClassVar = {kind: _counted(make) for kind, make in STATEMENT_TRANSLATIONS.items()}
+    stmts: ClassVar = {kind: _counted(make) for kind, make in STMT_TRANSLATIONS.items()}
 
 
 class _Known(View):
@@ -107,4 +107,4 @@ def _search(node: Search, translator: Translator) -> Eval:
 
 class _Strict(_Limited):
     expressions: ClassVar = {**EXPRESSION_TRANSLATIONS, Search: _search}
-    statements: ClassVar = {**_Limited.statements, Allocate: _allocate}
+    stmts: ClassVar = {**_Limited.stmts, Allocate: _allocate}

@@ -153,9 +153,9 @@ class _Evaluation:
         points = points.at(np.arange(points.count))
         for stmt in stmts:
             if points.count:
-                self.statement(stmt, points)
+                self.stmt(stmt, points)
 
-    def statement(self, stmt: Stmt, points: Points) -> None:
+    def stmt(self, stmt: Stmt, points: Points) -> None:
         match stmt:
             case Store():
                 self.store(stmt, points)

@@ -45,7 +45,7 @@ class Bodies(Stores):
             if inner and self.chance(0.8):
                 body.append(self._iteration(inner, depth=1))
             else:
-                body += self.statements(outer)[1]
+                body += self.stmts(outer)[1]
         del self.scope[before:]
         self._leave(blocked)
         kinds = "".join(self.rng.choice("SSR") for _ in vars_)
@@ -55,7 +55,7 @@ class Bodies(Stores):
         name, before = self.fresh("step"), len(self.scope)
         vars_ = self._enter(members)
         blocked = set(self.blocked)
-        init, body = self.statements(members)
+        init, body = self.stmts(members)
         del self.scope[before:]
         if depth:
             self.own_elements += self.pending

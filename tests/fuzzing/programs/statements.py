@@ -36,7 +36,7 @@ FLOAT_OPS: tuple[BinaryOp, ...] = ("add", "add", "add", "sub", "mul", "min", "ma
 class Stores(Reads):
     """Draws the init and the body of an iteration."""
 
-    def statements(self, members: list[tuple[str, str | None]]) -> tuple[list[Stmt], list[Stmt]]:
+    def stmts(self, members: list[tuple[str, str | None]]) -> tuple[list[Stmt], list[Stmt]]:
         """An init and a body."""
         self.lets = []
         init: list[Stmt] = []

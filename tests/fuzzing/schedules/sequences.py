@@ -14,7 +14,7 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Step, Trace
 from gossamer_ir.nodes import Allocate, Binary, Expr, For, Module, StageName, Stmt
-from gossamer_ir.traversal.walk import statements, walk
+from gossamer_ir.traversal.walk import stmts, walk
 from gossamer_schedule import ScheduleBuilder
 from gossamer_schedule.cursor.cursor_at import ADDRESSABLE_BODIES
 from tests.fuzzing.programs.generators import beside
@@ -133,7 +133,7 @@ def elements(module: Module) -> int:
     return sum(
         prod(map(usual, stmt.buffer.shape))
         for function in module.functions
-        for stmt in statements(function.body)
+        for stmt in stmts(function.body)
         if isinstance(stmt, Allocate)
     )
 

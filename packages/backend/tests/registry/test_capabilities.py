@@ -77,14 +77,14 @@ NEEDS = {
 }
 
 
-@pytest.mark.parametrize(("statement", "words"), NEEDS.values(), ids=NEEDS.keys())
-def test_each_construct_needs_its_word(statement, words):
-    module = Module("flat", (Function("f", (), (statement,)),), "f")
+@pytest.mark.parametrize(("stmt", "words"), NEEDS.values(), ids=NEEDS.keys())
+def test_each_construct_needs_its_word(stmt, words):
+    module = Module("flat", (Function("f", (), (stmt,)),), "f")
     assert required_capabilities(module) == words
 
 
 def test_every_type_that_requires_words_is_in_an_example():
-    shown = {type(node) for statement, _ in NEEDS.values() for node in walk(statement)}
+    shown = {type(node) for stmt, _ in NEEDS.values() for node in walk(stmt)}
     assert CAPABILITIES.keys() <= shown
 
 

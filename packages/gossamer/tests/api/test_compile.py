@@ -130,10 +130,10 @@ def test_options_of_other_types_are_refused(code, options):
     assert caught.value.code == code
 
 
-@pytest.mark.parametrize("statement", [None, 5, "text"])
-def test_a_module_of_what_is_no_node_is_refused(statement):
+@pytest.mark.parametrize("stmt", [None, 5, "text"])
+def test_a_module_of_what_is_no_node_is_refused(stmt):
     with pytest.raises(UserError):
-        gs.compile(Module("loop", (Function("f", (), (statement,)),), "f"))
+        gs.compile(Module("loop", (Function("f", (), (stmt,)),), "f"))
 
 
 def with_iteration(**fields):

@@ -100,9 +100,9 @@ HALF = IN_ORDER.replace("spatial(n, i)", "spatial(n, i // 1)")
 CHANGE = "for k in T.serial(n):\n        P[k] = 0"
 
 
-@pytest.mark.parametrize(("iterators", "other"), [(IN_ORDER, CHANGE), (BEHIND, ""), (HALF, "")])
-def test_what_does_not_tell_how_long_parts_are_is_refused(iterators: str, other: str) -> None:
-    text = WRITTEN.replace("ITERATORS", iterators).replace("OTHER", other)
+@pytest.mark.parametrize(("iters", "other"), [(IN_ORDER, CHANGE), (BEHIND, ""), (HALF, "")])
+def test_what_does_not_tell_how_long_parts_are_is_refused(iters: str, other: str) -> None:
+    text = WRITTEN.replace("ITERATORS", iters).replace("OTHER", other)
     with pytest.raises(ScheduleError) as caught:
         ScheduleBuilder(parse_module(text)).rfactor("j_0")
     assert caught.value.code == "schedule.rfactor.mixed"

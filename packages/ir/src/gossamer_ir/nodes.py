@@ -731,7 +731,7 @@ class FormatDescription(Node, frozen=True, omit_defaults=True):
 
 
 EXPRESSIONS: tuple[type[Any], ...] = get_args(Expr)
-STATEMENTS: tuple[type[Any], ...] = get_args(Stmt)
+STMTS: tuple[type[Any], ...] = get_args(Stmt)
 AXES: tuple[type[Any], ...] = get_args(Axis)
 ITERATION_AXES: tuple[type[Any], ...] = get_args(IterationAxis)
 FACTS: tuple[type[Any], ...] = get_args(Fact)

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from gossamer_ir.analysis.accesses.linear_form import by_variables, form_of
+from gossamer_ir.analysis.accesses.linear_form import by_vars, form_of
 from gossamer_ir.analysis.bounds.loops_by_name import LoopsByName
 from gossamer_ir.arith.affine import (
     NOTHING,
@@ -37,7 +37,7 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute
 
 NAMES = "ijmn"
-VARIABLES = dict(zip(NAMES, map(build.index_var, NAMES), strict=True))
+VARS = dict(zip(NAMES, map(build.index_var, NAMES), strict=True))
 
 
 def value_of(expr, point):
@@ -51,7 +51,7 @@ def points(random, count=4):
 
 def drawn(random, depth=3):
     if depth == 0 or random.random() < 0.2:
-        return random.choice([*VARIABLES.values(), build.index(random.randint(-3, 4))])
+        return random.choice([*VARS.values(), build.index(random.randint(-3, 4))])
     sides = drawn(random, depth - 1), drawn(random, depth - 1)
     return Binary(random.choice(["add", "sub", "mul", "mul"]), *sides)
 
@@ -72,7 +72,7 @@ def test_products_and_quotients_undo_each_other(seed):
 
 
 def test_what_is_no_multiple_has_no_quotient():
-    m, n = (affine_of(VARIABLES[name]) for name in "mn")
+    m, n = (affine_of(VARS[name]) for name in "mn")
     rows = combine(m, UNIT, 1)
     for form, by in [(times(rows, n), combine(n, UNIT, 1)), (m, n), (UNIT, m), (m, NOTHING)]:
         assert quotient(form, by) is None
@@ -84,7 +84,7 @@ def test_what_is_no_multiple_has_no_quotient():
 def test_forms_by_variables_are_what_they_are_made_of(seed):
     random = Random(seed)
     expr = drawn(random)
-    form = by_variables(affine_of(expr), {"i", "j"})
+    form = by_vars(affine_of(expr), {"i", "j"})
     for point in points(random):
         total = value_of(expr_of(form.base), point)
         for name, step in form.terms.items():
@@ -148,12 +148,12 @@ def test_what_digits_tell_is_so():
 
 
 def test_extents_may_be_sums():
-    row = build.add(VARIABLES["n"], build.ONE)
+    row = build.add(VARS["n"], build.ONE)
     loops = {
         name: For(name, build.ZERO, extent, ())
-        for name, extent in zip("ij", (VARIABLES["m"], row), strict=True)
+        for name, extent in zip("ij", (VARS["m"], row), strict=True)
     }
-    i, j, n = (VARIABLES[name] for name in "ijn")
+    i, j, n = (VARS[name] for name in "ijn")
     written = build.add(build.mul(i, row), j)
     spread = build.add(build.add(j, i), build.mul(n, i))
     for at in (written, spread):

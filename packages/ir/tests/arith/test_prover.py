@@ -66,11 +66,11 @@ def test_a_proof_ends_however_deep_its_loads_are_nested():
 
 def test_what_a_scope_assumes_does_not_hold_behind_it():
     prover = Prover()
-    statement = parse_expr("i < m", DTYPES)
+    stmt = parse_expr("i < m", DTYPES)
     with prover.scope():
-        prover.assume(statement)
-        assert prover.proves(statement)
-    assert not prover.proves(statement)
+        prover.assume(stmt)
+        assert prover.proves(stmt)
+    assert not prover.proves(stmt)
 
 
 def test_a_conjunction_is_assumed_and_proved_part_by_part():

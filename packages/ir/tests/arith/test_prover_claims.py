@@ -418,12 +418,12 @@ def strongest_bounds(known, expr):
 
 @pytest.mark.parametrize("seeds", [range(start, start + 30) for start in range(0, 150, 30)])
 def test_the_strongest_bounds_that_are_proved_hold_in_every_small_case(seeds):
-    statements = [
+    stmts = [
         Statement(known, claim)
         for rng in map(random.Random, seeds)
         for known in [random_premises(rng)]
         for claim in strongest_bounds(known, random_expression(rng))
     ]
-    wrong = [found for found in statements if found.counterexample() is not None]
+    wrong = [found for found in stmts if found.counterexample() is not None]
     assert wrong == []
-    assert len(statements) >= 5, "the premises are too weak to prove anything"
+    assert len(stmts) >= 5, "the premises are too weak to prove anything"

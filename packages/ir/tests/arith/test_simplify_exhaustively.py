@@ -206,9 +206,9 @@ def test_a_conversion_of_an_integer(dtype):
     for number in VALUES:
         if number >= 0 or not dtype.startswith("u"):
             assert check(Cast("int64", constant(number, dtype))) == 1
-    variable = Var("i", dtype)
-    assert simplify(Cast(dtype, variable)) == variable
-    assert simplify(Cast("float32", variable)) == Cast("float32", variable)
+    var = Var("i", dtype)
+    assert simplify(Cast(dtype, var)) == var
+    assert simplify(Cast("float32", var)) == Cast("float32", var)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "float32", "float64"])

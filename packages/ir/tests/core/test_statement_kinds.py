@@ -8,17 +8,17 @@ import pytest
 from gossamer_ir.core.build import ONE, ZERO, handle, index_var
 from gossamer_ir.core.expression_kinds import EXPRESSION_KINDS, LAZY
 from gossamer_ir.core.statement_kinds import (
-    ALLOCATING_STATEMENTS,
-    CALLING_STATEMENTS,
-    CHECKING_STATEMENTS,
+    ALLOCATING_STMTS,
+    CALLING_STMTS,
+    CHECKING_STMTS,
     LOOPS,
-    STATEMENT_KINDS,
+    STMT_KINDS,
     WRITES,
     effects_of,
 )
 from gossamer_ir.nodes import (
     EXPRESSIONS,
-    STATEMENTS,
+    STMTS,
     Allocate,
     Atomic,
     Block,
@@ -61,10 +61,10 @@ from gossamer_ir.traversal.statement_queries import (
     names_bound,
     values_after,
     values_bound,
-    variables_bound,
+    vars_bound,
     while_body,
 )
-from gossamer_ir.traversal.walk import children, statements
+from gossamer_ir.traversal.walk import children, stmts
 
 A, B, C, D = map(index_var, "abcd")
 STORE = Store("Y", (A,), B)
@@ -92,25 +92,25 @@ SAMPLES = {
 
 
 def test_every_kind_of_node_has_an_entry():
-    assert set(STATEMENT_KINDS) == set(STATEMENTS) == set(SAMPLES)
+    assert set(STMT_KINDS) == set(STMTS) == set(SAMPLES)
     assert set(EXPRESSION_KINDS) == set(EXPRESSIONS)
 
 
-@pytest.mark.parametrize("kind", STATEMENTS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", STMTS, ids=lambda kind: kind.__name__)
 def test_every_expression_of_a_statement_is_evaluated_or_in_a_body(kind):
     stmt = SAMPLES[kind]
     effects = effects_of(stmt)
-    inside = [inner for body in effects.bodies for inner in body.statements]
-    assert not {child for child in children(stmt) if isinstance(child, STATEMENTS)} - set(inside)
+    inside = [inner for body in effects.bodies for inner in body.stmts]
+    assert not {child for child in children(stmt) if isinstance(child, STMTS)} - set(inside)
     evaluated = free_vars(*effects.evaluates, *inside) | {
         "domain",
-        *variables_bound(stmt),
+        *vars_bound(stmt),
         *effects.passes,
     }
     assert free_vars(stmt) <= evaluated
 
 
-@pytest.mark.parametrize("kind", STATEMENTS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", STMTS, ids=lambda kind: kind.__name__)
 def test_every_text_field_is_an_effect(kind):
     """A name in a statement is bound, labels the statement, or names a buffer or a function."""
     stmt, effects = SAMPLES[kind], effects_of(SAMPLES[kind])
@@ -124,10 +124,10 @@ def test_every_text_field_is_an_effect(kind):
     assert [name for name, text in texts.items() if not known.get(name, text in told)] == []
 
 
-@pytest.mark.parametrize("kind", STATEMENTS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", STMTS, ids=lambda kind: kind.__name__)
 def test_what_is_written_is_what_the_table_says(kind):
     body = (SAMPLES[kind],)
-    effects = [effects_of(stmt) for stmt in statements(body)]
+    effects = [effects_of(stmt) for stmt in stmts(body)]
     told = {write.buffer for entry in effects for write in entry.writes}
     assert buffers_written(body) == told | {name for entry in effects for name in entry.passes}
 
@@ -139,7 +139,7 @@ def test_what_may_stay_unevaluated():
     assert {IfThenElse: {"if_true", "if_false"}} == LAZY
 
 
-@pytest.mark.parametrize("kind", STATEMENTS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", STMTS, ids=lambda kind: kind.__name__)
 def test_what_is_evaluated_with_a_statement_is_what_the_table_says(kind):
     assert always_evaluated(SAMPLES[kind]) == effects_of(SAMPLES[kind]).evaluates
 
@@ -154,9 +154,9 @@ def test_loops_and_checks_are_what_the_table_says():
     assert set(LOOPS) == {*repeating, ParallelFor}
     assert {kind for kind, stmt in SAMPLES.items() if while_body(stmt)} == {While}
     assert {kind for kind, stmt in SAMPLES.items() if defines_only(stmt)} == {Let, Allocate}
-    assert set(CHECKING_STATEMENTS) <= set(BUFFER_NODES)
-    assert set(ALLOCATING_STATEMENTS) == {Allocate}
-    assert {kind: condition_after(SAMPLES[kind]) for kind in CHECKING_STATEMENTS} == {Guard: A}
+    assert set(CHECKING_STMTS) <= set(BUFFER_NODES)
+    assert set(ALLOCATING_STMTS) == {Allocate}
+    assert {kind: condition_after(SAMPLES[kind]) for kind in CHECKING_STMTS} == {Guard: A}
 
 
 def test_a_value_after_a_statement_is_that_of_a_let():
@@ -167,26 +167,24 @@ def test_a_value_after_a_statement_is_that_of_a_let():
 
 def test_kinds_that_write_and_call_are_what_the_table_says():
     assert set(WRITES) == {kind for kind, stmt in SAMPLES.items() if effects_of(stmt).writes}
-    assert set(CALLING_STATEMENTS) == {
-        kind for kind, stmt in SAMPLES.items() if effects_of(stmt).calls
-    }
+    assert set(CALLING_STMTS) == {kind for kind, stmt in SAMPLES.items() if effects_of(stmt).calls}
 
 
 @pytest.mark.parametrize("kind", SAMPLES, ids=lambda kind: kind.__name__)
 def test_kinds_that_bind_and_take_names_are_what_the_table_says(kind):
     stmt = SAMPLES[kind]
     allocated = () if allocation_of(stmt) is None else (allocation_of(stmt).name,)
-    assert names_bound(stmt) == (*variables_bound(stmt), *allocated)
+    assert names_bound(stmt) == (*vars_bound(stmt), *allocated)
     assert declared_names(stmt) == (*labels_of(stmt), *names_bound(stmt))
     assert labels_of(stmt) == tuple(getattr(stmt, field) for field in LABEL_FIELDS[kind])
     assert names_after(stmt) == (() if has_bodies(kind) else names_bound(stmt))
     loop = loop_of(stmt)
     equal = {var.name for var, _ in values_bound(stmt)} | ({loop.var} if loop else set())
-    assert equal <= set(variables_bound(stmt))
+    assert equal <= set(vars_bound(stmt))
 
 
 def test_the_variables_of_each_kind_that_binds_some():
-    bound = {kind: variables_bound(stmt) for kind, stmt in SAMPLES.items()}
+    bound = {kind: vars_bound(stmt) for kind, stmt in SAMPLES.items()}
     assert {kind: names for kind, names in bound.items() if names} == {
         Let: ("let",), For: ("i",), Block: ("v",), Iteration: ("i",), ParallelFor: ("i",),
     }  # fmt: skip
@@ -210,11 +208,11 @@ def test_a_body_that_may_not_run_says_so():
     assert not effects_of(For("i", ZERO, ZERO, (STORE,))).bodies[0].always_runs
 
 
-@pytest.mark.parametrize("kind", STATEMENTS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", STMTS, ids=lambda kind: kind.__name__)
 def test_bodies_are_the_fields_that_hold_statements(kind):
     stmt = SAMPLES[kind]
     bodies = effects_of(stmt).bodies
-    assert {body.field: body.statements for body in bodies} == {
+    assert {body.field: body.stmts for body in bodies} == {
         field: getattr(stmt, field) for field in body_fields(kind)
     }
     assert [body_in(stmt, body.field) for body in bodies] == [*bodies]

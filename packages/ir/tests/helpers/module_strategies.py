@@ -331,7 +331,7 @@ class Generator:
         return tuple((f"key.{number}", self.one(values)) for number in range(self.below(3) + 1))
 
     def body(self, fuel: int) -> Any:
-        return self.scoped(lambda: tuple(self.statement(fuel) for _ in range(self.below(3))))
+        return self.scoped(lambda: tuple(self.stmt(fuel) for _ in range(self.below(3))))
 
     def nest(self, fuel: int) -> Any:
         """Conditions nested up to 60 deep, on either side."""
@@ -341,7 +341,7 @@ class Generator:
             stmt = If(condition, (stmt,)) if self.flip() else If(condition, (), (stmt,))
         return stmt
 
-    def statement(self, fuel: int) -> Any:
+    def stmt(self, fuel: int) -> Any:
         rules = [self.store, self.store, self.let]
         nested = {
             "coordinate": [self.iteration, self.iteration, self.combine],
@@ -449,18 +449,18 @@ class Generator:
         return self.scoped(build)
 
     def iters(self) -> Any:
-        iterators: list[BlockIter] = []
+        iters: list[BlockIter] = []
         renamed: dict[str, Any] = {}
         for loop in self.loops if self.flip() else ():
             from gossamer_ir.traversal.substitute import substitute
 
             domain = substitute(Range(loop.start, loop.extent), renamed)
-            iterators.append(self.iter_(domain, index_var(loop.var)))
-            renamed[loop.var] = index_var(iterators[-1].var)
+            iters.append(self.iter_(domain, index_var(loop.var)))
+            renamed[loop.var] = index_var(iters[-1].var)
         for _ in range(self.below(3)):
-            iterators.append(self.iter_(Range(*self.range_()), self.index()))
-        self.vars += [index_var(item.var) for item in iterators]
-        return tuple(iterators)
+            iters.append(self.iter_(Range(*self.range_()), self.index()))
+        self.vars += [index_var(item.var) for item in iters]
+        return tuple(iters)
 
     def iter_(self, domain: Any, value: Any) -> Any:
         return BlockIter(self.name("v"), self.one(("S", "R")), domain, value)
@@ -644,7 +644,7 @@ class Generator:
         facts = tuple(fact for fact in drawn if named_by(fact) <= passed)
         declared = tuple(self.buffers)
         axes, annotations = tuple(self.axes), self.annotations()
-        body = tuple(self.statement(2) for _ in range(self.below(3) + 1))
+        body = tuple(self.stmt(2) for _ in range(self.below(3) + 1))
         return Function(
             name, tuple(self.params), body, axes, declared, relations, facts, annotations,
             tuple(self.reducers),

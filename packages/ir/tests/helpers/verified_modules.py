@@ -85,10 +85,10 @@ def value(expr, dtype="int64", **fields):
     return module(Let(Var("v", dtype), expr), **fields)
 
 
-def over(names, kinds, *body, init=(), name="it", variables=None):
+def over(names, kinds, *body, init=(), name="it", vars=None):
     axes = tuple(OverAxis(axis) if isinstance(axis, str) else axis for axis in names)
     return Iteration(
-        name, axes, kinds, variables or tuple(f"v{n}" for n in range(len(kinds))), body, init
+        name, axes, kinds, vars or tuple(f"v{n}" for n in range(len(kinds))), body, init
     )
 
 

@@ -18,7 +18,7 @@ from gossamer_ir.interpret.expressions.expression_translators import EXPRESSION_
 from gossamer_ir.interpret.expressions.math_values import MATH_FUNCTIONS
 from gossamer_ir.interpret.expressions.operators import BINARY, COMPARE, UNARY
 from gossamer_ir.interpret.memory.levels import AXIS_LEVELS
-from gossamer_ir.interpret.statements.statement_translators import STATEMENT_TRANSLATIONS
+from gossamer_ir.interpret.statements.statement_translators import STMT_TRANSLATIONS
 from gossamer_ir.nodes import (
     Axis,
     Binary,
@@ -78,7 +78,7 @@ def binary(op, lhs, rhs, dtype="int32"):
 
 TABLES = [
     (EXPRESSION_TRANSLATIONS, Expr),
-    (STATEMENT_TRANSLATIONS, Stmt),
+    (STMT_TRANSLATIONS, Stmt),
     (AXIS_LEVELS, Axis),
 ]
 

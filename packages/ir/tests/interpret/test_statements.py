@@ -239,10 +239,10 @@ BOUNDS = [("n", 3), ("0 - 1", -1)]
 
 
 @pytest.mark.parametrize(("index", "shown"), BOUNDS)
-@pytest.mark.parametrize("statement", ["X[INDEX] = 1.0", "X[0] = X[INDEX]"])
-def test_an_access_out_of_bounds_names_buffer_index_and_shape(statement, index, shown):
+@pytest.mark.parametrize("stmt", ["X[INDEX] = 1.0", "X[0] = X[INDEX]"])
+def test_an_access_out_of_bounds_names_buffer_index_and_shape(stmt, index, shown):
     with pytest.raises(InterpreterError) as caught:
-        run(flat("    " + statement.replace("INDEX", index)), {"x": np.zeros(3), "n": 3})
+        run(flat("    " + stmt.replace("INDEX", index)), {"x": np.zeros(3), "n": 3})
     assert str(caught.value) == f"X[{shown}] is out of bounds: the shape there is (3,)."
     assert caught.value.buffer == "X"
 

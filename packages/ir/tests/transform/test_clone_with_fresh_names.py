@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from gossamer_ir.core.build import ONE, ZERO, add, index_var
-from gossamer_ir.core.statement_kinds import STATEMENT_KINDS, StatementKind, effects_of
+from gossamer_ir.core.statement_kinds import STMT_KINDS, StmtKind, effects_of
 from gossamer_ir.nodes import (
     Allocate,
     Block,
@@ -29,7 +29,7 @@ from gossamer_ir.traversal.equality import structural_equal
 from gossamer_ir.traversal.fields import LABEL_FIELDS, NAME_FIELDS
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.statement_queries import declared_names
-from gossamer_ir.traversal.walk import statements, walk
+from gossamer_ir.traversal.walk import stmts, walk
 
 N = index_var("n")
 WHOLE = Range(ZERO, N)
@@ -65,7 +65,7 @@ SAMPLES = {
 
 
 def declared(body):
-    return {name for stmt in statements(body) for name in declared_names(stmt)}
+    return {name for stmt in stmts(body) for name in declared_names(stmt)}
 
 
 def texts(body, table):
@@ -85,11 +85,11 @@ def with_labels_of(body, original):
 
 
 def test_every_kind_of_statement_that_declares_a_name_has_a_sample():
-    without_variables = StatementKind(effects_of).variables
+    without_vars = StmtKind(effects_of).vars
     assert set(SAMPLES) == {
         kind
-        for kind, row in STATEMENT_KINDS.items()
-        if row.variables is not without_variables or row.allocates or LABEL_FIELDS[kind]
+        for kind, row in STMT_KINDS.items()
+        if row.vars is not without_vars or row.allocates or LABEL_FIELDS[kind]
     }
     for kind, body in SAMPLES.items():
         assert any(type(stmt) is kind for stmt in body)

@@ -12,7 +12,7 @@ from gossamer_ir.traversal.fields import BODIES_BACKWARDS, FIELDS, LEAVES
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children, rewrite, rewrite_body
 from gossamer_ir.traversal.substitute import substitute, substitute_body
-from gossamer_ir.traversal.walk import children, collect, statements, walk
+from gossamer_ir.traversal.walk import children, collect, stmts, walk
 
 KINDS = [
     member
@@ -33,11 +33,11 @@ def _may_hold_nodes(field_type: object) -> bool:
     return False
 
 
-def _may_hold_statements(field_type: object) -> bool:
+def _may_hold_stmts(field_type: object) -> bool:
     if type(field_type).__name__ != "VarTupleType":
         return False
     kinds = getattr(field_type.item_type, "types", (field_type.item_type,))
-    return any(getattr(kind, "cls", None) in nodes.STATEMENTS for kind in kinds)
+    return any(getattr(kind, "cls", None) in nodes.STMTS for kind in kinds)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -58,19 +58,17 @@ def test_walk_visits_parents_first():
     assert kinds == ["For", "Const", "Const", "Store", "Var", "Var"]
 
 
-@pytest.mark.parametrize(
-    "kind", [*nodes.STATEMENTS, nodes.Function], ids=lambda kind: kind.__name__
-)
+@pytest.mark.parametrize("kind", [*nodes.STMTS, nodes.Function], ids=lambda kind: kind.__name__)
 def test_statements_are_found_wherever_they_may_stand(kind):
     """A statement in each field that may contain statements is found, and nothing else is."""
     fields = msgspec.inspect.type_info(kind).fields
-    names = [field.name for field in fields if _may_hold_statements(field.type)]
+    names = [field.name for field in fields if _may_hold_stmts(field.type)]
     assert BODIES_BACKWARDS[kind] == tuple(reversed(names))
 
 
 def test_statements_stay_out_of_expressions():
     both = If(index_var("c"), (LOOP,), (LOOP.body[0],))
-    assert list(statements((both,))) == [both, LOOP, LOOP.body[0], LOOP.body[0]]
+    assert list(stmts((both,))) == [both, LOOP, LOOP.body[0], LOOP.body[0]]
 
 
 def test_several_nodes_are_walked_one_after_the_other():

@@ -70,7 +70,7 @@ RIGHT = {
     "an init of a number that is bound": initialized(Var("v", "int64"), value=V0, lets=(("v", V0),)),
     "an axis of one element may be left out": sparse(over(["U", "I"], "SS", Store("C", (V1,), HALF))),
     "a nested iteration over a child": sparse(
-        over(["I"], "S", over(["J"], "R", accumulate("C", V0), name="inner", variables=("w",)))
+        over(["I"], "S", over(["J"], "R", accumulate("C", V0), name="inner", vars=("w",)))
     ),
     "a fused iteration": sparse(over([FuseAxes(("I", "J"))], "SR", accumulate("C", V0))),
     "an attached axis": sparse(over(["K", AttachAxis("J", "K")], "SS", accumulate("C", V0))),

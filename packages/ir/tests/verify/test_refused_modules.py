@@ -260,7 +260,7 @@ MORE_CASES = {
     ),
     "an assignment in a nested iteration that leaves an outer variable out": (
         "verify.iteration.conflict",
-        sparse(over(["K"], "S", over(["I"], "S", STORE_W, name="inner", variables=("w",)))),
+        sparse(over(["K"], "S", over(["I"], "S", STORE_W, name="inner", vars=("w",)))),
     ),
     "an init by a loop that only feeds the reduction": (
         "verify.init.reduction",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer_ir import nodes
-from gossamer_ir.nodes import EXPRESSIONS, STATEMENTS
+from gossamer_ir.nodes import EXPRESSIONS, STMTS
 from gossamer_ir.verify.stages.node_checks import RULES_BY_STAGE
 
 ALL = ("coordinate", "position", "loop", "flat")
@@ -25,7 +25,7 @@ ROWS = {
 
 
 def test_every_kind_has_a_row():
-    assert {kind.__name__ for kind in (*EXPRESSIONS, *STATEMENTS)} == set(ROWS)
+    assert {kind.__name__ for kind in (*EXPRESSIONS, *STMTS)} == set(ROWS)
 
 
 @pytest.mark.parametrize("kind", ROWS)
@@ -34,6 +34,6 @@ def test_a_kind_is_checked_at_its_stages_and_refused_at_the_others(kind):
     holders = [
         name
         for name, stage in RULES_BY_STAGE.items()
-        if node in {**stage.expressions, **stage.statements}
+        if node in {**stage.expressions, **stage.stmts}
     ]
     assert tuple(holders) == ROWS[kind]

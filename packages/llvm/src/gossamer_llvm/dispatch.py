@@ -47,7 +47,7 @@ EXPRESSION_EMITTERS: dict[type, EmitExpr] = {
     nodes.TransposeReduce: transposes.emit_transpose_reduce,
 }
 
-STATEMENT_EMITTERS: dict[type, EmitStmt] = {
+STMT_EMITTERS: dict[type, EmitStmt] = {
     nodes.Store: loads_and_stores.emit_store,
     nodes.Let: control_flow.emit_let,
     nodes.Allocate: allocate.emit_allocate,

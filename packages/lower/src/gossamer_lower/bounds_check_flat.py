@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer_ir.core.statement_kinds import CALLING_STATEMENTS
+from gossamer_ir.core.statement_kinds import CALLING_STMTS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Atomic, Module
 from gossamer_ir.traversal.walk import walk
 from gossamer_lower.lower_to_flat import lower_to_flat
 from gossamer_lower.lowering_pass import lowering_pass
 
-_FLAT = (*CALLING_STATEMENTS, Atomic)
+_FLAT = (*CALLING_STMTS, Atomic)
 """The statements of the flat stage that do not exist at the loop stage."""
 
 

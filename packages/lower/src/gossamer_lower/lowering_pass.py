@@ -28,7 +28,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.node_index import nodes_of_kind
-from gossamer_ir.traversal.walk import every_statement
+from gossamer_ir.traversal.walk import every_stmt
 from gossamer_ir.verify import diagnostics
 
 P = ParamSpec("P")
@@ -193,9 +193,7 @@ def record_of(function: object) -> PassRecord | None:
 def _replaced(function: Function, by: Callable[[Function], Function]) -> Function:
     result = by(function)
     # No pass adds an annotation, and most functions have none.
-    is_annotated = any(
-        isinstance(stmt, For) and stmt.annotations for stmt in every_statement(function)
-    )
+    is_annotated = any(isinstance(stmt, For) and stmt.annotations for stmt in every_stmt(function))
     return without_stale_pipelines(result) if is_annotated else result
 
 

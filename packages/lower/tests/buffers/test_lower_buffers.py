@@ -26,11 +26,11 @@ SUMS = """
 """
 
 
-def sums(axes, *, names="I, J", kinds="SR", variables="i, j"):
+def sums(axes, *, names="I, J", kinds="SR", vars="i, j"):
     arrays = ", ".join(f"{name}: T.handle" for name in "pq" if re.search(rf"\b{name}\b", axes))
     head = HEAD.replace("ARRAYS", arrays) + axes
     head += f'    A = T.sp.match_buffer(a, ({names}), "float32")\n'
-    body = SUMS.replace("AXES", names).replace("KINDS", kinds).replace("VARS", variables)
+    body = SUMS.replace("AXES", names).replace("KINDS", kinds).replace("VARS", vars)
     return lower_iterations(parse_module(head + body))
 
 
@@ -55,7 +55,7 @@ CASES = {
         "Y_data[vi] = Y_data[vi] + A_data[vi, vj]",
     ),
     "a fixed dimension after varied ones": (
-        sums(BLOCKS, names="I, J, B", kinds="SRR", variables="i, j, b"),
+        sums(BLOCKS, names="I, J, B", kinds="SRR", vars="i, j, b"),
         'A_data = T.match_buffer(a, (nnz, 2), "float32")',
         "Y_data[vi] = Y_data[vi] + A_data[J_indptr[vi] + vj, vb]",
     ),

@@ -5,7 +5,7 @@ import pytest
 
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Binary, For, If, Load, ParallelFor, Ramp, Store
-from gossamer_ir.traversal.walk import collect, statements, walk
+from gossamer_ir.traversal.walk import collect, stmts, walk
 from gossamer_ir.verify import verify
 from gossamer_lower import (
     eliminate_redundant_masks,
@@ -33,7 +33,7 @@ def flat():
 
 
 def bodies(module, kind):
-    return [stmt for stmt in statements(module.functions[0].body) if isinstance(stmt, kind)]
+    return [stmt for stmt in stmts(module.functions[0].body) if isinstance(stmt, kind)]
 
 
 def placed(array, elements):

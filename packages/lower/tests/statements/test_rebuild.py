@@ -6,9 +6,9 @@ import pytest
 
 from gossamer_ir.core.build import ONE, ZERO, index_var
 from gossamer_ir.core.conditions import TRUE
-from gossamer_ir.core.statement_kinds import STATEMENT_KINDS, Body, Effects, StatementKind
+from gossamer_ir.core.statement_kinds import STMT_KINDS, Body, Effects, StmtKind
 from gossamer_ir.nodes import (
-    STATEMENTS,
+    STMTS,
     Block,
     Combine,
     Compare,
@@ -40,7 +40,7 @@ GONE = {Block, Iteration, Combine}
 def test_every_statement_that_holds_others_is_known():
     kinds = {
         kind
-        for kind in STATEMENTS
+        for kind in STMTS
         if {"tuple[Stmt, ...]", "tuple[Store, ...]"} & set(kind.__annotations__.values())
     }
     assert kinds == HOLDING.keys() | GONE
@@ -61,14 +61,14 @@ class Repeat(Node, frozen=True):
 
 def test_a_new_statement_with_a_body_is_visited(monkeypatch):
     monkeypatch.setitem(
-        STATEMENT_KINDS,
+        STMT_KINDS,
         Repeat,
-        StatementKind(lambda stmt: Effects(bodies=(Body("body", stmt.body, repeats=True),))),
+        StmtKind(lambda stmt: Effects(bodies=(Body("body", stmt.body, repeats=True),))),
     )
     loop = Repeat(index_var("n"), (If(TRUE, (STORE,)),))
 
     class WithoutChoices(PointVisitor):
-        def statement(self, stmt):
+        def stmt(self, stmt):
             return stmt.then_body if isinstance(stmt, If) else (self.inside(stmt),)
 
     visitor = WithoutChoices(Function("f", (), (loop,)))
@@ -105,7 +105,7 @@ def visited_points(stmt, condition):
     proved = []
 
     class Querying(PointVisitor):
-        def statement(self, stmt):
+        def stmt(self, stmt):
             if isinstance(stmt, Store):
                 proved.append(self.point.proves(condition))
             return (self.inside(stmt),)

@@ -5,7 +5,7 @@ import pytest
 
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Let, Load
-from gossamer_ir.traversal.walk import statements
+from gossamer_ir.traversal.walk import stmts
 from gossamer_lower import hoist_invariant_loads
 from gossamer_lower.vector.hoist_invariant_loads import DEFAULT_KEPT_VECTORS
 from gossamer_testkit.examples import program
@@ -84,7 +84,7 @@ def results(module, size):
 def test_a_vector_that_stays_the_same_is_read_before_the_loop(name):
     before = program(HOISTED[name])
     after = hoist_invariant_loads(before)
-    kept = [stmt for stmt in statements(after.functions[0].body) if isinstance(stmt, Let)]
+    kept = [stmt for stmt in stmts(after.functions[0].body) if isinstance(stmt, Let)]
     assert [isinstance(let.value, Load) for let in kept] == [True]
     for size in (0, 1, 8, 13):
         assert results(after, size) == results(before, size)
@@ -100,7 +100,7 @@ def test_nothing_is_read_where_the_loop_does_not_run():
     """The interpreter would stop at an access out of bounds."""
     text = f"for i in T.serial(n - 8):\n    {INTO.format('i')}{RUN.format(4)}"
     after = hoist_invariant_loads(program(text))
-    assert any(isinstance(stmt, Let) for stmt in statements(after.functions[0].body))
+    assert any(isinstance(stmt, Let) for stmt in stmts(after.functions[0].body))
     assert results(after, 5) == [-1.0] * 5
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gossamer_ir.interchange.records import Intrinsic, Schedule, Step, Trace
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
-from gossamer_schedule.cursor.handles import StatementHandle
+from gossamer_schedule.cursor.handles import StmtHandle
 from gossamer_schedule.cursor.lookups import (
     get_blocks,
     get_child_blocks,
@@ -109,7 +109,7 @@ class ScheduleBuilder(Fluent):
         return self._applied.schedule
 
     @property
-    def names(self) -> tuple[StatementHandle, ...]:
+    def names(self) -> tuple[StmtHandle, ...]:
         """The names that the last step made or moved.
 
         >>> from gossamer_testkit.examples import SCALE
@@ -118,21 +118,21 @@ class ScheduleBuilder(Fluent):
         """
         return self._applied.names
 
-    def get_loops(self, block: str | None = None) -> tuple[StatementHandle, ...]:
+    def get_loops(self, block: str | None = None) -> tuple[StmtHandle, ...]:
         """Return the loops around a block, outermost first, or all loops, like
         `gossamer_schedule.get_loops`."""
         name = None if block is None else self._applied.with_current_names(block)
         return self._applied.handles(get_loops(self.module, name, function=self._function))
 
-    def get_blocks(self) -> tuple[StatementHandle, ...]:
+    def get_blocks(self) -> tuple[StmtHandle, ...]:
         """Return the blocks in program order."""
         return self._applied.handles(get_blocks(self.module, function=self._function))
 
-    def get_child_blocks(self, name: str) -> tuple[StatementHandle, ...]:
+    def get_child_blocks(self, name: str) -> tuple[StmtHandle, ...]:
         """Return the blocks below a loop or block."""
         return self._handles_from(get_child_blocks, name)
 
-    def get_producers(self, block: str) -> tuple[StatementHandle, ...]:
+    def get_producers(self, block: str) -> tuple[StmtHandle, ...]:
         """Return the other blocks that write buffers that a block reads.
 
         >>> from gossamer_testkit.examples import SCALE
@@ -142,11 +142,11 @@ class ScheduleBuilder(Fluent):
         """
         return self._handles_from(get_producers, block)
 
-    def get_consumers(self, block: str) -> tuple[StatementHandle, ...]:
+    def get_consumers(self, block: str) -> tuple[StmtHandle, ...]:
         """Return the other blocks that read buffers that a block writes."""
         return self._handles_from(get_consumers, block)
 
-    def get_iterations(self) -> tuple[StatementHandle, ...]:
+    def get_iterations(self) -> tuple[StmtHandle, ...]:
         """Return the sparse iterations in program order."""
         return self._applied.handles(get_iterations(self.module, function=self._function))
 
@@ -293,7 +293,7 @@ class ScheduleBuilder(Fluent):
 
     def _handles_from(
         self, look_up: Callable[..., tuple[str, ...]], name: str
-    ) -> tuple[StatementHandle, ...]:
+    ) -> tuple[StmtHandle, ...]:
         return self._applied.handles(
             look_up(self.module, self._applied.with_current_names(name), function=self._function)
         )

@@ -29,7 +29,7 @@ def test_steps_lead_from_an_ancestor_down():
     i, fetch = at(For, "i"), at(Block, "fetch")
     assert [name_of(step.parent) for step in fetch.steps_from(i)] == ["i", "j"]
     assert fetch.steps_from(fetch) == ()
-    assert [name_of(statement) for statement in at(For, "k").path[-1].earlier] == ["j"]
+    assert [name_of(stmt) for stmt in at(For, "k").path[-1].earlier] == ["j"]
 
 
 @pytest.mark.parametrize(("first", "count", "left"), [("j", 1, "k"), ("k", 1, "j"), ("j", 2, "")])
@@ -38,5 +38,5 @@ def test_adjacent_siblings_are_replaced(first, count, left):
     changed = at(For, first).siblings_replaced(count, (block,))
     (loop,) = changed.node.body
     assert block in loop.body
-    assert [name_of(statement) for statement in loop.body if statement is not block] == [*left]
+    assert [name_of(stmt) for stmt in loop.body if stmt is not block] == [*left]
     assert changed.module.functions == (changed.node,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.nodes import STATEMENTS, Function
+from gossamer_ir.nodes import STMTS, Function
 from gossamer_schedule.cursor.cursor_at import ADDRESSABLE_BODIES
 
 HOLDING = ("tuple[Stmt, ...]", "tuple[Store, ...]")
@@ -14,6 +14,6 @@ def test_schedules_look_into_every_statement_that_holds_others():
         kind: tuple(
             name for name, of in kind.__annotations__.items() if of in HOLDING and name != "init"
         )
-        for kind in (Function, *STATEMENTS)
+        for kind in (Function, *STMTS)
     }
     assert {kind: names for kind, names in fields.items() if names} == ADDRESSABLE_BODIES

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, For
 from gossamer_schedule import AmbiguousNameWarning, ScheduleBuilder, get_blocks, get_loops, replay
-from gossamer_schedule.cursor.cursor_at import addressable_statements
+from gossamer_schedule.cursor.cursor_at import addressable_stmts
 from gossamer_testkit import examples
 
 pytestmark = pytest.mark.no_error_examples
@@ -70,20 +70,18 @@ def draw_step(data, builder: ScheduleBuilder) -> None:
 
 def written_by(module, name: str) -> str:
     found = [
-        item for item in addressable_statements(module.functions[0].body) if isinstance(item, Block)
+        item for item in addressable_stmts(module.functions[0].body) if isinstance(item, Block)
     ]
     return next(item.body[0].buffer for item in found if item.name == name)
 
 
 def innermost(module) -> list[str]:
     """The innermost loops."""
-    found = [
-        item for item in addressable_statements(module.functions[0].body) if isinstance(item, For)
-    ]
+    found = [item for item in addressable_stmts(module.functions[0].body) if isinstance(item, For)]
     return [
         item.var
         for item in found
-        if not any(isinstance(inner, For) for inner in addressable_statements(item.body))
+        if not any(isinstance(inner, For) for inner in addressable_stmts(item.body))
     ]
 
 

@@ -11,7 +11,7 @@ from gossamer_ir.nodes import Block
 from gossamer_ir.script import parse_module, print_expr
 from gossamer_schedule.cursor.cursor_at import cursor_at
 from gossamer_schedule.cursor.resolve import find_block
-from gossamer_schedule.staging.cache_checks import selecting_iterators
+from gossamer_schedule.staging.cache_checks import selecting_iters
 from gossamer_schedule.staging.loads import loads_and_stores_of, loads_of
 
 PROGRAM = """
@@ -98,5 +98,5 @@ def test_iterators_select_the_elements_that_are_copied(body, selecting):
     cursor = block_of(body)
     assert isinstance(cursor.node, Block)
     (load,) = loads_of(cursor, "X")
-    found = selecting_iterators(cursor.node, load.indices)
+    found = selecting_iters(cursor.node, load.indices)
     assert [item.var for item in found] == selecting

@@ -28,7 +28,7 @@ def program(x: T.handle, y: T.handle, z: T.handle, n: T.int64, w: T.float32):
     Z = T.match_buffer(z, (64,), "float32")
     for {outer} in T.serial({extents[0]}):
         for {inner} in T.serial({extents[1]}):
-            {statement}
+            {stmt}
 """
 
 
@@ -40,13 +40,13 @@ def nest_of(text):
     return node, loops
 
 
-def matches(statement, *, order="pq", extents=(4, 8)):
-    text = PROGRAM.format(outer=order[0], inner=order[1], extents=extents, statement=statement)
+def matches(stmt, *, order="pq", extents=(4, 8)):
+    text = PROGRAM.format(outer=order[0], inner=order[1], extents=extents, stmt=stmt)
     return list(matches_of(*nest_of(PATTERN), *nest_of(text)))
 
 
 @pytest.mark.parametrize(
-    ("statement", "options", "indices"),
+    ("stmt", "options", "indices"),
     [
         ("Z[p] = Z[p] + X[p, q] * Y[q] * w", {}, ["p, q", "q", "p"]),
         # Operands of products and sums may be in any order.
@@ -64,8 +64,8 @@ def matches(statement, *, order="pq", extents=(4, 8)):
         ("Z[p] = Z[p] + X[p, q] * Y[q] * (w * w)", {}, ["p, q", "q", "p"]),
     ],
 )
-def test_nests_match_up_to_names_and_orders(statement, options, indices):
-    (found,) = matches(statement, **options)
+def test_nests_match_up_to_names_and_orders(stmt, options, indices):
+    (found,) = matches(stmt, **options)
     bound = [found.bindings[name] for name in "ABC"]
     assert [", ".join(map(print_expr, item.indices)) for item in bound] == indices
     assert found.loops == {"i": "p", "k": "q"}
@@ -73,7 +73,7 @@ def test_nests_match_up_to_names_and_orders(statement, options, indices):
 
 
 @pytest.mark.parametrize(
-    ("statement", "options"),
+    ("stmt", "options"),
     [
         ("Z[p] = Z[p] - X[p, q] * Y[q] * w", {}),
         ("Z[p] = X[p, q] * Y[q] * w", {}),
@@ -89,5 +89,5 @@ def test_nests_match_up_to_names_and_orders(statement, options, indices):
         ("Z[p] = Z[p] + X[p, q] * Y[q] * T.float32(p)", {}),
     ],
 )
-def test_other_nests_do_not_match(statement, options):
-    assert matches(statement, **options) == []
+def test_other_nests_do_not_match(stmt, options):
+    assert matches(stmt, **options) == []

@@ -113,7 +113,7 @@ class Programs:
         predicate = self.condition(1) if self.draw.random() < 0.3 else None
         return Store(self.buffer(), (self.position(1),), self.expr(2), predicate)
 
-    def statement(self, depth):
+    def stmt(self, depth):
         kind = self.draw.choice(["store", "vector", "for", "for", "if", "let", "allocate"])
         if kind == "vector":
             return (self.vector_store(),)
@@ -150,16 +150,16 @@ class Programs:
 
     def body(self, depth):
         in_scope = list(self.vars), list(self.buffers)
-        statements = [self.statement(depth) for _ in range(self.draw.randint(1, 3))]
+        stmts = [self.stmt(depth) for _ in range(self.draw.randint(1, 3))]
         self.vars, self.buffers = in_scope
-        return tuple(node for found in statements for node in found)
+        return tuple(node for found in stmts for node in found)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs_agree_with_the_interpreter(build, serial, seed):
     for number in range(PROGRAMS_PER_SEED):
         programs = Programs(f"{seed} {number}")
-        body = [node for _ in range(4) for node in programs.statement(3)]
+        body = [node for _ in range(4) for node in programs.stmt(3)]
         module = serial(body, buffers=BUFFERS, scalars=[("n", "int64")])
         expected, found = (
             {"x": np.arange(LENGTH) * 3 - 20, "y": np.arange(LENGTH)[::-1].copy(), "n": 5}

@@ -21,7 +21,7 @@ def draw_pair(scope: Scope, terms: Terms, between: Lines) -> Lines:
     with scope.inside():
         if not is_plain and scope.chance(0.5):
             lines += _filled(scope, terms, buffer, [], "{0}")
-        scope.variables.append(Variable(loop, "T.int64(3)"))
+        scope.vars.append(Variable(loop, "T.int64(3)"))
         wheres = ["", "", f"{loop} == 0", f"{loop} != 1", terms.condition()]
         where = "" if is_plain else scope.choose(wheres)
         shifted = f"({{0}} + {loop}) % {sizes[0]}"
@@ -44,7 +44,7 @@ def _nest(scope: Scope, buffer: Drawn) -> tuple[list[str], list[str]]:
     for loop, size in zip(loops, buffer.sizes, strict=True):
         heads.append(f"for {loop} in T.serial({size}):")
         iters.append(f"v{loop} = T.axis.spatial({size}, {loop})")
-        scope.variables.append(Variable(f"v{loop}", size))
+        scope.vars.append(Variable(f"v{loop}", size))
     return heads, iters
 
 
@@ -58,7 +58,7 @@ def _filled(scope: Scope, terms: Terms, buffer: Drawn, where: Lines, at: str) ->
             loop = scope.fresh("i")
             heads.insert(scope.choose((0, len(heads))), f"for {loop} in T.serial(m):")
             iters.append(f"v{loop} = T.axis.reduce(m, {loop})")
-            scope.variables.append(Variable(f"v{loop}", "m"))
+            scope.vars.append(Variable(f"v{loop}", "m"))
             value = terms.value(buffer.dtype, 1)
             init = under("with T.init():", [f"{element} = T.{buffer.dtype}(0)"])
             body = [*init, f"{element} = {element} + {value}"]

@@ -65,7 +65,7 @@ def draw_reduction(scope: Scope, terms: Terms) -> Lines:
     rows, columns = scope.fresh("i"), scope.fresh("i")
     sizes = scope.choose(("n", "T.int64(4)")), scope.choose(("n", "m", "T.int64(3)"))
     with scope.inside():
-        scope.variables += [Variable(f"v{rows}", sizes[0])]
+        scope.vars += [Variable(f"v{rows}", sizes[0])]
         found = {item.sizes[0]: item for item in buffers}
         row = f"v{rows}" if list(found) == [sizes[0]] else f"v{rows} % {{}}"
         elements = [f"{item.name}[{row.format(item.sizes[0])}]" for item in buffers]
@@ -73,7 +73,7 @@ def draw_reduction(scope: Scope, terms: Terms) -> Lines:
             f"{element} = T.{dtype}({scope.choose((0, 1))})"
             for element, dtype in zip(elements, reducer.dtypes, strict=True)
         ]
-        scope.variables += [Variable(f"v{columns}", sizes[1])]
+        scope.vars += [Variable(f"v{columns}", sizes[1])]
         where = [f"T.where({terms.condition(0)})"] if scope.chance(0.2) else []
         body = [
             f"v{rows} = T.axis.spatial({sizes[0]}, {rows})",

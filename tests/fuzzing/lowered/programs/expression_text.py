@@ -27,8 +27,8 @@ class Terms:
 
     def leaf(self) -> str:
         scope = self.scope
-        if scope.variables and scope.chance(0.55):
-            return scope.choose(scope.variables[-4:]).name
+        if scope.vars and scope.chance(0.55):
+            return scope.choose(scope.vars[-4:]).name
         found = scope.having("index", "cell", "known")
         if found and scope.chance(0.6):
             return self.loaded(scope.choose(found), 0)
@@ -147,7 +147,7 @@ class Terms:
     def index(self, size: str, depth: int) -> str:
         """An index, usually of an existing element."""
         scope = self.scope
-        fitting = [found.name for found in scope.variables if found.below == size]
+        fitting = [found.name for found in scope.vars if found.below == size]
         if fitting and scope.chance(0.6):
             return scope.choose(fitting[-3:])
         if scope.chance(scope.careless):
@@ -187,8 +187,8 @@ class Terms:
                 zero = "0" if buffer.is_integer else "0.0"
                 load = f"{buffer.name}[{self.at(buffer, 0)}]"
                 return f"{load} {scope.choose(COMPARISONS)} {zero}"
-        if scope.variables and scope.chance(0.3):
-            loop = scope.choose(scope.variables).name
+        if scope.vars and scope.chance(0.3):
+            loop = scope.choose(scope.vars).name
             return f"{loop} {scope.choose(COMPARISONS)} {self.number(0, 3)}"
         return f"{self.integer(depth)} {scope.choose(COMPARISONS)} {self.integer(depth)}"
 

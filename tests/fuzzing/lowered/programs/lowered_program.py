@@ -14,7 +14,7 @@ from tests.fuzzing.oracle.coordinate_tables import Undecided
 from tests.fuzzing.oracle.evaluation import Meaning
 from tests.fuzzing.programs.program import Program
 
-MAX_STATEMENTS = 4_000
+MAX_STMTS = 4_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,7 +43,7 @@ class Lowered(Program):
     def _interpreted(self) -> dict | None:
         arrays = {name: array.copy() for name, array in self.arrays.items()}
         try:
-            run_limited(self.module, {**arrays, **self.sizes}, most=MAX_STATEMENTS, is_strict=True)
+            run_limited(self.module, {**arrays, **self.sizes}, most=MAX_STMTS, is_strict=True)
         except InterpreterError as error:
             if not error.buffer:  # an iterator outside of its domain, say, and no access
                 raise Undecided(str(error)) from None

@@ -67,7 +67,7 @@ class Scope:
     stage: str
     careless: float = 0.0
     wild: float = 0.02
-    variables: list[Variable] = field(default_factory=list)
+    vars: list[Variable] = field(default_factory=list)
     floats: list[tuple[str, str]] = field(default_factory=list)
     buffers: list[Drawn] = field(default_factory=list)
     scalars: list[str] = field(default_factory=list)
@@ -117,6 +117,6 @@ class Scope:
     @contextmanager
     def inside(self) -> Iterator[None]:
         """A context for a body, at whose end its declarations leave the scope."""
-        before = [*self.variables], [*self.floats], [*self.buffers]
+        before = [*self.vars], [*self.floats], [*self.buffers]
         yield
-        self.variables, self.floats, self.buffers = before
+        self.vars, self.floats, self.buffers = before

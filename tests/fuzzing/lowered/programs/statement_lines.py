@@ -32,13 +32,13 @@ class Bodies:
             for _ in range(count or self.scope.choose((1, 2, 2, 3))):
                 if self.budget <= 0:
                     break
-                lines += self.statement(depth)
+                lines += self.stmt(depth)
         return lines or self.store(depth)
 
-    def statement(self, depth: int) -> Lines:
+    def stmt(self, depth: int) -> Lines:
         self.budget -= 1
         kinds = {kind: weight for kind, weight in self.weights.items() if self._fits(kind, depth)}
-        return STATEMENTS[self.scope.weighted(kinds)](self, depth)
+        return STMTS[self.scope.weighted(kinds)](self, depth)
 
     def _fits(self, kind: str, depth: int) -> bool:
         scope = self.scope
@@ -92,7 +92,7 @@ class Bodies:
             return [line]
         name = scope.fresh("x")
         value = terms.search(1) if scope.chance(0.3) else terms.integer(scope.choose((1, 2)))
-        scope.variables.append(Variable(name, ""))
+        scope.vars.append(Variable(name, ""))
         return [f"{name}: T.int64 = {value}"]
 
     def allocate(self, depth: int) -> Lines:
@@ -104,7 +104,7 @@ class Bodies:
         if not size.isidentifier() and not size.startswith("T.int64(") and scope.chance(0.6):
             bound = scope.fresh("z")
             lines.append(f"{bound}: T.int64 = {size}")
-            scope.variables.append(Variable(bound, ""))
+            scope.vars.append(Variable(bound, ""))
             size = bound
         dtype, role = scope.choose((("float32", "value"), ("int32", "value"), ("int64", "index")))
         where = scope.choose(("", "", '", scope="local"'))[1:]
@@ -112,11 +112,11 @@ class Bodies:
         buffer = Drawn(name, dtype, (size,), role)
         loop = scope.fresh("i")
         first = Variable(loop, size)
-        scope.variables.append(first)
+        scope.vars.append(first)
         lines += under(
             f"for {loop} in T.serial({size}):", [f"{name}[{loop}] = {terms.stored(buffer)}"]
         )
-        scope.variables.remove(first)
+        scope.vars.remove(first)
         scope.buffers.append(buffer)
         scope.private = scope.private | {name}
         return lines
@@ -131,7 +131,7 @@ class Bodies:
         buffer = Drawn(name, dtype, sizes, "value")
         rows, columns = scope.fresh("i"), scope.fresh("i")
         with scope.inside():
-            scope.variables += [Variable(rows, sizes[0]), Variable(columns, sizes[1])]
+            scope.vars += [Variable(rows, sizes[0]), Variable(columns, sizes[1])]
             store = [f"{name}[{rows}, {columns}] = {self.terms.stored(buffer)}"]
         lines = [f'{name} = T.alloc_buffer(({", ".join(sizes)}), "{dtype}")']
         inner = under(f"for {columns} in T.serial({sizes[1]}):", store)
@@ -183,7 +183,7 @@ class Bodies:
         if scope.stage != "flat" and bound.startswith("T.int64(") and scope.chance(0.4):
             kind = "unroll"
         with scope.inside():
-            scope.variables.append(Variable(name, bound))
+            scope.vars.append(Variable(name, bound))
             body = self.body(depth + 1)
         if kind == "serial" and bound.startswith("T.int64(") and scope.chance(0.3):
             span += ', annotations={"peel": "last"}'
@@ -199,7 +199,7 @@ class Bodies:
         match kind:
             case "fiber":
                 fibers = [found for found in scope.buffers if "J_indptr" in found.sizes[-1]]
-                rows = [found.name for found in scope.variables if found.below == "n"]
+                rows = [found.name for found in scope.vars if found.below == "n"]
                 if fibers and rows:
                     return fibers[0].sizes[-1].format(scope.choose(rows))
                 return "n"
@@ -210,7 +210,7 @@ class Bodies:
             case "rest":
                 return f"{terms.integer(1)} % T.int64(4)"
             case "outer":
-                names = [found.name for found in scope.variables if found.below]
+                names = [found.name for found in scope.vars if found.below]
                 return f"{scope.choose(names)} + 1" if names else "n"
             case "least":
                 return f"T.min({terms.integer(1)}, T.int64({scope.choose((2, 3, 5))}))"
@@ -251,7 +251,7 @@ class Bodies:
         outer = scope.own, scope.shared, scope.private
         taken = [item for item in scope.buffers if item.is_written]
         with scope.inside():
-            scope.variables.append(Variable(name, bound))
+            scope.vars.append(Variable(name, bound))
             scope.own, scope.private = name, frozenset()
             scope.shared = frozenset(item.name for item in taken if scope.chance(0.6))
             if kind == "vectorized":
@@ -298,7 +298,7 @@ class Bodies:
         buffer, name = scope.choose(found), scope.fresh("i")
         shared = scope.shared
         with scope.inside():
-            scope.variables.append(Variable(name, "n"))
+            scope.vars.append(Variable(name, "n"))
             scope.shared = shared | {buffer.name}
             element = f"{buffer.name}[{terms.at(buffer, 1)}]"
             one = terms.value(buffer.dtype, 1) if buffer.role == "value" else "1"
@@ -334,7 +334,7 @@ class Bodies:
         shared, own, private = scope.shared, scope.own, scope.private
         span = self.span(bound, 0.15)
         with scope.inside():
-            scope.variables.append(Variable(name, bound))
+            scope.vars.append(Variable(name, bound))
             if loop == "vectorized":
                 scope.own, scope.private = name, frozenset()
                 scope.shared = frozenset(item.name for item in scope.buffers if item.is_written)
@@ -374,13 +374,13 @@ class Bodies:
         at = scope.choose(("{0}", "{0}", "{0} + {1}", "{0} * 2", "{1} + {0} * 0"))
         count, step = scope.choose(("n", "T.int64(3)", "m")), scope.choose(("1", "1", "2"))
         with scope.inside():
-            scope.variables.append(Variable(first, count))
+            scope.vars.append(Variable(first, count))
             value = terms.value(buffer.dtype, 1)
             write = [f"{name}[{at.format(head, first)}] = {value}", f"{head} = {head} + {step}"]
             element = f"{buffer.name}[{terms.at(buffer, 1)}]"
         back = scope.choose((at, "{1}", "{0} - 1 - {1}", at))
         with scope.inside():
-            scope.variables.append(Variable(second, count))
+            scope.vars.append(Variable(second, count))
             element = f"{buffer.name}[{terms.at(buffer, 1)}]"
             read = [f"{element} = {name}[{back.format(head, second)}]", f"{head} = {head} + {step}"]
         start = [f"{head} = {scope.choose((0, 0, 1))}"]
@@ -410,14 +410,14 @@ class Bodies:
                 spans.append(self.span(bound, 0.05))
                 domain = bound if spans[-1] == bound else "T.int64(64)"
                 loops.append((name, domain, scope.choose("SSR")))
-                scope.variables.append(Variable(name, bound))
+                scope.vars.append(Variable(name, bound))
             body = self.block(loops)
             for (name, _, _), span in zip(reversed(loops), reversed(spans), strict=True):
                 if scope.chance(0.1):
                     body = under(f"if {self.terms.condition(0)}:", body)
                 if scope.chance(0.05):
                     body = self.store(depth) + body
-                scope.variables.pop()
+                scope.vars.pop()
                 body = under(f"for {name} in T.serial({span}):", body)
         return body
 
@@ -427,12 +427,12 @@ class Bodies:
     def block(self, loops: list[tuple[str, str, str]]) -> Lines:
         """A block with an iterator for each loop."""
         scope, terms = self.scope, self.terms
-        outer = [*scope.variables]
+        outer = [*scope.vars]
         names = [f"v{name}" for name, _, _ in loops]
         lines = [self._iterator(f"v{name}", name, bound, kind) for name, bound, kind in loops]
         inner = [Variable(f"v{name}", bound) for name, bound, _ in loops]
         before, scope.in_block = scope.in_block, True
-        scope.variables = (outer[: -len(loops)] if scope.chance(0.3) else []) + inner
+        scope.vars = (outer[: -len(loops)] if scope.chance(0.3) else []) + inner
         if scope.chance(0.4):
             lines.append(f"T.where({terms.condition()})")
         store, is_sum = self._stores(loops)
@@ -441,7 +441,7 @@ class Bodies:
         lines += store[1:]
         if scope.chance(0.3):
             lines += self.store(DEEPEST)
-        scope.variables, scope.in_block = outer, before
+        scope.vars, scope.in_block = outer, before
         return under(f'with T.block("{scope.fresh("b")}"):', lines) if names else []
 
     def _iterator(self, name: str, loop: str, bound: str, kind: str) -> str:
@@ -472,8 +472,8 @@ class Bodies:
         else:
             with scope.inside():
                 reductions = {f"v{name}" for name, _, kind in loops if kind == "R"}
-                kept = [found for found in scope.variables if found.name not in reductions]
-                scope.variables = kept
+                kept = [found for found in scope.vars if found.name not in reductions]
+                scope.vars = kept
                 at = terms.at(buffer, 1)
         element = f"{buffer.name}[{at}]"
         zero = "T.int64" if buffer.dtype == "int64" else f"T.{buffer.dtype}"
@@ -533,7 +533,7 @@ WEIGHTS = {
     "tape": 3, "combine": 4, "reduction": 3, "vector": 2,
     "far": 6,
 }  # fmt: skip
-STATEMENTS: dict[str, Callable[[Bodies, int], Lines]] = {
+STMTS: dict[str, Callable[[Bodies, int], Lines]] = {
     "store": Bodies.store, "let": Bodies.let, "allocate": Bodies.allocate, "guard": Bodies.guard,
     "prefetch": Bodies.prefetch, "if": Bodies.branch, "loop": Bodies.loop,
     "while": Bodies.loop_while, "nest": Bodies.nest, "at_once": Bodies.at_once,

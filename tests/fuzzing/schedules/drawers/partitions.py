@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import Block, For, IfThenElse, Select, Store
-from gossamer_schedule.safe_accesses.user_expressions import index_variables_at
+from gossamer_schedule.safe_accesses.user_expressions import index_vars_at
 from tests.fuzzing.schedules.drawers.scene import Drawer, Drawn, Scene
 
 POINTS = (
@@ -65,7 +65,7 @@ def loop_version(scene: Scene) -> Drawn:
     if site is None or _copies(scene) >= MAX_COPIES:
         return None
     name = site.node.var if isinstance(site.node, For) else site.node.name
-    known = scene.choose([*_sizes(scene), *index_variables_at(site)])
+    known = scene.choose([*_sizes(scene), *index_vars_at(site)])
     if known is None:
         return None
     condition = scene.rng.choice(("{} == 2", "{} == 1", "{} < 2", "{} % 2 == 0", "2 <= {}"))

@@ -20,7 +20,7 @@ from gossamer_formats.conversion.kernels.statements import (
     store,
     store_local,
 )
-from gossamer_formats.conversion.maps.inverse_map import logical_variable
+from gossamer_formats.conversion.maps.inverse_map import logical_var
 from gossamer_formats.conversion.recording.array_scalars import first_of
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
 from gossamer_formats.conversion.recording.recorded_storage import (
@@ -108,7 +108,7 @@ def _loop(recorder: Recorder, ordered: RecordedStorage) -> ElementLoop:
 
 def _add(loop: ElementLoop, dimensions: int, dtype: str) -> list[Stmt]:
     """Return the kernel that lists an element, or adds it to the one before if that has its coordinates."""
-    last = {f"LAST{each}": logical_variable(each) for each in range(dimensions)}
+    last = {f"LAST{each}": logical_var(each) for each in range(dimensions)}
     differs: list[Expr] = [compare("ne", each, load_local(name)) for name, each in last.items()]
     total = add(load_local(_TOTAL), select(_IS_NEW, ONE, ZERO))
     sums = Binary("add", Load(_SUMS, (_AT,), dtype), loop.value)

@@ -70,7 +70,7 @@ def _buckets(dimensions: int, first: int) -> FormatDescription:
                 names[number], above, lengths[number], ONE, handles[number], padded=False
             )
         )
-    variables = {number: f"i{number}" for number in (first, second, *others)}
+    vars = {number: f"i{number}" for number in (first, second, *others)}
     description = FormatDescription(
         name=f"by_{first}",
         params=(
@@ -80,8 +80,8 @@ def _buckets(dimensions: int, first: int) -> FormatDescription:
         axes=tuple(axes),
         buffer=SparseBuffer("A", tuple(axis.name for axis in axes), "float32", handle="data"),
         map=IndexMap(
-            tuple(variables.values()),
-            tuple(index_var(variables[number]) for number in range(dimensions)),
+            tuple(vars.values()),
+            tuple(index_var(vars[number]) for number in range(dimensions)),
         ),
         shape=tuple(lengths),
     )

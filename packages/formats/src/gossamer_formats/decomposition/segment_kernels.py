@@ -70,8 +70,8 @@ def _count_segments(offsets_dtype: str, columns_dtype: str) -> For:
     return _parallel(row, index_var("rows"), [loop(element.name, begin, end, count)])
 
 
-def _parallel(variable: Var, end: Expr, body: Sequence[Stmt]) -> For:
-    return replace(loop(variable.name, ZERO, end, body), kind="parallel")
+def _parallel(var: Var, end: Expr, body: Sequence[Stmt]) -> For:
+    return replace(loop(var.name, ZERO, end, body), kind="parallel")
 
 
 def _run(compile: Compile, body: Sequence[Stmt], arguments: KernelArguments) -> None:

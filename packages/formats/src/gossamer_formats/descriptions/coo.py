@@ -47,7 +47,7 @@ def coo(dtype: str = "float32", *, dimensions: int = 2, sorted: bool = True) -> 
         for number, length in enumerate(lengths)
     ]
     handles = ["data", *(axis.indices for axis in axes)]
-    variables = ["o", *(f"i{number}" for number in range(dimensions))]
+    vars = ["o", *(f"i{number}" for number in range(dimensions))]
     names = ("O", *(axis.name for axis in axes))
     # Nodes instead of a script, since the number of axes varies.
     description = FormatDescription(
@@ -58,7 +58,7 @@ def coo(dtype: str = "float32", *, dimensions: int = 2, sorted: bool = True) -> 
         ),
         axes=(DenseFixed("O", ONE), *axes),
         buffer=SparseBuffer("A", names, dtype, handle="data"),
-        map=IndexMap(tuple(variables), tuple(map(index_var, variables[1:]))),
+        map=IndexMap(tuple(vars), tuple(map(index_var, vars[1:]))),
         shape=tuple(lengths),
     )
     return with_order(description, sorted=sorted)

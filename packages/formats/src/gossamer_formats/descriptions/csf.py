@@ -44,7 +44,7 @@ def csf(dtype: str = "float32", *, dimensions: int = 3) -> FormatDescription:
     handles = ["data", "indices_0"]
     for axis in inner:
         handles += [axis.indptr, axis.indices]
-    variables = ["o", *(f"i{number}" for number in range(dimensions))]
+    vars = ["o", *(f"i{number}" for number in range(dimensions))]
     names = ("O", "I0", *(axis.name for axis in inner))
     # Nodes instead of a script, since the number of axes varies.
     return FormatDescription(
@@ -55,7 +55,7 @@ def csf(dtype: str = "float32", *, dimensions: int = 3) -> FormatDescription:
         ),
         axes=(DenseFixed("O", ONE), first, *inner),
         buffer=SparseBuffer("A", names, dtype, handle="data"),
-        map=IndexMap(tuple(variables), tuple(map(index_var, variables[1:]))),
+        map=IndexMap(tuple(vars), tuple(map(index_var, vars[1:]))),
         shape=tuple(lengths),
     )
 

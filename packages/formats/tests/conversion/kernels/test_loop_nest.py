@@ -37,7 +37,7 @@ def test_a_statement_follows_the_loops_whose_variables_it_does_not_read():
 def test_a_statement_that_reads_no_variable_follows_the_nest():
     tail = hoisted(NEST, [], store_local("B", ZERO))
     assert tail == Tail(store_local("B", ZERO), 0)
-    assert wrap_in_nest(NEST, [], tail)[-1] == tail.statement
+    assert wrap_in_nest(NEST, [], tail)[-1] == tail.stmt
 
 
 def test_a_statement_stays_inside_where_a_condition_outside_of_the_loops_may_be_needed():

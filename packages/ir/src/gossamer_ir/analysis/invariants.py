@@ -11,14 +11,14 @@ from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.buffer_definitions import handles_of
 from gossamer_ir.traversal.buffer_uses import buffers_written, directly_written
 from gossamer_ir.traversal.references import buffers_read
-from gossamer_ir.traversal.walk import every_statement
+from gossamer_ir.traversal.walk import every_stmt
 
 
 @memoize_by_identity
 def mutable_buffers(function: Function) -> frozenset[str]:
     """Return the buffers that a function writes, including aliases that share a handle."""
     # Two buffers may be bound to one array: a store to one changes the other.
-    return _with_aliases(directly_written(every_statement(function)), function)
+    return _with_aliases(directly_written(every_stmt(function)), function)
 
 
 def written_in(body: Iterable[Stmt], function: Function) -> frozenset[str]:

@@ -19,7 +19,7 @@ class NotArithmeticError(Exception):
 
 def evaluate_integer(
     expr: Expr,
-    variables: Mapping[str, int | float | bool],
+    vars: Mapping[str, int | float | bool],
     *,
     element: Callable[[str, int], int] | None = None,
 ) -> int:
@@ -36,15 +36,15 @@ def evaluate_integer(
         case Const():
             return int(expr.text)
         case Var():
-            return int(variables[expr.name])
+            return int(vars[expr.name])
         case Binary() if expr.op in _OPERATIONS:
-            left = evaluate_integer(expr.lhs, variables, element=element)
-            right = evaluate_integer(expr.rhs, variables, element=element)
+            left = evaluate_integer(expr.lhs, vars, element=element)
+            right = evaluate_integer(expr.rhs, vars, element=element)
             if right == 0 and expr.op in DIVISIONS:
                 raise ZeroDivisionError
             return UNBOUNDED[expr.op](left, right)
         case Cast():
-            return evaluate_integer(expr.value, variables, element=element)
+            return evaluate_integer(expr.value, vars, element=element)
         case Load(indices=(position,)) if element is not None:
-            return element(expr.buffer, evaluate_integer(position, variables, element=element))
+            return element(expr.buffer, evaluate_integer(position, vars, element=element))
     raise NotArithmeticError(type(expr).__name__)

@@ -54,10 +54,10 @@ class Prover:
         """Assume expr >= 0 from here on."""
         self._constraints.add(affine_of(expr))
 
-    def assume_range(self, var: str, start: Expr, extent: Expr) -> None:
+    def assume_range(self, var_name: str, start: Expr, extent: Expr) -> None:
         """Assume start <= var < start + extent from here on.
 
-        An extent of the form `extent if condition else 0` also gives the condition, since `var` has no
+        An extent of the form `extent if condition else 0` also gives the condition, since the variable has no
         value without it.
         """
         # The variable exists, so the loop has an iteration, so the condition that guards its extent is
@@ -65,10 +65,10 @@ class Prover:
         while isinstance(extent, IfThenElse) and build.integer_value(extent.if_false) == 0:
             self.assume(extent.condition)
             extent = extent.if_true
-        variable = build.index_var(var)
-        self.assume_nonnegative(Binary("sub", variable, start))
+        var = build.index_var(var_name)
+        self.assume_nonnegative(Binary("sub", var, start))
         last = Binary("sub", Binary("add", start, extent), build.ONE)
-        self.assume_nonnegative(Binary("sub", last, variable))
+        self.assume_nonnegative(Binary("sub", last, var))
 
     def assume(self, condition: Expr) -> None:
         """Assume a condition; the parts that are not comparisons of integers are ignored."""

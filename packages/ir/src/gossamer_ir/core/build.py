@@ -48,10 +48,10 @@ def handle(name: str) -> Var:
     return Var(name, "handle")
 
 
-def variable_name(expr: Expr) -> str | None:
+def var_name(expr: Expr) -> str | None:
     """Return the name of a variable, None for anything else.
 
-    >>> variable_name(index_var("i")), variable_name(index(1))
+    >>> var_name(index_var("i")), var_name(index(1))
     ('i', None)
     """
     return expr.name if type(expr) is Var else None

@@ -33,11 +33,11 @@ def data_name(buffer: str) -> str:
     return f"{buffer}_data"
 
 
-def fused_name(variables: Sequence[str]) -> str:
+def fused_name(vars: Sequence[str]) -> str:
     """Return the name of the loop over fused axes, given their variables. The primitive `fuse` uses it as
     well.
 
     >>> fused_name(("i", "j"))
     'i_j'
     """
-    return "_".join(variables)
+    return "_".join(vars)

@@ -1,7 +1,7 @@
 """The effects of each type of statement: one table for all passes and primitives.
 
 `effects_of` returns the effects of one statement: the expressions that it evaluates, the elements that
-it reads and writes, its bodies and when they run. `STATEMENT_KINDS` also has the names that it binds with
+it reads and writes, its bodies and when they run. `STMT_KINDS` also has the names that it binds with
 their values, the memory that it allocates, and the condition that holds after it. The same of expressions is
 in `core.expression_kinds`. Tests check that both tables cover the language, so a new type of node cannot be
 forgotten.
@@ -45,7 +45,7 @@ class Body(msgspec.Struct, frozen=True):
 
     field: str
     """The field of the statement that holds it."""
-    statements: tuple[Stmt, ...]
+    stmts: tuple[Stmt, ...]
     condition: Expr | None = None
     """The condition that holds when the body begins to run; its own writes may invalidate it."""
     always_runs: bool = False
@@ -84,7 +84,7 @@ def effects_of(stmt: Stmt) -> Effects:
     >>> effects.evaluates == (ZERO, index_var("n")), effects.bodies[0].repeats
     (True, True)
     """
-    return STATEMENT_KINDS[type(stmt)].effects(stmt)
+    return STMT_KINDS[type(stmt)].effects(stmt)
 
 
 def _present(*parts: Expr | None) -> tuple[Expr, ...]:
@@ -167,12 +167,12 @@ def _nothing(_stmt: Any) -> tuple[Any, ...]:
     return ()
 
 
-class StatementKind(msgspec.Struct, frozen=True):
+class StmtKind(msgspec.Struct, frozen=True):
     """Properties of every statement of a type. Those beside `effects` are for callers who need nothing else
     of a statement."""
 
     effects: Callable[[Any], Effects]
-    variables: Callable[[Any], tuple[str, ...]] = _nothing
+    vars: Callable[[Any], tuple[str, ...]] = _nothing
     """Returns the variables that a statement binds: in its bodies or, if it has none, in the rest of the
     enclosing body."""
     values: Callable[[Any], Iterable[tuple[Var, Expr]]] = _nothing
@@ -187,51 +187,47 @@ class StatementKind(msgspec.Struct, frozen=True):
     """True if it repeats its bodies, or the call of a function."""
 
 
-STATEMENT_KINDS: dict[type[Any], StatementKind] = {
-    Store: StatementKind(_store),
-    Combine: StatementKind(_combine),
-    Atomic: StatementKind(_atomic),
-    Let: StatementKind(
+STMT_KINDS: dict[type[Any], StmtKind] = {
+    Store: StmtKind(_store),
+    Combine: StmtKind(_combine),
+    Atomic: StmtKind(_atomic),
+    Let: StmtKind(
         lambda stmt: Effects((stmt.value,)),
-        variables=lambda stmt: (stmt.var.name,),
+        vars=lambda stmt: (stmt.var.name,),
         values=lambda stmt: ((stmt.var, stmt.value),),
     ),
-    Allocate: StatementKind(lambda stmt: Effects(stmt.buffer.shape), allocates="buffer"),
-    If: StatementKind(_if),
-    While: StatementKind(_while, is_loop=True),
-    For: StatementKind(
-        _for, variables=lambda stmt: (stmt.var,), loop=lambda stmt: stmt, is_loop=True
-    ),
-    Block: StatementKind(
+    Allocate: StmtKind(lambda stmt: Effects(stmt.buffer.shape), allocates="buffer"),
+    If: StmtKind(_if),
+    While: StmtKind(_while, is_loop=True),
+    For: StmtKind(_for, vars=lambda stmt: (stmt.var,), loop=lambda stmt: stmt, is_loop=True),
+    Block: StmtKind(
         _block,
-        variables=lambda stmt: tuple([iterator.var for iterator in stmt.iters]),
+        vars=lambda stmt: tuple([iterator.var for iterator in stmt.iters]),
         values=lambda stmt: [(index_var(item.var), item.value) for item in stmt.iters],
     ),
-    Iteration: StatementKind(_iteration, variables=lambda stmt: stmt.vars, is_loop=True),
-    Prefetch: StatementKind(lambda stmt: Effects(stmt.indices)),
-    Guard: StatementKind(
+    Iteration: StmtKind(_iteration, vars=lambda stmt: stmt.vars, is_loop=True),
+    Prefetch: StmtKind(lambda stmt: Effects(stmt.indices)),
+    Guard: StmtKind(
         lambda stmt: Effects((stmt.condition,)), condition_after=lambda stmt: stmt.condition
     ),
-    ParallelFor: StatementKind(_parallel_for, variables=lambda stmt: (stmt.var,), is_loop=True),
-    Launch: StatementKind(_launch),
+    ParallelFor: StmtKind(_parallel_for, vars=lambda stmt: (stmt.var,), is_loop=True),
+    Launch: StmtKind(_launch),
 }
 """One entry for each type of statement."""
 
-LOOPS: Any = tuple(kind for kind, row in STATEMENT_KINDS.items() if row.is_loop)
+LOOPS: Any = tuple(kind for kind, row in STMT_KINDS.items() if row.is_loop)
 """The types of statements that repeat their bodies, or the call of a function."""
 
-ALLOCATING_STATEMENTS: Any = tuple(
-    kind for kind, row in STATEMENT_KINDS.items() if row.allocates is not None
-)
+ALLOCATING_STMTS: Any = tuple(kind for kind, row in STMT_KINDS.items() if row.allocates is not None)
 """The types of statements that allocate a buffer."""
 
-CHECKING_STATEMENTS: Any = tuple(
-    kind for kind, row in STATEMENT_KINDS.items() if row.condition_after is not None
+CHECKING_STMTS: Any = tuple(
+    kind for kind, row in STMT_KINDS.items() if row.condition_after is not None
 )
 """The types of statements that stop the program unless a condition holds."""
 
 WRITES: tuple[type[Store], type[Atomic]] = (Store, Atomic)
 """The types of statements that write an element themselves; a test compares them with the table."""
 
-CALLING_STATEMENTS: tuple[type[ParallelFor], type[Launch]] = (ParallelFor, Launch)
+CALLING_STMTS: tuple[type[ParallelFor], type[Launch]] = (ParallelFor, Launch)
 """The types of statements that call a function of the module; a test compares them with the table."""

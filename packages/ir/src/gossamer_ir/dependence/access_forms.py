@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Set
 import msgspec
 
 from gossamer_ir.analysis.accesses.buffer_accesses import Access, accesses
-from gossamer_ir.analysis.accesses.init_nests import ValuesOfVariables
+from gossamer_ir.analysis.accesses.init_nests import ValuesOfVars
 from gossamer_ir.analysis.accesses.linear_form import LinearForm, form_of
 from gossamer_ir.analysis.axes.element_numbers import numbers_of
 from gossamer_ir.analysis.bounds.loops_by_name import loops_of
@@ -34,7 +34,7 @@ def access_forms(
     body: tuple[Stmt, ...],
     buffers: Set[str],
     *,
-    values: ValuesOfVariables,
+    values: ValuesOfVars,
     function: Function,
 ) -> Iterator[AccessForm]:
     """Return the accesses of some buffers in a body, in program order."""

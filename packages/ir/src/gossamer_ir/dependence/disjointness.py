@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.accesses.init_nests import ValuesOfVariables
+from gossamer_ir.analysis.accesses.init_nests import ValuesOfVars
 from gossamer_ir.analysis.accesses.linear_form import LinearForm, form_of
 from gossamer_ir.analysis.axes.axis_facts import known_facts
 from gossamer_ir.analysis.bounds.loops_by_name import LoopsByName, loops_of
@@ -36,7 +36,7 @@ Disjointness: TypeAlias = Literal["disjoint", "race", "unknown"]
 
 
 def written_accesses(
-    body: tuple[Stmt, ...], *, values: ValuesOfVariables, function: Function
+    body: tuple[Stmt, ...], *, values: ValuesOfVars, function: Function
 ) -> dict[str, list[AccessForm]]:
     """Return the accesses to each buffer that a body stores to."""
     buffers, changing = outer_writes(body), buffers_written(body)

@@ -18,21 +18,21 @@ from gossamer_ir.analysis.accesses.buffer_accesses import (
 )
 from gossamer_ir.analysis.accesses.init_nests import (
     LoopOrCondition,
-    ValuesOfVariables,
+    ValuesOfVars,
     reduction_loops,
     spatial_loops,
 )
-from gossamer_ir.analysis.axes.determined_variables import DeterminedVariables
+from gossamer_ir.analysis.axes.determined_variables import DeterminedVars
 from gossamer_ir.analysis.invariants import written_in
 from gossamer_ir.dependence.independence import are_unshared
 from gossamer_ir.nodes import Block, Expr, For, Function, Stmt, Store
 from gossamer_ir.traversal.buffer_definitions import buffers_allocated
 from gossamer_ir.traversal.buffer_uses import buffers_written
-from gossamer_ir.traversal.names import bound_variables
+from gossamer_ir.traversal.names import bound_vars
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.statement_queries import values_bound
 from gossamer_ir.traversal.substitute import resolve
-from gossamer_ir.traversal.walk import statements
+from gossamer_ir.traversal.walk import stmts
 
 
 def inits_may_conflict(
@@ -40,7 +40,7 @@ def inits_may_conflict(
     block: Block,
     between: Iterable[LoopOrCondition],
     *,
-    values: ValuesOfVariables,
+    values: ValuesOfVars,
     function: Function,
 ) -> bool:
     """Return whether different iterations of a loop around a block may initialize the same element.
@@ -80,7 +80,7 @@ def inits_may_conflict(
 
 
 def _stores(
-    block: Block, around: Iterable[LoopOrCondition], values: ValuesOfVariables
+    block: Block, around: Iterable[LoopOrCondition], values: ValuesOfVars
 ) -> Iterator[Access]:
     """Yield the stores of an init, each with its context in terms of the loops around the block."""
     parts = tuple(around)
@@ -114,16 +114,16 @@ def is_determined_by_element(block: Block, loops: Iterable[For]) -> bool:
     """
     bound = _bound_in((block,))
     names = {loop.var for loop in loops} | bound.keys()
-    names |= set(bound_variables(block.init))
-    stores = [stmt for stmt in statements(block.init) if isinstance(stmt, Store)]
+    names |= set(bound_vars(block.init))
+    stores = [stmt for stmt in stmts(block.init) if isinstance(stmt, Store)]
     return not any(
         True
         for store in stores
-        for _ in DeterminedVariables(store.indices, names, bound).missing(store.value)
+        for _ in DeterminedVars(store.indices, names, bound).missing(store.value)
     )
 
 
 def _bound_in(body: Iterable[Stmt]) -> dict[str, Expr]:
     """Return the values of the lets and block variables in a body."""
-    pairs = (pair for stmt in statements(body) for pair in values_bound(stmt))
+    pairs = (pair for stmt in stmts(body) for pair in values_bound(stmt))
     return {var.name: value for var, value in pairs}

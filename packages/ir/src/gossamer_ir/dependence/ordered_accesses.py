@@ -79,7 +79,9 @@ def are_ordered(
         _access_site(access, function=function, point=point) for access in listed
     )
     rank = min((len(site.indices) for site in sites), default=0)
-    return any(_is_ordered_along(sites, dim, point=point, loop=loop) for dim in range(rank))
+    return any(
+        _is_ordered_along(sites, dimension, point=point, loop=loop) for dimension in range(rank)
+    )
 
 
 class _AccessSite(NamedTuple):
@@ -121,28 +123,28 @@ def _anonymous(site: _AccessSite) -> tuple[tuple[Expr | None, ...], frozenset[ob
 
 
 def _is_ordered_along(
-    sites: Sequence[_AccessSite], dim: int, *, point: ProgramPoint, loop: For
+    sites: Sequence[_AccessSite], dimension: int, *, point: ProgramPoint, loop: For
 ) -> bool:
     """Return whether all accesses of later iterations come after those of earlier ones, or all before
     them."""
-    if _are_in_segments(sites, dim, point=point, loop=loop):
+    if _are_in_segments(sites, dimension, point=point, loop=loop):
         return True
     later = [_in_later_iteration(site, loop) for site in sites]
     return any(
-        all(_is_apart(site, later, dim, point=point, falls=falls) for site in sites)
+        all(_is_apart(site, later, dimension, point=point, falls=falls) for site in sites)
         for falls in (False, True)
     )
 
 
 def _are_in_segments(
-    sites: Sequence[_AccessSite], dim: int, *, point: ProgramPoint, loop: For
+    sites: Sequence[_AccessSite], dimension: int, *, point: ProgramPoint, loop: For
 ) -> bool:
     """Return whether all accesses of an iteration are between an offset, such as `P[i]`, and that of the next
     iteration, where offsets never decrease.
 
     This takes a proof for each site, not for each pair of sites.
     """
-    offsets = [_offsets_in(site.indices[dim], loop) for site in sites]
+    offsets = [_offsets_in(site.indices[dimension], loop) for site in sites]
     common = offsets[0].intersection(*offsets[1:]) if offsets else set()
     if len(common) != 1:
         return False
@@ -152,18 +154,18 @@ def _are_in_segments(
     if not point.proves(Compare("le", end, begin)):
         return False
     later = (_in_later_iteration(site, loop) for site in sites)
-    return all(_is_below(site, dim, end, point) for site in sites) and all(
-        _is_from(site, dim, begin, point) for site in later
+    return all(_is_below(site, dimension, end, point) for site in sites) and all(
+        _is_from(site, dimension, begin, point) for site in later
     )
 
 
-def _is_below(site: _AccessSite, dim: int, end: Expr, point: ProgramPoint) -> bool:
-    at = site.indices[dim]
+def _is_below(site: _AccessSite, dimension: int, end: Expr, point: ProgramPoint) -> bool:
+    at = site.indices[dimension]
     return at is not None and _is_proved_in(site.context, Compare("lt", at, end), point)
 
 
-def _is_from(site: _AccessSite, dim: int, begin: Expr, point: ProgramPoint) -> bool:
-    at = site.indices[dim]
+def _is_from(site: _AccessSite, dimension: int, begin: Expr, point: ProgramPoint) -> bool:
+    at = site.indices[dimension]
     return at is not None and _is_proved_in(site.context, Compare("le", begin, at), point)
 
 
@@ -188,12 +190,17 @@ def _in_later_iteration(site: _AccessSite, loop: For) -> _AccessSite:
 
 
 def _is_apart(
-    site: _AccessSite, later: Iterable[_AccessSite], dim: int, *, point: ProgramPoint, falls: bool
+    site: _AccessSite,
+    later: Iterable[_AccessSite],
+    dimension: int,
+    *,
+    point: ProgramPoint,
+    falls: bool,
 ) -> bool:
     """Return whether all accesses of a later iteration are proved to come after one of an earlier iteration
     (before it, if the index `falls`)."""
     apart = [
-        (_comparison(site.indices[dim], other.indices[dim], falls=falls), other.context)
+        (_comparison(site.indices[dimension], other.indices[dimension], falls=falls), other.context)
         for other in later
     ]
     # Most often the iterations alone tell; the prover remembers the answer for all sites.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from gossamer_ir.core.statement_kinds import CALLING_STATEMENTS, WRITES, effects_of
+from gossamer_ir.core.statement_kinds import CALLING_STMTS, WRITES, effects_of
 from gossamer_ir.errors import VerifyError
 from gossamer_ir.facts.fact_kinds import subject_of
 from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
@@ -99,7 +99,7 @@ def _usage(function: Function, functions: Mapping[str, Function], done: dict[str
     for stmt in nodes_of_kind(function, *WRITES):
         writes.add(stmt.buffer)
         reads.update(read.buffer for read in effects_of(stmt).reads)
-    for call in nodes_of_kind(function, *CALLING_STATEMENTS):
+    for call in nodes_of_kind(function, *CALLING_STMTS):
         callee = functions[call.function]
         below = _usage(callee, functions, done)
         _add_arguments(call, callee, below, (reads, writes))

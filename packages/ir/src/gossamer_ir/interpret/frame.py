@@ -53,13 +53,13 @@ class Initialized:
 class Frame:
     """The variables, arrays and buffers of a running function, and the state of its iterations.
 
-    `elements` and `coordinates` are the current ones of the axes being iterated, `iterators` the positions
+    `elements` and `coordinates` are the current ones of the axes being iterated, `iters` the positions
     of iteration variables. `initialized` has the elements written by the running init, None outside of
     inits; `inits` those of each block, by the values of the loops that repeat its init.
     """
 
     __slots__ = (
-        "arrays", "coordinates", "elements", "initialized", "inits", "iterators", "layouts", "levels",
+        "arrays", "coordinates", "elements", "initialized", "inits", "iters", "layouts", "levels",
         "values", "views",
     )  # fmt: skip
 
@@ -68,7 +68,7 @@ class Frame:
         self.arrays = dict(arrays)
         self.elements: dict[str, int | None] = {}
         self.coordinates: dict[str, int] = {}
-        self.iterators: dict[str, FiberPosition] = {}
+        self.iters: dict[str, FiberPosition] = {}
         self.initialized: Initialized | None = None
         self.inits: dict[str, dict[tuple[int, ...], Initialized]] = {}
         self.layouts: dict[str, Layout] = {}

@@ -12,7 +12,7 @@ from gossamer_ir.interpret.arguments import bind_arguments
 from gossamer_ir.interpret.buffers import open_buffers
 from gossamer_ir.interpret.expressions.expression_translators import EXPRESSION_TRANSLATIONS
 from gossamer_ir.interpret.frame import Exec, Frame
-from gossamer_ir.interpret.statements.statement_translators import STATEMENT_TRANSLATIONS
+from gossamer_ir.interpret.statements.statement_translators import STMT_TRANSLATIONS
 from gossamer_ir.interpret.translator import Translator, call_in_order
 from gossamer_ir.nodes import Function, Module
 from gossamer_ir.support.items_by_name import items_by_name
@@ -23,7 +23,7 @@ class InterpretedKernel:
     """A module being interpreted on a machine with this `vscale`; parallel loops run in `chunks` parts."""
 
     expressions = EXPRESSION_TRANSLATIONS
-    statements = STATEMENT_TRANSLATIONS
+    stmts = STMT_TRANSLATIONS
 
     def __init__(self, module: Module, *, vscale: int, chunks: int) -> None:
         self.module = module

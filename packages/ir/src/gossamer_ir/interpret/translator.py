@@ -25,7 +25,7 @@ from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.fields import has_bodies
-from gossamer_ir.traversal.walk import statements
+from gossamer_ir.traversal.walk import stmts
 
 
 class Interpreter(Protocol):
@@ -44,7 +44,7 @@ class Interpreter(Protocol):
     def expressions(self) -> Mapping[type, Callable[..., Eval]]: ...
 
     @property
-    def statements(self) -> Mapping[type, Callable[..., Exec]]: ...
+    def stmts(self) -> Mapping[type, Callable[..., Exec]]: ...
 
     def function(self, name: str) -> Function:
         """Return a function of the module by name."""
@@ -63,7 +63,7 @@ _AROUND_INITS = (For, If, While, Block, Iteration)
 """The statements through which an init is hoisted, or at which it stays."""
 
 
-class EnclosingStatement:
+class EnclosingStmt:
     """An enclosing statement; the inits in `hoisted` run just before it (see `inits`)."""
 
     def __init__(self, node: Enclosing, conditions: tuple[Expr, ...] = ()) -> None:
@@ -83,7 +83,7 @@ class Translator:
     def __init__(self, program: Interpreter, function: Function) -> None:
         self.program = program
         self.function = function
-        self.around: list[EnclosingStatement] = []
+        self.around: list[EnclosingStmt] = []
         self.whiles: list[tuple[int, str]] = []
         self.inits: list[Exec] | None = [] if is_composable(function) else None
         self.buffers = items_by_name(all_buffers(function))
@@ -120,13 +120,13 @@ class Translator:
         """Return an expression as a function of the frame, None for None."""
         return self.expr(node) if node is not None else None
 
-    def body(self, statements: tuple[Stmt, ...], under: EnclosingStatement | None = None) -> Exec:
+    def body(self, stmts: tuple[Stmt, ...], under: EnclosingStmt | None = None) -> Exec:
         """Return statements as one function of the frame; `under` is the statement that they are the body
         of."""
         depth = len(self.around)
         if under is not None:
             self.around.append(under)
-        steps = tuple(self._statement(node) for node in statements)
+        steps = tuple(self._stmt(node) for node in stmts)
         del self.around[depth:]
         return call_in_order(steps)
 
@@ -134,13 +134,13 @@ class Translator:
         """Return the number of lanes on the interpreted machine."""
         return lanes.count * (self.program.vscale if lanes.scalable else 1)
 
-    def _statement(self, node: Stmt) -> Exec:
+    def _stmt(self, node: Stmt) -> Exec:
         if has_bodies(type(node)) and not isinstance(node, _AROUND_INITS):
             _require_no_init(node)
-        run = self.program.statements[type(node)](node, self)
+        run = self.program.stmts[type(node)](node, self)
         # A let precedes an init in its body, and its value may select the element that the init writes.
         if isinstance(node, Let):
-            self.around.append(EnclosingStatement(node))
+            self.around.append(EnclosingStmt(node))
         return run
 
 
@@ -158,5 +158,5 @@ def call_in_order(steps: tuple[Exec, ...]) -> Exec:
 
 def _require_no_init(node: Stmt) -> None:
     """Refuse an init in a statement of a type that the position of inits does not take into account."""
-    if any(isinstance(inner, Block) and inner.init for inner in statements((node,))):
+    if any(isinstance(inner, Block) and inner.init for inner in stmts((node,))):
         raise InterpreterError(f"A '{type(node).__name__}' around a block with an init.")

@@ -109,17 +109,19 @@ def _parse(source: Source, captured: Captured) -> FormatDescription:
     nodes, constants = top_level(source, parse_syntax(source.text), captured)
     if len(nodes) != 1:
         raise ParseError("parse.format", f"Expected one description, found {len(nodes)}.")
-    ctx, body = read_parts(source, nodes[0], constants)
-    return _description(ctx, nodes[0], has_body=bool(body))
+    context, body = read_parts(source, nodes[0], constants)
+    return _description(context, nodes[0], has_body=bool(body))
 
 
-def _description(ctx: ParserContext, node: ast.FunctionDef, *, has_body: bool) -> FormatDescription:
-    parts = ctx.function
+def _description(
+    context: ParserContext, node: ast.FunctionDef, *, has_body: bool
+) -> FormatDescription:
+    parts = context.function
     sparse = sparse_buffers(parts.buffers)
     if has_body or parts.relations or not sparse:
         message = f"'{node.name}' is not a format description."
         hint = "Expected axes, sparse buffers, index arrays and optionally T.sp.map."
-        raise ctx.error("format", message, node, hint=hint)
+        raise context.error("format", message, node, hint=hint)
     return FormatDescription(
         to_identifier(node.name),
         tuple(parts.params),

@@ -74,14 +74,14 @@ def parse_expr(text: str, dtypes: Mapping[str, str]) -> Expr:
     'add'
     """
     tree = parse_syntax(f"({text}\n)")
-    ctx = ParserContext(Source(f"({text}\n)"), {}, CALL_PARSERS, METHOD_PARSERS)
+    context = ParserContext(Source(f"({text}\n)"), {}, CALL_PARSERS, METHOD_PARSERS)
     subscripted = _buffer_names(tree)
     for name, dtype in dtypes.items():
         is_buffer = name in subscripted
-        ctx.bind(name, Buffer(name, (), dtype) if is_buffer else Var(name, dtype))
+        context.bind(name, Buffer(name, (), dtype) if is_buffer else Var(name, dtype))
     if len(tree.body) != 1 or not isinstance(tree.body[0], ast.Expr):
         raise ParseError("parse.expression", f"'{text}' is not an expression.")
-    return expr(ctx, tree.body[0].value)
+    return expr(context, tree.body[0].value)
 
 
 def source_of(function: Callable[..., Any]) -> Source:

@@ -20,7 +20,7 @@ from gossamer_ir.script.printer.declarations import (
     write_relation,
 )
 from gossamer_ir.script.printer.expressions import write_expr
-from gossamer_ir.script.printer.statements import annotations_text, write_statements
+from gossamer_ir.script.printer.statements import annotations_text, write_stmts
 from gossamer_ir.script.printer.writer import Writer
 from gossamer_ir.script.source import Span
 from gossamer_ir.support.typed_calls import typed
@@ -100,7 +100,7 @@ def _write_function(w: Writer, module: Module, function: Function) -> None:
         _write_attributes(w, module, function)
         p = Printer(w)
         write_declarations(p, function)
-        write_statements(p, function.body, "body")
+        write_stmts(p, function.body, "body")
         if w.position[0] == first:
             w.end_line("pass")
 

@@ -11,7 +11,7 @@ from gossamer_ir.traversal.rename import with_labels, with_names
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.statement_queries import labels_of, names_bound
 from gossamer_ir.traversal.substitute import substitute_body
-from gossamer_ir.traversal.walk import statements
+from gossamer_ir.traversal.walk import stmts
 
 
 def with_fresh_names(
@@ -30,7 +30,7 @@ def with_fresh_names(
     given = values or {}
     names: dict[str, str] = {}
     labels: dict[str, str] = {}
-    for stmt in statements(body):
+    for stmt in stmts(body):
         labels.update((label, namer.fresh(label)) for label in labels_of(stmt))
         names.update((name, namer.fresh(name)) for name in names_bound(stmt))
     if not names and not labels:

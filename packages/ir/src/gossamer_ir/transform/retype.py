@@ -33,7 +33,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.rewrite import map_children
-from gossamer_ir.traversal.walk import statements
+from gossamer_ir.traversal.walk import stmts
 
 
 def retype_function(function: Function, dtypes: Mapping[str, str]) -> Function:
@@ -62,7 +62,7 @@ def _components(function: Function, dtypes: Mapping[str, str]) -> dict[str, str]
     """Return the new dtypes of the operands of reducers, which are those of the buffers that they combine."""
     reducers = items_by_name(function.reducers)
     new: dict[str, str] = {}
-    for node in statements(function.body):
+    for node in stmts(function.body):
         for store, pair in _combined(node, reducers):
             dtype = dtypes.get(store.buffer, pair[0].dtype)
             if new.setdefault(pair[0].name, dtype) != dtype:

@@ -63,7 +63,7 @@ def axes_of_init(
     node: Iteration, by_name: Mapping[str, Axis]
 ) -> list[tuple[OverAxis | AttachAxis, str]]:
     """Return the axes that the init uses and their ancestors, unfused, with their variables."""
-    used = variables_of_init(node)
+    used = vars_of_init(node)
     kept: list[tuple[OverAxis | AttachAxis, str]] = []
     parents: set[str | None] = set()
     for item, var in reversed(list(_unfused(node))):
@@ -73,7 +73,7 @@ def axes_of_init(
     return kept
 
 
-def variables_of_init(node: Iteration) -> set[str]:
+def vars_of_init(node: Iteration) -> set[str]:
     """Return the free variables of the init."""
     return {name for stmt in node.init for name in free_vars(stmt)}
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer_ir.core.statement_kinds import CHECKING_STATEMENTS, WRITES
-from gossamer_ir.nodes import EXPRESSIONS, STATEMENTS, Load, Search
+from gossamer_ir.core.statement_kinds import CHECKING_STMTS, WRITES
+from gossamer_ir.nodes import EXPRESSIONS, STMTS, Load, Search
 from gossamer_ir.traversal.fields import name_fields
 
 
 def _buffer_nodes() -> tuple[type[Any], ...]:
     """Return the types of nodes with a field `buffer` that holds a name, ordered by their names."""
-    kinds = (kind for kind in (*EXPRESSIONS, *STATEMENTS) if "buffer" in name_fields(kind))
+    kinds = (kind for kind in (*EXPRESSIONS, *STMTS) if "buffer" in name_fields(kind))
     return tuple(sorted(kinds, key=lambda kind: kind.__name__))
 
 
 BUFFER_NODES: Any = _buffer_nodes()
 """The types of nodes that name a buffer, to access, guard or prefetch it."""
 
-INDEXED_NODES: Any = tuple(kind for kind in BUFFER_NODES if kind not in CHECKING_STATEMENTS)
+INDEXED_NODES: Any = tuple(kind for kind in BUFFER_NODES if kind not in CHECKING_STMTS)
 """Those of them that address elements: a check names a buffer only for its error message."""
 
 READS: tuple[type[Load], type[Search]] = (Load, Search)

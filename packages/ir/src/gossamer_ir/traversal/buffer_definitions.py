@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from gossamer_ir.core.statement_kinds import ALLOCATING_STATEMENTS, STATEMENT_KINDS
+from gossamer_ir.core.statement_kinds import ALLOCATING_STMTS, STMT_KINDS
 from gossamer_ir.nodes import AnyBuffer, Buffer, Function, SparseBuffer, Stmt
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.statement_queries import allocation_of
-from gossamer_ir.traversal.walk import every_statement, statements
+from gossamer_ir.traversal.walk import every_stmt, stmts
 
 S = TypeVar("S", bound=Stmt)
 
@@ -20,7 +20,7 @@ S = TypeVar("S", bound=Stmt)
 @memoize_by_identity
 def all_buffers(function: Function) -> tuple[AnyBuffer, ...]:
     """Return the buffers that a function declares, then those that it allocates."""
-    return (*function.buffers, *allocations(every_statement(function)))
+    return (*function.buffers, *allocations(every_stmt(function)))
 
 
 def sparse_buffers(buffers: Iterable[AnyBuffer]) -> tuple[SparseBuffer, ...]:
@@ -38,7 +38,7 @@ def allocations(every: Iterable[Stmt]) -> Iterator[Buffer]:
 
 def buffers_allocated(body: Iterable[Stmt]) -> frozenset[str]:
     """Return the buffers that statements allocate, at any depth."""
-    return frozenset([buffer.name for buffer in allocations(statements(body))])
+    return frozenset([buffer.name for buffer in allocations(stmts(body))])
 
 
 def is_allocation_of(node: Any, names: Container[str]) -> bool:
@@ -50,7 +50,7 @@ def is_allocation_of(node: Any, names: Container[str]) -> bool:
     >>> is_allocation_of(allocate, {"W"}), is_allocation_of(allocate, {"X"}), is_allocation_of(ONE, {"W"})
     (True, False, False)
     """
-    buffer = allocation_of(node) if isinstance(node, ALLOCATING_STATEMENTS) else None
+    buffer = allocation_of(node) if isinstance(node, ALLOCATING_STMTS) else None
     return buffer is not None and buffer.name in names
 
 
@@ -63,7 +63,7 @@ def with_allocation(stmt: S, buffer: Buffer) -> S:
     >>> with_allocation(Allocate(short), long) == Allocate(long)
     True
     """
-    field = STATEMENT_KINDS[type(stmt)].allocates
+    field = STMT_KINDS[type(stmt)].allocates
     return stmt if field is None else replace(stmt, **{field: buffer})
 
 

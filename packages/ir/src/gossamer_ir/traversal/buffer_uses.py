@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from gossamer_ir.core.statement_kinds import CALLING_STATEMENTS, WRITES, effects_of
-from gossamer_ir.nodes import STATEMENTS, Node, Stmt, Store
+from gossamer_ir.core.statement_kinds import CALLING_STMTS, WRITES, effects_of
+from gossamer_ir.nodes import STMTS, Node, Stmt, Store
 from gossamer_ir.traversal.access_types import BUFFER_NODES, INDEXED_NODES
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.fields import has_bodies
-from gossamer_ir.traversal.walk import children, collect, statements
+from gossamer_ir.traversal.walk import children, collect, stmts
 
-_WRITING = frozenset({*WRITES, *CALLING_STATEMENTS}) - {Store}
+_WRITING = frozenset({*WRITES, *CALLING_STMTS}) - {Store}
 
-_WITH_BODIES = frozenset(filter(has_bodies, STATEMENTS)).difference(BUFFER_NODES)
+_WITH_BODIES = frozenset(filter(has_bodies, STMTS)).difference(BUFFER_NODES)
 
 
 def buffers_named(*nodes: Node) -> frozenset[str]:
@@ -47,7 +47,7 @@ def buffers_written(body: Iterable[Stmt]) -> frozenset[str]:
     >>> sorted(buffers_written((Store("Y", (ZERO,), ONE), Store("Z", (ZERO,), ONE))))
     ['Y', 'Z']
     """
-    return directly_written(statements(body))
+    return directly_written(stmts(body))
 
 
 def outer_writes(body: Iterable[Stmt]) -> frozenset[str]:
@@ -59,7 +59,7 @@ def outer_writes(body: Iterable[Stmt]) -> frozenset[str]:
     >>> sorted(outer_writes((own, Store("W", (ZERO,), ONE), Store("Y", (ZERO,), ONE))))
     ['Y']
     """
-    every = tuple(statements(body))
+    every = tuple(stmts(body))
     return directly_written(every).difference([buffer.name for buffer in allocations(every)])
 
 

@@ -17,7 +17,7 @@ _LEAF_TYPES = re.compile(
 )
 
 _NAME_TYPES = re.compile(r"(Name|tuple\[Name, \.\.\.\])( \| None)?")
-_STATEMENT_TYPES = re.compile(r"tuple\[(Stmt|Store), \.\.\.\]")
+_STMT_TYPES = re.compile(r"tuple\[(Stmt|Store), \.\.\.\]")
 
 LEAVES: frozenset[type[Any]] = frozenset({Const, Lanes, Var, VScale, type(None)})
 """Field types that contain no further nodes."""
@@ -40,8 +40,8 @@ def _holding_nodes(kind: type[Node]) -> tuple[str, ...]:
     return tuple(name for name, text in _types(kind).items() if _LEAF_TYPES.fullmatch(text) is None)
 
 
-def _holding_statements(kind: type[Node]) -> tuple[str, ...]:
-    return tuple(name for name, text in _types(kind).items() if _STATEMENT_TYPES.fullmatch(text))
+def _holding_stmts(kind: type[Node]) -> tuple[str, ...]:
+    return tuple(name for name, text in _types(kind).items() if _STMT_TYPES.fullmatch(text))
 
 
 def _types(kind: type[Node]) -> dict[str, str]:
@@ -66,7 +66,7 @@ LABEL_FIELDS = _Fields(
     lambda kind: tuple(name for name, text in _types(kind).items() if text == "Label")
 )
 """The fields that hold the label of a statement."""
-BODIES_BACKWARDS = _Fields(lambda kind: _holding_statements(kind)[::-1])
+BODIES_BACKWARDS = _Fields(lambda kind: _holding_stmts(kind)[::-1])
 """The fields that hold statements, last one first."""
 
 

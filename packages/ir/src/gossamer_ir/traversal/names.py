@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from gossamer_ir.nodes import Function, Stmt
-from gossamer_ir.traversal.statement_queries import declared_names, variables_bound
-from gossamer_ir.traversal.walk import every_statement, statements
+from gossamer_ir.traversal.statement_queries import declared_names, vars_bound
+from gossamer_ir.traversal.walk import every_stmt, stmts
 
 _NOT_IDENTIFIER = re.compile(r"\W", re.ASCII)
 
@@ -79,10 +79,10 @@ def names_in(function: Function) -> Iterator[str]:
     yield from (function.name, *[declaration.name for declaration in declared])
     for reducer in function.reducers:
         yield from [var.name for var in (*reducer.lhs, *reducer.rhs)]
-    for stmt in every_statement(function):
+    for stmt in every_stmt(function):
         yield from declared_names(stmt)
 
 
-def bound_variables(body: Iterable[Stmt]) -> set[str]:
+def bound_vars(body: Iterable[Stmt]) -> set[str]:
     """Return the names of all variables that statements bind."""
-    return {name for stmt in statements(body) for name in variables_bound(stmt)}
+    return {name for stmt in stmts(body) for name in vars_bound(stmt)}

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from gossamer_ir.nodes import STATEMENTS, Function, Node
+from gossamer_ir.nodes import STMTS, Function, Node
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.fields import has_bodies
-from gossamer_ir.traversal.walk import children, every_statement, grouped
+from gossamer_ir.traversal.walk import children, every_stmt, grouped
 
-_STATEMENTS = frozenset(STATEMENTS)
+_STMTS = frozenset(STMTS)
 
 
 def nodes_of_kind(function: Function, *kinds: type[Node]) -> Iterator[Any]:
@@ -25,7 +25,7 @@ def nodes_of_kind(function: Function, *kinds: type[Node]) -> Iterator[Any]:
     ['0', '1']
     """
     # Most nodes are expressions, so an index of statements alone is much cheaper to build.
-    by_kind = (statements_by_kind if _STATEMENTS.issuperset(kinds) else nodes_by_kind)(function)
+    by_kind = (stmts_by_kind if _STMTS.issuperset(kinds) else nodes_by_kind)(function)
     for kind in kinds:
         yield from by_kind.get(kind, ())
 
@@ -37,10 +37,10 @@ def nodes_by_kind(function: Function) -> Mapping[type[Node], list[Any]]:
 
 
 @memoize_by_identity
-def statements_by_kind(function: Function) -> Mapping[type[Node], list[Any]]:
+def stmts_by_kind(function: Function) -> Mapping[type[Node], list[Any]]:
     """Return all statements of a function by type."""
     by_kind: defaultdict[type[Node], list[Any]] = defaultdict(list)
-    for stmt in every_statement(function):
+    for stmt in every_stmt(function):
         by_kind[type(stmt)].append(stmt)
     return dict(by_kind)
 
@@ -58,7 +58,7 @@ def kinds_in(function: Function) -> frozenset[type[Any]]:
     True
     """
     parts = _parts(function)
-    return frozenset(map(type, every_statement(function))).union(*map(_grouped, parts))
+    return frozenset(map(type, every_stmt(function))).union(*map(_grouped, parts))
 
 
 def nodes_in_body(function: Function, *kinds: type[Node]) -> Iterator[Any]:
@@ -78,9 +78,9 @@ def nodes_in_body(function: Function, *kinds: type[Node]) -> Iterator[Any]:
 def _parts(function: Function) -> list[Node]:
     """Return the statements without bodies, and the operands of those with bodies."""
     parts: list[Node] = []
-    for stmt in every_statement(function):
+    for stmt in every_stmt(function):
         if has_bodies(type(stmt)):
-            parts += [child for child in children(stmt) if type(child) not in _STATEMENTS]
+            parts += [child for child in children(stmt) if type(child) not in _STMTS]
         else:
             parts.append(stmt)
     return parts

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gossamer_ir.core.expression_kinds import LAZY
-from gossamer_ir.core.statement_kinds import STATEMENT_KINDS, Body, effects_of
+from gossamer_ir.core.statement_kinds import STMT_KINDS, Body, effects_of
 from gossamer_ir.nodes import Buffer, Expr, For, Stmt, Var
 from gossamer_ir.traversal.fields import LABEL_FIELDS, has_bodies
 from gossamer_ir.traversal.walk import children
@@ -24,15 +24,15 @@ def body_in(stmt: Stmt, field: str) -> Body:
     return next(body for body in effects_of(stmt).bodies if body.field == field)
 
 
-def variables_bound(stmt: Stmt) -> tuple[str, ...]:
+def vars_bound(stmt: Stmt) -> tuple[str, ...]:
     """Return the variables that a statement binds: in its bodies or, if it has none, in the rest of the
     enclosing body.
 
     >>> from gossamer_ir.core.build import ONE, ZERO
-    >>> variables_bound(For("i", ZERO, ONE, ()))
+    >>> vars_bound(For("i", ZERO, ONE, ()))
     ('i',)
     """
-    return STATEMENT_KINDS[type(stmt)].variables(stmt)
+    return STMT_KINDS[type(stmt)].vars(stmt)
 
 
 def values_bound(stmt: Stmt) -> Iterable[tuple[Var, Expr]]:
@@ -43,7 +43,7 @@ def values_bound(stmt: Stmt) -> Iterable[tuple[Var, Expr]]:
     >>> values_bound(Let(index_var("one"), ONE)) == ((index_var("one"), ONE),)
     True
     """
-    return STATEMENT_KINDS[type(stmt)].values(stmt)
+    return STMT_KINDS[type(stmt)].values(stmt)
 
 
 def values_after(stmt: Stmt) -> Iterable[tuple[Var, Expr]]:
@@ -53,19 +53,19 @@ def values_after(stmt: Stmt) -> Iterable[tuple[Var, Expr]]:
 
 def loop_of(stmt: Stmt) -> For | None:
     """Return the loop over the values that the variable of a statement has in its body, if it is one."""
-    loop = STATEMENT_KINDS[type(stmt)].loop
+    loop = STMT_KINDS[type(stmt)].loop
     return None if loop is None else loop(stmt)
 
 
 def allocation_of(stmt: Stmt) -> Buffer | None:
     """Return the buffer that a statement allocates for the statements after it."""
-    field = STATEMENT_KINDS[type(stmt)].allocates
+    field = STMT_KINDS[type(stmt)].allocates
     return None if field is None else getattr(stmt, field)
 
 
 def condition_after(stmt: Stmt) -> Expr | None:
     """Return the condition that holds after a statement which stops the program otherwise."""
-    condition = STATEMENT_KINDS[type(stmt)].condition_after
+    condition = STMT_KINDS[type(stmt)].condition_after
     return None if condition is None else condition(stmt)
 
 
@@ -91,7 +91,7 @@ def defines_only(stmt: Stmt) -> bool:
 
 def names_bound(stmt: Stmt) -> tuple[str, ...]:
     """Return the variables and buffers that a statement binds."""
-    return (*variables_bound(stmt), *_allocated_name(stmt))
+    return (*vars_bound(stmt), *_allocated_name(stmt))
 
 
 def names_after(stmt: Stmt) -> tuple[str, ...]:
@@ -102,8 +102,8 @@ def names_after(stmt: Stmt) -> tuple[str, ...]:
     >>> names_after(Let(index_var("one"), ONE)), names_after(For("i", ZERO, ONE, ()))
     (('one',), ())
     """
-    variables = () if has_bodies(type(stmt)) else variables_bound(stmt)
-    return (*variables, *_allocated_name(stmt))
+    vars = () if has_bodies(type(stmt)) else vars_bound(stmt)
+    return (*vars, *_allocated_name(stmt))
 
 
 def _allocated_name(stmt: Stmt) -> tuple[str, ...]:
@@ -132,8 +132,8 @@ def always_evaluated(node: Any) -> tuple[Any, ...]:
     True
     """
     kind = type(node)
-    if kind in STATEMENT_KINDS:
-        return STATEMENT_KINDS[kind].effects(node).evaluates
+    if kind in STMT_KINDS:
+        return STMT_KINDS[kind].effects(node).evaluates
     lazy = LAZY.get(kind)
     if lazy is None:
         return tuple(children(node))

@@ -151,7 +151,7 @@ def grouped(*nodes: Node) -> dict[type[Any], list[Any]]:
     return dict(by_type)
 
 
-def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
+def stmts(body: Iterable[Stmt]) -> Iterator[Stmt]:
     """Yield the statements of a body and all those nested in them, in pre-order: `walk` without
     expressions."""
     stack = [*body][::-1]
@@ -176,6 +176,6 @@ def outermost(kind: type[N], body: Iterable[Stmt]) -> Iterator[N]:
 
 
 @memoize_by_identity
-def every_statement(function: Function) -> tuple[Stmt, ...]:
+def every_stmt(function: Function) -> tuple[Stmt, ...]:
     """Return the `statements` of a whole function."""
-    return tuple(statements(function.body))
+    return tuple(stmts(function.body))

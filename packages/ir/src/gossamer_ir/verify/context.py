@@ -67,7 +67,7 @@ class Stage(NamedTuple):
 
     name: StageName
     expressions: Mapping[type[Node], ExprCheck]
-    statements: Mapping[type[Node], StmtCheck]
+    stmts: Mapping[type[Node], StmtCheck]
     buffers: tuple[type[Node], ...]
     loops: frozenset[str] = frozenset()
     has_axes: bool = False
@@ -91,7 +91,7 @@ class VerifyContext:
         self.diagnostics = reported
         self.names: set[str] = set()
         self.labels: set[str] = set()
-        self.variables: dict[str, str] = {}
+        self.vars: dict[str, str] = {}
         self.handles: dict[str, str | None] = {}
         self.axes: dict[str, Axis] = {}
         self.buffers: dict[str, KnownBuffer] = {}
@@ -133,8 +133,8 @@ class VerifyContext:
         """Declare a variable to the end of the scope."""
         self.define_name(name, at)
         # A duplicate is reported, and keeps the first definition: its own would end with an inner scope.
-        if name not in self.variables:
-            self.variables[name] = dtype
+        if name not in self.vars:
+            self.vars[name] = dtype
             self._scoped.append(name)
 
     def define_buffer(self, buffer: AnyBuffer, rank: int, at: At) -> None:
@@ -150,7 +150,7 @@ class VerifyContext:
         mark = len(self._scoped)
         yield
         for name in self._scoped[mark:]:
-            self.variables.pop(name, None)
+            self.vars.pop(name, None)
             self.buffers.pop(name, None)
         del self._scoped[mark:]
 

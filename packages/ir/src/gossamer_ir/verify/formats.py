@@ -27,36 +27,38 @@ def diagnostics_of_format(description: FormatDescription) -> tuple[Diagnostic, .
     >>> [diagnostic.code for diagnostic in diagnostics_of_format(vector)]
     ['verify.buffer.axis']
     """
-    ctx = VerifyContext(RULES_BY_STAGE["position"], {}, [])
+    context = VerifyContext(RULES_BY_STAGE["position"], {}, [])
     if not is_identifier(description.name):
-        ctx.report("verify.name.identifier", f"'{description.name}' is not an identifier.", AT_ROOT)
-    check_params(ctx, description.params, AT_ROOT)
-    check_axes(ctx, description.axes, AT_ROOT)
+        context.report(
+            "verify.name.identifier", f"'{description.name}' is not an identifier.", AT_ROOT
+        )
+    check_params(context, description.params, AT_ROOT)
+    check_axes(context, description.axes, AT_ROOT)
     values = (description.buffer, *description.more_buffers)
-    check_buffers(ctx, (*values, *description.index_arrays), AT_ROOT)
+    check_buffers(context, (*values, *description.index_arrays), AT_ROOT)
     if description.map is not None:
-        _check_map(ctx, description.map, len(description.buffer.axes), AT_ROOT.down("map"))
-    _check_facts(ctx, description)
-    _check_shape(ctx, description)
-    return tuple(ctx.diagnostics)
+        _check_map(context, description.map, len(description.buffer.axes), AT_ROOT.down("map"))
+    _check_facts(context, description)
+    _check_shape(context, description)
+    return tuple(context.diagnostics)
 
 
-def _check_map(ctx: VerifyContext, index_map: IndexMap, rank: int, at: At) -> None:
+def _check_map(context: VerifyContext, index_map: IndexMap, rank: int, at: At) -> None:
     if len(index_map.vars) != rank:
-        ctx.report(
+        context.report(
             "verify.format.map",
             f"The map has {counted(len(index_map.vars), 'variable')}, but the buffer has "
             f"{counted(rank, 'axis', 'axes')}.",
             at,
         )
-    with ctx.scope():
+    with context.scope():
         for count, name in enumerate(index_map.vars):
-            ctx.define(name, "int64", at.down("vars", count))
+            context.define(name, "int64", at.down("vars", count))
         for count, result in enumerate(index_map.results):
-            check_size(ctx, result, at.down("results", count))
+            check_size(context, result, at.down("results", count))
 
 
-def _check_facts(ctx: VerifyContext, description: FormatDescription) -> None:
+def _check_facts(context: VerifyContext, description: FormatDescription) -> None:
     index = stated_fact_index(description.facts)
     known = [
         fact
@@ -66,7 +68,7 @@ def _check_facts(ctx: VerifyContext, description: FormatDescription) -> None:
     ]
     for count, fact in enumerate(description.facts):
         if fact not in known:
-            ctx.report(
+            context.report(
                 "verify.format.fact",
                 "A fact of a format says something else than that the values of an index array are distinct, "
                 "or in a range.",
@@ -76,17 +78,17 @@ def _check_facts(ctx: VerifyContext, description: FormatDescription) -> None:
             )
 
 
-def _check_shape(ctx: VerifyContext, description: FormatDescription) -> None:
+def _check_shape(context: VerifyContext, description: FormatDescription) -> None:
     if description.shape is None:
         return
     # Without a map, the lengths of the axes are the shape, and the script cannot write another.
     rank = len(description.map.results) if description.map is not None else 0
     if len(description.shape) != rank:
-        ctx.report(
+        context.report(
             "verify.format.shape",
             f"The shape has {counted(len(description.shape), 'size')}, but the tensor has "
             f"{counted(rank, 'dimension')}.",
             AT_ROOT.down("map"),
         )
     for count, size in enumerate(description.shape):
-        check_size(ctx, size, AT_ROOT.down("shape", count))
+        check_size(context, size, AT_ROOT.down("shape", count))

@@ -22,31 +22,31 @@ from gossamer_ir.verify.statements.pipelined_loops import check_pipelines
 from gossamer_ir.verify.statements.statement_checks import check_annotations, check_body
 
 
-def check_function(ctx: VerifyContext, function: Function, at: At) -> None:
+def check_function(context: VerifyContext, function: Function, at: At) -> None:
     """Check one function at the stage of the context."""
     # Parameters first: axes and buffers bind their handles. Axes come before the buffers over them, whose
     # index arrays determine the shapes that are compared.
-    check_params(ctx, function.params, at)
-    if function.axes and not ctx.stage.has_axes:
-        ctx.refuse_node(function.axes[0], at.down("axes", 0))
-    check_axes(ctx, function.axes, at)
-    check_buffers(ctx, function.buffers, at)
-    if function.reducers and not ctx.stage.has_reducers:
-        ctx.refuse_node(function.reducers[0], at.down("reducers", 0))
-    check_reducers(ctx, function.reducers, at)
-    check_relations(ctx, function.relations, at)
-    check_facts(ctx, function.facts, function.buffers, at)
-    is_marked = ctx.stage.name == "coordinate" and is_composable(function)
+    check_params(context, function.params, at)
+    if function.axes and not context.stage.has_axes:
+        context.refuse_node(function.axes[0], at.down("axes", 0))
+    check_axes(context, function.axes, at)
+    check_buffers(context, function.buffers, at)
+    if function.reducers and not context.stage.has_reducers:
+        context.refuse_node(function.reducers[0], at.down("reducers", 0))
+    check_reducers(context, function.reducers, at)
+    check_relations(context, function.relations, at)
+    check_facts(context, function.facts, function.buffers, at)
+    is_marked = context.stage.name == "coordinate" and is_composable(function)
     allowed = keys_on("function") - (set() if is_marked else {COMPOSABLE})
-    check_annotations(ctx, function.annotations, at, allowed=allowed)
-    check_body(ctx, function.body, at)
+    check_annotations(context, function.annotations, at, allowed=allowed)
+    check_body(context, function.body, at)
     # After the body: what it writes and updates is known then.
-    check_aliases(ctx, function, at)
-    check_shared(ctx, function, at)
-    check_pipelines(ctx, function)
+    check_aliases(context, function, at)
+    check_shared(context, function, at)
+    check_pipelines(context, function)
 
 
-def check_aliases(ctx: VerifyContext, function: Function, at: At) -> None:
+def check_aliases(context: VerifyContext, function: Function, at: At) -> None:
     """Check that a pointer that is written has one buffer bound to it, so that a store through one name
     cannot change the elements of another."""
     handles = handles_of(function)
@@ -54,7 +54,7 @@ def check_aliases(ctx: VerifyContext, function: Function, at: At) -> None:
     for name in sorted(buffers_written(function.body) & handles.keys()):
         if names[handles[name]] > 1:
             others = [other for other in handles if handles[other] == handles[name]]
-            ctx.report(
+            context.report(
                 "verify.handle.alias",
                 f"'{handles[name]}' is written, but several buffers are bound to it: "
                 f"{', '.join(others)}.",
@@ -63,15 +63,15 @@ def check_aliases(ctx: VerifyContext, function: Function, at: At) -> None:
             )
 
 
-def check_buffers(ctx: VerifyContext, buffers: tuple[AnyBuffer, ...], at: At) -> None:
+def check_buffers(context: VerifyContext, buffers: tuple[AnyBuffer, ...], at: At) -> None:
     """Check buffers in order, so that a shape reads earlier buffers only, and bind them to parameters."""
     for count, buffer in enumerate(buffers):
         inner = at.down("buffers", count)
-        if type(buffer) not in ctx.stage.buffers:
-            ctx.refuse_node(buffer, inner)
-        check_buffer(ctx, buffer, inner)
+        if type(buffer) not in context.stage.buffers:
+            context.refuse_node(buffer, inner)
+        check_buffer(context, buffer, inner)
         if not isinstance(buffer, Buffer):
-            check_buffer_axes(ctx, buffer, inner)
+            check_buffer_axes(context, buffer, inner)
         rank = len(buffer.shape) if isinstance(buffer, Buffer) else len(buffer.axes)
-        ctx.define_buffer(buffer, rank, inner)
-    bind_buffers(ctx, buffers, at)
+        context.define_buffer(buffer, rank, inner)
+    bind_buffers(context, buffers, at)

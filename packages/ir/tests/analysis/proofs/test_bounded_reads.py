@@ -10,7 +10,7 @@ from gossamer_ir.analysis.proofs.bounded_reads import BoundedReads
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.nodes import For, Let, Load, Search
 from gossamer_ir.script import parse_module
-from gossamer_ir.traversal.walk import collect, statements
+from gossamer_ir.traversal.walk import collect, stmts
 
 POSITION = """
 @T.prim_func
@@ -46,10 +46,10 @@ BY_NUMBER = {
 def is_proved(text):
     """True if all reads of the let in a program are proved, given the enclosing loops."""
     (function,) = parse_module(text).functions
-    (let,) = (stmt for stmt in statements(function.body) if isinstance(stmt, Let))
+    (let,) = (stmt for stmt in stmts(function.body) if isinstance(stmt, Let))
     assert collect((Load, Search), let.value)
     point = ProgramPoint(function)
-    for stmt in statements(function.body):
+    for stmt in stmts(function.body):
         if isinstance(stmt, For):
             point.assume_loop(stmt)
     return BoundedReads(function, point).are_in_bounds(let.value)

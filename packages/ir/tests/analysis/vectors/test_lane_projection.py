@@ -88,7 +88,7 @@ def test_no_vector_of_lanes_is_left(name):
 def test_a_vector_in_a_variable_has_unknown_lanes():
     vector = Var("v", "int64x4")
     assert lane_of(vector, LANE) is None
-    assert lane_of(vector, LANE, kept=lambda variable: variable) == vector
+    assert lane_of(vector, LANE, kept=lambda var: var) == vector
 
 
 def test_every_vector_that_is_not_elementwise_has_a_rule():

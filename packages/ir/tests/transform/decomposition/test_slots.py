@@ -8,7 +8,7 @@ from decomposed_programs import ROW_SUMS
 from gossamer_ir.nodes import If
 from gossamer_ir.script import parse_format, print_expr
 from gossamer_ir.transform.decomposition.program_in_parts import program_in_parts
-from gossamer_ir.traversal.walk import statements
+from gossamer_ir.traversal.walk import stmts
 from gossamer_ir.verify import verify
 
 TILED = """
@@ -49,7 +49,7 @@ def conditions(text, **sizes):
     )
     verify(module)
     (function,) = module.functions
-    found = [stmt for stmt in statements(function.body) if isinstance(stmt, If)]
+    found = [stmt for stmt in stmts(function.body) if isinstance(stmt, If)]
     return sorted(print_expr(stmt.condition) for stmt in found)
 
 

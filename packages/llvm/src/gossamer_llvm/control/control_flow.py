@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_ir.analysis.statements.atomic_accumulation import is_atomic
-from gossamer_ir.core.statement_kinds import CALLING_STATEMENTS, LOOPS
+from gossamer_ir.core.statement_kinds import CALLING_STMTS, LOOPS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.kernel_abi import INTERRUPTED, OUT_OF_BOUNDS
 from gossamer_ir.nodes import For, Guard, If, Let, Load, While
@@ -135,7 +135,7 @@ def _is_interrupted_in_portions(emitter: FunctionEmitter, node: For) -> bool:
         return False
     # Without a loop inside, a second is about 10^9 iterations; that is too rare to pay for the code of
     # portions.
-    return contains(LOOPS, *node.body) and not contains(CALLING_STATEMENTS, *node.body)
+    return contains(LOOPS, *node.body) and not contains(CALLING_STMTS, *node.body)
 
 
 def _emit_portions(emitter: FunctionEmitter, node: For, iterations: _Iterations) -> None:

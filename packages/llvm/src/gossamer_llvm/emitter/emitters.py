@@ -58,7 +58,7 @@ class ModuleEmitter(msgspec.Struct):
 
     abi: Abi
     expressions: Mapping[type, EmitExpr]
-    statements: Mapping[type, EmitStmt]
+    stmts: Mapping[type, EmitStmt]
     symbols: Mapping[str, str]
     guarded: tuple[str, ...]
     types: list[str] = []
@@ -154,7 +154,7 @@ class FunctionEmitter(msgspec.Struct):
         before = len(self.heap)
         with self.scope():
             for node in body:
-                self.unit.statements[type(node)](self, node)
+                self.unit.stmts[type(node)](self, node)
         # Freed at the end of the body, and again at the exit: a freed slot holds null.
         for slot in self.heap[before:]:
             self._free(slot)

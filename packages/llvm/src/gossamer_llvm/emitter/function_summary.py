@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.core.statement_kinds import (
-    CALLING_STATEMENTS,
-    CHECKING_STATEMENTS,
+    CALLING_STMTS,
+    CHECKING_STMTS,
     LOOPS,
     WRITES,
 )
@@ -18,9 +18,9 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.support.identity_cache import memoize_by_identity
-from gossamer_ir.traversal.walk import statements
+from gossamer_ir.traversal.walk import stmts
 
-_WORKING = frozenset({*LOOPS, *WRITES}.difference(CALLING_STATEMENTS))
+_WORKING = frozenset({*LOOPS, *WRITES}.difference(CALLING_STMTS))
 """The types of statements that write, or that repeat their bodies."""
 
 
@@ -42,8 +42,8 @@ class FunctionSummary(msgspec.Struct, frozen=True):
 @memoize_by_identity
 def summarize(function: Function) -> FunctionSummary:
     """Return the summary of a function."""
-    body = tuple(statements(function.body))
-    calls = [node for node in body if isinstance(node, CALLING_STATEMENTS)]
+    body = tuple(stmts(function.body))
+    calls = [node for node in body if isinstance(node, CALLING_STMTS)]
     passed = [(call.function, _names(call)) for call in calls]
     stored = {node.buffer for node in body if isinstance(node, WRITES)}
     handles = {
@@ -54,7 +54,7 @@ def summarize(function: Function) -> FunctionSummary:
     return FunctionSummary(
         passed=frozenset(name for _, names in passed for name in names),
         written=frozenset(handles),
-        guarded=tuple(node.buffer for node in body if isinstance(node, CHECKING_STATEMENTS)),
+        guarded=tuple(node.buffer for node in body if isinstance(node, CHECKING_STMTS)),
         aliasing=frozenset(name for name, names in passed if len(set(names)) < len(names)),
         only_calls=not any(type(node) in _WORKING for node in body),
     )

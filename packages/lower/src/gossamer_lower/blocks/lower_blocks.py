@@ -18,7 +18,7 @@ from gossamer_ir.analysis.accesses.init_nests import (
     EnclosedBlock,
     LoopOrCondition,
     conditions_of_init,
-    iterators_of_init,
+    iters_of_init,
     loops_outside_init,
     without_loops,
 )
@@ -55,7 +55,7 @@ from gossamer_lower.blocks.helpers.conflicting_inits import (
 from gossamer_lower.blocks.helpers.inline_lets import inline_lets
 from gossamer_lower.blocks.helpers.marked_inits import InitMarks, require_markable
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_body
+from gossamer_lower.statements.rebuild import map_stmts, with_bodies, with_body
 
 
 @lowering_pass(takes=("loop",), removes=("blocks",), stable=True)
@@ -105,9 +105,9 @@ class _BlockLowerer:
         self._units: dict[str, Expr] = {}
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return map_statements(body, self._statement)
+        return map_stmts(body, self._stmt)
 
-    def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+    def _stmt(self, stmt: Stmt) -> tuple[Stmt, ...]:
         match stmt:
             case Block():
                 return self._block(stmt)
@@ -198,7 +198,7 @@ class _BlockLowerer:
         """Return a copy of the loop nest from `loop` down to the block, around its init; without the loops
         that only feed the reduction and the conditions on them."""
         path = _path_to(loop, block) or ()
-        values = {iterator.var: iterator.value for iterator in iterators_of_init(block)}
+        values = {iterator.var: iterator.value for iterator in iters_of_init(block)}
         loops = [item for item in path if isinstance(item, For)]
         enclosed = EnclosedBlock(block, loops)
         conditions = [substitute(part, values) for part in conditions_of_init(enclosed)]
@@ -265,11 +265,11 @@ def _bodies_on_path(stmt: Stmt) -> Iterator[tuple[tuple[LoopOrCondition, ...], t
     """Yield the bodies of a statement, each with the loop or condition that it adds to the path."""
     for body in effects_of(stmt).bodies:
         if isinstance(stmt, For):
-            yield (stmt,), body.statements
+            yield (stmt,), body.stmts
         elif isinstance(stmt, If) and body.condition is not None:
-            yield (body.condition,), body.statements
+            yield (body.condition,), body.stmts
         else:
-            yield (), body.statements
+            yield (), body.stmts
 
 
 def _under(condition: Expr | None, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

@@ -15,7 +15,7 @@ from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.arith.affine import affine_of, combine, expr_of
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import conjunction, conjuncts, short_circuit_implication
-from gossamer_ir.core.statement_kinds import CHECKING_STATEMENTS
+from gossamer_ir.core.statement_kinds import CHECKING_STMTS
 from gossamer_ir.nodes import (
     Binary,
     Compare,
@@ -28,11 +28,11 @@ from gossamer_ir.nodes import (
     Stmt,
 )
 from gossamer_ir.traversal.buffer_definitions import buffers_allocated
-from gossamer_ir.traversal.names import bound_variables
+from gossamer_ir.traversal.names import bound_vars
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import contains
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_body
+from gossamer_lower.statements.rebuild import map_stmts, with_bodies, with_body
 
 
 @lowering_pass(
@@ -85,9 +85,9 @@ class _BoundsCheckHoister:
         self._point = ProgramPoint(function)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return map_statements(body, self._statement)
+        return map_stmts(body, self._stmt)
 
-    def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+    def _stmt(self, stmt: Stmt) -> tuple[Stmt, ...]:
         match stmt:
             case For():
                 return self._loop(stmt)
@@ -97,7 +97,7 @@ class _BoundsCheckHoister:
         with self._point.inside(loop):
             body = self.body(loop.body)
         # Names that are bound inside do not exist before the loop.
-        inner = frozenset((*bound_variables(body), *buffers_allocated(body)))
+        inner = frozenset((*bound_vars(body), *buffers_allocated(body)))
         leaving: dict[Guard, None] = {}
         kept: list[Stmt] = []
         is_first = True
@@ -107,7 +107,7 @@ class _BoundsCheckHoister:
             new = self._outside(stmt, loop, inner) if isinstance(stmt, Guard) and is_first else None
             if new is None:
                 kept.append(stmt)
-                is_first = is_first and not isinstance(stmt, CHECKING_STATEMENTS)
+                is_first = is_first and not isinstance(stmt, CHECKING_STMTS)
             else:
                 # A dict, because guards of several copies of one access may become equal before the
                 # loop.

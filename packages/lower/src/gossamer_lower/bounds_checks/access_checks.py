@@ -61,7 +61,7 @@ class _AccessChecker(PointVisitor):
     def in_body(self, stmt: Stmt, body: Body) -> AbstractContextManager[None]:
         if body.condition is None:
             return super().in_body(stmt, body)
-        return self._unproved.holding(body.condition, while_running=body.statements)
+        return self._unproved.holding(body.condition, while_running=body.stmts)
 
     def move_past(self, stmt: Stmt, new: tuple[Stmt, ...]) -> None:
         # Conditions on such a variable become masks, too.
@@ -86,7 +86,7 @@ class _AccessChecker(PointVisitor):
                         hint="Read it into a variable before.",
                     )
 
-    def statement(self, stmt: Stmt) -> Iterable[Stmt]:
+    def stmt(self, stmt: Stmt) -> Iterable[Stmt]:
         checks = self._checks_before(stmt)
         tested = while_body(stmt)
         if tested is not None:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import msgspec
 
 from gossamer_ir.core.conditions import conjuncts
-from gossamer_ir.core.statement_kinds import CHECKING_STATEMENTS, LOOPS, effects_of
+from gossamer_ir.core.statement_kinds import CHECKING_STMTS, LOOPS, effects_of
 from gossamer_ir.nodes import Expr, Module, Stmt
-from gossamer_ir.traversal.statement_queries import condition_after, variables_bound
+from gossamer_ir.traversal.statement_queries import condition_after, vars_bound
 from gossamer_ir.traversal.walk import contains
 
 
@@ -49,15 +49,15 @@ def _bounds_checks_of(
     body: tuple[Stmt, ...], function: str, loops: tuple[str | None, ...], *, is_inner: bool
 ) -> Iterator[BoundsCheck]:
     for stmt in body:
-        if isinstance(stmt, CHECKING_STATEMENTS):
+        if isinstance(stmt, CHECKING_STMTS):
             conditions = tuple(conjuncts(condition_after(stmt)))
             yield BoundsCheck(function, stmt.buffer, conditions, loops, is_inner)
         around, innermost = loops, is_inner
         for inside in effects_of(stmt).bodies:
             if isinstance(stmt, LOOPS):
-                around = (*loops, *(variables_bound(stmt) or (None,)))
-                innermost = not contains(LOOPS, *inside.statements)
-            yield from _bounds_checks_of(inside.statements, function, around, is_inner=innermost)
+                around = (*loops, *(vars_bound(stmt) or (None,)))
+                innermost = not contains(LOOPS, *inside.stmts)
+            yield from _bounds_checks_of(inside.stmts, function, around, is_inner=innermost)
 
 
 __all__ = ["BoundsCheck", "bounds_checks_of"]

@@ -17,7 +17,7 @@ from gossamer_ir.core import build
 from gossamer_ir.core.annotations import ATOMIC
 from gossamer_ir.core.axis_kinds import is_varied
 from gossamer_ir.core.conditions import short_circuit_or
-from gossamer_ir.core.statement_kinds import CHECKING_STATEMENTS
+from gossamer_ir.core.statement_kinds import CHECKING_STMTS
 from gossamer_ir.nodes import (
     Block,
     Combine,
@@ -141,7 +141,7 @@ class _BufferLowerer:
             return without_false_regions(lowered)
         if type(lowered) in (*INDEXED_NODES, Region) and lowered.buffer in self._flat:
             return msgspec.structs.replace(lowered, buffer=self._flat[lowered.buffer])
-        if isinstance(lowered, CHECKING_STATEMENTS):
+        if isinstance(lowered, CHECKING_STMTS):
             return self._check(lowered)
         if isinstance(lowered, Compare):
             return _without_fiber_offset(lowered)

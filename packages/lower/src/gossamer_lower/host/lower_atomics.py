@@ -27,7 +27,7 @@ from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_definitions import buffers_allocated
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
-from gossamer_ir.traversal.walk import statements, walk
+from gossamer_ir.traversal.walk import stmts, walk
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.lane_accumulation import accumulated_by_lane
 
@@ -62,7 +62,7 @@ def lower_atomics(module: Module) -> Module:
 
 
 def _lower_function(function: Function) -> Function:
-    if not any(isinstance(stmt, For) and is_atomic(stmt) for stmt in statements(function.body)):
+    if not any(isinstance(stmt, For) and is_atomic(stmt) for stmt in stmts(function.body)):
         return function
     namer = namer_of(function)
     own = buffers_allocated(function.body)
@@ -87,7 +87,7 @@ def _lowered(loop: For, own: Set[str], namer: Namer) -> For:
         return atomic
 
     body = rewrite_body(loop.body, rule)
-    combined = {stmt.buffer for stmt in statements(body) if isinstance(stmt, Atomic)}
+    combined = {stmt.buffer for stmt in stmts(body) if isinstance(stmt, Atomic)}
     for node in walk(*body):
         # Another thread may be between the load and the store of such an element.
         if isinstance(node, READS) and node.buffer in combined:

@@ -29,12 +29,12 @@ from gossamer_ir.nodes import (
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.access_types import BUFFER_NODES
 from gossamer_ir.traversal.buffer_definitions import allocations
-from gossamer_ir.traversal.names import Namer, bound_variables, names_in
+from gossamer_ir.traversal.names import Namer, bound_vars, names_in
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify import verify
 from gossamer_lower.lowering_pass import lowering_pass
-from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_body
+from gossamer_lower.statements.rebuild import map_stmts, with_bodies, with_body
 
 
 @lowering_pass(
@@ -88,7 +88,7 @@ def outline_parallel(module: Module) -> Module:
     functions: list[Function] = []
     for function in module.functions:
         outliner = _LoopOutliner(function, Namer(used | set(names_in(function))))
-        body = tuple(outliner.statement(stmt) for stmt in function.body)
+        body = tuple(outliner.stmt(stmt) for stmt in function.body)
         functions += [msgspec.structs.replace(function, body=body), *outliner.functions]
     outlined = Module("flat", tuple(functions), module.entry)
     _require_bound_pointers(outlined)
@@ -115,7 +115,7 @@ class _LoopOutliner:
             buffer.name: buffer for buffer in function.buffers if isinstance(buffer, Buffer)
         }
 
-    def statement(self, stmt: Stmt) -> Stmt:
+    def stmt(self, stmt: Stmt) -> Stmt:
         # Allocations before the loop may be captured; those inside belong to the outlined function.
         self._buffers |= items_by_name(allocations((stmt,)))
         if isinstance(stmt, For) and stmt.kind == "parallel":
@@ -123,7 +123,7 @@ class _LoopOutliner:
         return with_bodies(stmt, self.body)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return map_statements(body, lambda stmt: (self.statement(stmt),))
+        return map_stmts(body, lambda stmt: (self.stmt(stmt),))
 
     def _outline(self, loop: For) -> ParallelFor:
         # First: what an inner parallel loop captures is then simply part of the body.
@@ -131,7 +131,7 @@ class _LoopOutliner:
         begin, end = self._namer.fresh("begin"), self._namer.fresh("end")
         inside = collect((Var, *BUFFER_NODES), *loop.body)
         buffers = self._captured_buffers(inside)
-        variables = _captured_variables(loop, inside, buffers)
+        vars = _captured_vars(loop, inside, buffers)
         handles = [
             buffer.handle or self._namer.fresh(f"{buffer.name}_handle") for buffer in buffers
         ]
@@ -140,7 +140,7 @@ class _LoopOutliner:
             Param(begin, "int64"),
             Param(end, "int64"),
             *(Param(handle, "handle") for handle in handles),
-            *(Param(var.name, var.dtype) for var in variables),
+            *(Param(var.name, var.dtype) for var in vars),
         )
         name = self._namer.fresh(f"{self._function.name}_{loop.var}")
         extent = build.sub(build.index_var(end), build.index_var(begin))
@@ -151,7 +151,7 @@ class _LoopOutliner:
         self.functions.append(Function(name, params, (serial,), buffers=tuple(bound), facts=facts))
         passed = tuple(build.handle(buffer.handle or buffer.name) for buffer in buffers)
         return ParallelFor(
-            name, loop.var, loop.start, loop.extent, (*passed, *variables), loop.weight, loop.grain
+            name, loop.var, loop.start, loop.extent, (*passed, *vars), loop.weight, loop.grain
         )
 
     def _captured_buffers(self, inside: Sequence[Any]) -> list[Buffer]:
@@ -177,12 +177,10 @@ def _bound(buffer: Buffer, handle: str) -> Buffer:
     return msgspec.structs.replace(buffer, handle=handle, scope="global")
 
 
-def _captured_variables(
-    loop: For, inside: Sequence[Any], buffers: Sequence[Buffer]
-) -> tuple[Var, ...]:
+def _captured_vars(loop: For, inside: Sequence[Any], buffers: Sequence[Buffer]) -> tuple[Var, ...]:
     """Return the free variables of the body and of the shapes of captured buffers; also handles whose
     address is used without their buffer."""
-    bound = {*bound_variables((loop,)), *(buffer.handle for buffer in buffers)}
+    bound = {*bound_vars((loop,)), *(buffer.handle for buffer in buffers)}
     shapes = collect(Var, *(extent for buffer in buffers for extent in buffer.shape))
     used = {node.name: node for node in chain(shapes, inside) if isinstance(node, Var)}
     return tuple(var for name, var in used.items() if name not in bound)
@@ -208,7 +206,7 @@ def _with_serial_loops(loop: For) -> For:
 
 
 def _with_all_serial(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    return map_statements(body, lambda stmt: (_serial(with_bodies(stmt, _with_all_serial)),))
+    return map_stmts(body, lambda stmt: (_serial(with_bodies(stmt, _with_all_serial)),))
 
 
 def _serial(stmt: Stmt) -> Stmt:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from gossamer_ir.core.axis_kinds import index_handles
-from gossamer_ir.core.statement_kinds import CALLING_STATEMENTS
+from gossamer_ir.core.statement_kinds import CALLING_STMTS
 from gossamer_ir.facts.fact_kinds import buffers_of_fact
 from gossamer_ir.nodes import (
     FACTS,
@@ -79,7 +79,7 @@ class _ArgumentRemover:
         return {node.function for node in nodes if isinstance(node, ParallelFor)}
 
     def _node(self, node: Any) -> Any:
-        if isinstance(node, CALLING_STATEMENTS):
+        if isinstance(node, CALLING_STMTS):
             first = _RANGE_PARAMS if isinstance(node, ParallelFor) else 0
             params = self._old[node.function].params[first:]
             kept = set(self.function(node.function).params)

@@ -19,7 +19,7 @@ from gossamer_ir.core.annotations import COMPOSABLE, is_composable, without_anno
 from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import (
-    STATEMENTS,
+    STMTS,
     Block,
     BlockIter,
     Combine,
@@ -47,7 +47,7 @@ from gossamer_lower.axes.index_buffers import IndexBuffers
 from gossamer_lower.axes.subset_relations import relations_of_fibers
 from gossamer_lower.iterations.helpers.coordinate_lookup import (
     AccessIndex,
-    AxisIterators,
+    AxisIters,
     Lookups,
     value_if,
 )
@@ -91,7 +91,7 @@ def _lower_function(function: Function) -> Function:
     lowerer = _IterationLowerer(function)
     is_parted = is_composable(function)
     body = lowerer.with_inits_first(function.body) if is_parted else function.body
-    body = lowerer.statements(body, {})
+    body = lowerer.stmts(body, {})
     buffers = (*function.buffers, *lowerer.index_buffers.declared())
     notes = without_annotation(function, COMPOSABLE).annotations
     return msgspec.structs.replace(function, body=body, buffers=buffers, annotations=notes)
@@ -124,11 +124,11 @@ class _IterationLowerer:
             rest.append(stmt)
         return (*inits, *rest)
 
-    def statements(self, body: tuple[Stmt, ...], scope: AxisIterators) -> tuple[Stmt, ...]:
+    def stmts(self, body: tuple[Stmt, ...], scope: AxisIters) -> tuple[Stmt, ...]:
         """Lower statements inside the outer iterations whose iterators are in `scope`."""
-        return tuple(lowered for stmt in body for lowered in self._statement(stmt, scope))
+        return tuple(lowered for stmt in body for lowered in self._stmt(stmt, scope))
 
-    def _statement(self, stmt: Stmt, scope: AxisIterators) -> tuple[Stmt, ...]:
+    def _stmt(self, stmt: Stmt, scope: AxisIters) -> tuple[Stmt, ...]:
         if isinstance(stmt, Iteration):
             return self._iteration(stmt, scope)
         if isinstance(stmt, Combine):
@@ -138,19 +138,19 @@ class _IterationLowerer:
             return lowered
         return (map_children(stmt, lambda child: self._lower_child(child, scope)),)
 
-    def _lower_child(self, child: Any, scope: AxisIterators) -> Any:
+    def _lower_child(self, child: Any, scope: AxisIters) -> Any:
         """Lower a child of a statement: a statement or an expression."""
-        if isinstance(child, STATEMENTS):
-            return self._statement(child, scope)
+        if isinstance(child, STMTS):
+            return self._stmt(child, scope)
         return self._value(child, scope)
 
-    def _iteration(self, node: Iteration, scope: AxisIterators) -> tuple[Stmt, ...]:
+    def _iteration(self, node: Iteration, scope: AxisIters) -> tuple[Stmt, ...]:
         if node.init and init_visits_others(node, self._axes):
             parts = split_init(node, self._axes, self._namer)
             return tuple(stmt for part in parts for stmt in self._iteration(part, scope))
         nest = self._nests.nest_of(node, scope)
-        init = self.statements(node.init, nest.in_block)
-        body = self.statements(node.body, nest.in_block)
+        init = self.stmts(node.init, nest.in_block)
+        body = self.stmts(node.body, nest.in_block)
         iters = tuple(self._kinds.with_kind(iterator, init, nest=nest) for iterator in nest.iters)
         init, body, guard = _without_common_guard(init, body, iters)
         block = Block(
@@ -168,7 +168,7 @@ class _IterationLowerer:
     def _is_sparse_access(self, node: Any) -> bool:
         return type(node) in ACCESS_RULES and node.buffer in self._buffers
 
-    def store(self, stmt: Store, scope: AxisIterators) -> tuple[Stmt, ...]:
+    def store(self, stmt: Store, scope: AxisIters) -> tuple[Stmt, ...]:
         """Return a store, after a guard if the element may be absent."""
         location = self._location(stmt, self._indices(stmt, scope))
         value = self._value(stmt.value, scope)
@@ -188,14 +188,14 @@ class _IterationLowerer:
         guarded = (Guard(present, stmt.buffer), *stores)
         return guarded if predicate is None else (If(predicate, guarded),)
 
-    def _combine(self, node: Combine, scope: AxisIterators) -> tuple[Stmt, ...]:
+    def _combine(self, node: Combine, scope: AxisIters) -> tuple[Stmt, ...]:
         """Return the combination, after guards for the elements that may be absent."""
-        lowered = [stmt for store in node.stores for stmt in self._statement(store, scope)]
+        lowered = [stmt for store in node.stores for stmt in self._stmt(store, scope)]
         stores = tuple(stmt for stmt in lowered if isinstance(stmt, Store))
         guards = (stmt for stmt in lowered if not isinstance(stmt, Store))
         return (*guards, Combine(node.reducer, stores))
 
-    def prefetch(self, node: Prefetch, scope: AxisIterators) -> tuple[Stmt, ...]:
+    def prefetch(self, node: Prefetch, scope: AxisIters) -> tuple[Stmt, ...]:
         """Return a prefetch under the condition that the element is present. A prefetch must not fail, so
         the bounds of dense axes are checked before index arrays are read."""
         indices, axes = self._indices(node, scope), self._buffers[node.buffer].axes
@@ -205,7 +205,7 @@ class _IterationLowerer:
         hint = Prefetch(node.buffer, location.positions)
         return (hint if present is None else If(present, (hint,)),)
 
-    def load(self, node: Load, scope: AxisIterators) -> Expr:
+    def load(self, node: Load, scope: AxisIters) -> Expr:
         """Return a load, or the fill value if the element is absent."""
         buffer, indices = self._buffers[node.buffer], self._indices(node, scope)
         location = self._location(node, indices)
@@ -223,7 +223,7 @@ class _IterationLowerer:
     ) -> ElementLocation:
         return self._lookups.location(self._buffers[node.buffer].axes, indices, of=node.buffer)
 
-    def _indices(self, node: Load | Store | Prefetch, scope: AxisIterators) -> list[AccessIndex]:
+    def _indices(self, node: Load | Store | Prefetch, scope: AxisIters) -> list[AccessIndex]:
         return [
             AccessIndex(
                 self._value(index, scope),
@@ -232,7 +232,7 @@ class _IterationLowerer:
             for index in node.indices
         ]
 
-    def _value(self, node: Any, scope: AxisIterators) -> Any:
+    def _value(self, node: Any, scope: AxisIters) -> Any:
         if isinstance(node, Var):
             iterator = scope.get(node.name)
             return node if iterator is None else self._lookups.coordinate(iterator)
@@ -241,7 +241,7 @@ class _IterationLowerer:
         return map_children(node, lambda child: self._value(child, scope))
 
 
-ACCESS_RULES: dict[type[Any], Callable[[_IterationLowerer, Any, AxisIterators], Any]] = {
+ACCESS_RULES: dict[type[Any], Callable[[_IterationLowerer, Any, AxisIters], Any]] = {
     Load: _IterationLowerer.load,
     Store: _IterationLowerer.store,
     Prefetch: _IterationLowerer.prefetch,

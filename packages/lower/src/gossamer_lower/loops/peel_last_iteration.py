@@ -63,7 +63,7 @@ def _peel_function(function: Function) -> Function:
 class _LastIterationPeeler(PointVisitor):
     """Peels the loops of one function."""
 
-    def statement(self, stmt: Stmt) -> Iterable[Stmt]:
+    def stmt(self, stmt: Stmt) -> Iterable[Stmt]:
         inner = self.inside(stmt)
         if isinstance(inner, For) and PEEL_LAST in inner.annotations:
             return self._peeled(inner)

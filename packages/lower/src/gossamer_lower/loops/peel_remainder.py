@@ -20,7 +20,7 @@ from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import TRUE, conjuncts, short_circuit_conjuncts
-from gossamer_ir.core.statement_kinds import ALLOCATING_STATEMENTS, CHECKING_STATEMENTS
+from gossamer_ir.core.statement_kinds import ALLOCATING_STMTS, CHECKING_STMTS
 from gossamer_ir.nodes import (
     Compare,
     Expr,
@@ -41,7 +41,7 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.statement_queries import defines_only, names_after
 from gossamer_ir.traversal.substitute import substitute
-from gossamer_ir.traversal.walk import collect, statements
+from gossamer_ir.traversal.walk import collect, stmts
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import with_bodies, with_body
 
@@ -85,9 +85,7 @@ def peel_remainder(module: Module) -> Module:
 
 
 def _peel_function(function: Function) -> Function:
-    if not any(
-        isinstance(stmt, For) and stmt.kind == "unrolled" for stmt in statements(function.body)
-    ):
+    if not any(isinstance(stmt, For) and stmt.kind == "unrolled" for stmt in stmts(function.body)):
         return function
     return with_body(function, _RemainderPeeler(function).body(function.body, frozenset()))
 
@@ -137,11 +135,11 @@ class _RemainderPeeler:
             peeled = None if group is None else self._peeled(body, group)
             if peeled is not None:
                 before, both, after = peeled
-                others = tuple(self._statement(stmt, unrolled) for stmt in before)
+                others = tuple(self._stmt(stmt, unrolled) for stmt in before)
                 return (*others, both, *self.body(after, unrolled))
-        return tuple(self._statement(stmt, unrolled) for stmt in body)
+        return tuple(self._stmt(stmt, unrolled) for stmt in body)
 
-    def _statement(self, stmt: Stmt, unrolled: frozenset[str]) -> Stmt:
+    def _stmt(self, stmt: Stmt, unrolled: frozenset[str]) -> Stmt:
         if isinstance(stmt, For) and stmt.kind == "unrolled":
             unrolled |= {stmt.var}
         return with_bodies(stmt, lambda body: self.body(body, unrolled))
@@ -154,13 +152,13 @@ class _RemainderPeeler:
             return None
         # Straight-line copies under their own conditions are cheap: they become masks or short
         # branches.
-        if not any(isinstance(inner, For) for inner in statements(stmt.body)):
+        if not any(isinstance(inner, For) for inner in stmts(stmt.body)):
             return None
         count = build.integer_value(stmt.extent)
         for inner in stmt.body:
             # A guard before the bound runs even in iterations past the bound, and may stop the
             # kernel there.
-            if isinstance(inner, CHECKING_STATEMENTS) or count is None or count < 2:
+            if isinstance(inner, CHECKING_STMTS) or count is None or count < 2:
                 return None
             if isinstance(inner, If):
                 condition = next(conjuncts(inner.condition))
@@ -198,7 +196,7 @@ class _RemainderPeeler:
         private = [
             stmt
             for stmt in before
-            if isinstance(stmt, ALLOCATING_STATEMENTS) and outside.isdisjoint(names_after(stmt))
+            if isinstance(stmt, ALLOCATING_STMTS) and outside.isdisjoint(names_after(stmt))
         ]
         every = (*private, *run)
         main = simplify_body(tuple(_without_bound(stmt, group, {}) for stmt in every))
@@ -262,9 +260,7 @@ def _selects_element(loop: For, buffers: frozenset[str]) -> bool:
 
 def _local_buffers(body: tuple[Stmt, ...]) -> frozenset[str]:
     """Return the local buffers that statements allocate, at any depth."""
-    return frozenset(
-        buffer.name for buffer in allocations(statements(body)) if buffer.scope == "local"
-    )
+    return frozenset(buffer.name for buffer in allocations(stmts(body)) if buffer.scope == "local")
 
 
 def _loop_to_bound(loop: For, group: _UnrolledGroup) -> For:

@@ -33,7 +33,7 @@ from gossamer_ir.traversal.node_index import nodes_in_body
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statements.rebuild import Statements, with_body
+from gossamer_lower.statements.rebuild import Stmts, with_body
 from gossamer_lower.statements.serial_loops import SerialLoopVisitor, if_iterated
 
 
@@ -81,7 +81,7 @@ def _scan_function(function: Function) -> Function:
 class _BitScanner(SerialLoopVisitor):
     """Rewrites the loops of one function."""
 
-    def serial_loop(self, loop: For) -> Statements:
+    def serial_loop(self, loop: For) -> Stmts:
         calls = self._calls(loop)
         if not calls:
             return (self.inside(loop),)

@@ -31,7 +31,7 @@ from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.point_visitor import PointVisitor
 from gossamer_lower.statements.rebuild import (
-    Statements,
+    Stmts,
     with_body,
 )
 
@@ -77,7 +77,7 @@ def _split_function(function: Function) -> Function:
 class _IndexSetSplitter(PointVisitor):
     """Splits the loops of one function."""
 
-    def statement(self, stmt: Stmt) -> Iterable[Stmt]:
+    def stmt(self, stmt: Stmt) -> Iterable[Stmt]:
         # Inner loops first: a loop that was split inside is no longer a single choice.
         inner = self.inside(stmt)
         return self._split(inner) if isinstance(inner, For) else (inner,)
@@ -111,7 +111,7 @@ class _IndexSetSplitter(PointVisitor):
         is_same = is_invariant(end, loop.body, self.function)
         return is_exact and is_same and is_speculatable_before(bound, loop, self.function)
 
-    def _loop_from(self, loop: For, body: Statements, *, bound: Expr, end: Expr) -> Stmt:
+    def _loop_from(self, loop: For, body: Stmts, *, bound: Expr, end: Expr) -> Stmt:
         """Return the loop from the bound on; a statement under a condition if it has at most one
         iteration."""
         # Names are unique in a function.

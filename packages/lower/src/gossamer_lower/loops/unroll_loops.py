@@ -13,7 +13,7 @@ from gossamer_ir.traversal.walk import walk
 from gossamer_lower.loops.helpers.cse_unrolled import cse_unrolled
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import (
-    map_statements,
+    map_stmts,
     with_bodies,
     with_body,
     with_hoisted_start,
@@ -57,10 +57,10 @@ def _unroll_function(function: Function) -> Function:
 
 
 def _body(body: tuple[Stmt, ...], function: Function, namer: Namer) -> tuple[Stmt, ...]:
-    return map_statements(body, lambda stmt: _statement(stmt, function, namer))
+    return map_stmts(body, lambda stmt: _stmt(stmt, function, namer))
 
 
-def _statement(stmt: Stmt, function: Function, namer: Namer) -> tuple[Stmt, ...]:
+def _stmt(stmt: Stmt, function: Function, namer: Namer) -> tuple[Stmt, ...]:
     if isinstance(stmt, For) and stmt.kind == "unrolled":
         starts, loop = with_hoisted_start(stmt, function, namer)
         return (*starts, *_copies(loop, function, namer))

@@ -28,9 +28,9 @@ from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.rewrite import rewrite, rewrite_body
-from gossamer_ir.traversal.walk import collect, statements, walk
+from gossamer_ir.traversal.walk import collect, stmts, walk
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statements.rebuild import Statements, map_statements, with_bodies, with_body
+from gossamer_lower.statements.rebuild import Stmts, map_stmts, with_bodies, with_body
 
 
 @lowering_pass(
@@ -77,11 +77,11 @@ def _unswitch_function(function: Function) -> Function:
     return with_body(function, _body(function.body, function, namer))
 
 
-def _body(body: Statements, function: Function, namer: Namer) -> Statements:
-    return map_statements(body, lambda stmt: (_statement(stmt, function, namer),))
+def _body(body: Stmts, function: Function, namer: Namer) -> Stmts:
+    return map_stmts(body, lambda stmt: (_stmt(stmt, function, namer),))
 
 
-def _statement(stmt: Stmt, function: Function, namer: Namer) -> Stmt:
+def _stmt(stmt: Stmt, function: Function, namer: Namer) -> Stmt:
     match stmt:
         # Not into `while`: the address is the same in each iteration, but the loop may never run.
         case If():
@@ -114,7 +114,7 @@ def _separate_part(loop: For) -> For | If | None:
     if len(dependent) != 1 or not isinstance(dependent[0], (For, If)):
         return None
     others = (stmt for stmt in loop.body if stmt is not dependent[0])
-    return dependent[0] if any(isinstance(stmt, For) for stmt in statements(others)) else None
+    return dependent[0] if any(isinstance(stmt, For) for stmt in stmts(others)) else None
 
 
 def _unswitched(stmt: For | If, condition: Expr | None, namer: Namer) -> Stmt:
@@ -160,7 +160,7 @@ def _is_misalignment(node: object) -> bool:
 
 def _conditions(loop: For, function: Function) -> Iterator[Expr]:
     """Yield the loop-invariant conditions on addresses in a loop."""
-    for stmt in statements(loop.body):
+    for stmt in stmts(loop.body):
         if not isinstance(stmt, If) or not any(map(_is_address, walk(stmt.condition))):
             continue
         # The whole condition must be invariant, not only the address in it.
@@ -172,7 +172,7 @@ def _is_address(node: object) -> bool:
     return isinstance(node, Var) and node.dtype == "handle"
 
 
-def _with_condition_resolved(stmt: Stmt, condition: Expr, *, holds: bool) -> Statements:
+def _with_condition_resolved(stmt: Stmt, condition: Expr, *, holds: bool) -> Stmts:
     """Return a statement with a condition resolved to true (`holds`) or false."""
 
     def rule(node: object) -> tuple[Stmt, ...] | None:

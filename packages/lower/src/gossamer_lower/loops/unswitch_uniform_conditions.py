@@ -25,7 +25,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.references import free_vars
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_body, with_sides
+from gossamer_lower.statements.rebuild import map_stmts, with_bodies, with_body, with_sides
 
 
 @lowering_pass(
@@ -66,10 +66,10 @@ def _unswitch_function(function: Function) -> Function:
 
 
 def _body(body: tuple[Stmt, ...], function: Function) -> tuple[Stmt, ...]:
-    return map_statements(body, lambda stmt: (_statement(stmt, function),))
+    return map_stmts(body, lambda stmt: (_stmt(stmt, function),))
 
 
-def _statement(stmt: Stmt, function: Function) -> Stmt:
+def _stmt(stmt: Stmt, function: Function) -> Stmt:
     match stmt:
         case For(kind="vectorized"):
             lanes = {stmt.var}

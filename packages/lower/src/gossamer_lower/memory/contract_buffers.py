@@ -44,7 +44,7 @@ from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.statement_queries import allocation_of
 from gossamer_ir.traversal.substitute import substitute
-from gossamer_ir.traversal.walk import collect, statements
+from gossamer_ir.traversal.walk import collect, stmts
 from gossamer_lower.bounds_checks.access_checks import with_bounds_checks
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.memory.helpers.index_ranges import (
@@ -114,7 +114,7 @@ def _shrunk_unseen(function: Function, planned: Function) -> set[str]:
     shrunk = {name: shape for name, shape in before.items() if after.get(name) != shape}
     if not shrunk:
         return set()
-    loops = {stmt.var: stmt for stmt in statements(function.body) if isinstance(stmt, For)}
+    loops = {stmt.var: stmt for stmt in stmts(function.body) if isinstance(stmt, For)}
     # A buffer that is searched keeps its shape: see `index_ranges_of`.
     return {
         node.buffer
@@ -231,14 +231,14 @@ def _private_body(
     """
     if _is_private(loop, buffer, inside, function):
         return _body_with_allocation(loop.body, buffer, function, known=inside)
-    unknown = [dim for dim, interval in enumerate(inside) if interval is None]
+    unknown = [dimension for dimension, interval in enumerate(inside) if interval is None]
     if not unknown or not _is_private_as_it_is(loop, buffer, function):
         return None
     # An inner loop may select a range that this one does not have, such as one fiber of a tree of axes.
     # Without such a loop, each iteration would allocate the whole dimension.
     inner = _body_with_allocation(loop.body, buffer, function, known=inside)
-    (allocated,) = (own for own in allocations(statements(inner)) if own.name == buffer.name)
-    is_contracted = all(buffer.shape[dim] not in allocated.shape for dim in unknown)
+    (allocated,) = (own for own in allocations(stmts(inner)) if own.name == buffer.name)
+    is_contracted = all(buffer.shape[dimension] not in allocated.shape for dimension in unknown)
     return inner if is_contracted else None
 
 
@@ -252,7 +252,7 @@ def _is_private(loop: For, buffer: Buffer, intervals: Intervals, function: Funct
     """Return whether different iterations access different elements, along the dimensions for which the
     range of one iteration is known."""
     # An index `i + c` alone makes the iterations disjoint, so the other dimensions need no proof.
-    if any(interval is not None and _is_variable(interval, loop) for interval in intervals):
+    if any(interval is not None and _is_var(interval, loop) for interval in intervals):
         return True
     # So does the segment of an iteration, by a fact alone: a proof from the accesses takes milliseconds.
     if any(
@@ -260,22 +260,24 @@ def _is_private(loop: For, buffer: Buffer, intervals: Intervals, function: Funct
     ):
         return True
     known = [
-        dim
-        for dim, interval in enumerate(intervals)
+        dimension
+        for dimension, interval in enumerate(intervals)
         if interval and _varies_with_loop(interval, loop)
     ]
     if not known:
         return False
     # The indices of the other dimensions are of no use to tell iterations apart.
     shifted = [
-        msgspec.structs.replace(access, indices=tuple(access.indices[dim] for dim in known))
+        msgspec.structs.replace(
+            access, indices=tuple(access.indices[dimension] for dimension in known)
+        )
         for access in accesses(loop.body, buffers={buffer.name})
     ]
     changing = written_in(loop.body, function)
     return are_unshared(shifted, loop, changing=changing, function=function)
 
 
-def _is_variable(interval: Interval, loop: For) -> bool:
+def _is_var(interval: Interval, loop: For) -> bool:
     """Return whether an index is the loop variable plus a loop-invariant offset."""
     is_one = interval.low == interval.high and not interval.lengths
     return is_one and interval.fixed.terms == {build.index_var(loop.var): 1}

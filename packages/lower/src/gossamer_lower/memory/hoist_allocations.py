@@ -15,8 +15,8 @@ from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.analysis.statements.software_pipelining import is_pipelined
 from gossamer_ir.core import build
 from gossamer_ir.core.statement_kinds import (
-    CALLING_STATEMENTS,
-    CHECKING_STATEMENTS,
+    CALLING_STMTS,
+    CHECKING_STMTS,
     effects_of,
 )
 from gossamer_ir.nodes import (
@@ -36,7 +36,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.access_types import READS
-from gossamer_ir.traversal.names import bound_variables, namer_of
+from gossamer_ir.traversal.names import bound_vars, namer_of
 from gossamer_ir.traversal.node_index import nodes_of_kind
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.substitute import substitute
@@ -126,13 +126,13 @@ class _AllocationHoister:
         leaving: list[_HoistedBuffer] = []
         guards, outer = list[Guard](), [*self._conditional]
         for stmt in body:
-            if isinstance(stmt, CHECKING_STATEMENTS):
+            if isinstance(stmt, CHECKING_STMTS):
                 guards.append(stmt)
                 # Such a guard checks only under its condition, so it may protect a read inside that
                 # no longer happens under the condition outside.
                 if collect(IfThenElse, stmt.condition):
                     self._conditional.append(stmt)
-            new, moving = self._statement(stmt)
+            new, moving = self._stmt(stmt)
             for allocation in moving:
                 if loop is not None and self._may_leave(allocation, loop, guards):
                     leaving.append(allocation)
@@ -142,7 +142,7 @@ class _AllocationHoister:
         self._conditional = outer
         return reuse_if_same(body, tuple(kept)), tuple(leaving)
 
-    def _statement(self, stmt: Stmt) -> tuple[Stmt | None, tuple[_HoistedBuffer, ...]]:
+    def _stmt(self, stmt: Stmt) -> tuple[Stmt | None, tuple[_HoistedBuffer, ...]]:
         """Return the statement without hoisted allocations, and the buffers to allocate before it."""
         match stmt:
             case Allocate() if self._may_grow(stmt.buffer):
@@ -169,7 +169,7 @@ class _AllocationHoister:
         if not is_constant(*parts, function=self._function):
             return False
         # The size uses a variable that does not exist before the loop.
-        if not moving.depends().isdisjoint(bound_variables(loop.body)):
+        if not moving.depends().isdisjoint(bound_vars(loop.body)):
             return False
         # Before the loop, a read in the size may be out of bounds: its guard stays inside, or holds only
         # if the loop has an iteration.
@@ -219,5 +219,5 @@ def _may_protect(guard: Guard, moving: _HoistedBuffer) -> bool:
 
 def _names_passed(function: Function) -> set[str]:
     """Return the handles and allocated buffers that the function passes to others."""
-    calls = nodes_of_kind(function, *CALLING_STATEMENTS)
+    calls = nodes_of_kind(function, *CALLING_STMTS)
     return {name for call in calls for name in effects_of(call).passes}

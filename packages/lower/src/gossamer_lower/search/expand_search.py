@@ -101,10 +101,10 @@ class _SearchExpander:
                 if is_new and self._is_exact(*window[2:]):
                     cursors[window] = self._namer.fresh(f"{window[1]}_cursor")
                     result += allocated_cell(cursors[window], window[2])
-            result += self._statement(stmt, cursors)
+            result += self._stmt(stmt, cursors)
         return tuple(result)
 
-    def _statement(self, stmt: Stmt, cursors: dict[_Window, str]) -> tuple[Stmt, ...]:
+    def _stmt(self, stmt: Stmt, cursors: dict[_Window, str]) -> tuple[Stmt, ...]:
         match stmt:
             case Let(value=Search() as search):
                 expanded, let = self._search(stmt, search, cursors)

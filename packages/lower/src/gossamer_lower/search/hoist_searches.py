@@ -21,7 +21,7 @@ from gossamer_ir.core.expression_kinds import EXPRESSION_KINDS
 from gossamer_ir.core.operations import DIVISIONS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
-    STATEMENTS,
+    STMTS,
     Binary,
     Buffer,
     Call,
@@ -39,11 +39,11 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.fields import has_bodies
-from gossamer_ir.traversal.names import bound_variables
+from gossamer_ir.traversal.names import bound_vars
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
-from gossamer_ir.traversal.statement_queries import variables_bound, while_body
+from gossamer_ir.traversal.statement_queries import vars_bound, while_body
 from gossamer_ir.traversal.walk import contains, walk
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.point_visitor import PointVisitor
@@ -88,7 +88,7 @@ def _hoist_function(function: Function) -> Function:
     hoister = _SearchHoister(function)
     body = hoister.body(function.body)
     placed = _with_lets_placed(
-        body, lets=hoister.lets, unbound=frozenset(bound_variables(body)) | hoister.lets.keys()
+        body, lets=hoister.lets, unbound=frozenset(bound_vars(body)) | hoister.lets.keys()
     )
     return msgspec.structs.replace(function, body=placed)
 
@@ -128,11 +128,11 @@ class _SearchHoister(PointVisitor):
         # A condition is recorded as it is compared, with variables in place of its searches.
         super().move_past(new[-1], new)
 
-    def statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+    def stmt(self, stmt: Stmt) -> tuple[Stmt, ...]:
         """Return the statement, after the lets that must stand directly before it."""
         outer, self._here = self._here, []
         new = map_children(
-            stmt, lambda child: child if isinstance(child, STATEMENTS) else self._node(child, None)
+            stmt, lambda child: child if isinstance(child, STMTS) else self._node(child, None)
         )
         lets, self._here = self._here, outer
         # A let before the loop would be evaluated once, the condition in each iteration.
@@ -160,7 +160,7 @@ class _SearchHoister(PointVisitor):
                 break
             changed = changed_in(loop.body, stmt.value, function=self.function)
             # A later search may use the result of this one, so it cannot leave either.
-            if changed or bound & self._variables(stmt.value):
+            if changed or bound & self._transitive_vars(stmt.value):
                 bound.add(stmt.var.name)
                 kept.append(stmt)
             else:
@@ -170,15 +170,15 @@ class _SearchHoister(PointVisitor):
         remaining = msgspec.structs.replace(loop, body=tuple(kept))
         return [Let(let.var, _value_where(runs, let.value)) for let in leaving], remaining
 
-    def _variables(self, expr: Expr) -> set[str]:
+    def _transitive_vars(self, expr: Expr) -> set[str]:
         """Return the variables on which an expression depends, also through the lets of searches."""
-        variables, left = set[str](), list(free_vars(expr))
+        vars, left = set[str](), list(free_vars(expr))
         while left:
             name = left.pop()
-            if name not in variables:
-                variables.add(name)
+            if name not in vars:
+                vars.add(name)
                 left += free_vars(self.lets[name].value) if name in self.lets else ()
-        return variables
+        return vars
 
     def _node(self, node: Any, path: Expr | None) -> Any:
         if isinstance(node, IfThenElse):
@@ -293,7 +293,7 @@ def _with_lets_placed(
         for name in _lets_needed(stmt, lets, unbound=unbound):
             result.append(lets[name])
             unbound -= {name}
-        inside = unbound.difference(variables_bound(stmt))
+        inside = unbound.difference(vars_bound(stmt))
         result.append(with_bodies(stmt, partial(_with_lets_placed, lets=lets, unbound=inside)))
         if not has_bodies(type(stmt)):
             unbound = inside

@@ -44,7 +44,7 @@ from gossamer_lower.search.helpers.search_expansion import (
     buffer_dtypes,
     search_under,
 )
-from gossamer_lower.statements.rebuild import map_statements, with_bodies
+from gossamer_lower.statements.rebuild import map_stmts, with_bodies
 
 MAX_LINEAR_STEPS = 8
 """The number of elements that a search walks before it halves the rest: a cache line of int64, and the steps
@@ -123,9 +123,9 @@ class _SearchMerger:
         self._loops: list[_EnclosingLoop] = []
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return map_statements(body, self._statement)
+        return map_stmts(body, self._stmt)
 
-    def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+    def _stmt(self, stmt: Stmt) -> tuple[Stmt, ...]:
         match stmt:
             case Let():
                 return self._let(stmt)

@@ -10,7 +10,7 @@ from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.core.statement_kinds import Body, effects_of
 from gossamer_ir.nodes import Function, Stmt
 from gossamer_ir.traversal.names import namer_of
-from gossamer_lower.statements.rebuild import Statements, map_statements, replace_bodies
+from gossamer_lower.statements.rebuild import Stmts, map_stmts, replace_bodies
 
 T = TypeVar("T", bound=Stmt)
 
@@ -44,32 +44,32 @@ class PointVisitor:
         self.namer = namer_of(function)
         self.point = ProgramPoint(function)
 
-    def body(self, body: Statements) -> Statements:
+    def body(self, body: Stmts) -> Stmts:
         """Return the statements of a body, each visited at its point."""
         with self.point.scope():
-            return map_statements(body, self._visit)
+            return map_stmts(body, self._visit)
 
     def _visit(self, stmt: Stmt) -> tuple[Stmt, ...]:
-        new = tuple(self.statement(stmt))
+        new = tuple(self.stmt(stmt))
         self.move_past(stmt, new)
         return new
 
-    def statement(self, stmt: Stmt) -> Iterable[Stmt]:
+    def stmt(self, stmt: Stmt) -> Iterable[Stmt]:
         """Return the statements that replace one."""
         return (self.inside(stmt),)
 
     def inside(self, stmt: T) -> T:
         """Return a statement with its bodies visited, each at the point where it begins."""
-        visited: dict[str, Statements] = {}
+        visited: dict[str, Stmts] = {}
         for body in effects_of(stmt).bodies:
             with self.in_body(stmt, body):
-                visited[body.field] = self.body(body.statements)
+                visited[body.field] = self.body(body.stmts)
         return replace_bodies(stmt, visited)
 
     def in_body(self, stmt: Stmt, body: Body) -> AbstractContextManager[None]:
         """Return a context in which the point is where a body of a statement begins."""
         return self.point.in_body(stmt, body)
 
-    def move_past(self, stmt: Stmt, new: Statements) -> None:
+    def move_past(self, stmt: Stmt, new: Stmts) -> None:
         """Move the point past a statement, which has been replaced by `new`."""
         self.point.after(stmt)

@@ -14,13 +14,13 @@ from gossamer_ir.nodes import For, Function, If, Let, Stmt, While
 from gossamer_ir.traversal.fields import body_fields
 from gossamer_ir.traversal.names import Namer
 
-Statements: TypeAlias = tuple[Stmt, ...]
+Stmts: TypeAlias = tuple[Stmt, ...]
 
 S = TypeVar("S", bound=For | While | Function)
 T = TypeVar("T", bound=Stmt)
 
 
-def with_bodies(stmt: Stmt, change: Callable[[Statements], Statements]) -> Stmt:
+def with_bodies(stmt: Stmt, change: Callable[[Stmts], Stmts]) -> Stmt:
     """Return a statement with `change` applied to each of its bodies; the same object if none changed.
 
     >>> from gossamer_ir.core.build import ONE, ZERO
@@ -35,7 +35,7 @@ def with_bodies(stmt: Stmt, change: Callable[[Statements], Statements]) -> Stmt:
     return replace_bodies(stmt, {field: change(getattr(stmt, field)) for field in fields})
 
 
-def replace_bodies(stmt: T, bodies: Mapping[str, Statements]) -> T:
+def replace_bodies(stmt: T, bodies: Mapping[str, Stmts]) -> T:
     """Return a statement with the bodies in some fields replaced; the same object if they contain the same
     statements."""
     changed = {
@@ -46,7 +46,7 @@ def replace_bodies(stmt: T, bodies: Mapping[str, Statements]) -> T:
     return replace(stmt, **changed) if changed else stmt
 
 
-def with_sides(stmt: If, then_body: Statements, else_body: Statements) -> If:
+def with_sides(stmt: If, then_body: Stmts, else_body: Stmts) -> If:
     """Return a choice with these bodies; the same object if they contain the same statements."""
     is_same = reuse_if_same(stmt.then_body, then_body) is stmt.then_body
     if is_same and reuse_if_same(stmt.else_body, else_body) is stmt.else_body:
@@ -54,12 +54,12 @@ def with_sides(stmt: If, then_body: Statements, else_body: Statements) -> If:
     return If(stmt.condition, then_body, else_body)
 
 
-def with_body(node: S, body: Statements) -> S:
+def with_body(node: S, body: Stmts) -> S:
     """Return a loop or function with this body; the same object if it contains the same statements."""
     return node if reuse_if_same(node.body, body) is node.body else replace(node, body=body)
 
 
-def map_statements(body: Statements, change: Callable[[Stmt], Iterable[Stmt]]) -> Statements:
+def map_stmts(body: Stmts, change: Callable[[Stmt], Iterable[Stmt]]) -> Stmts:
     """Return the body with each statement replaced by what `change` returns for it."""
     return reuse_if_same(body, tuple([new for stmt in body for new in change(stmt)]))
 
@@ -77,6 +77,6 @@ def with_hoisted_start(loop: For, function: Function, namer: Namer) -> tuple[tup
     return (Let(start, loop.start),), replace(loop, start=start)
 
 
-def reuse_if_same(old: Statements, new: Statements) -> Statements:
+def reuse_if_same(old: Stmts, new: Stmts) -> Stmts:
     """Return the old body if the new one contains the same statements, else the new one."""
     return old if len(old) == len(new) and all(map(is_, old, new)) else new

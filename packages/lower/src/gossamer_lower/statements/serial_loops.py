@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.nodes import Buffer, Compare, Expr, For, Function, If, Load, Stmt
-from gossamer_ir.traversal.walk import statements
+from gossamer_ir.traversal.walk import stmts
 from gossamer_lower.statements.point_visitor import PointVisitor
-from gossamer_lower.statements.rebuild import Statements
+from gossamer_lower.statements.rebuild import Stmts
 
 
 class SerialLoopVisitor(PointVisitor):
@@ -30,12 +30,12 @@ class SerialLoopVisitor(PointVisitor):
             if isinstance(buffer, Buffer) and buffer.handle and buffer.name not in written
         }
 
-    def statement(self, stmt: Stmt) -> Iterable[Stmt]:
+    def stmt(self, stmt: Stmt) -> Iterable[Stmt]:
         if isinstance(stmt, For) and _is_serial_nest(stmt):
             return self.serial_loop(stmt)
         return (self.inside(stmt),)
 
-    def serial_loop(self, loop: For) -> Statements:
+    def serial_loop(self, loop: For) -> Stmts:
         """Return the statements that replace a serial loop."""
         return (self.inside(loop),)
 
@@ -50,10 +50,10 @@ class SerialLoopVisitor(PointVisitor):
 
 def _is_serial_nest(loop: For) -> bool:
     """Return whether a loop and all loops inside it are serial."""
-    return all(stmt.kind == "serial" for stmt in statements((loop,)) if isinstance(stmt, For))
+    return all(stmt.kind == "serial" for stmt in stmts((loop,)) if isinstance(stmt, For))
 
 
-def if_iterated(loop: For, body: Statements) -> Statements:
+def if_iterated(loop: For, body: Stmts) -> Stmts:
     """Return a loop and the statements before it, which must not run unless the loop has an iteration.
 
     >>> from gossamer_ir.core.build import ONE, index_var

@@ -33,7 +33,7 @@ from gossamer_ir.traversal.statement_queries import names_after
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statements.rebuild import Statements, with_bodies, with_body
+from gossamer_lower.statements.rebuild import Stmts, with_bodies, with_body
 
 
 @lowering_pass(
@@ -74,7 +74,7 @@ def _branch_in_function(function: Function) -> Function:
     return with_body(function, _body(function.body, namer_of(function)))
 
 
-def _body(body: Statements, namer: Namer) -> Statements:
+def _body(body: Stmts, namer: Namer) -> Stmts:
     visited = tuple(with_bodies(stmt, lambda inner: _body(inner, namer)) for stmt in body)
     for place, stmt in enumerate(visited):
         if isinstance(stmt, Let) and _is_of_indices(stmt, rest := visited[place + 1 :]):
@@ -86,7 +86,7 @@ def _body(body: Statements, namer: Namer) -> Statements:
     return visited
 
 
-def _end_of_use(mask: Var, rest: Statements) -> int:
+def _end_of_use(mask: Var, rest: Stmts) -> int:
     """Return the number of statements up to the last that depends on a mask, or on a variable or buffer that
     one of them declares."""
     used, end = {mask.name}, 0
@@ -97,7 +97,7 @@ def _end_of_use(mask: Var, rest: Statements) -> int:
     return end
 
 
-def _is_of_indices(let: Let, rest: Statements) -> bool:
+def _is_of_indices(let: Let, rest: Stmts) -> bool:
     """Return whether a let binds a mask that tests the indices of gathers or scatters under it."""
     dtype = DType.parse(let.var.dtype)
     if dtype.scalar != "bool" or not dtype.is_vector:
@@ -120,7 +120,7 @@ def _index_arrays(access: Load | Store) -> set[str]:
     }
 
 
-def _branch(mask: Var, rest: Statements, namer: Namer) -> Stmt:
+def _branch(mask: Var, rest: Stmts, namer: Namer) -> Stmt:
     dtype = DType.parse(mask.dtype)
     full: Expr = Broadcast(TRUE, Lanes(dtype.lanes, dtype.scalable))
     unmasked = simplify_body(substitute_body(rest, {mask.name: full}))

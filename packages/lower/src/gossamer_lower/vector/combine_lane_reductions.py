@@ -39,7 +39,7 @@ from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify.expressions.vector_expressions import MAX_VALUES
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_body
+from gossamer_lower.statements.rebuild import map_stmts, with_bodies, with_body
 
 # With 16 lanes, two reductions take 8 shuffles combined or apart; four take 10 instead of 16.
 MIN_VALUES = 4
@@ -94,7 +94,7 @@ class _LaneReductionCombiner:
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         # Inner bodies first; groups never extend across the border of a body.
-        body = map_statements(body, lambda stmt: (with_bodies(stmt, self.body),))
+        body = map_stmts(body, lambda stmt: (with_bodies(stmt, self.body),))
         # Most bodies have no group, and the rewrites below are quadratic in the length of a body.
         if sum(1 for stmt in body if _ends_in_sum(stmt)) < MIN_VALUES:
             return body

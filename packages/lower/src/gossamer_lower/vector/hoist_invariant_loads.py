@@ -17,7 +17,7 @@ from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statements.rebuild import Statements, with_body
+from gossamer_lower.statements.rebuild import Stmts, with_body
 from gossamer_lower.statements.serial_loops import SerialLoopVisitor, if_iterated
 
 DEFAULT_KEPT_VECTORS = 16
@@ -70,11 +70,11 @@ class _LoadHoister(SerialLoopVisitor):
         super().__init__(function)
         self._most_vectors = most_vectors
 
-    def serial_loop(self, loop: For) -> Statements:
+    def serial_loop(self, loop: For) -> Stmts:
         lets = self._lets(loop)
         if not lets:
             return (self.inside(loop),)
-        kept = rewrite(loop, lambda node: _variable(node, lets), leaves=False)
+        kept = rewrite(loop, lambda node: _var(node, lets), leaves=False)
         # A speculated load is in bounds only if the loop has an iteration.
         return if_iterated(loop, (*lets.values(), self.inside(kept)))
 
@@ -124,5 +124,5 @@ class _LoadHoister(SerialLoopVisitor):
         return Let(Var(self.namer.fresh(f"{load.buffer}_kept"), load.dtype), load)
 
 
-def _variable(node: Any, lets: Mapping[Load, Let]) -> Var | None:
+def _var(node: Any, lets: Mapping[Load, Let]) -> Var | None:
     return lets[node].var if isinstance(node, Load) and node in lets else None

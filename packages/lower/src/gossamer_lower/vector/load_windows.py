@@ -45,7 +45,7 @@ from gossamer_ir.traversal.node_index import nodes_of_kind
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statements.rebuild import Statements, with_body
+from gossamer_lower.statements.rebuild import Stmts, with_body
 from gossamer_lower.statements.serial_loops import SerialLoopVisitor
 from gossamer_machine.cache_line import LINE_BYTES
 
@@ -135,7 +135,7 @@ class _WindowLoader(SerialLoopVisitor):
         super().__init__(function)
         self._facts = fact_index(invariant_facts(function))
 
-    def serial_loop(self, loop: For) -> Statements:
+    def serial_loop(self, loop: For) -> Stmts:
         elements = dict(loop.annotations).get(WINDOW)
         if elements is None:
             return (self.inside(loop),)
@@ -222,7 +222,7 @@ class _WindowLoader(SerialLoopVisitor):
         return fits
 
 
-def _without_mask(body: Statements, starts: _Starts) -> Statements:
+def _without_mask(body: Stmts, starts: _Starts) -> Stmts:
     """Return statements that run where all offsets exist, without the mask of their load."""
     mask = starts.load.predicate
     if mask is None:

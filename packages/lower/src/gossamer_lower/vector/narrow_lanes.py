@@ -95,7 +95,7 @@ class _Narrower:
 
     def __init__(self, function: Function) -> None:
         self._point = ProgramPoint(function)
-        self._natural = _variables_from_zero(function)
+        self._natural = _vars_from_zero(function)
 
     def rule(self, node: Any) -> Expr | None:
         """Return an expression with a narrower vector; None if nothing is known to be narrower."""
@@ -161,7 +161,7 @@ class _Narrower:
         return isinstance(value, Var) and value.name in self._natural
 
 
-def _variables_from_zero(function: Function) -> set[str]:
+def _vars_from_zero(function: Function) -> set[str]:
     """Return the variables of serial loops from 0 on; of several loops of a name, all are."""
     loops = list(nodes_of_kind(function, For))
     others = {loop.var for loop in loops if loop.start != build.ZERO}

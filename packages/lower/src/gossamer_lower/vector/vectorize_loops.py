@@ -80,7 +80,7 @@ class _LoopVectorizer(PointVisitor):
         self._locals: dict[str, tuple[Expr, ...]] = {}
         self._allocated = buffers_allocated(function.body)
 
-    def statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+    def stmt(self, stmt: Stmt) -> tuple[Stmt, ...]:
         match stmt:
             case Allocate():
                 if stmt.buffer.scope == "local":

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from gossamer_ir.nodes import Expr, Function, Stmt
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.statement_queries import values_after, values_bound
-from gossamer_schedule.cursor.cursor_at import ADDRESSABLE_BODIES, Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor_at import ADDRESSABLE_BODIES, Cursor, addressable_stmts
 
 
 def values_at(cursor: Cursor) -> dict[str, Expr]:
@@ -29,7 +29,7 @@ def values_in_block(cursor: Cursor) -> dict[str, Expr]:
     return values_at(cursor) | {iterator.var: iterator.value for iterator in cursor.node.iters}
 
 
-def buffers_used_by(statement: Stmt) -> frozenset[str]:
+def buffers_used_by(stmt: Stmt) -> frozenset[str]:
     """Return the buffers that a statement accesses or prefetches, without its bodies that schedules address.
 
     >>> from gossamer_ir.core.build import ONE, ZERO
@@ -38,8 +38,8 @@ def buffers_used_by(statement: Stmt) -> frozenset[str]:
     >>> sorted(buffers_used_by(loop)), sorted(buffers_used_by(loop.body[0]))
     ([], ['X'])
     """
-    fields = ADDRESSABLE_BODIES.get(type(statement), ())
-    return buffers_accessed(replace(statement, **dict.fromkeys(fields, ())))
+    fields = ADDRESSABLE_BODIES.get(type(stmt), ())
+    return buffers_accessed(replace(stmt, **dict.fromkeys(fields, ())))
 
 
 def conflicting_buffers(first: Sequence[Stmt], second: Sequence[Stmt]) -> Set[str]:
@@ -54,9 +54,7 @@ def conflicting_buffers(first: Sequence[Stmt], second: Sequence[Stmt]) -> Set[st
     return (first_writes & buffers_accessed(*second)) | (buffers_accessed(*first) & second_writes)
 
 
-def statements_beside(cursor: Cursor, top: Cursor) -> Iterator[Any]:
+def stmts_beside(cursor: Cursor, top: Cursor) -> Iterator[Any]:
     """Return the statement at `top` and all below it, without the statement at a cursor and those below."""
-    own = {id(statement) for statement in addressable_statements((cursor.node,))}
-    return (
-        statement for statement in addressable_statements((top.node,)) if id(statement) not in own
-    )
+    own = {id(stmt) for stmt in addressable_stmts((cursor.node,))}
+    return (stmt for stmt in addressable_stmts((top.node,)) if id(stmt) not in own)

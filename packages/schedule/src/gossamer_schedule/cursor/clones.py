@@ -12,8 +12,8 @@ from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.rename import with_labels, with_names
 from gossamer_ir.traversal.rewrite import rewrite_body
-from gossamer_ir.traversal.statement_queries import labels_of, variables_bound
-from gossamer_ir.traversal.walk import statements
+from gossamer_ir.traversal.statement_queries import labels_of, vars_bound
+from gossamer_ir.traversal.walk import stmts
 
 
 class Clone(msgspec.Struct, frozen=True):
@@ -24,7 +24,7 @@ class Clone(msgspec.Struct, frozen=True):
     """
 
     body: tuple[Stmt, ...]
-    variables: dict[str, str]
+    vars: dict[str, str]
     blocks: dict[str, str]
     buffers: dict[str, str]
 
@@ -40,13 +40,13 @@ def clones_of(body: tuple[Stmt, ...], count: int, namer: Namer) -> tuple[Clone, 
     {'i': 'i_0', 'vi': 'vi_0'} {'scale': 'scale_0'} {}
     {'i': 'i_1', 'vi': 'vi_1'} {'scale': 'scale_1'} {}
     """
-    variables, blocks, buffers = _bound_names(body)
+    vars, blocks, buffers = _bound_names(body)
 
     def renaming(names: Iterable[str], number: int) -> dict[str, str]:
         return {name: namer.fresh(f"{name}_{number}") for name in names}
 
     return tuple(
-        _renamed_clone(body, renaming(variables, at), renaming(blocks, at), renaming(buffers, at))
+        _renamed_clone(body, renaming(vars, at), renaming(blocks, at), renaming(buffers, at))
         for at in range(count)
     )
 
@@ -57,18 +57,16 @@ def is_clone(body: tuple[Stmt, ...], of: tuple[Stmt, ...]) -> bool:
     new, old = _bound_names(body), _bound_names(of)
     if list(map(len, new)) != list(map(len, old)):
         return False
-    variables, blocks, buffers = (
-        dict(zip(*both, strict=True)) for both in zip(old, new, strict=True)
-    )
-    return _renamed_clone(of, variables, blocks, buffers).body == body
+    vars, blocks, buffers = (dict(zip(*both, strict=True)) for both in zip(old, new, strict=True))
+    return _renamed_clone(of, vars, blocks, buffers).body == body
 
 
 def _bound_names(body: tuple[Stmt, ...]) -> tuple[list[str], list[str], list[str]]:
     """Return the names of variables, blocks and buffers that a body binds."""
-    every = tuple(statements(body))
-    variables = [name for stmt in every for name in variables_bound(stmt)]
+    every = tuple(stmts(body))
+    vars = [name for stmt in every for name in vars_bound(stmt)]
     blocks = [name for stmt in every for name in labels_of(stmt)]
-    return variables, blocks, [buffer.name for buffer in allocations(every)]
+    return vars, blocks, [buffer.name for buffer in allocations(every)]
 
 
 def forwards_of(copies: Iterable[Clone]) -> dict[str, tuple[str, ...]]:
@@ -77,21 +75,21 @@ def forwards_of(copies: Iterable[Clone]) -> dict[str, tuple[str, ...]]:
 
 
 def _forwards(copies: tuple[Clone, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for name in copies[0].variables:
-        yield name, tuple(clone.variables[name] for clone in copies)
+    for name in copies[0].vars:
+        yield name, tuple(clone.vars[name] for clone in copies)
     for name in copies[0].blocks:
         yield name, tuple(clone.blocks[name] for clone in copies)
 
 
 def _renamed_clone(
     body: tuple[Stmt, ...],
-    variables: dict[str, str],
+    vars: dict[str, str],
     blocks: dict[str, str],
     buffers: dict[str, str],
 ) -> Clone:
-    names = variables | buffers
+    names = vars | buffers
 
     def rule(node: Any) -> Any | None:
         return with_labels(with_names(node, names), blocks)
 
-    return Clone(rewrite_body(body, rule), variables, blocks, buffers)
+    return Clone(rewrite_body(body, rule), vars, blocks, buffers)

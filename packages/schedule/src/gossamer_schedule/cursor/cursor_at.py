@@ -9,11 +9,11 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.errors import Place
-from gossamer_ir.nodes import STATEMENTS, Block, For, Function, Iteration, Let, Module, Stmt
+from gossamer_ir.nodes import STMTS, Block, For, Function, Iteration, Let, Module, Stmt
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.fields import body_fields, has_bodies
 
-_NODES_WITH_BODIES: tuple[type[Any], ...] = (Function, *filter(has_bodies, STATEMENTS))
+_NODES_WITH_BODIES: tuple[type[Any], ...] = (Function, *filter(has_bodies, STMTS))
 
 ADDRESSABLE_BODIES: dict[type, tuple[str, ...]] = {
     kind: tuple(field for field in body_fields(kind) if field != "init")
@@ -39,10 +39,10 @@ ADDRESSED: dict[type[Any], AddressedKind] = {
 """The types of statements that schedules address by a name."""
 
 
-def name_of(statement: Any) -> str | None:
+def name_of(stmt: Any) -> str | None:
     """Return the name of a loop, block or iteration, None for other statements."""
-    kind = ADDRESSED.get(type(statement))
-    name: str | None = None if kind is None else getattr(statement, kind.field)
+    kind = ADDRESSED.get(type(stmt))
+    name: str | None = None if kind is None else getattr(stmt, kind.field)
     return name
 
 
@@ -262,7 +262,7 @@ def _path_of_entry(entry: Any) -> tuple[PathStep, ...]:
     return tuple(reversed(hops))
 
 
-def addressable_statements(body: tuple[Stmt, ...]) -> Iterator[Any]:
+def addressable_stmts(body: tuple[Stmt, ...]) -> Iterator[Any]:
     """Return all statements of a body, nested ones included, in program order, parents first."""
     stack = list(body[::-1])
     while stack:
@@ -273,9 +273,9 @@ def addressable_statements(body: tuple[Stmt, ...]) -> Iterator[Any]:
 
 
 @memoize_by_identity
-def addressable_statements_of(function: Function) -> tuple[Any, ...]:
-    """Return `addressable_statements` of the body of a function."""
-    return tuple(addressable_statements(function.body))
+def addressable_stmts_of(function: Function) -> tuple[Any, ...]:
+    """Return `addressable_stmts` of the body of a function."""
+    return tuple(addressable_stmts(function.body))
 
 
 def function_with_replaced(cursor: Cursor, new: tuple[Stmt, ...], *, count: int = 1) -> Function:
@@ -299,4 +299,4 @@ def module_with_function(module: Module, old: Function, new: Function) -> Module
 def has_let(cursor: Cursor, hops: int) -> bool:
     """Return whether a `Let` precedes the cursor in one of the last `hops` bodies on its path."""
     steps = cursor.path[len(cursor.path) - hops :]
-    return any(isinstance(statement, Let) for step in steps for statement in step.earlier)
+    return any(isinstance(stmt, Let) for step in steps for stmt in step.earlier)

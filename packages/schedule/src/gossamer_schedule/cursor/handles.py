@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer_ir.nodes import For, Iteration, Module
-from gossamer_schedule.cursor.cursor_at import addressable_statements, name_of
+from gossamer_schedule.cursor.cursor_at import addressable_stmts, name_of
 from gossamer_schedule.errors import listing, quoted, schedule_error
 from gossamer_schedule.result import Result
 
 
-class StatementHandle(str):
+class StmtHandle(str):
     """The name of a loop, block, iteration or iteration variable in a module of a schedule.
 
     In a later step, the handle refers to the statements that replace its own: `split` forwards a loop to the
@@ -20,7 +20,7 @@ class StatementHandle(str):
     __slots__ = ("module",)
     module: Module
 
-    def __new__(cls, name: str, *, module: Module) -> StatementHandle:
+    def __new__(cls, name: str, *, module: Module) -> StmtHandle:
         handle = super().__new__(cls, name)
         handle.module = module
         return handle
@@ -31,7 +31,7 @@ class StatementHandle(str):
 
 
 def forwarded_names(
-    handle: StatementHandle, given: Module, results: Sequence[Result]
+    handle: StmtHandle, given: Module, results: Sequence[Result]
 ) -> tuple[str, ...]:
     """Return the names that a handle stands for after all steps, none if the statement no longer exists.
 
@@ -50,7 +50,7 @@ def forwarded_names(
 
 
 def _results_after(
-    handle: StatementHandle, given: Module, results: Sequence[Result]
+    handle: StmtHandle, given: Module, results: Sequence[Result]
 ) -> Sequence[Result]:
     """Return the steps after the one whose module the handle was made for."""
     for count in range(len(results), 0, -1):
@@ -67,22 +67,18 @@ def _results_after(
 
 def _addressable_names(module: Module) -> frozenset[str]:
     """Return all names that steps can address."""
-    statements = [
-        node for function in module.functions for node in addressable_statements(function.body)
-    ]
-    variables = (name for node in statements if isinstance(node, Iteration) for name in node.vars)
-    return frozenset({*filter(None, map(name_of, statements)), *variables})
+    stmts = [node for function in module.functions for node in addressable_stmts(function.body)]
+    vars = (name for node in stmts if isinstance(node, Iteration) for name in node.vars)
+    return frozenset({*filter(None, map(name_of, stmts)), *vars})
 
 
 def loop_names(module: Module) -> frozenset[str]:
     """Return the names of all loops."""
-    statements = (
-        node for function in module.functions for node in addressable_statements(function.body)
-    )
-    return frozenset(node.var for node in statements if isinstance(node, For))
+    stmts = (node for function in module.functions for node in addressable_stmts(function.body))
+    return frozenset(node.var for node in stmts if isinstance(node, For))
 
 
-def current_name(handle: StatementHandle, given: Module, results: Sequence[Result]) -> str:
+def current_name(handle: StmtHandle, given: Module, results: Sequence[Result]) -> str:
     """Return the one name that a handle stands for.
 
     Raises `ScheduleError`: `schedule.handle.invalidated`, `schedule.handle.ambiguous`,

@@ -13,8 +13,8 @@ from gossamer_ir.nodes import Block, For, Function, Iteration, Module
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.buffer_uses import outer_writes
 from gossamer_ir.traversal.references import buffers_read
-from gossamer_ir.traversal.walk import statements
-from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
+from gossamer_ir.traversal.walk import stmts
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.cursor.filters import is_selected
 from gossamer_schedule.cursor.resolve import find_block, find_function, find_named
 
@@ -37,9 +37,7 @@ def get_loops(
     if block is not None:
         return tuple(loop.var for loop in find_block(root, block=block).loops)
     return tuple(
-        statement.var
-        for statement in addressable_statements(root.function.body)
-        if isinstance(statement, For)
+        stmt.var for stmt in addressable_stmts(root.function.body) if isinstance(stmt, For)
     )
 
 
@@ -54,7 +52,7 @@ def get_blocks(module: Module, *, function: str | None = None) -> tuple[str, ...
     ('csrmm',)
     """
     root = find_function(module, "get_blocks", function=function)
-    return _selected_block_names(addressable_statements(root.function.body), root.function)
+    return _selected_block_names(addressable_stmts(root.function.body), root.function)
 
 
 @typed
@@ -78,9 +76,7 @@ def get_iterations(module: Module, *, function: str | None = None) -> tuple[str,
     """
     root = find_function(module, "get_iterations", function=function)
     return tuple(
-        statement.name
-        for statement in addressable_statements(root.function.body)
-        if isinstance(statement, Iteration)
+        stmt.name for stmt in addressable_stmts(root.function.body) if isinstance(stmt, Iteration)
     )
 
 
@@ -96,7 +92,7 @@ def get_child_blocks(module: Module, name: str, *, function: str | None = None) 
     """
     root = find_function(module, "get_child_blocks", function=function)
     cursor = find_named(root, name=name)
-    return _selected_block_names(addressable_statements(cursor.node.body), root.function)
+    return _selected_block_names(addressable_stmts(cursor.node.body), root.function)
 
 
 @typed
@@ -139,21 +135,21 @@ def get_consumers(module: Module, block: str, *, function: str | None = None) ->
 
 def _selected_block_names(among: Iterable[Any], function: Function) -> tuple[str, ...]:
     """Return the names of the blocks among statements that pass the block filter of a function."""
-    blocks = (statement for statement in among if isinstance(statement, Block))
+    blocks = (stmt for stmt in among if isinstance(stmt, Block))
     return tuple(block.name for block in blocks if is_selected(block, function))
 
 
 def _other_blocks(cursor: Cursor) -> Iterator[Block]:
     """Return the blocks that neither contain a block nor are contained in it."""
     # By identity: comparing blocks would compare all that they contain.
-    related = set(map(id, (*cursor.parents, cursor.node, *addressable_statements((cursor.node,)))))
-    for statement in addressable_statements(cursor.function.body):
-        if isinstance(statement, Block) and id(statement) not in related:
-            yield statement
+    related = set(map(id, (*cursor.parents, cursor.node, *addressable_stmts((cursor.node,)))))
+    for stmt in addressable_stmts(cursor.function.body):
+        if isinstance(stmt, Block) and id(stmt) not in related:
+            yield stmt
 
 
 def _buffers_read(block: Block) -> set[str]:
     """Return the buffers that a block reads, including those whose elements it combines with values."""
     # A combined element is read without a load, which `buffers_read` does not see.
-    effects = map(effects_of, statements((block,)))
+    effects = map(effects_of, stmts((block,)))
     return {read.buffer for effect in effects for read in effect.reads} | buffers_read(block)

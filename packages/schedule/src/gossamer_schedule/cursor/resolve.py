@@ -11,7 +11,7 @@ from gossamer_schedule.cursor.cursor_at import (
     Cursor,
     CursorAt,
     K,
-    addressable_statements,
+    addressable_stmts,
     find_by_name,
     name_of,
 )
@@ -34,17 +34,17 @@ def find_function(module: Module, primitive: str, *, function: str | None) -> Cu
 
 def find_loop(top: Cursor, *, loop: str) -> CursorAt[For]:
     """Return the cursor at a loop."""
-    return _find_statement(top, For, loop, reason="no_loop")
+    return _find_stmt(top, For, loop, reason="no_loop")
 
 
 def find_block(top: Cursor, *, block: str) -> CursorAt[Block]:
     """Return the cursor at a block."""
-    return _find_statement(top, Block, block, reason="no_block")
+    return _find_stmt(top, Block, block, reason="no_block")
 
 
 def find_iteration(top: Cursor, *, iteration: str) -> CursorAt[Iteration]:
     """Return the cursor at a sparse iteration."""
-    return _find_statement(top, Iteration, iteration, reason="no_iteration")
+    return _find_stmt(top, Iteration, iteration, reason="no_iteration")
 
 
 def find_named(top: Cursor, *, name: str) -> CursorAt[Any]:
@@ -56,21 +56,17 @@ def find_named(top: Cursor, *, name: str) -> CursorAt[Any]:
     raise schedule_error(
         f"{top.primitive}.no_name",
         f"There {count_text} '{name}' in '{top.function.name}'.",
-        hint=listing(
-            "names", filter(None, map(name_of, addressable_statements(top.function.body)))
-        ),
+        hint=listing("names", filter(None, map(name_of, addressable_stmts(top.function.body)))),
     )
 
 
-def _find_statement(top: Cursor, kind: type[K], name: str, *, reason: str) -> CursorAt[K]:
+def _find_stmt(top: Cursor, kind: type[K], name: str, *, reason: str) -> CursorAt[K]:
     # A module may have two loops of one name; a step must not depend on which of them is found first.
     cursors = find_by_name(top, kind, name)
     if len(cursors) == 1:
         return cursors[0]
     word = ADDRESSED[kind].word
-    candidates = [
-        node for node in addressable_statements(top.function.body) if isinstance(node, kind)
-    ]
+    candidates = [node for node in addressable_stmts(top.function.body) if isinstance(node, kind)]
     count_text = f"are several {word}s" if cursors else f"is no {word}"
     raise schedule_error(
         f"{top.primitive}.{reason}",

@@ -11,7 +11,7 @@ from gossamer_ir.verify.statements.region_coverage import without_false_regions
 from gossamer_schedule.cursor.cursor_at import (
     ADDRESSABLE_BODIES,
     Cursor,
-    addressable_statements_of,
+    addressable_stmts_of,
     cursor_at,
 )
 
@@ -35,11 +35,7 @@ def with_true_regions(module: Module) -> Module:
 
 def _function_with_true_regions(top: Cursor) -> Function:
     function = top.function
-    blocks = (
-        statement
-        for statement in addressable_statements_of(function)
-        if isinstance(statement, Block)
-    )
+    blocks = (stmt for stmt in addressable_stmts_of(function) if isinstance(stmt, Block))
     if not any(block.reads or block.writes for block in blocks):
         return function
     for cursor in top.below():

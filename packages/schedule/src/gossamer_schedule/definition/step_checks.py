@@ -5,7 +5,7 @@ from __future__ import annotations
 from gossamer_ir.analysis.statements.atomic_accumulation import buffer_shared_otherwise, is_atomic
 from gossamer_ir.analysis.statements.software_pipelining import copies_ahead, is_pipelined
 from gossamer_ir.nodes import For, Function, Module
-from gossamer_schedule.cursor.cursor_at import addressable_statements_of
+from gossamer_schedule.cursor.cursor_at import addressable_stmts_of
 from gossamer_schedule.definition.thread_scopes import escaping_private_buffers
 from gossamer_schedule.errors import schedule_error
 
@@ -13,13 +13,13 @@ from gossamer_schedule.errors import schedule_error
 def require_annotations_hold(module: Module, name: str) -> None:
     """Require that annotated loops satisfy the requirements of their annotations."""
     for function in module.functions:
-        for statement in addressable_statements_of(function):
-            if not isinstance(statement, For) or not statement.annotations:
+        for stmt in addressable_stmts_of(function):
+            if not isinstance(stmt, For) or not stmt.annotations:
                 continue
-            if is_atomic(statement):
-                _require_accumulating(statement, name)
-            if is_pipelined(statement):
-                _require_copies(statement, function, name)
+            if is_atomic(stmt):
+                _require_accumulating(stmt, name)
+            if is_pipelined(stmt):
+                _require_copies(stmt, function, name)
 
 
 def require_no_private_copies(changed: Module, module: Module, name: str) -> None:

@@ -9,7 +9,7 @@ from gossamer_ir.nodes import For, Function, Node
 from gossamer_ir.traversal.access_types import INDEXED_NODES
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.cursor.cursor_at import addressable_statements_of
+from gossamer_schedule.cursor.cursor_at import addressable_stmts_of
 
 PRIVATE_ALONG: dict[str, tuple[str, ...]] = {
     "global": (),
@@ -33,10 +33,9 @@ def escaping_private_buffers(function: Function) -> Iterator[tuple[For, str]]:
     []
     """
     loops = [
-        statement
-        for statement in addressable_statements_of(function)
-        if isinstance(statement, For)
-        and (statement.kind == "parallel" or statement.thread is not None)
+        stmt
+        for stmt in addressable_stmts_of(function)
+        if isinstance(stmt, For) and (stmt.kind == "parallel" or stmt.thread is not None)
     ]
     if not loops:
         return

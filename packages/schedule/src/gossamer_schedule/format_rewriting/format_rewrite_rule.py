@@ -169,19 +169,19 @@ class FormatRewriteRule:
         described, before = self.description, self.axes_before_rewrite or ()
         sizes = [param.name for param in described.params if param.dtype != "handle"]
         taken = {param.name for param in described.params}
-        variables = {axis: _variable(axis, taken) for axis in self.axes_after_rewrite}
+        vars = {axis: _var(axis, taken) for axis in self.axes_after_rewrite}
         inverse = index_map_of(
             inv_idx_map,
-            tuple(variables.values()),
+            tuple(vars.values()),
             sizes=sizes,
             results=len(before),
             name="inv_idx_map",
         )
         forward = index_map_of(
             idx_map,
-            [_variable(axis, taken) for axis in before],
+            [_var(axis, taken) for axis in before],
             sizes=sizes,
-            results=len(variables),
+            results=len(vars),
             name="idx_map",
         )
         _require_inverse(forward, inverse, sizes)
@@ -209,7 +209,7 @@ def _description(given: Description) -> FormatDescription:
     return required_format(given, "format_rewrite_rule.format")
 
 
-def _variable(axis: str, taken: set[str]) -> str:
+def _var(axis: str, taken: set[str]) -> str:
     """Return the name of an index along an axis, other than those of parameters.
 
     >>> _variable("IO", {"io"})

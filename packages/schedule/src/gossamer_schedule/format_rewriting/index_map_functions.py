@@ -66,7 +66,7 @@ class TracedIndex:
 
 def index_map_of(
     function: IndexMap | Callable[..., Any],
-    variables: Sequence[str],
+    vars: Sequence[str],
     *,
     sizes: Sequence[str],
     results: int,
@@ -88,35 +88,35 @@ def index_map_of(
     if isinstance(function, IndexMap):
         found = function
     elif callable(function):
-        found = IndexMap(tuple(variables), _traced(function, variables, sizes, name))
+        found = IndexMap(tuple(vars), _traced(function, vars, sizes, name))
     else:
         raise schedule_error(
             "format_rewrite_rule.map", f"{name} is {function!r}; expected a function."
         )
-    if len(found.vars) != len(variables) or len(found.results) != results:
+    if len(found.vars) != len(vars) or len(found.results) != results:
         raise schedule_error(
             "format_rewrite_rule.map",
             f"{name} takes {counted(len(found.vars), 'index', 'indices')} and returns "
-            f"{len(found.results)}; expected {len(variables)} and {results}.",
+            f"{len(found.results)}; expected {len(vars)} and {results}.",
         )
     return found
 
 
 def _traced(
-    function: Callable[..., Any], variables: Sequence[str], sizes: Sequence[str], name: str
+    function: Callable[..., Any], vars: Sequence[str], sizes: Sequence[str], name: str
 ) -> tuple[Expr, ...]:
     declared = list(signature(function).parameters.values())
     is_variadic = any(parameter.kind is Parameter.VAR_POSITIONAL for parameter in declared)
-    extra = [parameter.name for parameter in declared[len(variables) :]]
+    extra = [parameter.name for parameter in declared[len(vars) :]]
     unknown = [parameter for parameter in extra if parameter not in sizes]
-    if not is_variadic and (len(declared) < len(variables) or unknown):
+    if not is_variadic and (len(declared) < len(vars) or unknown):
         raise schedule_error(
             "format_rewrite_rule.map",
             f"{name} has the parameters ({', '.join(parameter.name for parameter in declared)}); expected "
-            f"{counted(len(variables), 'index', 'indices')}, and then only sizes of the format.",
+            f"{counted(len(vars), 'index', 'indices')}, and then only sizes of the format.",
             hint=f"The sizes are: {', '.join(sizes) or 'none'}.",
         )
-    indices = [TracedIndex(build.index_var(variable)) for variable in variables]
+    indices = [TracedIndex(build.index_var(var)) for var in vars]
     given = {} if is_variadic else {size: TracedIndex(build.index_var(size)) for size in extra}
     returned = function(*indices, **given)
     found = [_expr_of(item) for item in as_tuple(returned)]

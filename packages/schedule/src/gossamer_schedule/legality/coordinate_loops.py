@@ -51,10 +51,10 @@ def _nested_loops(
 ) -> tuple[For, ...]:
     """Return the loops of an iteration, outermost first, with iterations inside made loops as well."""
 
-    def inside(statement: Any) -> For | None:
-        if not isinstance(statement, Iteration):
+    def inside(stmt: Any) -> For | None:
+        if not isinstance(stmt, Iteration):
             return None
-        return _nested_loops(statement, by_name, namer=namer, init=statement.init)[0]
+        return _nested_loops(stmt, by_name, namer=namer, init=stmt.init)[0]
 
     names = all_axis_names(node.axes)
     # Inner inits run within each point of this iteration, so their stores count as part of its body.

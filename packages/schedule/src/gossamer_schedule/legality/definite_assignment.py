@@ -31,45 +31,44 @@ def definitely_assigns(body: Sequence[Stmt], buffer: str) -> bool:
     >>> definitely_assigns(loop.body[0].then_body, "Y")
     True
     """
-    for statement in body:
-        if buffer in buffers_accessed(statement):
-            return _statement_assigns(statement, buffer)
+    for stmt in body:
+        if buffer in buffers_accessed(stmt):
+            return _stmt_assigns(stmt, buffer)
     return False
 
 
-def _statement_assigns(statement: Stmt, buffer: str) -> bool:
+def _stmt_assigns(stmt: Stmt, buffer: str) -> bool:
     """Return whether a statement that uses the buffer always stores to it, and reads nothing of it before."""
-    effects = effects_of(statement)
-    domains = statement.iters if isinstance(statement, Block) else ()
+    effects = effects_of(stmt)
+    domains = stmt.iters if isinstance(stmt, Block) else ()
     # A read before the store would see the old value.
     if buffer in buffers_accessed(*effects.evaluates, *effects.reads, *domains):
         return False
     # A predicated store may leave the old value.
     if effects.writes:
         return _is_unpredicated(effects)
-    if isinstance(statement, If):
-        return all(definitely_assigns(body.statements, buffer) for body in effects.bodies)
-    accessing = [body for body in effects.bodies if buffer in buffers_accessed(*body.statements)]
+    if isinstance(stmt, If):
+        return all(definitely_assigns(body.stmts, buffer) for body in effects.bodies)
+    accessing = [body for body in effects.bodies if buffer in buffers_accessed(*body.stmts)]
     return any(
-        _always_runs(body, statement) and definitely_assigns(body.statements, buffer)
+        _always_runs(body, stmt) and definitely_assigns(body.stmts, buffer)
         for body in accessing[:1]
     )
 
 
 def always_stores(body: Sequence[Stmt], buffer: str) -> bool:
     """Return whether a body stores to a buffer each time that it runs, whatever it reads before."""
-    return any(_statement_always_stores(statement, buffer) for statement in body)
+    return any(_stmt_always_stores(stmt, buffer) for stmt in body)
 
 
-def _statement_always_stores(statement: Stmt, buffer: str) -> bool:
-    effects = effects_of(statement)
+def _stmt_always_stores(stmt: Stmt, buffer: str) -> bool:
+    effects = effects_of(stmt)
     if any(write.buffer == buffer for write in effects.writes):
         return _is_unpredicated(effects)
-    if isinstance(statement, If):
-        return all(always_stores(body.statements, buffer) for body in effects.bodies)
+    if isinstance(stmt, If):
+        return all(always_stores(body.stmts, buffer) for body in effects.bodies)
     return any(
-        _always_runs(body, statement) and always_stores(body.statements, buffer)
-        for body in effects.bodies
+        _always_runs(body, stmt) and always_stores(body.stmts, buffer) for body in effects.bodies
     )
 
 
@@ -78,7 +77,7 @@ def _is_unpredicated(effects: Effects) -> bool:
     return all(getattr(write, "predicate", None) is None for write in effects.writes)
 
 
-def _always_runs(body: Body, statement: Stmt) -> bool:
+def _always_runs(body: Body, stmt: Stmt) -> bool:
     """Return whether a body runs whenever its statement does. An init does if the block has no predicate."""
-    is_plain = isinstance(statement, Block) and statement.predicate is None
+    is_plain = isinstance(stmt, Block) and stmt.predicate is None
     return body.always_runs or (body.is_init and is_plain)

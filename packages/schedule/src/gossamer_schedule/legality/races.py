@@ -22,7 +22,7 @@ from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.cursor.access import values_at
-from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.errors import schedule_error, text_of
 
@@ -172,9 +172,7 @@ def collision_text(
 def is_unconditional(body: tuple[Stmt, ...]) -> bool:
     """Return whether nothing in a body is conditional, apart from the trip counts of its loops."""
     return not any(
-        part.conditions
-        for statement in addressable_statements(body)
-        for part in effects_of(statement).bodies
+        part.conditions for stmt in addressable_stmts(body) for part in effects_of(stmt).bodies
     )
 
 

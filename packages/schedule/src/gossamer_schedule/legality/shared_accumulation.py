@@ -14,7 +14,7 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, Store
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
-from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.legality.races import accesses_below, is_race_free
 
@@ -65,17 +65,17 @@ def _accumulation_error(cursor: Cursor, *, buffer: str) -> ScheduleError:
 
 
 def _stores_to(cursor: Cursor, buffer: str) -> Iterator[Store]:
-    for statement in addressable_statements(cursor.node.body):
-        if isinstance(statement, Store) and statement.buffer == buffer:
-            yield statement
+    for stmt in addressable_stmts(cursor.node.body):
+        if isinstance(stmt, Store) and stmt.buffer == buffer:
+            yield stmt
 
 
 def _accumulation_hint(cursor: Cursor, buffer: str) -> str:
     """Return a hint: the step after which iterations only accumulate."""
-    for statement in addressable_statements(cursor.node.body):
-        if isinstance(statement, Block) and buffer in outer_writes(statement.init):
+    for stmt in addressable_stmts(cursor.node.body):
+        if isinstance(stmt, Block) and buffer in outer_writes(stmt.init):
             return (
-                f"Apply decompose_reduction to block '{statement.name}' with loop='{cursor.node.var}', so "
+                f"Apply decompose_reduction to block '{stmt.name}' with loop='{cursor.node.var}', so "
                 f"that '{buffer}' is initialized before the loop."
             )
     return (

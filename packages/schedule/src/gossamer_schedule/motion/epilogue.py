@@ -9,7 +9,7 @@ import msgspec
 
 from gossamer_ir.analysis.accesses.init_nests import conditions_of_init
 from gossamer_ir.analysis.statements.reductions import Reduction
-from gossamer_ir.core.build import index_var, variable_name
+from gossamer_ir.core.build import index_var, var_name
 from gossamer_ir.nodes import Binary, BinaryOp, BlockIter, Expr, Load, Store
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.references import free_vars
@@ -44,13 +44,13 @@ def required_epilogue(cursor: Cursor, after: Cursor, reduction: Reduction) -> Ep
     own = {item.var: item for item in cursor.node.iters}
     theirs = {item.var: item for item in after.node.iters}
     indices = zip(load.indices, reduction.store.indices, strict=True)
-    named = [(variable_name(old), variable_name(new)) for old, new in indices]
+    named = [(var_name(old), var_name(new)) for old, new in indices]
     names = {old: new for old, new in named if old is not None and new is not None}
     renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
     known = own.keys() | BlockNest(cursor, cursor.nest).known_above
     if (
-        not are_variables(load.indices, theirs)
-        or not are_variables(store.indices, theirs)
+        not are_vars(load.indices, theirs)
+        or not are_vars(store.indices, theirs)
         or not free_vars(substitute(operand, renamed)) <= known
         or not all(
             _is_same_domain((after, theirs[old]), (cursor, own[names[old]]), renamed)
@@ -107,6 +107,6 @@ def _required_operation(
     )
 
 
-def are_variables(indices: Sequence[Expr], names: Iterable[str]) -> bool:
+def are_vars(indices: Sequence[Expr], names: Iterable[str]) -> bool:
     """Return whether indices are the variables of these names, each of them once, in any order."""
-    return Counter(map(variable_name, indices)) == Counter([*names])
+    return Counter(map(var_name, indices)) == Counter([*names])

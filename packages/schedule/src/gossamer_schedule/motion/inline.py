@@ -28,7 +28,7 @@ from gossamer_ir.traversal.statement_queries import values_after
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_schedule.cursor.cursor_at import (
     Cursor,
-    addressable_statements,
+    addressable_stmts,
     function_with_replaced,
 )
 from gossamer_schedule.errors import schedule_error
@@ -56,7 +56,7 @@ def required_assignment(cursor: Cursor) -> Store:
     return store
 
 
-def require_only_iterators(cursor: Cursor) -> None:
+def require_only_iters(cursor: Cursor) -> None:
     """Refuse a block that uses variables of loops that are removed with it, instead of its iterators.
 
     Raises `.predicate`.
@@ -92,9 +92,7 @@ def required_writer(top: Cursor, buffer: str) -> Cursor:
         for cursor in top.below()
         if isinstance(cursor.node, Block) and buffer in outer_writes((cursor.node,))
     ]
-    writes = [
-        each for each in addressable_statements(top.function.body) if isinstance(each, WRITES)
-    ]
+    writes = [each for each in addressable_stmts(top.function.body) if isinstance(each, WRITES)]
     count = sum(write.buffer == buffer for write in writes)
     if not writers or count != 1:
         raise schedule_error(

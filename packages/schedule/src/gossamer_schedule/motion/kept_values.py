@@ -45,7 +45,7 @@ def may_keep_values(cursor: Cursor, buffer: str) -> bool:
     """
     for step in reversed(cursor.path):
         # Each iteration of loops around the allocation gets a new buffer.
-        if any(_is_allocation_of(statement, buffer) for statement in step.earlier):
+        if any(_is_allocation_of(stmt, buffer) for stmt in step.earlier):
             return False
         # With at most one iteration, nothing can be left from an earlier one.
         if not isinstance(step.parent, Function) and body_in(step.parent, step.field).repeats:
@@ -53,8 +53,8 @@ def may_keep_values(cursor: Cursor, buffer: str) -> bool:
     return False
 
 
-def _is_allocation_of(statement: Stmt, buffer: str) -> bool:
-    allocated = allocation_of(statement)
+def _is_allocation_of(stmt: Stmt, buffer: str) -> bool:
+    allocated = allocation_of(stmt)
     return allocated is not None and allocated.name == buffer
 
 

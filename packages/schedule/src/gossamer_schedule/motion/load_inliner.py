@@ -27,7 +27,7 @@ from gossamer_schedule.cursor.function_point import point_in_function
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.motion.inline import own_nest, visit_conditions
 from gossamer_schedule.motion.kept_values import is_constant_in_function, may_keep_values
-from gossamer_schedule.regions.iterator_dimensions import determined_iterators
+from gossamer_schedule.regions.iterator_dimensions import determined_iters
 from gossamer_schedule.regions.match_indices import match_all
 from gossamer_schedule.regions.required import (
     is_function_of_element,
@@ -46,12 +46,12 @@ class LoadInliner:
         self._is_kept = may_keep_values(own_nest(cursor), store.buffer)
         self._is_constant = is_constant_in_function(value_by_element(store), cursor.function)
         iters = {item.var for item in cursor.node.iters}
-        self._is_determined = iters <= determined_iterators(cursor, store)
+        self._is_determined = iters <= determined_iters(cursor, store)
 
     def body(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
-        return tuple(self._statement(stmt) for stmt in body)
+        return tuple(self._stmt(stmt) for stmt in body)
 
-    def _statement(self, stmt: Any) -> Any:
+    def _stmt(self, stmt: Any) -> Any:
         if self._store.buffer not in buffers_accessed(stmt):
             return stmt
         with self._point.scope():
@@ -72,7 +72,7 @@ class LoadInliner:
         with self._point.scope():
             if body.condition is not None:
                 self._point.assume(body.condition)
-            return self.body(body.statements)
+            return self.body(body.stmts)
 
     def _block(self, block: Block) -> Block:
         header = self._expressions(replace(block, body=(), init=(), reads=None, writes=None))

@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.accesses.init_nests import ValuesOfVariables
+from gossamer_ir.analysis.accesses.init_nests import ValuesOfVars
 from gossamer_ir.analysis.bounds.loops_by_name import loops_of, loops_within
 from gossamer_ir.arith.affine import UNIT, affine_of, product_of
 from gossamer_ir.core.build import (
@@ -15,7 +15,7 @@ from gossamer_ir.core.build import (
     index_var,
     integer_value,
     unconditional_extent,
-    variable_name,
+    var_name,
 )
 from gossamer_ir.dependence.disjointness import disjointness, written_accesses
 from gossamer_ir.nodes import (
@@ -83,7 +83,7 @@ def required_own_loops(cursor: Cursor) -> tuple[For, ...]:
         if len(loop.body) != 1:
             break
         own_loops.insert(0, loop)
-    bound = [variable_name(iterator.value) for iterator in cursor.node.iters]
+    bound = [var_name(iterator.value) for iterator in cursor.node.iters]
     is_plain = all(
         loop.kind == "serial" and integer_value(loop.start) == 0 and bound.count(loop.var) == 1
         for loop in own_loops
@@ -97,7 +97,7 @@ def required_own_loops(cursor: Cursor) -> tuple[For, ...]:
         )
     by_name: dict[str | None, For] = {loop.var: loop for loop in own_loops}
     for item in cursor.node.iters:
-        bound_loop = by_name.get(variable_name(item.value))
+        bound_loop = by_name.get(var_name(item.value))
         if bound_loop is not None and not _covers_domain(bound_loop, item, values_in_block(cursor)):
             raise schedule_error(
                 f"{cursor.primitive}.binding",
@@ -108,7 +108,7 @@ def required_own_loops(cursor: Cursor) -> tuple[For, ...]:
     return tuple(own_loops)
 
 
-def _covers_domain(loop: For, item: BlockIter, values: ValuesOfVariables) -> bool:
+def _covers_domain(loop: For, item: BlockIter, values: ValuesOfVars) -> bool:
     """Return whether a loop runs over the domain of an iterator."""
     extents = (unconditional_extent(loop.extent), item.domain.extent)
     # The extent is in terms of loops, the domain in terms of iterators: both are compared by their values.
@@ -165,7 +165,7 @@ def require_bound_before(moving: Cursor, top: Cursor) -> None:
     Raises `.scope`.
     """
     between = top.siblings_until(moving)
-    bound = {name for statement in between for name in names_after(statement)}
+    bound = {name for stmt in between for name in names_after(stmt)}
     # Names are visible from their binding to the end of the body.
     late = bound & (free_vars(moving.node) | buffers_named(moving.node))
     if late:
@@ -208,8 +208,7 @@ def moved_nest(
     """
     block: Block = cursor.node
     bound = {
-        variable_name(iterator.value): (iterator, ranges.get(iterator.var))
-        for iterator in block.iters
+        var_name(iterator.value): (iterator, ranges.get(iterator.var)) for iterator in block.iters
     }
     values: dict[str, Expr] = {}
     kept: list[For] = []

@@ -126,7 +126,7 @@ def with_single_block_replaced(
     body: tuple[Stmt, ...], blocks: tuple[Block, ...]
 ) -> tuple[Stmt, ...]:
     """Return a body that consists of loops around one block, with that block replaced by others."""
-    (statement,) = body
-    if isinstance(statement, For):
-        return (replace(statement, body=with_single_block_replaced(statement.body, blocks)),)
+    (stmt,) = body
+    if isinstance(stmt, For):
+        return (replace(stmt, body=with_single_block_replaced(stmt.body, blocks)),)
     return blocks

@@ -9,7 +9,7 @@ from gossamer_ir.analysis.accesses.init_nests import (
     loops_outside_init,
     reduction_loops,
     spatial_loops,
-    variables_outside_init,
+    vars_outside_init,
 )
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import For
@@ -106,7 +106,7 @@ def _require_same_conditions(block: Cursor, loops: Set[str], *, is_run: bool) ->
     A condition that depends on a loop which does not run for the init does not apply to it. `loops` begin
     to run for the init (`is_run`), or no longer do.
     """
-    before = variables_outside_init(enclosed_block(block))
+    before = vars_outside_init(enclosed_block(block))
     after = before - loops if is_run else before | loops
     values = values_at(block)
     for condition in conditions_around(block):

@@ -10,8 +10,8 @@ from gossamer_ir.analysis.accesses.init_nests import (
     EnclosedBlock,
     LoopOrCondition,
     conditions_of_init,
-    iterators_of_init,
-    variables_outside_init,
+    iters_of_init,
+    vars_outside_init,
     without_loops,
 )
 from gossamer_ir.core.build import index_var
@@ -34,10 +34,10 @@ def required_init_nest(
 
     Raises `.dependence`.
     """
-    nest, dropped = BlockNest(cursor, tuple(parts)), variables_outside_init(enclosed_block(cursor))
+    nest, dropped = BlockNest(cursor, tuple(parts)), vars_outside_init(enclosed_block(cursor))
     loops = (loop for loop in nest.loops if loop.var not in dropped)
     used = {name for loop in loops for name in free_vars(loop.start) | free_vars(loop.extent)}
-    used |= free_vars(*cursor.node.init, *(item.domain for item in iterators_of_init(cursor.node)))
+    used |= free_vars(*cursor.node.init, *(item.domain for item in iters_of_init(cursor.node)))
     if used & dropped or nest.has_let:
         raise schedule_error(
             f"{cursor.primitive}.dependence",
@@ -73,7 +73,7 @@ def conditions_around(cursor: Cursor) -> tuple[Expr, ...]:
 
 def _init_block(cursor: Cursor, names: Mapping[str, str], *, namer: Namer, suffix: str) -> Block:
     block: Block = cursor.node
-    spatial = [replace(iterator, kind="S") for iterator in iterators_of_init(block)]
+    spatial = [replace(iterator, kind="S") for iterator in iters_of_init(block)]
     renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
     fresh = {
         iterator.var: namer.fresh(init_name(iterator.var, suffix=suffix)) for iterator in spatial

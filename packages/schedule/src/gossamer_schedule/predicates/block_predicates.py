@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.accesses.init_nests import ValuesOfVariables
+from gossamer_ir.analysis.accesses.init_nests import ValuesOfVars
 from gossamer_ir.core.build import ZERO, integer_value, unconditional_extent
 from gossamer_ir.core.conditions import conjunction, conjuncts, in_range, short_circuit_and
 from gossamer_ir.nodes import Binary, Block, BlockIter, Compare, Expr, IfThenElse, Load, Search, Var
@@ -24,7 +24,7 @@ def with_upper_bound(block: Block, loop: str, *, extent: Expr) -> Block:
 
     The condition uses the block iterator that is bound to the loop, if there is one.
     """
-    condition = less_than(*_variable_and_extent(block, loop, extent))
+    condition = less_than(*_var_and_extent(block, loop, extent))
     return _restricted(block, loop, condition, extent=extent)
 
 
@@ -34,7 +34,7 @@ def with_conditional_bound(block: Block, loop: str, *, extent: Expr) -> Block:
 
     What the extent reads need not exist then, so the bound is evaluated only if the condition holds.
     """
-    bound: Expr = less_than(*_variable_and_extent(block, loop, extent))
+    bound: Expr = less_than(*_var_and_extent(block, loop, extent))
     # Innermost first, so that the outermost condition is evaluated before the others.
     for condition in reversed(_conditions_of(extent)):
         bound = short_circuit_and(_in_block(condition, block), bound)
@@ -78,7 +78,7 @@ def with_range_condition(block: Block, loop: str, *, extent: Expr) -> Block:
     only inside it, since the loaded elements need not exist elsewhere. If the block has an init, parts
     that do not depend on the loop stay as they are: the init runs under them, too.
     """
-    var, plain = _variable_and_extent(block, loop, extent)
+    var, plain = _var_and_extent(block, loop, extent)
     end = plain if unconditional_extent(extent) == extent else extent
     condition = Binary("and", *in_range(var, end))
     values = {item.var: item.value for item in block.iters}
@@ -91,7 +91,7 @@ def with_range_condition(block: Block, loop: str, *, extent: Expr) -> Block:
     return replace(block, predicate=conjunction(*parts, condition))
 
 
-def _variable_and_extent(block: Block, loop: str, extent: Expr) -> tuple[Expr, Expr]:
+def _var_and_extent(block: Block, loop: str, extent: Expr) -> tuple[Expr, Expr]:
     """Return the iterator that is bound to a loop, or the loop's variable, and its bound."""
     var = Var(loop, "int64")
     for iterator in block.iters:
@@ -129,7 +129,7 @@ def with_domain_bound(block: Block, iterator: BlockIter) -> Block:
 
 
 def _conjunction_with_bound(
-    condition: Expr, predicate: Expr | None, name: str, values: ValuesOfVariables
+    condition: Expr, predicate: Expr | None, name: str, values: ValuesOfVars
 ) -> Expr:
     """Return the conjunction of a condition on a variable and a predicate.
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.accesses.init_nests import iterators_of_init, reduction_loops
+from gossamer_ir.analysis.accesses.init_nests import iters_of_init, reduction_loops
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.nodes import Block, Expr, For, If, IfThenElse, Stmt
@@ -18,7 +18,7 @@ from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.cursor.cursor_at import ADDRESSABLE_BODIES, addressable_statements
+from gossamer_schedule.cursor.cursor_at import ADDRESSABLE_BODIES, addressable_stmts
 from gossamer_schedule.predicates.block_predicates import (
     less_than,
     with_conditional_bound,
@@ -39,7 +39,7 @@ def with_bounded_digits(body: tuple[Stmt, ...], names: Set[str]) -> tuple[Stmt, 
         if not isinstance(node, Block) or not node.init:
             return None
         block = node
-        for item in iterators_of_init(node):
+        for item in iters_of_init(node):
             if set() < free_vars(item.value) & names < names:
                 block = with_domain_bound(block, item)
         return block
@@ -63,35 +63,35 @@ def with_bounded_iterations(
     'vi < n'
     """
     inner = tuple(
-        _with_bounds(statement, loop, extent=extent, is_always_reached=is_always_reached)
-        for statement in body
+        _with_bounds(stmt, loop, extent=extent, is_always_reached=is_always_reached)
+        for stmt in body
     )
     # Predicates of blocks suffice if all other statements are loops; anything else needs an If.
-    if all(isinstance(outside, (For, Block)) for outside in _statements_outside_blocks(body)):
+    if all(isinstance(outside, (For, Block)) for outside in _stmts_outside_blocks(body)):
         return inner
     return (If(less_than(index_var(loop), extent), inner),)
 
 
-def _statements_outside_blocks(body: tuple[Stmt, ...]) -> list[Any]:
+def _stmts_outside_blocks(body: tuple[Stmt, ...]) -> list[Any]:
     """Return the statements of a body and of the loops in it, without those inside blocks."""
-    statements: list[Any] = []
+    stmts: list[Any] = []
     for child in body:
-        statements.append(child)
+        stmts.append(child)
         if isinstance(child, For):
-            statements += _statements_outside_blocks(child.body)
-    return statements
+            stmts += _stmts_outside_blocks(child.body)
+    return stmts
 
 
 def _loads_depend_on(loop: For) -> bool:
     """Return whether further iterations of a loop may load further elements that no predicate protects: in
     loop bounds, iterator values and predicates themselves."""
     names = {loop.var}
-    for statement in _statements_outside_blocks(loop.body):
-        if isinstance(statement, For):
-            names.add(statement.var)
-        elif isinstance(statement, Block):
-            names |= {item.var for item in statement.iters if free_vars(item.value) & names}
-        reads = collect(READS, *effects_of(statement).evaluates)
+    for stmt in _stmts_outside_blocks(loop.body):
+        if isinstance(stmt, For):
+            names.add(stmt.var)
+        elif isinstance(stmt, Block):
+            names |= {item.var for item in stmt.iters if free_vars(item.value) & names}
+        reads = collect(READS, *effects_of(stmt).evaluates)
         if any(free_vars(read) & names for read in reads):
             return True
     return False
@@ -110,8 +110,8 @@ def _with_bounds(node: Any, loop: str, *, extent: Expr, is_always_reached: bool)
         return with_upper_bound(node, loop, extent=extent)
     changed: dict[str, Any] = {
         name: tuple(
-            _with_bounds(statement, loop, extent=extent, is_always_reached=is_always_reached)
-            for statement in getattr(node, name)
+            _with_bounds(stmt, loop, extent=extent, is_always_reached=is_always_reached)
+            for stmt in getattr(node, name)
         )
         for name in ADDRESSABLE_BODIES.get(type(node), ())
     }
@@ -127,7 +127,5 @@ def _extent_within_bounds(inner: For, loop: str, *, extent: Expr) -> Expr:
     is_read = _loads_depend_on(inner)
     if is_read and loop in free_vars(inner.start):
         return IfThenElse(less_than(index_var(loop), extent), inner.extent, ZERO)
-    is_rerun = any(
-        _is_reduction_loop_of(statement, loop) for statement in addressable_statements(inner.body)
-    )
+    is_rerun = any(_is_reduction_loop_of(stmt, loop) for stmt in addressable_stmts(inner.body))
     return zero_beyond_end(inner.extent, loop, extent=extent, always=is_rerun or is_read)

@@ -71,19 +71,19 @@ def partial_buffers(
     return PartialBuffers(loop, axis, tuple(buffers), (new,) if is_needed else ())
 
 
-def fed_iterators(block: Block, loop: str) -> tuple[BlockIter, ...]:
+def fed_iters(block: Block, loop: str) -> tuple[BlockIter, ...]:
     """Return the iterators whose value depends on a loop."""
     return tuple(item for item in block.iters if loop in free_vars(item.value))
 
 
-def preceding_iterators(block: Block, loop: str) -> dict[str, Var]:
+def preceding_iters(block: Block, loop: str) -> dict[str, Var]:
     """Return the spatial iterators before the first one that the loop feeds, by the loop that each is
     bound to.
 
     Such a loop may determine the extent of the reduction, as the loop over ragged rows does.
     """
     # Domains may use earlier iterators only, so the new ones stand where the first replaced one stood.
-    first = min(block.iters.index(item) for item in fed_iterators(block, loop))
+    first = min(block.iters.index(item) for item in fed_iters(block, loop))
     return {
         item.value.name: index_var(item.var)
         for item in block.iters[:first]
@@ -101,8 +101,8 @@ def factored_block(
     """
     block: Block = cursor.node
     change = _iterator_change(cursor, parts.loop, namer=namer)
-    part = change.variables[parts.loop.var].name
-    iters = _new_iterators(block, change, part=part)
+    part = change.vars[parts.loop.var].name
+    iters = _new_iters(block, change, part=part)
     per_part, conditions = _split_conditions(cursor, change, iters, loop=parts.loop.var)
 
     elements = [
@@ -117,7 +117,7 @@ def factored_block(
     reducing_block = Block(
         namer.fresh(partial_name(block.name)),
         iters,
-        (reduction.statement(terms),),
+        (reduction.stmt(terms),),
         init=tuple(filled),
         predicate=conjunction(*conditions),
         annotations=block.annotations,
@@ -133,14 +133,14 @@ class _IteratorChange(msgspec.Struct, frozen=True):
 
     fed: tuple[BlockIter, ...]
     loops: tuple[For, ...]
-    variables: dict[str, Var]
+    vars: dict[str, Var]
     selected: dict[str, Var]
 
     @property
     def replaced(self) -> dict[str, Expr]:
         """The values of the replaced iterators in terms of the new ones and of those that stay."""
-        variables = self.selected | self.variables
-        return {item.var: substitute(item.value, variables) for item in self.fed}
+        vars = self.selected | self.vars
+        return {item.var: substitute(item.value, vars) for item in self.fed}
 
 
 def _iterator_change(cursor: Cursor, loop: For, *, namer: Namer) -> _IteratorChange:
@@ -148,8 +148,8 @@ def _iterator_change(cursor: Cursor, loop: For, *, namer: Namer) -> _IteratorCha
 
     An iterator that is bound to one loop keeps its name.
     """
-    fed = fed_iterators(cursor.node, loop.var)
-    selected = preceding_iterators(cursor.node, loop.var)
+    fed = fed_iters(cursor.node, loop.var)
+    selected = preceding_iters(cursor.node, loop.var)
     feeding = {name for item in fed for name in free_vars(item.value)} - selected.keys()
     loops = tuple(other for other in reduction_nest(cursor).loops if other.var in feeding)
     # A name that schedules already use survives if it means the same.
@@ -157,22 +157,22 @@ def _iterator_change(cursor: Cursor, loop: For, *, namer: Namer) -> _IteratorCha
     names = {
         other.var: kept.get(index_var(other.var)) or namer.fresh(f"v{other.var}") for other in loops
     }
-    variables = {old: index_var(new) for old, new in names.items()}
-    return _IteratorChange(fed, loops, variables, selected)
+    vars = {old: index_var(new) for old, new in names.items()}
+    return _IteratorChange(fed, loops, vars, selected)
 
 
-def _new_iterators(block: Block, change: _IteratorChange, *, part: str) -> tuple[BlockIter, ...]:
+def _new_iters(block: Block, change: _IteratorChange, *, part: str) -> tuple[BlockIter, ...]:
     """Return the iterators of the new block; `part` is spatial, the other new ones are reductions."""
     first = block.iters.index(change.fed[0])
     before, after = block.iters[:first], block.iters[first:]
     replacements: dict[Expr, Expr] = {
         item.value: index_var(item.var) for item in before if free_vars(item.value)
     }
-    replacements |= {index_var(old): new for old, new in change.variables.items()}
+    replacements |= {index_var(old): new for old, new in change.vars.items()}
     added = [
         BlockIter(
-            change.variables[loop.var].name,
-            "S" if change.variables[loop.var].name == part else "R",
+            change.vars[loop.var].name,
+            "S" if change.vars[loop.var].name == part else "R",
             Range(
                 with_replaced_subexpressions(loop.start, replacements),
                 with_replaced_subexpressions(loop.extent, replacements),

@@ -14,7 +14,7 @@ from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.cursor.access import values_at
-from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.monotone import is_monotone
 from gossamer_schedule.nests.block_nest import single_block
@@ -62,13 +62,15 @@ def _is_only_use(cursor: Cursor, reduction: Reduction) -> bool:
 def required_segment_dimension(reduction: LoopReduction) -> int:
     """Return the only dimension whose index changes with the loop, or refuse an index that may decrease."""
     loop: For = reduction.cursor.node
-    inner = {below.var for below in addressable_statements(loop.body) if isinstance(below, For)}
-    changing = [dim for dim, at in enumerate(reduction.element) if loop.var in free_vars(at)]
+    inner = {below.var for below in addressable_stmts(loop.body) if isinstance(below, For)}
+    changing = [
+        dimension for dimension, at in enumerate(reduction.element) if loop.var in free_vars(at)
+    ]
     ordered = [
-        dim
-        for dim in changing
-        if not free_vars(reduction.element[dim]) & inner
-        and is_monotone(reduction.element[dim], reduction.cursor)
+        dimension
+        for dimension in changing
+        if not free_vars(reduction.element[dimension]) & inner
+        and is_monotone(reduction.element[dimension], reduction.cursor)
     ]
     _require_every_iteration(reduction, inner)
     if len(changing) == 1 and ordered:
@@ -77,7 +79,9 @@ def required_segment_dimension(reduction: LoopReduction) -> int:
         "parallel.not_proved",
         f"Cannot prove that loop '{loop.var}' visits the elements of '{reduction.buffer.name}' in "
         "order.",
-        needs=" or ".join(f"{text_of(reduction.element[dim])} never decreases" for dim in changing)
+        needs=" or ".join(
+            f"{text_of(reduction.element[dimension])} never decreases" for dimension in changing
+        )
         or "an index of the element follows the loop",
         hint="accumulate='privatized' needs no order.",
         place=reduction.cursor.place,

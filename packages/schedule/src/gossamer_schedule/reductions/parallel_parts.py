@@ -33,7 +33,7 @@ from gossamer_ir.traversal.substitute import resolve, substitute, substitute_bod
 from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor_at import (
     Cursor,
-    addressable_statements,
+    addressable_stmts,
     function_with_replaced,
 )
 from gossamer_schedule.nests.block_nest import with_single_block_replaced
@@ -51,7 +51,7 @@ class SplitReduction(msgspec.Struct, frozen=True):
     count: int
 
     @property
-    def variable(self) -> str:
+    def var(self) -> str:
         """The number of the part: the variable of the loop over the parts."""
         name: str = self.cursor.node.var
         return name
@@ -64,11 +64,11 @@ class SplitReduction(msgspec.Struct, frozen=True):
     def iterator(self, namer: Namer) -> BlockIter:
         """Return an iterator over the parts."""
         domain = Range(ZERO, index(self.count))
-        return BlockIter(namer.fresh(f"v{self.variable}"), "S", domain, index_var(self.variable))
+        return BlockIter(namer.fresh(f"v{self.var}"), "S", domain, index_var(self.var))
 
 
 def with_parallel_parts(
-    whole: LoopReduction, outer: Cursor, *, dim: int | None, count: int
+    whole: LoopReduction, outer: Cursor, *, dimension: int | None, count: int
 ) -> Function:
     """Return the function in which the parts of a reduction run in parallel.
 
@@ -76,13 +76,13 @@ def with_parallel_parts(
     the form "segmented", `dim` is the dimension whose index changes with the loop.
     """
     parts = SplitReduction(outer, required_loop_reduction(outer), count)
-    if dim is None:
+    if dimension is None:
         return with_private_copies(parts)
     (inner,) = outer.node.body
     loop: For = whole.cursor.node
-    begin = mul(index_var(parts.variable), inner.extent)
-    first = substitute(whole.element[dim], {loop.var: begin})
-    return with_carries(parts, dim, first=first, extent=loop.extent, begin=begin)
+    begin = mul(index_var(parts.var), inner.extent)
+    first = substitute(whole.element[dimension], {loop.var: begin})
+    return with_carries(parts, dimension, first=first, extent=loop.extent, begin=begin)
 
 
 def with_private_copies(parts: SplitReduction) -> Function:
@@ -99,7 +99,7 @@ def with_private_copies(parts: SplitReduction) -> Function:
         partial, at, accumulation.block, accumulation.reduction, name=accumulation.block.name
     )
     block = replace(block, iters=(*block.iters, part))
-    number, *others = _iterators_over(partial)
+    number, *others = _iters_over(partial)
     element = tuple(index_var(item.var) for item in others)
     # The loop over the parts is the innermost one, so the copies of one element are combined together.
     points = IterationDomain((*others, number))
@@ -107,7 +107,7 @@ def with_private_copies(parts: SplitReduction) -> Function:
 
 
 def with_carries(
-    parts: SplitReduction, dim: int, *, first: Expr, extent: Expr, begin: Expr
+    parts: SplitReduction, dimension: int, *, first: Expr, extent: Expr, begin: Expr
 ) -> Function:
     """Return the function in which each part accumulates directly, except into the element it visits first.
 
@@ -117,24 +117,28 @@ def with_carries(
     """
     accumulation, namer = parts.sum, namer_of(parts.cursor.function)
     buffer = accumulation.buffer
-    shape = (*buffer.shape[:dim], *buffer.shape[dim + 1 :])
+    shape = (*buffer.shape[:dimension], *buffer.shape[dimension + 1 :])
     partial = parts.partial_buffer(namer.fresh(f"{buffer.name}_carry"), shape)
     part = parts.iterator(namer)
-    in_part = {parts.variable: index_var(part.var)}
+    in_part = {parts.var: index_var(part.var)}
     at = accumulation.reduction.store.indices
-    others = (*at[:dim], *at[dim + 1 :])
+    others = (*at[:dimension], *at[dimension + 1 :])
     direct = replace(accumulation.block, iters=(*accumulation.block.iters, part))
-    remaining = _with_condition(parts, direct, Compare("ne", at[dim], substitute(first, in_part)))
-    carried = _with_condition(parts, direct, Compare("eq", at[dim], substitute(first, in_part)))
+    remaining = _with_condition(
+        parts, direct, Compare("ne", at[dimension], substitute(first, in_part))
+    )
+    carried = _with_condition(
+        parts, direct, Compare("eq", at[dimension], substitute(first, in_part))
+    )
     indices = (index_var(part.var), *others)
     name = f"{direct.name}_carry"
     carry = _accumulating_into(partial, indices, carried, accumulation.reduction, name=name)
     fresh = {item.var: namer.fresh(f"{item.var}_carry") for item in carry.iters}
     carry = renamed_block(carry, fresh, namer.fresh(carry.name))
-    iters = _iterators_over(partial)
-    number = {parts.variable: index_var(iters[0].var)}
+    iters = _iters_over(partial)
+    number = {parts.var: index_var(iters[0].var)}
     rest = [index_var(item.var) for item in iters[1:]]
-    element = (*rest[:dim], substitute(first, number), *rest[dim:])
+    element = (*rest[:dimension], substitute(first, number), *rest[dimension:])
     points = IterationDomain(
         iters, (less_than(substitute(begin, number), extent),)
     )  # only parts with iterations
@@ -159,7 +163,7 @@ def _with_partial_results(
     namer = namer_of(
         replace(parts.cursor.function, buffers=(*parts.cursor.function.buffers, partial))
     )
-    dimensions = _iterators_over(partial)
+    dimensions = _iters_over(partial)
     indices = tuple(index_var(item.var) for item in dimensions)
     start = Store(partial.name, indices, identity(op, partial.dtype))
     total = Binary(
@@ -180,9 +184,9 @@ def _with_partial_results(
     return replace(function, buffers=(*function.buffers, partial))
 
 
-def _iterators_over(buffer: Buffer) -> tuple[BlockIter, ...]:
+def _iters_over(buffer: Buffer) -> tuple[BlockIter, ...]:
     """Return an iterator for each dimension, the first of which is the number of the part."""
-    names = ["vp", *(f"ve{dim}" for dim in range(1, len(buffer.shape)))]
+    names = ["vp", *(f"ve{dimension}" for dimension in range(1, len(buffer.shape)))]
     return tuple(
         BlockIter(name, "S", Range(ZERO, extent), index_var(name))
         for name, extent in zip(names, buffer.shape, strict=True)
@@ -208,7 +212,7 @@ def _with_condition(parts: SplitReduction, block: Block, condition: Expr) -> Blo
     values = values_at(parts.cursor) | {item.var: item.value for item in block.iters}
     split_loops = {loop.var, loop.body[0].var}
     inner = {
-        node.var for node in addressable_statements(loop.body) if isinstance(node, For)
+        node.var for node in addressable_stmts(loop.body) if isinstance(node, For)
     } - split_loops
     predicates = tuple(conjuncts(block.predicate))
     free = [free_vars(resolve(part, values)) for part in predicates]
@@ -226,11 +230,11 @@ def _with_condition(parts: SplitReduction, block: Block, condition: Expr) -> Blo
 
 def renamed_block(block: Block, names: dict[str, str], name: str) -> Block:
     """Return the block under another name, with its iterators renamed."""
-    variables = {old: index_var(new) for old, new in names.items()}
+    vars = {old: index_var(new) for old, new in names.items()}
     iters = tuple(
-        replace(item, var=names[item.var], domain=substitute(item.domain, variables))
+        replace(item, var=names[item.var], domain=substitute(item.domain, vars))
         for item in block.iters
     )
-    predicate = None if block.predicate is None else substitute(block.predicate, variables)
-    body = substitute_body(block.body, variables)
+    predicate = None if block.predicate is None else substitute(block.predicate, vars)
+    body = substitute_body(block.body, vars)
     return replace(block, name=name, iters=iters, body=body, predicate=predicate)

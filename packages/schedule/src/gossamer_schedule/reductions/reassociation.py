@@ -59,7 +59,7 @@ def combiner_of(body: Iterable[Stmt], buffer: str) -> str | None:
     combining = {id(store) for combine in combines for store in combine.stores}
     stores = [store for store in collect(Store, *updates) if store.buffer == buffer]
     plain = [store for store in stores if id(store) not in combining]
-    reducers = {_reducer_of(statement) for statement in plain}
+    reducers = {_reducer_of(stmt) for stmt in plain}
     for combine in combines:
         if any(store.buffer == buffer for store in combine.stores):
             reducers.add(_user_reducer_of(combine))
@@ -73,16 +73,14 @@ def combiner_of(body: Iterable[Stmt], buffer: str) -> str | None:
 
 def _without_inits(body: Iterable[Any], inits: list[Stmt]) -> Iterator[Stmt]:
     """Yield statements without the inits of their outermost blocks, which are added to `inits`."""
-    for statement in body:
-        if "init" in body_fields(type(statement)):
-            inits += statement.init
-            yield replace(statement, init=())
+    for stmt in body:
+        if "init" in body_fields(type(stmt)):
+            inits += stmt.init
+            yield replace(stmt, init=())
         else:
-            fields = ADDRESSABLE_BODIES.get(type(statement), ())
-            inner = {
-                field: tuple(_without_inits(getattr(statement, field), inits)) for field in fields
-            }
-            yield replace(statement, **inner) if inner else statement
+            fields = ADDRESSABLE_BODIES.get(type(stmt), ())
+            inner = {field: tuple(_without_inits(getattr(stmt, field), inits)) for field in fields}
+            yield replace(stmt, **inner) if inner else stmt
 
 
 def _reducer_of(store: Store) -> str | None:
@@ -106,11 +104,11 @@ def _combines_same_elements(combine: Combine) -> bool:
     The same expressions must select them in all of the buffers; constant indices do not count.
     """
     # If elements were paired differently at different points, combining them would mix pairs.
-    selected = {_variable_indices(store.indices) for store in combine.stores}
+    selected = {_var_indices(store.indices) for store in combine.stores}
     return len(selected) == 1
 
 
-def _variable_indices(indices: Iterable[Expr]) -> tuple[Expr, ...]:
+def _var_indices(indices: Iterable[Expr]) -> tuple[Expr, ...]:
     return tuple(at for at in indices if integer_value(at) is None)
 
 
@@ -118,7 +116,7 @@ def with_reassociation_marks(
     body: tuple[Stmt, ...], buffers: Set[str] | None = None
 ) -> tuple[Stmt, ...]:
     """Return a body with each block annotated (with `buffers`: each block that stores to one of them)."""
-    return tuple(_with_mark(statement, buffers) for statement in body)
+    return tuple(_with_mark(stmt, buffers) for stmt in body)
 
 
 def _with_mark(node: Any, buffers: Set[str] | None) -> Any:

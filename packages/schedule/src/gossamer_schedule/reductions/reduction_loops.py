@@ -10,7 +10,7 @@ from gossamer_ir.traversal.buffer_uses import outer_writes
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.cursor.access import values_at
-from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.definition.unsafe_mark import Requirement
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.reductions.reassociation import (
@@ -21,11 +21,7 @@ from gossamer_schedule.reductions.reassociation import (
 
 
 def _blocks_below(cursor: Cursor) -> list[Block]:
-    return [
-        statement
-        for statement in addressable_statements(cursor.node.body)
-        if isinstance(statement, Block)
-    ]
+    return [stmt for stmt in addressable_stmts(cursor.node.body) if isinstance(stmt, Block)]
 
 
 def is_reduction_loop(cursor: Cursor) -> bool:
@@ -40,10 +36,8 @@ def is_accumulation_loop(cursor: Cursor) -> bool:
     Its meaning does not depend on the kinds of the iterators that it feeds.
     """
     return bool(cursor.node.body) and all(
-        isinstance(statement, Block)
-        and not statement.init
-        and _is_lane_reduction(statement, cursor)
-        for statement in cursor.node.body
+        isinstance(stmt, Block) and not stmt.init and _is_lane_reduction(stmt, cursor)
+        for stmt in cursor.node.body
     )
 
 
@@ -68,11 +62,11 @@ def _require_reducers(cursor: Cursor) -> None:
 
     No block may use the result of another one, which is complete only after the loop.
     """
-    for statement in cursor.node.body:
-        if isinstance(statement, Block):
-            _require_one_element(statement, cursor)
-        if not isinstance(statement, Block) or not _is_lane_reduction(statement, cursor):
-            name = f"Block '{statement.name}'" if isinstance(statement, Block) else "A statement"
+    for stmt in cursor.node.body:
+        if isinstance(stmt, Block):
+            _require_one_element(stmt, cursor)
+        if not isinstance(stmt, Block) or not _is_lane_reduction(stmt, cursor):
+            name = f"Block '{stmt.name}'" if isinstance(stmt, Block) else "A statement"
             raise schedule_error(
                 f"{cursor.primitive}.not_reducer",
                 f"{name} under reduction loop '{cursor.node.var}' is not a reduction over it.",

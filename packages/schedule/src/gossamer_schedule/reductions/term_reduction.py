@@ -22,7 +22,7 @@ class TermReduction(msgspec.Struct, frozen=True):
     op: ReduceOp | None = None
     reducer: str | None = None
 
-    def statement(self, terms: Sequence[Store]) -> Stmt:
+    def stmt(self, terms: Sequence[Store]) -> Stmt:
         """Return the statement that combines the elements of `terms` with their values."""
         if self.op is None:
             assert self.reducer is not None, "a reduction has an operator or a reducer"
@@ -36,10 +36,10 @@ def term_reduction_of(block: Block, function: Function) -> TermReduction | None:
     """Return the reduction that a block consists of, else None."""
     if not is_reduction(block):
         return None
-    (statement,) = block.body
-    if isinstance(statement, Combine):
-        (reducer,) = (item for item in function.reducers if item.name == statement.reducer)
-        return TermReduction(statement.stores, reducer.identity, reducer=reducer.name)
+    (stmt,) = block.body
+    if isinstance(stmt, Combine):
+        (reducer,) = (item for item in function.reducers if item.name == stmt.reducer)
+        return TermReduction(stmt.stores, reducer.identity, reducer=reducer.name)
     reduction = reduction_of(block)
     assert reduction is not None
     (dtype,) = (item.dtype for item in all_buffers(function) if item.name == reduction.store.buffer)

@@ -113,8 +113,8 @@ def _producer_forms(
         if matched:
             yield from ((item, matched[item.var]) for item in iters)
             return
-    for dim, item in plain:
-        yield item, [store.indices[dim] for store in stores]
+    for dimension, item in plain:
+        yield item, [store.indices[dimension] for store in stores]
 
 
 def _ranges_error(move: ConsumerMove) -> ScheduleError:

@@ -11,7 +11,7 @@ from itertools import permutations
 
 from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.arith.affine import UNIT
-from gossamer_ir.core.build import index_var, integer_value, unconditional_extent, variable_name
+from gossamer_ir.core.build import index_var, integer_value, unconditional_extent, var_name
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import coordinate_of
 from gossamer_ir.dependence.injectivity import is_injective
@@ -34,8 +34,8 @@ def indirect_ranges(
     """
     facts = invariant_facts(cursor.function)
     read = _read_coordinates(cursor, stores[0].buffer)
-    for dim, coordinate in enumerate(read):
-        written = {coordinate_of(store.indices[dim]) for store in stores}
+    for dimension, coordinate in enumerate(read):
+        written = {coordinate_of(store.indices[dimension]) for store in stores}
         (stored,) = written if len(written) == 1 else (None,)
         if stored is not None and coordinate is not None and _is_injective(stored, path, facts):
             names = _loop_replacements(coordinate, stored, own_loops=own_loops, path=path)
@@ -81,7 +81,7 @@ def _single_values(
     }
     ranges: dict[str, ProducedRange] = {}
     for iterator in cursor.node.iters:
-        name = variable_name(iterator.value)
+        name = var_name(iterator.value)
         if name is not None and isinstance(replacement := names.get(name), Var):
             # With another extent the loop of the path may run beyond the domain of the block.
             is_within = own_extents[name] == extents[replacement.name]

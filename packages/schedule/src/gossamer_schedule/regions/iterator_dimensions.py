@@ -100,7 +100,7 @@ def _required_iterator_dimensions(
     return dimensions
 
 
-def determined_iterators(cursor: Cursor, access: Load | Store) -> frozenset[str]:
+def determined_iters(cursor: Cursor, access: Load | Store) -> frozenset[str]:
     """Return the iterators of a block that an accessed element determines by its indices and its numbers."""
     numbers = numbers_of(cursor.function, access.buffer, access.indices)
     by_iterator: dict[str, CacheDimension] = {}
@@ -110,7 +110,7 @@ def determined_iterators(cursor: Cursor, access: Load | Store) -> frozenset[str]
             by_iterator[item.var] = dimension
     own = {item.var for item in cursor.node.iters}
     known = (at for at in (*access.indices, *numbers) if at is not None)
-    return frozenset().union(*(_iterators_determined_by(at, by_iterator) for at in known)) & own
+    return frozenset().union(*(_iters_determined_by(at, by_iterator) for at in known)) & own
 
 
 def _iterator_dimension(
@@ -131,7 +131,7 @@ def _iterator_dimension(
     elements = _element_count(function, begin.buffer)
     if elements is None:
         return None
-    parents = frozenset().union(*(_iterators_determined_by(at, outer) for at in begin.indices))
+    parents = frozenset().union(*(_iters_determined_by(at, outer) for at in begin.indices))
     return CacheDimension(add(widen(begin), own), elements, parents | {item.var})
 
 
@@ -149,7 +149,7 @@ def _element_count(function: Function, indptr: str) -> Expr | None:
     return expr_of(affine_of(sub(interval.high, ONE)))
 
 
-def _iterators_determined_by(at: Expr, outer: Mapping[str, CacheDimension]) -> frozenset[str]:
+def _iters_determined_by(at: Expr, outer: Mapping[str, CacheDimension]) -> frozenset[str]:
     """Return the iterators that one index determines."""
     if isinstance(at, Var):
         return frozenset({at.name})

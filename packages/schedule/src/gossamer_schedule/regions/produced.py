@@ -25,7 +25,7 @@ from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor_at import Cursor
-from gossamer_schedule.regions.iterator_dimensions import determined_iterators
+from gossamer_schedule.regions.iterator_dimensions import determined_iters
 from gossamer_schedule.regions.match_indices import match_all
 
 
@@ -53,8 +53,8 @@ def iterator_indexed_dimensions(cursor: Cursor, buffer: str) -> list[tuple[int, 
         return []
     (indices,) = loads
     return [
-        (dim, by_name[at.name])
-        for dim, at in enumerate(indices)
+        (dimension, by_name[at.name])
+        for dimension, at in enumerate(indices)
         if isinstance(at, Var) and at.name in by_name
     ]
 
@@ -71,7 +71,7 @@ def producer_forms(
     if buffer in buffers_with_aliasing_indices(cursor.function):
         return {}
     # Loads at two places, as in a stencil, need the products of several iterations.
-    if len(loads) != 1 or not names <= determined_iterators(cursor, next(iter(loads))):
+    if len(loads) != 1 or not names <= determined_iters(cursor, next(iter(loads))):
         return {}
     (load,) = loads
     forms: dict[str, list[LinearForm | None]] = {name: [] for name in names}

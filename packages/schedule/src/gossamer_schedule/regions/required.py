@@ -31,7 +31,7 @@ from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.function_point import point_in_function
 from gossamer_schedule.predicates.block_predicates import less_than
-from gossamer_schedule.regions.iterator_dimensions import determined_iterators
+from gossamer_schedule.regions.iterator_dimensions import determined_iters
 from gossamer_schedule.regions.match_indices import match_all
 from gossamer_schedule.regions.produced import ProducedRange
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe_in_loops
@@ -135,7 +135,7 @@ def is_own_value(cursor: Cursor, store: Store) -> bool:
     Other points must store to other elements, or the same value to the same element.
     """
     block: Block = cursor.node
-    determined = determined_iterators(cursor, store)
+    determined = determined_iters(cursor, store)
     if all(item.var in determined for item in block.iters if item.kind == "S"):
         return True
     return not block.init and block.predicate is None and is_function_of_element(block, store)

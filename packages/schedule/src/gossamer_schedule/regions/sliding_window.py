@@ -33,7 +33,7 @@ class SlidingWindow(msgspec.Struct, frozen=True):
     loop, `base` is larger by `step`.
     """
 
-    dim: int
+    dimension: int
     var: str
     base: Expr
     width: int
@@ -74,12 +74,12 @@ def _candidate_windows(
     block: Block = cursor.node
     loops, by_name = loops_of(cursor.function), {item.var: item for item in block.iters}
     stored = {store.indices for store in collect(Store, block) if store.buffer == buffer}
-    for dim, at in enumerate(stored.pop() if len(stored) == 1 else ()):
+    for dimension, at in enumerate(stored.pop() if len(stored) == 1 else ()):
         item = by_name.get(at.name) if isinstance(at, Var) else None
         if item is not None and item.kind == "S":
             form = form_of(item.value, values_at(cursor), loops=loops)
             window = _window_of_form(
-                form, dim, item, target=target, own_loops=own_loops, loops=loops
+                form, dimension, item, target=target, own_loops=own_loops, loops=loops
             )
             if window is not None:
                 yield window
@@ -87,7 +87,7 @@ def _candidate_windows(
 
 def _window_of_form(
     form: LinearForm,
-    dim: int,
+    dimension: int,
     item: BlockIter,
     *,
     target: Cursor,
@@ -109,7 +109,11 @@ def _window_of_form(
     ):
         return None
     return SlidingWindow(
-        dim, item.var, without_loop_terms(form, inner, loops=loops), width.constant, count.constant
+        dimension,
+        item.var,
+        without_loop_terms(form, inner, loops=loops),
+        width.constant,
+        count.constant,
     )
 
 

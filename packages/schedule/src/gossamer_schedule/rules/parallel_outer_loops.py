@@ -63,12 +63,12 @@ def parallel_outer_loops(module: Module) -> Module:
 
 def _outermost(body: Iterable[Stmt]) -> Iterator[For]:
     """Yield the serial loops of a body that are not inside another loop."""
-    for statement in body:
-        if not isinstance(statement, For):
-            for inner in effects_of(statement).bodies:
-                yield from _outermost(inner.statements)
-        elif statement.kind == "serial":
-            yield statement
+    for stmt in body:
+        if not isinstance(stmt, For):
+            for inner in effects_of(stmt).bodies:
+                yield from _outermost(inner.stmts)
+        elif stmt.kind == "serial":
+            yield stmt
 
 
 def _parallel_if_proved(module: Module, loop: For, work: _Work) -> Module:
@@ -111,11 +111,11 @@ def _work_of(loop: For, loops: LoopsByName) -> _Work:
     return _Work(constant, before)
 
 
-def _before(extent: Expr, variable: str) -> Expr | None:
+def _before(extent: Expr, var: str) -> Expr | None:
     """Return the number of iterations of an inner loop before one of the loop over `variable`; None if it is
     unknown."""
     offset = offset_of_length(extent)
     if offset is not None:
-        return widen(offset) if offset.indices == (index_var(variable),) else None
-    is_constant = variable not in free_vars(extent) and not buffers_read(extent)
-    return mul(extent, index_var(variable)) if is_constant else None
+        return widen(offset) if offset.indices == (index_var(var),) else None
+    is_constant = var not in free_vars(extent) and not buffers_read(extent)
+    return mul(extent, index_var(var)) if is_constant else None

@@ -18,7 +18,7 @@ from gossamer_schedule.errors import schedule_error
 def expression_of(
     text: str,
     at: Cursor,
-    variables: Iterable[str] = (),
+    vars: Iterable[str] = (),
     *,
     argument: str,
     place: Place = (),
@@ -43,7 +43,7 @@ def expression_of(
     dtypes = {param.name: param.dtype for param in at.function.params if param.dtype != "handle"}
     dtypes |= {name: buffer.dtype for name, buffer in buffers.items()}
     try:
-        expr: Expr = parse_expr(text, dtypes | dict.fromkeys(variables, "int64"))
+        expr: Expr = parse_expr(text, dtypes | dict.fromkeys(vars, "int64"))
     except ParseError as error:
         message, hint = error.diagnostics[0].message, error.diagnostics[0].hint
     else:

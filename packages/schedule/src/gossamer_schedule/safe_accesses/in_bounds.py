@@ -25,7 +25,7 @@ from gossamer_ir.traversal.access_types import ELEMENT_NODES, HINTS, INDEXED_NOD
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.statement_queries import values_bound
 from gossamer_ir.traversal.substitute import resolve
-from gossamer_ir.traversal.walk import collect, statements
+from gossamer_ir.traversal.walk import collect, stmts
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import schedule_error, text_of
 
@@ -63,7 +63,10 @@ def body_with_moved_accesses(
 
     def tested_indices(indices: Sequence[Expr]) -> tuple[Expr, ...]:
         tested = unproved.get(tuple(resolve(index, values) for index in indices), ())
-        conditions = [_in_bounds_condition(indices[dim], lost[dim], buffer, top) for dim in tested]
+        conditions = [
+            _in_bounds_condition(indices[dimension], lost[dimension], buffer, top)
+            for dimension in tested
+        ]
         *others, last = new_indices(indices)
         condition = short_circuit_conjunction(*conditions)
         if condition is not None:  # in the last index, which may be a vector
@@ -82,7 +85,7 @@ def _is_search_in(buffer: str, node: Any) -> bool:
 
 def _iterator_and_let_values(function: Function) -> dict[str, Expr]:
     """Return the values of all block iterators and lets of a function."""
-    pairs = (pair for stmt in statements(function.body) for pair in values_bound(stmt))
+    pairs = (pair for stmt in stmts(function.body) for pair in values_bound(stmt))
     return {var.name: value for var, value in pairs}
 
 
@@ -93,12 +96,12 @@ def _unproved_dimensions(
     dimensions: dict[tuple[Expr, ...], tuple[int, ...]] = {}
     for access in accesses(function.body, buffers={buffer}):
         indices = tuple(at for at in access.indices if not isinstance(at, Range))
-        dims = tuple(
-            dim
-            for dim, extent in lost.items()
-            if not _is_in_bounds(indices[dim], extent, access.context, function)
+        unproved = tuple(
+            dimension
+            for dimension, extent in lost.items()
+            if not _is_in_bounds(indices[dimension], extent, access.context, function)
         )
-        dimensions[indices] = tuple(sorted({*dims, *dimensions.get(indices, ())}))
+        dimensions[indices] = tuple(sorted({*unproved, *dimensions.get(indices, ())}))
     return dimensions
 
 

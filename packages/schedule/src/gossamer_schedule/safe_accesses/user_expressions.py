@@ -25,7 +25,7 @@ def expression_at(text: str, cursor: Cursor, *, argument: str) -> Expr:
     expr = expression_of(
         text,
         cursor,
-        index_variables_at(cursor),
+        index_vars_at(cursor),
         argument=argument,
         place=place,
     )
@@ -43,7 +43,7 @@ def expression_at(text: str, cursor: Cursor, *, argument: str) -> Expr:
     return expr
 
 
-def index_variables_at(cursor: Cursor) -> tuple[str, ...]:
+def index_vars_at(cursor: Cursor) -> tuple[str, ...]:
     """Return the index variables that a statement may use: the loops around it in the same block, and the
     iterators of the blocks around it."""
     iters = [

@@ -28,7 +28,7 @@ def require_allocated_outside(nest: BlockNest, buffer: str) -> None:
         )
 
 
-def selecting_iterators(block: Block, selectors: Iterable[Node]) -> tuple[BlockIter, ...]:
+def selecting_iters(block: Block, selectors: Iterable[Node]) -> tuple[BlockIter, ...]:
     """Return the iterators that expressions use, and those that the domains of these depend on."""
     needed = {name for selector in selectors for name in free_vars(selector)}
     for iterator in reversed(block.iters):

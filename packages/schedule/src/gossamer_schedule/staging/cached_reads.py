@@ -12,7 +12,7 @@ from gossamer_schedule.definition.made_names import copy_block_name
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest
 from gossamer_schedule.staging.cache import with_cache
-from gossamer_schedule.staging.read_elements import ReadElements, copy_statements
+from gossamer_schedule.staging.read_elements import ReadElements, copy_stmts
 from gossamer_schedule.staging.redirected_accesses import with_redirected_loads
 
 
@@ -36,7 +36,7 @@ def with_cached_reads(
     copy = copy_nest(
         copy_block_name(cursor.node.name, cache.name),
         elements.points,
-        copy_statements(elements, buffer, to=cache.name, cache_indices=cache_indices),
+        copy_stmts(elements, buffer, to=cache.name, cache_indices=cache_indices),
         namer=namer,
     )
     reading = with_redirected_loads(cursor.node, buffer, to=cache.name, at=indices)

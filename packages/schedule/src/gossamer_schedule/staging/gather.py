@@ -8,7 +8,7 @@ from gossamer_schedule.definition.change import Change
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.regions.iterator_dimensions import cache_with_dimensions, required_dimensions
 from gossamer_schedule.staging.cache import required_block_and_buffer
-from gossamer_schedule.staging.cache_checks import selecting_iterators
+from gossamer_schedule.staging.cache_checks import selecting_iters
 from gossamer_schedule.staging.cached_reads import with_cached_reads
 from gossamer_schedule.staging.read_elements import ReadElements, required_elements
 
@@ -25,7 +25,7 @@ def with_gathered_reads(
     _require_one_read(cursor, elements, buffer=buffer)
     # Only the selecting iterators become dimensions: lanes that share an element must still share it.
     indices = [read.indices for read in elements.reads]
-    selecting = selecting_iterators(cursor.node, elements.reads[0].indices)
+    selecting = selecting_iters(cursor.node, elements.reads[0].indices)
     dimensions = required_dimensions(cursor, selecting, order, elements=indices)
 
     namer = namer_of(cursor.function)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.accesses.buffer_accesses import StatementInContext, statements_in_context
+from gossamer_ir.analysis.accesses.buffer_accesses import StmtInContext, stmts_in_context
 from gossamer_ir.analysis.accesses.init_nests import (
     EnclosedBlock,
     LoopOrCondition,
@@ -126,24 +126,24 @@ class _BlockContext(msgspec.Struct, frozen=True):
         )
 
 
-_Place: TypeAlias = StatementInContext[_BlockContext]
+_Place: TypeAlias = StmtInContext[_BlockContext]
 
 
 def _context_inside(at: _Place, body: Body) -> _BlockContext:
     """Return the context of a body of a statement. An init also runs if the loops of the reduction are
     empty."""
-    context, statement = at.context, at.statement
-    if isinstance(statement, Block) and body.is_init:
+    context, stmt = at.context, at.stmt
+    if isinstance(stmt, Block) and body.is_init:
         # Not all of `within`: some of its loops are those of the reduction, before which the init runs.
         conditions = context.above
-        for part in _init_nest(statement, at):
+        for part in _init_nest(stmt, at):
             conditions = (*conditions, *_conditions_of(part))
         return _BlockContext(conditions)
-    enclosing = statement if isinstance(statement, For) else body.condition
+    enclosing = stmt if isinstance(stmt, For) else body.condition
     if enclosing is not None:
         within = (*context.within, _resolved_header(enclosing, at.values))
         context = _BlockContext(context.above, within)
-    return _BlockContext(context.conditions()) if isinstance(statement, Block) else context
+    return _BlockContext(context.conditions()) if isinstance(stmt, Block) else context
 
 
 def _init_nest(block: Block, at: _Place) -> tuple[LoopOrCondition, ...]:
@@ -155,22 +155,22 @@ def _init_nest(block: Block, at: _Place) -> tuple[LoopOrCondition, ...]:
     return (*without_loops(within, loops_outside_init(enclosed)), *own)
 
 
-def _statements(block: Block) -> Iterator[_Place]:
+def _stmts(block: Block) -> Iterator[_Place]:
     """Yield the statements in the body of a block."""
-    return statements_in_context(block.body, _BlockContext(), _context_inside, values={})
+    return stmts_in_context(block.body, _BlockContext(), _context_inside, values={})
 
 
 def _evaluations(
     block: Block, is_match: _Test, *, in_headers: bool = True
 ) -> Iterator[_Evaluation]:
     """Yield the matching expressions in the body of a block; those of `HEADERS` only if `in_headers`."""
-    for at in _statements(block):
-        if in_headers or not isinstance(at.statement, HEADERS):
+    for at in _stmts(block):
+        if in_headers or not isinstance(at.stmt, HEADERS):
             conditions = at.context.conditions()
-            for part in effects_of(at.statement).evaluates:
+            for part in effects_of(at.stmt).evaluates:
                 yield from _matches(resolve(part, at.values), conditions, is_match)
-        if isinstance(at.statement, Block) and at.statement.init:
-            yield from _matches_around_init(at.statement, at, is_match)
+        if isinstance(at.stmt, Block) and at.stmt.init:
+            yield from _matches_around_init(at.stmt, at, is_match)
 
 
 def _matches_around_init(block: Block, at: _Place, is_match: _Test) -> Iterator[_Evaluation]:
@@ -203,8 +203,8 @@ def _is_load_of(buffer: str) -> _Test:
 
 def _stored_elements(block: Block, buffer: str, dtype: str) -> Iterator[_Evaluation]:
     """Yield the elements that a block stores to a buffer, each as a load of it."""
-    for at in _statements(block):
-        store = at.statement
+    for at in _stmts(block):
+        store = at.stmt
         if isinstance(store, Store) and store.buffer == buffer:
             on = () if store.predicate is None else (resolve(store.predicate, at.values),)
             indices = tuple(resolve(index, at.values) for index in store.indices)

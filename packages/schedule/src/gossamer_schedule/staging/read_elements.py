@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_written
 from gossamer_ir.traversal.references import free_vars
-from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, loop_nest
 from gossamer_schedule.nests.copy_nest import IterationDomain
@@ -31,7 +31,7 @@ from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe
 from gossamer_schedule.staging.cache_checks import (
     require_allocated_outside,
     require_invariant_selectors,
-    selecting_iterators,
+    selecting_iters,
 )
 from gossamer_schedule.staging.loads import ConditionalLoad, loads_of
 
@@ -64,7 +64,7 @@ def elements_of(cursor: Cursor, buffer: str, reads: tuple[ConditionalLoad, ...])
         for part in conjuncts(block.predicate)
         if not any(is_bound_of(part, iterator) for iterator in block.iters)
     )
-    iters = selecting_iterators(block, _selecting_expressions(reads))
+    iters = selecting_iters(block, _selecting_expressions(reads))
     known = {iterator.var for iterator in iters} | nest.known_above
     own = tuple(part for part in conditions if free_vars(part) <= known)
     elements = ReadElements(reads, IterationDomain(iters, own))
@@ -90,11 +90,7 @@ def require_loads(nest: BlockNest, buffer: str) -> None:
             f"{cursor.primitive}.loads",
             f"The body of block '{cursor.node.name}' does not load from '{buffer}'.",
         )
-    inside = (
-        statement
-        for statement in addressable_statements(cursor.node.body)
-        if isinstance(statement, Block)
-    )
+    inside = (stmt for stmt in addressable_stmts(cursor.node.body) if isinstance(stmt, Block))
     if any(buffer in buffers_accessed(*[item.domain for item in block.iters]) for block in inside):
         raise schedule_error(
             f"{cursor.primitive}.domain",
@@ -154,7 +150,7 @@ def _conditions_of(read: ConditionalLoad) -> tuple[Expr, ...]:
     return () if read.condition is None else (read.condition,)
 
 
-def copy_statements(
+def copy_stmts(
     elements: ReadElements, buffer: str, *, to: str, cache_indices: Sequence[tuple[Expr, ...]]
 ) -> tuple[Stmt, ...]:
     """Return the statements that copy the elements of one point into a cache, at `cache_indices`."""

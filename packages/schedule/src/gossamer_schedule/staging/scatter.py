@@ -26,7 +26,7 @@ from gossamer_schedule.reductions.reassociation import reduction_of, with_reasso
 from gossamer_schedule.regions.iterator_dimensions import cache_with_dimensions, required_dimensions
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe
 from gossamer_schedule.staging.cache import required_block_and_buffer, with_cache
-from gossamer_schedule.staging.cache_checks import selecting_iterators
+from gossamer_schedule.staging.cache_checks import selecting_iters
 from gossamer_schedule.staging.redirected_accesses import with_redirected_accesses
 from gossamer_schedule.staging.written_element import (
     WrittenElement,
@@ -128,7 +128,7 @@ def _with_spatial_selectors(cursor: Cursor, buffer: str) -> Cursor:
     reduction = reduction_of(block)
     if reduction is None or reduction.store.buffer != buffer or block.init:
         return cursor
-    selecting = {item.var for item in selecting_iterators(block, reduction.store.indices)}
+    selecting = {item.var for item in selecting_iters(block, reduction.store.indices)}
     iters = tuple(
         replace(item, kind="S") if item.var in selecting else item for item in block.iters
     )

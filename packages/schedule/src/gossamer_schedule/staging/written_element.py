@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.accesses.init_nests import conditions_of_init, variables_outside_init
+from gossamer_ir.analysis.accesses.init_nests import conditions_of_init, vars_outside_init
 from gossamer_ir.core.build import index_var
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.nodes import Block, BlockIter, Expr, Load, Store, Var
@@ -15,8 +15,8 @@ from gossamer_ir.traversal.access_types import ACCESSES, ELEMENT_NODES
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import walk
-from gossamer_schedule.cursor.access import buffers_used_by, statements_beside
-from gossamer_schedule.cursor.cursor_at import ADDRESSED, Cursor, addressable_statements, name_of
+from gossamer_schedule.cursor.access import buffers_used_by, stmts_beside
+from gossamer_schedule.cursor.cursor_at import ADDRESSED, Cursor, addressable_stmts, name_of
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.definite_assignment import always_stores, definitely_assigns
 from gossamer_schedule.nests.block_nest import BlockNest, reduction_nest
@@ -28,7 +28,7 @@ from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe
 from gossamer_schedule.staging.cache_checks import (
     require_allocated_outside,
     require_invariant_selectors,
-    selecting_iterators,
+    selecting_iters,
 )
 
 
@@ -51,7 +51,7 @@ def required_element(cursor: Cursor, buffer: str) -> WrittenElement:
     _require_own_element(cursor, store)
     # Another user in the nest would see the old buffer, whose elements are copied only after the nest.
     require_sole_user(cursor, nest.top, buffer)
-    iters = selecting_iterators(cursor.node, store.indices)
+    iters = selecting_iters(cursor.node, store.indices)
     _require_spatial(cursor, iters, store=store)
     tiles = required_tiles(nest, iters)
     whole = [iterator for iterator in iters if iterator.var not in tiles]
@@ -64,7 +64,7 @@ def required_element(cursor: Cursor, buffer: str) -> WrittenElement:
 def _required_store(cursor: Cursor, buffer: str) -> Store:
     stores = [
         item
-        for item in addressable_statements(cursor.node.body)
+        for item in addressable_stmts(cursor.node.body)
         if isinstance(item, Store) and item.buffer == buffer
     ]
     if len(stores) != 1:
@@ -93,10 +93,10 @@ def require_sole_user(cursor: Cursor, top: Cursor, buffer: str) -> None:
 
     Raises `.other_access`.
     """
-    for statement in statements_beside(cursor, top):
-        if buffer in buffers_used_by(statement):
-            kind = ADDRESSED.get(type(statement))
-            name = f"{kind.word.capitalize()} '{name_of(statement)}'" if kind else "A statement"
+    for stmt in stmts_beside(cursor, top):
+        if buffer in buffers_used_by(stmt):
+            kind = ADDRESSED.get(type(stmt))
+            name = f"{kind.word.capitalize()} '{name_of(stmt)}'" if kind else "A statement"
             raise schedule_error(
                 f"{cursor.primitive}.other_access",
                 f"{name} uses '{buffer}' in the same nest as block '{cursor.node.name}'.",
@@ -150,7 +150,7 @@ def _conditions_around(nest: BlockNest) -> Iterator[Expr]:
     block: Block = nest.block.node
     at = {it.value.name: index_var(it.var) for it in block.iters if isinstance(it.value, Var)}
     for part in nest.conditions:
-        if not free_vars(part) & variables_outside_init(enclosed_block(nest.block)):
+        if not free_vars(part) & vars_outside_init(enclosed_block(nest.block)):
             yield substitute(part, at)
 
 

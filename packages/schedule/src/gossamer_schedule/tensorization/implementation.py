@@ -17,7 +17,7 @@ from gossamer_ir.traversal.rename import with_labels, with_names
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.statement_queries import declared_names
 from gossamer_ir.traversal.substitute import substitute
-from gossamer_ir.traversal.walk import statements, walk
+from gossamer_ir.traversal.walk import stmts, walk
 from gossamer_schedule.tensorization.unify import BufferBinding, Match
 
 
@@ -41,8 +41,8 @@ def implementation_body(
 
 def _bound_names(function: Function) -> Iterator[str]:
     """Yield the names that the body of a function binds."""
-    for statement in statements(function.body):
-        yield from declared_names(statement)
+    for stmt in stmts(function.body):
+        yield from declared_names(stmt)
 
 
 def _rebound_access(node: Any, binding: BufferBinding) -> Any:
@@ -62,9 +62,9 @@ def _bound_indices(binding: BufferBinding, at: tuple[Expr, ...]) -> tuple[Expr, 
 def vector_loops(implementation: Function, match: Match) -> dict[str, Set[str]]:
     """Return the loops along which the implementation accesses vectors of each buffer."""
     vectors = {
-        statement.var
-        for statement in statements(implementation.body)
-        if isinstance(statement, For) and statement.kind == "vectorized"
+        stmt.var
+        for stmt in stmts(implementation.body)
+        if isinstance(stmt, For) and stmt.kind == "vectorized"
     }
     by_buffer: dict[str, set[str]] = {buffer.name: set() for buffer in implementation.buffers}
     for node in walk(*implementation.body):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.accesses.init_nests import iterators_of_init
+from gossamer_ir.analysis.accesses.init_nests import iters_of_init
 from gossamer_ir.core.build import index_var
 from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.nodes import Block
@@ -46,7 +46,7 @@ def without_outer_blocks(cursor: Cursor) -> Cursor:
 def _with_outer_init(cursor: Cursor, outer: Block, inner: Block) -> Block | None:
     """Return the inner block with the outer block's init, if `blockize` would produce it."""
     init_block = single_block(outer.init)
-    iters = iterators_of_init(inner)
+    iters = iters_of_init(inner)
     if inner.init or init_block is None or len(init_block.iters) != len(iters):
         return None
     values = {item.var: index_var(of.var) for item, of in zip(init_block.iters, iters, strict=True)}

@@ -9,7 +9,7 @@ from gossamer_ir.interchange.records import Schedule, Trace
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.as_tuple import as_tuple
 from gossamer_schedule.cursor.ambiguity import name_conflicts, warn_ambiguous_name
-from gossamer_schedule.cursor.handles import StatementHandle, current_name
+from gossamer_schedule.cursor.handles import StmtHandle, current_name
 from gossamer_schedule.result import Result
 from gossamer_schedule.trace.codec import LOWERINGS
 
@@ -54,7 +54,7 @@ class AppliedSteps:
         return Schedule(**traces)
 
     @property
-    def names(self) -> tuple[StatementHandle, ...]:
+    def names(self) -> tuple[StmtHandle, ...]:
         """The names that the last step made or moved."""
         return self.handles(self.results[-1].names if self.results else ())
 
@@ -79,13 +79,13 @@ class AppliedSteps:
         other.results, other._conflicts = [*self.results], [*self._conflicts]
         return other
 
-    def handles(self, names: tuple[str, ...]) -> tuple[StatementHandle, ...]:
+    def handles(self, names: tuple[str, ...]) -> tuple[StmtHandle, ...]:
         """Return handles of names in the module after all steps."""
-        return tuple(StatementHandle(name, module=self.module) for name in names)
+        return tuple(StmtHandle(name, module=self.module) for name in names)
 
     def with_current_names(self, value: Any) -> Any:
         """Return an argument with its handles replaced by the names that their statements have now."""
-        if isinstance(value, StatementHandle):
+        if isinstance(value, StmtHandle):
             return current_name(value, self.program, self.results)
         if isinstance(value, tuple):
             return tuple(map(self.with_current_names, value))

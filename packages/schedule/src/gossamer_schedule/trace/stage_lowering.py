@@ -8,7 +8,7 @@ from gossamer_ir.core.iteration_axes import iterated_axes
 from gossamer_ir.core.lowered_names import fused_name
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Iteration, Module
-from gossamer_schedule.cursor.cursor_at import addressable_statements
+from gossamer_schedule.cursor.cursor_at import addressable_stmts
 from gossamer_schedule.cursor.handles import loop_names
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.result import Result
@@ -53,7 +53,7 @@ def _fused_loops(before: Module, after: Module) -> dict[str, tuple[str, ...]]:
     iterated = (
         item
         for function in before.functions
-        for node in addressable_statements(function.body)
+        for node in addressable_stmts(function.body)
         if isinstance(node, Iteration)
         for item in iterated_axes(node)
     )

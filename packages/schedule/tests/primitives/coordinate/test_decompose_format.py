@@ -228,8 +228,8 @@ def test_fused_axes_are_visited_one_by_one():
     assert body_text(result.module).startswith('with T.sp.iteration([I_p, J_p], "SS", "scale_p")')
 
 
-def iteration(body, axes="[I, J]", kinds="SR", variables="[i, j]"):
-    return over_csr(f'    with T.sp.iteration({axes}, "{kinds}", "part") as {variables}:\n{body}')
+def iteration(body, axes="[I, J]", kinds="SR", vars="[i, j]"):
+    return over_csr(f'    with T.sp.iteration({axes}, "{kinds}", "part") as {vars}:\n{body}')
 
 
 INVALID = ELL.replace("n, width", "w, width")

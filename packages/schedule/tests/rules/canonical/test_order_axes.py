@@ -28,13 +28,13 @@ def product(a: T.handle, b: T.handle, c: T.handle, p: T.handle, q: T.handle,
 SPMM = {"left": "R, Q", "out": "R, F", "element": "u, t", "term": "u, w"}
 SDDMM = {"left": "R, F", "out": "R, Q", "element": "u, w", "term": "u, t"}
 PRODUCTS = {"spmm": (SPMM, "w"), "sddmm": (SDDMM, "t")}
-VARIABLES = {"R": "u", "Q": "w", "F": "t"}
+VARS = {"R": "u", "Q": "w", "F": "t"}
 ORDERS = ["RQF", "RFQ", "FRQ"]
 
 
 def product(name, order, *, fused=False):
     parts, reduced = PRODUCTS[name]
-    names = [VARIABLES[axis] for axis in order]
+    names = [VARS[axis] for axis in order]
     axes = ", ".join(order)
     return parse_module(
         PROGRAM.format(

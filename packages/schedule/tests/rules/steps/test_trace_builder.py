@@ -123,7 +123,7 @@ def test_loops_of_one_iteration_are_not_made():
 def test_fused_variables_have_the_name_of_fused_loops():
     trace = TraceBuilder()
     module = ScheduleBuilder(PRODUCT).split("k", factors=(5, 8)).module
-    loop = trace.sparse_fuse("it", axes=("K", "L"), variables=("k_0", "k_1"))
+    loop = trace.sparse_fuse("it", axes=("K", "L"), vars=("k_0", "k_1"))
     assert trace.steps == (Step("sparse_fuse", {"iteration": "it", "axes": ("K", "L")}),)
     assert fuse(module, "k_0", "k_1").names == (loop,)
 

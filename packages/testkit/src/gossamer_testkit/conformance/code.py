@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_backend import Artifact
-from gossamer_ir.core.statement_kinds import CHECKING_STATEMENTS
+from gossamer_ir.core.statement_kinds import CHECKING_STMTS
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.interchange.signature import signature_of
 from gossamer_ir.traversal.walk import collect
@@ -46,7 +46,7 @@ class CodeChecks(Checks):
         own = Target.parse(artifact.target).backend == self.backend.name
         require(own, f"It says that it is for {artifact.target}.")
         require(artifact.signature == signature_of(module), "Its signature is not the module's.")
-        guarded = {check.buffer for check in collect(CHECKING_STATEMENTS, module)}
+        guarded = {check.buffer for check in collect(CHECKING_STMTS, module)}
         missing = guarded - set(artifact.guarded)
         require(not missing, f"It does not list the guarded buffers {', '.join(sorted(missing))}.")
 

@@ -66,14 +66,14 @@ def kernel_call(compile: Compile, body: Sequence[Stmt], arguments: KernelArgumen
         if isinstance(value, ArrayArgument) and name in named
     }
     parts = [node for array in arrays.values() for node in (*array.shape, *array.facts)]
-    variables = free_vars(*body, *parts)
+    vars = free_vars(*body, *parts)
     parameters: list[KernelParameter] = []
     passed = []
     for name, value in arguments.items():
         if name in arrays:
             parameters.append(KernelParameter(name, value.dtype, value.shape, value.facts))
             passed.append(value.array)
-        elif name in variables:
+        elif name in vars:
             parameters.append(KernelParameter(name))
             passed.append(value)
     return KernelCall(_compiled(compile, tuple(body), tuple(parameters)), tuple(passed))

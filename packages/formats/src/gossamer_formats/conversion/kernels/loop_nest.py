@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import Expr, For, If, Let, Stmt
-from gossamer_ir.traversal.names import bound_variables
+from gossamer_ir.traversal.names import bound_vars
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rename import with_names
 from gossamer_ir.traversal.rewrite import rewrite_body
@@ -22,17 +22,17 @@ from gossamer_ir.traversal.substitute import resolve
 class Tail(NamedTuple):
     """A statement after the levels of a nest beyond the first `depth` ones."""
 
-    statement: Stmt
+    stmt: Stmt
     depth: int
 
 
-def is_level(statement: Stmt) -> bool:
+def is_level(stmt: Stmt) -> bool:
     """Return whether the statements after one of a nest are in it."""
-    match statement:
+    match stmt:
         case For():
-            return not statement.body
+            return not stmt.body
         case If():
-            return not statement.then_body
+            return not stmt.then_body
     return False
 
 
@@ -54,15 +54,15 @@ def wrap_in_nest(
     ['x', 'y']
     """
     inner, depth = tuple(body), depth_of_loops(nest)
-    for statement in reversed(nest):
-        if not is_level(statement):
-            inner = (statement, *inner)
+    for stmt in reversed(nest):
+        if not is_level(stmt):
+            inner = (stmt, *inner)
             continue
         if tail is not None and tail.depth == depth:
-            inner = (*inner, tail.statement)
+            inner = (*inner, tail.stmt)
         depth -= 1
-        inner = (_filled(statement, inner),)
-    return (*inner, tail.statement) if tail is not None and not tail.depth else inner
+        inner = (_filled(stmt, inner),)
+    return (*inner, tail.stmt) if tail is not None and not tail.depth else inner
 
 
 def without_outer_loops(
@@ -84,22 +84,22 @@ def without_outer_loops(
     needed = set(free_vars(*body))
     inner: list[Stmt] = []
     for at in reversed(range(len(nest))):
-        statement = nest[at]
-        if isinstance(statement, Let) and statement.var.name not in needed:
+        stmt = nest[at]
+        if isinstance(stmt, Let) and stmt.var.name not in needed:
             continue
-        if isinstance(statement, For) and statement.var in whole:
-            outer = bound_variables(nest[:at])
+        if isinstance(stmt, For) and stmt.var in whole:
+            outer = bound_vars(nest[:at])
             if needed.isdisjoint(outer):
-                return (whole[statement.var], *inner)
-        inner.insert(0, statement)
-        needed |= free_vars(statement)
+                return (whole[stmt.var], *inner)
+        inner.insert(0, stmt)
+        needed |= free_vars(stmt)
     return tuple(inner)
 
 
 def renamed(body: Sequence[Stmt], suffix: str) -> tuple[Stmt, ...]:
     """Return statements with other names of the variables that they bind, so that they can stand beside
     others that bind the same names."""
-    names = {name: f"{name}{suffix}" for name in bound_variables(body)}
+    names = {name: f"{name}{suffix}" for name in bound_vars(body)}
     return rewrite_body(tuple(body), lambda node: with_names(node, names))
 
 
@@ -110,7 +110,7 @@ def _filled(level: Stmt, body: tuple[Stmt, ...]) -> Stmt:
     return replace(level, then_body=body)
 
 
-def hoisted(nest: Sequence[Stmt], bindings: Sequence[Stmt], statement: Stmt) -> Tail:
+def hoisted(nest: Sequence[Stmt], bindings: Sequence[Stmt], stmt: Stmt) -> Tail:
     """Return a statement after the loops whose variables it does not read, so that it is executed less often.
 
     Variables that `bindings` or the nest bind are replaced by their values. A condition of the nest that is
@@ -129,14 +129,14 @@ def hoisted(nest: Sequence[Stmt], bindings: Sequence[Stmt], statement: Stmt) -> 
                 conditions.append(outer.condition)
             case Let():
                 values[outer.var.name] = outer.value
-    inlined = resolve(statement, values)
+    inlined = resolve(stmt, values)
     # Inside a loop that it does not depend on, the statement would be executed in each iteration.
-    needed = _depth_of_variables(inlined, depths)
-    if any(_depth_of_variables(resolve(each, values), depths) <= needed for each in conditions):
-        return Tail(statement, depth_of_loops(nest))
+    needed = _depth_of_vars(inlined, depths)
+    if any(_depth_of_vars(resolve(each, values), depths) <= needed for each in conditions):
+        return Tail(stmt, depth_of_loops(nest))
     return Tail(inlined, needed)
 
 
-def _depth_of_variables(node: Stmt | Expr, depths: dict[str, int]) -> int:
+def _depth_of_vars(node: Stmt | Expr, depths: dict[str, int]) -> int:
     """Return the number of levels up to the innermost loop whose variable a node reads."""
     return max((depths[name] for name in free_vars(node) if name in depths), default=0)

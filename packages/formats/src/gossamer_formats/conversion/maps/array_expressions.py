@@ -24,7 +24,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
 
 def evaluate_arrays(
     expr: Expr,
-    variables: Mapping[str, Array | int],
+    vars: Mapping[str, Array | int],
     *,
     elements: Callable[[str, tuple[Array, ...]], Array] | None = None,
 ) -> Array:
@@ -43,7 +43,7 @@ def evaluate_arrays(
             case Const():
                 return np.int64(int(node.text))
             case Var():
-                return np.asarray(variables[node.name], np.int64)
+                return np.asarray(vars[node.name], np.int64)
             case Cast():
                 return value(node.value)
             case Binary() if node.op in _OPERATIONS:

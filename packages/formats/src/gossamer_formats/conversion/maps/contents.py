@@ -8,7 +8,7 @@ import numpy as np
 
 from gossamer_formats.conversion.maps.inverse_map import InverseMap, Solved
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
-from gossamer_ir.analysis.axes.logical_elements import map_variables
+from gossamer_ir.analysis.axes.logical_elements import map_vars
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.facts.index_arrays import is_distinct
@@ -21,7 +21,7 @@ def indexing_axes(description: FormatDescription, load: Load) -> tuple[str, ...]
 
     Raises `UnsupportedError` (`format.inverse`) for other indices than coordinates.
     """
-    axes = dict(zip(map_variables(description), description.buffer.axes, strict=True))
+    axes = dict(zip(map_vars(description), description.buffer.axes, strict=True))
     names = [axes[index.name] for index in load.indices if isinstance(index, Var)]
     if len(names) < len(load.indices):
         raise UnsupportedError(

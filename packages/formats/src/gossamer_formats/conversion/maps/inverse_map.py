@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from gossamer_formats.conversion.target.known_sizes import KnownSizes
-from gossamer_ir.analysis.axes.logical_elements import map_results, map_variables
+from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
 from gossamer_ir.arith.affine import Affine, affine_of, expr_of, scale
 from gossamer_ir.core.build import ONE, add, binary, floordiv, index, index_var, mul, sub
 from gossamer_ir.errors import UnsupportedError
@@ -44,18 +44,18 @@ class InverseMap(NamedTuple):
     reaches_all: bool
 
 
-def logical_variable(dimension: int) -> Var:
+def logical_var(dimension: int) -> Var:
     """Return the variable of a logical coordinate."""
     return index_var(f"l{dimension}")
 
 
-def dimension_of(variable: Var) -> int:
+def dimension_of(var: Var) -> int:
     """Return the logical dimension of a variable.
 
-    >>> dimension_of(logical_variable(2))
+    >>> dimension_of(logical_var(2))
     2
     """
-    return int(variable.name.removeprefix("l"))
+    return int(var.name.removeprefix("l"))
 
 
 def dimensions_of(value: Expr) -> frozenset[int]:
@@ -65,7 +65,7 @@ def dimensions_of(value: Expr) -> frozenset[int]:
 
 def require_map_sizes(description: FormatDescription, sizes: KnownSizes) -> None:
     """Raise `FormatError` (`format.parameter.missing`) if a size in the results of the map is not known."""
-    for name in sorted(free_vars(*map_results(description)) - set(map_variables(description))):
+    for name in sorted(free_vars(*map_results(description)) - set(map_vars(description))):
         sizes.require(name)
 
 
@@ -87,12 +87,12 @@ def inverse_map(
     lengths = [with_sizes(axes[name].length, sizes) for name in description.buffer.axes]
     # An axis of one element comes last: it has the lowest digit, which is 0.
     ranks = [rank + len(axes) * (length == ONE) for rank, length in enumerate(lengths)]
-    variables: list[Expr] = [index_var(name) for name in map_variables(description)]
-    order = dict(zip(variables, ranks, strict=True))
+    vars: list[Expr] = [index_var(name) for name in map_vars(description)]
+    order = dict(zip(vars, ranks, strict=True))
     equations = [
         _Equation(
             affine_of(with_sizes(result, sizes)),
-            Solved(logical_variable(dimension), shape[dimension]),
+            Solved(logical_var(dimension), shape[dimension]),
             order,
         )
         for dimension, result in enumerate(map_results(description))

@@ -9,7 +9,7 @@ import numpy as np
 from gossamer_formats.conversion.maps.inverse_map import inverse_map
 from gossamer_formats.conversion.target.known_sizes import KnownSizes
 from gossamer_formats.storage import shape_of
-from gossamer_ir.analysis.axes.logical_elements import map_variables
+from gossamer_ir.analysis.axes.logical_elements import map_vars
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.nodes import Axis, Buffer, FormatDescription
 from gossamer_ir.support.arrays import Array
@@ -58,10 +58,10 @@ def _bind_dimension(buffer: Buffer, arrays: Mapping[str, Array], sizes: KnownSiz
 
 def _bind_extents(description: FormatDescription, shape: Sequence[int], sizes: KnownSizes) -> None:
     names, axes = description.buffer.axes, items_by_name(description.axes)
-    variables = map_variables(description)
+    vars = map_vars(description)
     solved = inverse_map(description, sizes.known, shape).coordinates
-    for variable, name in zip(variables, names, strict=True):
-        extent = solved[variable].extent if variable in solved else None
+    for var, name in zip(vars, names, strict=True):
+        extent = solved[var].extent if var in solved else None
         if extent is not None:
             sizes.bind(axes[name].length, extent)
 

@@ -99,11 +99,11 @@ def _run(
     run_kernel(target_axes.recorder, body, {**target_axes.arguments.by_name, **arguments})
 
 
-def _tail(target_axes: TargetAxes, axis: Axis, statement: Stmt) -> Tail:
+def _tail(target_axes: TargetAxes, axis: Axis, stmt: Stmt) -> Tail:
     """Return the statement that stores the end of a fiber, after as many inner loops as possible."""
     if has_full_ancestors(target_axes, axis):
-        return hoisted(target_axes.loop.nest, target_axes.elements.statements, statement)
-    return Tail(statement, depth_of_loops(target_axes.loop.nest))
+        return hoisted(target_axes.loop.nest, target_axes.elements.stmts, stmt)
+    return Tail(stmt, depth_of_loops(target_axes.loop.nest))
 
 
 def _ends_each_fiber(target_axes: TargetAxes, parent: AxisSlot, tail: Tail) -> bool:
@@ -113,15 +113,15 @@ def _ends_each_fiber(target_axes: TargetAxes, parent: AxisSlot, tail: Tail) -> b
         case (For(start=start, extent=extent) as outer, *_):
             fiber = index_var(outer.var)
             is_whole = start == ZERO and extent == parent.size.expr
-            is_of_loop = tail.depth == 1 and _index_of(tail.statement) == add(fiber, ONE)
+            is_of_loop = tail.depth == 1 and _index_of(tail.stmt) == add(fiber, ONE)
             return is_whole and is_of_loop
     return False
 
 
-def _index_of(statement: Stmt) -> Expr:
+def _index_of(stmt: Stmt) -> Expr:
     """Return the index at which a statement stores."""
-    assert isinstance(statement, Store)
-    return statement.indices[0]
+    assert isinstance(stmt, Store)
+    return stmt.indices[0]
 
 
 def _one_by_one(
@@ -129,7 +129,7 @@ def _one_by_one(
 ) -> tuple[Stmt, ...]:
     """Return the loops that append elements."""
     loop, slot = target_axes.loop, _slot(axis)
-    body = [*target_axes.elements.statements, let(slot.name, load_local(TOTAL)), *stores]
+    body = [*target_axes.elements.stmts, let(slot.name, load_local(TOTAL)), *stores]
     if loop.condition is None or loop.solved is not None:
         # Most slots of a diagonal have no element: the branch is predicted, and nothing is stored for them.
         return loop.around([*body, store_local(TOTAL, add(slot, ONE))], tail)
@@ -148,7 +148,7 @@ def _in_vectors(
     """Return the loops that append several elements at once; None unless these elements are always in one
     fiber."""
     found = (
-        vector_loop(target_axes.loop.nest, target_axes.elements.statements)
+        vector_loop(target_axes.loop.nest, target_axes.elements.stmts)
         if target_axes.loop.condition is None
         else None
     )

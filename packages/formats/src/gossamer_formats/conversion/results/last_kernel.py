@@ -137,18 +137,16 @@ def _run(
     if not stores:
         return {}, target_axes.storage
     made = allocate(target_axes.recorder, {name: each.wanted for name, each in stores.items()})
-    statements = [
-        Store(f"T_{name}", (each.into.slot,), each.value) for name, each in stores.items()
-    ]
+    stmts = [Store(f"T_{name}", (each.into.slot,), each.value) for name, each in stores.items()]
     arguments = {
         f"T_{name}": ArrayArgument(made[name], each.wanted.dtype, (each.into.size.expr,))
         for name, each in stores.items()
     }
     appended = target_axes.storage.slots.appended
     if appended is None:
-        run_query(target_axes, [*_prefetches(target_axes, [*arguments]), *statements], arguments)
+        run_query(target_axes, [*_prefetches(target_axes, [*arguments]), *stmts], arguments)
         return made, target_axes.storage
-    total, counted = append_elements(target_axes, appended, stores=statements, arguments=arguments)
+    total, counted = append_elements(target_axes, appended, stores=stmts, arguments=arguments)
     used = {
         name: target_axes.recorder.compute(without_end, array, total)
         for name, array in made.items()

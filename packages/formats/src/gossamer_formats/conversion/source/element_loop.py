@@ -14,7 +14,7 @@ from gossamer_formats.conversion.kernels.loop_nest import (
 )
 from gossamer_formats.conversion.kernels.shared_arguments import SharedArguments, Size
 from gossamer_formats.conversion.kernels.statements import compare, let, loop, when
-from gossamer_formats.conversion.maps.inverse_map import logical_variable
+from gossamer_formats.conversion.maps.inverse_map import logical_var
 from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.recorded_storage import RecordedStorage
 from gossamer_formats.conversion.source.axis_loops import add_axis
@@ -175,7 +175,7 @@ def _open_loops(builder: SourceLoopBuilder, visit: _Visit) -> None:
             add_axis(builder, builder.by_name[name])
         return
     end = index_var(f"d{solved.dimension}")
-    builder.nest.append(loop(logical_variable(solved.dimension).name, ZERO, end, []))
+    builder.nest.append(loop(logical_var(solved.dimension).name, ZERO, end, []))
     add_axis(builder, builder.by_name[solved.outer])
     add_solved_axis(builder, solved)
 
@@ -202,9 +202,9 @@ def _bind_logical(builder: SourceLoopBuilder, solved: SolvedAxis | None) -> None
         if solved is None or dimension != solved.dimension
     }
     for dimension, result in results.items():
-        builder.nest.append(let(logical_variable(dimension).name, in_kernel(builder, result)))
+        builder.nest.append(let(logical_var(dimension).name, in_kernel(builder, result)))
     for dimension, result in results.items():
-        coordinate = logical_variable(dimension)
+        coordinate = logical_var(dimension)
         low, high = bounds_of(builder, result)
         conditions = []
         if low is None or low < 0:

@@ -20,7 +20,7 @@ from gossamer_formats.conversion.recording.array_scalars import size_of
 from gossamer_formats.conversion.recording.recorded_storage import RecordedStorage
 from gossamer_formats.conversion.source.source_loops import SourceLoopBuilder, content_of, length_in
 from gossamer_formats.storage import ancestors, evaluate
-from gossamer_ir.analysis.axes.logical_elements import map_results, map_variables
+from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import ZERO, binary, floordiv, index_var
@@ -115,8 +115,8 @@ def _listings(description: FormatDescription, sizes: Mapping[str, int]) -> list[
 def _indexing(description: FormatDescription, load: Load) -> tuple[str, ...] | None:
     """Return the dense axes that index an array of distinct contents."""
     axes = items_by_name(description.axes)
-    by_variable = dict(zip(map_variables(description), description.buffer.axes, strict=True))
-    names = [by_variable[each.name] for each in load.indices if isinstance(each, Var)]
+    by_var = dict(zip(map_vars(description), description.buffer.axes, strict=True))
+    names = [by_var[each.name] for each in load.indices if isinstance(each, Var)]
     buffer = next(each for each in description.index_arrays if each.name == load.buffer)
     is_suitable = (
         len({*names}) == len(load.indices)
@@ -133,7 +133,7 @@ def _digits(
     """Return the axes whose coordinates are the digits of a logical coordinate, the highest first, without an
     element of an index array, which must be the highest one; None if it has no digits."""
     axes, names = items_by_name(description.axes), description.buffer.axes
-    by_variable = dict(zip(map_variables(description), names, strict=True))
+    by_var = dict(zip(map_vars(description), names, strict=True))
     form = affine_of(with_sizes(map_results(description)[dimension], sizes))
     if form.constant:
         return None
@@ -145,7 +145,7 @@ def _digits(
         if not isinstance(atom, Var):
             base = None
             continue
-        axis = axes[by_variable[atom.name]]
+        axis = axes[by_var[atom.name]]
         if _is_single(axis, sizes):
             continue
         found.insert(0, axis.name)

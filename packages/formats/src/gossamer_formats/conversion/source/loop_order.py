@@ -8,7 +8,7 @@ from itertools import groupby
 
 from gossamer_formats.conversion.maps.inverse_map import with_sizes
 from gossamer_formats.storage import evaluate, shape_of
-from gossamer_ir.analysis.axes.logical_elements import map_results, map_variables
+from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.nodes import FormatDescription, Var
@@ -51,15 +51,15 @@ def digit_dimensions(
     axes, sizes = items_by_name(description.axes), dict(layout)
     names = description.buffer.axes
     lengths = {
-        variable: evaluate(axes[name].length, sizes)
-        for variable, name in zip(map_variables(description), names, strict=True)
+        var: evaluate(axes[name].length, sizes)
+        for var, name in zip(map_vars(description), names, strict=True)
     }
-    variables = list(lengths)
+    vars = list(lengths)
     # The coordinate 0 is not a digit: that of the rows of a block with one row, for example.
     single = {
-        variable
-        for variable, name in zip(variables, names, strict=True)
-        if lengths[variable] == 1 and is_full(axes[name])
+        var
+        for var, name in zip(vars, names, strict=True)
+        if lengths[var] == 1 and is_full(axes[name])
     }
     dimensions: dict[str, int] = {}
     for dimension, result in enumerate(map_results(description)):
@@ -71,17 +71,15 @@ def digit_dimensions(
                 continue
             if not isinstance(atom, Var) or atom.name in dimensions or coefficient < base:
                 return None
-            if variables.index(atom.name) > before:
+            if vars.index(atom.name) > before:
                 return None
-            before = variables.index(atom.name)
+            before = vars.index(atom.name)
             dimensions[atom.name] = dimension
             base = coefficient * lengths[atom.name]
-    if any(variable not in dimensions and lengths[variable] > 1 for variable in variables):
+    if any(var not in dimensions and lengths[var] > 1 for var in vars):
         return None
     return {
-        name: dimensions[variable]
-        for variable, name in zip(variables, names, strict=True)
-        if variable in dimensions
+        name: dimensions[var] for var, name in zip(vars, names, strict=True) if var in dimensions
     }
 
 

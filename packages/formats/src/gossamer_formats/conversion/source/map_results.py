@@ -14,7 +14,7 @@ from gossamer_formats.conversion.source.source_loops import (
 )
 from gossamer_formats.conversion.target.dtypes import index_dtypes
 from gossamer_formats.storage import evaluate
-from gossamer_ir.analysis.axes.logical_elements import map_variables
+from gossamer_ir.analysis.axes.logical_elements import map_vars
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.core.build import ZERO, add, index, mul
 from gossamer_ir.nodes import Cast, Expr, Load, Var
@@ -24,7 +24,7 @@ from gossamer_ir.traversal.rewrite import rewrite
 def in_kernel(builder: SourceLoopBuilder, result: Expr) -> Expr:
     """Return a result of the map with the coordinates, sizes and arrays of the kernel."""
     description, sizes = builder.storage.description, builder.storage.sizes
-    names = dict(zip(map_variables(description), description.buffer.axes, strict=True))
+    names = dict(zip(map_vars(description), description.buffer.axes, strict=True))
     shapes = {buffer.name: buffer.shape for buffer in description.index_arrays}
 
     def rule(node: object) -> Expr | None:
@@ -63,7 +63,7 @@ def _count_of(builder: SourceLoopBuilder, atom: Expr) -> int | None:
     """Return the number of values 0, 1, ... of a coordinate or of an element of an index array."""
     description = builder.storage.description
     if isinstance(atom, Var):
-        names = dict(zip(map_variables(description), description.buffer.axes, strict=True))
+        names = dict(zip(map_vars(description), description.buffer.axes, strict=True))
         return evaluate(builder.by_name[names[atom.name]].length, builder.storage.sizes)
     value = atom.value if isinstance(atom, Cast) else atom
     return builder.contents.get(value.buffer) if isinstance(value, Load) else None

@@ -22,7 +22,7 @@ from gossamer_formats.conversion.kernels.statements import (
     store_local,
     when,
 )
-from gossamer_formats.conversion.maps.inverse_map import logical_variable
+from gossamer_formats.conversion.maps.inverse_map import logical_var
 from gossamer_formats.conversion.recording.array_scalars import has_flag
 from gossamer_formats.conversion.source.element_loop import ElementLoop
 from gossamer_formats.conversion.source.element_order import (
@@ -78,12 +78,12 @@ def _compare_in_turn(elements: ElementLoop, dimensions: Sequence[int]) -> list[S
         starts += define_local(_last_name(dimension), index(-1))
     # No branch: what is stored depends on all elements.
     is_after = _is_after(
-        [logical_variable(dimension) for dimension in dimensions],
+        [logical_var(dimension) for dimension in dimensions],
         [load_local(_last_name(dimension)) for dimension in dimensions],
     )
     unsorted = select(is_after, load_local("UNSORTED"), ONE)
     updates = [
-        store_local(_last_name(dimension), logical_variable(dimension)) for dimension in dimensions
+        store_local(_last_name(dimension), logical_var(dimension)) for dimension in dimensions
     ]
     loops = _around_first(elements, [store_local("UNSORTED", unsorted), *updates])
     return [*starts, *loops, store(FLAGS, ZERO, load_local("UNSORTED"), FLAG_DTYPE)]
@@ -120,8 +120,8 @@ def _compare_in_vectors(elements: ElementLoop, dimensions: Sequence[int]) -> lis
     def compare_next(before: Expr, at: Expr) -> Store:
         first, second = ({**values, outer.var: at} for at in (before, add(before, ONE)))
         is_after = _is_after(
-            [resolve(logical_variable(dimension), second) for dimension in dimensions],
-            [resolve(logical_variable(dimension), first) for dimension in dimensions],
+            [resolve(logical_var(dimension), second) for dimension in dimensions],
+            [resolve(logical_var(dimension), first) for dimension in dimensions],
         )
         flag = Select(is_after, Load(FLAGS, (at,), FLAG_DTYPE), Const(FLAG_DTYPE, "1"))
         return Store(FLAGS, (at,), flag)

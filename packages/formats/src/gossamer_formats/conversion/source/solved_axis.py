@@ -9,12 +9,12 @@ import numpy as np
 
 from gossamer_formats.conversion.kernels.shared_arguments import SharedArguments
 from gossamer_formats.conversion.kernels.statements import compare, let, when
-from gossamer_formats.conversion.maps.inverse_map import logical_variable, with_sizes
+from gossamer_formats.conversion.maps.inverse_map import logical_var, with_sizes
 from gossamer_formats.conversion.recording.recorded_storage import RecordedStorage
 from gossamer_formats.conversion.source.map_results import in_kernel
 from gossamer_formats.conversion.source.source_loops import SourceLoopBuilder, width_in
 from gossamer_formats.storage import evaluate
-from gossamer_ir.analysis.axes.logical_elements import map_results, map_variables
+from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
 from gossamer_ir.arith.affine import Affine, affine_of, expr_of
 from gossamer_ir.core.axis_kinds import is_dense_root
 from gossamer_ir.core.build import ZERO, index_var, sub
@@ -56,7 +56,7 @@ def solved_axis(
     ('J', 0, '0 - T.int64(OFFSETS[d])')
     """
     axes, results = items_by_name(description.axes), map_results(description)
-    names = dict(zip(map_variables(description), description.buffer.axes, strict=True))
+    names = dict(zip(map_vars(description), description.buffer.axes, strict=True))
     if len(axes) != 2 or len(results) != 2 or not all(map(is_dense_root, axes.values())):
         return None
     if description.buffer.extra_storage:
@@ -103,7 +103,7 @@ def add_solved_axis(builder: SourceLoopBuilder, solved: SolvedAxis) -> None:
     builder.counts[axis.name] = width = width_in(builder, axis)
     coordinate = index_var(f"x_{axis.name}")
     builder.slots[axis.name] = builder.coordinates[axis.name] = coordinate
-    value = sub(logical_variable(solved.dimension), in_kernel(builder, solved.rest))
+    value = sub(logical_var(solved.dimension), in_kernel(builder, solved.rest))
     builder.nest += [
         let(coordinate.name, value),
         when(compare("ge", coordinate, ZERO), []),

@@ -18,7 +18,7 @@ from gossamer_formats.conversion.recording.array_scalars import (
 from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.recorded_storage import RecordedStorage
 from gossamer_formats.storage import evaluate
-from gossamer_ir.analysis.axes.logical_elements import map_results, map_variables
+from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.nodes import Axis, Expr, Fact, For, FormatDescription, Stmt, Var
@@ -99,7 +99,7 @@ def axis_of(description: FormatDescription, result: Expr) -> str | None:
     """Return the name of the axis whose coordinate is a result of the map."""
     if not isinstance(result, Var):
         return None
-    at = map_variables(description).index(result.name)
+    at = map_vars(description).index(result.name)
     return description.buffer.axes[at]
 
 

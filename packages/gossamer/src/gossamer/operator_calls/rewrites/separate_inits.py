@@ -28,10 +28,10 @@ def separate_inits(module: Module) -> Module:
 
 
 def _with_separate_inits(function: Function) -> Function:
-    return replace(function, body=tuple(_statements(function)))
+    return replace(function, body=tuple(_stmts(function)))
 
 
-def _statements(function: Function) -> Iterator[Stmt]:
+def _stmts(function: Function) -> Iterator[Stmt]:
     axes, namer = items_by_name(function.axes), namer_of(function)
     for stmt in function.body:
         if isinstance(stmt, Iteration) and stmt.init:

@@ -69,8 +69,8 @@ def _unconditional(node: Any, *, by_name: Mapping[str, Axis]) -> Any:
     for axis in by_name.values():
         for name in sorted(free_vars(axis.length)):
             prover.assume_nonnegative(index_var(name))
-    for variable, name in zip(node.vars, all_axis_names(node.axes), strict=True):
-        prover.assume_range(variable, ZERO, by_name[name].length)
+    for var, name in zip(node.vars, all_axis_names(node.axes), strict=True):
+        prover.assume_range(var, ZERO, by_name[name].length)
     return replace(node, init=_kept(node.init, prover), body=_kept(node.body, prover))
 
 

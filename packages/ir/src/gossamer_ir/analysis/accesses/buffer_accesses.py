@@ -9,7 +9,7 @@ import msgspec
 
 from gossamer_ir.analysis.accesses.init_nests import (
     EnclosedBlock,
-    ValuesOfVariables,
+    ValuesOfVars,
     conditions_of_init,
     reduction_loops,
 )
@@ -63,7 +63,7 @@ class Access(msgspec.Struct, frozen=True):
 def accesses(
     body: tuple[Stmt, ...],
     *,
-    values: ValuesOfVariables | None = None,
+    values: ValuesOfVars | None = None,
     context: EnclosingContext | None = None,
     buffers: Set[str] | None = None,
     conditions: bool = True,
@@ -86,7 +86,7 @@ def accesses(
     [('X', False), ('X', True)]
     """
     inside = _context_inside if conditions else _same_context
-    walk = statements_in_context(
+    walk = stmts_in_context(
         body, context or EnclosingContext(), inside, values=values or {}, buffers=buffers
     )
     for at in walk:
@@ -95,24 +95,24 @@ def accesses(
                 yield _access_of(node, at.values, at.context, is_certain=is_certain)
 
 
-class StatementInContext(NamedTuple, Generic[C]):
+class StmtInContext(NamedTuple, Generic[C]):
     """A statement, and what is known where it stands."""
 
-    statement: Stmt
+    stmt: Stmt
     effects: Effects
-    values: ValuesOfVariables
+    values: ValuesOfVars
     """The values of lets and block variables in scope; empty if the walk does not follow them."""
     context: C
 
 
-def statements_in_context(
+def stmts_in_context(
     body: tuple[Stmt, ...],
     context: C,
-    inside: Callable[[StatementInContext[C], Body], C],
+    inside: Callable[[StmtInContext[C], Body], C],
     *,
-    values: ValuesOfVariables | None = None,
+    values: ValuesOfVars | None = None,
     buffers: Set[str] | None = None,
-) -> Iterator[StatementInContext[C]]:
+) -> Iterator[StmtInContext[C]]:
     """Yield the statements of a body at any depth, in program order, each with the context of the body that
     it stands in.
 
@@ -123,31 +123,31 @@ def statements_in_context(
     >>> from gossamer_ir.core.build import ONE, ZERO, index_var
     >>> from gossamer_ir.nodes import Store
     >>> loop = For("i", ZERO, index_var("n"), (Store("Y", (index_var("i"),), ONE),))
-    >>> walk = statements_in_context((loop,), 0, lambda at, body: at.context + 1)
+    >>> walk = stmts_in_context((loop,), 0, lambda at, body: at.context + 1)
     >>> [(type(at.statement).__name__, at.context) for at in walk]
     [('For', 0), ('Store', 1)]
     """
     bound = None if values is None else dict(values)
-    for statement in body:
+    for stmt in body:
         if bound is not None:
             # Before the filter: a let of any buffer may occur in the indices of later accesses.
-            bound.update(resolved_values(statement, bound))
+            bound.update(resolved_values(stmt, bound))
         # Most statements name other buffers, and contexts take time to build.
-        if buffers is not None and buffers.isdisjoint(buffers_named(statement)):
+        if buffers is not None and buffers.isdisjoint(buffers_named(stmt)):
             continue
-        effects = effects_of(statement)
-        at = StatementInContext(statement, effects, {} if bound is None else bound, context)
+        effects = effects_of(stmt)
+        at = StmtInContext(stmt, effects, {} if bound is None else bound, context)
         for inner in effects.bodies:
             if inner.is_init:
-                yield from statements_in_context(
-                    inner.statements, inside(at, inner), inside, values=bound, buffers=buffers
+                yield from stmts_in_context(
+                    inner.stmts, inside(at, inner), inside, values=bound, buffers=buffers
                 )
         # Inits first: a reduction reads what its init has stored.
         yield at
         for inner in effects.bodies:
             if not inner.is_init:
-                yield from statements_in_context(
-                    inner.statements, inside(at, inner), inside, values=bound, buffers=buffers
+                yield from stmts_in_context(
+                    inner.stmts, inside(at, inner), inside, values=bound, buffers=buffers
                 )
 
 
@@ -160,18 +160,18 @@ def accesses_of_block(block: Block) -> Iterator[Access]:
     yield from accesses(block.body)
 
 
-def _same_context(at: StatementInContext[EnclosingContext], _body: Body) -> EnclosingContext:
+def _same_context(at: StmtInContext[EnclosingContext], _body: Body) -> EnclosingContext:
     return at.context
 
 
-def _context_inside(at: StatementInContext[EnclosingContext], body: Body) -> EnclosingContext:
+def _context_inside(at: StmtInContext[EnclosingContext], body: Body) -> EnclosingContext:
     """Return the context of a body of a statement; the init of a block runs before the reduction loops."""
-    context, statement, values = at.context, at.statement, at.values
+    context, stmt, values = at.context, at.stmt, at.values
     # The reduction loops may have no iteration, and conditions inside of them do not hold there.
-    if body.is_init and isinstance(statement, Block):
-        return context_at_init(context, statement, values)
+    if body.is_init and isinstance(stmt, Block):
+        return context_at_init(context, stmt, values)
     resolved = tuple(resolve(condition, values) for condition in body.conditions)
-    loops, loop = context.loops, loop_of(statement)
+    loops, loop = context.loops, loop_of(stmt)
     if loop is not None:
         start, extent = resolve(loop.start, values), resolve(loop.extent, values)
         loops = (*loops, msgspec.structs.replace(loop, start=start, extent=extent))
@@ -179,7 +179,7 @@ def _context_inside(at: StatementInContext[EnclosingContext], body: Body) -> Enc
 
 
 def context_at_init(
-    context: EnclosingContext, block: Block, values: ValuesOfVariables
+    context: EnclosingContext, block: Block, values: ValuesOfVars
 ) -> EnclosingContext:
     """Return the context of the init of a block, which runs before the reduction loops.
 
@@ -245,14 +245,14 @@ def is_evaluated(name: str, expr: Any) -> bool:
 
 
 def _access_of(
-    node: _Access, values: ValuesOfVariables, context: EnclosingContext, *, is_certain: bool
+    node: _Access, values: ValuesOfVars, context: EnclosingContext, *, is_certain: bool
 ) -> Access:
     indices = _indices(node, values)
     is_store = isinstance(node, WRITES)
     return Access(node.buffer, indices, is_store=is_store, is_certain=is_certain, context=context)
 
 
-def _indices(node: _Access, values: ValuesOfVariables) -> tuple[Expr | Range, ...]:
+def _indices(node: _Access, values: ValuesOfVars) -> tuple[Expr | Range, ...]:
     if isinstance(node, Search):
         begin, end = resolve(node.begin, values), resolve(node.end, values)
         return (*(resolve(at, values) for at in node.prefix), Range(begin, sub(end, begin)))

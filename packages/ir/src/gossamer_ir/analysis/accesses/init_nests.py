@@ -18,13 +18,13 @@ from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.nodes import Block, BlockIter, Expr, For
 from gossamer_ir.traversal.references import free_vars
 
-ValuesOfVariables: TypeAlias = Mapping[str, Expr]
+ValuesOfVars: TypeAlias = Mapping[str, Expr]
 """The values of block variables and lets."""
 
 LoopOrCondition: TypeAlias = For | Expr
 """An enclosing loop or condition."""
 
-_NO_VALUES: ValuesOfVariables = MappingProxyType({})
+_NO_VALUES: ValuesOfVars = MappingProxyType({})
 
 
 class EnclosedBlock(msgspec.Struct, frozen=True):
@@ -32,46 +32,42 @@ class EnclosedBlock(msgspec.Struct, frozen=True):
 
     block: Block
     loops: Sequence[For] = ()
-    values: ValuesOfVariables = _NO_VALUES
+    values: ValuesOfVars = _NO_VALUES
 
 
-def reduction_loops(block: Block, values: ValuesOfVariables) -> set[str]:
+def reduction_loops(block: Block, values: ValuesOfVars) -> set[str]:
     """Return the variables on which the values of reduction iterators depend."""
-    return variables_used(
-        (iterator.value for iterator in block.iters if iterator.kind == "R"), values
-    )
+    return vars_used((iterator.value for iterator in block.iters if iterator.kind == "R"), values)
 
 
-def spatial_loops(block: Block, values: ValuesOfVariables) -> set[str]:
+def spatial_loops(block: Block, values: ValuesOfVars) -> set[str]:
     """Return the variables on which the values of spatial iterators depend."""
-    return variables_used(
-        (iterator.value for iterator in block.iters if iterator.kind == "S"), values
-    )
+    return vars_used((iterator.value for iterator in block.iters if iterator.kind == "S"), values)
 
 
-def iterators_of_init(block: Block) -> tuple[BlockIter, ...]:
+def iters_of_init(block: Block) -> tuple[BlockIter, ...]:
     """Return the iterators that select the element to be initialized: the spatial ones, and the reduction
     iterators that occur in the init or in the domain of a selecting iterator."""
     needed = set(free_vars(*block.init))
-    iterators: list[BlockIter] = []
+    iters: list[BlockIter] = []
     # Backwards: a domain may use iterators before its own, which are then needed as well.
     for item in reversed(block.iters):
         if item.kind == "S" or item.var in needed:
             needed |= free_vars(item.domain)
-            iterators.insert(0, item)
-    return tuple(iterators)
+            iters.insert(0, item)
+    return tuple(iters)
 
 
 def init_dependences(at: EnclosedBlock) -> set[str]:
     """Return the variables on which the element that an init writes depends, directly or through the ranges
     of the loops that are kept for it."""
     values = at.values
-    needed = variables_used((iterator.value for iterator in iterators_of_init(at.block)), values)
+    needed = vars_used((iterator.value for iterator in iters_of_init(at.block)), values)
     reducing = reduction_loops(at.block, values)
     # From the inside out, since a range may depend on loops around its own.
     for loop in reversed(at.loops):
         if loop.var in needed or loop.var not in reducing:
-            needed |= variables_used((loop.start, loop.extent), values)
+            needed |= vars_used((loop.start, loop.extent), values)
     return needed
 
 
@@ -96,10 +92,10 @@ def loops_outside_init(at: EnclosedBlock) -> set[str]:
     return feeding - init_dependences(at) if feeding else feeding
 
 
-def variables_outside_init(at: EnclosedBlock) -> set[str]:
+def vars_outside_init(at: EnclosedBlock) -> set[str]:
     """Return the iterators of a block that do not select the element to be initialized, and the loops that
     its init leaves out."""
-    kept = iterators_of_init(at.block)
+    kept = iters_of_init(at.block)
     return loops_outside_init(at) | {item.var for item in at.block.iters if item not in kept}
 
 
@@ -110,9 +106,9 @@ def conditions_of_init(at: EnclosedBlock) -> tuple[Expr, ...]:
     own = {item.var for item in at.block.iters}
     # The iterators stand for themselves here: a conjunct on one of them is kept if the init has it.
     outside = {name: value for name, value in at.values.items() if name not in own}
-    dropped = variables_outside_init(EnclosedBlock(at.block, at.loops, outside))
+    dropped = vars_outside_init(EnclosedBlock(at.block, at.loops, outside))
     parts = conjuncts(at.block.predicate)
-    return tuple(part for part in parts if not variables_used((part,), outside) & dropped)
+    return tuple(part for part in parts if not vars_used((part,), outside) & dropped)
 
 
 def without_loops(parts: Iterable[LoopOrCondition], dropped: Set[str]) -> Iterator[LoopOrCondition]:
@@ -128,7 +124,7 @@ def without_loops(parts: Iterable[LoopOrCondition], dropped: Set[str]) -> Iterat
             yield item
 
 
-def variables_used(exprs: Iterable[Expr], values: ValuesOfVariables) -> set[str]:
+def vars_used(exprs: Iterable[Expr], values: ValuesOfVars) -> set[str]:
     """Return the variables on which expressions depend, with the variables in `values` replaced by those on
     which their values depend."""
     pending = [name for expr in exprs for name in free_vars(expr)]

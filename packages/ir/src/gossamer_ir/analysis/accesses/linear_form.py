@@ -6,7 +6,7 @@ from collections.abc import Container
 
 import msgspec
 
-from gossamer_ir.analysis.accesses.init_nests import ValuesOfVariables
+from gossamer_ir.analysis.accesses.init_nests import ValuesOfVars
 from gossamer_ir.arith.affine import NOTHING, Affine, affine_of, combine, factors_of
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.core.build import index_var, product
@@ -24,13 +24,13 @@ class LinearForm(msgspec.Struct, frozen=True, gc=False):
     opaque: frozenset[str]
 
 
-def by_variables(form: Affine, names: Container[str]) -> LinearForm:
+def by_vars(form: Affine, names: Container[str]) -> LinearForm:
     """Return an affine form as a linear form in some variables.
 
     >>> from gossamer_ir.core.build import add, index_var, mul
     >>> from gossamer_ir.arith.affine import expr_of
     >>> i, j, n = map(index_var, "ijn")
-    >>> form = by_variables(affine_of(add(mul(i, n), add(mul(j, j), n))), {"i", "j"})
+    >>> form = by_vars(affine_of(add(mul(i, n), add(mul(j, j), n))), {"i", "j"})
     >>> {name: expr_of(step) == n for name, step in form.terms.items()}
     {'i': True}
     >>> expr_of(form.base) == add(mul(j, j), n), sorted(form.opaque)
@@ -55,17 +55,17 @@ def by_variables(form: Affine, names: Container[str]) -> LinearForm:
 
 def _multiplier(atom: Expr, name: str) -> Affine | None:
     """Return an atom divided by a variable; None if that is not a factor, or the quotient depends on it."""
-    factors, variable = list(factors_of(atom)), index_var(name)
-    if variable not in factors:
+    factors, var = list(factors_of(atom)), index_var(name)
+    if var not in factors:
         return None
-    factors.remove(variable)
+    factors.remove(var)
     return None if factors and name in free_vars(*factors) else affine_of(product(factors))
 
 
-def form_of(expr: Expr, values: ValuesOfVariables, *, loops: Container[str]) -> LinearForm:
+def form_of(expr: Expr, values: ValuesOfVars, *, loops: Container[str]) -> LinearForm:
     """Return an int64 expression as a linear form in loop variables, with other variables replaced by
     `values`."""
-    return by_variables(affine_of(resolve(expr, values)), loops)
+    return by_vars(affine_of(resolve(expr, values)), loops)
 
 
 def coefficient_and_rest(form: Affine, name: str) -> tuple[Affine, Affine] | None:
@@ -79,7 +79,7 @@ def coefficient_and_rest(form: Affine, name: str) -> tuple[Affine, Affine] | Non
     True
     >>> coefficient_and_rest(affine_of(mul(i, i)), "i")
     """
-    split = by_variables(form, (name,))
+    split = by_vars(form, (name,))
     return None if split.opaque else (split.terms.get(name, NOTHING), split.base)
 
 

@@ -10,16 +10,16 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import children
 
 
-class DeterminedVariables:
+class DeterminedVars:
     """The variables and expressions whose values follow from the values of some indices.
 
     `unknown` are the variables in question; `lets` are further ones, with their values.
 
     >>> from gossamer_ir.core.build import add, index, index_var
     >>> i, j = index_var("i"), index_var("j")
-    >>> list(DeterminedVariables((add(i, j), j), {"i", "j"}, {}).missing(i))
+    >>> list(DeterminedVars((add(i, j), j), {"i", "j"}, {}).missing(i))
     []
-    >>> list(DeterminedVariables((add(i, j),), {"i", "j"}, {}).missing(add(add(i, j), j)))
+    >>> list(DeterminedVars((add(i, j),), {"i", "j"}, {}).missing(add(add(i, j), j)))
     ['j']
     """
 
@@ -47,7 +47,7 @@ class DeterminedVariables:
         before = len(self._names) + len(self._values)
         for value in tuple(self._values):
             self._values.update(self._dividend(value))
-            self._names.update(self._solved_variable(value))
+            self._names.update(self._solved_var(value))
         for name, value in self._lets.items():
             if name in self._names:
                 self._values.add(value)
@@ -65,7 +65,7 @@ class DeterminedVariables:
                 if Binary("floormod", lhs, rhs) in self._values:
                     yield lhs
 
-    def _solved_variable(self, value: Expr) -> Iterator[str]:
+    def _solved_var(self, value: Expr) -> Iterator[str]:
         """Yield the variable of an affine form, if it is the only one that is not determined."""
         terms = affine_of(value).terms
         mixed = {name for atom in terms if not isinstance(atom, Var) for name in free_vars(atom)}

@@ -22,13 +22,13 @@ def logical_shape(description: FormatDescription) -> tuple[Expr, ...] | None:
     return tuple(lengths[name] for name in description.buffer.axes)
 
 
-def map_variables(description: FormatDescription) -> tuple[str, ...]:
+def map_vars(description: FormatDescription) -> tuple[str, ...]:
     """Return the variables along the axes of the buffer; the names of the axes if there is no map."""
     return description.buffer.axes if description.map is None else description.map.vars
 
 
 def map_results(description: FormatDescription) -> tuple[Expr, ...]:
-    """Return the logical coordinates in terms of `map_variables`.
+    """Return the logical coordinates in terms of `map_vars`.
 
     >>> from gossamer_ir.nodes import DenseFixed, SparseBuffer
     >>> axis = DenseFixed("I", index_var("n"))

@@ -11,7 +11,7 @@ from gossamer_ir.nodes import Expr, For, Function, Stmt
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.statement_queries import loop_of
 from gossamer_ir.traversal.substitute import resolve, resolved_values
-from gossamer_ir.traversal.walk import every_statement, statements
+from gossamer_ir.traversal.walk import every_stmt, stmts
 
 
 class LoopsByName(dict[str, For]):
@@ -42,7 +42,7 @@ def loops_of(function: Function) -> LoopsByName:
     """
     values: dict[str, Expr] = {}
     loops = LoopsByName(function)
-    for node in every_statement(function):
+    for node in every_stmt(function):
         values |= resolved_values(node, values)
         loop = loop_of(node)
         if loop is not None:
@@ -54,5 +54,5 @@ def loops_of(function: Function) -> LoopsByName:
 
 def loops_within(body: Iterable[Stmt]) -> set[str]:
     """Return the names of the loops in a body, including those of inits."""
-    loops = map(loop_of, statements(body))
+    loops = map(loop_of, stmts(body))
     return {loop.var for loop in loops if loop is not None}

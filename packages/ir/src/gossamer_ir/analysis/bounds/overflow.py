@@ -28,7 +28,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.fields import LEAVES
-from gossamer_ir.traversal.walk import children, every_statement
+from gossamer_ir.traversal.walk import children, every_stmt
 
 
 @memoize_by_identity
@@ -36,7 +36,7 @@ def overflow_of(function: Function) -> OverflowAnalysis:
     """Return bounds of all variables of a function, and for the index buffers that it does not write."""
     analysis = OverflowAnalysis(function)
     # Names are unique in a function, so one table serves all points of it.
-    analysis.bind_each(every_statement(function))
+    analysis.bind_each(every_stmt(function))
     return analysis
 
 
@@ -62,8 +62,8 @@ class OverflowAnalysis(ValueBounds):
         result._exact = {}
         return result
 
-    def _forget(self, variable: str) -> None:
-        super()._forget(variable)
+    def _forget(self, var: str) -> None:
+        super()._forget(var)
         # A bound of a variable may be part of any cached answer.
         self._exact.clear()
 

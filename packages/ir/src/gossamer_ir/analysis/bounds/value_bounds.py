@@ -43,7 +43,7 @@ from gossamer_ir.nodes import (
     VScale,
 )
 from gossamer_ir.traversal.statement_queries import loop_of, values_after
-from gossamer_ir.traversal.walk import statements
+from gossamer_ir.traversal.walk import stmts
 
 MAX_VSCALE = 2**10
 """A generous bound of vscale: vectors of Arm SVE have at most 2048 bits, which is a vscale of 16."""
@@ -80,7 +80,7 @@ class ValueBounds:
     def __init__(self, function: Function) -> None:
         self._passed = array_extents(function.buffers, function.axes)
         self._facts = _index_facts(invariant_facts(function))
-        self._variables = dict(self._passed.sizes)
+        self._vars = dict(self._passed.sizes)
         self._bound: dict[str, For | tuple[Expr, ...]] = {}
         self._domain_extents: dict[str, Expr] = {}
         self._open = 0
@@ -91,14 +91,14 @@ class ValueBounds:
     def copy(self) -> Self:
         """Return a copy, to which bounds may be added without changing the original."""
         result = copy(self)
-        result._variables, result._bound = dict(self._variables), dict(self._bound)
+        result._vars, result._bound = dict(self._vars), dict(self._bound)
         result._domain_extents = dict(self._domain_extents)
         result._limits = {}
         return result
 
     def bind_all(self, body: Iterable[Stmt]) -> None:
         """Record the variables of all loops, blocks and lets in a body; names are unique in a function."""
-        self.bind_each(statements(body))
+        self.bind_each(stmts(body))
 
     def bind_each(self, every: Iterable[Stmt]) -> None:
         """Record the variables that these statements bind, without those in their bodies."""
@@ -129,28 +129,28 @@ class ValueBounds:
         self._bound[loop.var] = loop
         self._bind_extent(loop.var, loop)
 
-    def _bind_extent(self, variable: str, domain: For | Range) -> None:
+    def _bind_extent(self, var: str, domain: For | Range) -> None:
         if domain.start == ZERO:
-            self._domain_extents[variable] = domain.extent
+            self._domain_extents[var] = domain.extent
 
-    def bind(self, variable: str, *values: Expr) -> None:
+    def bind(self, var: str, *values: Expr) -> None:
         """Record that a variable is at most the sum of the bounds of these values."""
-        self._forget(variable)
-        self._bound[variable] = values
+        self._forget(var)
+        self._bound[var] = values
 
-    def is_bound(self, variable: str) -> bool:
+    def is_bound(self, var: str) -> bool:
         """Return whether a bound of a variable was recorded."""
-        return variable in self._bound or variable in self._variables
+        return var in self._bound or var in self._vars
 
-    def _forget(self, variable: str) -> None:
+    def _forget(self, var: str) -> None:
         """Discard results that may depend on an earlier bound of a variable."""
-        self._variables.pop(variable, None)
-        self._domain_extents.pop(variable, None)
+        self._vars.pop(var, None)
+        self._domain_extents.pop(var, None)
         self._limits.clear()
 
-    def _of_variable(self, name: str, dtype: str) -> int:
+    def _of_var(self, name: str, dtype: str) -> int:
         """Return the bound of a variable, computed on demand, since most are never needed."""
-        if name not in self._variables and name in self._bound:
+        if name not in self._vars and name in self._bound:
             bound = self._bound.pop(
                 name
             )  # removed first, so that a cyclic bound ends the recursion
@@ -161,8 +161,8 @@ class ValueBounds:
             else:
                 limit = sum(map(self.of, bound))
             self._open -= 1
-            self._variables[name] = limit
-        return self._variables.get(name, limit_of(dtype))
+            self._vars[name] = limit
+        return self._vars.get(name, limit_of(dtype))
 
     def of(self, expr: Expr) -> int:
         """Return a bound of the absolute value of an expression at run time."""
@@ -197,7 +197,7 @@ class ValueBounds:
                 value = integer_value(expr)
                 return limit_of(expr.dtype) if value is None else abs(value)
             case Var():
-                return self._of_variable(expr.name, expr.dtype)
+                return self._of_var(expr.name, expr.dtype)
             case Binary():
                 return self._of_binary(expr)
             case Unary(op="neg"):

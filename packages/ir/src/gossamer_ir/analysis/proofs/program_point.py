@@ -47,7 +47,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.fields import LEAVES
-from gossamer_ir.traversal.names import bound_variables
+from gossamer_ir.traversal.names import bound_vars
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.statement_queries import (
     allocation_of,
@@ -152,7 +152,7 @@ class ProgramPoint:
         if loop is not None:
             self._enter(loop)
         if body.condition is not None:
-            self._assume_before(body.condition, body.statements)
+            self._assume_before(body.condition, body.stmts)
 
     def after(self, stmt: Stmt) -> None:
         """Move the point past a statement in the same body, and assume what the statement established."""
@@ -317,7 +317,7 @@ def is_invariant(expr: Expr, body: tuple[Stmt, ...], function: Function) -> bool
 def _bound_in(body: tuple[Stmt, ...]) -> set[str]:
     """Return the variables that statements bind. Memoized, since queries about several expressions and one
     body follow each other."""
-    return bound_variables(body)
+    return bound_vars(body)
 
 
 def is_speculatable_before(

@@ -34,10 +34,10 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )
-from gossamer_ir.traversal.names import bound_variables
+from gossamer_ir.traversal.names import bound_vars
 from gossamer_ir.traversal.references import free_vars
-from gossamer_ir.traversal.statement_queries import loop_of, variables_bound
-from gossamer_ir.traversal.walk import statements
+from gossamer_ir.traversal.statement_queries import loop_of, vars_bound
+from gossamer_ir.traversal.walk import stmts
 
 
 def constants_of(loop: For) -> range | None:
@@ -217,18 +217,18 @@ class Bounds:
 def _enclosing_bindings(function: Function, body: tuple[Stmt, ...]) -> list[Stmt]:
     """Return the loops, blocks and lets around a body that bind the variables it depends on, outermost
     first."""
-    inside = bound_variables(body)
+    inside = bound_vars(body)
     needed = {name for stmt in body for name in free_vars(stmt)} - inside
     path: list[Stmt] = []
     # Backwards, so that the variables on which a needed range depends are still found before it.
-    for stmt in reversed(list(statements(function.body))):
-        if needed & set(variables_bound(stmt)):
+    for stmt in reversed(list(stmts(function.body))):
+        if needed & set(vars_bound(stmt)):
             path.append(stmt)
-            needed |= _range_variables(stmt) - inside
+            needed |= _range_vars(stmt) - inside
     return path[::-1]
 
 
-def _range_variables(stmt: Stmt) -> set[str]:
+def _range_vars(stmt: Stmt) -> set[str]:
     """Return the variables on which the range of a bound variable depends; for a block, those of its
     domains."""
     domains = [iterator.domain for iterator in stmt.iters] if isinstance(stmt, Block) else []

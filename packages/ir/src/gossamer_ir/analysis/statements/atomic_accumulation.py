@@ -23,7 +23,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_definitions import buffers_allocated
-from gossamer_ir.traversal.walk import collect, statements
+from gossamer_ir.traversal.walk import collect, stmts
 
 ATOMIC_OPS: tuple[AtomicOp, ...] = get_args(AtomicOp)
 
@@ -84,7 +84,7 @@ def plain_update(node: Atomic) -> Store:
 def buffer_shared_otherwise(loop: For) -> str | None:
     """Return a shared buffer of an annotated loop whose accesses are not all accumulations by one operator;
     None if there is none."""
-    inside = tuple(statements(loop.body))
+    inside = tuple(stmts(loop.body))
     own = buffers_allocated(loop.body)
     stored = (stmt.buffer for stmt in inside if isinstance(stmt, Store))
     shared = (name for name in dict.fromkeys(stored) if name not in own and is_shared(loop, name))
@@ -95,7 +95,7 @@ def is_accumulated(loop: For, buffer: str) -> bool:
     """Return whether a loop accesses a buffer only to accumulate into it, by one operator that can be
     atomic."""
     stores = [
-        stmt for stmt in statements(loop.body) if isinstance(stmt, Store) and stmt.buffer == buffer
+        stmt for stmt in stmts(loop.body) if isinstance(stmt, Store) and stmt.buffer == buffer
     ]
     read = [node for node in collect(READS, *loop.body) if node.buffer == buffer]
     # Each operation reads the element that it updates once. Any other read could see a partial sum.

@@ -13,7 +13,7 @@ from gossamer_ir.traversal.access_types import ACCESSES
 from gossamer_ir.traversal.buffer_uses import outer_writes
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.rewrite import rewrite_body
-from gossamer_ir.traversal.walk import collect, every_statement
+from gossamer_ir.traversal.walk import collect, every_stmt
 
 MIN_STAGES, MAX_STAGES = 2, 8
 """The least and the greatest number of stages. One stage would be the loop without the annotation."""
@@ -63,7 +63,7 @@ def without_stale_pipelines(function: Function) -> Function:
     a pass may have removed what reads it, or copied the loop."""
     stale = {
         loop.var
-        for loop in every_statement(function)
+        for loop in every_stmt(function)
         if isinstance(loop, For) and is_pipelined(loop) and not copies_ahead(loop, function)
     }
     if not stale:

@@ -49,7 +49,7 @@ def coordinate_store(node: Store, translator: Translator) -> Exec:
 
 
 def positions_of(
-    frame: Frame, layout: Layout, *, coordinates: tuple[Any, ...], variables: tuple[str | None, ...]
+    frame: Frame, layout: Layout, *, coordinates: tuple[Any, ...], vars: tuple[str | None, ...]
 ) -> tuple[Any, ...] | None:
     """Return the positions of the element at some coordinates, None if it is absent.
 
@@ -68,8 +68,8 @@ def positions_of(
             if level.width is None or level.indices is not None:
                 layout.require_inside(positions, beyond[0], elements)
         parent = layout.parent_element(axis, elements)
-        variable = variables[axis]
-        here = None if variable is None else frame.iterators.get(variable)
+        var = vars[axis]
+        here = None if var is None else frame.iters.get(var)
         if here is not None and here.level is level and here.parent == parent:
             position: int | None = here.position
         else:
@@ -87,11 +87,9 @@ def positions_of(
 
 def _locate(buffer: str, indices: tuple[Expr, ...], translator: Translator) -> Locate:
     coordinates = translator.exprs(indices)
-    variables = tuple(index.name if isinstance(index, Var) else None for index in indices)
+    vars = tuple(index.name if isinstance(index, Var) else None for index in indices)
 
     def run(frame: Frame) -> tuple[Any, ...] | None:
-        return positions_of(
-            frame, frame.layouts[buffer], coordinates=coordinates(frame), variables=variables
-        )
+        return positions_of(frame, frame.layouts[buffer], coordinates=coordinates(frame), vars=vars)
 
     return run

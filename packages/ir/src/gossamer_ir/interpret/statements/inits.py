@@ -23,7 +23,7 @@ from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.core.integers import wrapped
 from gossamer_ir.interpret.frame import Exec, Frame, Initialized
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
-from gossamer_ir.interpret.translator import EnclosingStatement, Translator
+from gossamer_ir.interpret.translator import EnclosingStmt, Translator
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, If, Let
 from gossamer_ir.traversal.references import free_vars
 
@@ -99,29 +99,27 @@ class _InitDependences:
     those that feed any iterator, and `needed` those on which `bound` depends.
     """
 
-    def __init__(self, node: Block, around: list[EnclosingStatement]) -> None:
+    def __init__(self, node: Block, around: list[EnclosingStmt]) -> None:
         self._lets = {
             enclosing.node.var.name: enclosing.node.value
             for enclosing in around
             if isinstance(enclosing.node, Let)
         }
         in_init = {name for stmt in node.init for name in free_vars(stmt)}
-        self.bound = _selecting_iterators(node.iters, in_init)
+        self.bound = _selecting_iters(node.iters, in_init)
         self.unbound = {it.var for it in node.iters} - {it.var for it in self.bound}
-        self.reduction = self._transitive_variables(it.value for it in node.iters if it.kind == "R")
-        self.any = self._transitive_variables(it.value for it in node.iters)
-        self.needed = set(self._transitive_variables(it.value for it in self.bound))
+        self.reduction = self._transitive_vars(it.value for it in node.iters if it.kind == "R")
+        self.any = self._transitive_vars(it.value for it in node.iters)
+        self.needed = set(self._transitive_vars(it.value for it in self.bound))
         for enclosing in reversed(around):
             if isinstance(enclosing.node, For) and self.is_bound(enclosing.node.var):
-                self.needed |= self._transitive_variables(
-                    (enclosing.node.start, enclosing.node.extent)
-                )
+                self.needed |= self._transitive_vars((enclosing.node.start, enclosing.node.extent))
 
     def is_bound(self, name: str) -> bool:
         """Return whether the loop nest of the init binds this variable of a loop or let."""
         return name in self.needed or name not in self.reduction
 
-    def _transitive_variables(self, exprs: Iterable[Expr]) -> frozenset[str]:
+    def _transitive_vars(self, exprs: Iterable[Expr]) -> frozenset[str]:
         names: set[str] = set()
         pending = [name for expr in exprs for name in free_vars(expr)]
         while pending:
@@ -133,28 +131,28 @@ class _InitDependences:
         return frozenset(names)
 
 
-def _selecting_iterators(iters: tuple[BlockIter, ...], names: set[str]) -> list[BlockIter]:
+def _selecting_iters(iters: tuple[BlockIter, ...], names: set[str]) -> list[BlockIter]:
     """Return the spatial iterators, those in `names`, and those that the domains of any of these use."""
-    iterators: list[BlockIter] = []
+    selected: list[BlockIter] = []
     wanted = set(names)
     # Backwards, because a domain may use iterators before its own.
     for item in reversed(iters):
         if item.kind == "S" or item.var in wanted:
-            iterators.insert(0, item)
+            selected.insert(0, item)
             wanted |= free_vars(item.domain)
-    return iterators
+    return selected
 
 
 def _nest(
     node: Block,
-    around: list[EnclosingStatement],
+    around: list[EnclosingStmt],
     repeats: tuple[str, ...],
     *,
     feeding: _InitDependences,
     translator: Translator,
 ) -> Exec:
     unbound = set(feeding.unbound)
-    kept: list[EnclosingStatement] = []
+    kept: list[EnclosingStmt] = []
     for enclosing in around:
         if isinstance(enclosing.node, For) and not feeding.is_bound(enclosing.node.var):
             unbound.add(enclosing.node.var)
@@ -167,7 +165,7 @@ def _nest(
             kept.append(enclosing)
     run = _init(node, feeding.bound, repeats, unbound=unbound, translator=translator)
     for enclosing in reversed(kept):
-        run = _inside_statement(enclosing, run, unbound=unbound, translator=translator)
+        run = _inside_stmt(enclosing, run, unbound=unbound, translator=translator)
     return run
 
 
@@ -209,8 +207,8 @@ def _of_new_elements(block: str, init: Exec, repeats: tuple[str, ...]) -> Exec:
     return run
 
 
-def _inside_statement(
-    enclosing: EnclosingStatement, body: Exec, *, unbound: set[str], translator: Translator
+def _inside_stmt(
+    enclosing: EnclosingStmt, body: Exec, *, unbound: set[str], translator: Translator
 ) -> Exec:
     match enclosing.node:
         case For():

@@ -135,7 +135,7 @@ def _run_loop(loop: Loop, body: Exec) -> Exec:
             # Slots of padding have a position but are not elements.
             if level.is_element(coordinate):
                 frame.values[loop.var] = np.int64(coordinate)
-                frame.iterators[loop.var] = FiberPosition(level, parent, position)
+                frame.iters[loop.var] = FiberPosition(level, parent, position)
                 frame.elements[loop.axis] = None if is_rootless else first + position
                 frame.coordinates[loop.axis] = coordinate
                 body(frame)

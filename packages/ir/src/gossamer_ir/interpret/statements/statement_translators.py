@@ -21,7 +21,7 @@ from gossamer_ir.interpret.statements.calls import launch, parallel_for
 from gossamer_ir.interpret.statements.combine import combine_elements
 from gossamer_ir.interpret.statements.iterations import iteration
 from gossamer_ir.interpret.statements.parallel_chunks import chunks, evaluate_weight
-from gossamer_ir.interpret.translator import EnclosingStatement, Translator
+from gossamer_ir.interpret.translator import EnclosingStmt, Translator
 from gossamer_ir.nodes import (
     Allocate,
     Atomic,
@@ -68,7 +68,7 @@ def _allocate(node: Allocate, translator: Translator) -> Exec:
 def _if(node: If, translator: Translator) -> Exec:
     condition = translator.expr(node.condition)
     then_body, else_body = (
-        translator.body(body.statements, EnclosingStatement(node, body.conditions))
+        translator.body(body.stmts, EnclosingStmt(node, body.conditions))
         for body in effects_of(node).bodies
     )
 
@@ -98,7 +98,7 @@ def _while(node: While, translator: Translator) -> Exec:
 
 def _for(node: For, translator: Translator) -> Exec:
     name, start, extent = node.var, translator.expr(node.start), translator.expr(node.extent)
-    enclosing = EnclosingStatement(node)
+    enclosing = EnclosingStmt(node)
     body, check = translator.body(node.body, enclosing), evaluate_weight(node, translator)
     hoisted = tuple(enclosing.hoisted)
     number = translator.program.chunks if node.kind == "parallel" else 1
@@ -149,7 +149,7 @@ def _guard(node: Guard, translator: Translator) -> Exec:
     return run
 
 
-STATEMENT_TRANSLATIONS: dict[type, Callable[[Any, Translator], Exec]] = {
+STMT_TRANSLATIONS: dict[type, Callable[[Any, Translator], Exec]] = {
     Store: translate_store,
     Combine: combine_elements,
     Atomic: _atomic,

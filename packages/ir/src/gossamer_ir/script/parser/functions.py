@@ -13,7 +13,7 @@ from gossamer_ir.nodes import Function, InRange, Node, StageName, Stmt
 from gossamer_ir.script.parser.declarations.parameters import read_parameters
 from gossamer_ir.script.parser.expressions.calls import CALL_PARSERS, METHOD_PARSERS
 from gossamer_ir.script.parser.state.context import Captured, ParserContext
-from gossamer_ir.script.parser.statements.statement_readers import read_statement
+from gossamer_ir.script.parser.statements.statement_readers import read_stmt
 from gossamer_ir.script.source import Source
 from gossamer_ir.traversal.names import to_identifier
 from gossamer_ir.traversal.walk import children
@@ -27,10 +27,10 @@ def read_function(
     source: Source, node: ast.FunctionDef, *, captured: Captured, origins: Origins
 ) -> tuple[Function, StageName]:
     """Read a function and its stage; add the syntax nodes of its nodes to `origins`."""
-    ctx, body = read_parts(source, node, captured)
-    parts = ctx.function
+    context, body = read_parts(source, node, captured)
+    parts = context.function
     if parts.map is not None:
-        raise ctx.error("map", "Only a format description can have a map.", node)
+        raise context.error("map", "Only a format description can have a map.", node)
     function = Function(
         to_identifier(node.name),
         tuple(parts.params),
@@ -42,7 +42,7 @@ def read_function(
         tuple(parts.annotations),
         tuple(parts.reducers),
     )
-    origins.update(ctx.origins)
+    origins.update(context.origins)
     function = _without_hints(function, parts.hints)
     return function, parts.stage or _guessed_stage(function)
 
@@ -61,13 +61,13 @@ def read_parts(
     source: Source, node: ast.FunctionDef, captured: Captured
 ) -> tuple[ParserContext, tuple[Stmt, ...]]:
     """Read the declarations and the body of a function."""
-    ctx = ParserContext(source, captured, CALL_PARSERS, METHOD_PARSERS)
-    read_parameters(ctx, node)
-    ctx.scopes.append({})
+    context = ParserContext(source, captured, CALL_PARSERS, METHOD_PARSERS)
+    read_parameters(context, node)
+    context.scopes.append({})
     body: list[Stmt] = []
-    for statement in node.body:
-        read_statement(ctx, statement, body)
-    return ctx, tuple(body)
+    for stmt in node.body:
+        read_stmt(context, stmt, body)
+    return context, tuple(body)
 
 
 def _guessed_stage(function: Function) -> StageName:

@@ -64,7 +64,7 @@ def top_level(
 ) -> tuple[list[ast.FunctionDef], Captured]:
     """Return the functions of a text, and the captured values together with the text's own constants."""
     constants = ChainMap[str, object]({}, cast(MutableMapping[str, object], captured))
-    ctx = ParserContext(source, constants, {}, {})
+    context = ParserContext(source, constants, {}, {})
     definitions = []
     for node in tree.body:
         match node:
@@ -73,18 +73,18 @@ def top_level(
             case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()):
                 continue
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                constants[name] = _constant(ctx, value)
+                constants[name] = _constant(context, value)
             case _:
                 message = "Expected only functions, imports and constants at the top level."
-                raise ctx.error("top_level", message, node)
+                raise context.error("top_level", message, node)
     return definitions, constants
 
 
-def _constant(ctx: ParserContext, node: ast.expr) -> object:
-    value = static_value(ctx, node)
-    text = static_text(ctx, node) if value is None else value
+def _constant(context: ParserContext, node: ast.expr) -> object:
+    value = static_value(context, node)
+    text = static_text(context, node) if value is None else value
     if text is None:
-        raise ctx.error("top_level", "Expected a number or a string.", node)
+        raise context.error("top_level", "Expected a number or a string.", node)
     return text
 
 
@@ -115,13 +115,13 @@ def _entry(source: Source, nodes: Sequence[ast.FunctionDef]) -> int:
 
 
 def _is_entry(source: Source, node: ast.FunctionDef) -> bool:
-    ctx = ParserContext(source, {}, {}, {})
+    context = ParserContext(source, {}, {}, {})
     for item in node.decorator_list:
         for word in item.keywords if isinstance(item, ast.Call) else ():
             if word.arg == "entry":
-                return required_bool(ctx, word.value, "entry")
+                return required_bool(context, word.value, "entry")
             if word.arg not in ("private", "check_well_formed"):
-                raise ctx.error("arguments", "T.prim_func takes entry=True only.", word.value)
+                raise context.error("arguments", "T.prim_func takes entry=True only.", word.value)
     return False
 
 

@@ -52,17 +52,17 @@ _LOOPS = {
 def write_body(p: Printer, body: tuple[Stmt, ...], step: str) -> None:
     """Write the statements of a body, indented; `pass` if there are none."""
     with p.w.indented():
-        write_statements(p, body, step)
+        write_stmts(p, body, step)
         if not body:
             p.w.end_line("pass")
 
 
-def write_statements(p: Printer, body: tuple[Stmt, ...], step: str) -> None:
+def write_stmts(p: Printer, body: tuple[Stmt, ...], step: str) -> None:
     """Write statements in order."""
     w = p.w
     for number, node in enumerate(body):
         with w.at(step, number):
-            STATEMENT_PRINTERS[type(node)](p, node)
+            STMT_PRINTERS[type(node)](p, node)
 
 
 def annotations_text(annotations: Annotations) -> str:
@@ -208,7 +208,7 @@ def _write_init_and_body(p: Printer, node: Block | Iteration) -> None:
     if node.init:
         p.w.end_line("with T.init():")
         write_body(p, node.init, "init")
-    write_statements(p, node.body, "body")
+    write_stmts(p, node.body, "body")
     if not node.body:
         p.w.end_line("pass")
 
@@ -263,7 +263,7 @@ ITERATION_AXIS_TEXTS: Mapping[type, Callable[[Any], str]] = {
 """The text of each type of entry in the axis list of an iteration."""
 
 
-STATEMENT_PRINTERS: Mapping[type, Callable[[Printer, Any], None]] = {
+STMT_PRINTERS: Mapping[type, Callable[[Printer, Any], None]] = {
     Store: _store,
     Combine: _combine,
     Atomic: _atomic,

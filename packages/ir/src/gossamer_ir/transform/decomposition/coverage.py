@@ -40,8 +40,8 @@ def covers(format: InstantiatedFormat, dimensions: Iterable[int]) -> bool:
     (True, False)
     """
     axes = items_by_name(format.axes)
-    pairs = zip(format.variables, format.buffers[0].axes, strict=True)
-    along = {variable: axes[name] for variable, name in pairs}
+    pairs = zip(format.vars, format.buffers[0].axes, strict=True)
+    along = {var: axes[name] for var, name in pairs}
     seen: list[str] = []
     for dimension in dimensions:
         used = _covering(format.coordinates[dimension], format.shape[dimension], along)
@@ -110,9 +110,9 @@ def _covering_product(lengths: Sequence[Expr | None], extent: Expr) -> bool:
     return False
 
 
-def _dense_length(variable: str, along: Mapping[str, Axis]) -> Expr | None:
+def _dense_length(var: str, along: Mapping[str, Axis]) -> Expr | None:
     """Return the length of the axis of a variable if it has all coordinates, wherever it is iterated."""
-    axis = along.get(variable)
+    axis = along.get(var)
     return axis.length if axis is not None and is_dense_root(axis) else None
 
 

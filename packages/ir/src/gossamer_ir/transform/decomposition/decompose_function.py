@@ -32,7 +32,7 @@ from gossamer_ir.transform.decomposition.instantiated_format import (
     InstantiatedFormat,
     NamedFormat,
     instantiate_format,
-    with_fresh_variables,
+    with_fresh_vars,
 )
 from gossamer_ir.transform.decomposition.remove_tensor import without_tensor
 from gossamer_ir.transform.decomposition.rows_of_parts import RowsOf, RowsOfParts, none_initialize
@@ -116,7 +116,7 @@ def _decomposed_body(formats: Sequence[InstantiatedFormat], tensor: DividedTenso
         body += replaced
         if replaced != [stmt]:
             # Variables are unique in a function, so the next iteration needs others.
-            formats = [with_fresh_variables(format, tensor.namer) for format in formats]
+            formats = [with_fresh_vars(format, tensor.namer) for format in formats]
     return body
 
 

@@ -35,13 +35,13 @@ from gossamer_ir.transform.decomposition.decomposition_error import Decompositio
 from gossamer_ir.transform.decomposition.instantiated_format import InstantiatedFormat
 from gossamer_ir.transform.decomposition.rows_of_parts import RowsOf, RowsOfParts
 from gossamer_ir.transform.decomposition.slots import require_neutral_slots, skipping_unused_slots
-from gossamer_ir.transform.split_init import axes_of_init, split_init, variables_of_init
+from gossamer_ir.transform.split_init import axes_of_init, split_init, vars_of_init
 from gossamer_ir.traversal.access_types import ACCESSES
 from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
-from gossamer_ir.traversal.walk import collect, statements
+from gossamer_ir.traversal.walk import collect, stmts
 
 
 class DividedTensor(NamedTuple):
@@ -73,14 +73,14 @@ def decomposed_iteration(
     A part that is proved to visit all that is initialized comes first and initializes it, as those do that
     are declared to (`rows`).
     """
-    variables = _required_variables(iteration, tensor)
+    vars = _required_vars(iteration, tensor)
     _require_no_axis_below(iteration, tensor)
     # Each part initializes its own elements, and no order among the parts is needed.
     if not _has_outer_init(iteration, tensor):
-        return [_part(format, iteration, variables, tensor) for format in formats]
+        return [_part(format, iteration, vars, tensor) for format in formats]
     axes = tensor.axes_of_function
     _require_unreduced_init(iteration, axes)
-    dimensions = _initialized_dimensions(iteration, variables)
+    dimensions = _initialized_dimensions(iteration, vars)
     known = tensor.rows(dimensions[0]) if len(dimensions) == 1 else RowsOfParts()
     if _initializes_all(iteration, tensor):
         covering = next((each for each in formats if covers(each, dimensions)), None)
@@ -95,7 +95,7 @@ def decomposed_iteration(
         result.append(init)
     for format in formats:
         own = iteration if format.name in known.initializing else updates
-        result.append(_part(format, own, variables, tensor))
+        result.append(_part(format, own, vars, tensor))
     return result
 
 
@@ -113,10 +113,10 @@ def _has_outer_init(iteration: Iteration, tensor: DividedTensor) -> bool:
     return is_outer
 
 
-def _initialized_dimensions(iteration: Iteration, variables: Sequence[str]) -> list[int]:
+def _initialized_dimensions(iteration: Iteration, vars: Sequence[str]) -> list[int]:
     """Return the dimensions of the tensor on which the init depends."""
-    used = variables_of_init(iteration)
-    return [dimension for dimension, name in enumerate(variables) if name in used]
+    used = vars_of_init(iteration)
+    return [dimension for dimension, name in enumerate(vars) if name in used]
 
 
 def _initializes_all(iteration: Iteration, tensor: DividedTensor) -> bool:
@@ -132,17 +132,17 @@ def _initializes_all(iteration: Iteration, tensor: DividedTensor) -> bool:
 def _part(
     format: InstantiatedFormat,
     iteration: Iteration,
-    variables: tuple[str, ...],
+    vars: tuple[str, ...],
     tensor: DividedTensor,
 ) -> Stmt:
     """Return the iteration over a part, whose unused slots must contribute nothing."""
     require_neutral_slots(iteration, tensor.function, tensor.buffers, format)
-    return _iteration_over(format, iteration, variables, tensor)
+    return _iteration_over(format, iteration, vars, tensor)
 
 
-def _required_variables(iteration: Iteration, tensor: DividedTensor) -> tuple[str, ...]:
+def _required_vars(iteration: Iteration, tensor: DividedTensor) -> tuple[str, ...]:
     """Return the variables over the axes of the buffers, with which all accesses must be indexed."""
-    if any(isinstance(stmt, Iteration) for stmt in statements(iteration.body)):
+    if any(isinstance(stmt, Iteration) for stmt in stmts(iteration.body)):
         raise DecompositionError(
             "nested", f"Iteration '{iteration.name}' contains another iteration."
         )
@@ -155,8 +155,8 @@ def _required_variables(iteration: Iteration, tensor: DividedTensor) -> tuple[st
             f"Iteration '{iteration.name}' uses {', '.join(sorted(names))}, but does not iterate over the "
             f"axis '{missing[0]}'.",
         )
-    variables = tuple(by_axis[axis] for axis in axes)
-    expected = tuple(index_var(name) for name in variables)
+    vars = tuple(by_axis[axis] for axis in axes)
+    expected = tuple(index_var(name) for name in vars)
     for access in collect(ACCESSES, *iteration.init, *iteration.body):
         if access.buffer in names and access.indices != expected:
             raise DecompositionError(
@@ -164,7 +164,7 @@ def _required_variables(iteration: Iteration, tensor: DividedTensor) -> tuple[st
                 f"Iteration '{iteration.name}' looks up elements of '{access.buffer}'; expected the element "
                 "that is iterated.",
             )
-    return variables
+    return vars
 
 
 def _require_no_axis_below(iteration: Iteration, tensor: DividedTensor) -> None:
@@ -184,8 +184,8 @@ def _require_no_axis_below(iteration: Iteration, tensor: DividedTensor) -> None:
 def _require_unreduced_init(iteration: Iteration, by_name: Mapping[str, Axis]) -> None:
     """Require that the init depends on spatial axes only: reduced ones are those of the undivided tensor."""
     kinds = dict(zip(iteration.vars, iteration.kinds, strict=True))
-    for item, variable in axes_of_init(iteration, by_name):
-        if kinds[variable] == "R":
+    for item, var in axes_of_init(iteration, by_name):
+        if kinds[var] == "R":
             raise DecompositionError(
                 "init",
                 f"The init of iteration '{iteration.name}' depends on the reduced axis '{item.axis}'.",
@@ -195,7 +195,7 @@ def _require_unreduced_init(iteration: Iteration, by_name: Mapping[str, Axis]) -
 def _iteration_over(
     format: InstantiatedFormat,
     iteration: Iteration,
-    variables: tuple[str, ...],
+    vars: tuple[str, ...],
     tensor: DividedTensor,
 ) -> Stmt:
     """Return the iteration over a part."""
@@ -204,31 +204,31 @@ def _iteration_over(
     kept = {
         name: namer.fresh(name)
         for item in iterated_axes(iteration)
-        if not set(item.vars) & set(variables)
+        if not set(item.vars) & set(vars)
         for name in item.vars
     }
-    coordinates = dict(zip(variables, format.coordinates, strict=True))
+    coordinates = dict(zip(vars, format.coordinates, strict=True))
     values = {**coordinates, **{old: index_var(new) for old, new in kept.items()}}
     pairs = zip(tensor.buffers, format.buffers, strict=True)
     renamed = {undivided.name: buffer.name for undivided, buffer in pairs}
 
     def moved(body: tuple[Stmt, ...], dimensions: Sequence[int] | None) -> tuple[Stmt, ...]:
-        over_format = rewrite_body(body, lambda node: _moved(node, renamed, format.variables))
+        over_format = rewrite_body(body, lambda node: _moved(node, renamed, format.vars))
         over_elements = skipping_unused_slots(over_format, format, dimensions=dimensions)
         return with_fresh_names(over_elements, namer, values=values)
 
     # An init of the tensor's own elements depends on all dimensions.
     selecting = None
     if not buffers_written(iteration.init) & set(renamed):
-        selecting = _initialized_dimensions(iteration, variables)
+        selecting = _initialized_dimensions(iteration, vars)
 
-    axes, kinds, new_variables = _iterated(format, iteration, variables, kept)
+    axes, kinds, new_vars = _iterated(format, iteration, vars, kept)
     return replace(
         iteration,
         name=namer.fresh(f"{iteration.name}_{format.name}"),
         axes=axes,
         kinds=kinds,
-        vars=new_variables,
+        vars=new_vars,
         init=moved(iteration.init, selecting) if iteration.init else (),
         body=moved(iteration.body, None),
     )
@@ -237,7 +237,7 @@ def _iteration_over(
 def _iterated(
     format: InstantiatedFormat,
     iteration: Iteration,
-    variables: Sequence[str],
+    vars: Sequence[str],
     kept: Mapping[str, str],
 ) -> tuple[tuple[IterationAxis, ...], str, tuple[str, ...]]:
     """Return the axes, the kinds and the variables of the iteration over a part.
@@ -247,26 +247,26 @@ def _iterated(
     """
     axes: list[IterationAxis] = []
     kinds: list[str] = []
-    new_variables: list[str] = []
+    new_vars: list[str] = []
     for item in iterated_axes(iteration):
-        if not set(item.vars) & set(variables):
+        if not set(item.vars) & set(vars):
             axes.append(item.axis)
             kinds += item.kinds
-            new_variables += [kept[name] for name in item.vars]
-        elif not set(new_variables) & set(format.variables):
+            new_vars += [kept[name] for name in item.vars]
+        elif not set(new_vars) & set(format.vars):
             axes += [OverAxis(name) for name in format.buffers[0].axes]
-            kinds += _kinds(format, _spatial_coordinates(format, iteration, variables))
-            new_variables += format.variables
-    return tuple(axes), "".join(kinds), tuple(new_variables)
+            kinds += _kinds(format, _spatial_coordinates(format, iteration, vars))
+            new_vars += format.vars
+    return tuple(axes), "".join(kinds), tuple(new_vars)
 
 
 def _spatial_coordinates(
-    format: InstantiatedFormat, iteration: Iteration, variables: Sequence[str]
+    format: InstantiatedFormat, iteration: Iteration, vars: Sequence[str]
 ) -> list[Expr]:
     """Return the coordinates in a part that are spatial in the iteration over the tensor."""
     kinds = dict(zip(iteration.vars, iteration.kinds, strict=True))
-    pairs = zip(variables, format.coordinates, strict=True)
-    return [coordinate for variable, coordinate in pairs if kinds[variable] == "S"]
+    pairs = zip(vars, format.coordinates, strict=True)
+    return [coordinate for var, coordinate in pairs if kinds[var] == "S"]
 
 
 def _kinds(format: InstantiatedFormat, spatial: Sequence[Expr]) -> list[str]:
@@ -275,14 +275,14 @@ def _kinds(format: InstantiatedFormat, spatial: Sequence[Expr]) -> list[str]:
     lengths = {axis.name: integer_value(axis.length) for axis in format.axes}
     used = {name for coordinate in spatial for name in free_vars(coordinate)}
     return [
-        "S" if variable in used or lengths[name] == 1 else "R"
-        for variable, name in zip(format.variables, format.buffers[0].axes, strict=True)
+        "S" if var in used or lengths[name] == 1 else "R"
+        for var, name in zip(format.vars, format.buffers[0].axes, strict=True)
     ]
 
 
-def _moved(node: Any, renamed: Mapping[str, str], variables: Sequence[str]) -> Any | None:
+def _moved(node: Any, renamed: Mapping[str, str], vars: Sequence[str]) -> Any | None:
     if isinstance(node, ACCESSES) and node.buffer in renamed:
-        indices = tuple(index_var(name) for name in variables)
+        indices = tuple(index_var(name) for name in vars)
         return replace(node, buffer=renamed[node.buffer], indices=indices)
     return None
 
@@ -293,8 +293,8 @@ def conversions(
     """Return an iteration for each buffer that copies the elements of a format."""
     result: list[Stmt] = []
     for old, new in zip(stored, format.buffers, strict=True):
-        variables = tuple(namer.fresh(name) for name in format.variables)
-        values = dict(zip(format.variables, map(index_var, variables), strict=True))
+        vars = tuple(namer.fresh(name) for name in format.vars)
+        values = dict(zip(format.vars, map(index_var, vars), strict=True))
         store = Store(
             new.name,
             tuple(values.values()),
@@ -305,8 +305,8 @@ def conversions(
             Iteration(
                 name=namer.fresh(f"rewrite_{new.name}"),
                 axes=tuple(OverAxis(name) for name in new.axes),
-                kinds="S" * len(variables),
-                vars=variables,
+                kinds="S" * len(vars),
+                vars=vars,
                 body=with_fresh_names(body, namer, values=values),
                 annotations=((PREPROCESS, True),),
             )

@@ -53,7 +53,7 @@ def disjoint_relations(
 def _axis_along(format: InstantiatedFormat, dimension: int) -> str | None:
     """Return the sorted axis whose coordinates are those of a dimension."""
     coordinate = format.coordinates[dimension]
-    along = dict(zip(format.variables, format.buffers[0].axes, strict=True))
+    along = dict(zip(format.vars, format.buffers[0].axes, strict=True))
     if not isinstance(coordinate, Var) or coordinate.name not in along:
         return None
     (axis,) = (found for found in format.axes if found.name == along[coordinate.name])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.axes.logical_elements import logical_shape, map_results, map_variables
+from gossamer_ir.analysis.axes.logical_elements import logical_shape, map_results, map_vars
 from gossamer_ir.nodes import (
     Axis,
     Buffer,
@@ -49,7 +49,7 @@ class InstantiatedFormat(NamedTuple):
     buffers: tuple[SparseBuffer, ...]
     index_arrays: tuple[SparseBuffer, ...]
     facts: tuple[Fact, ...]
-    variables: tuple[str, ...]
+    vars: tuple[str, ...]
     coordinates: tuple[Expr, ...]
 
 
@@ -71,10 +71,10 @@ def instantiate_format(
     sizes = _logical_sizes(description, shape, name)
     names = _names(description, name, namer, replaced=sizes)
     arrays = [_over_axes(array, names, sizes, namer) for array in description.index_arrays]
-    variables = {
+    vars = {
         # In small letters, as in scripts: the variable `i` runs along the axis `I`.
         old: namer.fresh(names[axis].lower())
-        for old, axis in zip(map_variables(description), description.buffer.axes, strict=True)
+        for old, axis in zip(map_vars(description), description.buffer.axes, strict=True)
     }
     described = (description.buffer, *description.more_buffers)
     return InstantiatedFormat(
@@ -96,18 +96,18 @@ def instantiate_format(
         ),
         index_arrays=tuple(array for _, array in arrays),
         facts=tuple(_renamed(fact, names, sizes) for fact in description.facts),
-        variables=tuple(variables.values()),
+        vars=tuple(vars.values()),
         coordinates=tuple(
-            _renamed(result, {**names, **variables}, sizes) for result in map_results(description)
+            _renamed(result, {**names, **vars}, sizes) for result in map_results(description)
         ),
     )
 
 
-def with_fresh_variables(format: InstantiatedFormat, namer: Namer) -> InstantiatedFormat:
+def with_fresh_vars(format: InstantiatedFormat, namer: Namer) -> InstantiatedFormat:
     """Return the format with other variables, for another iteration."""
-    names = {name: namer.fresh(name) for name in format.variables}
+    names = {name: namer.fresh(name) for name in format.vars}
     return format._replace(
-        variables=tuple(names.values()),
+        vars=tuple(names.values()),
         coordinates=tuple(_renamed(coordinate, names, {}) for coordinate in format.coordinates),
     )
 

@@ -30,7 +30,7 @@ from gossamer_ir.transform.decomposition.instantiated_format import Instantiated
 from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.references import free_vars
-from gossamer_ir.traversal.walk import statements
+from gossamer_ir.traversal.walk import stmts
 
 
 def skipping_unused_slots(
@@ -67,8 +67,8 @@ def _coordinates_of_axes(format: InstantiatedFormat) -> Prover:
     what the format declares of its index arrays."""
     axes = items_by_name(format.axes)
     prover = Prover(format.facts)
-    for variable, name in zip(format.variables, format.buffers[0].axes, strict=True):
-        prover.assume_range(variable, ZERO, axes[name].length)
+    for var, name in zip(format.vars, format.buffers[0].axes, strict=True):
+        prover.assume_range(var, ZERO, axes[name].length)
     for size in sorted(free_vars(*format.shape, *(axis.length for axis in format.axes))):
         prover.assume_nonnegative(index_var(size))
     return prover
@@ -92,7 +92,7 @@ def require_neutral_slots(
             f"'{iteration.name}' stores to '{name}', which does not have all elements.",
         )
     names = {buffer.name for buffer in stored if value_of(fill_of(buffer)) == 0}
-    for stmt in statements(iteration.body):
+    for stmt in stmts(iteration.body):
         if not isinstance(stmt, Store):
             continue
         reduction = match_reduction(stmt)

@@ -10,73 +10,73 @@ from gossamer_ir.verify.declarations.params_and_buffers import bind_axis
 from gossamer_ir.verify.expressions.operand_dtypes import check_length
 
 
-def check_axes(ctx: VerifyContext, axes: tuple[Axis, ...], at: At) -> None:
+def check_axes(context: VerifyContext, axes: tuple[Axis, ...], at: At) -> None:
     """Check that parents are declared before children, sizes are int64 and index arrays are parameters."""
     for count, axis in enumerate(axes):
         inner = at.down("axes", count)
-        ctx.define_name(axis.name, inner)
-        if axis.parent is not None and axis.parent not in ctx.axes:
-            ctx.report(
+        context.define_name(axis.name, inner)
+        if axis.parent is not None and axis.parent not in context.axes:
+            context.report(
                 "verify.axis.parent",
                 f"'{axis.parent}', the parent of the axis '{axis.name}', is not declared before it.",
                 inner,
                 hint="Declare the parent first.",
             )
-        _check_storage(ctx, axis, inner)
-        _check_lengths(ctx, axis, inner)
-        bind_axis(ctx, axis, inner)
-        ctx.axes.setdefault(axis.name, axis)
+        _check_storage(context, axis, inner)
+        _check_lengths(context, axis, inner)
+        bind_axis(context, axis, inner)
+        context.axes.setdefault(axis.name, axis)
 
 
-def _check_storage(ctx: VerifyContext, axis: Axis, at: At) -> None:
+def _check_storage(context: VerifyContext, axis: Axis, at: At) -> None:
     indptr, indices = indptr_of(axis), indices_of(axis)
     if indptr is not None:
-        _check_dtype(ctx, axis, at, stored=("indptr", indptr.dtype), allowed=INDEX_STORAGE)
+        _check_dtype(context, axis, at, stored=("indptr", indptr.dtype), allowed=INDEX_STORAGE)
     if indices is not None and indices.is_mask:
-        _check_dtype(ctx, axis, at, stored=("words", indices.dtype), allowed=WORD_STORAGE)
+        _check_dtype(context, axis, at, stored=("words", indices.dtype), allowed=WORD_STORAGE)
     elif indices is not None:
-        _check_dtype(ctx, axis, at, stored=("indices", indices.dtype), allowed=INDEX_STORAGE)
+        _check_dtype(context, axis, at, stored=("indices", indices.dtype), allowed=INDEX_STORAGE)
 
 
 def _check_dtype(
-    ctx: VerifyContext, axis: Axis, at: At, *, stored: tuple[str, str], allowed: tuple[str, ...]
+    context: VerifyContext, axis: Axis, at: At, *, stored: tuple[str, str], allowed: tuple[str, ...]
 ) -> None:
     name, dtype = stored
     if dtype not in allowed:
-        ctx.report(
+        context.report(
             "verify.axis.dtype",
             f"The axis '{axis.name}' stores {name} as {dtype}; expected one of {', '.join(allowed)}.",
             at,
         )
 
 
-def _check_lengths(ctx: VerifyContext, axis: Axis, at: At) -> None:
-    check_length(ctx, axis.length, at.down("length"))
+def _check_lengths(context: VerifyContext, axis: Axis, at: At) -> None:
+    check_length(context, axis.length, at.down("length"))
     indptr = indptr_of(axis)
     if indptr is not None and indptr.nnz is not None:
-        check_length(ctx, indptr.nnz, at.down("nnz"))
+        check_length(context, indptr.nnz, at.down("nnz"))
     # The width of a full axis is its length.
     if indptr is None and not is_full(axis):
-        check_length(ctx, width_of(axis), at.down("width"))
+        check_length(context, width_of(axis), at.down("width"))
 
 
-def check_buffer_axes(ctx: VerifyContext, buffer: SparseBuffer, at: At) -> None:
+def check_buffer_axes(context: VerifyContext, buffer: SparseBuffer, at: At) -> None:
     """Check the order of a buffer's axes.
 
     Storage enumerates the axes as nested loops in this order, so that a parent must precede its child.
     """
     seen: list[str] = []
     for name in buffer.axes:
-        axis = ctx.axes.get(name)
+        axis = context.axes.get(name)
         if axis is None or name in seen:
-            ctx.report(
+            context.report(
                 "verify.buffer.axis",
                 f"'{name}' in the buffer '{buffer.name}' is not an axis, or is listed twice.",
                 at,
-                hint=f"Axes are: {', '.join(ctx.axes) or 'none'}.",
+                hint=f"Axes are: {', '.join(context.axes) or 'none'}.",
             )
         elif axis.parent is not None and axis.parent not in seen:
-            ctx.report(
+            context.report(
                 "verify.buffer.order",
                 f"The buffer '{buffer.name}' lists the axis '{name}' without its parent "
                 f"'{axis.parent}' before it.",
@@ -84,16 +84,18 @@ def check_buffer_axes(ctx: VerifyContext, buffer: SparseBuffer, at: At) -> None:
             )
         seen.append(name)
     if buffer.offsets is None:
-        _check_siblings(ctx, buffer, at)
+        _check_siblings(context, buffer, at)
 
 
-def _check_siblings(ctx: VerifyContext, buffer: SparseBuffer, at: At) -> None:
-    varied = [name for name in buffer.axes if name in ctx.axes and is_varied(ctx.axes[name])]
+def _check_siblings(context: VerifyContext, buffer: SparseBuffer, at: At) -> None:
+    varied = [
+        name for name in buffer.axes if name in context.axes and is_varied(context.axes[name])
+    ]
     for count, name in enumerate(varied):
-        above = _ancestors(ctx, name)
+        above = _ancestors(context, name)
         for other in varied[:count]:
-            if other not in above and above & _ancestors(ctx, other):
-                ctx.report(
+            if other not in above and above & _ancestors(context, other):
+                context.report(
                     "verify.buffer.siblings",
                     f"The varied axes '{other}' and '{name}' of the buffer '{buffer.name}' share an "
                     "ancestor, so that locating an element needs prefix sums of products of row lengths.",
@@ -102,10 +104,10 @@ def _check_siblings(ctx: VerifyContext, buffer: SparseBuffer, at: At) -> None:
                 )
 
 
-def _ancestors(ctx: VerifyContext, name: str) -> set[str]:
+def _ancestors(context: VerifyContext, name: str) -> set[str]:
     names: set[str] = set()
-    axis = ctx.axes.get(name)
+    axis = context.axes.get(name)
     while axis is not None and axis.parent is not None and axis.parent not in names:
         names.add(axis.parent)
-        axis = ctx.axes.get(axis.parent)
+        axis = context.axes.get(axis.parent)
     return names

@@ -13,22 +13,22 @@ from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.expressions.operand_dtypes import check_size
 
 
-def check_relations(ctx: VerifyContext, relations: tuple[Relation, ...], at: At) -> None:
+def check_relations(context: VerifyContext, relations: tuple[Relation, ...], at: At) -> None:
     """Check relations, which are between axes or, once these are lowered, between index buffers."""
     for count, relation in enumerate(relations):
-        _check_relation(ctx, relation, at.down("relations", count))
+        _check_relation(context, relation, at.down("relations", count))
 
 
-def _check_relation(ctx: VerifyContext, relation: Relation, at: At) -> None:
+def _check_relation(context: VerifyContext, relation: Relation, at: At) -> None:
     if relation.kind not in RELATION_KINDS:
-        ctx.report(
+        context.report(
             "verify.relation.kind",
             f"'{relation.kind}' is not a relation; expected one of {', '.join(RELATION_KINDS)}.",
             at,
         )
     for name in (relation.left, relation.right):
-        if name not in ctx.axes and name not in ctx.buffers:
-            ctx.report(
+        if name not in context.axes and name not in context.buffers:
+            context.report(
                 "verify.relation.name",
                 f"'{name}' in '{relation.kind}' is neither an axis nor an index buffer.",
                 at,
@@ -36,7 +36,7 @@ def _check_relation(ctx: VerifyContext, relation: Relation, at: At) -> None:
 
 
 def check_facts(
-    ctx: VerifyContext, facts: tuple[Fact, ...], buffers: tuple[AnyBuffer, ...], at: At
+    context: VerifyContext, facts: tuple[Fact, ...], buffers: tuple[AnyBuffer, ...], at: At
 ) -> None:
     """Check that facts are about buffers that the caller passes, and mark these as read-only.
 
@@ -45,10 +45,10 @@ def check_facts(
     passed = {buffer.name for buffer in buffers if buffer.handle is not None}
     for count, fact in enumerate(facts):
         inner = at.down("facts", count)
-        CHECKS.get(type(fact), _check_fields)(ctx, fact, inner)
+        CHECKS.get(type(fact), _check_fields)(context, fact, inner)
         named = buffers_read(fact).union(buffers_of_fact(fact))
-        for name in sorted(named & ctx.buffers.keys() - passed):
-            ctx.report(
+        for name in sorted(named & context.buffers.keys() - passed):
+            context.report(
                 "verify.fact.unchecked",
                 f"A fact is about '{name}', which the function allocates, so it cannot be checked at "
                 "the call.",
@@ -57,19 +57,21 @@ def check_facts(
             )
 
 
-def _check_fields(ctx: VerifyContext, fact: Fact, at: At) -> None:
+def _check_fields(context: VerifyContext, fact: Fact, at: At) -> None:
     for name in buffers_of_fact(fact):
-        _check_buffer(ctx, name, at)
+        _check_buffer(context, name, at)
     # All expressions of facts are bounds, indices or values of index arrays.
     for field in FIELDS[type(fact)]:
-        check_size(ctx, getattr(fact, field), at.down(field))
+        check_size(context, getattr(fact, field), at.down(field))
 
 
-def _check_buffer(ctx: VerifyContext, name: str, at: At) -> None:
-    if name in ctx.buffers:
-        ctx.trusted.add(name)
+def _check_buffer(context: VerifyContext, name: str, at: At) -> None:
+    if name in context.buffers:
+        context.trusted.add(name)
     else:
-        ctx.report("verify.fact.buffer", f"A fact is about '{name}', which is not a buffer.", at)
+        context.report(
+            "verify.fact.buffer", f"A fact is about '{name}', which is not a buffer.", at
+        )
 
 
 CHECKS: Mapping[type, Callable[[VerifyContext, Any, At], None]] = {Relation: _check_relation}

@@ -21,49 +21,49 @@ from gossamer_ir.verify.expressions.operand_dtypes import check_length
 SCOPES: tuple[str, ...] = get_args(Scope)
 
 
-def check_params(ctx: VerifyContext, params: tuple[Param, ...], at: At) -> None:
+def check_params(context: VerifyContext, params: tuple[Param, ...], at: At) -> None:
     """Check that parameters are pointers or scalars, and declare them."""
     for count, param in enumerate(params):
         inner = at.down("params", count)
         if param.dtype == "handle":
-            ctx.define_name(param.name, inner)
+            context.define_name(param.name, inner)
             # The dtype of a pointer is that of the first buffer that is bound to it.
-            ctx.handles[param.name] = None
+            context.handles[param.name] = None
             continue
         if parse_dtype(param.dtype) is None or is_vector(param.dtype):
-            ctx.report(
+            context.report(
                 "verify.param.dtype",
                 f"The parameter '{param.name}' has the dtype {param.dtype}; expected a scalar or "
                 "handle.",
                 inner,
             )
-        ctx.define(param.name, param.dtype, inner)
+        context.define(param.name, param.dtype, inner)
 
 
-def check_buffer(ctx: VerifyContext, buffer: AnyBuffer, at: At) -> None:
+def check_buffer(context: VerifyContext, buffer: AnyBuffer, at: At) -> None:
     """Check that a buffer has a scalar dtype, a known memory scope and int64 sizes."""
     if parse_dtype(buffer.dtype) is None or is_vector(buffer.dtype):
-        ctx.report(
+        context.report(
             "verify.buffer.dtype",
             f"The buffer '{buffer.name}' has the dtype {buffer.dtype}; expected a scalar one.",
             at,
         )
     if buffer.scope not in SCOPES:
-        ctx.report(
+        context.report(
             "verify.buffer.scope",
             f"'{buffer.scope}' is not a scope; expected one of {', '.join(SCOPES)}.",
             at,
         )
     if isinstance(buffer, Buffer):
         for count, size in enumerate(buffer.shape):
-            check_length(ctx, size, at.down("shape", count))
+            check_length(context, size, at.down("shape", count))
     else:
-        _check_sparse_buffer(ctx, buffer, at)
+        _check_sparse_buffer(context, buffer, at)
 
 
-def _check_sparse_buffer(ctx: VerifyContext, buffer: SparseBuffer, at: At) -> None:
+def _check_sparse_buffer(context: VerifyContext, buffer: SparseBuffer, at: At) -> None:
     if buffer.extra_storage < 0:
-        ctx.report(
+        context.report(
             "verify.buffer.extra",
             f"The buffer '{buffer.name}' has extra_storage {buffer.extra_storage}; expected 0 or more.",
             at,
@@ -72,31 +72,33 @@ def _check_sparse_buffer(ctx: VerifyContext, buffer: SparseBuffer, at: At) -> No
     if fill is not None and (
         fill.dtype != buffer.dtype or not is_constant_expr(fill.dtype, fill.text)
     ):
-        ctx.report(
+        context.report(
             "verify.buffer.fill",
             f"The fill value '{fill.text}' of '{buffer.name}' is not a constant of dtype {buffer.dtype}.",
             at.down("fill"),
         )
 
 
-def bind_axis(ctx: VerifyContext, axis: Axis, at: At) -> None:
+def bind_axis(context: VerifyContext, axis: Axis, at: At) -> None:
     """Bind the index arrays of an axis to pointer parameters: `indptr` has one element more than the parent,
     `indices` as many as the axis, words of bits as many as the parent."""
-    chain = _chain(ctx, axis)
+    chain = _chain(context, axis)
     indptr, indices = indptr_of(axis), indices_of(axis)
     if indptr is not None:
-        _bind_index(ctx, indptr, at.down("indptr"), shape=(_structure(chain[:-1]), 1))
+        _bind_index(context, indptr, at.down("indptr"), shape=(_structure(chain[:-1]), 1))
     if indices is not None and indices.is_mask:
-        _bind_index(ctx, indices, at.down("words"), shape=(_structure(chain[:-1]), 0))
+        _bind_index(context, indices, at.down("words"), shape=(_structure(chain[:-1]), 0))
     elif indices is not None:
-        _bind_index(ctx, indices, at.down("indices"), shape=(_structure(chain), 0))
+        _bind_index(context, indices, at.down("indices"), shape=(_structure(chain), 0))
 
 
-def _bind_index(ctx: VerifyContext, array: Indptr | Indices, at: At, *, shape: IndexShape) -> None:
-    if not _bind(ctx, array.handle, array.dtype, at):
+def _bind_index(
+    context: VerifyContext, array: Indptr | Indices, at: At, *, shape: IndexShape
+) -> None:
+    if not _bind(context, array.handle, array.dtype, at):
         return
-    if ctx.index_shapes.setdefault(array.handle, shape) != shape:
-        ctx.report(
+    if context.index_shapes.setdefault(array.handle, shape) != shape:
+        context.report(
             "verify.handle.conflict",
             f"Index arrays of different shapes are bound to '{array.handle}'.",
             at,
@@ -104,49 +106,49 @@ def _bind_index(ctx: VerifyContext, array: Indptr | Indices, at: At, *, shape: I
         )
 
 
-def _chain(ctx: VerifyContext, axis: Axis) -> list[Axis]:
+def _chain(context: VerifyContext, axis: Axis) -> list[Axis]:
     """Return the axis and its declared ancestors, root first."""
     chain = [axis]
     # `not in chain`: parents that form a cycle are reported elsewhere, and must not hang this loop.
-    while (parent := of_parent(chain[0], ctx.axes)) is not None and parent not in chain:
+    while (parent := of_parent(chain[0], context.axes)) is not None and parent not in chain:
         chain.insert(0, parent)
     return chain
 
 
-def bind_buffers(ctx: VerifyContext, buffers: Iterable[AnyBuffer], at: At) -> None:
+def bind_buffers(context: VerifyContext, buffers: Iterable[AnyBuffer], at: At) -> None:
     """Check that each bound buffer has a pointer parameter, to which buffers of one shape are bound.
 
     An index array of an axis may in addition be bound as an ordinary buffer.
     """
     shapes: dict[tuple[str, bool], tuple[object, ...]] = {
-        (handle, False): shape for handle, shape in ctx.index_shapes.items()
+        (handle, False): shape for handle, shape in context.index_shapes.items()
     }
     declared = tuple(buffers)
-    structure = ctx.index_shapes.keys() | {getattr(each, "offsets", None) for each in declared}
+    structure = context.index_shapes.keys() | {getattr(each, "offsets", None) for each in declared}
     for count, buffer in enumerate(declared):
         inner = at.down("buffers", count)
         if isinstance(buffer, SparseBuffer) and buffer.offsets is not None:
-            _is_known_handle(ctx, buffer.offsets, inner.down("offsets"))
+            _is_known_handle(context, buffer.offsets, inner.down("offsets"))
         if buffer.handle is None:
             continue
-        if not _bind(ctx, buffer.handle, buffer.dtype, inner):
+        if not _bind(context, buffer.handle, buffer.dtype, inner):
             continue
-        shape = buffer.shape if isinstance(buffer, Buffer) else _shape_of(ctx, buffer)
+        shape = buffer.shape if isinstance(buffer, Buffer) else _shape_of(context, buffer)
         # An ordinary buffer over an index array has a shape in numbers, which is not compared with axes.
-        is_flat = isinstance(buffer, Buffer) and buffer.handle in ctx.index_shapes
+        is_flat = isinstance(buffer, Buffer) and buffer.handle in context.index_shapes
         if shapes.setdefault((buffer.handle, is_flat), shape) != shape:
-            ctx.report(
+            context.report(
                 "verify.handle.conflict",
                 f"Buffers of different shapes are bound to '{buffer.handle}'.",
                 inner,
             )
         # Bounds that were proved by the structure of axes must not change while the kernel runs.
         if buffer.handle in structure:
-            ctx.trusted.add(buffer.name)
+            context.trusted.add(buffer.name)
 
 
-def _shape_of(ctx: VerifyContext, buffer: SparseBuffer) -> IndexShape:
-    named = [ctx.axes[name] for name in buffer.axes if name in ctx.axes]
+def _shape_of(context: VerifyContext, buffer: SparseBuffer) -> IndexShape:
+    named = [context.axes[name] for name in buffer.axes if name in context.axes]
     return _structure(named), buffer.extra_storage
 
 
@@ -161,16 +163,16 @@ def _size_of(axis: Axis) -> object:
     return width_of(axis) if indptr is None else (indptr.handle, indptr.nnz)
 
 
-def _bind(ctx: VerifyContext, handle: str, dtype: str, at: At) -> bool:
+def _bind(context: VerifyContext, handle: str, dtype: str, at: At) -> bool:
     """Bind a dtype to a pointer; False, after a report, if it is unknown or has another dtype."""
-    if not _is_known_handle(ctx, handle, at):
+    if not _is_known_handle(context, handle, at):
         return False
-    bound = ctx.handles[handle]
+    bound = context.handles[handle]
     # The first buffer of a pointer determines its dtype.
     if bound is None:
-        ctx.handles[handle] = dtype
+        context.handles[handle] = dtype
     elif bound != dtype:
-        ctx.report(
+        context.report(
             "verify.handle.conflict",
             f"'{handle}' is bound to buffers of {bound} and of {dtype}.",
             at,
@@ -180,14 +182,14 @@ def _bind(ctx: VerifyContext, handle: str, dtype: str, at: At) -> bool:
     return True
 
 
-def _is_known_handle(ctx: VerifyContext, handle: str, at: At) -> bool:
+def _is_known_handle(context: VerifyContext, handle: str, at: At) -> bool:
     """Return whether a pointer parameter has this name; report it if none has."""
-    if handle in ctx.handles:
+    if handle in context.handles:
         return True
-    ctx.report(
+    context.report(
         "verify.handle.undefined",
         f"There is no pointer parameter '{handle}'.",
         at,
-        hint=f"Available: {', '.join(map(repr, ctx.handles)) or 'none'}.",
+        hint=f"Available: {', '.join(map(repr, context.handles)) or 'none'}.",
     )
     return False

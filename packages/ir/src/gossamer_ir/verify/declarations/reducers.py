@@ -15,24 +15,24 @@ from gossamer_ir.verify.expressions.dtype_queries import is_vector, parse_dtype
 from gossamer_ir.verify.expressions.operand_dtypes import check_expr
 
 
-def check_reducers(ctx: VerifyContext, reducers: tuple[Reducer, ...], at: At) -> None:
+def check_reducers(context: VerifyContext, reducers: tuple[Reducer, ...], at: At) -> None:
     """Check that each reducer has, for every component, a left and a right operand, a result and an identity
     constant of one dtype, and that results use only the operands."""
     for count, reducer in enumerate(reducers):
         inner = at.down("reducers", count)
-        ctx.define_name(reducer.name, inner)
-        ctx.reducers.setdefault(reducer.name, reducer)
+        context.define_name(reducer.name, inner)
+        context.reducers.setdefault(reducer.name, reducer)
         # The results are a function of the operands alone, so no variable around is visible.
-        outer, ctx.variables = ctx.variables, {}
-        with ctx.scope():
-            _check_reducer(ctx, reducer, inner)
-        ctx.variables = outer
+        outer, context.vars = context.vars, {}
+        with context.scope():
+            _check_reducer(context, reducer, inner)
+        context.vars = outer
 
 
-def _check_reducer(ctx: VerifyContext, reducer: Reducer, at: At) -> None:
+def _check_reducer(context: VerifyContext, reducer: Reducer, at: At) -> None:
     sides = (reducer.lhs, reducer.rhs, reducer.results, reducer.identity)
     if len({len(side) for side in sides}) != 1 or not reducer.lhs:
-        ctx.report(
+        context.report(
             "verify.reducer.arity",
             f"The reducer '{reducer.name}' has {', '.join(str(len(side)) for side in sides)} left "
             "operands, right operands, results and constants; expected the same number of each, and "
@@ -41,15 +41,15 @@ def _check_reducer(ctx: VerifyContext, reducer: Reducer, at: At) -> None:
         )
     for field, var in _operands(reducer):
         if parse_dtype(var.dtype) is None or is_vector(var.dtype):
-            ctx.report("verify.dtype.unknown", f"'{var.dtype}' is not a dtype of scalars.", at)
-        ctx.define(var.name, var.dtype, at.down(field))
+            context.report("verify.dtype.unknown", f"'{var.dtype}' is not a dtype of scalars.", at)
+        context.define(var.name, var.dtype, at.down(field))
     for count, result in enumerate(reducer.results):
-        _check_part(ctx, reducer, result, at=at.down("results", count), component=count)
-        _require_closed(ctx, reducer, result, at=at.down("results", count))
+        _check_part(context, reducer, result, at=at.down("results", count), component=count)
+        _require_closed(context, reducer, result, at=at.down("results", count))
     for count, value in enumerate(reducer.identity):
-        _check_part(ctx, reducer, value, at=at.down("identity", count), component=count)
+        _check_part(context, reducer, value, at=at.down("identity", count), component=count)
     for count, var in enumerate(reducer.rhs):
-        _check_part(ctx, reducer, var, at=at.down("rhs", count), component=count)
+        _check_part(context, reducer, var, at=at.down("rhs", count), component=count)
 
 
 def _operands(reducer: Reducer) -> Iterator[tuple[str, Var]]:
@@ -58,15 +58,15 @@ def _operands(reducer: Reducer) -> Iterator[tuple[str, Var]]:
 
 
 def _check_part(
-    ctx: VerifyContext, reducer: Reducer, part: Expr, *, at: At, component: int
+    context: VerifyContext, reducer: Reducer, part: Expr, *, at: At, component: int
 ) -> None:
-    dtype = check_expr(ctx, part, at)
+    dtype = check_expr(context, part, at)
     if component >= len(reducer.lhs) or dtype is None:
         return
     expected = reducer.lhs[component].dtype
     if dtype != expected:
         what = "constant" if isinstance(part, Const) else "value"
-        ctx.report(
+        context.report(
             "verify.reducer.dtype",
             f"Component {component} of the reducer '{reducer.name}' has a {what} of dtype {dtype}; "
             f"expected {expected}.",
@@ -74,9 +74,9 @@ def _check_part(
         )
 
 
-def _require_closed(ctx: VerifyContext, reducer: Reducer, result: Expr, *, at: At) -> None:
+def _require_closed(context: VerifyContext, reducer: Reducer, result: Expr, *, at: At) -> None:
     if contains(READS, result):
-        ctx.report(
+        context.report(
             "verify.reducer.impure",
             f"The reducer '{reducer.name}' reads memory, but its results may use only its operands.",
             at,
@@ -84,43 +84,43 @@ def _require_closed(ctx: VerifyContext, reducer: Reducer, result: Expr, *, at: A
         )
 
 
-def check_combine(ctx: VerifyContext, node: Combine, at: At) -> None:
+def check_combine(context: VerifyContext, node: Combine, at: At) -> None:
     """Check that a combination stores each component of the reducer to a buffer of its own, and that no index
     or value reads these buffers."""
     for count, store in enumerate(node.stores):
-        check_store(ctx, store, at.down("stores", count))
-    reducer = ctx.reducers.get(node.reducer)
+        check_store(context, store, at.down("stores", count))
+    reducer = context.reducers.get(node.reducer)
     if reducer is None:
-        ctx.report(
+        context.report(
             "verify.combine.reducer",
             f"There is no reducer '{node.reducer}'.",
             at,
-            hint=f"Declared are: {', '.join(ctx.reducers) or 'none'}.",
+            hint=f"Declared are: {', '.join(context.reducers) or 'none'}.",
         )
     elif len(reducer.lhs) != len(node.stores):
-        ctx.report(
+        context.report(
             "verify.combine.arity",
             f"'{node.reducer}' has {counted(len(reducer.lhs), 'component')}, but combines "
             f"{counted(len(node.stores), 'element')}.",
             at,
         )
     else:
-        _check_components(ctx, node, reducer, at)
-    _require_apart(ctx, node, at)
+        _check_components(context, node, reducer, at)
+    _require_apart(context, node, at)
 
 
-def _check_components(ctx: VerifyContext, node: Combine, reducer: Reducer, at: At) -> None:
+def _check_components(context: VerifyContext, node: Combine, reducer: Reducer, at: At) -> None:
     for count, (store, var) in enumerate(zip(node.stores, reducer.lhs, strict=True)):
-        buffer = ctx.buffers.get(store.buffer)
+        buffer = context.buffers.get(store.buffer)
         if buffer is not None and buffer.dtype != var.dtype:
-            ctx.report(
+            context.report(
                 "verify.combine.dtype",
                 f"Component {count} of '{node.reducer}' is of dtype {var.dtype}, but "
                 f"'{store.buffer}' holds {buffer.dtype}.",
                 at.down("stores", count),
             )
         if store.predicate is not None or store.nontemporal:
-            ctx.report(
+            context.report(
                 "verify.combine.predicate",
                 f"The store to '{store.buffer}' in a combination has a predicate or a hint.",
                 at.down("stores", count),
@@ -128,13 +128,13 @@ def _check_components(ctx: VerifyContext, node: Combine, reducer: Reducer, at: A
             )
 
 
-def _require_apart(ctx: VerifyContext, node: Combine, at: At) -> None:
+def _require_apart(context: VerifyContext, node: Combine, at: At) -> None:
     buffers = {store.buffer for store in node.stores}
     # All components are combined at once, from their old values.
     parts = [part for store in node.stores for part in (store.value, *store.indices)]
     is_read = any(reads_buffer(part, buffer) for part in parts for buffer in buffers)
     if is_read or len(buffers) < len(node.stores):
-        ctx.report(
+        context.report(
             "verify.combine.alias",
             f"'{node.reducer}' combines two elements of one buffer, or reads a buffer that it combines "
             "into, so that the result would depend on the order.",

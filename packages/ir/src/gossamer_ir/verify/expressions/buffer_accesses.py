@@ -14,31 +14,31 @@ from gossamer_ir.verify.expressions.dtype_queries import (
 from gossamer_ir.verify.expressions.operand_dtypes import check_expr, check_size
 
 
-def check_load(ctx: VerifyContext, node: Load, at: At) -> str | None:
+def check_load(context: VerifyContext, node: Load, at: At) -> str | None:
     """Check that a load has the buffer's dtype with the lanes of its index; return that dtype."""
-    buffer, lanes = _check_access(ctx, node, at)
+    buffer, lanes = _check_access(context, node, at)
     if parse_dtype(node.dtype) is None:
-        ctx.report("verify.dtype.unknown", f"'{node.dtype}' is not a dtype of values.", at)
+        context.report("verify.dtype.unknown", f"'{node.dtype}' is not a dtype of values.", at)
         return None
     if buffer is not None and node.dtype != with_lanes_of(buffer.dtype, lanes):
-        ctx.report(
+        context.report(
             "verify.load.dtype",
             f"A load from '{node.buffer}' has the dtype {node.dtype}; "
             f"expected {with_lanes_of(buffer.dtype, lanes)}.",
             at,
         )
     if (node.predicate is None) != (node.passthrough is None):
-        ctx.report(
+        context.report(
             "verify.predicate.passthrough",
             f"A load from '{node.buffer}' has only one of predicate and passthrough; expected both or "
             "neither.",
             at,
         )
-    _check_predicate(ctx, node.predicate, node.dtype, at.down("predicate"))
+    _check_predicate(context, node.predicate, node.dtype, at.down("predicate"))
     if node.passthrough is not None:
-        dtype = check_expr(ctx, node.passthrough, at.down("passthrough"))
+        dtype = check_expr(context, node.passthrough, at.down("passthrough"))
         if dtype not in (None, node.dtype):
-            ctx.report(
+            context.report(
                 "verify.passthrough.dtype",
                 f"The passthrough has the dtype {dtype}; expected {node.dtype}.",
                 at.down("passthrough"),
@@ -46,21 +46,21 @@ def check_load(ctx: VerifyContext, node: Load, at: At) -> str | None:
     return node.dtype
 
 
-def check_store(ctx: VerifyContext, node: Store, at: At) -> None:
+def check_store(context: VerifyContext, node: Store, at: At) -> None:
     """Check that the stored value has the buffer's dtype with the lanes of the index."""
-    buffer, lanes = _check_access(ctx, node, at)
-    dtype = check_expr(ctx, node.value, at.down("value"))
+    buffer, lanes = _check_access(context, node, at)
+    dtype = check_expr(context, node.value, at.down("value"))
     if buffer is not None:
         expected = with_lanes_of(buffer.dtype, lanes)
         if dtype not in (None, expected):
-            ctx.report(
+            context.report(
                 "verify.store.dtype",
                 f"A store to '{node.buffer}' has a value of dtype {dtype}; expected {expected}.",
                 at,
             )
-        _check_predicate(ctx, node.predicate, expected, at.down("predicate"))
-    if node.buffer in ctx.trusted:
-        ctx.report(
+        _check_predicate(context, node.predicate, expected, at.down("predicate"))
+    if node.buffer in context.trusted:
+        context.report(
             "verify.store.index",
             f"'{node.buffer}' cannot be written: it holds the structure of an axis, or facts about it "
             "are declared.",
@@ -68,44 +68,44 @@ def check_store(ctx: VerifyContext, node: Store, at: At) -> None:
         )
 
 
-def check_prefetch(ctx: VerifyContext, node: Prefetch, at: At) -> None:
+def check_prefetch(context: VerifyContext, node: Prefetch, at: At) -> None:
     """Check the address of a prefetch as that of a load."""
-    _check_access(ctx, node, at)
+    _check_access(context, node, at)
 
 
-def _check_predicate(ctx: VerifyContext, predicate: Expr | None, dtype: str, at: At) -> None:
+def _check_predicate(context: VerifyContext, predicate: Expr | None, dtype: str, at: At) -> None:
     if predicate is None:
         return
-    given, expected = check_expr(ctx, predicate, at), with_lanes_of("bool", dtype)
+    given, expected = check_expr(context, predicate, at), with_lanes_of("bool", dtype)
     if given not in (None, expected):
-        ctx.report(
+        context.report(
             "verify.predicate.dtype", f"A predicate has the dtype {given}; expected {expected}.", at
         )
 
 
 def _check_access(
-    ctx: VerifyContext, node: Load | Store | Prefetch, at: At
+    context: VerifyContext, node: Load | Store | Prefetch, at: At
 ) -> tuple[KnownBuffer | None, str]:
     """Return the buffer (None if undefined), and int64 with the lanes of the access."""
-    buffer = declared_buffer(ctx, node.buffer, at)
+    buffer = declared_buffer(context, node.buffer, at)
     if buffer is not None:
-        _check_rank(ctx, node.buffer, len(node.indices), buffer.rank, at)
+        _check_rank(context, node.buffer, len(node.indices), buffer.rank, at)
     lanes = "int64"
     for count, index in enumerate(node.indices):
         inner = at.down("indices", count)
-        dtype = check_expr(ctx, index, inner)
+        dtype = check_expr(context, index, inner)
         # A scalar index is the same for all lanes of the others.
         if dtype is None or dtype == "int64":
             continue
         if not is_vector(dtype) or not is_integer(dtype):
-            ctx.report(
+            context.report(
                 "verify.index.dtype",
                 f"An index of '{node.buffer}' has the dtype {dtype}; expected int64.",
                 inner,
                 hint="Widen it with Cast.",
             )
         elif is_vector(lanes) and with_lanes_of("int64", dtype) != with_lanes_of("int64", lanes):
-            ctx.report(
+            context.report(
                 "verify.index.vector",
                 f"Index {count} of '{node.buffer}' has the dtype {dtype}, but another index is {lanes}: "
                 "all vectors must have the same lanes.",
@@ -116,22 +116,22 @@ def _check_access(
     return buffer, lanes
 
 
-def declared_buffer(ctx: VerifyContext, name: str, at: At) -> KnownBuffer | None:
+def declared_buffer(context: VerifyContext, name: str, at: At) -> KnownBuffer | None:
     """Return the buffer with this name, or None after reporting that it is not defined here."""
-    buffer = ctx.buffers.get(name)
+    buffer = context.buffers.get(name)
     if buffer is None:
-        ctx.report(
+        context.report(
             "verify.buffer.undefined",
             f"The buffer '{name}' is not defined here.",
             at,
-            hint=f"Defined are: {', '.join(sorted(ctx.buffers)) or 'none'}.",
+            hint=f"Defined are: {', '.join(sorted(context.buffers)) or 'none'}.",
         )
     return buffer
 
 
-def _check_rank(ctx: VerifyContext, name: str, given: int, rank: int, at: At) -> None:
+def _check_rank(context: VerifyContext, name: str, given: int, rank: int, at: At) -> None:
     if given != rank:
-        ctx.report(
+        context.report(
             "verify.index.count",
             f"'{name}' has {counted(rank, 'dimension')}, but {counted(given, 'index', 'indices')} "
             f"{'is' if given == 1 else 'are'} given.",
@@ -139,25 +139,25 @@ def _check_rank(ctx: VerifyContext, name: str, given: int, rank: int, at: At) ->
         )
 
 
-def check_search(ctx: VerifyContext, node: Search, at: At) -> str:
+def check_search(context: VerifyContext, node: Search, at: At) -> str:
     """Check that a search has int64 bounds, a value of int64 or the buffer's dtype, and as prefix all indices
     but the last. Returns int64, the dtype of the position found."""
     if node.kind not in SEARCH_KINDS:
-        ctx.report(
+        context.report(
             "verify.search.kind",
             f"'{node.kind}' is not a kind of search; expected one of {', '.join(SEARCH_KINDS)}.",
             at,
         )
-    buffer = declared_buffer(ctx, node.buffer, at)
+    buffer = declared_buffer(context, node.buffer, at)
     if buffer is not None:
-        _check_rank(ctx, node.buffer, len(node.prefix) + 1, buffer.rank, at)
+        _check_rank(context, node.buffer, len(node.prefix) + 1, buffer.rank, at)
     for count, index in enumerate(node.prefix):
-        check_size(ctx, index, at.down("prefix", count))
-    check_size(ctx, node.begin, at.down("begin"))
-    check_size(ctx, node.end, at.down("end"))
-    dtype = check_expr(ctx, node.value, at.down("value"))
+        check_size(context, index, at.down("prefix", count))
+    check_size(context, node.begin, at.down("begin"))
+    check_size(context, node.end, at.down("end"))
+    dtype = check_expr(context, node.value, at.down("value"))
     if buffer is not None and dtype not in (None, "int64", buffer.dtype):
-        ctx.report(
+        context.report(
             "verify.search.dtype",
             f"The search in '{node.buffer}' is for a value of dtype {dtype}; expected int64 or "
             f"{buffer.dtype}.",
@@ -166,12 +166,12 @@ def check_search(ctx: VerifyContext, node: Search, at: At) -> str:
     return "int64"
 
 
-def check_region(ctx: VerifyContext, region: Region, at: At) -> None:
+def check_region(context: VerifyContext, region: Region, at: At) -> None:
     """Check that a region has one int64 range for each dimension of its buffer."""
-    buffer = declared_buffer(ctx, region.buffer, at)
+    buffer = declared_buffer(context, region.buffer, at)
     if buffer is not None:
-        _check_rank(ctx, region.buffer, len(region.ranges), buffer.rank, at)
+        _check_rank(context, region.buffer, len(region.ranges), buffer.rank, at)
     for count, bounds in enumerate(region.ranges):
         inner = at.down("ranges", count)
-        check_size(ctx, bounds.start, inner.down("start"))
-        check_size(ctx, bounds.extent, inner.down("extent"))
+        check_size(context, bounds.start, inner.down("start"))
+        check_size(context, bounds.extent, inner.down("extent"))

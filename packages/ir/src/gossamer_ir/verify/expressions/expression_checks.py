@@ -60,10 +60,10 @@ _BINARY: dict[str, Test] = {op: OPERAND_TESTS[kind.operands] for op, kind in BIN
 _COMPARE: dict[str, Test] = dict.fromkeys(get_args(CompareOp), _is_any)
 
 
-def check_const(ctx: VerifyContext, node: Const, at: At) -> str:
+def check_const(context: VerifyContext, node: Const, at: At) -> str:
     """Check that a constant has a scalar dtype and canonical text."""
     if not is_constant_expr(node.dtype, node.text):
-        ctx.report(
+        context.report(
             "verify.const.text",
             f"'{node.text}' is not the canonical text of a constant of dtype {node.dtype}.",
             at,
@@ -72,20 +72,20 @@ def check_const(ctx: VerifyContext, node: Const, at: At) -> str:
     return node.dtype
 
 
-def check_var(ctx: VerifyContext, node: Var, at: At) -> str | None:
+def check_var(context: VerifyContext, node: Var, at: At) -> str | None:
     """Check that a variable is defined before its use, with the same dtype."""
-    dtype = ctx.variables.get(node.name)
+    dtype = context.vars.get(node.name)
     if dtype is None:
-        _report_unknown(ctx, node, at)
+        _report_unknown(context, node, at)
     elif dtype != node.dtype:
-        ctx.report(
+        context.report(
             "verify.var.dtype",
             f"The variable '{node.name}' has the dtype {dtype}, not {node.dtype}.",
             at,
         )
     # Last: a variable that is hidden is defined, so the errors above come first if they apply.
-    elif node.name in ctx.hidden:
-        ctx.report(
+    elif node.name in context.hidden:
+        context.report(
             "verify.init.reduction",
             f"An init uses the reduction variable '{node.name}'.",
             at,
@@ -94,51 +94,51 @@ def check_var(ctx: VerifyContext, node: Var, at: At) -> str | None:
     return dtype
 
 
-def _report_unknown(ctx: VerifyContext, node: Var, at: At) -> None:
-    if node.name in ctx.handles or node.name in ctx.buffers:
-        ctx.report("verify.var.handle", f"'{node.name}' is a pointer, not a value.", at)
+def _report_unknown(context: VerifyContext, node: Var, at: At) -> None:
+    if node.name in context.handles or node.name in context.buffers:
+        context.report("verify.var.handle", f"'{node.name}' is a pointer, not a value.", at)
     else:
-        ctx.report(
+        context.report(
             "verify.var.undefined",
             f"The variable '{node.name}' is not defined here.",
             at,
-            hint=f"Defined are: {', '.join(sorted(ctx.variables)) or 'none'}.",
+            hint=f"Defined are: {', '.join(sorted(context.vars)) or 'none'}.",
         )
 
 
-def check_unary(ctx: VerifyContext, node: Unary, at: At) -> str | None:
+def check_unary(context: VerifyContext, node: Unary, at: At) -> str | None:
     """Check that a unary operator is defined for its operand."""
-    dtype = check_expr(ctx, node.operand, at.down("operand"))
-    _check_operator(ctx, node.op, _UNARY, dtype, at)
+    dtype = check_expr(context, node.operand, at.down("operand"))
+    _check_operator(context, node.op, _UNARY, dtype, at)
     return dtype
 
 
-def check_binary(ctx: VerifyContext, node: Binary, at: At) -> str | None:
+def check_binary(context: VerifyContext, node: Binary, at: At) -> str | None:
     """Check that both operands have one dtype, for which the operator is defined."""
-    dtype = _check_operands(ctx, node.lhs, node.rhs, at)
-    _check_operator(ctx, node.op, _BINARY, dtype, at)
+    dtype = _check_operands(context, node.lhs, node.rhs, at)
+    _check_operator(context, node.op, _BINARY, dtype, at)
     return dtype
 
 
-def check_compare(ctx: VerifyContext, node: Compare, at: At) -> str | None:
+def check_compare(context: VerifyContext, node: Compare, at: At) -> str | None:
     """Check that both operands have one dtype; the result is bool."""
-    dtype = _check_operands(ctx, node.lhs, node.rhs, at)
-    _check_operator(ctx, node.op, _COMPARE, dtype, at)
+    dtype = _check_operands(context, node.lhs, node.rhs, at)
+    _check_operator(context, node.op, _COMPARE, dtype, at)
     return None if dtype is None else with_lanes_of("bool", dtype)
 
 
-def _check_operands(ctx: VerifyContext, lhs: Expr, rhs: Expr, at: At) -> str | None:
-    left = check_expr(ctx, lhs, at.down("lhs"))
-    right = check_expr(ctx, rhs, at.down("rhs"))
-    return _check_same(ctx, left, right, at)
+def _check_operands(context: VerifyContext, lhs: Expr, rhs: Expr, at: At) -> str | None:
+    left = check_expr(context, lhs, at.down("lhs"))
+    right = check_expr(context, rhs, at.down("rhs"))
+    return _check_same(context, left, right, at)
 
 
-def _check_same(ctx: VerifyContext, left: str | None, right: str | None, at: At) -> str | None:
+def _check_same(context: VerifyContext, left: str | None, right: str | None, at: At) -> str | None:
     if left is None or right is None:
         # One unknown dtype was reported where it arose.
         return left or right
     if left != right:
-        ctx.report(
+        context.report(
             "verify.dtype.operands",
             f"The operands have the dtypes {left} and {right}; expected one dtype.",
             at,
@@ -148,26 +148,26 @@ def _check_same(ctx: VerifyContext, left: str | None, right: str | None, at: At)
 
 
 def _check_operator(
-    ctx: VerifyContext, op: str, table: Mapping[str, Test], dtype: str | None, at: At
+    context: VerifyContext, op: str, table: Mapping[str, Test], dtype: str | None, at: At
 ) -> None:
     test = table.get(op)
     if test is None:
-        ctx.report(
+        context.report(
             "verify.operator.unknown",
             f"'{op}' is not an operator; expected one of {', '.join(table)}.",
             at.down("op"),
         )
     elif dtype is not None and not test(dtype):
-        ctx.report("verify.dtype.operator", f"'{op}' is not defined for {dtype}.", at)
+        context.report("verify.dtype.operator", f"'{op}' is not defined for {dtype}.", at)
 
 
-def check_cast(ctx: VerifyContext, node: Cast, at: At) -> str | None:
+def check_cast(context: VerifyContext, node: Cast, at: At) -> str | None:
     """Check that a cast keeps the number of lanes."""
-    dtype = check_expr(ctx, node.value, at.down("value"))
-    if not _is_known_target(ctx, node, at):
+    dtype = check_expr(context, node.value, at.down("value"))
+    if not _is_known_target(context, node, at):
         return None
     if dtype is not None and with_lanes_of(dtype, node.dtype) != dtype:
-        ctx.report(
+        context.report(
             "verify.cast.lanes",
             f"A cast of {dtype} to {node.dtype} changes the number of lanes.",
             at,
@@ -175,16 +175,16 @@ def check_cast(ctx: VerifyContext, node: Cast, at: At) -> str | None:
     return node.dtype
 
 
-def check_reinterpret(ctx: VerifyContext, node: Reinterpret, at: At) -> str | None:
+def check_reinterpret(context: VerifyContext, node: Reinterpret, at: At) -> str | None:
     """Check that source and target have the same number of bits and lanes; a pointer becomes int64."""
     # Elsewhere a pointer is not a value, so this operand is not checked as one.
-    if _is_address(ctx, node):
+    if _is_address(context, node):
         return node.dtype
-    dtype = check_expr(ctx, node.value, at.down("value"))
-    if not _is_known_target(ctx, node, at):
+    dtype = check_expr(context, node.value, at.down("value"))
+    if not _is_known_target(context, node, at):
         return None
     if dtype is not None and not _has_bits_of(dtype, node.dtype):
-        ctx.report(
+        context.report(
             "verify.reinterpret.bits",
             f"A value of {dtype} cannot be reinterpreted as {node.dtype}.",
             at,
@@ -193,17 +193,19 @@ def check_reinterpret(ctx: VerifyContext, node: Reinterpret, at: At) -> str | No
     return node.dtype
 
 
-def _is_known_target(ctx: VerifyContext, node: Cast | Reinterpret, at: At) -> bool:
+def _is_known_target(context: VerifyContext, node: Cast | Reinterpret, at: At) -> bool:
     """Return whether the target of a conversion is a dtype, after reporting one that is not."""
     is_known = parse_dtype(node.dtype) is not None
     if not is_known:
-        ctx.report("verify.dtype.unknown", f"'{node.dtype}' is not a dtype of values.", at)
+        context.report("verify.dtype.unknown", f"'{node.dtype}' is not a dtype of values.", at)
     return is_known
 
 
-def _is_address(ctx: VerifyContext, node: Reinterpret) -> bool:
+def _is_address(context: VerifyContext, node: Reinterpret) -> bool:
     value = node.value
-    is_pointer = isinstance(value, Var) and value.dtype == "handle" and value.name in ctx.handles
+    is_pointer = (
+        isinstance(value, Var) and value.dtype == "handle" and value.name in context.handles
+    )
     return is_pointer and node.dtype == "int64"
 
 
@@ -219,41 +221,41 @@ def _has_bits_of(left: str, right: str) -> bool:
     )
 
 
-def check_select(ctx: VerifyContext, node: Select, at: At) -> str | None:
+def check_select(context: VerifyContext, node: Select, at: At) -> str | None:
     """Check that both values have one dtype, and that the condition is a scalar or has their lanes."""
-    condition = check_expr(ctx, node.condition, at.down("condition"))
-    dtype = _check_sides(ctx, node, at)
+    condition = check_expr(context, node.condition, at.down("condition"))
+    dtype = _check_sides(context, node, at)
     if condition is not None and dtype is not None:
         lanes = dtype if is_vector(condition) else condition
-        require_condition(ctx, condition, with_lanes_of("bool", lanes), at.down("condition"))
+        require_condition(context, condition, with_lanes_of("bool", lanes), at.down("condition"))
     return dtype
 
 
-def check_if_then_else(ctx: VerifyContext, node: IfThenElse, at: At) -> str | None:
+def check_if_then_else(context: VerifyContext, node: IfThenElse, at: At) -> str | None:
     """Check that the condition is a scalar and that both values have one dtype."""
-    condition = check_expr(ctx, node.condition, at.down("condition"))
-    require_condition(ctx, condition, "bool", at.down("condition"))
-    return _check_sides(ctx, node, at)
+    condition = check_expr(context, node.condition, at.down("condition"))
+    require_condition(context, condition, "bool", at.down("condition"))
+    return _check_sides(context, node, at)
 
 
-def _check_sides(ctx: VerifyContext, node: Select | IfThenElse, at: At) -> str | None:
-    left = check_expr(ctx, node.if_true, at.down("if_true"))
-    right = check_expr(ctx, node.if_false, at.down("if_false"))
-    return _check_same(ctx, left, right, at)
+def _check_sides(context: VerifyContext, node: Select | IfThenElse, at: At) -> str | None:
+    left = check_expr(context, node.if_true, at.down("if_true"))
+    right = check_expr(context, node.if_false, at.down("if_false"))
+    return _check_same(context, left, right, at)
 
 
-def check_call(ctx: VerifyContext, node: Call, at: At) -> str | None:
+def check_call(context: VerifyContext, node: Call, at: At) -> str | None:
     """Check that a math function exists, and that its arguments and result have one dtype."""
-    dtypes = [check_expr(ctx, arg, at.down("args", n)) for n, arg in enumerate(node.args)]
+    dtypes = [check_expr(context, arg, at.down("args", n)) for n, arg in enumerate(node.args)]
     function = FUNCTIONS.get(node.function)
     if function is None:
-        ctx.report(
+        context.report(
             "verify.call.unknown",
             f"'{node.function}' is not a function; expected one of {', '.join(FUNCTIONS)}.",
             at,
         )
     elif len(dtypes) != function.arity:
-        ctx.report(
+        context.report(
             "verify.call.arity",
             f"'{node.function}' takes {counted(function.arity, 'argument')}, not {len(dtypes)}.",
             at,
@@ -261,7 +263,7 @@ def check_call(ctx: VerifyContext, node: Call, at: At) -> str | None:
     elif any(dtype not in (None, node.dtype) for dtype in dtypes) or not (
         OPERAND_TESTS[function.operands](node.dtype)
     ):
-        ctx.report(
+        context.report(
             "verify.call.dtype",
             f"'{node.function}' is not defined from {', '.join(map(str, dtypes))} to {node.dtype}.",
             at,

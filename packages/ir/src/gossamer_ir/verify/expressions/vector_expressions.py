@@ -21,52 +21,52 @@ MAX_VALUES = 64
 """Maximum number of vectors of a `TransposeReduce`."""
 
 
-def check_vscale(_ctx: VerifyContext, _node: VScale, _at: At) -> str:
+def check_vscale(_context: VerifyContext, _node: VScale, _at: At) -> str:
     """Return int64, the dtype of `vscale`."""
     return "int64"
 
 
-def check_ramp(ctx: VerifyContext, node: Ramp, at: At) -> str | None:
+def check_ramp(context: VerifyContext, node: Ramp, at: At) -> str | None:
     """Check that base and stride are scalar integers of one dtype."""
-    base = check_expr(ctx, node.base, at.down("base"))
-    stride = check_expr(ctx, node.stride, at.down("stride"))
+    base = check_expr(context, node.base, at.down("base"))
+    stride = check_expr(context, node.stride, at.down("stride"))
     if base is None or stride is None:
         return None
     if base != stride or not is_integer(base) or is_vector(base):
         message = (
             f"A ramp has a base of {base} and a stride of {stride}; expected one integer dtype"
         )
-        _refuse(ctx, message, at)
+        _refuse(context, message, at)
         return None
-    return _vector(ctx, base, node.lanes, at)
+    return _vector(context, base, node.lanes, at)
 
 
-def check_broadcast(ctx: VerifyContext, node: Broadcast, at: At) -> str | None:
+def check_broadcast(context: VerifyContext, node: Broadcast, at: At) -> str | None:
     """Check that the value is a scalar."""
-    dtype = check_expr(ctx, node.value, at.down("value"))
+    dtype = check_expr(context, node.value, at.down("value"))
     if dtype is not None and is_vector(dtype):
-        _refuse(ctx, f"The value of a broadcast has the dtype {dtype}; expected a scalar", at)
+        _refuse(context, f"The value of a broadcast has the dtype {dtype}; expected a scalar", at)
         return None
-    return None if dtype is None else _vector(ctx, dtype, node.lanes, at)
+    return None if dtype is None else _vector(context, dtype, node.lanes, at)
 
 
-def check_lane_reduce(ctx: VerifyContext, node: LaneReduce, at: At) -> str | None:
+def check_lane_reduce(context: VerifyContext, node: LaneReduce, at: At) -> str | None:
     """Check that the value is a vector whose lanes the reducer can combine."""
-    dtype = check_expr(ctx, node.value, at.down("value"))
+    dtype = check_expr(context, node.value, at.down("value"))
     kind = None if dtype is None else parse_dtype(dtype)
-    _check_reducer(ctx, node.op, dtype, at)
+    _check_reducer(context, node.op, dtype, at)
     return None if kind is None else kind.scalar
 
 
-def check_transpose_reduce(ctx: VerifyContext, node: TransposeReduce, at: At) -> str | None:
+def check_transpose_reduce(context: VerifyContext, node: TransposeReduce, at: At) -> str | None:
     """Check that the values are vectors of one dtype whose lanes the reducer can combine."""
     dtypes = [
-        check_expr(ctx, value, at.down("values", number))
+        check_expr(context, value, at.down("values", number))
         for number, value in enumerate(node.values)
     ]
     if not _is_power_of_two(len(dtypes)) or not 2 <= len(dtypes) <= MAX_VALUES:
         message = f"The number of values is {len(dtypes)}; expected a power of two from 2 to {MAX_VALUES}."
-        ctx.report("verify.lanes.count", message, at)
+        context.report("verify.lanes.count", message, at)
         return None
     first = dtypes[0]
     for number, dtype in enumerate(dtypes):
@@ -74,15 +74,15 @@ def check_transpose_reduce(ctx: VerifyContext, node: TransposeReduce, at: At) ->
             return None
         if dtype != first:
             message = f"Vectors of {first} and {dtype} are reduced together; expected one dtype."
-            ctx.report("verify.dtype.operands", message, at.down("values", number))
+            context.report("verify.dtype.operands", message, at.down("values", number))
             return None
-    _check_reducer(ctx, node.op, first, at)
+    _check_reducer(context, node.op, first, at)
     kind = None if first is None else parse_dtype(first)
     if kind is None:
         return None
     if kind.is_vector and (kind.scalable or not _is_power_of_two(kind.lanes)):
         message = f"Vectors of {first} are reduced; expected a fixed power of two of lanes."
-        ctx.report("verify.lanes.count", message, at)
+        context.report("verify.lanes.count", message, at)
     return DType(kind.scalar, len(dtypes)).text
 
 
@@ -90,29 +90,29 @@ def _is_power_of_two(count: int) -> bool:
     return count.bit_count() == 1
 
 
-def _check_reducer(ctx: VerifyContext, op: str, dtype: str | None, at: At) -> None:
+def _check_reducer(context: VerifyContext, op: str, dtype: str | None, at: At) -> None:
     kind = None if dtype is None else parse_dtype(dtype)
     if op not in REDUCE_OPS:
-        ctx.report(
+        context.report(
             "verify.reducer.unknown",
             f"'{op}' is not a reducer; expected one of {', '.join(REDUCE_OPS)}.",
             at,
         )
     elif dtype is not None and kind is not None:
         if not kind.is_vector:
-            _refuse(ctx, f"The lanes of {dtype} are reduced; expected a vector", at)
+            _refuse(context, f"The lanes of {dtype} are reduced; expected a vector", at)
         elif not OPERAND_TESTS[REDUCERS[op].operands](dtype):
-            ctx.report("verify.dtype.operator", f"'{op}' is not defined for {dtype}.", at)
+            context.report("verify.dtype.operator", f"'{op}' is not defined for {dtype}.", at)
 
 
-def _vector(ctx: VerifyContext, scalar: str, lanes: Lanes, at: At) -> str | None:
+def _vector(context: VerifyContext, scalar: str, lanes: Lanes, at: At) -> str | None:
     fewest = 1 if lanes.scalable else 2
     if lanes.count >= fewest:
         return vector_of(scalar, lanes)
     message = f"A vector cannot have {counted(lanes.count, 'lane')}; expected at least {fewest}."
-    ctx.report("verify.lanes.count", message, at)
+    context.report("verify.lanes.count", message, at)
     return None
 
 
-def _refuse(ctx: VerifyContext, message: str, at: At) -> None:
-    ctx.report("verify.vector.operand", f"{message}.", at)
+def _refuse(context: VerifyContext, message: str, at: At) -> None:
+    context.report("verify.vector.operand", f"{message}.", at)

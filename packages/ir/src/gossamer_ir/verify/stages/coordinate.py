@@ -24,58 +24,60 @@ from gossamer_ir.verify.statements.statement_checks import (
 from gossamer_ir.verify.statements.write_conflicts import check_write_conflicts
 
 
-def check_iteration(ctx: VerifyContext, node: Iteration, at: At) -> None:
+def check_iteration(context: VerifyContext, node: Iteration, at: At) -> None:
     """Check that an iteration has one variable and one kind per axis, iterates parents before children, and
     does not assign one element from several points."""
-    ctx.define_label(node.name, at)
-    check_annotations(ctx, node.annotations, at, allowed=keys_on("iteration"))
-    enclosing = ctx.iterated
-    axes = _iterated_axes(ctx, node, at)
+    context.define_label(node.name, at)
+    check_annotations(context, node.annotations, at, allowed=keys_on("iteration"))
+    enclosing = context.iterated
+    axes = _iterated_axes(context, node, at)
     if not len(axes) == len(node.kinds) == len(node.vars) or set(node.kinds) - {"S", "R"}:
-        ctx.report(
+        context.report(
             "verify.iteration.kinds",
             f"The iteration '{node.name}' over {counted(len(axes), 'axis', 'axes')} has the kinds "
             f"'{node.kinds}' and {counted(len(node.vars), 'variable')}; "
             "expected one letter (S or R) and one variable for each.",
             at,
         )
-    with ctx.scope():
+    with context.scope():
         for count, name in enumerate(node.vars):
-            ctx.define(name, "int64", at.down("vars", count))
+            context.define(name, "int64", at.down("vars", count))
         letters = zip(node.kinds, node.vars, strict=False)
-        check_init(ctx, node.init, at, reductions={name for kind, name in letters if kind == "R"})
-        check_body(ctx, node.body, at)
-    ctx.iterated = enclosing
-    check_write_conflicts(ctx, node, axes, at)
+        check_init(
+            context, node.init, at, reductions={name for kind, name in letters if kind == "R"}
+        )
+        check_body(context, node.body, at)
+    context.iterated = enclosing
+    check_write_conflicts(context, node, axes, at)
 
 
-def _iterated_axes(ctx: VerifyContext, node: Iteration, at: At) -> list[str]:
+def _iterated_axes(context: VerifyContext, node: Iteration, at: At) -> list[str]:
     """Return the names of the axes in order. Adds them to the axes of the enclosing iterations."""
     names: list[str] = []
     for count, item in enumerate(node.axes):
         inner = at.down("axes", count)
         for name in axis_names(item):
-            _check_axis(ctx, name, names, inner)
+            _check_axis(context, name, names, inner)
             names.append(name)
-        ORDER_CHECKS[type(item)](ctx, item, inner)
-        ctx.iterated += axis_names(item)
+        ORDER_CHECKS[type(item)](context, item, inner)
+        context.iterated += axis_names(item)
     return names
 
 
-def _check_axis(ctx: VerifyContext, name: str, before: list[str], at: At) -> None:
-    if name not in ctx.axes or name in before:
-        ctx.report(
+def _check_axis(context: VerifyContext, name: str, before: list[str], at: At) -> None:
+    if name not in context.axes or name in before:
+        context.report(
             "verify.iteration.axis",
             f"'{name}' is not an axis, or the iteration runs over it twice.",
             at,
-            hint=f"Axes are: {', '.join(ctx.axes) or 'none'}.",
+            hint=f"Axes are: {', '.join(context.axes) or 'none'}.",
         )
 
 
-def _check_attached(ctx: VerifyContext, attached: AttachAxis, at: At) -> None:
-    axis = ctx.axes.get(attached.axis)
-    if attached.parent not in ctx.iterated or (axis is not None and axis.parent is None):
-        ctx.report(
+def _check_attached(context: VerifyContext, attached: AttachAxis, at: At) -> None:
+    axis = context.axes.get(attached.axis)
+    if attached.parent not in context.iterated or (axis is not None and axis.parent is None):
+        context.report(
             "verify.iteration.attach",
             f"'{attached.axis}' cannot be attached to '{attached.parent}': '{attached.axis}' must have "
             f"a parent, and '{attached.parent}' must be iterated before.",
@@ -83,11 +85,11 @@ def _check_attached(ctx: VerifyContext, attached: AttachAxis, at: At) -> None:
         )
 
 
-def _require_parent(ctx: VerifyContext, name: str, at: At) -> None:
-    axis = ctx.axes.get(name)
-    if axis is None or is_full(axis) or axis.parent in ctx.iterated:
+def _require_parent(context: VerifyContext, name: str, at: At) -> None:
+    axis = context.axes.get(name)
+    if axis is None or is_full(axis) or axis.parent in context.iterated:
         return
-    ctx.report(
+    context.report(
         "verify.iteration.parent",
         f"The iteration runs over '{name}' before its parent '{axis.parent}'.",
         at,
@@ -95,18 +97,18 @@ def _require_parent(ctx: VerifyContext, name: str, at: At) -> None:
     )
 
 
-def _check_chain(ctx: VerifyContext, fused: FuseAxes, at: At) -> None:
-    first = ctx.axes.get(fused.axes[0]) if fused.axes else None
+def _check_chain(context: VerifyContext, fused: FuseAxes, at: At) -> None:
+    first = context.axes.get(fused.axes[0]) if fused.axes else None
     if first is not None and first.parent is not None:
-        _require_parent(ctx, first.name, at)
+        _require_parent(context, first.name, at)
     for above, name in zip(fused.axes, fused.axes[1:], strict=False):
-        axis = ctx.axes.get(name)
+        axis = context.axes.get(name)
         if axis is not None and axis.parent != above:
             break
     else:
         if len(fused.axes) > 1:
             return
-    ctx.report(
+    context.report(
         "verify.iteration.fuse",
         f"({', '.join(fused.axes)}) cannot be fused; expected at least two axes, each the child of "
         "the one before.",
@@ -115,7 +117,7 @@ def _check_chain(ctx: VerifyContext, fused: FuseAxes, at: At) -> None:
 
 
 ORDER_CHECKS: Mapping[type, Callable[[VerifyContext, Any, At], None]] = {
-    OverAxis: lambda ctx, over, at: _require_parent(ctx, over.axis, at),
+    OverAxis: lambda context, over, at: _require_parent(context, over.axis, at),
     FuseAxes: _check_chain,
     AttachAxis: _check_attached,
 }

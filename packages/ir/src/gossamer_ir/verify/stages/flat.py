@@ -21,7 +21,7 @@ from gossamer_ir.verify.expressions.operand_dtypes import check_condition, check
 from gossamer_ir.verify.statements.statement_checks import (
     THREAD_TAGS,
     check_loop_range,
-    define_loop_variable,
+    define_loop_var,
 )
 
 MAX_CALLS = 100
@@ -31,69 +31,69 @@ RANGE_PARAMS = 2
 """Number of leading parameters of an outlined loop that give its range: begin and end."""
 
 
-def check_guard(ctx: VerifyContext, node: Guard, at: At) -> None:
+def check_guard(context: VerifyContext, node: Guard, at: At) -> None:
     """Check that a guard has a scalar condition and names an existing buffer."""
-    check_condition(ctx, node.condition, at.down("condition"))
-    declared_buffer(ctx, node.buffer, at)
+    check_condition(context, node.condition, at.down("condition"))
+    declared_buffer(context, node.buffer, at)
 
 
-def check_parallel_for(ctx: VerifyContext, node: ParallelFor, at: At) -> None:
+def check_parallel_for(context: VerifyContext, node: ParallelFor, at: At) -> None:
     """Check that a parallel loop has an int64 range, which its function takes as first parameters."""
-    check_loop_range(ctx, node, at)
-    with ctx.scope():
-        define_loop_variable(ctx, node, at)
-    callee = _find_callee(ctx, node.function, at)
+    check_loop_range(context, node, at)
+    with context.scope():
+        define_loop_var(context, node, at)
+    callee = _find_callee(context, node.function, at)
     if callee is None:
         return
     if [param.dtype for param in callee.params[:RANGE_PARAMS]] != ["int64"] * RANGE_PARAMS:
-        ctx.report(
+        context.report(
             "verify.flat.range",
             f"The first two parameters of '{node.function}', which runs in parallel, must be the begin "
             "and end of its range, in int64.",
             at,
         )
-    _check_arguments(ctx, node, callee, callee.params[RANGE_PARAMS:], at)
+    _check_arguments(context, node, callee, callee.params[RANGE_PARAMS:], at)
 
 
-def check_launch(ctx: VerifyContext, node: Launch, at: At) -> None:
+def check_launch(context: VerifyContext, node: Launch, at: At) -> None:
     """Check that a launch has distinct thread axes and an existing function."""
     tags = [thread.tag for thread in node.threads]
     for count, thread in enumerate(node.threads):
         inner = at.down("threads", count)
         if thread.tag not in THREAD_TAGS or thread.tag in tags[:count]:
-            ctx.report(
+            context.report(
                 "verify.thread.tag",
                 f"'{thread.tag}' is not a thread axis, or is given twice.",
                 inner,
             )
-        check_size(ctx, thread.extent, inner.down("extent"))
-    callee = _find_callee(ctx, node.function, at)
+        check_size(context, thread.extent, inner.down("extent"))
+    callee = _find_callee(context, node.function, at)
     if callee is not None:
-        _check_arguments(ctx, node, callee, callee.params, at)
+        _check_arguments(context, node, callee, callee.params, at)
 
 
-def _find_callee(ctx: VerifyContext, name: str, at: At) -> Function | None:
-    ctx.calls.append((name, at))
-    callee = ctx.functions.get(name)
+def _find_callee(context: VerifyContext, name: str, at: At) -> Function | None:
+    context.calls.append((name, at))
+    callee = context.functions.get(name)
     if callee is None:
-        ctx.report(
+        context.report(
             "verify.flat.callee",
             f"There is no function '{name}'.",
             at,
-            hint=f"Defined are: {', '.join(ctx.functions)}.",
+            hint=f"Defined are: {', '.join(context.functions)}.",
         )
     return callee
 
 
 def _check_arguments(
-    ctx: VerifyContext,
+    context: VerifyContext,
     node: ParallelFor | Launch,
     callee: Function,
     params: tuple[Param, ...],
     at: At,
 ) -> None:
     if len(node.args) != len(params):
-        ctx.report(
+        context.report(
             "verify.flat.arguments",
             f"'{callee.name}' takes {counted(len(params), 'argument')}, not {len(node.args)}.",
             at,
@@ -102,11 +102,11 @@ def _check_arguments(
     for count, (arg, param) in enumerate(zip(node.args, params, strict=False)):
         inner = at.down("args", count)
         if param.dtype == "handle":
-            given, expected = _pointer_dtype(ctx, arg, inner), bound.get(param.name)
+            given, expected = _pointer_dtype(context, arg, inner), bound.get(param.name)
         else:
-            given, expected = check_expr(ctx, arg, inner), param.dtype
+            given, expected = check_expr(context, arg, inner), param.dtype
         if given is not None and expected is not None and given != expected:
-            ctx.report(
+            context.report(
                 "verify.flat.argument",
                 f"The argument for the parameter '{param.name}' of '{callee.name}' has the dtype "
                 f"{given}; expected {expected}.",
@@ -114,14 +114,14 @@ def _check_arguments(
             )
 
 
-def _pointer_dtype(ctx: VerifyContext, arg: Expr, at: At) -> str | None:
+def _pointer_dtype(context: VerifyContext, arg: Expr, at: At) -> str | None:
     """Return the element dtype of a pointer argument, or None if it cannot be determined."""
     if isinstance(arg, Var) and arg.dtype == "handle":
-        if arg.name in ctx.handles:
-            return ctx.handles[arg.name]
-        if arg.name in ctx.buffers:
-            return ctx.buffers[arg.name].dtype
-    ctx.report(
+        if arg.name in context.handles:
+            return context.handles[arg.name]
+        if arg.name in context.buffers:
+            return context.buffers[arg.name].dtype
+    context.report(
         "verify.flat.pointer",
         "A pointer argument must be a handle parameter or an allocated buffer.",
         at,

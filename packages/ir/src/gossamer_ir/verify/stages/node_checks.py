@@ -94,7 +94,7 @@ EXPRESSION_RULES: dict[type[Node], ExprRule] = {
 }
 """One entry for each type of expression."""
 
-STATEMENT_RULES: dict[type[Node], StmtRule] = {
+STMT_RULES: dict[type[Node], StmtRule] = {
     Store: StmtRule(buffer_accesses.check_store),
     Let: StmtRule(statement_checks.check_let),
     If: StmtRule(statement_checks.check_if),
@@ -117,8 +117,8 @@ def _expressions_at(stage: StageName) -> Mapping[type[Node], ExprCheck]:
     return {kind: rule.check for kind, rule in EXPRESSION_RULES.items() if stage in rule.stages}
 
 
-def _statements_at(stage: StageName) -> Mapping[type[Node], StmtCheck]:
-    return {kind: rule.check for kind, rule in STATEMENT_RULES.items() if stage in rule.stages}
+def _stmts_at(stage: StageName) -> Mapping[type[Node], StmtCheck]:
+    return {kind: rule.check for kind, rule in STMT_RULES.items() if stage in rule.stages}
 
 
 def _stage(
@@ -131,7 +131,7 @@ def _stage(
     return Stage(
         name,
         _expressions_at(name),
-        _statements_at(name),
+        _stmts_at(name),
         buffers,
         loops=loops,
         has_axes=has_axes,

@@ -18,7 +18,7 @@ from gossamer_ir.analysis.statements.atomic_accumulation import (
 )
 from gossamer_ir.nodes import Atomic, For, Function
 from gossamer_ir.traversal.access_types import ACCESSES
-from gossamer_ir.traversal.walk import collect, statements
+from gossamer_ir.traversal.walk import collect, stmts
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.expressions.buffer_accesses import check_store
 from gossamer_ir.verify.expressions.dtype_queries import parse_dtype
@@ -27,41 +27,43 @@ from gossamer_ir.verify.expressions.operand_dtypes import check_expr
 _OTHER_ACCESSES: Any = tuple(kind for kind in ACCESSES if kind is not Atomic)
 
 
-def check_atomic(ctx: VerifyContext, node: Atomic, at: At) -> None:
+def check_atomic(context: VerifyContext, node: Atomic, at: At) -> None:
     """Check that the operation of an atomic update exists and that its element is a number."""
     if node.op not in ATOMIC_OPS:
-        ctx.report(
+        context.report(
             "verify.atomic.op",
             f"'{node.op}' is not an atomic operation; expected one of {', '.join(ATOMIC_OPS)}.",
             at,
         )
         return
-    buffer = ctx.buffers.get(node.buffer)
+    buffer = context.buffers.get(node.buffer)
     if (
         buffer is not None
         and parse_dtype(buffer.dtype) is not None
         and not is_combined(buffer.dtype)
     ):
-        ctx.report("verify.atomic.dtype", f"'{node.buffer}' holds {buffer.dtype}, not numbers.", at)
-    elif check_expr(ctx, node.value, at.down("value")) is not None:
-        check_store(ctx, plain_update(node), at)
+        context.report(
+            "verify.atomic.dtype", f"'{node.buffer}' holds {buffer.dtype}, not numbers.", at
+        )
+    elif check_expr(context, node.value, at.down("value")) is not None:
+        check_store(context, plain_update(node), at)
 
 
-def check_marked_loop(ctx: VerifyContext, loop: For, at: At) -> None:
+def check_marked_loop(context: VerifyContext, loop: For, at: At) -> None:
     """Check that the iterations of a loop marked 'atomic' only accumulate into shared elements."""
     if not is_atomic(loop):
         return
     # At the flat stage a function declares only the buffers that it accesses, so names may be missing.
-    named = () if ctx.stage.name == "flat" else shared_names(loop) or ()
-    for unknown in sorted(set(named) - ctx.buffers.keys()):
-        ctx.report(
+    named = () if context.stage.name == "flat" else shared_names(loop) or ()
+    for unknown in sorted(set(named) - context.buffers.keys()):
+        context.report(
             "verify.atomic.name",
             f"Loop '{loop.var}' is marked 'atomic' for '{unknown}', which is not a buffer.",
             at,
         )
     name = buffer_shared_otherwise(loop)
     if name is not None:
-        ctx.report(
+        context.report(
             "verify.atomic.loop",
             f"The iterations of loop '{loop.var}', which is marked 'atomic', do not only accumulate "
             f"into '{name}' by one of {', '.join(ATOMIC_OPS)}.",
@@ -69,10 +71,10 @@ def check_marked_loop(ctx: VerifyContext, loop: For, at: At) -> None:
         )
 
 
-def check_shared(ctx: VerifyContext, function: Function, at: At) -> None:
+def check_shared(context: VerifyContext, function: Function, at: At) -> None:
     """Check that each atomically updated buffer has one operation and no other access."""
     ops: dict[str, set[str]] = {}
-    for stmt in statements(function.body):
+    for stmt in stmts(function.body):
         if isinstance(stmt, Atomic):
             ops.setdefault(stmt.buffer, set()).add(stmt.op)
     # Most functions have no atomic updates, and the accesses below are those of the whole function.
@@ -82,7 +84,7 @@ def check_shared(ctx: VerifyContext, function: Function, at: At) -> None:
     accessed = {node.buffer for node in accesses}
     for name in sorted(ops):
         if name in accessed or len(ops[name]) > 1:
-            ctx.report(
+            context.report(
                 "verify.atomic.shared",
                 f"'{name}' is updated atomically, but other statements or another atomic operation "
                 "access it too.",

@@ -13,7 +13,7 @@ from gossamer_ir.nodes import Block, Expr, Range, Region
 from gossamer_ir.verify.context import At, VerifyContext
 
 
-def check_regions(ctx: VerifyContext, block: Block, at: At) -> None:
+def check_regions(context: VerifyContext, block: Block, at: At) -> None:
     """Report accesses that are outside of the declared region by a constant distance.
 
     Buffers without a region are accepted: published programs omit those of index arrays, and passes
@@ -21,7 +21,7 @@ def check_regions(ctx: VerifyContext, block: Block, at: At) -> None:
     """
     for field, count in uncovered_regions(block):
         name = getattr(block, field)[count].buffer
-        ctx.report(
+        context.report(
             "verify.block.region",
             f"The block '{block.name}' accesses '{name}' outside of the region in its T.{field}.",
             at.down(field, count),

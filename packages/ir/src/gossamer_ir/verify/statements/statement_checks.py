@@ -8,7 +8,7 @@ from typing import get_args
 from gossamer_ir.analysis.accesses.init_nests import (
     EnclosedBlock,
     loops_outside_init,
-    variables_used,
+    vars_used,
 )
 from gossamer_ir.analysis.statements.software_pipelining import is_pipelined
 from gossamer_ir.core.annotations import ANNOTATIONS, UNSAFE, keys_on
@@ -27,7 +27,7 @@ from gossamer_ir.nodes import (
     While,
 )
 from gossamer_ir.traversal.references import free_vars
-from gossamer_ir.traversal.walk import statements
+from gossamer_ir.traversal.walk import stmts
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.declarations.params_and_buffers import check_buffer
 from gossamer_ir.verify.expressions.buffer_accesses import check_region
@@ -40,143 +40,145 @@ THREAD_TAGS: tuple[str, ...] = get_args(ThreadTag)
 LOOP_KINDS = frozenset({"serial", "parallel", "vectorized", "unrolled", "thread_binding"})
 
 
-def check_body(ctx: VerifyContext, body: tuple[Stmt, ...], at: At, *, field: str = "body") -> None:
+def check_body(
+    context: VerifyContext, body: tuple[Stmt, ...], at: At, *, field: str = "body"
+) -> None:
     """Check statements in order, in a scope of their own."""
-    with ctx.scope():
+    with context.scope():
         for count, stmt in enumerate(body):
             inner = at.down(field, count)
             # The checks are recursive: a module from a file may nest deeper than the stack of Python.
-            if ctx.is_too_deep(inner):
+            if context.is_too_deep(inner):
                 return
-            check = ctx.stage.statements.get(type(stmt))
+            check = context.stage.stmts.get(type(stmt))
             if check is None:
-                ctx.refuse_node(stmt, inner)
+                context.refuse_node(stmt, inner)
             else:
-                check(ctx, stmt, inner)
+                check(context, stmt, inner)
 
 
-def check_let(ctx: VerifyContext, node: Let, at: At) -> None:
+def check_let(context: VerifyContext, node: Let, at: At) -> None:
     """Check that a variable has the dtype of its value."""
-    dtype = check_expr(ctx, node.value, at.down("value"))
+    dtype = check_expr(context, node.value, at.down("value"))
     if parse_dtype(node.var.dtype) is None:
-        ctx.report("verify.dtype.unknown", f"'{node.var.dtype}' is not a dtype of values.", at)
+        context.report("verify.dtype.unknown", f"'{node.var.dtype}' is not a dtype of values.", at)
     elif dtype not in (None, node.var.dtype):
-        ctx.report(
+        context.report(
             "verify.let.dtype",
             f"'{node.var.name}' of dtype {node.var.dtype} is bound to a value of {dtype}.",
             at,
         )
     # Defined after its value was checked, in which the name is not visible. Also after an error, so that
     # the uses of the variable are not reported in turn.
-    ctx.define(node.var.name, node.var.dtype, at.down("var"))
-    ctx.lets[node.var.name] = node.value
+    context.define(node.var.name, node.var.dtype, at.down("var"))
+    context.lets[node.var.name] = node.value
 
 
-def check_allocate(ctx: VerifyContext, node: Allocate, at: At) -> None:
+def check_allocate(context: VerifyContext, node: Allocate, at: At) -> None:
     """Check that an allocated buffer is not bound to a parameter."""
     inner = at.down("buffer")
     if node.buffer.handle is not None:
-        ctx.report(
+        context.report(
             "verify.allocate.handle",
             f"The allocated buffer '{node.buffer.name}' is bound to '{node.buffer.handle}'.",
             inner,
         )
     # The shape first: it cannot use the buffer itself.
-    check_buffer(ctx, node.buffer, inner)
-    ctx.define_buffer(node.buffer, len(node.buffer.shape), inner)
+    check_buffer(context, node.buffer, inner)
+    context.define_buffer(node.buffer, len(node.buffer.shape), inner)
 
 
-def check_if(ctx: VerifyContext, node: If, at: At) -> None:
+def check_if(context: VerifyContext, node: If, at: At) -> None:
     """Check that the condition is a scalar bool, and both bodies."""
-    check_condition(ctx, node.condition, at.down("condition"))
-    check_body(ctx, node.then_body, at, field="then_body")
-    check_body(ctx, node.else_body, at, field="else_body")
+    check_condition(context, node.condition, at.down("condition"))
+    check_body(context, node.then_body, at, field="then_body")
+    check_body(context, node.else_body, at, field="else_body")
 
 
-def check_while(ctx: VerifyContext, node: While, at: At) -> None:
+def check_while(context: VerifyContext, node: While, at: At) -> None:
     """Check that the condition is a scalar bool, and the body."""
-    check_condition(ctx, node.condition, at.down("condition"))
-    check_body(ctx, node.body, at)
+    check_condition(context, node.condition, at.down("condition"))
+    check_body(context, node.body, at)
 
 
-def check_for(ctx: VerifyContext, node: For, at: At) -> None:
+def check_for(context: VerifyContext, node: For, at: At) -> None:
     """Check a loop: its range is int64, only `thread_binding` loops have a thread, and only `parallel` loops
     have a weight or grain."""
-    check_loop_range(ctx, node, at)
-    _check_loop_kind(ctx, node, at)
-    with ctx.scope():
-        define_loop_variable(ctx, node, at)
+    check_loop_range(context, node, at)
+    _check_loop_kind(context, node, at)
+    with context.scope():
+        define_loop_var(context, node, at)
         # Restored by hand: they describe the enclosing statements, not names that the scope drops.
-        outer = ctx.bound, ctx.loops
+        outer = context.bound, context.loops
         if node.thread is not None:
-            _bind_thread(ctx, node, at)
-        ctx.loops = (*ctx.loops, node)
-        check_body(ctx, node.body, at)
-        ctx.bound, ctx.loops = outer
-    check_annotations(ctx, node.annotations, at, allowed=keys_on("loop"))
-    check_marked_loop(ctx, node, at)
+            _bind_thread(context, node, at)
+        context.loops = (*context.loops, node)
+        check_body(context, node.body, at)
+        context.bound, context.loops = outer
+    check_annotations(context, node.annotations, at, allowed=keys_on("loop"))
+    check_marked_loop(context, node, at)
     # Checked at the end of the function, when all accesses of the body have been found valid.
     if is_pipelined(node):
-        ctx.pipelined.append((node, at))
+        context.pipelined.append((node, at))
 
 
-def check_loop_range(ctx: VerifyContext, node: For | ParallelFor, at: At) -> None:
+def check_loop_range(context: VerifyContext, node: For | ParallelFor, at: At) -> None:
     """Check the start, extent and grain of a loop, which are evaluated before it."""
-    check_size(ctx, node.start, at.down("start"))
-    check_size(ctx, node.extent, at.down("extent"))
+    check_size(context, node.start, at.down("start"))
+    check_size(context, node.extent, at.down("extent"))
     if node.grain is not None:
-        check_size(ctx, node.grain, at.down("grain"))
+        check_size(context, node.grain, at.down("grain"))
 
 
-def define_loop_variable(ctx: VerifyContext, node: For | ParallelFor, at: At) -> None:
+def define_loop_var(context: VerifyContext, node: For | ParallelFor, at: At) -> None:
     """Define the variable of a loop in the present scope, and check the weight, which depends on it."""
-    ctx.define(node.var, "int64", at)
+    context.define(node.var, "int64", at)
     if node.weight is not None:
-        check_size(ctx, node.weight, at.down("weight"))
+        check_size(context, node.weight, at.down("weight"))
 
 
-def _bind_thread(ctx: VerifyContext, node: For, at: At) -> None:
+def _bind_thread(context: VerifyContext, node: For, at: At) -> None:
     """Check that loops bound to the same thread axis do not nest, and that they all have the same extent
     inside the outermost loop that is bound to any thread axis."""
     # A new kernel: loops bound to threads in another one may have other extents.
-    if not ctx.bound:
-        ctx.threads = {}
-    if node.thread in ctx.bound:
-        ctx.report(
+    if not context.bound:
+        context.threads = {}
+    if node.thread in context.bound:
+        context.report(
             "verify.thread.duplicate",
             f"Loop '{node.var}' is bound to {node.thread}, as is an enclosing loop.",
             at,
         )
-    elif ctx.threads.setdefault(str(node.thread), node.extent) != node.extent:
-        ctx.report(
+    elif context.threads.setdefault(str(node.thread), node.extent) != node.extent:
+        context.report(
             "verify.thread.extent",
             f"Loop '{node.var}' has a different extent than another loop bound to {node.thread}.",
             at,
         )
-    ctx.bound = ctx.bound | {str(node.thread)}
+    context.bound = context.bound | {str(node.thread)}
 
 
-def _check_loop_kind(ctx: VerifyContext, node: For, at: At) -> None:
+def _check_loop_kind(context: VerifyContext, node: For, at: At) -> None:
     if node.kind not in LOOP_KINDS:
-        ctx.report("verify.for.kind", f"'{node.kind}' is not a kind of loop.", at)
-    elif node.kind not in ctx.stage.loops:
-        ctx.report(
+        context.report("verify.for.kind", f"'{node.kind}' is not a kind of loop.", at)
+    elif node.kind not in context.stage.loops:
+        context.report(
             "verify.stage.loop",
             f"The loop '{node.var}' is {node.kind}, which is not allowed at the stage "
-            f"'{ctx.stage.name}'.",
+            f"'{context.stage.name}'.",
             at,
         )
     if (node.kind == "thread_binding") != (node.thread is not None):
-        ctx.report(
+        context.report(
             "verify.for.thread",
             f"The {node.kind} loop '{node.var}' has the thread {node.thread}; expected a thread for "
             "thread_binding loops and None for others.",
             at,
         )
     elif node.thread is not None and node.thread not in THREAD_TAGS:
-        ctx.report("verify.thread.tag", f"'{node.thread}' is not a thread axis.", at)
+        context.report("verify.thread.tag", f"'{node.thread}' is not a thread axis.", at)
     if node.kind != "parallel" and (node.weight is not None or node.grain is not None):
-        ctx.report(
+        context.report(
             "verify.for.weight",
             f"The {node.kind} loop '{node.var}' has a weight or a grain, which only a parallel "
             "loop has.",
@@ -184,96 +186,98 @@ def _check_loop_kind(ctx: VerifyContext, node: For, at: At) -> None:
         )
 
 
-def check_block(ctx: VerifyContext, node: Block, at: At) -> None:
+def check_block(context: VerifyContext, node: Block, at: At) -> None:
     """Check iterators, predicate, init (which cannot use reduction variables), body and regions.
 
     Accesses are compared with the regions only if the block has no other diagnostic.
     """
-    reported = len(ctx.diagnostics)
-    ctx.define_label(node.name, at)
-    check_annotations(ctx, node.annotations, at, allowed=keys_on("block"))
-    with ctx.scope():
+    reported = len(context.diagnostics)
+    context.define_label(node.name, at)
+    check_annotations(context, node.annotations, at, allowed=keys_on("block"))
+    with context.scope():
         for count, iterator in enumerate(node.iters):
-            _check_block_iter(ctx, iterator, at.down("iters", count))
+            _check_block_iter(context, iterator, at.down("iters", count))
         if node.predicate is not None:
-            check_condition(ctx, node.predicate, at.down("predicate"))
+            check_condition(context, node.predicate, at.down("predicate"))
         # Before the loops are hidden: whether a variable is set depends on the loops around the block.
-        unset = _unset_in_init(ctx, node) if node.init else set()
+        unset = _unset_in_init(context, node) if node.init else set()
         # An inner block sees its own loops only, as its init runs inside of this block.
-        outer, ctx.loops = ctx.loops, ()
-        check_init(ctx, node.init, at, reductions=unset)
-        check_body(ctx, node.body, at)
-        ctx.loops = outer
+        outer, context.loops = context.loops, ()
+        check_init(context, node.init, at, reductions=unset)
+        check_body(context, node.body, at)
+        context.loops = outer
         for field in ("reads", "writes"):
             for count, region in enumerate(getattr(node, field) or ()):
-                check_region(ctx, region, at.down(field, count))
+                check_region(context, region, at.down(field, count))
         # The analysis of accesses needs valid ones.
-        if len(ctx.diagnostics) == reported:
-            check_regions(ctx, node, at)
+        if len(context.diagnostics) == reported:
+            check_regions(context, node, at)
 
 
-def _unset_in_init(ctx: VerifyContext, node: Block) -> set[str]:
+def _unset_in_init(context: VerifyContext, node: Block) -> set[str]:
     """Return the variables that have no value where the init of a block runs.
 
     These are reduction iterators, loops that feed only reduction iterators, and lets that depend on them.
     """
     reductions = {
         iterator.var for iterator in node.iters if iterator.kind == "R"
-    } - _selecting_variables(node.init)
-    idle = loops_outside_init(EnclosedBlock(node, ctx.loops, ctx.lets))
-    used = free_vars(*node.init) & ctx.lets.keys() if idle else ()
-    lets = {name for name in used if variables_used((ctx.lets[name],), ctx.lets) & idle}
+    } - _selecting_vars(node.init)
+    idle = loops_outside_init(EnclosedBlock(node, context.loops, context.lets))
+    used = free_vars(*node.init) & context.lets.keys() if idle else ()
+    lets = {name for name in used if vars_used((context.lets[name],), context.lets) & idle}
     return reductions | idle | lets
 
 
-def _selecting_variables(init: tuple[Stmt, ...]) -> frozenset[str]:
+def _selecting_vars(init: tuple[Stmt, ...]) -> frozenset[str]:
     """Return the variables in the indices of an init's stores. These may be reduction iterators, as in a
     store to the column of a compressed row, where several points write one element."""
-    stores = [stmt for stmt in statements(init) if isinstance(stmt, Store)]
+    stores = [stmt for stmt in stmts(init) if isinstance(stmt, Store)]
     return frozenset().union(*(free_vars(at) for store in stores for at in store.indices))
 
 
-def _check_block_iter(ctx: VerifyContext, node: BlockIter, at: At) -> None:
+def _check_block_iter(context: VerifyContext, node: BlockIter, at: At) -> None:
     domain = at.down("domain")
-    check_size(ctx, node.domain.start, domain.down("start"))
-    check_size(ctx, node.domain.extent, domain.down("extent"))
-    check_size(ctx, node.value, at.down("value"))
+    check_size(context, node.domain.start, domain.down("start"))
+    check_size(context, node.domain.extent, domain.down("extent"))
+    check_size(context, node.value, at.down("value"))
     if node.kind not in ("S", "R"):
-        ctx.report("verify.block.kind", f"'{node.kind}' is not a kind of iterator.", at)
-    ctx.define(node.var, "int64", at)
+        context.report("verify.block.kind", f"'{node.kind}' is not a kind of iterator.", at)
+    context.define(node.var, "int64", at)
 
 
-def check_init(ctx: VerifyContext, init: tuple[Stmt, ...], at: At, *, reductions: set[str]) -> None:
+def check_init(
+    context: VerifyContext, init: tuple[Stmt, ...], at: At, *, reductions: set[str]
+) -> None:
     """Check an init, in which the reduction variables cannot be used."""
-    hidden = ctx.hidden
+    hidden = context.hidden
     # Hidden instead of undefined, so that the error can say why a variable has no value here.
-    ctx.hidden = hidden | reductions
-    check_body(ctx, init, at, field="init")
-    ctx.hidden = hidden
+    context.hidden = hidden | reductions
+    check_body(context, init, at, field="init")
+    context.hidden = hidden
 
 
 def check_annotations(
-    ctx: VerifyContext, annotations: Annotations, at: At, *, allowed: Set[str]
+    context: VerifyContext, annotations: Annotations, at: At, *, allowed: Set[str]
 ) -> None:
     """Check that keys are unique and supported, and that values are strings, integers or bools."""
     keys = [key for key, _ in annotations]
     for count, (key, value) in enumerate(annotations):
         elsewhere = ANNOTATIONS[key].elsewhere if key in ANNOTATIONS else None
         if elsewhere is not None and key not in allowed:
-            ctx.report(
+            context.report(
                 "verify.annotation.refused",
                 f"The annotation '{key}' is not supported here.",
                 at.down("annotations", count),
                 hint=elsewhere,
             )
         if key == UNSAFE and (not isinstance(value, str) or not value):
-            ctx.report(
+            context.report(
                 "verify.annotation.unsafe",
                 f"The annotation 'unsafe' is {value!r}; expected a text that names what was not proved.",
                 at.down("annotations", count),
             )
         if keys.index(key) != count or not isinstance(value, (bool, int, str)):
-            ctx.report(
+            context.report(
                 "verify.annotation",
                 f"The annotation '{key}' is given twice, or is not a bool, an integer or a string.",
                 at.down("annotations", count),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from gossamer_ir.analysis.axes.determined_variables import DeterminedVariables
+from gossamer_ir.analysis.axes.determined_variables import DeterminedVars
 from gossamer_ir.analysis.statements.reductions import REDUCE_OPS
 from gossamer_ir.core.axis_kinds import is_varied, width_of
 from gossamer_ir.core.build import ONE, index_var
@@ -29,24 +29,24 @@ Lets: TypeAlias = dict[str, Expr]
 
 
 def check_write_conflicts(
-    ctx: VerifyContext, node: Iteration, axis_names: list[str], at: At
+    context: VerifyContext, node: Iteration, axis_names: list[str], at: At
 ) -> None:
     """Check the stores of an iteration over axes, which are given by name.
 
     The indices of a plain assignment must use every variable of the iteration. The value that an init
     stores may depend only on the element: several points may initialize it, in any order.
     """
-    variables = {
+    vars = {
         name
         for axis, name in zip(axis_names, node.vars, strict=False)
-        if not _has_one_element(ctx, axis)
+        if not _has_one_element(context, axis)
     }
     for write, place, lets in _writes(node.body, at, "body", {}):
-        missing = sorted(variables - _variables(write.indices, lets))
+        missing = sorted(vars - _vars(write.indices, lets))
         # Points that differ in a variable outside of the indices write one element: without an order among
         # them, only a commutative update has a defined result.
         if missing and not _accumulates(write):
-            ctx.report(
+            context.report(
                 "verify.iteration.conflict",
                 f"Points with different '{', '.join(missing)}' assign the same element of "
                 f"'{write.buffer}'.",
@@ -55,11 +55,11 @@ def check_write_conflicts(
             )
     # An init may leave variables out of its indices, since all points then store the same value.
     for write, place, lets in _writes(node.init, at, "init", {}):
-        determined = DeterminedVariables(write.indices, variables, lets)
+        determined = DeterminedVars(write.indices, vars, lets)
         undetermined = map(index_var, determined.missing(write.value))
-        further = sorted(variables & _variables(undetermined, lets))
+        further = sorted(vars & _vars(undetermined, lets))
         if further:
-            ctx.report(
+            context.report(
                 "verify.iteration.init",
                 f"The init of '{write.buffer}' depends on '{', '.join(further)}', not only on the "
                 "element.",
@@ -104,8 +104,8 @@ def _terms(value: Expr, family: tuple[str, ...], *, is_added: bool) -> Iterator[
         yield is_added, value
 
 
-def _has_one_element(ctx: VerifyContext, name: str) -> bool:
-    axis = ctx.axes.get(name)
+def _has_one_element(context: VerifyContext, name: str) -> bool:
+    axis = context.axes.get(name)
     return axis is not None and not is_varied(axis) and width_of(axis) == ONE
 
 
@@ -123,10 +123,10 @@ def _writes(
             continue
         for part in effects.bodies:
             if not part.is_init:  # checked with its own iteration
-                yield from _writes(part.statements, inner, part.field, lets)
+                yield from _writes(part.stmts, inner, part.field, lets)
 
 
-def _variables(values: Iterable[Expr], lets: Lets) -> frozenset[str]:
+def _vars(values: Iterable[Expr], lets: Lets) -> frozenset[str]:
     """Return the variables that values depend on, directly or through lets."""
     pending = [name for value in values for name in free_vars(value)]
     names = set(pending)

@@ -32,7 +32,7 @@ from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_written
 from gossamer_ir.traversal.fields import body_fields, has_bodies
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.rewrite import map_children
-from gossamer_ir.traversal.walk import collect, statements
+from gossamer_ir.traversal.walk import collect, stmts
 from gossamer_lower.blocks.helpers.marked_inits import repeated_init_error
 
 
@@ -65,7 +65,7 @@ def position_of_init(outermost: For, block: Block, function: Function) -> InitPo
     Raises `UnsupportedError` (`lower.lower_blocks.conflicting_inits`) if several points may write an element
     that a `while` in between initializes again in each iteration.
     """
-    around = tuple(_enclosing_statements(outermost, block))
+    around = tuple(_enclosing_stmts(outermost, block))
     loops = [stmt for stmt in around if isinstance(stmt, For)]
     conflicting, before = _conflicts_and_position(loops, block, function)
     inner = [] if before is None else loops[loops.index(before) + 1 :]
@@ -109,7 +109,7 @@ def _conflicting_loops(loops: Sequence[For], block: Block, function: Function) -
 
 def _inits_may_conflict(loop: For, block: Block, inner: Sequence[For], function: Function) -> bool:
     values = {iterator.var: iterator.value for iterator in block.iters}
-    choices = (stmt for stmt in _enclosing_statements(loop, block) if isinstance(stmt, If))
+    choices = (stmt for stmt in _enclosing_stmts(loop, block) if isinstance(stmt, If))
     conditions = (condition for stmt in choices for condition in _conditions(stmt, block))
     between = chain(inner, conditions)
     return inits_may_conflict(loop, block, between, values=values, function=function)
@@ -120,7 +120,7 @@ def _conditions(stmt: If, block: Block) -> tuple[Expr, ...]:
     return next(
         body.conditions
         for body in effects_of(stmt).bodies
-        if any(inner is block for inner in statements(body.statements))
+        if any(inner is block for inner in stmts(body.stmts))
     )
 
 
@@ -135,7 +135,7 @@ def obstacle_to_hoisting(loop: For, block: Block, function: Function) -> str | N
     """Return why an init cannot be hoisted before a loop: it would not have the effect that it has where
     the block first visits each element. None if it can."""
     targets = buffers_written(block.init)
-    around = list(_enclosing_statements(loop, block))
+    around = list(_enclosing_stmts(loop, block))
     headers = buffers_read(*(part for stmt in around for part in effects_of(stmt).evaluates))
     reads = buffers_read(*block.init, *effects_of(block).evaluates)
     changed = written_in(loop.body, function)
@@ -200,15 +200,15 @@ def _uses_others(block: Block, targets: Set[str]) -> bool:
     )
 
 
-def _enclosing_statements(stmt: Any, block: Block) -> Iterator[Stmt]:
+def _enclosing_stmts(stmt: Any, block: Block) -> Iterator[Stmt]:
     """Yield the statements on the path from a statement down to a block inside it, up to another block."""
     is_around = not isinstance(stmt, Block) and has_bodies(type(stmt))
-    if is_around and any(nested is block for nested in statements((stmt,))):
+    if is_around and any(nested is block for nested in stmts((stmt,))):
         yield stmt
         for inner in (
             nested for field in body_fields(type(stmt)) for nested in getattr(stmt, field)
         ):
-            yield from _enclosing_statements(inner, block)
+            yield from _enclosing_stmts(inner, block)
 
 
 def _without_block(stmt: Any, block: Block) -> Any:

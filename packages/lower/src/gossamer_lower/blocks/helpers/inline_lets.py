@@ -13,9 +13,9 @@ from gossamer_ir.analysis.invariants import changed_in, is_constant
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Block, Function, Let, Stmt
 from gossamer_ir.traversal.references import buffers_read, free_vars
-from gossamer_ir.traversal.statement_queries import variables_bound
+from gossamer_ir.traversal.statement_queries import vars_bound
 from gossamer_ir.traversal.substitute import substitute_body
-from gossamer_ir.traversal.walk import outermost, statements
+from gossamer_ir.traversal.walk import outermost, stmts
 from gossamer_lower.statements.rebuild import with_bodies
 
 
@@ -55,7 +55,7 @@ class _LetInliner(msgspec.Struct, frozen=True):
             return stmt
         if isinstance(stmt, Block):  # no init is hoisted out of a block, or is in an init
             return msgspec.structs.replace(stmt, body=self.body(stmt.body, frozenset()))
-        inner = loops.union(variables_bound(stmt))
+        inner = loops.union(vars_bound(stmt))
         return with_bodies(stmt, lambda body: self.body(body, inner))
 
     def _require_below_inits(self, let: Let, body: tuple[Stmt, ...], loops: frozenset[str]) -> None:
@@ -79,4 +79,4 @@ def _blocks_with_init(body: tuple[Stmt, ...]) -> Iterator[Block]:
 
 
 def _has_init(stmt: Stmt) -> bool:
-    return any(isinstance(inner, Block) and inner.init for inner in statements((stmt,)))
+    return any(isinstance(inner, Block) and inner.init for inner in stmts((stmt,)))

@@ -35,10 +35,10 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.traversal.buffer_uses import buffers_written
-from gossamer_ir.traversal.names import Namer, bound_variables
+from gossamer_ir.traversal.names import Namer, bound_vars
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
-from gossamer_ir.traversal.walk import statements
+from gossamer_ir.traversal.walk import stmts
 
 _FLAG, _NUMBER = "int8", "int64"
 
@@ -121,7 +121,7 @@ class InitMarks:
 
 def _writes_once(block: Block) -> bool:
     """Return whether a run of the init writes each element at most once."""
-    inits = list(statements(block.init))
+    inits = list(stmts(block.init))
     stores = [stmt.buffer for stmt in inits if isinstance(stmt, Store)]
     # A loop in the init may come back to an element, and only the first run counts, not the first store.
     is_straight = not any(part.repeats for stmt in inits for part in effects_of(stmt).bodies)
@@ -142,7 +142,7 @@ def require_markable(
     loops must be known before those `around` the block. Runs of an init that may write an element several
     times must not be concurrent, since they are numbered.
     """
-    inside = set(bound_variables(around[:1]))
+    inside = set(bound_vars(around[:1]))
     for name in sorted(shapes):
         if not is_constant(*shapes[name], function=function):
             raise repeated_init_error(

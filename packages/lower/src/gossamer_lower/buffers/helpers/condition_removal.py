@@ -54,7 +54,7 @@ class ConditionRemover:
         del self._known[mark:]
         self._choices = choices
 
-    def begin_statement(self) -> None:
+    def begin_stmt(self) -> None:
         """Forget the results for other statements, where other conditions hold, and their proofs."""
         self._choices = {}
         self._proofs = 0

@@ -23,7 +23,7 @@ from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.statement_queries import loop_of
 from gossamer_ir.traversal.substitute import substitute
-from gossamer_ir.traversal.walk import statements
+from gossamer_ir.traversal.walk import stmts
 from gossamer_lower.axes.element_location import ElementLocation
 from gossamer_lower.axes.fiber_positions import found_by_search
 from gossamer_lower.buffers.helpers.position_conditions import ProofGoal
@@ -75,9 +75,9 @@ class FiberConditions:
     def _conditions(self, fiber: Fiber) -> Iterator[Compare]:
         """Yield the conditions, unless implied, for a position to lie in its fiber."""
         form, extent = affine_of(fiber.position), fiber.extent()
-        variable, walked = _one_variable(form), None
-        if variable is not None and form.constant >= 0:
-            walked = self._range_end(variable)
+        var, walked = _one_var(form), None
+        if var is not None and form.constant >= 0:
+            walked = self._range_end(var)
         if walked is not None:
             exceeding = self.exceeds(walked, extent)
             if exceeding is not None and exceeding + form.constant <= 0:
@@ -108,21 +108,21 @@ class FiberConditions:
         result: Expr = rewrite(expr, unconditional, leaves=False)
         return result
 
-    def _range_end(self, variable: Var) -> Expr | None:
+    def _range_end(self, var: Var) -> Expr | None:
         """Return the end of the range of a loop or block variable that starts at 0."""
-        extent = self._ranges.get(variable.name)
+        extent = self._ranges.get(var.name)
         if extent is None:
             return None
-        if variable.name not in self._extents:
+        if var.name not in self._extents:
             lowered = self._without_conditions(self._lower(extent))
-            self._extents[variable.name] = build.unconditional_extent(lowered)
-        return self._extents[variable.name]
+            self._extents[var.name] = build.unconditional_extent(lowered)
+        return self._extents[var.name]
 
 
 def ranges_of(function: Function) -> dict[str, Expr]:
     """Return the extents of variables that range over [0, extent) wherever memory is read."""
     extents: dict[str, Expr] = {}
-    for stmt in statements(function.body):
+    for stmt in stmts(function.body):
         loop = loop_of(stmt)
         if loop is not None and loop.start == build.ZERO:
             extents[loop.var] = loop.extent
@@ -147,9 +147,9 @@ def _runs_over_domain(iterator: BlockIter, block: Block, extents: Mapping[str, E
     )
 
 
-def _one_variable(form: Affine) -> Var | None:
+def _one_var(form: Affine) -> Var | None:
     """Return the variable if a form is a variable plus a constant; None otherwise."""
     match list(form.terms.items()):
-        case [(Var() as variable, 1)]:
-            return variable
+        case [(Var() as var, 1)]:
+            return var
     return None

@@ -7,12 +7,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.accesses.init_nests import iterators_of_init
+from gossamer_ir.analysis.accesses.init_nests import iters_of_init
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.core.conditions import TRUE
 from gossamer_ir.core.statement_kinds import Body, effects_of
 from gossamer_ir.nodes import (
-    STATEMENTS,
+    STMTS,
     Block,
     BlockIter,
     Expr,
@@ -53,8 +53,8 @@ class _ConditionProver:
         with self._remover.scope():
             for stmt in body:
                 # Results for the last statement may depend on conditions that this one ends or changes.
-                self._remover.begin_statement()
-                simplified = self._statement(stmt)
+                self._remover.begin_stmt()
+                simplified = self._stmt(stmt)
                 if simplified is not None:
                     result.append(simplified)
                     # The simplified statement: what it binds is stated in terms of what is still there.
@@ -64,7 +64,7 @@ class _ConditionProver:
                         self._remover.know(condition)
         return tuple(result)
 
-    def _statement(self, stmt: Stmt) -> Stmt | None:
+    def _stmt(self, stmt: Stmt) -> Stmt | None:
         if isinstance(stmt, Guard):
             condition = self._remover.without_proved(stmt.condition)
             return None if condition is None else replace(stmt, condition=condition)
@@ -77,7 +77,7 @@ class _ConditionProver:
             )
 
     def _outside_bodies(self, child: Any) -> Any:
-        return child if isinstance(child, STATEMENTS) else self._remover.expr(child)
+        return child if isinstance(child, STMTS) else self._remover.expr(child)
 
     def _in_loop(self, stmt: Stmt) -> AbstractContextManager[None]:
         loop = loop_of(stmt)
@@ -85,10 +85,10 @@ class _ConditionProver:
 
     def _inside(self, body: Body) -> tuple[Stmt, ...]:
         if body.condition is None:
-            return self.body(body.statements)
+            return self.body(body.stmts)
         self._conditions.append(body.condition)
-        with self._remover.holding(body.condition, body.statements):
-            result = self.body(body.statements)
+        with self._remover.holding(body.condition, body.stmts):
+            result = self.body(body.stmts)
         self._conditions.pop()
         return result
 
@@ -133,6 +133,6 @@ class _ConditionProver:
             if free_vars(condition) <= self._params:
                 init._remover.know(condition)
                 init._point.assume(condition)
-        for iterator in iterators_of_init(block):
+        for iterator in iters_of_init(block):
             init._bound(iterator)
         return init.body(block.init)

@@ -191,7 +191,7 @@ class _OwnRowVisitor(PointVisitor):
             self.point.assume_loop(For(bound.name, build.ZERO, limit, ()))
         self.point.shapes[self._row] = (build.sub(last, first),)
 
-    def statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+    def stmt(self, stmt: Stmt) -> tuple[Stmt, ...]:
         effects = effects_of(stmt)
         accesses = [*_reads(self._arrays, effects.evaluates), *effects.writes]
         for access in accesses:

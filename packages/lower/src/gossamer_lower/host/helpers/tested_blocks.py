@@ -9,7 +9,7 @@ from gossamer_ir.nodes import Binary, Expr, For, Function, Let, Stmt, Var
 from gossamer_ir.traversal.names import namer_of
 from gossamer_lower.host.helpers.array_tests import end_test, row_tests
 from gossamer_lower.host.helpers.row_loop import CompressedArrays, RowLoop
-from gossamer_lower.statements.rebuild import map_statements, with_body
+from gossamer_lower.statements.rebuild import map_stmts, with_body
 
 INDICES_PER_BLOCK = 1024
 """The mean number of indices in a block of rows: with the values, they should still be in the L1 cache when
@@ -30,7 +30,7 @@ def _with_end_test(entry: Function, found: RowLoop) -> Function:
     def tested(stmt: Stmt) -> tuple[Stmt, ...]:
         return (*end_test(found.arrays), stmt) if stmt is found.launch else (stmt,)
 
-    return with_body(entry, map_statements(entry.body, tested))
+    return with_body(entry, map_stmts(entry.body, tested))
 
 
 def _without_facts(function: Function) -> Function:
@@ -43,7 +43,7 @@ def _in_blocks(found: RowLoop) -> Function:
     def blocked(stmt: Stmt) -> tuple[Stmt, ...]:
         return _blocks(found) if stmt is found.loop else (stmt,)
 
-    return with_body(found.function, map_statements(found.function.body, blocked))
+    return with_body(found.function, map_stmts(found.function.body, blocked))
 
 
 def _blocks(found: RowLoop) -> tuple[Stmt, ...]:

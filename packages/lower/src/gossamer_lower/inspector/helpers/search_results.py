@@ -138,13 +138,13 @@ class _SearchExtractor:
         values = dict(values)
         result = []
         for stmt in body:
-            result.append(self._statement(stmt, around, values))
+            result.append(self._stmt(stmt, around, values))
             values.update(
                 (var.name, self._resolved(value, values)) for var, value in values_after(stmt)
             )
         return tuple(result)
 
-    def _statement(
+    def _stmt(
         self, stmt: Any, around: tuple[LoopOrCondition, ...], values: Mapping[str, Expr]
     ) -> Any:
         match stmt:
@@ -165,7 +165,7 @@ class _SearchExtractor:
     def _if(self, stmt: If, around: tuple[LoopOrCondition, ...], values: Mapping[str, Expr]) -> If:
         sides = {
             side.field: self.body(
-                side.statements, (*around, self._resolved(side.condition, values)), values
+                side.stmts, (*around, self._resolved(side.condition, values)), values
             )
             for side in effects_of(stmt).bodies
         }
@@ -196,7 +196,7 @@ class _SearchExtractor:
         if _is_search(node):
             search = self._extract(self._resolved(node, values), around)
             if search is not None:
-                return _load_of(search, _iterators_by_loop(values))
+                return _load_of(search, _iters_by_loop(values))
         if isinstance(node, IfThenElse):
             condition = self._resolved(node.condition, values)
             return IfThenElse(
@@ -275,7 +275,7 @@ def _required_context(
     return tuple(kept)
 
 
-def _iterators_by_loop(values: Mapping[str, Expr]) -> dict[str, Expr]:
+def _iters_by_loop(values: Mapping[str, Expr]) -> dict[str, Expr]:
     """Return the block iterators by the loop variable to which they are bound."""
     return {
         value.name: build.index_var(name)

@@ -43,7 +43,7 @@ class AxisIterator(msgspec.Struct, frozen=True):
         return None if self.above is None else (*self.above, self.position)
 
 
-AxisIterators: TypeAlias = dict[str, AxisIterator]
+AxisIters: TypeAlias = dict[str, AxisIterator]
 """Iterated axes by the variable of the iteration."""
 
 
@@ -180,16 +180,16 @@ class Lookups:
         axes of the path, and a declared relation says that theirs is a subset."""
         if len(path) != len(self._buffers.tree.chain(axis)):
             return False
-        iterators = [index.iterator for index in path]
-        last = iterators[-1]
-        if last is None or any(iterator is None for iterator in iterators):
+        iters = [index.iterator for index in path]
+        last = iters[-1]
+        if last is None or any(iterator is None for iterator in iters):
             return False
         walked = self._buffers.tree.chain(last.axis)
         is_one_path = len(walked) == len(path) and all(
             iterator is not None
             and iterator.axis == axis
             and iterator.path() == (last.path() or ())[: at + 1]
-            for at, (iterator, axis) in enumerate(zip(iterators, walked, strict=False))
+            for at, (iterator, axis) in enumerate(zip(iters, walked, strict=False))
         )
         return is_one_path and (last.axis.name, axis.name) in self._subsets
 

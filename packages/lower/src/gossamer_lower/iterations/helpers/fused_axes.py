@@ -29,7 +29,7 @@ from gossamer_ir.nodes import (
     Search,
     Stmt,
 )
-from gossamer_ir.transform.split_init import axes_of_init, variables_of_init
+from gossamer_ir.transform.split_init import axes_of_init, vars_of_init
 from gossamer_ir.traversal.walk import children
 from gossamer_lower.axes.index_buffers import IndexBuffers
 
@@ -112,7 +112,7 @@ def init_visits_others(node: Iteration, by_name: Mapping[str, Axis]) -> bool:
     """
     kept = axes_of_init(node, by_name)
     names = {var for _, var in kept}
-    indexed = {item.axis for item, var in kept if var in variables_of_init(node)}
+    indexed = {item.axis for item, var in kept if var in vars_of_init(node)}
     return any(
         not names.issuperset(item.vars)
         for item in iterated_axes(node)

@@ -31,7 +31,7 @@ from gossamer_lower.axes.element_location import ElementLocation
 from gossamer_lower.axes.index_buffers import IndexBuffers
 from gossamer_lower.iterations.helpers.coordinate_lookup import (
     AxisIterator,
-    AxisIterators,
+    AxisIters,
     Lookups,
     value_if,
 )
@@ -42,8 +42,8 @@ class LoopNest(msgspec.Struct):
     """The loops and block iterators that an iteration becomes, and the iterators for its variables, in
     the headers of the loops and in the block."""
 
-    in_loops: AxisIterators
-    in_block: AxisIterators
+    in_loops: AxisIters
+    in_block: AxisIters
     loops: list[tuple[str, Expr]] = []
     iters: list[BlockIter] = []
     fused: set[str] = set()
@@ -65,7 +65,7 @@ class NestBuilder:
         self._lookups = lookups
         self._namer = namer
 
-    def nest_of(self, node: Iteration, scope: AxisIterators) -> LoopNest:
+    def nest_of(self, node: Iteration, scope: AxisIters) -> LoopNest:
         """Return the loop nest of an iteration inside those whose iterators are in `scope`."""
         nest = LoopNest(dict(scope), dict(scope))
         for item in iterated_axes(node):
@@ -88,7 +88,7 @@ class NestBuilder:
         self._skip_padding(nest, name)
 
     def _enter(
-        self, scope: AxisIterators, item: OverAxis | AttachAxis, *, name: str, position: Expr
+        self, scope: AxisIters, item: OverAxis | AttachAxis, *, name: str, position: Expr
     ) -> Expr:
         """Add an iterator to the scope, and return the number of positions in its fiber."""
         axis = self._index_buffers.tree.axis(item.axis)
@@ -103,7 +103,7 @@ class NestBuilder:
         axis: Axis,
         item: OverAxis | AttachAxis,
         *,
-        scope: AxisIterators,
+        scope: AxisIters,
         location: ElementLocation,
     ) -> tuple[Expr, ...] | None:
         """Return the positions along the ancestors of an iterated axis; None for a dense axis that is
@@ -119,7 +119,7 @@ class NestBuilder:
         return path
 
     def _attached_positions(
-        self, axis: Axis, item: AttachAxis, *, scope: AxisIterators, location: ElementLocation
+        self, axis: Axis, item: AttachAxis, *, scope: AxisIters, location: ElementLocation
     ) -> tuple[Expr, ...]:
         """Return the positions along the ancestors that the coordinate of another iterator selects."""
         assert axis.parent is not None
@@ -129,7 +129,7 @@ class NestBuilder:
         above = self._ancestor_positions(parent, scope)
         return (*above, self._lookups.attached(parent, above, over=over, location=location))
 
-    def _ancestor_positions(self, axis: Axis, scope: AxisIterators) -> tuple[Expr, ...]:
+    def _ancestor_positions(self, axis: Axis, scope: AxisIters) -> tuple[Expr, ...]:
         """Return the positions along the ancestors of an axis that is not iterated itself."""
         chain = self._index_buffers.tree.chain(axis)[:-1]
         path = self._path(chain[-1].name, scope) if chain else ()
@@ -137,7 +137,7 @@ class NestBuilder:
             raise _parent_error(chain[-1].name)
         return (build.ZERO,) * len(chain) if path is None else path
 
-    def _path(self, name: str, scope: AxisIterators) -> tuple[Expr, ...] | None:
+    def _path(self, name: str, scope: AxisIters) -> tuple[Expr, ...] | None:
         """Return the positions of the iterator over an axis, root first; None if it has none."""
         iterator = _innermost(name, scope)
         return None if iterator is None else iterator.path()
@@ -159,7 +159,7 @@ class NestBuilder:
             self._skip_padding(nest, name)
 
     def _enter_fused(
-        self, scope: AxisIterators, item: FuseAxes, *, names: tuple[str, ...], count: Expr
+        self, scope: AxisIters, item: FuseAxes, *, names: tuple[str, ...], count: Expr
     ) -> Expr:
         """Add the iterators of fused axes to the scope, and return the number of elements."""
         axes = tuple(self._index_buffers.tree.axis(name) for name in item.axes)
@@ -197,14 +197,14 @@ def _kind_of(letter: str) -> Literal["S", "R"]:
     return "R" if letter == "R" else "S"
 
 
-def _innermost(axis: str, scope: AxisIterators) -> AxisIterator | None:
+def _innermost(axis: str, scope: AxisIters) -> AxisIterator | None:
     """Return the innermost iterator over an axis; None if it is not iterated."""
     return next(
         (iterator for iterator in reversed([*scope.values()]) if iterator.axis.name == axis), None
     )
 
 
-def _without_iterator(name: str, scope: AxisIterators) -> str | None:
+def _without_iterator(name: str, scope: AxisIters) -> str | None:
     """Return the axis whose iterator is missing to select a fiber below the axis `name`: that axis, or
     the parent of its iterator."""
     iterator = _innermost(name, scope)

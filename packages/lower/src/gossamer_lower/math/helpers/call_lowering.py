@@ -34,7 +34,7 @@ class CallLowerer:
         self._instructions = instructions
         self._conditions = conditions
         self._known: dict[Call, Expr] = {}
-        self.statements: list[Stmt] = []
+        self.stmts: list[Stmt] = []
 
     def under(self, condition: Expr) -> CallLowerer:
         """Return the calls for expressions that are evaluated only if a scalar condition holds."""
@@ -44,7 +44,7 @@ class CallLowerer:
         inner = CallLowerer(self._namer, self._instructions, (*self._conditions, condition))
         # Shared: what was computed outside is valid inside as well, since calls are computed
         # unconditionally.
-        inner.statements, inner._known = self.statements, self._known
+        inner.stmts, inner._known = self.stmts, self._known
         return inner
 
     def any(self, value: Any) -> Any:
@@ -113,7 +113,7 @@ class CallLowerer:
         else:
             result = self._value(node.function, args)
         narrow = result.to(kind.scalar)
-        self.statements += with_single_uses_inlined(code.statements, keep=narrow.expr)
+        self.stmts += with_single_uses_inlined(code.stmts, keep=narrow.expr)
         return narrow.expr
 
     def _in_wider(self, function: str, args: tuple[Term, ...], computed_in: str) -> Term:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from gossamer_ir.nodes import STATEMENTS, Expr, Let, Load, Stmt, Var
+from gossamer_ir.nodes import STMTS, Expr, Let, Load, Stmt, Var
 from gossamer_ir.traversal.rewrite import map_children, rewrite
 from gossamer_ir.traversal.walk import contains, walk
 from gossamer_lower.statements.rebuild import with_bodies
@@ -14,14 +14,14 @@ MAX_INLINED_DEPTH = 16
 """The maximum depth of expressions into which lets are inlined."""
 
 
-def with_single_uses_inlined(statements: list[Stmt], *, keep: Expr) -> list[Stmt]:
+def with_single_uses_inlined(stmts: list[Stmt], *, keep: Expr) -> list[Stmt]:
     """Return the statements with lets that are used once inlined."""
     uses: dict[str, int] = {}
-    for stmt in statements:
+    for stmt in stmts:
         for node in walk(stmt):
             if isinstance(node, Var):
                 uses[node.name] = uses.get(node.name, 0) + 1
-    return _SingleUseInliner(uses).body(statements, {keep.name} if isinstance(keep, Var) else set())
+    return _SingleUseInliner(uses).body(stmts, {keep.name} if isinstance(keep, Var) else set())
 
 
 class _SingleUseInliner:
@@ -29,9 +29,9 @@ class _SingleUseInliner:
         self._uses = uses
         self._values: dict[str, tuple[Expr, int]] = {}
 
-    def body(self, statements: Iterable[Stmt], kept: set[str]) -> list[Stmt]:
+    def body(self, stmts: Iterable[Stmt], kept: set[str]) -> list[Stmt]:
         result: list[Stmt] = []
-        for stmt in statements:
+        for stmt in stmts:
             if not isinstance(stmt, Let):
                 result.append(self._inside(stmt))
                 continue
@@ -54,7 +54,7 @@ class _SingleUseInliner:
         )
 
     def _own(self, child: Any) -> Any:
-        return child if isinstance(child, STATEMENTS) else self._expr(child)[0]
+        return child if isinstance(child, STMTS) else self._expr(child)[0]
 
     def _expr(self, node: Expr) -> tuple[Expr, int]:
         deepest = 0

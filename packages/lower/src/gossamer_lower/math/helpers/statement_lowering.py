@@ -28,7 +28,7 @@ from gossamer_ir.traversal.statement_queries import while_body
 from gossamer_ir.traversal.walk import collect, walk
 from gossamer_lower.math.helpers.call_lowering import CallLowerer
 from gossamer_lower.math.helpers.lowered_calls import is_lowered, unsupported_error
-from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_body
+from gossamer_lower.statements.rebuild import map_stmts, with_bodies, with_body
 
 
 def lower_calls_in(function: Function, instructions: Collection[str]) -> Function:
@@ -45,9 +45,9 @@ class _MathLowerer:
         self._instructions = instructions
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return map_statements(body, self._statement)
+        return map_stmts(body, self._stmt)
 
-    def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+    def _stmt(self, stmt: Stmt) -> tuple[Stmt, ...]:
         # Most statements have no call, and a search for one is much faster than rewriting them.
         nodes = collect((Binary, Call), *effects_of(stmt).evaluates)
         if not any(is_lowered(node, self._instructions) for node in nodes):
@@ -82,7 +82,7 @@ class _MathLowerer:
                 changed[name] = map_children(value, calls.expr)
             else:
                 changed[name] = calls.any(value)
-        return (*calls.statements, msgspec.structs.replace(stmt, **changed))
+        return (*calls.stmts, msgspec.structs.replace(stmt, **changed))
 
     def _store(self, stmt: Store) -> tuple[Stmt, ...]:
         """Return a store. If its predicate is false, its other operands are not evaluated."""
@@ -94,7 +94,7 @@ class _MathLowerer:
         stored = msgspec.structs.replace(
             stmt, indices=indices, value=inside.expr(stmt.value), predicate=predicate
         )
-        return (*calls.statements, stored)
+        return (*calls.stmts, stored)
 
     def _while(self, stmt: While) -> tuple[Stmt, ...]:
         """Return a while loop. A condition with calls is computed before it and after each iteration."""
@@ -102,7 +102,7 @@ class _MathLowerer:
         condition = calls.expr(stmt.condition)
         body = self.body(stmt.body)
         # Without calls the condition stays an expression, which LLVM handles better than a flag in memory.
-        if not calls.statements:
+        if not calls.stmts:
             return (While(condition, body),)
         flag = Buffer(self._namer.fresh("goes_on"), (build.ONE,), "bool", scope="local")
         # Computed anew: the values of the first test are not those after an iteration.
@@ -110,8 +110,8 @@ class _MathLowerer:
         test = again.expr(stmt.condition)
         first = Store(flag.name, (build.ZERO,), condition)
         next_ = Store(flag.name, (build.ZERO,), test)
-        loop = While(Load(flag.name, (build.ZERO,), "bool"), (*body, *again.statements, next_))
-        return (Allocate(flag), *calls.statements, first, loop)
+        loop = While(Load(flag.name, (build.ZERO,), "bool"), (*body, *again.stmts, next_))
+        return (Allocate(flag), *calls.stmts, first, loop)
 
     def _require_none(self, expr: Expr | None, where: str) -> None:
         nodes = () if expr is None else walk(expr)

@@ -52,7 +52,7 @@ class CodeBuilder:
         self.namer = namer
         self.lanes = lanes
         self.instructions = instructions
-        self.statements: list[Stmt] = []
+        self.stmts: list[Stmt] = []
 
     def dtype(self, scalar: str) -> str:
         """Return a scalar dtype with the lanes of the values here."""
@@ -64,7 +64,7 @@ class CodeBuilder:
         if isinstance(value, (Var, Const)) or _is_constant(value):
             return Term(self, value)
         var = Var(self.namer.fresh("t"), dtype_of(value))
-        self.statements.append(Let(var, value))
+        self.stmts.append(Let(var, value))
         return Term(self, var)
 
     def number(self, value: Number, scalar: str) -> Term:
@@ -109,15 +109,15 @@ class CodeBuilder:
         for these runs only if the condition holds in some lane."""
         # Memory instead of a select of both sides: the rare code must not run in the usual case.
         # LLVM promotes the buffers to registers.
-        variables = [self._new_variable(value) for value in usual]
-        for variable, value in zip(variables, usual, strict=True):
-            self.statements.append(Store(variable.buffer, variable.indices, value.expr))
+        temporaries = [self._new_temporary(value) for value in usual]
+        for temporary, value in zip(temporaries, usual, strict=True):
+            self.stmts.append(Store(temporary.buffer, temporary.indices, value.expr))
         inner = CodeBuilder(self.namer, self.lanes, instructions=self.instructions)
-        for variable, before, value in zip(variables, usual, rare(inner), strict=True):
+        for temporary, before, value in zip(temporaries, usual, rare(inner), strict=True):
             chosen = Select(condition.expr, value.expr, before.expr)
-            inner.statements.append(Store(variable.buffer, variable.indices, chosen))
-        self.statements.append(If(self._any_lane(condition), tuple(inner.statements)))
-        return [self.term(variable) for variable in variables]
+            inner.stmts.append(Store(temporary.buffer, temporary.indices, chosen))
+        self.stmts.append(If(self._any_lane(condition), tuple(inner.stmts)))
+        return [self.term(temporary) for temporary in temporaries]
 
     def repeat(
         self,
@@ -127,21 +127,21 @@ class CodeBuilder:
     ) -> list[Term]:
         """Return the values after `step` was repeated while `more` holds in some lane."""
         goes_on = Buffer(self.namer.fresh("goes_on"), (build.ONE,), "bool", scope="local")
-        self.statements.append(Allocate(goes_on))
-        variables = [self._new_variable(value) for value in start]
-        self._put([*variables, Load(goes_on.name, (build.ZERO,), "bool")], start, more(start))
+        self.stmts.append(Allocate(goes_on))
+        temporaries = [self._new_temporary(value) for value in start]
+        self._put([*temporaries, Load(goes_on.name, (build.ZERO,), "bool")], start, more(start))
         inner = CodeBuilder(self.namer, self.lanes, instructions=self.instructions)
-        after = step([inner.term(variable) for variable in variables])
-        inner._put([*variables, Load(goes_on.name, (build.ZERO,), "bool")], after, more(after))
+        after = step([inner.term(temporary) for temporary in temporaries])
+        inner._put([*temporaries, Load(goes_on.name, (build.ZERO,), "bool")], after, more(after))
         condition = Load(goes_on.name, (build.ZERO,), "bool")
-        self.statements.append(While(condition, tuple(inner.statements)))
-        return [self.term(variable) for variable in variables]
+        self.stmts.append(While(condition, tuple(inner.stmts)))
+        return [self.term(temporary) for temporary in temporaries]
 
-    def _put(self, variables: Sequence[Load], values: Sequence[Term], more: Term) -> None:
+    def _put(self, temporaries: Sequence[Load], values: Sequence[Term], more: Term) -> None:
         """Store the values and the condition of the loop."""
         operands = [*(value.expr for value in values), self._any_lane(more)]
-        for variable, value in zip(variables, operands, strict=True):
-            self.statements.append(Store(variable.buffer, variable.indices, value))
+        for temporary, value in zip(temporaries, operands, strict=True):
+            self.stmts.append(Store(temporary.buffer, temporary.indices, value))
 
     def _any_lane(self, condition: Term) -> Expr:
         return LaneReduce("or", condition.expr) if self.lanes.is_vector else condition.expr
@@ -150,22 +150,22 @@ class CodeBuilder:
         """Return a function that looks up an int64 position in a table of constants."""
         shape = (build.index(len(values)),)
         buffer = Buffer(self.namer.fresh("table"), shape, "uint64", scope="local")
-        self.statements.append(Allocate(buffer))
+        self.stmts.append(Allocate(buffer))
         for at, value in enumerate(values):
             item = constant(value, "uint64")
-            self.statements.append(Store(buffer.name, (build.index(at),), item))
+            self.stmts.append(Store(buffer.name, (build.index(at),), item))
         dtype = self.dtype("uint64")
         return lambda at: self.term(Load(buffer.name, (at.expr,), dtype))
 
     def _lanes(self) -> Lanes:
         return Lanes(self.lanes.lanes, self.lanes.scalable)
 
-    def _new_variable(self, value: Term) -> Load:
+    def _new_temporary(self, value: Term) -> Load:
         """Allocate a local buffer for values like `value`, and return a load of all its lanes."""
         count = lane_count(self._lanes())
         scalar = DType.parse(value.dtype).scalar
         buffer = Buffer(self.namer.fresh("chosen"), (count,), scalar, scope="local")
-        self.statements.append(Allocate(buffer))
+        self.stmts.append(Allocate(buffer))
         run = Ramp(build.ZERO, build.ONE, self._lanes())
         return Load(buffer.name, (run if self.lanes.is_vector else build.ZERO,), value.dtype)
 

@@ -18,9 +18,9 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gossamer_ir.analysis.accesses.buffer_accesses import (
-    StatementInContext,
+    StmtInContext,
     reads_in,
-    statements_in_context,
+    stmts_in_context,
 )
 from gossamer_ir.analysis.bounds.overflow import overflow_of
 from gossamer_ir.analysis.invariants import invariant_facts
@@ -44,7 +44,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.access_types import ELEMENT_NODES, INDEXED_NODES, READS
-from gossamer_ir.traversal.walk import collect, statements
+from gossamer_ir.traversal.walk import collect, stmts
 
 _Conditions: TypeAlias = tuple[Expr, ...]
 
@@ -77,7 +77,7 @@ def index_ranges_of(
     # A search reads a range of the buffer, which contraction would shift.
     if not all(isinstance(node, ELEMENT_NODES) for node, _ in accesses):
         return [None] * len(buffer.shape)
-    known = _BoundVariables(live, function)
+    known = _BoundVars(live, function)
     return [
         _merged([known.interval(access.indices[at], enclosing) for access, enclosing in accesses])
         for at in range(len(buffer.shape))
@@ -87,28 +87,28 @@ def index_ranges_of(
 def _accesses(body: tuple[Stmt, ...], name: str) -> Iterator[tuple[Any, _Conditions]]:
     """Yield the nodes that address elements of a buffer, each with the enclosing conditions."""
     start: _Conditions = ()
-    for at in statements_in_context(body, start, _conditions_inside, buffers={name}):
+    for at in stmts_in_context(body, start, _conditions_inside, buffers={name}):
         # A statement without a body may address an element itself.
-        own = at.effects.evaluates if at.effects.bodies else (at.statement,)
+        own = at.effects.evaluates if at.effects.bodies else (at.stmt,)
         for node in collect(INDEXED_NODES, *own):
             if node.buffer == name:
                 yield node, at.context
 
 
-def _conditions_inside(at: StatementInContext[_Conditions], body: Body) -> _Conditions:
+def _conditions_inside(at: StmtInContext[_Conditions], body: Body) -> _Conditions:
     # The condition of a `while` may no longer hold after a write in its body.
-    conditions = body.conditions if isinstance(at.statement, If) else ()
+    conditions = body.conditions if isinstance(at.stmt, If) else ()
     return (*at.context, *conditions)
 
 
-class _BoundVariables:
+class _BoundVars:
     """The values known before the statements for the variables that they bind."""
 
     def __init__(self, live: tuple[Stmt, ...], function: Function) -> None:
         self._function = function
         self._facts = fact_index(invariant_facts(function))
         self._live = live
-        self._loops = [stmt for stmt in statements(live) if isinstance(stmt, For)]
+        self._loops = [stmt for stmt in stmts(live) if isinstance(stmt, For)]
         self._values = {loop.var: constants_of(loop) for loop in self._loops}
 
     @cached_property

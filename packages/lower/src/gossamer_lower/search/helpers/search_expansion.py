@@ -9,7 +9,7 @@ import msgspec
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import short_circuit_and
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.core.statement_kinds import ALLOCATING_STATEMENTS
+from gossamer_ir.core.statement_kinds import ALLOCATING_STMTS
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -52,8 +52,8 @@ def search_under(
 ) -> tuple[Stmt, ...]:
     """Return the steps of a search under a condition, and the let of its result or of another value."""
     # Allocations stay outside of the `If`: the let after it reads them.
-    cells = [part for part in steps if isinstance(part, ALLOCATING_STATEMENTS)]
-    kept = tuple(part for part in steps if not isinstance(part, ALLOCATING_STATEMENTS))
+    cells = [part for part in steps if isinstance(part, ALLOCATING_STMTS)]
+    kept = tuple(part for part in steps if not isinstance(part, ALLOCATING_STMTS))
     value = IfThenElse(condition, let.value, otherwise)
     return (*cells, If(condition, kept), Let(let.var, value))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer_ir.analysis.accesses.linear_form import by_variables
+from gossamer_ir.analysis.accesses.linear_form import by_vars
 from gossamer_ir.analysis.proofs.program_point import (
     ProgramPoint,
     is_invariant,
@@ -244,7 +244,7 @@ def _bound_of(outer: For, inner: For, condition: Expr) -> Expr | None:
     slack, lanes = slack_of(condition), build.integer_value(inner.extent)
     if slack is None or lanes is None or (outer.start, inner.start) != (build.ZERO, build.ZERO):
         return None
-    form = by_variables(slack, (outer.var, inner.var))
+    form = by_vars(slack, (outer.var, inner.var))
     wanted = {outer.var: Affine({}, -lanes), inner.var: Affine({}, -1)}
     is_bound = form.terms == wanted and not form.opaque
     return expr_of(combine(form.base, UNIT, 1)) if is_bound else None

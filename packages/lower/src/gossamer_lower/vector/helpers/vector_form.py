@@ -67,10 +67,10 @@ class Vectors:
     def body(self, body: tuple[Stmt, ...], mask: Expr | None) -> tuple[Stmt, ...]:
         result: list[Stmt] = []
         for stmt in body:
-            result += self._statement(stmt, mask)
+            result += self._stmt(stmt, mask)
         return tuple(result)
 
-    def _statement(self, stmt: Stmt, mask: Expr | None) -> tuple[Stmt, ...]:
+    def _stmt(self, stmt: Stmt, mask: Expr | None) -> tuple[Stmt, ...]:
         match stmt:
             case Store():
                 return self.after_lets(self._store(stmt, mask))

@@ -21,7 +21,7 @@ from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor_at import (
     Cursor,
-    addressable_statements,
+    addressable_stmts,
     function_with_replaced,
 )
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
@@ -138,9 +138,9 @@ def _require_no_other_use(
     emptied = target.replaced_by((replace(target.node, body=()),))
     block = find_block(emptied, block=cursor.node.name)
     used = buffers_named(*function_with_replaced(block.up(len(own_loops)), ()).body)
-    for statement in addressable_statements(target.node.body):
-        if isinstance(statement, Block):
-            used |= buffers_named(*statement.init)
+    for stmt in addressable_stmts(target.node.body):
+        if isinstance(stmt, Block):
+            used |= buffers_named(*stmt.init)
     for inner in blocks_with_init(target):
         # An init that runs before the loop would find the buffer not computed yet.
         used |= _buffers_read_before_loop(inner, target)

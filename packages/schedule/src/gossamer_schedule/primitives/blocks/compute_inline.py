@@ -18,7 +18,7 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.motion.inline import (
     own_nest,
-    require_only_iterators,
+    require_only_iters,
     required_assignment,
     required_writer,
     without_block,
@@ -77,7 +77,7 @@ def compute_inline(root: Cursor, block: str, *, function: str | None = None) -> 
     store = required_assignment(cursor)
     require_allocated(find_buffer(root, buffer=store.buffer), root)
     required_writer(root, store.buffer)
-    require_only_iterators(cursor)
+    require_only_iters(cursor)
     require_covered(loop_nest(cursor), cursor.node.iters)
     without = without_block(cursor)
     _require_only_loads(without, store)

@@ -12,7 +12,7 @@ from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import contains
-from gossamer_schedule.cursor.access import buffers_used_by, statements_beside
+from gossamer_schedule.cursor.access import buffers_used_by, stmts_beside
 from gossamer_schedule.cursor.cursor_at import Cursor, function_with_replaced
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block, find_loop
@@ -121,7 +121,7 @@ def _required_padded_store(cursor: Cursor) -> _PaddedStore:
 
 def _require_no_other_use(nest: BlockNest, padded: _PaddedStore) -> None:
     """Refuse other uses of the buffer in the loop: its padding is then stored before the loop."""
-    block, others = nest.block.node, statements_beside(nest.block, nest.top)
+    block, others = nest.block.node, stmts_beside(nest.block, nest.top)
     conditions = tuple(part for part in (block.predicate, padded.inside) if part is not None)
     used = buffers_accessed(*padded.indices, padded.value, *conditions).union(
         *map(buffers_used_by, others)
@@ -167,15 +167,15 @@ def _interior_nest(nest: BlockNest, padded: _PaddedStore) -> Stmt:
     for loop in reversed(loops):
         bounds = [bound for _, bound in parts if bound is not None and bound.loop == loop.var]
         interior = shortened_loop(loop, bounds, interior)
-    return _with_statement(nest, nest.block.up(len(loops)), interior)
+    return _with_stmt(nest, nest.block.up(len(loops)), interior)
 
 
-def _with_statement(nest: BlockNest, replaced_at: Cursor, statement: Stmt) -> Stmt:
+def _with_stmt(nest: BlockNest, replaced_at: Cursor, stmt: Stmt) -> Stmt:
     """Return the outermost loop of a nest with the statement at a cursor replaced."""
     for step in reversed(replaced_at.steps_from(nest.top)):
-        body = (*step.earlier, statement, *step.body[step.index + 1 :])
-        statement = replace(step.parent, **{step.field: body})
-    return statement
+        body = (*step.earlier, stmt, *step.body[step.index + 1 :])
+        stmt = replace(step.parent, **{step.field: body})
+    return stmt
 
 
 def _own_loops(nest: BlockNest) -> tuple[For, ...]:

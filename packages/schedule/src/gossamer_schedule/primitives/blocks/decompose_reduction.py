@@ -14,7 +14,7 @@ from gossamer_ir.dependence.disjointness import disjointness
 from gossamer_ir.nodes import Expr, For
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.names import namer_of
-from gossamer_schedule.cursor.access import buffers_used_by, statements_beside, values_at
+from gossamer_schedule.cursor.access import buffers_used_by, stmts_beside, values_at
 from gossamer_schedule.cursor.cursor_at import Cursor, function_with_replaced
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block, find_loop
@@ -178,9 +178,7 @@ def _may_leave(
         for buffer in buffers
     )
     read = buffers_read_by_init(cursor) | read_around
-    elsewhere = {
-        name for other in statements_beside(cursor, top) for name in buffers_used_by(other)
-    }
+    elsewhere = {name for other in stmts_beside(cursor, top) for name in buffers_used_by(other)}
     return (
         is_disjoint and read.isdisjoint(outer_writes((top.node,))) and elsewhere.isdisjoint(buffers)
     )

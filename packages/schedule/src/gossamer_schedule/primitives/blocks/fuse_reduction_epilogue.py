@@ -22,7 +22,7 @@ from gossamer_schedule.cursor.resolve import find_block, find_buffer
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quoted, schedule_error
-from gossamer_schedule.motion.epilogue import Epilogue, are_variables, required_epilogue
+from gossamer_schedule.motion.epilogue import Epilogue, are_vars, required_epilogue
 from gossamer_schedule.motion.inline import (
     own_nest,
     without_block,
@@ -118,7 +118,7 @@ def _required_reduction(cursor: Cursor) -> tuple[Reduction, Expr]:
         or init.buffer != reduction.store.buffer
         or init.predicate is not None
         or reduction.store.predicate is not None
-        or not are_variables(init.indices, spatial)
+        or not are_vars(init.indices, spatial)
     ):
         raise schedule_error(
             "fuse_reduction_epilogue.reduction",

@@ -12,7 +12,7 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, For, Stmt, Store
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_schedule.cursor.access import conflicting_buffers, values_at
-from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block, find_loop
 from gossamer_schedule.definition.change import Change
@@ -120,11 +120,7 @@ def _require_own_elements(cursor: Cursor) -> None:
     """Refuse a block unless each of its points, or each of its reductions, has an element of its own."""
     block: Block = cursor.node
     is_reducing = block.init or any(item.kind == "R" for item in block.iters)
-    stores = [
-        statement
-        for statement in addressable_statements(block.body)
-        if isinstance(statement, Store)
-    ]
+    stores = [stmt for stmt in addressable_stmts(block.body) if isinstance(stmt, Store)]
     if is_recurrence(block) or (
         is_reducing and not all(is_own_value(cursor, store) for store in stores)
     ):

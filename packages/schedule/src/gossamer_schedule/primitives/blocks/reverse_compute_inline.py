@@ -24,7 +24,7 @@ from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.legality.distinct_stores import require_distinct_stores
 from gossamer_schedule.motion.inline import (
     domain_conditions,
-    require_only_iterators,
+    require_only_iters,
     required_assignment,
     required_writer,
     without_block,
@@ -85,7 +85,7 @@ def reverse_compute_inline(root: Cursor, block: str, *, function: str | None = N
     produced = required_assignment(producer)
     _require_no_conflict(cursor, producer, between=load.buffer)
     require_bound_before(cursor.up(len(cursor.nest)), producer.up(len(producer.nest)))
-    require_only_iterators(cursor)
+    require_only_iters(cursor)
     require_covered(loop_nest(cursor), cursor.node.iters)
     require_distinct_stores(cursor, store.buffer)
     if _depends_on_value(cursor, store, load):

@@ -27,14 +27,14 @@ from gossamer_schedule.nests.init_checks import require_init_of_nest
 from gossamer_schedule.reductions.factored_block import (
     PartialBuffers,
     factored_block,
-    fed_iterators,
+    fed_iters,
     part_iterator,
     partial_buffers,
-    preceding_iterators,
+    preceding_iters,
 )
 from gossamer_schedule.reductions.reassociation import with_reassociation_marks
 from gossamer_schedule.reductions.term_reduction import TermReduction, term_reduction_of
-from gossamer_schedule.regions.iterator_dimensions import determined_iterators
+from gossamer_schedule.regions.iterator_dimensions import determined_iters
 from gossamer_schedule.staging.cache_checks import require_constant_size
 from gossamer_schedule.staging.written_element import (
     WrittenElement,
@@ -158,7 +158,7 @@ def _require_kind(top: Cursor) -> None:
 def _require_reduction_loop(cursor: Cursor, top: Cursor) -> None:
     """Refuse a loop unless it feeds only reduction iterators, and so do all loops that feed the same ones."""
     loop, values = top.node.var, values_at(cursor)
-    fed = fed_iterators(cursor.node, loop)
+    fed = fed_iters(cursor.node, loop)
     spatial = spatial_loops(cursor.node, values)
     if loop in spatial or loop not in reduction_loops(cursor.node, values):
         raise schedule_error(
@@ -183,7 +183,7 @@ def _require_reduction_loop(cursor: Cursor, top: Cursor) -> None:
     feeding = {name for item in fed for name in free_vars(item.value)}
     are_constant = is_constant(*(item.value for item in fed), function=top.function)
     # A loop over rows may determine how long the reduction is without being a part of it.
-    feeding -= preceding_iterators(cursor.node, loop).keys() if fed and are_constant else set()
+    feeding -= preceding_iters(cursor.node, loop).keys() if fed and are_constant else set()
     wrong = feeding & (spatial | (loops_of(cursor.function).keys() - inside))
     if wrong or loop not in feeding:
         raise schedule_error(
@@ -236,7 +236,7 @@ def _required_first_element(cursor: Cursor, reduction: TermReduction) -> Written
     """
     elements = [required_element(cursor, term.buffer) for term in reduction.terms]
     for element in elements:
-        missing = {item.var for item in element.points.iters} - determined_iterators(
+        missing = {item.var for item in element.points.iters} - determined_iters(
             cursor, element.store
         )
         if missing or element.points.iters != elements[0].points.iters:
@@ -270,7 +270,7 @@ def _require_one_init(cursor: Cursor, top: Cursor, element: WrittenElement) -> N
 
     Their init runs outside the remaining reduction loops, so each loop there must select an element.
     """
-    own = {top.node.var, *preceding_iterators(cursor.node, top.node.var)}
+    own = {top.node.var, *preceding_iters(cursor.node, top.node.var)}
     reducing = reduction_loops(cursor.node, values_at(cursor)) - own
     selecting = {name for item in element.points.iters for name in free_vars(item.value)}
     for loop in reduction_nest(cursor).loops:
@@ -307,7 +307,7 @@ def _combination_nest(
     combination = copy_nest(
         cursor.node.name,
         replace(element.points, iters=iters),
-        (reduction.statement(terms),),
+        (reduction.stmt(terms),),
         init=cursor.node.init,
         reduced=part,
         namer=namer_of(nest.block.function),

@@ -13,11 +13,11 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.nodes import Block, BlockIter, Buffer, Expr, Load, Ramp, Scope, Stmt, Store
 from gossamer_ir.traversal.access_types import ELEMENT_ACCESSES, READS
-from gossamer_ir.traversal.names import bound_variables, namer_of
+from gossamer_ir.traversal.names import bound_vars, namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import children, collect, contains, walk
-from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block, find_buffer
 from gossamer_schedule.definition.change import Change
@@ -31,7 +31,7 @@ from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe
 from gossamer_schedule.staging.cache import with_cache
 from gossamer_schedule.staging.cache_checks import (
     require_invariant_selectors,
-    selecting_iterators,
+    selecting_iters,
 )
 from gossamer_schedule.staging.loads import HEADERS, evaluation_condition
 
@@ -120,11 +120,11 @@ def _required_lookups(cursor: Cursor, buffer: str | None) -> list[Expr]:
 
 def _access_indices(body: tuple[Stmt, ...], buffer: str | None) -> Iterator[Expr]:
     """Yield the indices of all accesses in statements, except in the headers of loops and blocks."""
-    for statement in addressable_statements(body):
-        if isinstance(statement, HEADERS):
+    for stmt in addressable_stmts(body):
+        if isinstance(stmt, HEADERS):
             continue
-        own = (statement,) if isinstance(statement, ELEMENT_ACCESSES) else ()
-        for access in (*own, *collect(ELEMENT_ACCESSES, *effects_of(statement).evaluates)):
+        own = (stmt,) if isinstance(stmt, ELEMENT_ACCESSES) else ()
+        for access in (*own, *collect(ELEMENT_ACCESSES, *effects_of(stmt).evaluates)):
             if buffer in (None, access.buffer):
                 yield from access.indices
 
@@ -133,9 +133,9 @@ def _largest_lookups(expr: Expr, block: Block, varying: set[str]) -> Iterator[Ex
     """Yield the largest parts of an index that load or search and depend on only some `varying` iterators."""
     if not contains(READS, expr):
         return
-    iters = {item.var for item in selecting_iterators(block, (expr,))}
+    iters = {item.var for item in selecting_iters(block, (expr,))}
     is_scalar_index = dtype_of(expr) == "int64" and not isinstance(expr, Ramp)
-    is_outer = free_vars(expr).isdisjoint(_bound_variables(block))
+    is_outer = free_vars(expr).isdisjoint(_bound_vars(block))
     if is_scalar_index and is_outer and not varying <= iters:
         # What is below is computed with it.
         yield expr
@@ -144,10 +144,10 @@ def _largest_lookups(expr: Expr, block: Block, varying: set[str]) -> Iterator[Ex
         yield from _largest_lookups(cast(Expr, child), block, varying)
 
 
-def _bound_variables(block: Block) -> set[str]:
+def _bound_vars(block: Block) -> set[str]:
     """Return the variables that the body of a block binds."""
-    blocks = (inner for inner in addressable_statements(block.body) if isinstance(inner, Block))
-    return bound_variables(block.body) | {item.var for inner in blocks for item in inner.iters}
+    blocks = (inner for inner in addressable_stmts(block.body) if isinstance(inner, Block))
+    return bound_vars(block.body) | {item.var for inner in blocks for item in inner.iters}
 
 
 def _with_cached_lookup(
@@ -186,7 +186,7 @@ def _required_domain(
     Raises `.domain` and `.not_proved`.
     """
     nest, block = loop_nest(cursor), cursor.node
-    iters = selecting_iterators(block, (lookup,))
+    iters = selecting_iters(block, (lookup,))
     known = {item.var for item in iters} | nest.known_above
     evaluated = evaluation_condition(cursor, lookup)
     # The bounds of the iterators follow from the domain of the copy, and need no condition.

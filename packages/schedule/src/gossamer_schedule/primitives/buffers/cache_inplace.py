@@ -22,7 +22,7 @@ from gossamer_schedule.staging.cache_checks import require_allocated_outside, re
 from gossamer_schedule.staging.loads import loads_and_stores_of
 from gossamer_schedule.staging.read_elements import (
     ReadElements,
-    copy_statements,
+    copy_stmts,
     elements_of,
     require_stored,
 )
@@ -135,7 +135,7 @@ def _copy_nests(
         copy_nest(
             f"{cursor.node.name}_{cache.name}_{way}",
             chosen.points,
-            copy_statements(
+            copy_stmts(
                 chosen, source, to=target, cache_indices=[read.indices for read in chosen.reads]
             ),
             namer=namer,

@@ -35,7 +35,7 @@ from gossamer_schedule.staging.cache_checks import require_constant_size
 from gossamer_schedule.staging.loads import ConditionalLoad
 from gossamer_schedule.staging.read_elements import (
     ReadElements,
-    copy_statements,
+    copy_stmts,
     require_loads,
 )
 from gossamer_schedule.staging.redirected_accesses import with_redirected_loads
@@ -103,7 +103,7 @@ def cache_region(
     namer = namer_of(cursor.function)
     cache = replace(plain, name=namer.fresh(cache_name(buffer, scope)), handle=None, scope=scope)
     region = _region(target, plain)
-    copies = copy_statements(region, buffer, to=cache.name, cache_indices=[region.reads[0].indices])
+    copies = copy_stmts(region, buffer, to=cache.name, cache_indices=[region.reads[0].indices])
     name = copy_block_name(block, cache.name)
     copy = copy_nest(name, region.points, copies, namer=namer)
     reading = with_redirected_loads(cursor.node, buffer, to=cache.name)

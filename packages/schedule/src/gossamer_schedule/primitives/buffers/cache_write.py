@@ -15,7 +15,7 @@ from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.access import values_at
-from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block
 from gossamer_schedule.definition.change import Change
@@ -102,18 +102,16 @@ def cache_write(
         raise _initialization_error(writer, buffer)
 
     require_constant_size(old, cursor)
-    loading = _copy_statement(element, buffer, to=buffer)
-    initialized = _with_init_statement(writer, loading) if is_loading else writer
+    loading = _copy_stmt(element, buffer, to=buffer)
+    initialized = _with_init_stmt(writer, loading) if is_loading else writer
     _require_no_use_between_iterations(initialized, buffer)
 
     namer = namer_of(cursor.function)
     cache = cache_of(old, scope, namer=namer)
     caching = with_redirected_accesses(cursor.node, buffer, to=cache.name)
     if is_loading:
-        caching = replace(
-            caching, init=(*caching.init, _copy_statement(element, buffer, to=cache.name))
-        )
-    copied_back = (_copy_statement(element, cache.name, to=buffer),)
+        caching = replace(caching, init=(*caching.init, _copy_stmt(element, buffer, to=cache.name)))
+    copied_back = (_copy_stmt(element, cache.name, to=buffer),)
     copy = copy_nest(copy_block_name(block, cache.name), element.points, copied_back, namer=namer)
 
     nest = _nest_around_outer(cursor, reduction_nest(writer))
@@ -121,7 +119,7 @@ def cache_write(
     return Change(rewritten, (cache.name, *names_of_nest(copy)))
 
 
-def _copy_statement(element: WrittenElement, buffer: str, *, to: str) -> Store:
+def _copy_stmt(element: WrittenElement, buffer: str, *, to: str) -> Store:
     """Return the statement that copies an element from one buffer to another."""
     indices = element.store.indices
     return Store(to, indices, Load(buffer, indices, dtype_of(element.store.value)))
@@ -129,11 +127,9 @@ def _copy_statement(element: WrittenElement, buffer: str, *, to: str) -> Store:
 
 def _is_written_by_inner(cursor: Cursor, buffer: str) -> bool:
     """Return whether an inner block selects the element of the buffer that a block writes."""
-    inside = [
-        inner for inner in addressable_statements(cursor.node.body) if isinstance(inner, Block)
-    ]
+    inside = [inner for inner in addressable_stmts(cursor.node.body) if isinstance(inner, Block)]
     names = {item.var for inner in inside for item in inner.iters}
-    writes = (each for each in addressable_statements(cursor.node.body) if isinstance(each, WRITES))
+    writes = (each for each in addressable_stmts(cursor.node.body) if isinstance(each, WRITES))
     return any(free_vars(*write.indices) & names for write in writes if write.buffer == buffer)
 
 
@@ -171,7 +167,7 @@ def _is_old_value_needed(cursor: Cursor, element: WrittenElement) -> bool:
     return True
 
 
-def _with_init_statement(cursor: Cursor, store: Store) -> Cursor:
+def _with_init_stmt(cursor: Cursor, store: Store) -> Cursor:
     """Return the cursor at the block after a statement is added to its init."""
     block: Block = cursor.node
     changed = cursor.replaced_by((replace(block, init=(*block.init, store)),))

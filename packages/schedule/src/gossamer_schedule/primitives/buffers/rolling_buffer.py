@@ -35,7 +35,7 @@ from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor_at import (
     Cursor,
-    addressable_statements,
+    addressable_stmts,
     function_with_replaced,
 )
 from gossamer_schedule.cursor.function_point import point_in_function
@@ -120,7 +120,7 @@ def rolling_buffer(root: Cursor, block: str, *, buffer: str, function: str | Non
     _require_accesses_in_window(target, window, old)
 
     shape = list(old.shape)
-    shape[window.dim] = index(window.width)
+    shape[window.dimension] = index(window.width)
     rolled = replace(old, shape=tuple(shape))
     changed, names = _with_new_elements_only(cursor, target, own_loops, window)
     inside = find_loop(root.with_function(changed), loop=target.node.var)
@@ -209,9 +209,9 @@ def _require_loads_after(cursor: Cursor, target: Cursor, *, buffer: str) -> None
     at = cursor.steps_from(target)[0].index
     body = target.node.body
     used = buffers_named(*body[:at])
-    for statement in addressable_statements(body):
-        if isinstance(statement, Block) and statement is not cursor.node:
-            used |= buffers_named(*statement.init)
+    for stmt in addressable_stmts(body):
+        if isinstance(stmt, Block) and stmt is not cursor.node:
+            used |= buffers_named(*stmt.init)
     used |= {node.buffer for node in collect(BUFFER_NODES, *body) if not isinstance(node, ACCESSES)}
     if buffer in used:
         raise schedule_error(
@@ -229,13 +229,13 @@ def _require_accesses_in_window(target: Cursor, window: SlidingWindow, buffer: B
     context = EnclosingContext((*target.loops, target.node))
     values = values_at(target)
     for access in accesses(target.node.body, values=values, context=context, buffers={buffer.name}):
-        at = access.indices[window.dim]
+        at = access.indices[window.dimension]
         point = point_in_function(target.function)
         point.assume_context(access.context)
         if (
             isinstance(at, Range)
             or not point.is_in_range(sub(at, window.base), index(window.width))
-            or not point.is_in_range(at, buffer.shape[window.dim])
+            or not point.is_in_range(at, buffer.shape[window.dimension])
         ):
             shown = "a range" if isinstance(at, Range) else text_of(at)
             raise schedule_error(
@@ -243,7 +243,7 @@ def _require_accesses_in_window(target: Cursor, window: SlidingWindow, buffer: B
                 f"Cannot prove that all accesses of '{buffer.name}' in loop '{target.node.var}' are "
                 "within the window that the iteration computes, and within the buffer.",
                 needs=f"{text_of(window.base)} <= {shown} < {text_of(window.base)} + {window.width}, and "
-                f"0 <= {shown} < {text_of(buffer.shape[window.dim])}",
+                f"0 <= {shown} < {text_of(buffer.shape[window.dimension])}",
             )
 
 
@@ -302,8 +302,8 @@ def _with_circular_indices(
     def rule(node: Any) -> Any | None:
         if isinstance(node, ELEMENT_ACCESSES) and node.buffer == buffer:
             indices = list(node.indices)
-            at = indices[window.dim]
-            indices[window.dim] = Binary("floormod", at, index(window.width))
+            at = indices[window.dimension]
+            indices[window.dimension] = Binary("floormod", at, index(window.width))
             return replace(node, indices=tuple(indices))
         # Declared regions name elements of the old buffer.
         if isinstance(node, Block) and (node.reads is not None or node.writes is not None):

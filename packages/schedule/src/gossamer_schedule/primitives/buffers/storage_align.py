@@ -101,9 +101,9 @@ def _require_factor(factor: int, offset: int) -> None:
         )
 
 
-def _required_padded_extent(buffer: Buffer, dim: int, *, factor: int, offset: int) -> Expr:
+def _required_padded_extent(buffer: Buffer, dimension: int, *, factor: int, offset: int) -> Expr:
     """Return the smallest extent of dimension `dim` that gives the dimension before it such a stride."""
-    extent, later = buffer.shape[dim], buffer.shape[dim + 1 :]
+    extent, later = buffer.shape[dimension], buffer.shape[dimension + 1 :]
     inner = [integer_value(size) for size in later]
     known = prod(size for size in inner if size is not None)
     count = integer_value(extent)
@@ -120,8 +120,8 @@ def _required_padded_extent(buffer: Buffer, dim: int, *, factor: int, offset: in
         return mul(ceildiv(extent, factor), index(factor))
     raise schedule_error(
         "storage_align.shape",
-        f"No padding of dimension {dim} of buffer '{buffer.name}' gives dimension {dim - 1} a stride that is "
-        f"a multiple of {factor}, plus {offset}.",
+        f"No padding of dimension {dimension} of buffer '{buffer.name}' gives dimension {dimension - 1} "
+        f"a stride that is a multiple of {factor}, plus {offset}.",
     )
 
 

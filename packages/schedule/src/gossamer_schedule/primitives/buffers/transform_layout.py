@@ -39,7 +39,7 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.allocations import require_allocated
-from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_buffer
 from gossamer_schedule.definition.change import Change
@@ -112,7 +112,7 @@ def transform_layout(
     new = Buffer(buffer, layout.extents, old.dtype, scope=old.scope)
     nest, names = ((), ()) if value is None else _padding_nest(root.function, new, layout, value)
     # An index that was out of bounds may be in bounds of the new layout: its check is kept explicitly.
-    lost = {dim: shape[dim] for dim in layout.unsafe_dimensions}
+    lost = {dimension: shape[dimension] for dimension in layout.unsafe_dimensions}
     moved = body_with_moved_accesses(root, buffer, layout.at, lost=lost)
     return Change(root.with_function(_function_with_layout(root.function, moved, new, nest)), names)
 
@@ -231,7 +231,7 @@ def _require_no_vectors(function: Function, buffer: str, layout: BufferLayout) -
     # A permutation of the dimensions keeps vectors whole.
     if all(isinstance(result, Var) for result in layout.map.results):
         return
-    for loop in addressable_statements(function.body):
+    for loop in addressable_stmts(function.body):
         if isinstance(loop, For) and loop.kind == "vectorized" and buffer in buffers_accessed(loop):
             raise schedule_error(
                 "transform_layout.kind",
@@ -253,12 +253,12 @@ def _padding_nest(
     """Return the nest that fills the slots that hold no element, and the names of its block and loops."""
     namer = namer_of(function)
     name = namer.fresh(f"{new.name}_pad")
-    loops = [namer.fresh(f"{name}_{dim}") for dim in range(len(new.shape))]
-    variables = [namer.fresh(f"v{loop}") for loop in loops]
-    indices = tuple(index_var(var) for var in variables)
+    loops = [namer.fresh(f"{name}_{dimension}") for dimension in range(len(new.shape))]
+    vars = [namer.fresh(f"v{loop}") for loop in loops]
+    indices = tuple(index_var(var) for var in vars)
     iters = tuple(
         BlockIter(var, "S", Range(ZERO, extent), index_var(loop))
-        for var, extent, loop in zip(variables, new.shape, loops, strict=True)
+        for var, extent, loop in zip(vars, new.shape, loops, strict=True)
     )
     body = (Store(new.name, indices, value),)
     nest: Stmt = Block(name, iters, body, predicate=layout.unused_condition(indices))

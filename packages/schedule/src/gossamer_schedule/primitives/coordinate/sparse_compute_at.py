@@ -26,7 +26,7 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.access import conflicting_buffers
-from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.cursor.resolve import find_iteration
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
@@ -83,7 +83,7 @@ def sparse_compute_at(
     cursor = find_iteration(root, iteration=iteration)
     target = find_iteration(root, iteration=into)
 
-    shared = _required_shared_variables(cursor, target, var=var)
+    shared = _required_shared_vars(cursor, target, var=var)
     _require_before(cursor, target)
     _require_no_conflict_between(cursor, target)
     _require_own_inits(cursor, shared)
@@ -98,7 +98,7 @@ def sparse_compute_at(
     return Change(find_iteration(bare, iteration=into).replaced_by((outer,)), (outer.name,))
 
 
-def _required_shared_variables(cursor: Cursor, target: Cursor, *, var: str) -> tuple[str, ...]:
+def _required_shared_vars(cursor: Cursor, target: Cursor, *, var: str) -> tuple[str, ...]:
     """Return the target's variables of the shared axes; refuse axes that the iterations cannot share.
 
     Duplicate coordinates are refused, since a coordinate would then be visited by several iterations of
@@ -180,14 +180,10 @@ def _require_own_inits(cursor: Cursor, shared: Sequence[str]) -> None:
         )
     inits = [
         node.init,
-        *(
-            statement.init
-            for statement in addressable_statements(node.body)
-            if isinstance(statement, Iteration)
-        ),
+        *(stmt.init for stmt in addressable_stmts(node.body) if isinstance(stmt, Iteration)),
     ]
     for init in inits:
-        for store in (each for each in addressable_statements(init) if isinstance(each, WRITES)):
+        for store in (each for each in addressable_stmts(init) if isinstance(each, WRITES)):
             if not all(index_var(name) in store.indices for name in own):
                 raise schedule_error(
                     "sparse_compute_at.init",
@@ -222,7 +218,9 @@ def _dimensions_at(node: Iteration, buffer: str, var: str) -> set[int]:
         if not isinstance(access, ELEMENT_ACCESSES):
             return set()
         # Only the plain variable counts: `i + 1` selects an element that another iteration uses, too.
-        own_dimensions = {dim for dim, at in enumerate(access.indices) if at == Var(var, "int64")}
+        own_dimensions = {
+            dimension for dimension, at in enumerate(access.indices) if at == Var(var, "int64")
+        }
         dimensions = own_dimensions if dimensions is None else dimensions & own_dimensions
     return dimensions or set()
 
@@ -232,10 +230,10 @@ def _joined_iteration(
 ) -> Iteration:
     """Return the iteration over the shared axes that contains both iterations."""
     count = len(shared)
-    variables: dict[str, Expr] = {
+    vars: dict[str, Expr] = {
         old: index_var(new) for old, new in zip(first.vars, shared, strict=False)
     }
-    moved = substitute_body(_without_axes(first, count), variables)
+    moved = substitute_body(_without_axes(first, count), vars)
     body = (*moved, *_without_axes(second, count))
     # A target without further axes becomes the outer iteration itself and keeps its name, by which later
     # steps address it. Its init is among the statements.

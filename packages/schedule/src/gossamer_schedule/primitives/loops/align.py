@@ -97,7 +97,7 @@ def align(
 def _required_blocks(cursor: Cursor) -> tuple[Block, ...]:
     """Return the body of the loop, refused unless all statements are blocks: only these have predicates,
     which mask the added iterations."""
-    blocks = tuple(statement for statement in cursor.node.body if isinstance(statement, Block))
+    blocks = tuple(stmt for stmt in cursor.node.body if isinstance(stmt, Block))
     if len(blocks) != len(cursor.node.body):
         raise schedule_error(
             "align.innermost",

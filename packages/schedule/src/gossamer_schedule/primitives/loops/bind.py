@@ -8,7 +8,7 @@ from gossamer_ir.analysis.bounds.loops_by_name import loops_of
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import For, ThreadTag
 from gossamer_ir.traversal.references import free_vars
-from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_zero_start
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
@@ -78,11 +78,11 @@ def _require_no_nested_axis(cursor: Cursor, *, thread: str) -> None:
     A thread has one index along an axis, so both variables would be equal, and the other combinations of
     iterations would not run.
     """
-    for statement in (*cursor.loops, *addressable_statements(cursor.node.body)):
-        if isinstance(statement, For) and statement.thread == thread:
+    for stmt in (*cursor.loops, *addressable_stmts(cursor.node.body)):
+        if isinstance(stmt, For) and stmt.thread == thread:
             raise schedule_error(
                 "bind.duplicate",
-                f"Loops '{cursor.node.var}' and '{statement.var}' are nested and cannot both be bound to "
+                f"Loops '{cursor.node.var}' and '{stmt.var}' are nested and cannot both be bound to "
                 f"'{thread}'.",
                 hint="Choose another thread axis.",
                 place=cursor.place,
@@ -137,8 +137,4 @@ def _require_launch(cursor: Cursor, *, inside: list[For]) -> None:
 def _loops_of_kernel(cursor: Cursor) -> list[For]:
     """Return the loops inside the outermost loop that is bound to a thread axis, or will be."""
     outermost = next((loop for loop in cursor.loops if loop.thread is not None), cursor.node)
-    return [
-        statement
-        for statement in addressable_statements(outermost.body)
-        if isinstance(statement, For)
-    ]
+    return [stmt for stmt in addressable_stmts(outermost.body) if isinstance(stmt, For)]

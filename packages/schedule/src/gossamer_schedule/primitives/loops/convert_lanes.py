@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.accesses.linear_form import by_variables
+from gossamer_ir.analysis.accesses.linear_form import by_vars
 from gossamer_ir.arith.affine import affine_of, combine, expr_of, times
 from gossamer_ir.core.annotations import REST
 from gossamer_ir.core.build import index_var, mul
@@ -109,7 +109,7 @@ def _required_whole_loop(vectors: Cursor, cursor: Cursor) -> For:
     outer, inner = vectors.node, cursor.node
     element = namer_of(cursor.function).fresh(f"{inner.var}_element")
     blocks = tuple(
-        _required_block(statement, element, outer=vectors, inner=cursor) for statement in inner.body
+        _required_block(stmt, element, outer=vectors, inner=cursor) for stmt in inner.body
     )
     lanes = affine_of(inner.extent)
     # Lanes past a bound did nothing, and there is no vector of such lanes only.
@@ -126,13 +126,13 @@ def _required_whole_loop(vectors: Cursor, cursor: Cursor) -> For:
     return whole
 
 
-def _required_block(statement: Any, element: str, *, outer: Cursor, inner: Cursor) -> Block:
+def _required_block(stmt: Any, element: str, *, outer: Cursor, inner: Cursor) -> Block:
     """Return a block with its iterators in terms of the loop over all elements."""
     names = {outer.node.var, inner.node.var}
-    if isinstance(statement, Block):
-        iters = [_with_element(item, element, outer.node, inner.node) for item in statement.iters]
+    if isinstance(stmt, Block):
+        iters = [_with_element(item, element, outer.node, inner.node) for item in stmt.iters]
         kept = [item for item in iters if item is not None]
-        changed = replace(statement, iters=tuple(kept))
+        changed = replace(stmt, iters=tuple(kept))
         if len(kept) == len(iters) and not names & free_vars(changed):
             return changed
     raise schedule_error(
@@ -148,7 +148,7 @@ def _with_element(item: BlockIter, element: str, outer: For, inner: For) -> Bloc
     """Return an iterator with `element` for `outer * lanes + inner`; None if its value is not linear in
     that."""
     names = (outer.var, inner.var)
-    form = by_variables(affine_of(item.value), names)
+    form = by_vars(affine_of(item.value), names)
     if not form.terms and not form.opaque:
         return item
     step = form.terms.get(inner.var)

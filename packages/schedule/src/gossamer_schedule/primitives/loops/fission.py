@@ -25,10 +25,10 @@ from gossamer_ir.traversal.buffer_uses import (
 )
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
-from gossamer_ir.traversal.statement_queries import defines_only, variables_bound
+from gossamer_ir.traversal.statement_queries import defines_only, vars_bound
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_schedule.cursor.access import conflicting_buffers, values_at
-from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements, name_of
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts, name_of
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
@@ -107,7 +107,7 @@ def fission(
 
 def _required_parts(cursor: Cursor, after: str | None) -> tuple[BodyPart, ...]:
     body: BodyPart = cursor.node.body
-    names = [name_of(statement) for statement in body]
+    names = [name_of(stmt) for stmt in body]
     cuts = [at + 1 for at, name in enumerate(names[:-1]) if after is None or name == after]
     # Without `after`, a let or an allocation stays with the statements that use it.
     cuts = [at for at in cuts if after or not defines_only(body[at - 1])]
@@ -131,19 +131,17 @@ def _require_unchanged(cursor: Cursor) -> None:
     """
     loop = cursor.node
     require_unchanged_bounds((loop,), at=cursor)
-    blocks = (
-        statement for statement in addressable_statements(loop.body) if isinstance(statement, Block)
-    )
+    blocks = (stmt for stmt in addressable_stmts(loop.body) if isinstance(stmt, Block))
     domains = (item.domain for block in blocks for item in block.iters)
     require_unchanged(loop, domains, at=cursor, what="an iterator's domain")
 
 
 def _require_own_names(before: BodyPart, part: BodyPart, cursor: Cursor) -> None:
     """Refuse a part that uses a variable or buffer which an earlier part defines."""
-    statements = tuple(addressable_statements(before))
-    buffers = {buffer.name for buffer in allocations(statements)}
-    variables = {name for statement in statements for name in variables_bound(statement)}
-    shared = variables & free_vars(*part) | buffers & buffers_named(*part)
+    stmts = tuple(addressable_stmts(before))
+    buffers = {buffer.name for buffer in allocations(stmts)}
+    vars = {name for stmt in stmts for name in vars_bound(stmt)}
+    shared = vars & free_vars(*part) | buffers & buffers_named(*part)
     if shared:
         raise schedule_error(
             "fission.scope",

@@ -102,9 +102,9 @@ def _require_perfect_nest(cursors: Sequence[Cursor]) -> None:
 def _require_independent(cursors: Sequence[Cursor]) -> None:
     """Refuse an extent that differs between iterations: the product of the extents would not be the number of
     iterations, nor quotients and remainders the old variables."""
-    variables = {cursor.node.var for cursor in cursors}
+    vars = {cursor.node.var for cursor in cursors}
     for cursor in cursors:
-        if used := free_vars(cursor.node.extent) & variables:
+        if used := free_vars(cursor.node.extent) & vars:
             raise schedule_error(
                 "fuse.dependence",
                 f"The extent of loop '{cursor.node.var}' depends on loop '{min(used)}'.",
@@ -157,12 +157,12 @@ def _fused_loop(chain: Sequence[For], name: str) -> For:
         chain[0],
         var=name,
         extent=product(loop.extent for loop in chain),
-        body=substitute_body(chain[-1].body, _old_variables(chain, name)),
+        body=substitute_body(chain[-1].body, _old_vars(chain, name)),
         annotations=tuple(annotations.items()),
     )
 
 
-def _old_variables(chain: Sequence[For], name: str) -> dict[str, Expr]:
+def _old_vars(chain: Sequence[For], name: str) -> dict[str, Expr]:
     """Return the values of the old variables: mixed-radix digits of the fused one."""
     values: dict[str, Expr] = {}
     quotient: Expr = index_var(name)

@@ -98,7 +98,7 @@ def loop_partition(
     require_inits_with_added_factors(cursor, {loop}, starts)
     parts = _part_loops(copies, starts, extents, once=once)
 
-    names = tuple(copy.variables[loop] for copy in copies)
+    names = tuple(copy.vars[loop] for copy in copies)
     return Change(cursor.replaced_by(parts), names, forwards_of(copies))
 
 
@@ -148,15 +148,15 @@ def _required_once_initialized(cursor: Cursor, cuts: Sequence[Expr]) -> set[str]
     it. Refuse the cuts if an init may not run as before."""
     require_independent_inits(cursor)
     loop, once = cursor.node.var, set()
-    cut_variables = {name for cut in resolved_exprs(cuts, cursor) for name in free_vars(cut)}
+    cut_vars = {name for cut in resolved_exprs(cuts, cursor) for name in free_vars(cut)}
     for block in blocks_with_init(cursor):
         # The init runs before the loop, and so must run before the first part only.
         if loop in loops_outside_init(enclosed_block(block)):
             once.add(block.node.name)
             continue
         reducing = reduction_loops(block.node, values_at(block))
-        _require_cuts_before(block, cut_variables & reducing)
-        require_init_in_copies(block, cut_variables | {loop})
+        _require_cuts_before(block, cut_vars & reducing)
+        require_init_in_copies(block, cut_vars | {loop})
     return once
 
 

@@ -89,8 +89,8 @@ def loop_version(root: Cursor, name: str, *, condition: str, function: str | Non
     simplified = _simplified_under(test, first.body, loops=loops, mutable=mutable)
     branch = If(test, simplified, second.body)
 
-    first_statements = (version.body[0] for version in versions)
-    names = tuple(filter(None, map(name_of, first_statements)))
+    first_stmts = (version.body[0] for version in versions)
+    names = tuple(filter(None, map(name_of, first_stmts)))
     return Change(cursor.replaced_by((branch,)), names, forwards_of(versions))
 
 
@@ -141,7 +141,7 @@ def _blocks_with_init(cursor: Cursor) -> Iterable[Cursor]:
     return [cursor][: bool(cursor.node.init)] if is_block else blocks_with_init(cursor)
 
 
-def _constant_variables(condition: Expr) -> dict[str, Expr]:
+def _constant_vars(condition: Expr) -> dict[str, Expr]:
     """Return the variables that are integer constants where a condition holds, with these constants."""
     values: dict[str, Expr] = {}
     for lhs, rhs in _equalities(condition):
@@ -164,7 +164,7 @@ def _constant_expressions(condition: Expr, mutable: Set[str]) -> dict[Expr, Expr
     }
 
 
-def _multiple_variables(condition: Expr) -> dict[str, Expr]:
+def _multiple_vars(condition: Expr) -> dict[str, Expr]:
     """Return `n // 8 * 8` for each variable `n` that is a multiple of 8 where a condition holds."""
     multiples: dict[str, Expr] = {}
     for lhs, rhs in _equalities(condition):
@@ -195,7 +195,7 @@ def _simplified_under(
     Variables of the `loops` around are substituted in ranges only. In the value of an iterator, this would
     change which loops feed the block, and so how often its init runs.
     """
-    constants, multiples = _constant_variables(condition), _multiple_variables(condition)
+    constants, multiples = _constant_vars(condition), _multiple_vars(condition)
     values = {name: value for name, value in constants.items() if name not in loops}
     in_ranges = {name: value for name, value in constants.items() if name in loops}
     extents = _constant_expressions(condition, mutable)

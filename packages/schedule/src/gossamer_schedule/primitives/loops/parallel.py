@@ -12,7 +12,7 @@ from gossamer_ir.core.build import ONE, add, index
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.interchange.records import MAX_SIZE
 from gossamer_ir.nodes import Block, Expr, For, Function
-from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.cursor.requirements import (
     LOOP_STAGES,
     require_between,
@@ -162,14 +162,14 @@ def _parallelize_parts(
     _require_not_nested(cursor)
 
     reduction = required_loop_reduction(cursor)
-    dim = required_segment_dimension(reduction) if accumulate == "segmented" else None
+    dimension = required_segment_dimension(reduction) if accumulate == "segmented" else None
     # Equal numbers of iterations: a constant number of parts gives the same rounding with any number of
     # threads.
     divided = split(root.module, loop, factors=(parts, None), function=root.function.name)
 
     in_parts = root.function_in(divided.module)
     outer = find_loop(in_parts, loop=divided.names[0])
-    changed = with_parallel_parts(reduction, outer, dim=dim, count=parts)
+    changed = with_parallel_parts(reduction, outer, dimension=dimension, count=parts)
     # The blocks that fill and combine copies are those that were not there before.
     old = set(_block_names(in_parts.function))
     added = (name for name in _block_names(changed) if name not in old)
@@ -177,11 +177,7 @@ def _parallelize_parts(
 
 
 def _block_names(function: Function) -> tuple[str, ...]:
-    return tuple(
-        statement.name
-        for statement in addressable_statements(function.body)
-        if isinstance(statement, Block)
-    )
+    return tuple(stmt.name for stmt in addressable_stmts(function.body) if isinstance(stmt, Block))
 
 
 def parallelize_loop(
@@ -216,11 +212,11 @@ def parallelize_loop(
 def _require_not_nested(cursor: Cursor) -> None:
     """Refuse parts inside a parallel loop, whose threads would share the copies, and around one, which would
     run serially."""
-    for statement in (*cursor.loops, *addressable_statements(cursor.node.body)):
-        if isinstance(statement, For) and statement.kind == "parallel":
+    for stmt in (*cursor.loops, *addressable_stmts(cursor.node.body)):
+        if isinstance(stmt, For) and stmt.kind == "parallel":
             raise schedule_error(
                 "parallel.nested",
-                f"Parts of loop '{cursor.node.var}' cannot run in parallel, because loop '{statement.var}' "
+                f"Parts of loop '{cursor.node.var}' cannot run in parallel, because loop '{stmt.var}' "
                 "around or inside it is parallel.",
                 hint="Use accumulate='atomic', or make only one of the loops parallel.",
                 place=cursor.place,

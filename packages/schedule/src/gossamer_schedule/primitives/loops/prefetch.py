@@ -10,7 +10,7 @@ from gossamer_ir.analysis.invariants import changed_in
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.interchange.records import MAX_SIZE
-from gossamer_ir.nodes import STATEMENTS, Block, Buffer, Expr, For, Load, Node, Store
+from gossamer_ir.nodes import STMTS, Block, Buffer, Expr, For, Load, Node, Store
 from gossamer_ir.traversal.buffer_definitions import buffers_allocated
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
@@ -114,7 +114,7 @@ def _required_indices(inside: Cursor, buffer: Buffer, *, cursor: Cursor) -> list
     values |= {
         var.name: value
         for node in own
-        if isinstance(node, STATEMENTS)
+        if isinstance(node, STMTS)
         for var, value in values_after(node)
     }
     reads: list[tuple[Expr, ...]] = []

@@ -168,13 +168,13 @@ def _longest_nest(
     over: For, inner: For, around: tuple[For, ...], *, buffer: Buffer, namer: Namer
 ) -> Stmt:
     """Return the nest that computes the largest extent of the inner loop over the iterations of `over`."""
-    iterators = {loop.var: f"v{loop.var}" for loop in (*around, over)}
-    values: dict[str, Expr] = {loop: index_var(name) for loop, name in iterators.items()}
+    iter_names = {loop.var: f"v{loop.var}" for loop in (*around, over)}
+    values: dict[str, Expr] = {loop: index_var(name) for loop, name in iter_names.items()}
     iters = tuple(
-        BlockIter(iterators[loop.var], "S", Range(ZERO, loop.extent), index_var(loop.var))
+        BlockIter(iter_names[loop.var], "S", Range(ZERO, loop.extent), index_var(loop.var))
         for loop in (*around, over)
     )
-    tiles = {iterators[loop.var]: Range(index_var(loop.var), ONE) for loop in around}
+    tiles = {iter_names[loop.var]: Range(index_var(loop.var), ONE) for loop in around}
     indices = tuple(substitute(index, values) for index in _indices_of(around))
     longest = Load(buffer.name, indices, "int64")
     # From 0, as a loop of negative extent has no iteration either.
@@ -186,5 +186,5 @@ def _longest_nest(
         (update,),
         namer=namer,
         init=init,
-        reduced=iterators[over.var],
+        reduced=iter_names[over.var],
     )

@@ -12,7 +12,7 @@ from gossamer_ir.core.dtypes import vscale_factor
 from gossamer_ir.nodes import For, VScale
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_written
-from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.cursor.requirements import (
     LOOP_STAGES,
     require_scheduled_stage,
@@ -221,12 +221,12 @@ def vectorize_loop(root: Cursor, loop: str, rest: Remainder, *, require: Require
 def _require_innermost(cursor: Cursor) -> None:
     """Refuse a loop around another one: all lanes execute a statement together, but each lane may need
     another number of iterations of the inner loop."""
-    for statement in addressable_statements(cursor.node.body):
-        if isinstance(statement, For):
+    for stmt in addressable_stmts(cursor.node.body):
+        if isinstance(stmt, For):
             raise schedule_error(
                 "vectorize.innermost",
-                f"Loop '{cursor.node.var}' is not innermost: it contains loop '{statement.var}'.",
-                hint=f"Reorder '{cursor.node.var}' to the inside, or vectorize '{statement.var}'.",
+                f"Loop '{cursor.node.var}' is not innermost: it contains loop '{stmt.var}'.",
+                hint=f"Reorder '{cursor.node.var}' to the inside, or vectorize '{stmt.var}'.",
                 place=cursor.place,
             )
 

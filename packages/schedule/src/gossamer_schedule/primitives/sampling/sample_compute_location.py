@@ -9,7 +9,7 @@ from typing import Literal
 
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import For, Function
-from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block
 from gossamer_schedule.definition.change import Change
@@ -80,10 +80,10 @@ def sample_compute_location(
 def _possible_loops(owner: Function, cursor: Cursor, *, move: str) -> Iterator[str]:
     """Yield the loops into which a block may move, in program order: those that the primitive accepts."""
     around = {loop.var for loop in cursor.nest}
-    for statement in addressable_statements(owner.body):
-        if isinstance(statement, For) and statement.var not in around:
+    for stmt in addressable_stmts(owner.body):
+        if isinstance(stmt, For) and stmt.var not in around:
             with suppress(ScheduleError):
                 _MOVING_PRIMITIVES[move](
-                    cursor.module, cursor.node.name, loop=statement.var, function=owner.name
+                    cursor.module, cursor.node.name, loop=stmt.var, function=owner.name
                 )
-                yield statement.var
+                yield stmt.var

@@ -26,7 +26,7 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.traversal.rewrite import map_children
-from gossamer_ir.traversal.walk import collect, statements
+from gossamer_ir.traversal.walk import collect, stmts
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
@@ -97,7 +97,7 @@ def unsafe_set_dtype(
 
     new = _buffer_with_dtype(old, dtype)
     conversion = _Conversion(buffer, dtype, is_wider=_is_wider(dtype, old.dtype))
-    body = tuple(conversion.visit(statement) for statement in root.function.body)
+    body = tuple(conversion.visit(stmt) for stmt in root.function.body)
 
     changed = with_buffer(replace(root.function, body=body), new)
     return marked_unsafe(Change(root.with_function(changed), (buffer,)))
@@ -119,9 +119,9 @@ def _require_plain(function: Function, buffer: str) -> None:
     """Refuse a buffer that is not only loaded and stored: other uses cannot be converted."""
     combined = {
         store.buffer
-        for statement in statements(function.body)
-        if isinstance(statement, Combine)
-        for store in statement.stores
+        for stmt in stmts(function.body)
+        if isinstance(stmt, Combine)
+        for store in stmt.stores
     }
     searched = {search.buffer for search in collect(Search, *function.body)}
     stated = {name for fact in function.facts for name in buffers_of_fact(fact)}

@@ -95,8 +95,8 @@ def prover_in(function: Function, iteration: Iteration) -> Prover:
     # Sorted, so that proofs do not depend on the order of a set.
     for size in sorted(free_vars(*(axis.length for axis in function.axes))):
         prover.assume_nonnegative(index_var(size))
-    for variable, axis in zip(iteration.vars, axes, strict=False):
-        prover.assume_range(variable, ZERO, axis.length)
+    for var, axis in zip(iteration.vars, axes, strict=False):
+        prover.assume_range(var, ZERO, axis.length)
     return prover
 
 

@@ -54,8 +54,8 @@ def selects_own_row(
     if output is None or rows is None or not all(is_full(axes[name]) for name in rows.axes):
         return False
     lengths = {
-        variable: axes[item.axis].length
-        for variable, item in zip(iteration.vars, iteration.axes, strict=True)
+        var: axes[item.axis].length
+        for var, item in zip(iteration.vars, iteration.axes, strict=True)
         if isinstance(item, OverAxis)
     }
     if tuple(axes[name].length for name in rows.axes) != (lengths.get(group), lengths.get(row)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.core.axis_kinds import indptr_of, width_of
-from gossamer_ir.core.build import integer_value, variable_name
+from gossamer_ir.core.build import integer_value, var_name
 from gossamer_ir.core.lowered_names import indptr_name
 from gossamer_ir.nodes import Axis
 
@@ -18,5 +18,5 @@ def slots_before(fiber: Axis, row: str, *, element: str) -> str | None:
         load = f"{indptr_name(fiber.name)}[{element}]"
         return load if indptr.dtype == "int64" else f"T.int64({load})"
     fixed = width_of(fiber)
-    width = variable_name(fixed) or integer_value(fixed)
+    width = var_name(fixed) or integer_value(fixed)
     return None if width is None else f"{width} * {row}"

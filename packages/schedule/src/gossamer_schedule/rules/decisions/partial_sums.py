@@ -162,7 +162,7 @@ def _accumulate_sums(
     if sums.aligning.pays:
         elements = (pattern.row, pattern.feature)
         copy = trace.cache_write(
-            pattern.block, buffer=output, scope="local", elements=elements, over_iterators=True
+            pattern.block, buffer=output, scope="local", elements=elements, over_iters=True
         )
         output = cache_name(output, "local")
     group, part = trace.split(pattern.position, factors=(None, sums.number))

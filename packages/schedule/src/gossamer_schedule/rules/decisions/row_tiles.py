@@ -19,7 +19,7 @@ def accumulate_row_tile(
     tiles: VectorTiles,
     loops: VectorLoops,
     holder: str,
-    over_iterators: bool = False,
+    over_iters: bool = False,
 ) -> TileNests:
     """Accumulate the tile of loops in a local buffer inside loop `holder`, and return its nests."""
     nests = accumulate_tile(
@@ -29,7 +29,7 @@ def accumulate_row_tile(
         update=TileNest(None, loops),
         holder=holder,
         reduction=pattern.reduction,
-        over_iterators=over_iterators,
+        over_iters=over_iters,
     )
     trace.decide(
         f"a tile of row {pattern.row} in registers during the loop over its elements {pattern.position}",

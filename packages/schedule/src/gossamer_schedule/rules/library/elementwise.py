@@ -46,7 +46,7 @@ def elementwise(module: Module, target: Target, context: RuleContext) -> Pattern
 def _run_all_elements(trace: TraceBuilder, pattern: Elementwise, *, lanes: int) -> None:
     # At the coordinate stage: lowering would make a loop over rows around one over positions.
     loop = trace.sparse_fuse(
-        pattern.iteration, axes=pattern.axis_names, variables=(pattern.row, pattern.position)
+        pattern.iteration, axes=pattern.axis_names, vars=(pattern.row, pattern.position)
     )
     trace.decide(
         "one loop over all elements",

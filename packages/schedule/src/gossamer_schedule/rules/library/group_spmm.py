@@ -102,7 +102,7 @@ def _accumulate_rows(
         holder=loops.tile or pattern.group,
         reduction=pattern.position,
         row=pattern.row,
-        over_iterators=True,
+        over_iters=True,
     )
     trace.decide(
         f"the tile in registers during the loop over the columns {pattern.position} of a group",

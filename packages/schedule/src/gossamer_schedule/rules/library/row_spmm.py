@@ -213,7 +213,7 @@ def _accumulate_tile(
         tiles=tiling.tiles,
         loops=loops,
         holder=loops.tile or pattern.row,
-        over_iterators=tiling.aligning.pays,
+        over_iters=tiling.aligning.pays,
     )
 
 

@@ -59,7 +59,7 @@ def _accumulate_slots(
         update=update,
         holder=pattern.outer[-2],
         reduction=pattern.reduction,
-        over_iterators=True,
+        over_iters=True,
     )
     trace.decide(
         "a tile in registers",

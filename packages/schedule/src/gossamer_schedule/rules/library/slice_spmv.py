@@ -66,7 +66,7 @@ def _rows_in_lanes(trace: TraceBuilder, pattern: SlicedReduction, *, lanes: int)
         buffer=pattern.output,
         scope="local",
         elements=(pattern.slice, inner_row, row),
-        over_iterators=True,
+        over_iters=True,
     )
     trace.record.reverse_compute_at(block=copy.block, loop=pattern.slice)
     # With the columns of a block outside of its rows, an element of the vector serves all of them.

@@ -95,9 +95,9 @@ def _elements(function: Function, iteration: Iteration) -> _Elements | None:
 def _is_own(access: Load | Store, elements: _Elements) -> bool:
     """Return whether an access is to the stored element of the iteration's variables."""
     buffer = elements.buffers.get(access.buffer)
-    variables = tuple(index_var(name) for name in elements.vars)
+    vars = tuple(index_var(name) for name in elements.vars)
     is_stored = buffer is not None and buffer.axes == (elements.row.name, elements.fiber.name)
-    return is_stored and access.indices == variables
+    return is_stored and access.indices == vars
 
 
 def _depends_on_row(value: Any, elements: _Elements) -> bool:

@@ -121,8 +121,8 @@ def _is_over_features(
 
 def _reduction(iteration: Iteration, axes: Sequence[Axis], store: Store) -> str | None:
     """Return the innermost loop before the features if several of its slots update one element."""
-    variable, axis = iteration.vars[-2], axes[-2]
-    if variable in free_vars(*store.indices) or axis.parent is None:
+    var, axis = iteration.vars[-2], axes[-2]
+    if var in free_vars(*store.indices) or axis.parent is None:
         return None
     # Conditions on it are predicates of the block; a sum in a cache must run in any case.
     if not isinstance(iteration.body[0], Store) or indices_of(axis) is None:
@@ -131,7 +131,7 @@ def _reduction(iteration: Iteration, axes: Sequence[Axis], store: Store) -> str 
     if not {*iteration.vars[:-2]} & free_vars(*store.indices) >= _reduced_outside(iteration):
         return None
     width = None if is_varied(axis) else integer_value(width_of(axis))
-    return None if width is not None and width <= 1 else variable
+    return None if width is not None and width <= 1 else var
 
 
 def _reduced_outside(iteration: Iteration) -> set[str]:

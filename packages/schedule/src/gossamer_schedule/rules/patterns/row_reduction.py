@@ -186,14 +186,14 @@ def _is_regular(function: Function, iteration: Iteration, roles: _Roles, *, lane
     )
 
 
-def _before(roles: _Roles, variables: tuple[str, ...]) -> str | None:
-    row = variables[len(roles.roots)]
+def _before(roles: _Roles, vars: tuple[str, ...]) -> str | None:
+    row = vars[len(roles.roots)]
     # The number of words is a size of the program, whose product with the row no proof of order knows.
     if roles.words:
         return None
     if not is_varied(roles.row):
         return slots_before(roles.fiber, row, element=row)
-    element = f"{slots_before(roles.row, row, element=variables[0])} + {row}"
+    element = f"{slots_before(roles.row, row, element=vars[0])} + {row}"
     return slots_before(roles.fiber, row, element=element)
 
 

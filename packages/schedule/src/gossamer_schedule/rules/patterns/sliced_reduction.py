@@ -70,11 +70,11 @@ class _Roles(NamedTuple):
     element: str
     inner_row: str | None
     inner_column: str | None
-    axis_of_variable: dict[str, Axis]
+    axis_of_var: dict[str, Axis]
 
-    def extent(self, variable: str | None) -> int | None:
+    def extent(self, var: str | None) -> int | None:
         """Return the constant length of an axis, 1 for none; None if it is symbolic."""
-        return 1 if variable is None else integer_value(self.axis_of_variable[variable].length)
+        return 1 if var is None else integer_value(self.axis_of_var[var].length)
 
 
 @of_one_iteration
@@ -108,31 +108,31 @@ def sliced_reduction(function: Function, iteration: Iteration) -> SlicedReductio
         block_height=block_height,
         block_width=block_width,
         output=data_name(reduction.store.buffer),
-        before=slots_before(roles.axis_of_variable[roles.slot], roles.slice, element=roles.slice),
+        before=slots_before(roles.axis_of_var[roles.slot], roles.slice, element=roles.slice),
     )
 
 
 def _roles(function: Function, iteration: Iteration, store: Store) -> _Roles | None:
     """Return the roles of the variables; None if the axes are not those of slices."""
-    axis_of_variable = dict(zip(iteration.vars, axes_of(function, iteration), strict=False))
+    axis_of_var = dict(zip(iteration.vars, axes_of(function, iteration), strict=False))
     kinds = dict(zip(iteration.vars, iteration.kinds, strict=True))
     # The axes of a block have no parents; they are stored before the rows of a slice, which are lanes.
-    inner = [name for name in [*axis_of_variable][2:] if is_dense_root(axis_of_variable[name])]
-    outer = [name for name in axis_of_variable if name not in inner]
+    inner = [name for name in [*axis_of_var][2:] if is_dense_root(axis_of_var[name])]
+    outer = [name for name in axis_of_var if name not in inner]
     if iteration.init or len(outer) != 4 or len(inner) not in (0, 2):
         return None
     s, w, r, j = outer
     if not _is_sliced(
-        *(axis_of_variable[name] for name in outer), kinds="".join(kinds[n] for n in outer)
+        *(axis_of_var[name] for name in outer), kinds="".join(kinds[n] for n in outer)
     ):
         return None
     if not inner:
-        return _Roles(s, w, r, j, None, None, axis_of_variable)
+        return _Roles(s, w, r, j, None, None, axis_of_var)
     inner.sort(key=lambda name: name not in free_vars(*store.indices))
     row, column = inner
-    is_reduced = kinds[column] == "R" or axis_of_variable[column].length == ONE
+    is_reduced = kinds[column] == "R" or axis_of_var[column].length == ONE
     is_block = kinds[row] == "S" and is_reduced
-    return _Roles(s, w, r, j, row, column, axis_of_variable) if is_block else None
+    return _Roles(s, w, r, j, row, column, axis_of_var) if is_block else None
 
 
 def _is_sliced(slices: Axis, slots: Axis, rows: Axis, elements: Axis, *, kinds: str) -> bool:

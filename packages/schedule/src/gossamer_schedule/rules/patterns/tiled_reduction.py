@@ -138,10 +138,10 @@ def _selected_operand(function: Function, iteration: Iteration) -> SparseBuffer 
     return next(iter(selected.values())) if len(selected) == 1 else None
 
 
-def _is_row_of_tile(at: Expr, variables: tuple[str, ...]) -> bool:
+def _is_row_of_tile(at: Expr, vars: tuple[str, ...]) -> bool:
     """Return whether neighboring positions of a tile select neighboring rows: the index is the position plus
     a value of the tile."""
-    tile, row, position, feature = variables
+    tile, row, position, feature = vars
     parts = coefficient_and_rest(affine_of(at), position)
     if parts is None or parts[0] != UNIT:
         return False

@@ -75,7 +75,7 @@ def accumulate_tile(
     holder: str,
     reduction: str,
     row: str | None = None,
-    over_iterators: bool = False,
+    over_iters: bool = False,
 ) -> TileNests:
     """Accumulate a tile in a local buffer during each iteration of loop `holder`, over the loop `reduction`.
     Return its nests.
@@ -91,7 +91,7 @@ def accumulate_tile(
         reduction=reduction,
         inside=(update.row, vectors.vector, vectors.lane),
         elements=(row, pattern.feature),
-        over_iterators=over_iterators,
+        over_iters=over_iters,
     )
     copied = VectorLoops(None, None, None)
     if vectors.lane:

@@ -135,10 +135,10 @@ class TraceBuilder:
 
     # --- loops
 
-    def sparse_fuse(self, iteration: str, *, axes: Sequence[str], variables: Sequence[str]) -> str:
+    def sparse_fuse(self, iteration: str, *, axes: Sequence[str], vars: Sequence[str]) -> str:
         """Fuse axes at the coordinate stage. Return the loop over the fused variables at the loop stage."""
         self.record.sparse_fuse(iteration, axes=tuple(axes))
-        return self._fresh(fused_name(variables))
+        return self._fresh(fused_name(vars))
 
     def split(self, loop: str, *, factors: tuple[int | None, ...]) -> tuple[str, ...]:
         """Split a loop. Return the new loops, outermost first."""
@@ -211,14 +211,14 @@ class TraceBuilder:
         buffer: str,
         scope: Scope,
         elements: Sequence[str | None],
-        over_iterators: bool = False,
+        over_iters: bool = False,
     ) -> MadeNest:
         """Let a block write a cache of a buffer. Return the nest that copies the cache to the buffer.
 
         `elements` are the loops, before any split, whose iterators select an element of the buffer. The cache
         has the dimensions of the buffer, or one for each iterator.
         """
-        record = self.record.reindex_cache_write if over_iterators else self.record.cache_write
+        record = self.record.reindex_cache_write if over_iters else self.record.cache_write
         record(block, buffer=buffer, scope=scope)
         cache = self._fresh(cache_name(buffer, scope))
         loops = self._copies(elements)
@@ -273,7 +273,7 @@ class TraceBuilder:
         reduction: str,
         inside: Sequence[str | None] = (),
         elements: Sequence[str | None] = (),
-        over_iterators: bool = False,
+        over_iters: bool = False,
     ) -> Accumulator:
         """Accumulate the results of a block in a local buffer during each iteration of loop `holder`.
 
@@ -283,7 +283,7 @@ class TraceBuilder:
         The local buffer has the dimensions of the buffer, or one for each iterator.
         """
         copy = self.cache_write(
-            block, buffer=buffer, scope="local", elements=elements, over_iterators=over_iterators
+            block, buffer=buffer, scope="local", elements=elements, over_iters=over_iters
         )
         self.record.reverse_compute_at(copy.block, loop=holder)
         init = self.decompose_reduction(block, loop=reduction, elements=inside)

@@ -54,7 +54,7 @@ def with_contents(
     )
     elements = ElementBindings(
         {name: AxisCoordinate(each, dimensions=dimensions) for name, each in coordinates.items()},
-        statements=(let(rank.name, ranked.rank),),
+        stmts=(let(rank.name, ranked.rank),),
     )
     buffer = next(
         array for array in target_axes.description.index_arrays if array.name == load.buffer

@@ -15,7 +15,7 @@ from gossamer_formats.conversion.maps.inverse_map import (
     require_map_sizes,
 )
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
-from gossamer_ir.analysis.axes.logical_elements import map_variables
+from gossamer_ir.analysis.axes.logical_elements import map_vars
 from gossamer_ir.core.build import ceildiv, index_var
 from gossamer_ir.nodes import Axis, Binary, Const, Expr, Var
 
@@ -29,10 +29,10 @@ def with_coordinates(target_axes: TargetAxes) -> TargetAxes:
     # NumPy evaluates the map, and names an element that it does not reach.
     if not inverse.reaches_all:
         raise NotDirectError("the map may not reach all elements")
-    names = dict(zip(map_variables(description), description.buffer.axes, strict=True))
+    names = dict(zip(map_vars(description), description.buffer.axes, strict=True))
     coordinates = {
-        names[variable]: _coordinate(target_axes, target_axes.by_name[names[variable]], solved)
-        for variable, solved in inverse.coordinates.items()
+        names[var]: _coordinate(target_axes, target_axes.by_name[names[var]], solved)
+        for var, solved in inverse.coordinates.items()
     }
     target_axes = with_bindings(target_axes, ElementBindings(coordinates))
     for load, solved in inverse.contents.items():

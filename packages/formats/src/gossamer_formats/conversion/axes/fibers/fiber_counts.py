@@ -116,7 +116,7 @@ def _counted_and_checked(
     flag = recorder.compute(np.zeros, 1, np.uint8)
     coordinate, fiber = coordinate_along(target_axes, keys[0]), index_var("g_")
     is_after = compare("gt", coordinate, Load("LAST", (fiber,), "int64"))
-    statements: list[Stmt] = [
+    stmts: list[Stmt] = [
         let(fiber.name, parent.slot),
         store_local("UNSORTED", select(is_after, load_local("UNSORTED"), ONE)),
         store("LAST", fiber, coordinate),
@@ -124,7 +124,7 @@ def _counted_and_checked(
     ]
     run_query(
         target_axes,
-        statements,
+        stmts,
         {
             "COUNT": ArrayArgument(counts, "int32", (size.expr,)),
             "LAST": ArrayArgument(lasts, "int64", (size.expr,)),

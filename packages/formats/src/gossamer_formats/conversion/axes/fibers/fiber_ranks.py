@@ -58,14 +58,14 @@ def rank_in_fiber(
         [store(f"RANK_{name}", coordinate, sub(slot, first), "int32")],
     )
     last, rank = f"FIBER_{name}", index_var(f"r_{name}")
-    statements = (
+    stmts = (
         let(fiber.name, parent.slot),
         let(first.name, load(f"STARTS_{name}", fiber, "int32")),
         when(compare("ne", fiber, load_local(last)), [store_local(last, fiber), set_ranks]),
         let(rank.name, load(f"RANK_{name}", coordinate_along(target_axes, axis.name), "int32")),
     )
     return FiberRank(
-        rank, first, ElementBindings(statements=statements, starts=define_local(last, index(-1)))
+        rank, first, ElementBindings(stmts=stmts, starts=define_local(last, index(-1)))
     )
 
 
@@ -85,11 +85,11 @@ def _rank_of_slot(
     arguments.array(f"SLOTS_{name}", slots, "int32", target_axes.loop.size.expr, facts)
     first, rank = index_var(f"b_{name}"), index_var(f"r_{name}")
     slot = load(f"SLOTS_{name}", VALUE_INDEX, "int32")
-    statements = (
+    stmts = (
         let(first.name, load(f"STARTS_{name}", parent.slot, "int32")),
         let(rank.name, sub(slot, first)),
     )
-    return FiberRank(rank, first, ElementBindings(statements=statements))
+    return FiberRank(rank, first, ElementBindings(stmts=stmts))
 
 
 def _table_size(coordinates: Array) -> int:

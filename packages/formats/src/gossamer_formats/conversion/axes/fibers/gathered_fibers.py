@@ -112,7 +112,7 @@ def _gathered(target_axes: TargetAxes, axis: Axis, parent: AxisSlot) -> dict[str
     # A copy: these advance in place, and the offsets are needed afterwards.
     next_slots = recorder.compute(np.copy, starts)
     fiber, at = index_var("g_"), index_var("at_")
-    statements: list[Stmt] = [
+    stmts: list[Stmt] = [
         let(fiber.name, parent.slot),
         let(at.name, load("NEXT", fiber, "int32")),
         store("NEXT", fiber, add(at, ONE), "int32"),
@@ -120,7 +120,7 @@ def _gathered(target_axes: TargetAxes, axis: Axis, parent: AxisSlot) -> dict[str
         store("ELEMENTS", at, VALUE_INDEX, "int32"),
     ]
     taken = {"NEXT": ArrayArgument(next_slots, "int32", (fibers,))}
-    run_query(target_axes, statements, {**taken, **gathered})
+    run_query(target_axes, stmts, {**taken, **gathered})
     return {**gathered, "OFFSETS": ArrayArgument(offsets, "int32", (add(fibers, ONE),))}
 
 

@@ -41,7 +41,7 @@ from gossamer_formats.conversion.kernels.statements import (
     store,
     store_local,
 )
-from gossamer_formats.conversion.maps.inverse_map import logical_variable
+from gossamer_formats.conversion.maps.inverse_map import logical_var
 from gossamer_formats.conversion.recording.array_scalars import (
     first_of,
 )
@@ -152,7 +152,7 @@ def _run_marking(target_axes: TargetAxes, axis: Axis, *, parent: AxisSlot, lists
         arguments["SLOTS"] = lists.slots
     are_together = _are_together(target_axes, axis)
     end = store_end(parent.slot, load_local("TOTAL"), "int32")
-    statements = [
+    stmts = [
         *_begin_fiber(parent, may_go_back=not are_together),
         *mark_coordinate(
             coordinate_along(target_axes, axis.name), lists_slots=lists.slots is not None
@@ -160,13 +160,13 @@ def _run_marking(target_axes: TargetAxes, axis: Axis, *, parent: AxisSlot, lists
     ]
     tail = None
     if are_together and has_full_ancestors(target_axes, axis):
-        tail = hoisted(target_axes.loop.nest, target_axes.elements.statements, end)
+        tail = hoisted(target_axes.loop.nest, target_axes.elements.stmts, end)
     else:
-        statements.append(end)
+        stmts.append(end)
     results = ("TOTAL", "BACKWARDS", "AGAIN")
     found = [store("TOTALS", index(at), load_local(name)) for at, name in enumerate(results)]
     before = [each for name in (*results, "LAST", "BEGIN") for each in define_local(name, ZERO)]
-    run_query(target_axes, statements, arguments, before=before, after=found, tail=tail)
+    run_query(target_axes, stmts, arguments, before=before, after=found, tail=tail)
 
 
 def _begin_fiber(parent: AxisSlot, *, may_go_back: bool) -> list[Stmt]:
@@ -196,7 +196,7 @@ def mark_coordinate(coordinate: Expr, *, lists_slots: bool) -> list[Stmt]:
     `BEGIN`: its mark is the slot after its own."""
     found, end, mark, slot = (index_var(name) for name in ("c_", "k_", "m_", "s_"))
     is_marked = compare("gt", mark, load_local("BEGIN"))
-    statements: list[Stmt] = [
+    stmts: list[Stmt] = [
         let(found.name, coordinate),
         # A coordinate that is marked already is stored at the end, and overwritten by the next.
         let(end.name, load_local("TOTAL")),
@@ -207,8 +207,8 @@ def mark_coordinate(coordinate: Expr, *, lists_slots: bool) -> list[Stmt]:
         store("MARK", found, add(slot, ONE), "int32"),
     ]
     if lists_slots:
-        statements.append(store("SLOTS", VALUE_INDEX, slot, "int32"))
-    return statements
+        stmts.append(store("SLOTS", VALUE_INDEX, slot, "int32"))
+    return stmts
 
 
 def _are_together(target_axes: TargetAxes, axis: Axis) -> bool:
@@ -217,8 +217,8 @@ def _are_together(target_axes: TargetAxes, axis: Axis) -> bool:
     values = [coordinate.value for coordinate in _coordinates_of_fiber(target_axes, axis)]
     dimensions = _dimensions_of_fiber(target_axes, axis)
     match [value for value in values if value != ZERO]:
-        case [Var() as variable] | [Binary(op="floordiv", lhs=Var() as variable, rhs=Const())]:
-            is_logical = [variable] == [logical_variable(dimension) for dimension in dimensions]
+        case [Var() as var] | [Binary(op="floordiv", lhs=Var() as var, rhs=Const())]:
+            is_logical = [var] == [logical_var(dimension) for dimension in dimensions]
             return is_logical and is_grouped_by(target_axes.order, [*dimensions])
     return False
 

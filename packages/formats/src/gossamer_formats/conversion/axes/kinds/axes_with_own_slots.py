@@ -141,7 +141,7 @@ def _scatter(
     starts = target_axes.recorder.compute(starts_of, offsets.array)
     taken = take_next(target_axes, axis.name, fiber=parent, starts=starts)
     slot = sized_slot(target_axes, axis, taken.value, offsets.total)
-    elements = ElementBindings(statements=taken.statements)
+    elements = ElementBindings(stmts=taken.stmts)
     return _result(target_axes, new, slot, slots=filled, elements=elements, storage=offsets.storage)
 
 
@@ -160,7 +160,7 @@ def _add_list(target_axes: TargetAxes, new: CompressedAxis, elements: _Elements)
         new,
         sized_slot(target_axes, axis, taken.value, count),
         slots=ValueSlots(are_filled=True),
-        elements=ElementBindings(statements=taken.statements),
+        elements=ElementBindings(stmts=taken.stmts),
         storage=BuiltStorage(slot_counts=list_size(axis, count)),
     )
 
@@ -189,7 +189,7 @@ def _add_slots_of_width(
         new,
         sized_slot(target_axes, axis, taken.value, slots),
         slots=ValueSlots(are_filled=is_whole),
-        elements=ElementBindings(statements=taken.statements),
+        elements=ElementBindings(stmts=taken.stmts),
     )
 
 

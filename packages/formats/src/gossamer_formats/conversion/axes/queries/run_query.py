@@ -14,7 +14,7 @@ from gossamer_ir.nodes import Stmt
 
 def run_query(
     target_axes: TargetAxes,
-    statements: Sequence[Stmt],
+    stmts: Sequence[Stmt],
     arguments: Mapping[str, Any],
     *,
     before: Sequence[Stmt] = (),
@@ -29,6 +29,6 @@ def run_query(
     # Each kernel would compare all values with zero again: elements that are left out are collected first.
     if target_axes.requires.one_kernel:
         raise NotDirectError("a query needs a kernel of its own")
-    loops = target_axes.loop.around([*target_axes.elements.statements, *statements], tail)
+    loops = target_axes.loop.around([*target_axes.elements.stmts, *stmts], tail)
     body = [*target_axes.elements.starts, *before, *loops, *after]
     run_kernel(target_axes.recorder, body, {**target_axes.arguments.by_name, **arguments})

@@ -54,7 +54,7 @@ def counted_slot(
     )
     # Shifted by one: when all slots are taken, each entry has become the first slot of the next fiber.
     after = parent._replace(slot=add(parent.slot, ONE))
-    counting = [*target_axes.elements.statements, increment(array, after.slot, dtype)]
+    counting = [*target_axes.elements.stmts, increment(array, after.slot, dtype)]
     # The loops stand twice in one kernel, so that the names of one of them must differ.
     starts = (
         *renamed(target_axes.loop.around(counting), "_counted"),
@@ -62,7 +62,7 @@ def counted_slot(
     )
     later = later_slot(target_axes, array, parent=after, dtype=dtype)
     taken = take_next_from(axis.name, fiber=after, dtype=dtype)
-    elements = ElementBindings(statements=taken.statements, starts=starts, later=later)
+    elements = ElementBindings(stmts=taken.stmts, starts=starts, later=later)
     return CountedSlot(taken.value, elements, storage)
 
 

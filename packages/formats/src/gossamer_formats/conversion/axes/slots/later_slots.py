@@ -33,7 +33,7 @@ def later_slot(
         return None
     bindings = [
         each
-        for each in (*target_axes.loop.nest, *target_axes.elements.statements)
+        for each in (*target_axes.loop.nest, *target_axes.elements.stmts)
         if isinstance(each, Let)
     ]
     values = {each.var.name: each.value for each in bindings}

@@ -182,7 +182,7 @@ def _own_ranks(target_axes: TargetAxes, axis: Axis, group: AxisSlot) -> SlotRank
     counts = fiber_counts(target_axes, group, [axis.name])
     starts = target_axes.recorder.compute(np.zeros, group.size.value, np.int32)
     taken = take_next(target_axes, axis.name, fiber=group, starts=starts)
-    bindings = ElementBindings(statements=taken.statements)
+    bindings = ElementBindings(stmts=taken.stmts)
     return SlotRanks(counts, taken.value, bindings, are_own=True)
 
 

@@ -38,7 +38,7 @@ class NextInFiber(NamedTuple):
     """An index that counts the elements of each fiber, and the statements that bind it."""
 
     value: Expr
-    statements: tuple[Stmt, ...]
+    stmts: tuple[Stmt, ...]
 
 
 def take_next(
@@ -55,12 +55,12 @@ def take_next(
 def take_next_from(name: str, *, fiber: AxisSlot, dtype: str) -> NextInFiber:
     """Return an index that counts the elements of a fiber, from the array of those that are next."""
     array, at, taken = next_array(name), index_var(f"at_{name}"), index_var(f"r_{name}")
-    statements = (
+    stmts = (
         let(at.name, fiber.slot),
         let(taken.name, load(array, at, dtype)),
         store(array, at, add(taken, ONE), dtype),
     )
-    return NextInFiber(taken, statements)
+    return NextInFiber(taken, stmts)
 
 
 def next_array(axis: str) -> str:

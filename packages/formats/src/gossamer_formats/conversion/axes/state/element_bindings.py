@@ -51,7 +51,7 @@ class ElementBindings(NamedTuple):
 
     coordinates: Mapping[str, AxisCoordinate] = {}
     positions: Mapping[str, Expr] = {}
-    statements: tuple[Stmt, ...] = ()
+    stmts: tuple[Stmt, ...] = ()
     starts: tuple[Stmt, ...] = ()
     later: LaterSlot | None = None
 
@@ -60,7 +60,7 @@ class ElementBindings(NamedTuple):
         return ElementBindings(
             {**self.coordinates, **more.coordinates},
             {**self.positions, **more.positions},
-            (*self.statements, *more.statements),
+            (*self.stmts, *more.stmts),
             (*self.starts, *more.starts),
             self.later if more.later is None else more.later,
         )

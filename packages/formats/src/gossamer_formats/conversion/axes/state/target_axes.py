@@ -114,7 +114,7 @@ def with_axis(target_axes: TargetAxes, axis: Axis, result: AxisResult) -> Target
     # The kernels of later axes read the slot, some of them often: an expression is evaluated once.
     if not isinstance(slot.slot, Var | Const):
         name = index_var(f"t_{axis.name}")
-        elements = elements.extended(ElementBindings(statements=(let(name.name, slot.slot),)))
+        elements = elements.extended(ElementBindings(stmts=(let(name.name, slot.slot),)))
         slot = AxisSlot(name, slot.size)
     return with_bindings(target_axes, elements, result.storage)._replace(
         axis_slots={**target_axes.axis_slots, axis.name: slot},

@@ -9,7 +9,7 @@ import numpy as np
 from gossamer_formats.conversion.maps.array_expressions import evaluate_arrays
 from gossamer_formats.conversion.numpy.elements.distinct import sorting_order
 from gossamer_formats.storage import Storage, evaluate, index_array, require_nested_axes
-from gossamer_ir.analysis.axes.logical_elements import map_results, map_variables
+from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.facts.index_arrays import bits_of_words
 from gossamer_ir.nodes import Axis
@@ -148,15 +148,13 @@ def _counted_from_zero(lengths: Array) -> Array:
 def coordinates_of_slots(storage: Storage, slots: Slots, dimension: int) -> Array:
     """Return the logical coordinates of slots in one dimension. All axes on which these depend must have been
     enumerated."""
-    pairs = zip(map_variables(storage.description), storage.description.buffer.axes, strict=True)
-    variables: dict[str, Array | int] = dict(storage.sizes)
-    variables |= {
-        variable: slots.coordinates[name] for variable, name in pairs if name in slots.coordinates
-    }
+    pairs = zip(map_vars(storage.description), storage.description.buffer.axes, strict=True)
+    vars: dict[str, Array | int] = dict(storage.sizes)
+    vars |= {var: slots.coordinates[name] for var, name in pairs if name in slots.coordinates}
 
     def elements(buffer: str, indices: tuple[Array, ...]) -> Array:
         return index_array(storage, buffer)[indices]
 
     result = map_results(storage.description)[dimension]
-    values = evaluate_arrays(result, variables, elements=elements)
+    values = evaluate_arrays(result, vars, elements=elements)
     return np.broadcast_to(values, slots.value_indices.shape)

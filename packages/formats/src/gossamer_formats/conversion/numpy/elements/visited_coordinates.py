@@ -12,7 +12,7 @@ from gossamer_formats.conversion.numpy.elements.stored_elements import (
     no_slots,
 )
 from gossamer_formats.storage import Storage, ancestors, element_count
-from gossamer_ir.analysis.axes.logical_elements import map_results, map_variables
+from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
 from gossamer_ir.core.axis_kinds import indices_of, is_full
 from gossamer_ir.nodes import Axis, Expr
 from gossamer_ir.support.arrays import Array
@@ -64,9 +64,9 @@ def visited_coordinates(storage: Storage, dimension: int) -> VisitedCoordinates:
 
 def _used_axes(storage: Storage, coordinate: Expr) -> list[str]:
     """Return the axes on which a coordinate depends, in the order of the buffer."""
-    pairs = zip(map_variables(storage.description), storage.description.buffer.axes, strict=True)
-    variables = free_vars(coordinate)
-    return [axis for variable, axis in pairs if variable in variables]
+    pairs = zip(map_vars(storage.description), storage.description.buffer.axes, strict=True)
+    vars = free_vars(coordinate)
+    return [axis for var, axis in pairs if var in vars]
 
 
 def _first_slots(slots: dict[str, Array], axis: str) -> Array:

@@ -21,13 +21,13 @@ from gossamer_formats.conversion.maps.contents import (
 from gossamer_formats.conversion.maps.inverse_map import (
     Solved,
     inverse_map,
-    logical_variable,
+    logical_var,
     require_map_sizes,
 )
 from gossamer_formats.conversion.numpy.elements.distinct import ranks_within
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
 from gossamer_formats.conversion.target.known_sizes import KnownSizes
-from gossamer_ir.analysis.axes.logical_elements import map_results, map_variables
+from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import Axis, FormatDescription
 from gossamer_ir.support.arrays import Array
@@ -75,8 +75,8 @@ def axis_coordinates(
     inverse = inverse_map(description, sizes.known, shape)
     require_contents(target, inverse)
     coordinates: dict[str, Array] = {}
-    for variable, solved in inverse.coordinates.items():
-        name = _axis_of(description, variable)
+    for var, solved in inverse.coordinates.items():
+        name = _axis_of(description, var)
         if solved.extent is not None:
             sizes.bind(axes[name].length, solved.extent)
         coordinates[name] = _evaluate(solved, logical, sizes)
@@ -108,13 +108,13 @@ def _check_map(
     sizes: KnownSizes,
 ) -> None:
     """Require that the map leads from the coordinates back to the logical ones: it may have gaps."""
-    variables: dict[str, Array | int] = dict(sizes.known)
-    for variable, name in zip(map_variables(description), description.buffer.axes, strict=True):
+    vars: dict[str, Array | int] = dict(sizes.known)
+    for var, name in zip(map_vars(description), description.buffer.axes, strict=True):
         if name in found.coordinates:
-            variables[variable] = found.coordinates[name]
+            vars[var] = found.coordinates[name]
     values = {contents.buffer: contents.values for contents in found.contents}
     for result, expected in zip(map_results(description), logical, strict=True):
-        mapped = evaluate_arrays(result, variables, elements=lambda buffer, _: values[buffer])
+        mapped = evaluate_arrays(result, vars, elements=lambda buffer, _: values[buffer])
         wrong = mapped != expected
         if np.any(wrong):
             at = int(np.argmax(wrong))
@@ -126,15 +126,15 @@ def _check_map(
 
 
 def _evaluate(solved: Solved, logical: Sequence[Array], sizes: KnownSizes) -> Array:
-    variables: dict[str, Array | int] = dict(sizes.known)
+    vars: dict[str, Array | int] = dict(sizes.known)
     for dimension, array in enumerate(logical):
-        variables[logical_variable(dimension).name] = array
+        vars[logical_var(dimension).name] = array
     # A coordinate that is constant has no dimension for the elements.
-    return np.broadcast_to(evaluate_arrays(solved.value, variables), logical[0].shape)
+    return np.broadcast_to(evaluate_arrays(solved.value, vars), logical[0].shape)
 
 
-def _axis_of(description: FormatDescription, variable: str) -> str:
-    return description.buffer.axes[map_variables(description).index(variable)]
+def _axis_of(description: FormatDescription, var: str) -> str:
+    return description.buffer.axes[map_vars(description).index(var)]
 
 
 def _ranks(groups: list[Array], values: Array, listed: Array | None) -> Array:

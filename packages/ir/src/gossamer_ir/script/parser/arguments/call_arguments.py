@@ -34,7 +34,9 @@ def method_of(call: ast.Call, methods: Container[str]) -> ast.Attribute | None:
     return None
 
 
-def bind(ctx: ParserContext, call: ast.Call, names: str, *, required: int) -> dict[str, ast.expr]:
+def bind(
+    context: ParserContext, call: ast.Call, names: str, *, required: int
+) -> dict[str, ast.expr]:
     """Return the arguments of a call by parameter name.
 
     `names` lists the parameters, of which the first `required` must be given. Raises `parse.arguments` if
@@ -43,25 +45,25 @@ def bind(ctx: ParserContext, call: ast.Call, names: str, *, required: int) -> di
     order = names.split()
     if len(call.args) > len(order):
         most = f"takes at most {counted(len(order), 'argument')}"
-        raise _arguments_error(ctx, call.args[len(order)], most, call)
+        raise _arguments_error(context, call.args[len(order)], most, call)
     given = dict(zip(order, call.args, strict=False))
     for keyword in call.keywords:
         if keyword.arg not in order:
             message = f"has no argument '{keyword.arg}'; it has {', '.join(order)}"
-            raise _arguments_error(ctx, keyword.value, message, call)
+            raise _arguments_error(context, keyword.value, message, call)
         if keyword.arg in given:
-            raise _arguments_error(ctx, keyword.value, f"is given '{keyword.arg}' twice", call)
+            raise _arguments_error(context, keyword.value, f"is given '{keyword.arg}' twice", call)
         given[keyword.arg] = keyword.value
     missing = [name for name in order[:required] if name not in given]
     if missing:
-        raise _arguments_error(ctx, call, f"needs the argument '{missing[0]}'", call)
+        raise _arguments_error(context, call, f"needs the argument '{missing[0]}'", call)
     return given
 
 
-def items(ctx: ParserContext, node: ast.expr, what: str) -> list[ast.expr]:
+def items(context: ParserContext, node: ast.expr, what: str) -> list[ast.expr]:
     """Return the items of a list or tuple display; raises `parse.list` for anything else."""
     if not isinstance(node, ast.List | ast.Tuple):
-        raise ctx.error("list", f"Expected {what} as a list or tuple.", node)
+        raise context.error("list", f"Expected {what} as a list or tuple.", node)
     return node.elts
 
 
@@ -70,7 +72,7 @@ def items_or_one(node: ast.expr) -> list[ast.expr]:
     return node.elts if isinstance(node, ast.List | ast.Tuple) else [node]
 
 
-def parameter_names(ctx: ParserContext, arguments: ast.arguments) -> list[str]:
+def parameter_names(context: ParserContext, arguments: ast.arguments) -> list[str]:
     """Return the names of the parameters of a function or lambda.
 
     They must be plain and distinct. Python's grammar accepts repeated names, which only its compiler
@@ -79,16 +81,20 @@ def parameter_names(ctx: ParserContext, arguments: ast.arguments) -> list[str]:
     extra = [*arguments.posonlyargs, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
     for item in extra:
         if item is not None:
-            raise ctx.error("parameter", "Expected plain parameters `name: T.dtype`.", item)
+            raise context.error("parameter", "Expected plain parameters `name: T.dtype`.", item)
     if arguments.defaults:
-        raise ctx.error("parameter", "A parameter cannot have a default.", arguments.defaults[0])
+        raise context.error(
+            "parameter", "A parameter cannot have a default.", arguments.defaults[0]
+        )
     names: list[str] = []
     for item in arguments.args:
         if item.arg in names:
-            raise ctx.error("parameter", f"Two parameters have the name '{item.arg}'.", item)
+            raise context.error("parameter", f"Two parameters have the name '{item.arg}'.", item)
         names.append(item.arg)
     return names
 
 
-def _arguments_error(ctx: ParserContext, node: ast.AST, problem: str, call: ast.Call) -> ParseError:
-    return ctx.error("arguments", f"{ctx.text_of(call.func)} {problem}.", node)
+def _arguments_error(
+    context: ParserContext, node: ast.AST, problem: str, call: ast.Call
+) -> ParseError:
+    return context.error("arguments", f"{context.text_of(call.func)} {problem}.", node)

@@ -15,11 +15,13 @@ from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.traversal.walk import walk
 
 
-def literal(ctx: ParserContext, node: ast.expr, value: StaticValue, expected: str | None) -> Expr:
+def literal(
+    context: ParserContext, node: ast.expr, value: StaticValue, expected: str | None
+) -> Expr:
     """Return a constant of the expected dtype. The default is int64 for integers and bool for bools."""
     if expected is None:
         if isinstance(value, float):
-            raise ctx.error(
+            raise context.error(
                 "literal_dtype",
                 f"The dtype of the literal {value} cannot be determined here.",
                 node,
@@ -28,11 +30,11 @@ def literal(ctx: ParserContext, node: ast.expr, value: StaticValue, expected: st
         expected = "bool" if isinstance(value, bool) else "int64"
     kind = DType.parse(expected)
     if isinstance(value, bool) != (kind.kind == "bool"):
-        raise ctx.error("literal", f"{value} is not a value of the dtype {expected}.", node)
+        raise context.error("literal", f"{value} is not a value of the dtype {expected}.", node)
     try:
         scalar = constant(value, kind.scalar)
     except ArgumentError as error:
-        raise ctx.error("literal", error.diagnostics[0].message, node) from None
+        raise context.error("literal", error.diagnostics[0].message, node) from None
     if not kind.is_vector:
         return scalar
     return Broadcast(scalar, Lanes(kind.lanes, kind.scalable))
@@ -66,12 +68,12 @@ def common_dtype(values: Sequence[Expr]) -> str | None:
     return wide[0] if wide else dtypes[0]
 
 
-def matched(ctx: ParserContext, node: ast.expr, value: Expr, dtype: str) -> Expr:
+def matched(context: ParserContext, node: ast.expr, value: Expr, dtype: str) -> Expr:
     """Return the expression converted to the dtype, if that is int64; raises `parse.dtype` if it differs."""
     if DType.parse(dtype).scalar == "int64":
-        value = ctx.mark(with_int64_operands(value), node)
+        value = context.mark(with_int64_operands(value), node)
     if dtype_of(value) != dtype:
-        raise ctx.error(
+        raise context.error(
             "dtype",
             f"This expression has the dtype {dtype_of(value)}; expected {dtype}.",
             node,
@@ -80,12 +82,12 @@ def matched(ctx: ParserContext, node: ast.expr, value: Expr, dtype: str) -> Expr
     return value
 
 
-def required_in_dtype(ctx: ParserContext, node: ast.expr, value: Expr, dtype: str) -> Expr:
+def required_in_dtype(context: ParserContext, node: ast.expr, value: Expr, dtype: str) -> Expr:
     """Return the expression in the dtype, with index values widened; raises `parse.dtype` if it differs."""
-    return value if dtype_of(value) == dtype else matched(ctx, node, value, dtype)
+    return value if dtype_of(value) == dtype else matched(context, node, value, dtype)
 
 
-def stored_as(ctx: ParserContext, value: Expr, dtype: str) -> Expr:
+def stored_as(context: ParserContext, value: Expr, dtype: str) -> Expr:
     """Return a value converted as published programs expect of a store; other values are returned as they
     are.
 
@@ -99,20 +101,22 @@ def stored_as(ctx: ParserContext, value: Expr, dtype: str) -> Expr:
     if wanted.is_float:
         return Cast(dtype, value)
     is_of_sizes = given.scalar == "int64" and any(isinstance(node, Var) for node in walk(value))
-    return Cast(dtype, value) if is_of_sizes and _is_declared(ctx, value, dtype) else value
+    return Cast(dtype, value) if is_of_sizes and _is_declared(context, value, dtype) else value
 
 
-def _is_declared(ctx: ParserContext, value: Expr, dtype: str) -> bool:
+def _is_declared(context: ParserContext, value: Expr, dtype: str) -> bool:
     """Return whether all operands of an expression are declared with a dtype in the text, or fit it."""
     match value:
         case Binary():
-            return _is_declared(ctx, value.lhs, dtype) and _is_declared(ctx, value.rhs, dtype)
+            return _is_declared(context, value.lhs, dtype) and _is_declared(
+                context, value.rhs, dtype
+            )
         case Unary():
-            return _is_declared(ctx, value.operand, dtype)
+            return _is_declared(context, value.operand, dtype)
         case Cast():
             return dtype_of(value.value) == dtype
         case Var():
-            return ctx.declared.get(value.name) == dtype
+            return context.declared.get(value.name) == dtype
         case Const():
             return _fits(value, dtype)
     return False

@@ -12,26 +12,26 @@ from gossamer_ir.nodes import AXES, Axis, Buffer, Param, Reducer, SparseBuffer
 from gossamer_ir.script.parser.state.context import ParserContext
 
 
-def buffer_named(ctx: ParserContext, node: ast.expr) -> SparseBuffer | Buffer:
+def buffer_named(context: ParserContext, node: ast.expr) -> SparseBuffer | Buffer:
     """Return the buffer that a name refers to; raises `parse.not_a_buffer` if it is not one."""
     if not isinstance(node, ast.Name):
-        raise ctx.error("not_a_buffer", "Expected the name of a buffer.", node)
-    value = lookup(ctx, node)
+        raise context.error("not_a_buffer", "Expected the name of a buffer.", node)
+    value = lookup(context, node)
     if not isinstance(value, (SparseBuffer, Buffer)):
-        raise ctx.error(
+        raise context.error(
             "not_a_buffer",
             f"'{node.id}' is not a buffer.",
             node,
-            hint=f"Buffers here: {ctx.names((SparseBuffer, Buffer))}.",
+            hint=f"Buffers here: {context.names((SparseBuffer, Buffer))}.",
         )
     return value
 
 
-def plain_buffer_named(ctx: ParserContext, node: ast.expr) -> SparseBuffer | Buffer:
+def plain_buffer_named(context: ParserContext, node: ast.expr) -> SparseBuffer | Buffer:
     """Return the buffer that a name refers to; raises `parse.strides` if it has strides or an offset."""
-    buffer = buffer_named(ctx, node)
-    if buffer.name in ctx.layouts:
-        raise ctx.error(
+    buffer = buffer_named(context, node)
+    if buffer.name in context.layouts:
+        raise context.error(
             "strides",
             f"'{buffer.name}' has strides or an offset, so it cannot be searched or have facts.",
             node,
@@ -40,13 +40,13 @@ def plain_buffer_named(ctx: ParserContext, node: ast.expr) -> SparseBuffer | Buf
     return buffer
 
 
-def lookup(ctx: ParserContext, node: ast.Name) -> object:
+def lookup(context: ParserContext, node: ast.Name) -> object:
     """Return what a name refers to; raises `parse.unknown_name` if it is not defined."""
-    value = ctx.lookup(node.id)
+    value = context.lookup(node.id)
     if value is None:
-        near = get_close_matches(node.id, ctx.names(object).split(", "), n=1)
-        hint = f"Did you mean '{near[0]}'?" if near else f"Names here: {ctx.names(object)}."
-        raise ctx.error("unknown_name", f"'{node.id}' is not defined here.", node, hint=hint)
+        near = get_close_matches(node.id, context.names(object).split(", "), n=1)
+        hint = f"Did you mean '{near[0]}'?" if near else f"Names here: {context.names(object)}."
+        raise context.error("unknown_name", f"'{node.id}' is not defined here.", node, hint=hint)
     return value
 
 
@@ -56,13 +56,13 @@ def index_nodes(node: ast.Subscript) -> Sequence[ast.expr]:
 
 
 def unknown_member_error(
-    ctx: ParserContext, node: ast.AST, name: str, known: Mapping[str, object]
+    context: ParserContext, node: ast.AST, name: str, known: Mapping[str, object]
 ) -> ParseError:
     """Return the error for a member of T that does not exist or is not allowed here, with similar names."""
     near = get_close_matches(name, known, n=3, cutoff=0.5)
     names = ", ".join(f"T.{item}" for item in near or sorted(known))
     hint = f"Did you mean {names}?" if near else f"Allowed are: {names}."
-    return ctx.error("unknown_call", f"T.{name} is not allowed here.", node, hint=hint)
+    return context.error("unknown_call", f"T.{name} is not allowed here.", node, hint=hint)
 
 
 def is_axis(value: object) -> TypeGuard[Axis]:

@@ -37,79 +37,84 @@ _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
 }
 
 
-def static_value(ctx: ParserContext, node: ast.expr) -> StaticValue | None:
+def static_value(context: ParserContext, node: ast.expr) -> StaticValue | None:
     """Return the number or bool that an expression evaluates to in Python, None if it is not constant."""
     match node:
         case ast.Constant(value=value):
             return value if isinstance(value, (bool, int, float)) else None
         case ast.Name(id=name):
-            return _captured_number(ctx, name)
+            return _captured_number(context, name)
         case ast.UnaryOp(op=op, operand=operand):
-            inner = static_value(ctx, operand)
-            return None if inner is None else _apply(ctx, node, _UNARY[type(op)], (inner,))
+            inner = static_value(context, operand)
+            return None if inner is None else _apply(context, node, _UNARY[type(op)], (inner,))
         case ast.BinOp(left=left, op=op, right=right):
-            lhs = static_value(ctx, left)
-            rhs = None if lhs is None else static_value(ctx, right)
+            lhs = static_value(context, left)
+            rhs = None if lhs is None else static_value(context, right)
             if lhs is None or rhs is None or type(op) not in _BINARY:
                 return None
-            return _apply(ctx, node, _BINARY[type(op)], (lhs, rhs))
+            return _apply(context, node, _BINARY[type(op)], (lhs, rhs))
     return None
 
 
-def static_text(ctx: ParserContext, node: ast.expr) -> str | None:
+def static_text(context: ParserContext, node: ast.expr) -> str | None:
     """Return the string that an expression evaluates to in Python, None if it is not one."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
-    if isinstance(node, ast.Name) and ctx.lookup(node.id) is None:
-        value = ctx.captured.get(node.id)
+    if isinstance(node, ast.Name) and context.lookup(node.id) is None:
+        value = context.captured.get(node.id)
         return value if isinstance(value, str) else None
     return None
 
 
-def required_text(ctx: ParserContext, node: ast.expr, what: str) -> str:
+def required_text(context: ParserContext, node: ast.expr, what: str) -> str:
     """Return a constant string; raises `parse.string` for anything else."""
-    text = static_text(ctx, node)
+    text = static_text(context, node)
     if text is None:
-        raise ctx.error("string", f"Expected {what} as a string.", node)
+        raise context.error("string", f"Expected {what} as a string.", node)
     return text
 
 
-def required_int(ctx: ParserContext, node: ast.expr, what: str) -> int:
+def required_int(context: ParserContext, node: ast.expr, what: str) -> int:
     """Return a constant integer; raises `parse.integer` for anything else."""
-    value = static_value(ctx, node)
+    value = static_value(context, node)
     if type(value) is not int:
-        raise ctx.error("integer", f"Expected {what} as an integer.", node)
+        raise context.error("integer", f"Expected {what} as an integer.", node)
     return value
 
 
-def required_bool(ctx: ParserContext, node: ast.expr, what: str) -> bool:
+def required_bool(context: ParserContext, node: ast.expr, what: str) -> bool:
     """Return a constant bool; raises `parse.bool` for anything else."""
-    value = static_value(ctx, node)
+    value = static_value(context, node)
     if not isinstance(value, bool):
-        raise ctx.error("bool", f"Expected {what} as True or False.", node)
+        raise context.error("bool", f"Expected {what} as True or False.", node)
     return value
 
 
-def _captured_number(ctx: ParserContext, name: str) -> StaticValue | None:
-    if ctx.lookup(name) is not None:
+def _captured_number(context: ParserContext, name: str) -> StaticValue | None:
+    if context.lookup(name) is not None:
         return None
-    value = ctx.captured.get(name)
+    value = context.captured.get(name)
     return value if isinstance(value, (bool, int, float)) else None
 
 
 def _apply(
-    ctx: ParserContext, node: ast.expr, function: Callable[..., Any], args: tuple[StaticValue, ...]
+    context: ParserContext,
+    node: ast.expr,
+    function: Callable[..., Any],
+    args: tuple[StaticValue, ...],
 ) -> StaticValue:
     # These can make huge numbers, so that operands are checked before the result is computed.
     grows = function in (operator.pow, operator.lshift)
     if grows and (abs(args[1]) > _MAX_BITS or _bits(args[0]) > _MAX_BITS):
-        raise ctx.error("arithmetic", "The number is out of range.", node)
+        raise context.error("arithmetic", "The number is out of range.", node)
     try:
         result = function(*args)
     except (ArithmeticError, TypeError, ValueError) as error:
-        raise ctx.error("arithmetic", f"The number cannot be computed: {error}.", node) from None
+        raise context.error(
+            "arithmetic", f"The number cannot be computed: {error}.", node
+        ) from None
     if not isinstance(result, (bool, int, float)) or _bits(result) > _MAX_BITS:
-        raise ctx.error("arithmetic", "The number is out of range.", node)
+        raise context.error("arithmetic", "The number is out of range.", node)
     return result
 
 

@@ -15,81 +15,81 @@ STAGE_KEY = "sparse_tir_level"
 STAGES_OF_LEVELS: Mapping[int, StageName] = {2: "coordinate", 1: "position", 0: "loop"}
 
 
-def read_annotations(ctx: ParserContext, node: ast.expr) -> Annotations:
+def read_annotations(context: ParserContext, node: ast.expr) -> Annotations:
     """Return the annotations in a dictionary display that maps strings to bools, integers and strings."""
     if not isinstance(node, ast.Dict):
-        raise ctx.error("annotation", "Expected a dictionary such as {'key': 1}.", node)
+        raise context.error("annotation", "Expected a dictionary such as {'key': 1}.", node)
     annotations = []
     for key, value in zip(node.keys, node.values, strict=True):
         if key is None:
-            raise ctx.error("annotation", "A dictionary cannot be unpacked here.", value)
-        annotations.append((required_text(ctx, key, "a key"), _value(ctx, value)))
+            raise context.error("annotation", "A dictionary cannot be unpacked here.", value)
+        annotations.append((required_text(context, key, "a key"), _value(context, value)))
     return tuple(annotations)
 
 
-def func_attr(ctx: ParserContext, call: ast.Call) -> None:
+def func_attr(context: ParserContext, call: ast.Call) -> None:
     """Read `T.func_attr({...})`; the key `sparse_tir_level` gives the stage and is not an annotation."""
-    node = bind(ctx, call, "attributes", required=1)["attributes"]
-    for key, value in read_annotations(ctx, _without_map(ctx, node)):
+    node = bind(context, call, "attributes", required=1)["attributes"]
+    for key, value in read_annotations(context, _without_map(context, node)):
         if key != STAGE_KEY:
-            ctx.function.annotations.append((key, value))
+            context.function.annotations.append((key, value))
         elif not isinstance(value, int) or value not in STAGES_OF_LEVELS:
             hint = "Expected 2 (coordinate), 1 (position) or 0 (loop)."
-            raise ctx.error("stage", f"There is no level {value!r}.", call, hint=hint)
+            raise context.error("stage", f"There is no level {value!r}.", call, hint=hint)
         else:
-            _set_stage(ctx, call, STAGES_OF_LEVELS[value])
+            _set_stage(context, call, STAGES_OF_LEVELS[value])
 
 
-def _without_map(ctx: ParserContext, node: ast.expr) -> ast.expr:
+def _without_map(context: ParserContext, node: ast.expr) -> ast.expr:
     """Return the attributes without the published `inv_idx_map`, which becomes the map of the format."""
     if not isinstance(node, ast.Dict):
         return node
     pairs = list(zip(node.keys, node.values, strict=True))
     for pair in pairs:
         if isinstance(pair[0], ast.Constant) and pair[0].value == "inv_idx_map":
-            set_map(ctx, pair[1])
+            set_map(context, pair[1])
             pairs.remove(pair)
             keys, values = [key for key, _ in pairs], [value for _, value in pairs]
             return ast.copy_location(ast.Dict(keys, values), node)
     return node
 
 
-def stage(ctx: ParserContext, call: ast.Call) -> None:
+def stage(context: ParserContext, call: ast.Call) -> None:
     """Read `T.stage("flat")`, or another stage by name."""
-    node = bind(ctx, call, "name", required=1)["name"]
-    text = required_text(ctx, node, "a stage")
+    node = bind(context, call, "name", required=1)["name"]
+    text = required_text(context, node, "a stage")
     for name in STAGES:
         if name == text:
-            return _set_stage(ctx, call, name)
+            return _set_stage(context, call, name)
     hint = f"Stages are: {', '.join(STAGES)}."
-    raise ctx.error("stage", f"'{text}' is not a stage.", node, hint=hint)
+    raise context.error("stage", f"'{text}' is not a stage.", node, hint=hint)
 
 
-def block_attr(ctx: ParserContext, call: ast.Call) -> None:
+def block_attr(context: ParserContext, call: ast.Call) -> None:
     """Read `T.block_attr({...})` and `T.sp.iteration_attr({...})`, at most once per block or iteration."""
-    node = bind(ctx, call, "attributes", required=1)["attributes"]
-    if ctx.parts is None:
-        raise ctx.error(
+    node = bind(context, call, "attributes", required=1)["attributes"]
+    if context.parts is None:
+        raise context.error(
             "outside_block", "This is allowed only directly in a block or iteration.", call
         )
-    if ctx.parts.annotations is not None:
-        raise ctx.error("duplicate", "The attributes are given twice.", call)
-    ctx.parts.annotations = read_annotations(ctx, node)
+    if context.parts.annotations is not None:
+        raise context.error("duplicate", "The attributes are given twice.", call)
+    context.parts.annotations = read_annotations(context, node)
 
 
-def _set_stage(ctx: ParserContext, node: ast.AST, name: StageName) -> None:
-    if ctx.function.stage not in (None, name):
-        raise ctx.error(
-            "stage", f"The stage is '{name}' here, but '{ctx.function.stage}' before.", node
+def _set_stage(context: ParserContext, node: ast.AST, name: StageName) -> None:
+    if context.function.stage not in (None, name):
+        raise context.error(
+            "stage", f"The stage is '{name}' here, but '{context.function.stage}' before.", node
         )
-    ctx.function.stage = name
+    context.function.stage = name
 
 
-def _value(ctx: ParserContext, node: ast.expr) -> AnnotationValue:
-    text = static_text(ctx, node)
+def _value(context: ParserContext, node: ast.expr) -> AnnotationValue:
+    text = static_text(context, node)
     if text is not None:
         return text
-    value = static_value(ctx, node)
+    value = static_value(context, node)
     if isinstance(value, (bool, int)):
         return value
-    raise ctx.error("annotation", "Expected a bool, an integer or a string.", node)
+    raise context.error("annotation", "Expected a bool, an integer or a string.", node)

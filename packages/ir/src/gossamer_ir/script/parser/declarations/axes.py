@@ -30,137 +30,141 @@ AxisReader: TypeAlias = Callable[[ParserContext, str, ast.Call], Axis]
 _FLAGS = "sorted unique padded"
 
 
-def handle_argument(ctx: ParserContext, node: ast.expr) -> str:
+def handle_argument(context: ParserContext, node: ast.expr) -> str:
     """Return the name of a handle parameter; raises `parse.not_a_handle` for anything else."""
     if isinstance(node, ast.Name):
-        value = lookup(ctx, node)
+        value = lookup(context, node)
         if isinstance(value, Param):
             return value.name
-    text = ctx.text_of(node)
-    hint = f"Handles here: {ctx.names(Param)}."
-    raise ctx.error("not_a_handle", f"'{text}' is not a handle parameter.", node, hint=hint)
+    text = context.text_of(node)
+    hint = f"Handles here: {context.names(Param)}."
+    raise context.error("not_a_handle", f"'{text}' is not a handle parameter.", node, hint=hint)
 
 
-def axis_argument(ctx: ParserContext, node: ast.expr) -> str:
+def axis_argument(context: ParserContext, node: ast.expr) -> str:
     """Return the name of an axis; raises `parse.not_an_axis` for anything else."""
     if isinstance(node, ast.Name):
-        value = lookup(ctx, node)
+        value = lookup(context, node)
         if is_axis(value):
             return value.name
-    hint = f"Axes here: {ctx.names(AXES)}."
-    raise ctx.error("not_an_axis", f"'{ctx.text_of(node)}' is not an axis.", node, hint=hint)
+    hint = f"Axes here: {context.names(AXES)}."
+    raise context.error(
+        "not_an_axis", f"'{context.text_of(node)}' is not an axis.", node, hint=hint
+    )
 
 
-def dense_fixed(ctx: ParserContext, name: str, call: ast.Call) -> Axis:
+def dense_fixed(context: ParserContext, name: str, call: ast.Call) -> Axis:
     """Read `T.sp.dense_fixed(length, parent=P)`; the published `idtype` is accepted and ignored."""
     # Published scripts have the dtype second, and others the parent. Only a dtype is a text.
-    if len(call.args) > 1 and static_text(ctx, call.args[1]) is None:
-        given = bind(ctx, call, "length parent idtype", required=1)
+    if len(call.args) > 1 and static_text(context, call.args[1]) is None:
+        given = bind(context, call, "length parent idtype", required=1)
     else:
-        given = bind(ctx, call, "length idtype parent", required=1)
+        given = bind(context, call, "length idtype parent", required=1)
     if "idtype" in given:
-        dtype_argument(ctx, given["idtype"])
-    parent = axis_argument(ctx, given["parent"]) if "parent" in given else None
-    return DenseFixed(name, index_expr(ctx, given["length"]), parent)
+        dtype_argument(context, given["idtype"])
+    parent = axis_argument(context, given["parent"]) if "parent" in given else None
+    return DenseFixed(name, index_expr(context, given["length"]), parent)
 
 
-def dense_varied(ctx: ParserContext, name: str, call: ast.Call) -> Axis:
+def dense_varied(context: ParserContext, name: str, call: ast.Call) -> Axis:
     """Read `T.sp.dense_varied(P, n, indptr)` or `(P, (n, nnz), indptr)`."""
-    given = bind(ctx, call, "parent shape indptr idtype indptr_dtype", required=3)
-    length, nnz = _sizes(ctx, given["shape"])
+    given = bind(context, call, "parent shape indptr idtype indptr_dtype", required=3)
+    length, nnz = _sizes(context, given["shape"])
     return DenseVaried(
         name,
-        axis_argument(ctx, given["parent"]),
+        axis_argument(context, given["parent"]),
         length,
         nnz,
-        handle_argument(ctx, given["indptr"]),
-        _storage(ctx, given, "indptr_dtype"),
+        handle_argument(context, given["indptr"]),
+        _storage(context, given, "indptr_dtype"),
     )
 
 
-def compressed_fixed(ctx: ParserContext, name: str, call: ast.Call) -> Axis:
+def compressed_fixed(context: ParserContext, name: str, call: ast.Call) -> Axis:
     """Read `T.sp.compressed_fixed(P, (n, width), indices)`."""
     names = f"parent shape indices idtype {_FLAGS} indices_dtype"
-    given = bind(ctx, call, names, required=3)
-    length, width = _sizes(ctx, given["shape"])
+    given = bind(context, call, names, required=3)
+    length, width = _sizes(context, given["shape"])
     if width is None:
-        raise ctx.error("axis_shape", "Expected (length, width).", given["shape"])
+        raise context.error("axis_shape", "Expected (length, width).", given["shape"])
     return CompressedFixed(
         name,
-        axis_argument(ctx, given["parent"]),
+        axis_argument(context, given["parent"]),
         length,
         width,
-        handle_argument(ctx, given["indices"]),
-        _storage(ctx, given, "indices_dtype"),
-        **_flags(ctx, given),
+        handle_argument(context, given["indices"]),
+        _storage(context, given, "indices_dtype"),
+        **_flags(context, given),
     )
 
 
-def compressed_varied(ctx: ParserContext, name: str, call: ast.Call) -> Axis:
+def compressed_varied(context: ParserContext, name: str, call: ast.Call) -> Axis:
     """Read `T.sp.compressed_varied(P, (n, nnz), (indptr, indices))`; nnz may be omitted."""
     names = f"parent shape data idtype {_FLAGS} indptr_dtype indices_dtype"
-    given = bind(ctx, call, names, required=3)
-    length, nnz = _sizes(ctx, given["shape"])
-    indptr, indices = _two_handles(ctx, given["data"], "(indptr, indices)")
+    given = bind(context, call, names, required=3)
+    length, nnz = _sizes(context, given["shape"])
+    indptr, indices = _two_handles(context, given["data"], "(indptr, indices)")
     return CompressedVaried(
         name,
-        axis_argument(ctx, given["parent"]),
+        axis_argument(context, given["parent"]),
         length,
         nnz,
         indptr,
         indices,
-        _storage(ctx, given, "indptr_dtype"),
-        _storage(ctx, given, "indices_dtype"),
-        **_flags(ctx, given),
+        _storage(context, given, "indptr_dtype"),
+        _storage(context, given, "indices_dtype"),
+        **_flags(context, given),
     )
 
 
-def bitmask_varied(ctx: ParserContext, name: str, call: ast.Call) -> Axis:
+def bitmask_varied(context: ParserContext, name: str, call: ast.Call) -> Axis:
     """Read `T.sp.bitmask_varied(P, (n, nnz), (indptr, words))`; nnz may be omitted."""
     names = "parent shape data idtype indptr_dtype words_dtype"
-    given = bind(ctx, call, names, required=3)
-    length, nnz = _sizes(ctx, given["shape"])
-    indptr, words = _two_handles(ctx, given["data"], "(indptr, words)")
+    given = bind(context, call, names, required=3)
+    length, nnz = _sizes(context, given["shape"])
+    indptr, words = _two_handles(context, given["data"], "(indptr, words)")
     dtype = given.get("words_dtype")
     return BitmaskVaried(
         name,
-        axis_argument(ctx, given["parent"]),
+        axis_argument(context, given["parent"]),
         length,
         nnz,
         indptr,
         words,
-        _storage(ctx, given, "indptr_dtype"),
-        "uint64" if dtype is None else dtype_argument(ctx, dtype),
+        _storage(context, given, "indptr_dtype"),
+        "uint64" if dtype is None else dtype_argument(context, dtype),
     )
 
 
-def _sizes(ctx: ParserContext, node: ast.expr) -> tuple[Expr, Expr | None]:
+def _sizes(context: ParserContext, node: ast.expr) -> tuple[Expr, Expr | None]:
     parts: Sequence[ast.expr] = [node]
     if isinstance(node, ast.Tuple | ast.List):
         parts = node.elts
     if not 1 <= len(parts) <= 2:
-        raise ctx.error("axis_shape", "Expected a length, or (length, nnz).", node)
-    second = index_expr(ctx, parts[1]) if len(parts) == 2 else None
-    return index_expr(ctx, parts[0]), second
+        raise context.error("axis_shape", "Expected a length, or (length, nnz).", node)
+    second = index_expr(context, parts[1]) if len(parts) == 2 else None
+    return index_expr(context, parts[0]), second
 
 
-def _two_handles(ctx: ParserContext, node: ast.expr, expected: str) -> tuple[str, str]:
+def _two_handles(context: ParserContext, node: ast.expr, expected: str) -> tuple[str, str]:
     """Return the names of the handles in a pair; `expected` describes the pair in the error."""
-    handles = items(ctx, node, expected)
+    handles = items(context, node, expected)
     if len(handles) != 2:
-        raise ctx.error("axis_data", f"Expected {expected}.", node)
+        raise context.error("axis_data", f"Expected {expected}.", node)
     first, second = handles
-    return handle_argument(ctx, first), handle_argument(ctx, second)
+    return handle_argument(context, first), handle_argument(context, second)
 
 
-def _storage(ctx: ParserContext, given: NamedArguments, own: str) -> str:
+def _storage(context: ParserContext, given: NamedArguments, own: str) -> str:
     # The published `idtype` is that of all arrays of an axis; an array may have a dtype of its own.
     node = given.get(own, given.get("idtype"))
-    return "int32" if node is None else dtype_argument(ctx, node)
+    return "int32" if node is None else dtype_argument(context, node)
 
 
-def _flags(ctx: ParserContext, given: NamedArguments) -> dict[str, bool]:
-    return {name: required_bool(ctx, given[name], name) for name in _FLAGS.split() if name in given}
+def _flags(context: ParserContext, given: NamedArguments) -> dict[str, bool]:
+    return {
+        name: required_bool(context, given[name], name) for name in _FLAGS.split() if name in given
+    }
 
 
 AXIS_READERS: Mapping[str, AxisReader] = {

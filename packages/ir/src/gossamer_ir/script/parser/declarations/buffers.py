@@ -30,96 +30,96 @@ BufferReader: TypeAlias = Callable[[ParserContext, str, ast.Call], AnyBuffer]
 _SPARSE = "dtype scope extra_storage default default_value offsets"
 
 
-def match_sparse(ctx: ParserContext, name: str, call: ast.Call) -> SparseBuffer:
+def match_sparse(context: ParserContext, name: str, call: ast.Call) -> SparseBuffer:
     """Read `T.sp.match_buffer(a, (I, J), "float32")`; a number as fourth argument is the published
     `extra_storage`."""
     order = _SPARSE
-    if len(call.args) > 3 and static_value(ctx, call.args[3]) is not None:
+    if len(call.args) > 3 and static_value(context, call.args[3]) is not None:
         order = "dtype extra_storage default scope default_value offsets"
-    given = bind(ctx, call, f"handle axes {order}", required=2)
-    return _sparse(ctx, name, given, handle_argument(ctx, given["handle"]))
+    given = bind(context, call, f"handle axes {order}", required=2)
+    return _sparse(context, name, given, handle_argument(context, given["handle"]))
 
 
-def alloc_sparse(ctx: ParserContext, name: str, call: ast.Call) -> SparseBuffer:
+def alloc_sparse(context: ParserContext, name: str, call: ast.Call) -> SparseBuffer:
     """Read `T.sp.alloc_buffer((I, J), "float32", scope="local")`."""
-    given = bind(ctx, call, f"axes {_SPARSE}", required=1)
-    return _sparse(ctx, name, given, None)
+    given = bind(context, call, f"axes {_SPARSE}", required=1)
+    return _sparse(context, name, given, None)
 
 
 _DENSE = "dtype scope strides elem_offset align offset_factor"
 
 
-def match_dense(ctx: ParserContext, name: str, call: ast.Call) -> Buffer:
+def match_dense(context: ParserContext, name: str, call: ast.Call) -> Buffer:
     """Read `T.match_buffer(a, (m, n), "float32", strides=[ld, 1])`."""
-    given = bind(ctx, call, f"handle shape {_DENSE}", required=2)
-    return _dense(ctx, name, given, handle_argument(ctx, given["handle"]))
+    given = bind(context, call, f"handle shape {_DENSE}", required=2)
+    return _dense(context, name, given, handle_argument(context, given["handle"]))
 
 
-def alloc_dense(ctx: ParserContext, name: str, call: ast.Call) -> Buffer:
+def alloc_dense(context: ParserContext, name: str, call: ast.Call) -> Buffer:
     """Read `T.alloc_buffer((m, n), "float32", scope="local")`."""
-    given = bind(ctx, call, f"shape {_DENSE}", required=1)
-    return _dense(ctx, name, given, None)
+    given = bind(context, call, f"shape {_DENSE}", required=1)
+    return _dense(context, name, given, None)
 
 
-def parameter_buffer(ctx: ParserContext, name: str, call: ast.Call, handle: str) -> Buffer:
+def parameter_buffer(context: ParserContext, name: str, call: ast.Call, handle: str) -> Buffer:
     """Return the buffer of `A: T.Buffer((m, n), "float32")`, bound to the handle."""
-    return _dense(ctx, name, bind(ctx, call, f"shape {_DENSE}", required=1), handle)
+    return _dense(context, name, bind(context, call, f"shape {_DENSE}", required=1), handle)
 
 
-def shape_argument(ctx: ParserContext, node: ast.expr) -> tuple[Expr, ...]:
+def shape_argument(context: ParserContext, node: ast.expr) -> tuple[Expr, ...]:
     """Return the sizes of a buffer."""
-    return tuple([index_expr(ctx, item) for item in items_or_one(node)])
+    return tuple([index_expr(context, item) for item in items_or_one(node)])
 
 
 def _sparse(
-    ctx: ParserContext, name: str, given: NamedArguments, handle: str | None
+    context: ParserContext, name: str, given: NamedArguments, handle: str | None
 ) -> SparseBuffer:
-    dtype = value_dtype(ctx, given["dtype"]) if "dtype" in given else "float32"
+    dtype = value_dtype(context, given["dtype"]) if "dtype" in given else "float32"
     extra = given.get("extra_storage")
     offsets = given.get("offsets")
     return SparseBuffer(
         name,
-        tuple([axis_argument(ctx, node) for node in items_or_one(given["axes"])]),
+        tuple([axis_argument(context, node) for node in items_or_one(given["axes"])]),
         dtype,
         handle,
-        _scope(ctx, given),
-        _fill(ctx, given, dtype),
-        0 if extra is None or _is_none(extra) else required_int(ctx, extra, "extra_storage"),
-        None if offsets is None else handle_argument(ctx, offsets),
+        _scope(context, given),
+        _fill(context, given, dtype),
+        0 if extra is None or _is_none(extra) else required_int(context, extra, "extra_storage"),
+        None if offsets is None else handle_argument(context, offsets),
     )
 
 
-def _dense(ctx: ParserContext, name: str, given: NamedArguments, handle: str | None) -> Buffer:
-    dtype = value_dtype(ctx, given["dtype"]) if "dtype" in given else "float32"
-    shape = shape_argument(ctx, given["shape"])
-    _require_hints(ctx, given)
-    offset = _offset(ctx, given)
+def _dense(context: ParserContext, name: str, given: NamedArguments, handle: str | None) -> Buffer:
+    dtype = value_dtype(context, given["dtype"]) if "dtype" in given else "float32"
+    shape = shape_argument(context, given["shape"])
+    _require_hints(context, given)
+    offset = _offset(context, given)
     layout: AnyLayout = NestedLayout(tuple(range(len(shape))), shape)
     if "strides" in given and not _is_none(given["strides"]):
-        layout = read_layout(ctx, given["strides"], shape)
+        layout = read_layout(context, given["strides"], shape)
     if handle is not None and offset != ZERO:
         layout = with_offset(layout, offset)
     if not layout.is_plain:
-        ctx.layouts[name] = layout
+        context.layouts[name] = layout
     shape = layout.shape
-    return Buffer(name, shape, dtype, handle, _scope(ctx, given))
+    return Buffer(name, shape, dtype, handle, _scope(context, given))
 
 
-def _require_hints(ctx: ParserContext, given: NamedArguments) -> None:
+def _require_hints(context: ParserContext, given: NamedArguments) -> None:
     """Check `align` and `offset_factor`, which are then ignored: no pass uses the alignment they declare."""
     for name in ("align", "offset_factor"):
-        if name in given and required_int(ctx, given[name], name) < -1:
-            raise ctx.error("alignment", f"{name} is not a size.", given[name])
+        if name in given and required_int(context, given[name], name) < -1:
+            raise context.error("alignment", f"{name} is not a size.", given[name])
 
 
-def _offset(ctx: ParserContext, given: NamedArguments) -> Expr:
+def _offset(context: ParserContext, given: NamedArguments) -> Expr:
     """Return the number of elements of the array before the first one of the buffer (`elem_offset`)."""
     node = given.get("elem_offset")
     if node is None or _is_none(node):
         return ZERO
-    offset = index_expr(ctx, node)
+    offset = index_expr(context, node)
     if (integer_value(offset) or 0) < 0:
-        raise ctx.error(
+        raise context.error(
             "elem_offset",
             "A buffer cannot begin before its array.",
             node,
@@ -128,27 +128,27 @@ def _offset(ctx: ParserContext, given: NamedArguments) -> Expr:
     return offset
 
 
-def _fill(ctx: ParserContext, given: NamedArguments, dtype: str) -> Const | None:
+def _fill(context: ParserContext, given: NamedArguments, dtype: str) -> Const | None:
     node = given.get("default", given.get("default_value"))
     if node is None or _is_none(node):
         return None
-    value = expr(ctx, node, dtype)
+    value = expr(context, node, dtype)
     if not isinstance(value, Const):
-        raise ctx.error("fill", "The fill value must be a constant.", node)
+        raise context.error("fill", "The fill value must be a constant.", node)
     return value
 
 
-def _scope(ctx: ParserContext, given: NamedArguments) -> Scope:
+def _scope(context: ParserContext, given: NamedArguments) -> Scope:
     node = given.get("scope")
     if node is None:
         return "global"
-    text = required_text(ctx, node, "a scope")
+    text = required_text(context, node, "a scope")
     text = "fragment" if text in _FRAGMENTS else text
     for scope in get_args(Scope):
         if scope == text:
             return text  # type: ignore[return-value]  # it is one of the scopes
     hint = f"Scopes are: {', '.join(get_args(Scope))}."
-    raise ctx.error("scope", f"'{text}' is not a scope.", node, hint=hint)
+    raise context.error("scope", f"'{text}' is not a scope.", node, hint=hint)
 
 
 def _is_none(node: ast.expr) -> bool:

@@ -23,18 +23,18 @@ from gossamer_ir.script.syntax import child_nodes, syntax_nodes
 _SIZED = {*AXIS_READERS, *BUFFERS, "alloc_buffer", "Buffer"}
 
 
-def read_parameters(ctx: ParserContext, node: ast.FunctionDef) -> None:
+def read_parameters(context: ParserContext, node: ast.FunctionDef) -> None:
     """Read the parameters, bind their names and append them to the function's parts."""
     arguments = node.args
-    parameter_names(ctx, arguments)
+    parameter_names(context, arguments)
     for item in arguments.args:
         item.annotation = _as_call(item.annotation)
     sizes = cache(partial(names_in_sizes, node))
     for item in arguments.args:
-        _parameter(ctx, item, sizes)
+        _parameter(context, item, sizes)
     for item in arguments.args:
         if isinstance(item.annotation, ast.Call) and call_name(item.annotation) == "Buffer":
-            _buffer(ctx, item.arg, item.annotation)
+            _buffer(context, item.arg, item.annotation)
 
 
 def _as_call(annotation: ast.expr | None) -> ast.expr | None:
@@ -66,36 +66,36 @@ def names_in_sizes(node: ast.AST) -> frozenset[str]:
     return frozenset(names)
 
 
-def _parameter(ctx: ParserContext, item: ast.arg, sizes: Callable[[], frozenset[str]]) -> None:
-    declared = dtype = _dtype(ctx, item)
+def _parameter(context: ParserContext, item: ast.arg, sizes: Callable[[], frozenset[str]]) -> None:
+    declared = dtype = _dtype(context, item)
     if dtype not in ("int64", "handle") and DType.parse(dtype).is_integer and item.arg in sizes():
         dtype = "int64"
-    param = ctx.mark(Param(ctx.fresh(item.arg), dtype), item)
-    ctx.declared[param.name] = declared
-    ctx.function.params.append(param)
-    ctx.bind(item.arg, param if dtype == "handle" else Var(param.name, dtype))
+    param = context.mark(Param(context.fresh(item.arg), dtype), item)
+    context.declared[param.name] = declared
+    context.function.params.append(param)
+    context.bind(item.arg, param if dtype == "handle" else Var(param.name, dtype))
 
 
-def _dtype(ctx: ParserContext, item: ast.arg) -> str:
+def _dtype(context: ParserContext, item: ast.arg) -> str:
     node = item.annotation
     if node is None:
-        raise ctx.error("parameter", f"The parameter '{item.arg}' has no dtype.", item)
+        raise context.error("parameter", f"The parameter '{item.arg}' has no dtype.", item)
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return known_dtype(ctx, node, node.value.removeprefix("T."))
+        return known_dtype(context, node, node.value.removeprefix("T."))
     if isinstance(node, ast.Call):
         name = dotted(node.func)
         if name == "Buffer":
             return "handle"
         if name == "var":
-            return dtype_argument(ctx, bind(ctx, node, "dtype", required=1)["dtype"])
+            return dtype_argument(context, bind(context, node, "dtype", required=1)["dtype"])
     if dotted(node) is None:
-        raise ctx.error("parameter", "Expected a dtype such as T.handle or T.int64.", node)
-    return dtype_argument(ctx, node)
+        raise context.error("parameter", "Expected a dtype such as T.handle or T.int64.", node)
+    return dtype_argument(context, node)
 
 
-def _buffer(ctx: ParserContext, name: str, call: ast.Call) -> None:
+def _buffer(context: ParserContext, name: str, call: ast.Call) -> None:
     """Read `A: T.Buffer((m, n), "float32")`: a handle `A`, and a buffer `A_buffer` that is bound to it."""
-    handle = next(item for item in ctx.function.params if ctx.lookup(name) is item)
-    buffer = parameter_buffer(ctx, ctx.fresh(f"{handle.name}_buffer"), call, handle.name)
-    ctx.function.buffers.append(ctx.mark(buffer, call))
-    ctx.bind(name, buffer)
+    handle = next(item for item in context.function.params if context.lookup(name) is item)
+    buffer = parameter_buffer(context, context.fresh(f"{handle.name}_buffer"), call, handle.name)
+    context.function.buffers.append(context.mark(buffer, call))
+    context.bind(name, buffer)

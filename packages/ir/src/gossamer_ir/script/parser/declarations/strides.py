@@ -36,25 +36,25 @@ Monomial: TypeAlias = tuple[int, "Counter[Expr]"]
 """A product: its numeric factor, and its symbolic factors."""
 
 
-def read_layout(ctx: ParserContext, node: ast.expr, shape: tuple[Expr, ...]) -> AnyLayout:
+def read_layout(context: ParserContext, node: ast.expr, shape: tuple[Expr, ...]) -> AnyLayout:
     """Return the layout of a buffer with a shape and these strides; raises `parse.strides` if there is
     none."""
-    strides = [index_expr(ctx, item) for item in items_or_one(node)]
+    strides = [index_expr(context, item) for item in items_or_one(node)]
     if strides in ([], [ONE]):  # as published, whatever the number of dimensions
         return NestedLayout(tuple(range(len(shape))), shape, is_spaced=False)
     if len(strides) != len(shape):
-        raise ctx.error(
+        raise context.error(
             "strides",
             f"There are {counted(len(strides), 'stride')}, but {counted(len(shape), 'dimension')}.",
             node,
         )
     steps = [_product(stride) for stride in strides]
     if any(step[0] < 1 for step in steps):
-        raise _stride_error(ctx, node, "A stride is not positive")
+        raise _stride_error(context, node, "A stride is not positive")
     numbers = [step[0] for step in steps if not step[1]]
     if len(numbers) == len(steps) and not _is_nested(shape, steps) and _are_apart(shape, numbers):
         return FlatLayout((span(shape, strides),), ZERO, tuple(strides))
-    return _nested_layout(ctx, node, shape, steps)
+    return _nested_layout(context, node, shape, steps)
 
 
 def with_offset(layout: AnyLayout, offset: Expr) -> FlatLayout:
@@ -109,7 +109,7 @@ def _are_apart(shape: Sequence[Expr], strides: Sequence[int]) -> bool:
 
 
 def _nested_layout(
-    ctx: ParserContext, node: ast.expr, shape: tuple[Expr, ...], steps: list[Monomial]
+    context: ParserContext, node: ast.expr, shape: tuple[Expr, ...], steps: list[Monomial]
 ) -> NestedLayout:
     """Return the layout for nested strides: each stride is a multiple of that of the dimension inside of
     it."""
@@ -124,15 +124,15 @@ def _nested_layout(
         at = _innermost(left, shape, steps, inner)
         if at is None:
             raise _stride_error(
-                ctx, node, "The strides are not nested: none of them divides all others"
+                context, node, "The strides are not nested: none of them divides all others"
             )
         count = _quotient(steps[at], inner)
         if count is None:
-            raise _stride_error(ctx, node, "A stride is not a multiple of the next inner one")
+            raise _stride_error(context, node, "A stride is not a multiple of the next inner one")
         if not order:
             spacing = _expr(count)
         else:
-            extents.append(_extent(ctx, node, shape[order[-1]], count))
+            extents.append(_extent(context, node, shape[order[-1]], count))
         order.append(at)
         inner = steps[at]
         left.remove(at)
@@ -160,7 +160,7 @@ def _innermost(
     return None
 
 
-def _extent(ctx: ParserContext, node: ast.expr, extent: Expr, count: Monomial) -> Expr:
+def _extent(context: ParserContext, node: ast.expr, extent: Expr, count: Monomial) -> Expr:
     """Return the stored extent of a dimension: `count`, the quotient of the next stride and its own.
 
     Raises `parse.strides` if it is smaller than `extent`.
@@ -170,13 +170,15 @@ def _extent(ctx: ParserContext, node: ast.expr, extent: Expr, count: Monomial) -
         return extent
     if size is not None and not count[1] and count[0] < size:
         raise _stride_error(
-            ctx, node, f"The stride leaves room for {count[0]} of {size} elements of a dimension"
+            context,
+            node,
+            f"The stride leaves room for {count[0]} of {size} elements of a dimension",
         )
     return _expr(count)
 
 
-def _stride_error(ctx: ParserContext, node: ast.expr, why: str) -> ParseError:
-    return ctx.error(
+def _stride_error(context: ParserContext, node: ast.expr, why: str) -> ParseError:
+    return context.error(
         "strides",
         f"{why}, so elements may overlap or are not stored in the order of nested dimensions.",
         node,

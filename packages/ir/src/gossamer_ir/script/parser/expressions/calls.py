@@ -59,208 +59,213 @@ from gossamer_ir.script.parser.state.context import Handler, MethodHandler, Pars
 _MAX_LANES = 99_999
 
 
-def dtype_argument(ctx: ParserContext, node: ast.expr) -> str:
+def dtype_argument(context: ParserContext, node: ast.expr) -> str:
     """Return a dtype, given as a string or as `T.float32`; raises `parse.dtype_name` for anything else."""
-    text = node.attr if isinstance(node, ast.Attribute) else required_text(ctx, node, "a dtype")
-    return known_dtype(ctx, node, text)
+    text = node.attr if isinstance(node, ast.Attribute) else required_text(context, node, "a dtype")
+    return known_dtype(context, node, text)
 
 
-def value_dtype(ctx: ParserContext, node: ast.expr) -> str:
+def value_dtype(context: ParserContext, node: ast.expr) -> str:
     """Return a dtype of values; raises `parse.dtype_name` for `handle`."""
-    dtype = dtype_argument(ctx, node)
+    dtype = dtype_argument(context, node)
     if dtype == "handle":
-        raise ctx.error("dtype_name", "Expected the dtype of a value, not 'handle'.", node)
+        raise context.error("dtype_name", "Expected the dtype of a value, not 'handle'.", node)
     return dtype
 
 
-def known_dtype(ctx: ParserContext, node: ast.AST, text: str) -> str:
+def known_dtype(context: ParserContext, node: ast.AST, text: str) -> str:
     """Return the dtype itself; raises `parse.dtype_name` if the text is not a dtype."""
     try:
         return DType.parse(text).text
     except ArgumentError as error:
         diagnostic = error.diagnostics[0]
-        raise ctx.error("dtype_name", diagnostic.message, node, hint=diagnostic.hint) from None
+        raise context.error("dtype_name", diagnostic.message, node, hint=diagnostic.hint) from None
 
 
-def lanes_argument(ctx: ParserContext, node: ast.expr) -> Lanes:
+def lanes_argument(context: ParserContext, node: ast.expr) -> Lanes:
     """Return `16`, or `4 * T.vscale()`."""
     if call_name(node) == "vscale":
-        return ctx.mark(Lanes(1, scalable=True), node)
+        return context.mark(Lanes(1, scalable=True), node)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
         for count, scale in ((node.left, node.right), (node.right, node.left)):
             if call_name(scale) == "vscale":
-                return ctx.mark(Lanes(_lane_count(ctx, count, 1), scalable=True), node)
-    return ctx.mark(Lanes(_lane_count(ctx, node, 2)), node)
+                return context.mark(Lanes(_lane_count(context, count, 1), scalable=True), node)
+    return context.mark(Lanes(_lane_count(context, node, 2)), node)
 
 
-def _lane_count(ctx: ParserContext, node: ast.expr, least: int) -> int:
-    count = required_int(ctx, node, "lanes")
+def _lane_count(context: ParserContext, node: ast.expr, least: int) -> int:
+    count = required_int(context, node, "lanes")
     if not least <= count <= _MAX_LANES:
         message = f"Expected from {least} to {_MAX_LANES} lanes, not {count}."
-        raise ctx.error("lanes", message, node)
+        raise context.error("lanes", message, node)
     return count
 
 
-def _required_scalar(ctx: ParserContext, node: ast.expr, value: Expr) -> Expr:
+def _required_scalar(context: ParserContext, node: ast.expr, value: Expr) -> Expr:
     if has_lanes(value):
-        raise ctx.error("vector", "Expected a scalar, not a vector.", node)
+        raise context.error("vector", "Expected a scalar, not a vector.", node)
     return value
 
 
-def _convert(dtype: str, ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
-    node = bind(ctx, call, "value", required=1)["value"]
-    value = static_value(ctx, node)
-    text = static_text(ctx, node)
+def _convert(dtype: str, context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+    node = bind(context, call, "value", required=1)["value"]
+    value = static_value(context, node)
+    text = static_text(context, node)
     if text is not None:
         try:
             value = float(text)
         except ValueError:
-            raise ctx.error("literal", f"'{text}' is not a number.", node) from None
+            raise context.error("literal", f"'{text}' is not a number.", node) from None
     if value is None:
-        return Cast(dtype, expr(ctx, node))
+        return Cast(dtype, expr(context, node))
     if dtype == "bool" and not isinstance(value, bool):
         value = value != 0
     elif isinstance(value, bool) and dtype != "bool":
         value = int(value)
-    return literal(ctx, node, value, dtype)
+    return literal(context, node, value, dtype)
 
 
-def _cast(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
-    given = bind(ctx, call, "value dtype", required=2)
-    dtype = value_dtype(ctx, given["dtype"])
-    return Cast(dtype, expr(ctx, given["value"]))
+def _cast(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+    given = bind(context, call, "value dtype", required=2)
+    dtype = value_dtype(context, given["dtype"])
+    return Cast(dtype, expr(context, given["value"]))
 
 
-def _reinterpret(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+def _reinterpret(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     """Read `T.reinterpret(x, "int32")`, or `T.reinterpret("int32", x)`; a handle can become int64."""
-    given = bind(ctx, call, "value dtype", required=2)
-    if static_text(ctx, given["value"]) is not None:
+    given = bind(context, call, "value dtype", required=2)
+    if static_text(context, given["value"]) is not None:
         given = {"value": given["dtype"], "dtype": given["value"]}
-    dtype, value = value_dtype(ctx, given["dtype"]), given["value"]
+    dtype, value = value_dtype(context, given["dtype"]), given["value"]
     is_name = dtype == "int64" and isinstance(value, ast.Name)
-    return Reinterpret(dtype, expr(ctx, value, "handle" if is_name else None))
+    return Reinterpret(dtype, expr(context, value, "handle" if is_name else None))
 
 
 def _choice(
-    kind: type[Select] | type[IfThenElse], ctx: ParserContext, call: ast.Call, expected: str | None
+    kind: type[Select] | type[IfThenElse],
+    context: ParserContext,
+    call: ast.Call,
+    expected: str | None,
 ) -> Expr:
-    given = bind(ctx, call, "condition true_value false_value", required=3)
-    condition = expr(ctx, given["condition"], "bool")
-    if_true, if_false = unify(ctx, (given["true_value"], given["false_value"]), expected)
+    given = bind(context, call, "condition true_value false_value", required=3)
+    condition = expr(context, given["condition"], "bool")
+    if_true, if_false = unify(context, (given["true_value"], given["false_value"]), expected)
     return kind(condition, if_true, if_false)
 
 
-def _operator(op: BinaryOp, ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
-    given = bind(ctx, call, "lhs rhs", required=2)
-    lhs, rhs = unify(ctx, (given["lhs"], given["rhs"]), expected)
+def _operator(op: BinaryOp, context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+    given = bind(context, call, "lhs rhs", required=2)
+    lhs, rhs = unify(context, (given["lhs"], given["rhs"]), expected)
     return Binary(op, lhs, rhs)
 
 
-def _math(name: str, ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+def _math(name: str, context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     arity = FUNCTIONS[name].arity
     names = " ".join(("x", "y", "z")[:arity])
-    given = bind(ctx, call, f"{names} dtype", required=arity)
+    given = bind(context, call, f"{names} dtype", required=arity)
     if "dtype" in given:
-        expected = value_dtype(ctx, given.pop("dtype"))
-    args = unify(ctx, tuple(given.values()), expected)
+        expected = value_dtype(context, given.pop("dtype"))
+    args = unify(context, tuple(given.values()), expected)
     return Call(name, tuple(args), dtype_of(args[0]))
 
 
-def _search(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+def _search(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     if len(call.args) < 2:
-        raise ctx.error("arguments", "T.search needs a kind and a buffer.", call)
-    kind = required_text(ctx, call.args[0], "a kind of search")
+        raise context.error("arguments", "T.search needs a kind and a buffer.", call)
+    kind = required_text(context, call.args[0], "a kind of search")
     if kind not in SEARCH_KINDS:
-        raise ctx.error(
+        raise context.error(
             "search_kind",
             f"'{kind}' is not a kind of search.",
             call.args[0],
             hint=f"Expected one of {', '.join(SEARCH_KINDS)}.",
         )
-    buffer = plain_buffer_named(ctx, call.args[1]).name
-    prefix = tuple([index_expr(ctx, node) for node in call.args[2:]])
+    buffer = plain_buffer_named(context, call.args[1]).name
+    prefix = tuple([index_expr(context, node) for node in call.args[2:]])
     named = ast.copy_location(ast.Call(call.func, [], call.keywords), call)
-    given = bind(ctx, named, "begin end value", required=3)
-    begin = index_expr(ctx, given["begin"])
-    end = index_expr(ctx, given["end"])
-    value = index_expr(ctx, given["value"])
+    given = bind(context, named, "begin end value", required=3)
+    begin = index_expr(context, given["begin"])
+    end = index_expr(context, given["end"])
+    value = index_expr(context, given["value"])
     return Search(kind, buffer, prefix, begin, end, value)
 
 
-def _vscale(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
-    bind(ctx, call, "", required=0)
+def _vscale(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+    bind(context, call, "", required=0)
     return VScale()
 
 
-def _ramp(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
-    given = bind(ctx, call, "base stride lanes", required=3)
+def _ramp(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+    given = bind(context, call, "base stride lanes", required=3)
     scalar = DType.parse(expected).scalar if expected else None
-    base, stride = unify(ctx, (given["base"], given["stride"]), scalar)
-    base = _required_scalar(ctx, given["base"], base)
-    return Ramp(base, stride, lanes_argument(ctx, given["lanes"]))
+    base, stride = unify(context, (given["base"], given["stride"]), scalar)
+    base = _required_scalar(context, given["base"], base)
+    return Ramp(base, stride, lanes_argument(context, given["lanes"]))
 
 
-def _broadcast(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
-    given = bind(ctx, call, "value lanes", required=2)
+def _broadcast(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+    given = bind(context, call, "value lanes", required=2)
     scalar = DType.parse(expected).scalar if expected else None
-    value = _required_scalar(ctx, given["value"], expr(ctx, given["value"], scalar))
-    return Broadcast(value, lanes_argument(ctx, given["lanes"]))
+    value = _required_scalar(context, given["value"], expr(context, given["value"], scalar))
+    return Broadcast(value, lanes_argument(context, given["lanes"]))
 
 
-def reducer_argument(ctx: ParserContext, node: ast.expr) -> ReduceOp:
+def reducer_argument(context: ParserContext, node: ast.expr) -> ReduceOp:
     """Return the name of a built-in reducer; raises `parse.reducer` for anything else."""
-    name = required_text(ctx, node, "a reducer")
+    name = required_text(context, node, "a reducer")
     for op in REDUCE_OPS:
         if op == name:
             return op
     hint = f"Expected one of {', '.join(REDUCE_OPS)}."
-    raise ctx.error("reducer", f"'{name}' is not a reducer.", node, hint=hint)
+    raise context.error("reducer", f"'{name}' is not a reducer.", node, hint=hint)
 
 
-def _lane_reduce(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
-    given = bind(ctx, call, "op value", required=2)
-    return LaneReduce(reducer_argument(ctx, given["op"]), expr(ctx, given["value"]))
+def _lane_reduce(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+    given = bind(context, call, "op value", required=2)
+    return LaneReduce(reducer_argument(context, given["op"]), expr(context, given["value"]))
 
 
-def _transpose_reduce(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+def _transpose_reduce(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     """Read `T.transpose_reduce("add", a, b, ...)`."""
     first, *rest = call.args or [call]
     if not rest or call.keywords:
         message = "T.transpose_reduce needs a reducer and vectors, all as positional arguments."
-        raise ctx.error("arguments", message, call)
-    return TransposeReduce(reducer_argument(ctx, first), tuple(unify(ctx, tuple(rest), None)))
+        raise context.error("arguments", message, call)
+    return TransposeReduce(
+        reducer_argument(context, first), tuple(unify(context, tuple(rest), None))
+    )
 
 
-def _active_lane_mask(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+def _active_lane_mask(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     """Read TVM's `T.get_active_lane_mask("boolxvscalex4", base, limit)`: a comparison of a ramp, the form
     that every pass and proof knows."""
-    given = bind(ctx, call, "dtype base limit", required=3)
+    given = bind(context, call, "dtype base limit", required=3)
     # TVM calls a bool an unsigned integer of one bit.
-    text = required_text(ctx, given["dtype"], "a dtype").replace("uint1x", "boolx")
-    kind = DType.parse(known_dtype(ctx, given["dtype"], text))
+    text = required_text(context, given["dtype"], "a dtype").replace("uint1x", "boolx")
+    kind = DType.parse(known_dtype(context, given["dtype"], text))
     if kind.kind != "bool" or not kind.is_vector:
         message = f"Expected a vector of bools such as boolxvscalex4, not '{kind.text}'."
-        raise ctx.error("vector", message, given["dtype"])
+        raise context.error("vector", message, given["dtype"])
     base, limit = (
-        _required_scalar(ctx, given[name], index_expr(ctx, given[name]))
+        _required_scalar(context, given[name], index_expr(context, given[name]))
         for name in ("base", "limit")
     )
     lanes = Lanes(kind.lanes, kind.scalable)
     return Compare("lt", Ramp(base, ONE, lanes), Broadcast(limit, lanes))
 
 
-def _load(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+def _load(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     """Read `T.load(A, i, j, predicate=p, passthrough=v)`, or `T.load(A[i, j], ...)`."""
-    target, named = access_arguments(ctx, call)
-    plain = load_of(ctx, buffer_named(ctx, target[0]), target[1:])
-    given = bind(ctx, named, "predicate passthrough", required=2)
-    predicate = expr(ctx, given["predicate"], "bool")
-    passthrough = _passthrough(ctx, given["passthrough"], plain.dtype)
+    target, named = access_arguments(context, call)
+    plain = load_of(context, buffer_named(context, target[0]), target[1:])
+    given = bind(context, named, "predicate passthrough", required=2)
+    predicate = expr(context, given["predicate"], "bool")
+    passthrough = _passthrough(context, given["passthrough"], plain.dtype)
     return Load(plain.buffer, plain.indices, plain.dtype, predicate, passthrough)
 
 
-def _passthrough(ctx: ParserContext, node: ast.expr, dtype: str) -> Expr:
-    return required_in_dtype(ctx, node, expr(ctx, node, dtype), dtype)
+def _passthrough(context: ParserContext, node: ast.expr, dtype: str) -> Expr:
+    return required_in_dtype(context, node, expr(context, node, dtype), dtype)
 
 
 def _zero(dtype: str) -> Expr:
@@ -269,38 +274,40 @@ def _zero(dtype: str) -> Expr:
     return Broadcast(zero, Lanes(kind.lanes, kind.scalable)) if kind.is_vector else zero
 
 
-def _vload(ctx: ParserContext, buffer: ast.expr, call: ast.Call, expected: str | None) -> Expr:
+def _vload(context: ParserContext, buffer: ast.expr, call: ast.Call, expected: str | None) -> Expr:
     """Read TVM's `A.vload([i, j], predicate=p, passthrough=v)`. Without a passthrough, which TVM does not
     have, disabled lanes are zero."""
-    given = bind(ctx, call, "indices predicate passthrough", required=1)
-    indices = items(ctx, given["indices"], "indices")
-    plain = load_of(ctx, buffer_named(ctx, buffer), indices)
+    given = bind(context, call, "indices predicate passthrough", required=1)
+    indices = items(context, given["indices"], "indices")
+    plain = load_of(context, buffer_named(context, buffer), indices)
     if "predicate" in given:
-        predicate = expr(ctx, given["predicate"], "bool")
+        predicate = expr(context, given["predicate"], "bool")
         other = given.get("passthrough")
-        passthrough = _zero(plain.dtype) if other is None else _passthrough(ctx, other, plain.dtype)
+        passthrough = (
+            _zero(plain.dtype) if other is None else _passthrough(context, other, plain.dtype)
+        )
         return Load(plain.buffer, plain.indices, plain.dtype, predicate, passthrough)
     if "passthrough" in given:
         message = "A passthrough needs a predicate, which says in which lanes it is the value."
-        raise ctx.error("arguments", message, given["passthrough"])
+        raise context.error("arguments", message, given["passthrough"])
     return plain
 
 
-def access_arguments(ctx: ParserContext, call: ast.Call) -> tuple[list[ast.expr], ast.Call]:
+def access_arguments(context: ParserContext, call: ast.Call) -> tuple[list[ast.expr], ast.Call]:
     """Return the buffer and indices given as positional arguments, and the call with only its keywords."""
     if not call.args:
-        raise ctx.error("arguments", f"T.{call_name(call)} needs a buffer.", call)
+        raise context.error("arguments", f"T.{call_name(call)} needs a buffer.", call)
     target = list(call.args)
     if isinstance(target[0], ast.Subscript):
         target[:1] = [target[0].value, *index_nodes(target[0])]
     return target, ast.copy_location(ast.Call(call.func, [], call.keywords), call)
 
 
-def _limit(op: ReduceOp, ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
-    node = bind(ctx, call, "dtype", required=1)["dtype"]
-    dtype = value_dtype(ctx, node)
+def _limit(op: ReduceOp, context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+    node = bind(context, call, "dtype", required=1)["dtype"]
+    dtype = value_dtype(context, node)
     if DType.parse(dtype).is_vector:
-        raise ctx.error("vector", f"Expected a scalar dtype, not '{dtype}'.", node)
+        raise context.error("vector", f"Expected a scalar dtype, not '{dtype}'.", node)
     largest = SCALARS[dtype].largest
     if largest:
         return constant(largest if op == "min" else -largest, dtype)

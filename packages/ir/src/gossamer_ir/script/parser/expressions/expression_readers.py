@@ -78,93 +78,95 @@ UNARY_OPS: Mapping[type[ast.unaryop], UnaryOp] = {
 }
 
 
-def expr(ctx: ParserContext, node: ast.expr, expected: str | None = None) -> Expr:
+def expr(context: ParserContext, node: ast.expr, expected: str | None = None) -> Expr:
     """Read an expression."""
     # What is known while the script is read is a literal, which takes the dtype of its context.
-    constant = static_value(ctx, node)
+    constant = static_value(context, node)
     if constant is not None:
-        return ctx.mark(literal(ctx, node, constant, expected), node)
+        return context.mark(literal(context, node, constant, expected), node)
     result: Expr
     if isinstance(node, ast.Call):
-        result = _call(ctx, node, expected)
+        result = _call(context, node, expected)
     else:
         handler = _HANDLERS.get(type(node))
         if handler is None:
-            raise ctx.error(
+            raise context.error(
                 "expression", f"{type(node).__name__} is not an expression of the language.", node
             )
-        result = handler(ctx, node, expected)
+        result = handler(context, node, expected)
     if expected == "int64" and isinstance(result, (Var, Load, Cast)):
-        result = with_int64_operands(ctx.mark(result, node))
-    return ctx.mark(result, node)
+        result = with_int64_operands(context.mark(result, node))
+    return context.mark(result, node)
 
 
-def index_expr(ctx: ParserContext, node: ast.expr) -> Expr:
+def index_expr(context: ParserContext, node: ast.expr) -> Expr:
     """Read an int64 expression, such as an index, an extent or a size."""
-    return expr(ctx, node, "int64")
+    return expr(context, node, "int64")
 
 
-def unify(ctx: ParserContext, nodes: Sequence[ast.expr], expected: str | None) -> list[Expr]:
+def unify(context: ParserContext, nodes: Sequence[ast.expr], expected: str | None) -> list[Expr]:
     """Read operands that must have one dtype.
 
     Literals take the dtype of the first operand that is not a literal. If an operand is int64, those of
     narrower integers are widened. Raises `parse.dtype` if other dtypes differ.
     """
     # Literals are read last, because the operands beside them decide their dtype.
-    is_static = [static_value(ctx, node) is not None for node in nodes]
+    is_static = [static_value(context, node) is not None for node in nodes]
     values: list[Expr | None] = []
     for node, static in zip(nodes, is_static, strict=True):
-        values.append(None if static else expr(ctx, node, expected))
+        values.append(None if static else expr(context, node, expected))
     dtype = common_dtype([item for item in values if item is not None]) or expected
     result: list[Expr] = []
     for node, item in zip(nodes, values, strict=True):
         if item is None:
-            item = expr(ctx, node, dtype)
+            item = expr(context, node, dtype)
         elif dtype is not None and dtype_of(item) != dtype:
-            item = matched(ctx, node, item, dtype)
+            item = matched(context, node, item, dtype)
         result.append(item)
     return result
 
 
-def load_of(ctx: ParserContext, buffer: SparseBuffer | Buffer, nodes: Sequence[ast.expr]) -> Load:
+def load_of(
+    context: ParserContext, buffer: SparseBuffer | Buffer, nodes: Sequence[ast.expr]
+) -> Load:
     """Read a load; it has the lanes of a vector index."""
     indices = []
     for node in nodes:
         if isinstance(node, ast.Slice):
-            raise ctx.error("slice", "A slice is not an index.", node, hint="Use T.ramp.")
-        indices.append(index_expr(ctx, node))
+            raise context.error("slice", "A slice is not an index.", node, hint="Use T.ramp.")
+        indices.append(index_expr(context, node))
     dtype = load_dtype(buffer.dtype, indices)
-    return Load(buffer.name, indices_in(ctx.layouts.get(buffer.name), indices), dtype)
+    return Load(buffer.name, indices_in(context.layouts.get(buffer.name), indices), dtype)
 
 
-def _call(ctx: ParserContext, node: ast.Call, expected: str | None) -> Expr:
-    method = method_of(node, ctx.methods)
+def _call(context: ParserContext, node: ast.Call, expected: str | None) -> Expr:
+    method = method_of(node, context.methods)
     if method is not None:
-        return ctx.methods[method.attr](ctx, method.value, node, expected)
-    return _call_handler(ctx, node)(ctx, node, expected)
+        return context.methods[method.attr](context, method.value, node, expected)
+    return _call_handler(context, node)(context, node, expected)
 
 
-def _call_handler(ctx: ParserContext, node: ast.Call) -> Callable[..., Expr]:
+def _call_handler(context: ParserContext, node: ast.Call) -> Callable[..., Expr]:
     name = dotted(node.func)
     # Python's own min and max are read like those of T.
     if name is None and isinstance(node.func, ast.Name) and node.func.id in ("min", "max"):
         name = node.func.id
     if name is None:
-        text = ctx.text_of(node.func)
-        raise ctx.error(
+        text = context.text_of(node.func)
+        raise context.error(
             "unknown_call",
             f"'{text}' cannot be called here.",
             node.func,
             hint="A script calls members of T, such as T.exp and T.sp.dense_fixed.",
         )
-    handler = ctx.calls.get(name)
+    handler = context.calls.get(name)
     if handler is None:
-        raise unknown_member_error(ctx, node.func, name, ctx.calls)
+        raise unknown_member_error(context, node.func, name, context.calls)
     return handler
 
 
-def _name(ctx: ParserContext, node: ast.Name, expected: str | None) -> Expr:
-    value = lookup(ctx, node)
+def _name(context: ParserContext, node: ast.Name, expected: str | None) -> Expr:
+    value = lookup(context, node)
     if isinstance(value, Var):
         return Var(value.name, value.dtype)
     # An axis that holds all coordinates may stand for their number.
@@ -172,51 +174,51 @@ def _name(ctx: ParserContext, node: ast.Name, expected: str | None) -> Expr:
         return value.length
     if expected == "handle" and isinstance(value, (Param, Buffer)):
         return Var(value.name, "handle")
-    raise ctx.error(
+    raise context.error(
         "not_a_value",
         f"'{node.id}' is {kind_of(value)}, not a value.",
         node,
-        hint=f"Variables here: {ctx.names(Var)}.",
+        hint=f"Variables here: {context.names(Var)}.",
     )
 
 
-def _unary(ctx: ParserContext, node: ast.UnaryOp, expected: str | None) -> Expr:
+def _unary(context: ParserContext, node: ast.UnaryOp, expected: str | None) -> Expr:
     if isinstance(node.op, ast.UAdd):
-        return expr(ctx, node.operand, expected)
-    return Unary(UNARY_OPS[type(node.op)], expr(ctx, node.operand, expected))
+        return expr(context, node.operand, expected)
+    return Unary(UNARY_OPS[type(node.op)], expr(context, node.operand, expected))
 
 
-def _binary(ctx: ParserContext, node: ast.BinOp, expected: str | None) -> Expr:
+def _binary(context: ParserContext, node: ast.BinOp, expected: str | None) -> Expr:
     op = BINARY_OPS.get(type(node.op))
     if op is None:
-        raise unsupported_operator_error(ctx, node, node.op)
-    lhs, rhs = unify(ctx, (node.left, node.right), expected)
+        raise unsupported_operator_error(context, node, node.op)
+    lhs, rhs = unify(context, (node.left, node.right), expected)
     return Binary(op, lhs, rhs)
 
 
 def unsupported_operator_error(
-    ctx: ParserContext, node: ast.AST, op: ast.operator | ast.cmpop
+    context: ParserContext, node: ast.AST, op: ast.operator | ast.cmpop
 ) -> ParseError:
     """Return the error for an operator of Python that the language does not have."""
     hint = "Use T.pow for powers." if isinstance(op, ast.Pow) else ""
     message = f"The operator '{_OTHER_SYMBOLS[type(op)]}' is not supported."
-    return ctx.error("operator", message, node, hint=hint)
+    return context.error("operator", message, node, hint=hint)
 
 
-def _bool_op(ctx: ParserContext, node: ast.BoolOp, expected: str | None) -> Expr:
+def _bool_op(context: ParserContext, node: ast.BoolOp, expected: str | None) -> Expr:
     op: BinaryOp = "and" if isinstance(node.op, ast.And) else "or"
     # The chain becomes a nest as deep as it has operands.
     if len(node.values) > MAX_DEPTH:
-        raise ctx.error("depth", f"More than {MAX_DEPTH} operands in one chain.", node)
-    first, *rest = unify(ctx, node.values, expected or "bool")
+        raise context.error("depth", f"More than {MAX_DEPTH} operands in one chain.", node)
+    first, *rest = unify(context, node.values, expected or "bool")
     for value in rest:
-        first = ctx.mark(Binary(op, first, value), node)
+        first = context.mark(Binary(op, first, value), node)
     return first
 
 
-def _compare(ctx: ParserContext, node: ast.Compare, expected: str | None) -> Expr:
+def _compare(context: ParserContext, node: ast.Compare, expected: str | None) -> Expr:
     if len(node.ops) > 1:
-        raise ctx.error(
+        raise context.error(
             "chained_comparison",
             "Comparisons cannot be chained.",
             node,
@@ -224,23 +226,23 @@ def _compare(ctx: ParserContext, node: ast.Compare, expected: str | None) -> Exp
         )
     op = COMPARE_OPS.get(type(node.ops[0]))
     if op is None:
-        raise unsupported_operator_error(ctx, node, node.ops[0])
-    lhs, rhs = unify(ctx, (node.left, node.comparators[0]), None)
+        raise unsupported_operator_error(context, node, node.ops[0])
+    lhs, rhs = unify(context, (node.left, node.comparators[0]), None)
     return Compare(op, lhs, rhs)
 
 
-def _if_exp(ctx: ParserContext, node: ast.IfExp, expected: str | None) -> Expr:
-    condition = expr(ctx, node.test, "bool")
-    if_true, if_false = unify(ctx, (node.body, node.orelse), expected)
+def _if_exp(context: ParserContext, node: ast.IfExp, expected: str | None) -> Expr:
+    condition = expr(context, node.test, "bool")
+    if_true, if_false = unify(context, (node.body, node.orelse), expected)
     return IfThenElse(condition, if_true, if_false)
 
 
-def _subscript(ctx: ParserContext, node: ast.Subscript, expected: str | None) -> Expr:
-    return load_of(ctx, buffer_named(ctx, node.value), index_nodes(node))
+def _subscript(context: ParserContext, node: ast.Subscript, expected: str | None) -> Expr:
+    return load_of(context, buffer_named(context, node.value), index_nodes(node))
 
 
-def _attribute(ctx: ParserContext, node: ast.Attribute, expected: str | None) -> Expr:
-    raise ctx.error("attribute", f"'{ctx.text_of(node)}' is not a value.", node)
+def _attribute(context: ParserContext, node: ast.Attribute, expected: str | None) -> Expr:
+    raise context.error("attribute", f"'{context.text_of(node)}' is not a value.", node)
 
 
 _HANDLERS: Mapping[type[ast.expr], Callable[..., Expr]] = {

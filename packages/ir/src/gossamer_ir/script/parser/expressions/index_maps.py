@@ -10,32 +10,34 @@ from gossamer_ir.script.parser.expressions.expression_readers import index_expr
 from gossamer_ir.script.parser.state.context import ParserContext
 
 
-def declare_map(ctx: ParserContext, call: ast.Call) -> None:
+def declare_map(context: ParserContext, call: ast.Call) -> None:
     """Read `T.sp.map(lambda ..., shape=...)`, a map from coordinates of axes to those of the tensor."""
-    given = bind(ctx, call, "function shape", required=1)
-    set_map(ctx, given["function"])
+    given = bind(context, call, "function shape", required=1)
+    set_map(context, given["function"])
     if "shape" in given:
-        ctx.function.shape = tuple([index_expr(ctx, size) for size in _items(given["shape"])])
+        context.function.shape = tuple(
+            [index_expr(context, size) for size in _items(given["shape"])]
+        )
 
 
-def set_map(ctx: ParserContext, node: ast.expr) -> None:
+def set_map(context: ParserContext, node: ast.expr) -> None:
     """Set a lambda as the map of the format."""
-    if ctx.function.map is not None:
-        raise ctx.error("duplicate", "The map is given twice.", node)
-    ctx.function.map = _read(ctx, node)
+    if context.function.map is not None:
+        raise context.error("duplicate", "The map is given twice.", node)
+    context.function.map = _read(context, node)
 
 
-def _read(ctx: ParserContext, node: ast.expr) -> IndexMap:
+def _read(context: ParserContext, node: ast.expr) -> IndexMap:
     """Read a map. In the published `(lambda i: i // 4, i % 4)`, a tuple in Python, the lambda's body and the
     other items are all results."""
     function, *rest = node.elts if isinstance(node, ast.Tuple) and node.elts else [node]
     if not isinstance(function, ast.Lambda):
-        raise ctx.error("map", "Expected a lambda of the axes' coordinates.", node)
-    ctx.scopes.append({})
-    names = tuple([ctx.bind_var(name).name for name in parameter_names(ctx, function.args)])
-    results = tuple([index_expr(ctx, item) for item in (*_items(function.body), *rest)])
-    ctx.scopes.pop()
-    return ctx.mark(IndexMap(names, results), node)
+        raise context.error("map", "Expected a lambda of the axes' coordinates.", node)
+    context.scopes.append({})
+    names = tuple([context.bind_var(name).name for name in parameter_names(context, function.args)])
+    results = tuple([index_expr(context, item) for item in (*_items(function.body), *rest)])
+    context.scopes.pop()
+    return context.mark(IndexMap(names, results), node)
 
 
 def _items(node: ast.expr) -> list[ast.expr]:

@@ -15,36 +15,36 @@ from gossamer_ir.script.parser.state.layouts import ranges_in
 from gossamer_ir.script.parser.state.range_stops import extent_between
 
 
-def read_range(ctx: ParserContext, nodes: Sequence[ast.expr], origin: ast.AST) -> Range:
+def read_range(context: ParserContext, nodes: Sequence[ast.expr], origin: ast.AST) -> Range:
     """Return a range given by one argument (stop, or `T.from_extent`) or two (start, stop)."""
     if not 1 <= len(nodes) <= 2:
-        raise ctx.error("range", "Expected (stop) or (start, stop).", origin)
+        raise context.error("range", "Expected (stop) or (start, stop).", origin)
     first = nodes[0]
     if len(nodes) == 1 and isinstance(first, ast.Call) and call_name(first) == "from_extent":
-        given = bind(ctx, first, "start extent", required=2)
-        start, extent = index_expr(ctx, given["start"]), index_expr(ctx, given["extent"])
-        return ctx.mark(Range(start, extent), first)
+        given = bind(context, first, "start extent", required=2)
+        start, extent = index_expr(context, given["start"]), index_expr(context, given["extent"])
+        return context.mark(Range(start, extent), first)
     if len(nodes) == 1:
-        return ctx.mark(Range(ZERO, index_expr(ctx, first)), first)
-    start, stop = index_expr(ctx, first), index_expr(ctx, nodes[1])
-    return ctx.mark(Range(start, extent_between(start, stop)), origin)
+        return context.mark(Range(ZERO, index_expr(context, first)), first)
+    start, stop = index_expr(context, first), index_expr(context, nodes[1])
+    return context.mark(Range(start, extent_between(start, stop)), origin)
 
 
-def read_region(ctx: ParserContext, node: ast.expr) -> Region:
+def read_region(context: ParserContext, node: ast.expr) -> Region:
     """Return a region such as `A[vi, 0:n]`; an index is a range of extent 1."""
     if not isinstance(node, ast.Subscript):
-        raise ctx.error("region", "Expected a region such as A[i, 0:n].", node)
-    buffer = buffer_named(ctx, node.value)
-    written = [_dimension(ctx, item) for item in index_nodes(node)]
-    ranges = ranges_in(ctx.layouts.get(buffer.name), written)
-    return ctx.mark(Region(buffer.name, ranges), node)
+        raise context.error("region", "Expected a region such as A[i, 0:n].", node)
+    buffer = buffer_named(context, node.value)
+    written = [_dimension(context, item) for item in index_nodes(node)]
+    ranges = ranges_in(context.layouts.get(buffer.name), written)
+    return context.mark(Region(buffer.name, ranges), node)
 
 
-def _dimension(ctx: ParserContext, node: ast.expr) -> Range:
+def _dimension(context: ParserContext, node: ast.expr) -> Range:
     if isinstance(node, ast.Slice):
         if node.lower is None or node.upper is None or node.step is not None:
-            raise ctx.error("region", "A slice of a region needs a start and a stop.", node)
-        return read_range(ctx, (node.lower, node.upper), node)
+            raise context.error("region", "A slice of a region needs a start and a stop.", node)
+        return read_range(context, (node.lower, node.upper), node)
     if call_name(node) == "from_extent":
-        return read_range(ctx, (node,), node)
-    return ctx.mark(Range(index_expr(ctx, node), ONE), node)
+        return read_range(context, (node,), node)
+    return context.mark(Range(index_expr(context, node), ONE), node)

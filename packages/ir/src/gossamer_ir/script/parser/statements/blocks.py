@@ -27,53 +27,57 @@ AXIS_CALLS = (*_KINDS, "axis.remap")
 """The calls that define iterators."""
 
 
-def required_block_parts(ctx: ParserContext, node: ast.AST) -> BlockDeclarations:
+def required_block_parts(context: ParserContext, node: ast.AST) -> BlockDeclarations:
     """Return the parts of the block whose body has this statement; raises `parse.outside_block` if none
     does."""
-    if ctx.parts is None or ctx.parts.kind != "block":
-        raise ctx.error("outside_block", "This is allowed only directly in a block.", node)
-    return ctx.parts
+    if context.parts is None or context.parts.kind != "block":
+        raise context.error("outside_block", "This is allowed only directly in a block.", node)
+    return context.parts
 
 
-def read_iterators(ctx: ParserContext, target: ast.expr, call: ast.Call) -> None:
+def read_iters(context: ParserContext, target: ast.expr, call: ast.Call) -> None:
     """Read `vi = T.axis.spatial(m, i)` or `vi, vj = T.axis.remap("SR", [i, j])`."""
-    parts = required_block_parts(ctx, call)
+    parts = required_block_parts(context, call)
     name = call_name(call) or ""
     targets = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
     if name == "axis.remap":
-        return _remap(ctx, parts, targets, call)
+        return _remap(context, parts, targets, call)
     if len(targets) != 1:
-        raise ctx.error("arguments", f"T.{name} defines one variable, not {len(targets)}.", target)
-    given = bind(ctx, call, "domain value", required=2)
-    value = index_expr(ctx, given["value"])
+        raise context.error(
+            "arguments", f"T.{name} defines one variable, not {len(targets)}.", target
+        )
+    given = bind(context, call, "domain value", required=2)
+    value = index_expr(context, given["value"])
     domain = given["domain"]
     bounds = domain.elts if isinstance(domain, ast.Tuple) else [domain]
-    _add(ctx, parts, targets[0], (_KINDS[name], read_range(ctx, bounds, domain), value))
+    _add(context, parts, targets[0], (_KINDS[name], read_range(context, bounds, domain), value))
     return None
 
 
-def where(ctx: ParserContext, call: ast.Call) -> None:
+def where(context: ParserContext, call: ast.Call) -> None:
     """Read `T.where(predicate)`."""
-    parts = required_block_parts(ctx, call)
+    parts = required_block_parts(context, call)
     if parts.predicate is not None:
-        raise ctx.error("duplicate", "T.where is given twice.", call)
-    parts.predicate = expr(ctx, bind(ctx, call, "predicate", required=1)["predicate"], "bool")
+        raise context.error("duplicate", "T.where is given twice.", call)
+    parts.predicate = expr(
+        context, bind(context, call, "predicate", required=1)["predicate"], "bool"
+    )
 
 
-def reads(ctx: ParserContext, call: ast.Call) -> None:
+def reads(context: ParserContext, call: ast.Call) -> None:
     """Read `T.reads(A[i, 0:n], ...)`."""
-    parts = required_block_parts(ctx, call)
+    parts = required_block_parts(context, call)
     if parts.reads is not None:
-        raise ctx.error("duplicate", "T.reads is given twice.", call)
-    parts.reads = _regions(ctx, call)
+        raise context.error("duplicate", "T.reads is given twice.", call)
+    parts.reads = _regions(context, call)
 
 
-def writes(ctx: ParserContext, call: ast.Call) -> None:
+def writes(context: ParserContext, call: ast.Call) -> None:
     """Read `T.writes(C[i, k])`."""
-    parts = required_block_parts(ctx, call)
+    parts = required_block_parts(context, call)
     if parts.writes is not None:
-        raise ctx.error("duplicate", "T.writes is given twice.", call)
-    parts.writes = _regions(ctx, call)
+        raise context.error("duplicate", "T.writes is given twice.", call)
+    parts.writes = _regions(context, call)
 
 
 def to_block(name: str, parts: BlockDeclarations, body: tuple[object, ...]) -> Block:
@@ -90,26 +94,28 @@ def to_block(name: str, parts: BlockDeclarations, body: tuple[object, ...]) -> B
     )
 
 
-def _regions(ctx: ParserContext, call: ast.Call) -> tuple[Region, ...]:
+def _regions(context: ParserContext, call: ast.Call) -> tuple[Region, ...]:
     nodes = call.args
     if len(nodes) == 1 and isinstance(nodes[0], ast.List):
         nodes = nodes[0].elts
-    return tuple([read_region(ctx, node) for node in nodes])
+    return tuple([read_region(context, node) for node in nodes])
 
 
 def _remap(
-    ctx: ParserContext, parts: BlockDeclarations, targets: list[ast.expr], call: ast.Call
+    context: ParserContext, parts: BlockDeclarations, targets: list[ast.expr], call: ast.Call
 ) -> None:
-    given = bind(ctx, call, "kinds bindings", required=2)
-    kinds = required_text(ctx, given["kinds"], "kinds such as 'SR'")
-    bindings = items(ctx, given["bindings"], "loop variables")
+    given = bind(context, call, "kinds bindings", required=2)
+    kinds = required_text(context, given["kinds"], "kinds such as 'SR'")
+    bindings = items(context, given["bindings"], "loop variables")
     if not len(kinds) == len(bindings) == len(targets) or set(kinds) - {"S", "R"}:
         message = f"Expected {counted(len(targets), 'letter')} S or R, one for each variable."
-        raise ctx.error("remap", message, call)
-    values = [_loop_var(ctx, node) for node in bindings]
+        raise context.error("remap", message, call)
+    values = [_loop_var(context, node) for node in bindings]
     for target, kind, value, node in zip(targets, kinds, values, bindings, strict=True):
-        domain = ctx.mark(remapped_domain(ctx.loops[value.name], parts.iters), node)
-        _add(ctx, parts, target, ("S" if kind == "S" else "R", domain, ctx.mark(value, node)))
+        domain = context.mark(remapped_domain(context.loops[value.name], parts.iters), node)
+        _add(
+            context, parts, target, ("S" if kind == "S" else "R", domain, context.mark(value, node))
+        )
 
 
 def remapped_domain(loop: Range, iters: list[BlockIter]) -> Range:
@@ -123,23 +129,25 @@ def remapped_domain(loop: Range, iters: list[BlockIter]) -> Range:
     return result
 
 
-def _loop_var(ctx: ParserContext, node: ast.expr) -> Var:
-    value = ctx.lookup(node.id) if isinstance(node, ast.Name) else None
-    if not isinstance(value, Var) or value.name not in ctx.loops:
-        loops = ", ".join(ctx.loops) or "none"
+def _loop_var(context: ParserContext, node: ast.expr) -> Var:
+    value = context.lookup(node.id) if isinstance(node, ast.Name) else None
+    if not isinstance(value, Var) or value.name not in context.loops:
+        loops = ", ".join(context.loops) or "none"
         hint = f"Loops here: {loops}."
-        raise ctx.error("remap", f"'{ctx.text_of(node)}' is not a loop variable.", node, hint=hint)
+        raise context.error(
+            "remap", f"'{context.text_of(node)}' is not a loop variable.", node, hint=hint
+        )
     return Var(value.name, value.dtype)
 
 
 def _add(
-    ctx: ParserContext,
+    context: ParserContext,
     parts: BlockDeclarations,
     target: ast.expr,
     iterator: tuple[Literal["S", "R"], Range, Expr],
 ) -> None:
     if not isinstance(target, ast.Name):
-        raise ctx.error("target", "Expected a variable name.", target)
+        raise context.error("target", "Expected a variable name.", target)
     kind, domain, value = iterator
-    var = ctx.bind_var(target.id)
-    parts.iters.append(ctx.mark(BlockIter(var.name, kind, domain, value), target))
+    var = context.bind_var(target.id)
+    parts.iters.append(context.mark(BlockIter(var.name, kind, domain, value), target))

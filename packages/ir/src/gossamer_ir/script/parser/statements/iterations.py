@@ -18,23 +18,23 @@ from gossamer_ir.traversal.names import to_identifier
 ITERATION_CALLS = ("sp.iteration", "sp_iter", "iter", "sp.iter")
 
 
-def read_head(ctx: ParserContext, call: ast.Call) -> tuple[str, tuple[IterationAxis, ...], str]:
+def read_head(context: ParserContext, call: ast.Call) -> tuple[str, tuple[IterationAxis, ...], str]:
     """Return the name, axes and kinds of `T.sp.iteration([I, J], "SR", "name")`."""
-    given = bind(ctx, call, "axes kinds name", required=3)
-    nodes = items(ctx, given["axes"], "axes")
-    axes = tuple([ctx.mark(_axis(ctx, node), node) for node in nodes])
-    kinds = required_text(ctx, given["kinds"], "kinds such as 'SRS'")
+    given = bind(context, call, "axes kinds name", required=3)
+    nodes = items(context, given["axes"], "axes")
+    axes = tuple([context.mark(_axis(context, node), node) for node in nodes])
+    kinds = required_text(context, given["kinds"], "kinds such as 'SRS'")
     count = len(all_axis_names(axes))
     if len(kinds) != count or set(kinds) - {"S", "R"}:
         letters = counted(count, "letter")
         message = f"Expected {letters} S or R, one for each axis, not '{kinds}'."
-        raise ctx.error("kinds", message, given["kinds"])
-    name = to_identifier(required_text(ctx, given["name"], "a name"))
-    return ctx.labels.fresh(name), axes, kinds
+        raise context.error("kinds", message, given["kinds"])
+    name = to_identifier(required_text(context, given["name"], "a name"))
+    return context.labels.fresh(name), axes, kinds
 
 
 def read_vars(
-    ctx: ParserContext, target: ast.expr | None, call: ast.Call, count: int
+    context: ParserContext, target: ast.expr | None, call: ast.Call, count: int
 ) -> tuple[str, ...]:
     """Bind the variables after `as`."""
     nodes: Sequence[ast.expr] = ()
@@ -44,26 +44,28 @@ def read_vars(
         nodes = (target,)
     if len(nodes) != count:
         message = f"Expected {counted(count, 'variable')} after 'as', found {len(nodes)}."
-        raise ctx.error("iteration_vars", message, target or call)
+        raise context.error("iteration_vars", message, target or call)
     names = []
     for node in nodes:
         if not isinstance(node, ast.Name):
-            raise ctx.error("target", "Expected a variable name.", node)
-        names.append(ctx.bind_var(node.id).name)
+            raise context.error("target", "Expected a variable name.", node)
+        names.append(context.bind_var(node.id).name)
     return tuple(names)
 
 
-def _axis(ctx: ParserContext, node: ast.expr) -> IterationAxis:
+def _axis(context: ParserContext, node: ast.expr) -> IterationAxis:
     if isinstance(node, ast.Starred):
         node = node.value
     name = call_name(node)
     if name is None or not isinstance(node, ast.Call):
-        return OverAxis(axis_argument(ctx, node))
+        return OverAxis(axis_argument(context, node))
     if name in ("sp.fuse", "fuse"):
         if node.keywords or len(node.args) < 1:
-            raise ctx.error("arguments", "T.sp.fuse takes axes as positional arguments.", node)
-        return FuseAxes(tuple([axis_argument(ctx, item) for item in node.args]))
+            raise context.error("arguments", "T.sp.fuse takes axes as positional arguments.", node)
+        return FuseAxes(tuple([axis_argument(context, item) for item in node.args]))
     if name in ("sp.attach", "attach"):
-        given = bind(ctx, node, "axis parent", required=2)
-        return AttachAxis(axis_argument(ctx, given["axis"]), axis_argument(ctx, given["parent"]))
-    raise unknown_member_error(ctx, node.func, name, {"sp.fuse": 1, "sp.attach": 1})
+        given = bind(context, node, "axis parent", required=2)
+        return AttachAxis(
+            axis_argument(context, given["axis"]), axis_argument(context, given["parent"])
+        )
+    raise unknown_member_error(context, node.func, name, {"sp.fuse": 1, "sp.attach": 1})

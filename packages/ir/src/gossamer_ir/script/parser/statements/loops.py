@@ -57,7 +57,7 @@ class LoopHead(msgspec.Struct, frozen=True):
         )
 
 
-def read_heads(ctx: ParserContext, node: ast.For) -> list[LoopHead]:
+def read_heads(context: ParserContext, node: ast.For) -> list[LoopHead]:
     """Return the loops of one `for`, outermost first; binds their variables in the current scope."""
     call = node.iter
     name = call_name(call)
@@ -65,77 +65,82 @@ def read_heads(ctx: ParserContext, node: ast.For) -> list[LoopHead]:
         name = "serial"
     if not isinstance(call, ast.Call) or name is None:
         hint = f"Expected range or {', '.join(f'T.{known}' for known in LOOP_CALLS)}."
-        raise ctx.error("loop", "A for cannot iterate over this.", call, hint=hint)
+        raise context.error("loop", "A for cannot iterate over this.", call, hint=hint)
     if name not in LOOP_CALLS:
-        raise unknown_member_error(ctx, call.func, name, LOOP_CALLS)
+        raise unknown_member_error(context, call.func, name, LOOP_CALLS)
     targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
     if name == "grid":
-        return _grid(ctx, call, targets)
+        return _grid(context, call, targets)
     if len(targets) != 1:
-        raise ctx.error("target", f"T.{name} defines one variable.", node.target)
-    return [_single(ctx, call, targets[0], LOOP_CALLS[name])]
+        raise context.error("target", f"T.{name} defines one variable.", node.target)
+    return [_single(context, call, targets[0], LOOP_CALLS[name])]
 
 
-def _grid(ctx: ParserContext, call: ast.Call, targets: list[ast.expr]) -> list[LoopHead]:
+def _grid(context: ParserContext, call: ast.Call, targets: list[ast.expr]) -> list[LoopHead]:
     if call.keywords or len(call.args) != len(targets):
-        raise ctx.error("target", "T.grid takes one extent for each variable.", call)
+        raise context.error("target", "T.grid takes one extent for each variable.", call)
     ranges = [
-        read_range(ctx, arg.elts if isinstance(arg, ast.Tuple) else [arg], arg) for arg in call.args
+        read_range(context, arg.elts if isinstance(arg, ast.Tuple) else [arg], arg)
+        for arg in call.args
     ]
     return [
-        LoopHead(_bind_loop(ctx, target, bounds), bounds, "serial")
+        LoopHead(_bind_loop(context, target, bounds), bounds, "serial")
         for target, bounds in zip(targets, ranges, strict=True)
     ]
 
 
-def _single(ctx: ParserContext, call: ast.Call, target: ast.expr, kind: str) -> LoopHead:
+def _single(context: ParserContext, call: ast.Call, target: ast.expr, kind: str) -> LoopHead:
     bounds = list(call.args)
     options = {word.arg: word.value for word in call.keywords}
-    if kind == "thread_binding" and len(bounds) > 1 and static_text(ctx, bounds[-1]) is not None:
+    if (
+        kind == "thread_binding"
+        and len(bounds) > 1
+        and static_text(context, bounds[-1]) is not None
+    ):
         options["thread"] = bounds.pop()
     for name, value in options.items():
         if name not in _KEYWORDS:
             hint = f"Expected one of {', '.join(_KEYWORDS)}."
-            raise ctx.error("arguments", f"A loop has no argument '{name}'.", value, hint=hint)
-    span = read_range(ctx, bounds, call)
-    var = _bind_loop(ctx, target, span)
+            raise context.error("arguments", f"A loop has no argument '{name}'.", value, hint=hint)
+    span = read_range(context, bounds, call)
+    var = _bind_loop(context, target, span)
     return LoopHead(
         var,
         span,
         kind,
-        _thread(ctx, kind, options.get("thread"), call),
-        _optional(ctx, options.get("weight")),
-        _optional(ctx, options.get("grain")),
-        read_annotations(ctx, options["annotations"]) if "annotations" in options else (),
+        _thread(context, kind, options.get("thread"), call),
+        _optional(context, options.get("weight")),
+        _optional(context, options.get("grain")),
+        read_annotations(context, options["annotations"]) if "annotations" in options else (),
     )
 
 
-def thread_tag(ctx: ParserContext, node: ast.expr) -> ThreadTag:
+def thread_tag(context: ParserContext, node: ast.expr) -> ThreadTag:
     """Return the name of a thread axis; raises `parse.thread` for anything else."""
-    text = required_text(ctx, node, "a thread axis")
+    text = required_text(context, node, "a thread axis")
     for tag in get_args(ThreadTag):
         if tag == text:
             return text  # type: ignore[return-value]  # it is one of the tags
     hint = f"Expected one of {', '.join(get_args(ThreadTag))}."
-    raise ctx.error("thread", f"'{text}' is not a thread axis.", node, hint=hint)
+    raise context.error("thread", f"'{text}' is not a thread axis.", node, hint=hint)
 
 
 def _thread(
-    ctx: ParserContext, kind: str, node: ast.expr | None, call: ast.Call
+    context: ParserContext, kind: str, node: ast.expr | None, call: ast.Call
 ) -> ThreadTag | None:
     if (node is None) == (kind == "thread_binding"):
         message = "thread= is required by T.thread_binding, and not allowed for other loops."
-        raise ctx.error("thread", message, call)
-    return None if node is None else thread_tag(ctx, node)
+        raise context.error("thread", message, call)
+    return None if node is None else thread_tag(context, node)
 
 
-def _optional(ctx: ParserContext, node: ast.expr | None) -> Expr | None:
-    return None if node is None else expr(ctx, node, "int64")
+def _optional(context: ParserContext, node: ast.expr | None) -> Expr | None:
+    return None if node is None else expr(context, node, "int64")
 
 
-def _bind_loop(ctx: ParserContext, target: ast.expr, bounds: Range) -> str:
+def _bind_loop(context: ParserContext, target: ast.expr, bounds: Range) -> str:
     if not isinstance(target, ast.Name):
-        raise ctx.error("target", "Expected a variable name.", target)
-    name = ctx.bind_var(target.id).name
-    ctx.loops[name] = bounds
+        raise context.error("target", "Expected a variable name.", target)
+    name = context.bind_var(target.id).name
+    context.loops[name] = bounds
     return name

@@ -16,66 +16,66 @@ from gossamer_ir.support.counted import counted
 COMM_REDUCER = "comm_reducer"
 
 
-def read_reducer(ctx: ParserContext, name: str, call: ast.Call) -> Reducer:
+def read_reducer(context: ParserContext, name: str, call: ast.Call) -> Reducer:
     """Read a reducer: a lambda of all left and then all right operands, and the identity constants."""
-    given = bind(ctx, call, "fcombine identity", required=2)
-    identity = tuple([_constant(ctx, node) for node in items_or_one(given["identity"])])
+    given = bind(context, call, "fcombine identity", required=2)
+    identity = tuple([_constant(context, node) for node in items_or_one(given["identity"])])
     function = given["fcombine"]
     if not isinstance(function, ast.Lambda):
-        raise ctx.error(
+        raise context.error(
             "reducer", "Expected a lambda of all left operands and then all right ones.", function
         )
-    names = parameter_names(ctx, function.args)
+    names = parameter_names(context, function.args)
     results = items_or_one(function.body)
     if not len(results) == len(identity) or len(names) != 2 * len(identity):
-        raise ctx.error(
+        raise context.error(
             "reducer",
             f"The reducer has {counted(len(names), 'operand')}, {counted(len(results), 'result')} and "
             f"{counted(len(identity), 'identity constant')}; expected two, one and one for each "
             "component.",
             call,
         )
-    ctx.scopes.append({})
+    context.scopes.append({})
     dtypes = [value.dtype for value in identity]
     lhs, rhs = (
-        tuple([ctx.bind_var(item, dtype) for item, dtype in zip(side, dtypes, strict=True)])
+        tuple([context.bind_var(item, dtype) for item, dtype in zip(side, dtypes, strict=True)])
         for side in (names[: len(dtypes)], names[len(dtypes) :])
     )
     values = tuple(
         [
-            required_in_dtype(ctx, node, expr(ctx, node, dtype), dtype)
+            required_in_dtype(context, node, expr(context, node, dtype), dtype)
             for node, dtype in zip(results, dtypes, strict=True)
         ]
     )
-    ctx.scopes.pop()
+    context.scopes.pop()
     return Reducer(name, lhs, rhs, values, identity)
 
 
-def _constant(ctx: ParserContext, node: ast.expr) -> Const:
-    value = expr(ctx, node)
+def _constant(context: ParserContext, node: ast.expr) -> Const:
+    value = expr(context, node)
     if not isinstance(value, Const):
         hint = 'Write for example T.int64(-1), or T.min_value("float32").'
-        message = f"The identity '{ctx.text_of(node)}' is not a constant."
-        raise ctx.error("reducer", message, node, hint=hint)
+        message = f"The identity '{context.text_of(node)}' is not a constant."
+        raise context.error("reducer", message, node, hint=hint)
     return value
 
 
-def reducer_of(ctx: ParserContext, value: ast.expr) -> Reducer | None:
+def reducer_of(context: ParserContext, value: ast.expr) -> Reducer | None:
     """Return the reducer that an expression calls, None if it calls none."""
     if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name):
         return None
-    reducer = ctx.lookup(value.func.id)
+    reducer = context.lookup(value.func.id)
     return reducer if isinstance(reducer, Reducer) else None
 
 
 def read_combine(
-    ctx: ParserContext, targets: Sequence[ast.expr], call: ast.Call, *, reducer: Reducer
+    context: ParserContext, targets: Sequence[ast.expr], call: ast.Call, *, reducer: Reducer
 ) -> Combine:
     """Read `C[i], V[i] = argmax(C[i], V[i], j, A[i, j])`: the arguments are the targets, then values."""
     count = len(reducer.lhs)
     if len(targets) != count or len(call.args) != 2 * count or call.keywords:
         given = counted(len(call.args) + len(call.keywords), "argument")
-        raise ctx.error(
+        raise context.error(
             "combine",
             f"'{reducer.name}' is called with {given} for {counted(len(targets), 'target')}; expected "
             f"{counted(count, 'target')}, and as arguments these and {counted(count, 'value')}.",
@@ -83,17 +83,16 @@ def read_combine(
             hint="Write X[i], Y[i] = f(X[i], Y[i], x, y) for two components.",
         )
     pairs = zip(targets, call.args[:count], call.args[count:], strict=True)
-    return Combine(reducer.name, tuple([_store(ctx, *pair) for pair in pairs]))
+    return Combine(reducer.name, tuple([_store(context, *pair) for pair in pairs]))
 
 
-def _store(ctx: ParserContext, target: ast.expr, old: ast.expr, value: ast.expr) -> Store:
+def _store(context: ParserContext, target: ast.expr, old: ast.expr, value: ast.expr) -> Store:
     if not isinstance(target, ast.Subscript):
-        message = f"The target '{ctx.text_of(target)}' is not an element of a buffer."
-        raise ctx.error("combine", message, target)
+        message = f"The target '{context.text_of(target)}' is not an element of a buffer."
+        raise context.error("combine", message, target)
     if ast.unparse(target) != ast.unparse(old):
-        message = (
-            f"The argument is '{ctx.text_of(old)}'; expected the target '{ctx.text_of(target)}'."
-        )
-        raise ctx.error("combine", message, old)
+        found, expected = context.text_of(old), context.text_of(target)
+        message = f"The argument is '{found}'; expected the target '{expected}'."
+        raise context.error("combine", message, old)
     slices = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
-    return ctx.mark(store_to(ctx, [target.value, *slices], value), target)
+    return context.mark(store_to(context, [target.value, *slices], value), target)
