@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from gossamer_formats.decomposition.part import Part
     from gossamer_formats.descriptions.csr import csr
     from gossamer_formats.format import Format
+    from gossamer_formats.io.declared_sizes import DeclaredSizes
+    from gossamer_formats.io.file_format import FileFormat
     from gossamer_formats.io.reading import read
     from gossamer_formats.io.writing import write
     from gossamer_formats.registry.formats import format_named, format_names
@@ -39,8 +41,10 @@ _HOMES = {
     "Array": "gossamer_ir.support.arrays",
     "ComposableFormat": "gossamer_formats.decomposition.composable_format",
     "Conversion": "gossamer_formats.tensors.convert",
+    "DeclaredSizes": "gossamer_formats.io.declared_sizes",
     "Decomposition": "gossamer_formats.decomposition.decomposition",
     "FactChecker": "gossamer_ir.facts.index_arrays",
+    "FileFormat": "gossamer_formats.io.file_format",
     "Format": "gossamer_formats.format",
     "Part": "gossamer_formats.decomposition.part",
     "SparseTensor": "gossamer_formats.tensors.sparse_tensor",
@@ -70,8 +74,10 @@ __all__ = [
     "Array",
     "ComposableFormat",
     "Conversion",
+    "DeclaredSizes",
     "Decomposition",
     "FactChecker",
+    "FileFormat",
     "Format",
     "Part",
     "SparseTensor",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gossamer_formats.checks.array_checks import INDEX_DTYPES, VALUE_DTYPES
     from gossamer_formats.conversion.numpy.elements.stored_elements import stored_elements
     from gossamer_formats.conversion.target.recognized_formats import is_format
-    from gossamer_formats.io.file_formats.by_suffix import suffixes_in_words
+    from gossamer_formats.io.file_formats.by_suffix import NAMED_FILE_FORMATS, suffixes_in_words
     from gossamer_formats.memo import MemoKey
     from gossamer_formats.memory.available_memory import available_memory
     from gossamer_formats.permutation import UNSTORED
@@ -30,6 +30,7 @@ _HOMES = {
     "INDEX_DTYPES": "gossamer_formats.checks.array_checks",
     "KEPT_FORMATS": "gossamer_formats.storage",
     "MemoKey": "gossamer_formats.memo",
+    "NAMED_FILE_FORMATS": "gossamer_formats.io.file_formats.by_suffix",
     "UNSTORED": "gossamer_formats.permutation",
     "VALUE_DTYPES": "gossamer_formats.checks.array_checks",
     "available_memory": "gossamer_formats.memory.available_memory",
@@ -49,6 +50,7 @@ __all__ = [
     "INDEX_DTYPES",
     "KEPT_FORMATS",
     "MemoKey",
+    "NAMED_FILE_FORMATS",
     "UNSTORED",
     "VALUE_DTYPES",
     "available_memory",

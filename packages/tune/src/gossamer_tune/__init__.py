@@ -8,6 +8,7 @@ from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from gossamer_tune.community_order import community_order
+    from gossamer_tune.cost_models import COST_MODELS
     from gossamer_tune.format_choice import FormatChoice, choose_format, measure_formats
     from gossamer_tune.model.estimate import Estimate
     from gossamer_tune.model.ordered_rows_times_dense import may_gain_from_order
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
+    "COST_MODELS": "gossamer_tune.cost_models",
     "Estimate": "gossamer_tune.model.estimate",
     "FormatChoice": "gossamer_tune.format_choice",
     "MatrixProperties": "gossamer_tune.properties.matrix_properties",
@@ -32,6 +34,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "COST_MODELS",
     "Estimate",
     "FormatChoice",
     "MatrixProperties",

@@ -6,29 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from gossamer_ir.support.typed_calls import typed
-from gossamer_tune.model.blocked_slices_times_vector import blocked_slices_times_vector
-from gossamer_tune.model.blocks_times_dense import blocks_times_dense
-from gossamer_tune.model.blocks_times_vector import blocks_times_vector
-from gossamer_tune.model.csr_times_dense import csr_times_dense
-from gossamer_tune.model.csr_times_vector import csr_times_vector
+from gossamer_tune.cost_models import estimates_of
 from gossamer_tune.model.estimate import Estimate
-from gossamer_tune.model.ordered_rows_times_dense import ordered_rows_times_dense
-from gossamer_tune.model.slices_times_vector import slices_times_vector
-from gossamer_tune.model.tiles_times_dense import tiles_times_dense
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties
-
-MODELS: tuple[Callable[[MatrixProperties, Workload], tuple[Estimate, ...]], ...] = (
-    csr_times_dense,
-    csr_times_vector,
-    slices_times_vector,
-    blocked_slices_times_vector,
-    ordered_rows_times_dense,
-    tiles_times_dense,
-    blocks_times_dense,
-    blocks_times_vector,
-)
-"""The models of costs, one file each. There is one of CSR for each operator."""
 
 MIN_GAIN = 1.05
 """Expected speedup over CSR from which another format is chosen: the model is not more exact than that.
@@ -106,7 +87,7 @@ def choose_format(
     >>> choose_format(matrix, Workload(features=64), calls=1).chosen.text
     'csr'
     """
-    found = [estimate for model in MODELS for estimate in model(matrix, workload)]
+    found = estimates_of(matrix, workload)
     allowed = [estimate for estimate in found if adds_zeros or not estimate.adds_zeros]
     # With the conversion, which few calls do not pay back.
     best = min(allowed, key=lambda estimate: estimate.total(calls))

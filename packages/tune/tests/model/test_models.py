@@ -8,7 +8,7 @@ from scipy import sparse
 
 from gossamer_machine.hardware_params import HardwareParams
 from gossamer_tune import Workload, properties_of
-from gossamer_tune.format_choice import MODELS
+from gossamer_tune.cost_models import MODELS
 from gossamer_tune.model.blocked_slices_times_vector import blocked_slices_times_vector
 from gossamer_tune.model.blocks_times_vector import blocks_times_vector
 from gossamer_tune.model.csr_times_dense import csr_times_dense

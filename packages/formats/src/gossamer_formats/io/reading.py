@@ -13,7 +13,8 @@ from typing import Any
 from gossamer_formats.checks.array_checks import VALUE_DTYPES, require_value_dtype
 from gossamer_formats.checks.shapes import required_shape
 from gossamer_formats.io.declared_sizes import require_fits
-from gossamer_formats.io.file_formats.by_suffix import suffix_of
+from gossamer_formats.io.file_format import FileFormat
+from gossamer_formats.io.file_formats.by_suffix import NAMED_FILE_FORMATS, suffix_of
 from gossamer_formats.tensors.scipy_conversion import from_scipy
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
@@ -66,14 +67,15 @@ def read(
     limit = None if max_bytes is None else index(max_bytes)
     lengths = None if shape is None else required_shape(shape)
     file = Path(path)
-    _, format = suffix_of(file)
+    suffix, format = suffix_of(file)
     options: dict[str, Any] = {"require_fits": partial(require_fits, file, max_bytes=limit)}
     if format.takes_shape:
         options["shape"] = lengths
     try:
         # Within `try`, because the system may refuse to look.
         _require_file(file)
-        tensor = _load(file, partial(format.read, **options), dtype=dtype)
+        reader = partial(_read_by, format, suffix, options)
+        tensor = _load(file, reader, dtype=dtype)
     except MemoryError as error:
         raise FormatError(
             "format.read.memory", f"'{file}' needs more memory than is available."
@@ -89,6 +91,23 @@ def read(
             "format.read.shape", f"'{file}' has the shape {tensor.shape}; expected {lengths}."
         )
     return tensor
+
+
+def _read_by(format: FileFormat, suffix: str, options: dict[str, Any], file: Path) -> Any:
+    """Return the tensor or SciPy matrix that a reader returns. Other exceptions of a plugin than those with
+    which a reader refuses a file are errors of the plugin."""
+    with NAMED_FILE_FORMATS.errors_of(
+        suffix.removeprefix("."),
+        doing="read a file of the",
+        passing=(ValueError, OSError, MemoryError),
+    ):
+        found = format.read(file, **options)
+        if not isinstance(found, SparseTensor) and not hasattr(found, "tocoo"):
+            raise TypeError(
+                f"it returned an object of type '{type(found).__name__}'; expected a SparseTensor or a SciPy "
+                "matrix"
+            )
+        return found
 
 
 def _load(file: Path, reader: Callable[[Path], Any], *, dtype: str | None) -> SparseTensor:

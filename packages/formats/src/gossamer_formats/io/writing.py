@@ -5,7 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from gossamer_formats.io.file_formats.by_suffix import FILE_FORMATS, suffix_of, suffixes_in_words
+from gossamer_formats.io.file_formats.by_suffix import (
+    FILE_FORMATS,
+    NAMED_FILE_FORMATS,
+    suffix_of,
+    suffixes_in_words,
+)
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.counted import counted
@@ -60,10 +65,13 @@ def write(tensor: SparseTensor, path: str | os.PathLike[str], *, pattern: bool =
     if tensor.is_borrowed:
         tensor = SparseTensor(tensor.storage)
     try:
-        if format.has_patterns:
-            format.write(tensor, file, pattern=pattern)
-        else:
-            format.write(tensor, file)
+        with NAMED_FILE_FORMATS.errors_of(
+            suffix.removeprefix("."), doing="write a file of the", passing=(OSError,)
+        ):
+            if format.has_patterns:
+                format.write(tensor, file, pattern=pattern)
+            else:
+                format.write(tensor, file)
     except OSError as error:
         raise FormatError(
             "format.write.failed", f"'{file}' cannot be written: {error.strerror or error}."

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
-from gossamer_formats.registry.named_objects import NamedObjects
 from gossamer_ir.nodes import Module
 from gossamer_ir.plugins import groups
+from gossamer_ir.plugins.named_objects import NamedObjects
 
 
 class ConversionKernel(Protocol):

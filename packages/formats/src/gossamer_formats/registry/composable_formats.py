@@ -14,7 +14,7 @@ from typing import Any, Protocol, get_args, runtime_checkable
 
 from gossamer_formats.composable_names import ComposableName
 from gossamer_formats.registry.formats import FORMATS
-from gossamer_formats.registry.named_objects import NamedObjects
+from gossamer_formats.registry.named_formats import NamedFormats, formats_in
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.plugins import groups
 
@@ -46,13 +46,12 @@ class Decomposer(Protocol):
         """Return the `Decomposition` of a `SparseTensor`."""
 
 
-COMPOSABLE_FORMATS: NamedObjects[Decomposer] = NamedObjects(
+COMPOSABLE_FORMATS: NamedFormats[Decomposer] = NamedFormats(
     groups.COMPOSABLE_FORMAT_GROUP.name,
     "composable format",
     expected="a gossamer_formats.ComposableFormat with this name",
     is_valid=lambda found, name: isinstance(found, Decomposer) and found.name == name,
-    library="gossamer_formats.composable_formats",
-    library_names=get_args(ComposableName),
+    built_in=formats_in("gossamer_formats.composable_formats", get_args(ComposableName)),
 )
 
 

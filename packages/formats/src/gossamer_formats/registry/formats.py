@@ -14,17 +14,16 @@ from typing import Any
 
 from gossamer_formats import descriptions
 from gossamer_formats.format import Format
-from gossamer_formats.registry.named_objects import NamedObjects
+from gossamer_formats.registry.named_formats import NamedFormats, formats_in
 from gossamer_ir.plugins import groups
 from gossamer_ir.support.typed_calls import typed
 
-FORMATS: NamedObjects[Format] = NamedObjects(
+FORMATS: NamedFormats[Format] = NamedFormats(
     groups.FORMAT_GROUP.name,
     "format",
     expected="a gossamer_formats.Format with this name",
     is_valid=lambda found, name: isinstance(found, Format) and found.name == name,
-    library=descriptions.__name__,
-    library_names=descriptions.NAMES,
+    built_in=formats_in(descriptions.__name__, descriptions.NAMES),
 )
 
 

@@ -7,8 +7,10 @@ from typer.testing import CliRunner
 
 from gossamer.cli.app import app
 from gossamer_formats import format_names
+from gossamer_formats.internal_api import NAMED_FILE_FORMATS
 from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
 from gossamer_formats.registry.formats import FORMATS
+from gossamer_tune import COST_MODELS
 
 PLUGIN = '''
 """ELL of others: with a width that must be given."""
@@ -36,6 +38,13 @@ without_example = formats_of_others:WITHOUT_EXAMPLE
 raising = formats_of_others:RAISING
 missing = formats_of_others:MISSING
 csr = formats_of_others:DRAWN
+
+[gossamer.file_formats]
+rb = formats_of_others:DRAWN
+mtx = formats_of_others:DRAWN
+
+[gossamer.cost_models]
+rows_times_vector = formats_of_others:describe
 """
 
 
@@ -71,16 +80,15 @@ def test_formats_of_plugins_are_drawn_and_broken_ones_are_listed_with_the_reason
     (info / "entry_points.txt").write_text(ENTRY_POINTS)
     monkeypatch.syspath_prepend(str(tmp_path))
     importlib.invalidate_caches()
-    FORMATS.find.cache_clear()
+    forget()
     try:
         result = CliRunner().invoke(app, ["formats"])
     finally:
-        FORMATS.find.cache_clear()
+        forget()
         sys.modules.pop("formats_of_others", None)
     assert result.exit_code == 0
-    *_, drawn, missing, raising, without_example, _hyb, ignored = result.stdout.strip().split(
-        "\n\n"
-    )
+    *texts, file_format, own_suffix, cost_model = result.stdout.strip().split("\n\n")
+    *_, drawn, missing, raising, without_example, _hyb, ignored = texts
     assert drawn.splitlines()[0] == "drawn: ELL of others: with a width that must be given."
     assert drawn.splitlines()[-1].split() == ["data", *"ab.cd....e.."]
     assert missing.startswith("missing: broken: The plugin 'formats-of-others' cannot register")
@@ -88,4 +96,12 @@ def test_formats_of_plugins_are_drawn_and_broken_ones_are_listed_with_the_reason
         "'formats-of-others' cannot describe the format 'raising': RuntimeError: no lic" in raising
     )
     assert "needs the parameter 'width'" in without_example
+    assert file_format.startswith("file format rb: broken: The entry point 'rb' of the group")
+    assert own_suffix == "file format mtx of formats-of-others: ignored, as gossamer has one"
+    assert cost_model == "cost model rows_times_vector: registered by a plugin"
     assert ignored == ("csr of formats-of-others: ignored, as gossamer has a format of this name")
+
+
+def forget():
+    for objects in (FORMATS, NAMED_FILE_FORMATS, COST_MODELS):
+        objects.find.cache_clear()

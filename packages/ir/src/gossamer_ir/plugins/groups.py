@@ -51,6 +51,20 @@ OPERATOR_GROUP = PluginGroup(
     "an operator for tensors of that format",
     "[Operators of a format](#operators-of-a-format)",
 )
+FILE_FORMAT_GROUP = PluginGroup(
+    "gossamer.file_formats",
+    "<suffix>",
+    "a `gossamer_formats.FileFormat`",
+    "a format of files, which `read` and `write` select by the suffix",
+    "[Files](formats.md#a-file-format-of-your-own)",
+)
+COST_MODEL_GROUP = PluginGroup(
+    "gossamer.cost_models",
+    "<model>",
+    "a function",
+    "estimates for the choice of a format",
+    "[Cost models](#cost-models)",
+)
 
 COMPILER_GROUP = PluginGroup(
     "gossamer.compilers",
@@ -66,6 +80,8 @@ PLUGIN_GROUPS = (
     FORMAT_GROUP,
     COMPOSABLE_FORMAT_GROUP,
     OPERATOR_GROUP,
+    FILE_FORMAT_GROUP,
+    COST_MODEL_GROUP,
 )
 """`gossamer --version` lists the distributions that have such entry points, and `python -m tools.generate
 plugins` writes the table of `docs/plugins.md` from these records. `COMPILER_GROUP` is not for plugins."""

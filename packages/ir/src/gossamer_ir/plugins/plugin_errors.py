@@ -5,16 +5,19 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator
 
-from gossamer_ir.errors import GossamerError, PluginError
+from gossamer_ir.errors import PluginError
 from gossamer_ir.plugins.installed_distributions import EntryPoint
 
 
 @contextlib.contextmanager
 def errors_as_plugin_errors(
-    name: str, *, doing: str, passing: type[GossamerError] = PluginError
+    name: str,
+    *,
+    doing: str,
+    passing: type[Exception] | tuple[type[Exception], ...] = PluginError,
 ) -> Iterator[None]:
-    """Turn any exception of a plugin into `PluginError` (`plugin.failed`), except those of type `passing`
-    and `PluginError` itself. Only calls of foreign code are caught this widely.
+    """Turn any exception of a plugin into `PluginError` (`plugin.failed`), except those of the types
+    `passing` and `PluginError` itself. Only calls of foreign code are caught this widely.
 
     >>> with errors_as_plugin_errors("toy", doing="be loaded"):
     ...     raise ValueError("no license")
@@ -24,7 +27,9 @@ def errors_as_plugin_errors(
     """
     try:
         yield
-    except (PluginError, passing):
+    except PluginError:
+        raise
+    except passing:
         raise
     except (Exception, SystemExit) as error:
         raise PluginError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -18,10 +18,17 @@ from gossamer_formats import (
     format_names,
     from_arrays,
 )
-from gossamer_formats.internal_api import COMPOSABLE_FORMATS, FORMATS, ignored_operators
+from gossamer_formats.internal_api import (
+    COMPOSABLE_FORMATS,
+    FORMATS,
+    NAMED_FILE_FORMATS,
+    ignored_operators,
+)
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.errors import FormatError, GossamerError
+from gossamer_ir.plugins.named_objects import NamedObjects
 from gossamer_ir.plugins.plugin_errors import errors_as_plugin_errors
+from gossamer_tune import COST_MODELS
 
 _ROWS = (0, 0, 1, 1, 3)
 _COLUMNS = (0, 4, 0, 5, 2)
@@ -34,7 +41,7 @@ def formats() -> None:
     For each, print what it stores, the parameters of a conversion to it, and the arrays of a small matrix, in
     which letters are values. A dot is a value that fills a slot. A format of a plugin that is broken is
     listed with the reason, and so is one that is ignored because gossamer has a format of its name, and an
-    operator of a plugin that is not used.
+    operator of a plugin that is not used. File formats and cost models of plugins follow.
     """
     print(_drawn(_example().toarray()))
     for name in format_names():
@@ -47,6 +54,22 @@ def formats() -> None:
         )
     for point, reason in ignored_operators().items():
         print(f"\noperator {point.name} of {point.distribution}: not used: {reason}")
+    for objects in (NAMED_FILE_FORMATS, COST_MODELS):
+        for line in _registered(objects):
+            print(f"\n{line}")
+
+
+def _registered(objects: NamedObjects[Any]) -> Iterator[str]:
+    """Yield a line for each object that another distribution registers."""
+    for name in objects.registered():
+        try:
+            objects.find(name)
+            state = "registered by a plugin"
+        except GossamerError as error:
+            state = f"broken: {error}"
+        yield f"{objects.kind} {name}: {state}"
+    for point in objects.ignored():
+        yield f"{objects.kind} {point.name} of {point.distribution}: ignored, as gossamer has one"
 
 
 def _example() -> SparseTensor:

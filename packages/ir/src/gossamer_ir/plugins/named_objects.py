@@ -1,17 +1,16 @@
-"""Objects of one kind by name: those of the library, and those that installed distributions register.
+"""Objects of one kind by name: those of gossamer, and those that installed distributions register.
 
 A distribution registers an object by an entry point, whose name is that of the object.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from importlib import import_module
 from typing import Any, Generic, TypeVar
 
-from gossamer_ir.errors import FormatError, GossamerError, PluginError
+from gossamer_ir.errors import GossamerError, PluginError
 from gossamer_ir.plugins.installed_distributions import EntryPoint, installed_entry_points
 from gossamer_ir.plugins.plugin_errors import duplicate_error, errors_as_plugin_errors
 
@@ -23,18 +22,14 @@ class NamedObjects(Generic[T]):
 
     `group` is the group of the entry points that register them, and `kind` their name in messages. An entry
     point must name an object that `is_valid` accepts, which takes the object and the name; `expected`
-    describes it. The objects of the library, if it has some, are in the modules `library_names` of the
-    package `library`, each in the constant `FORMAT`.
+    describes it. `built_in` has the function that returns each object of gossamer: a program uses few of
+    them, so they are imported when needed.
 
-    >>> formats = NamedObjects(
-    ...     "acme.formats",
-    ...     "format",
-    ...     expected="a format",
-    ...     library="gossamer_formats.descriptions",
-    ...     library_names=("bsr", "csr"),
+    >>> numbers = NamedObjects(
+    ...     "acme.numbers", "number", expected="a number", built_in={"one": lambda: 1}
     ... )
-    >>> formats.find("csr").name, formats.find("rows"), formats.names()
-    ('csr', None, ['bsr', 'csr'])
+    >>> numbers.find("one"), numbers.find("two"), numbers.names()
+    (1, None, ['one'])
     """
 
     def __init__(
@@ -44,61 +39,61 @@ class NamedObjects(Generic[T]):
         *,
         expected: str,
         is_valid: Callable[[Any, str], bool] = lambda found, name: True,
-        library: str | None = None,
-        library_names: tuple[str, ...] = (),
+        built_in: Mapping[str, Callable[[], T]] | None = None,
     ) -> None:
         self.group = group
         self.kind = kind
         self._expected = expected
         self._is_valid = is_valid
-        self._library = library
-        self._library_names = library_names
+        self._built_in = built_in or {}
         self.find: Callable[[str], T | None] = cache(self._find)
         """Returns the object of a name, or None.
 
         Raises `PluginError` if the object is that of another distribution and cannot be used:
         `plugin.failed`, `plugin.duplicate`, or `plugin.entry_point` if it is not valid."""
 
-    def named(self, name: str) -> T:
-        """Return the object of a name; raises `FormatError` (`format.unknown`) if there is none."""
-        found = self.find(name)
-        if found is None:
-            raise FormatError(
-                "format.unknown",
-                f"There is no {self.kind} '{name}'; expected one of: {', '.join(self.names())}.",
-            )
-        return found
-
     def names(self) -> list[str]:
-        """Return all names, each once: those of the library, then those of other distributions."""
+        """Return all names, each once: those of gossamer, then those of other distributions."""
+        return [*self._built_in, *self.registered()]
+
+    def items(self) -> Iterator[tuple[str, T]]:
+        """Iterate over all names with their objects; raises `PluginError` as `find` does."""
+        for name in self.names():
+            found = self.find(name)
+            if found is not None:
+                yield name, found
+
+    def registered(self) -> list[str]:
+        """Return the names that only other distributions have, sorted."""
         registered = {point.name for point in installed_entry_points(self.group)}
-        return [*self._library_names, *sorted(registered.difference(self._library_names))]
+        return sorted(registered.difference(self._built_in))
 
     def ignored(self) -> list[EntryPoint]:
-        """Return the entry points that have a name of the library."""
+        """Return the entry points that have a name of gossamer."""
         points = installed_entry_points(self.group)
-        return [point for point in points if point.name in self._library_names]
+        return [point for point in points if point.name in self._built_in]
 
-    def errors_of(self, name: str, *, doing: str) -> AbstractContextManager[None]:
+    def errors_of(
+        self, name: str, *, doing: str, passing: tuple[type[Exception], ...] = ()
+    ) -> AbstractContextManager[None]:
         """Return a context that turns exceptions of another distribution's object into `PluginError`
-        (`plugin.failed`), which names the object and the distribution. Errors of gossamer pass."""
-        if name in self._library_names:
+        (`plugin.failed`), which names the object and the distribution. Errors of gossamer pass, and those of
+        the types `passing`."""
+        if name in self._built_in:
             return nullcontext()
         owners = ", ".join(point.distribution for point in self._points(name))
         return errors_as_plugin_errors(
-            owners, doing=f"{doing} {self.kind} '{name}'", passing=GossamerError
+            owners, doing=f"{doing} {self.kind} '{name}'", passing=(GossamerError, *passing)
         )
 
     def _points(self, name: str) -> list[EntryPoint]:
         return [point for point in installed_entry_points(self.group) if point.name == name]
 
     def _find(self, name: str) -> T | None:
-        # The names of the library are its own: otherwise, any distribution could
+        # The names of gossamer are its own: otherwise, any distribution could
         # block one of its objects. `ignored` lists those that try.
-        if name in self._library_names:
-            # Imported when needed: a program uses few of the objects.
-            own: T = import_module(f"{self._library}.{name}").FORMAT
-            return own
+        if name in self._built_in:
+            return self._built_in[name]()
         points = self._points(name)
         if not points:
             return None
