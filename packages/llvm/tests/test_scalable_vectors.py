@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from gossamer_ir.core.build import ZERO, constant, index, index_var, mul
+from gossamer_ir.core.build import ZERO, constant, index, index_var, mul, sub
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -77,15 +77,33 @@ def accumulation():
     return Store("S", (FIRST,), Select(MASKED, Binary("add", OLD, term), OLD))
 
 
+STORED_ROW = Store("Y", (ROW,), constant(0, "float32"))
+
+
 def test_a_mask_of_consecutive_lanes_is_one_intrinsic(sparse, text, checked, scalable):
     mask = below(RUN)
     source = checked(text(sparse(rows(Store("Y", (RUN,), gathered(mask), mask))), scalable))
-    assert "llvm.get.active.lane.mask.nxv4i1.i64(i64 0" in source
+    assert "llvm.get.active.lane.mask.nxv4i1.i64" in source
+    assert "i64 0, i64" not in source
     assert "llvm.masked.load.nxv4i32.p0" in source
     assert "llvm.masked.gather.nxv4f32.nxv4p0" in source
     assert "llvm.masked.store.nxv4f32.p0" in source
     assert "call i64 @llvm.vscale.i64()" in source
     assert "llvm.stepvector" not in source
+
+
+def test_a_mask_that_may_begin_below_zero_counts_the_lanes_left(sparse, text, checked, scalable):
+    ramp = Ramp(sub(ROW, index(4)), index(1), LANES)
+    source = checked(text(sparse(rows(Store("Y", (RUN,), NOTHING, below(ramp)))), scalable))
+    assert "llvm.get.active.lane.mask.nxv4i1.i64(i64 0, i64" in source
+
+
+def test_a_division_by_a_multiple_of_vscale_is_a_shift(sparse, text, checked, scalable):
+    quotient = Binary("floordiv", sub(N, index(7)), COUNT)
+    source = checked(text(sparse(For("i", ZERO, quotient, (STORED_ROW,))), scalable))
+    assert "llvm.cttz.i64" in source
+    assert "ashr i64" in source
+    assert "div i64" not in source
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,10 @@ negative integer divided by -1 is itself."""
 
 from __future__ import annotations
 
+from gossamer_ir.arith.affine import affine_of, factored
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.nodes import Expr, VScale
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import literal_value
 from gossamer_llvm.emitter.types import integer_text, value_type
@@ -22,6 +25,29 @@ def floordiv(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
     else:
         quotient = _signed_quotient(emitter, lhs, _safe_divisor(emitter, lhs, rhs))
     return _zero_where_divided_by_zero(emitter, quotient, rhs)
+
+
+def floordiv_by_vscale(emitter: FunctionEmitter, lhs: Value, factor: int) -> Value:
+    """Return lhs // (factor * vscale) of int64, where the factor is a power of two, and so is vscale on every
+    machine: the division is a shift, by a number that does not change."""
+    vscale = emitter.call("i64", "llvm.vscale.i64", "")
+    log = emitter.call("i64", "llvm.cttz.i64", f"i64 {vscale}, i1 true")
+    bits = emitter.text.value(f"add i64 {log}, {factor.bit_length() - 1}")
+    return _op(emitter, "ashr", lhs, bits)
+
+
+def vscale_multiple(divisor: Expr) -> int | None:
+    """Return the factor of a power of two times vscale; None for any other expression.
+
+    >>> from gossamer_ir.core.build import index, mul
+    >>> vscale_multiple(mul(index(4), VScale())), vscale_multiple(mul(index(3), VScale()))
+    (4, None)
+    """
+    if dtype_of(divisor) != "int64":
+        return None
+    factor, factors = factored(affine_of(divisor))
+    is_power = factor > 0 and factor & (factor - 1) == 0
+    return factor if factors == (VScale(),) and is_power else None
 
 
 def floormod(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:

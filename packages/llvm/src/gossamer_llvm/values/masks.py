@@ -59,6 +59,8 @@ def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
         return None
     base, bound = emitter.expr(ramp.base), emitter.expr(limit.value)
     if ramp.lanes.scalable:
+        if not _is_nonnegative(emitter, ramp.base):
+            base, bound = index_constant(0), _rest(emitter, base, bound)
         return _active_lane_mask(emitter, base, bound, dtype_of(node))
     left, right, count = literal_value(base), literal_value(bound), ramp.lanes.count
     # All lanes or none: the caller then emits a plain access or nothing.
@@ -75,19 +77,26 @@ def _is_ascending(emitter: FunctionEmitter, ramp: Ramp) -> bool:
     return emitter.overflow.of(ramp.base) + lanes <= _LARGEST
 
 
-def _active_lane_mask(emitter: FunctionEmitter, base: Value, bound: Value, dtype: str) -> Value:
-    """Return the mask of the lanes of a scalable vector below the bound: one instruction of Arm SVE.
+def _is_nonnegative(emitter: FunctionEmitter, base: Expr) -> bool:
+    return emitter.overflow is not None and emitter.overflow.is_nonnegative(base)
 
-    LLVM compares unsigned numbers. So lanes are counted from 0, up to the lanes left, as a negative base or
-    bound would be a large number.
-    """
+
+def _active_lane_mask(emitter: FunctionEmitter, base: Value, bound: Value, dtype: str) -> Value:
+    """Return the mask of the lanes of a scalable vector below the bound: one instruction of Arm SVE. The base
+    is not negative."""
     emitter.unit.require_dtype(dtype)
-    rest = emitter.text.value(f"sub {bound.typed}, {base.text}")
-    is_inside = emitter.text.value(f"icmp slt {base.typed}, {bound.text}")
-    left = emitter.text.value(f"select i1 {is_inside}, i64 {rest}, i64 0")
+    # LLVM compares unsigned numbers, of which a negative bound would be a large one.
+    limit = emitter.call("i64", "llvm.smax.i64", f"{bound.typed}, i64 0")
     mask = value_type(dtype)
     name = f"llvm.get.active.lane.mask.{intrinsic_suffix(mask)}.i64"
-    return Value(emitter.call(mask, name, f"i64 0, i64 {left}"), dtype)
+    return Value(emitter.call(mask, name, f"{base.typed}, i64 {limit}"), dtype)
+
+
+def _rest(emitter: FunctionEmitter, base: Value, bound: Value) -> Value:
+    """Return the number of lanes below the bound, or 0 if there is none."""
+    rest = emitter.text.value(f"sub {bound.typed}, {base.text}")
+    is_inside = emitter.text.value(f"icmp slt {base.typed}, {bound.text}")
+    return Value(emitter.text.value(f"select i1 {is_inside}, i64 {rest}, i64 0"), "int64")
 
 
 def _lanes_left(emitter: FunctionEmitter, base: Value, bound: Value, count: int) -> Value:

@@ -76,6 +76,8 @@ UNARY_INSTRUCTIONS: dict[UnaryOp, Callable[[Value], str]] = {
 
 def emit_binary(emitter: FunctionEmitter, node: Binary) -> Value:
     """Emit a binary operation; both operands are evaluated, even of `and` and `or`."""
+    if node.op == "floordiv" and (factor := division.vscale_multiple(node.rhs)) is not None:
+        return division.floordiv_by_vscale(emitter, emitter.expr(node.lhs), factor)
     return emit_operation(emitter, node.op, emitter.expr(node.lhs), emitter.expr(node.rhs))
 
 

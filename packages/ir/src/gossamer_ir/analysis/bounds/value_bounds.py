@@ -164,6 +164,20 @@ class ValueBounds:
             self._vars[name] = limit
         return self._vars.get(name, limit_of(dtype))
 
+    def is_nonnegative(self, expr: Expr) -> bool:
+        """Return whether a sum of products of constants, vscale and variables of loops from 0 is not
+        negative, provided that it does not wrap; False for any other expression."""
+        match expr:
+            case Const():
+                return (integer_value(expr) or 0) >= 0
+            case VScale():
+                return True
+            case Var(name=name):
+                return name in self._domain_extents
+            case Binary(op="add" | "mul"):
+                return self.is_nonnegative(expr.lhs) and self.is_nonnegative(expr.rhs)
+        return False
+
     def of(self, expr: Expr) -> int:
         """Return a bound of the absolute value of an expression at run time."""
         limit = self._limits.get(expr)
