@@ -47,10 +47,6 @@ TESTED_IN = {
             for name in ("arguments", "declarations", "expressions", "state", "statements")
         },
     },
-    "gossamer-llvm": {
-        "control": "emitter/test_emitted_ir.py",
-        "parallel": "emitter/test_emitted_ir.py",
-    },
     "gossamer-testkit": {
         "corpus/inputs": "corpus/test_corpus.py",
         "corpus/oracles": "corpus/test_corpus.py",

@@ -13,6 +13,9 @@ from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.nodes import Buffer, For, Function, Module, Param
 from gossamer_llvm import Abi, emit
 
+HELPERS = Path(__file__).parent / "helpers"
+sys.path.insert(0, str(HELPERS))
+
 N = index_var("n")
 BUFFERS = (
     Buffer("X", (N,), "float32", "x"),
@@ -21,7 +24,6 @@ BUFFERS = (
 )
 ABI = Abi("x86_64-unknown-linux-gnu", functions=frozenset({"sqrt", "abs", "floor", "fma"}))
 SCALABLE = Abi("aarch64-unknown-linux-gnu", scalable=True, attributes=("vscale_range(1,16)",))
-HELPERS = Path(__file__).parent / "helpers"
 
 
 def module(*body, buffers=BUFFERS, others=()):

@@ -1,11 +1,10 @@
 """Results of the emitted code, compiled by LLVM, against NumPy and Python integers."""
 
-import ctypes
 from itertools import product
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from native_kernel import run_native
 
 from gossamer_ir.core.build import ZERO, add, constant, index, index_var, mul
 from gossamer_ir.errors import UnsupportedError
@@ -31,7 +30,6 @@ from gossamer_ir.nodes import (
     Store,
     Unary,
 )
-from gossamer_llvm import Abi, emit
 
 ROW, N = index_var("i"), index_var("n")
 LANES = 4
@@ -41,12 +39,6 @@ INTEGERS, FLOATS = (*SIGNED, *UNSIGNED), ("float32", "float64")
 OK, OUT_OF_MEMORY = 0, 2
 
 
-@pytest.fixture(scope="module", autouse=True)
-def native():
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-
-
 def run(body, arrays, *, n):
     """The status of a function over the arrays (by name, with their dtypes) and n."""
     buffers = tuple(
@@ -54,18 +46,7 @@ def run(body, arrays, *, n):
     )
     params = (*(Param(buffer.handle, "handle") for buffer in buffers), Param("n", "int64"))
     flat = Module("flat", (Function("main", params, tuple(body), buffers=buffers),), "main")
-    functions = frozenset({"sqrt", "abs", "floor", "ceil", "fma", "popcount", "ctz"})
-    source = emit(flat, abi=Abi(llvm.get_process_triple(), functions=functions))
-    parsed = llvm.parse_assembly(source)
-    parsed.verify()
-    machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine()
-    with llvm.create_mcjit_compiler(parsed, machine) as engine:
-        engine.finalize_object()
-        pointers = [ctypes.c_void_p] * len(arrays)
-        kind = ctypes.CFUNCTYPE(ctypes.c_int64, *pointers, ctypes.c_int64, ctypes.c_void_p)
-        kernel = kind(engine.get_function_address("gossamer_kernel"))
-        workspace = (ctypes.c_int64 * 8)(1)
-        return kernel(*(a.ctypes.data for a in arrays.values()), n, ctypes.addressof(workspace))
+    return run_native(flat, list(arrays.values()), n).status
 
 
 def evaluate(make, *operands, result):

@@ -1,0 +1,126 @@
+"""Loops, conditions and bounds checks: their code, and what it does when it runs."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from native_kernel import run_native
+
+from gossamer_ir.core.build import ZERO, add, constant, index, index_var, mul, sub
+from gossamer_ir.interchange.kernel_abi import NOT_GUARDED, OK, OUT_OF_BOUNDS
+from gossamer_ir.nodes import (
+    Broadcast,
+    Buffer,
+    Compare,
+    For,
+    Function,
+    Guard,
+    If,
+    Lanes,
+    Load,
+    Module,
+    Param,
+    Ramp,
+    Store,
+    While,
+)
+from gossamer_llvm import guarded_buffers
+
+ROW, N = index_var("i"), index_var("n")
+WIDE = Lanes(16)
+RUN = Ramp(mul(ROW, index(16)), index(1), WIDE)
+NOTHING = Broadcast(constant(0, "float32"), WIDE)
+
+
+def copy(predicate):
+    rest = NOTHING if predicate is not None else None
+    load = Load("X", (RUN,), "float32x16", predicate, rest)
+    return Store("Y", (RUN,), load, predicate)
+
+
+def test_loops_are_not_unrolled_unless_asked(loop, module, text, checked):
+    assert "llvm.loop.unroll.disable" in checked(text(loop(copy(None))))
+    asked = For("i", ZERO, N, (copy(None),), annotations=(("unroll", 4),))
+    source = checked(text(module(asked)))
+    assert '!"llvm.loop.unroll.count", i32 4' in source
+    assert "unroll.disable" not in source
+
+
+def test_loops_and_functions_are_aligned(loop, text, checked):
+    source = checked(text(loop(copy(None))))
+    assert '!"llvm.loop.align", i32 64' in source
+    assert "align 64 {" in source
+
+
+def test_loops_of_constant_extent_need_no_test(module, text, checked):
+    assert checked(text(module(For("i", ZERO, index(0), (copy(None),))))).count("phi") == 0
+    assert "icmp sgt" not in text(module(For("i", ZERO, index(3), (copy(None),))))
+
+
+def test_guards_are_numbered_by_buffer(module, text, checked):
+    guards = [
+        Guard(Compare("lt", N, index(limit)), name)
+        for limit, name in ((1, "Y"), (2, "X"), (3, "Y"))
+    ]
+    flat = module(*guards)
+    assert guarded_buffers(flat) == ("Y", "X")
+    numbers = re.findall(r"store atomic i64 (\d)", checked(text(flat)))
+    assert numbers == ["0", "1", "0"]
+
+
+def accumulated(*body):
+    """A module over X and n, whose body adds to X[0]."""
+    x = Buffer("X", (N,), "int64", "x")
+    params = (Param("x", "handle"), Param("n", "int64"))
+    return Module("flat", (Function("main", params, body, buffers=(x,)),), "main")
+
+
+def plus(value, at=ZERO):
+    return Store("X", (at,), add(Load("X", (at,), "int64"), value))
+
+
+@pytest.mark.parametrize("extent", [-5, 0, 1, 2, 7])
+@pytest.mark.parametrize("start", [-3, 0, 4])
+def test_a_loop_runs_each_iteration_once(start, extent):
+    """With a constant extent, and with one that is only known at run time."""
+    for end in (index(extent), sub(N, index(100))):
+        found = np.zeros(8, np.int64)
+        counted = For("i", index(start), end, (plus(ROW), plus(index(1), index(1))))
+        run_native(accumulated(counted), [found], 100 + extent)
+        visited = range(start, start + extent)
+        assert found[:2].tolist() == [sum(visited), len(visited)]
+
+
+def test_a_loop_whose_end_wraps_around_ends():
+    found, largest = np.zeros(8, np.int64), 2**63 - 1
+    counted = For("i", add(N, index(-1)), index(3), (plus(index(1)),))
+    run_native(accumulated(counted), [found], largest)
+    assert found[0] == 3
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_one_branch_of_a_condition_runs(n):
+    found = np.zeros(8, np.int64)
+    is_less = Compare("lt", N, index(3))
+    choice = If(is_less, (plus(index(1)),), (plus(index(10)),))
+    run_native(accumulated(choice, If(is_less, (plus(index(100)),))), [found], n)
+    assert found[0] == (101 if n < 3 else 10)
+
+
+@pytest.mark.parametrize("n", [0, 1, 6])
+def test_the_condition_of_a_while_loop_is_tested_before_each_iteration(n):
+    found = np.zeros(8, np.int64)
+    left = Compare("lt", Load("X", (ZERO,), "int64"), N)
+    run_native(accumulated(While(left, (plus(index(2)),))), [found], n)
+    assert found[0] == -(-n // 2) * 2
+
+
+def test_a_bounds_check_that_fails_ends_the_kernel_and_names_the_buffer():
+    inside = Compare("lt", ROW, index(3))
+    flat = accumulated(For("i", ZERO, N, (Guard(inside, "X"), plus(index(1)))))
+    found = np.zeros(8, np.int64)
+    assert run_native(flat, [found], 3) == (OK, NOT_GUARDED)
+    assert run_native(flat, [found], 9) == (OUT_OF_BOUNDS, 0)
+    assert found[0] == 3 + 3
