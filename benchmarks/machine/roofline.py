@@ -24,6 +24,16 @@ ROOFS = Path(__file__).with_name("roofs")
 """The folder of the measuring loops in C."""
 WORKING_SETS = tuple(2**exponent for exponent in range(16, 29, 2))
 """64 KiB to 256 MiB, over all threads."""
+TRIES = 3
+"""The number of measurements, until one is not disturbed."""
+RUNS = 5
+"""The number of runs, of which the shortest counts."""
+READ_BYTES = 2**29
+"""The bytes that one run reads at least, from a working set of any size."""
+TRIAD_BYTES = 2**26
+"""The size of each array of the triad."""
+MULTIPLY_ADDS = 2**21
+"""The length of a chain of multiply-adds."""
 
 
 class ReadBandwidth(msgspec.Struct, frozen=True):
@@ -54,10 +64,10 @@ class Roofline(msgspec.Struct, frozen=True):
         return float(np.interp(math.log2(max(working_set, 1)), at, [p.gb_per_s for p in self.read]))
 
 
-def measure_roofline(threads: int, tries: int = 3) -> Roofline:
+def measure_roofline(threads: int) -> Roofline:
     """Measure for some seconds, and again if disturbed. Raises `CompilerError` without a C
     compiler."""
-    for _ in range(tries):
+    for _ in range(TRIES):
         before = read_meter()
         roofline = roofline_now(threads)
         if not is_disturbed(before, read_meter()):
@@ -72,41 +82,41 @@ def roofline_now(threads: int) -> Roofline:
     return Roofline(threads, read, triad_gb_per_s(threads), peaks)
 
 
-def best_seconds(call: Callable[[], object], repeats: int = 5) -> float:
+def best_seconds(call: Callable[[], object]) -> float:
     """Return the shortest of several runs after a warm-up, since noise only adds time."""
     call()
     times = []
-    for _ in range(repeats):
+    for _ in range(RUNS):
         start = time.perf_counter()
         call()
         times.append(time.perf_counter() - start)
     return min(times)
 
 
-def read_gb_per_s(size: int, threads: int, least: int = 2**29) -> float:
-    """Measure reads of `size` bytes, repeated until `least` bytes were read."""
+def read_gb_per_s(size: int, threads: int) -> float:
+    """Measure reads of `size` bytes, repeated until `READ_BYTES` were read."""
     function = load_library(ROOFS, "float32", FAST).read_all
     function.restype = c_double
-    array, times = np.ones(size // 4, dtype=np.float32), max(1, least // size)
+    array, times = np.ones(size // 4, dtype=np.float32), max(1, READ_BYTES // size)
     arguments = (c_int64(array.size), c_int64(times), c_int32(threads))
     call = partial(function, array.ctypes.data_as(c_void_p), *arguments)
     return size * times / best_seconds(call) / 1e9
 
 
-def triad_gb_per_s(threads: int, size: int = 2**26) -> float:
-    """Measure a = b + 3 c over arrays of `size` bytes; three streams are counted."""
+def triad_gb_per_s(threads: int) -> float:
+    """Measure a = b + 3 c over arrays; three streams are counted."""
     function = load_library(ROOFS, "float32", FAST).triad
     function.restype = None
-    arrays = [np.ones(size // 4, dtype=np.float32) for _ in range(3)]
+    arrays = [np.ones(TRIAD_BYTES // 4, dtype=np.float32) for _ in range(3)]
     pointers = [array.ctypes.data_as(c_void_p) for array in arrays]
     call = partial(function, *pointers, c_int64(arrays[0].size), c_int32(threads))
-    return 3 * size / best_seconds(call) / 1e9
+    return 3 * TRIAD_BYTES / best_seconds(call) / 1e9
 
 
-def gflop_per_s(threads: int, dtype: str, times: int = 2**21) -> float:
+def gflop_per_s(threads: int, dtype: str) -> float:
     """Measure chains of multiply-adds in the widest registers."""
     library = load_library(ROOFS, dtype, FAST)
     library.multiply_add.restype = c_double
-    operations = int(library.operations_per_time()) * times * threads
-    call = partial(library.multiply_add, c_int64(times), c_int32(threads))
+    operations = int(library.operations_per_time()) * MULTIPLY_ADDS * threads
+    call = partial(library.multiply_add, c_int64(MULTIPLY_ADDS), c_int32(threads))
     return operations / best_seconds(call) / 1e9

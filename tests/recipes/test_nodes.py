@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import importlib
 import textwrap
+from typing import get_args
 
 import pytest
 
@@ -15,8 +16,8 @@ from gossamer_ir.nodes import (
     AXES,
     EXPRESSIONS,
     FACTS,
-    ITERATION_AXES,
     STMTS,
+    IterationAxis,
     Name,
     Node,
 )
@@ -61,7 +62,7 @@ NODE_TABLES = {
     },
 }
 """The tables of the list "Add a node", each with the types that it covers."""
-TYPES = {"Add an axis": AXES, "Add an iteration axis": ITERATION_AXES, "Add a fact": FACTS}
+TYPES = {"Add an axis": AXES, "Add an iteration axis": get_args(IterationAxis), "Add a fact": FACTS}
 FOUND_BY_TYPE_ALONE = {"Store", "For", "If", "Block", "Iteration", "ParallelFor", "Launch"}
 """Types of statements that code may ask for without a reason. Any other type, a new one too, can be found by
 what `STMT_KINDS` says of it."""

@@ -733,6 +733,5 @@ class FormatDescription(Node, frozen=True, omit_defaults=True):
 EXPRESSIONS: tuple[type[Any], ...] = get_args(Expr)
 STMTS: tuple[type[Any], ...] = get_args(Stmt)
 AXES: tuple[type[Any], ...] = get_args(Axis)
-ITERATION_AXES: tuple[type[Any], ...] = get_args(IterationAxis)
 FACTS: tuple[type[Any], ...] = get_args(Fact)
 """The members of each union, for `isinstance` and for tests that a table covers all of them."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from gossamer_ir.core.iteration_axes import (
@@ -13,16 +15,17 @@ from gossamer_ir.core.iteration_axes import (
     iterated_axes,
 )
 from gossamer_ir.nodes import (
-    ITERATION_AXES,
     AttachAxis,
     FuseAxes,
     Iteration,
+    IterationAxis,
     Name,
     Node,
     OverAxis,
 )
 from gossamer_ir.traversal.fields import name_fields
 
+ITERATION_AXES = get_args(IterationAxis)
 SAMPLES = {
     OverAxis: OverAxis("I"),
     FuseAxes: FuseAxes(("J", "K")),
