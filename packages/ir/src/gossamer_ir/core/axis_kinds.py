@@ -118,7 +118,7 @@ def width_of(axis: Axis) -> Expr:
     return width(axis)
 
 
-def indptr_of(axis: Any) -> Indptr | None:
+def indptr_of(axis: Axis) -> Indptr | None:
     """Return the array of offsets of a varied axis, None for a fixed one.
 
     >>> from gossamer_ir.core.build import index_var
@@ -127,10 +127,11 @@ def indptr_of(axis: Any) -> Indptr | None:
     """
     if AXIS_KINDS[type(axis)].width is not None:
         return None
-    return Indptr(axis.indptr, axis.indptr_dtype, axis.parent, axis.nnz)
+    varied: Any = axis  # the table says that it has these fields
+    return Indptr(varied.indptr, varied.indptr_dtype, varied.parent, varied.nnz)
 
 
-def indices_of(axis: Any) -> Indices | None:
+def indices_of(axis: Axis) -> Indices | None:
     """Return the array of coordinates of a compressed axis or a bitmask, None for a dense one.
 
     >>> from gossamer_ir.core.build import index_var
@@ -138,13 +139,14 @@ def indices_of(axis: Any) -> Indices | None:
     """
     kind = AXIS_KINDS[type(axis)]
     # Each coordinate has one bit, and bits are in the order of coordinates: nothing is to be declared.
+    found: Any = axis  # the table says which fields it has
     if kind.has_words:
         return Indices(
-            axis.words, axis.words_dtype, sorted=True, unique=True, padded=False, is_mask=True
+            found.words, found.words_dtype, sorted=True, unique=True, padded=False, is_mask=True
         )
     if not kind.has_indices:
         return None
-    return Indices(axis.indices, axis.indices_dtype, axis.sorted, axis.unique, axis.padded)
+    return Indices(found.indices, found.indices_dtype, found.sorted, found.unique, found.padded)
 
 
 def index_handles(axis: Axis) -> tuple[str, ...]:

@@ -2,6 +2,9 @@
 
 A rewriter returns the same object if nothing changed, so that callers can compare with `is`, and caches
 that are keyed by identity stay valid.
+
+Results have the type `Any`: a rule may replace a node by one of another type, or by several statements. Only
+the caller knows what its rule leaves, and annotates that.
 """
 
 from __future__ import annotations
