@@ -6,10 +6,11 @@ It has all types of nodes. Those that earlier passes replace are refused with a 
 from __future__ import annotations
 
 import re
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from gossamer_ir import nodes
 from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import Node
 from gossamer_llvm.control import control_flow, launches
 from gossamer_llvm.emitter.emitters import EmitExpr, EmitStmt, FunctionEmitter
 from gossamer_llvm.memory import allocate, atomic_updates, loads_and_stores
@@ -17,7 +18,7 @@ from gossamer_llvm.parallel import parallel_for
 from gossamer_llvm.values import operations, scalars_and_vectors, transposes
 
 
-def _raise_unsupported(emitter: FunctionEmitter, node: Any) -> NoReturn:
+def _raise_unsupported(emitter: FunctionEmitter, node: Node) -> NoReturn:
     name = type(node).__name__
     code = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
     raise UnsupportedError(

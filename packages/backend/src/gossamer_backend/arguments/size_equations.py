@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.arith.evaluate_integer import NotArithmeticError, evaluate_integer
 from gossamer_ir.errors import ArgumentError, UnsupportedError
-from gossamer_ir.nodes import Cast, Expr, Var
+from gossamer_ir.nodes import Cast, Expr, Node, Var
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
 from gossamer_ir.traversal.rewrite import rewrite
@@ -82,6 +82,6 @@ def to_linear(expr: Expr) -> LinearSize | None:
     return None
 
 
-def _without_widening(node: Any) -> Expr | None:
+def _without_widening(node: Node) -> Expr | None:
     """Drop casts that widen an integer."""
     return node.value if isinstance(node, Cast) and node.dtype == "int64" else None

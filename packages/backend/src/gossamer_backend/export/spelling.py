@@ -20,6 +20,7 @@ from gossamer_ir.nodes import (
     InRange,
     Load,
     Monotone,
+    Node,
     PaddedSlots,
     ProductSteps,
     Relation,
@@ -75,7 +76,7 @@ def parameters_by_buffer(signature: Signature) -> dict[str, str]:
 def expression_text(expr: Expr, names: Spellings) -> str:
     """Return an expression over parameters as text."""
 
-    def visit(node: Any) -> Any:
+    def visit(node: Node) -> Any:
         inner = map_children(node, visit)
         if isinstance(inner, Load):
             return msgspec.structs.replace(inner, buffer=names.get(inner.buffer, inner.buffer))

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from functools import lru_cache, reduce
 from math import gcd
 from operator import and_
-from typing import Any
 
 import msgspec
 
@@ -21,7 +20,7 @@ from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.integers import wrapped
-from gossamer_ir.nodes import Binary, Cast, Const, Expr, Load, Unary
+from gossamer_ir.nodes import Binary, Cast, Const, Expr, Load, Node, Unary
 from gossamer_ir.traversal.rewrite import map_children
 
 MAX_TERMS = 16
@@ -87,7 +86,7 @@ def normal_form(expr: Expr) -> Affine:
     True
     """
 
-    def normal(node: Any) -> Any:
+    def normal(node: Node) -> Node:
         inner = map_children(node, normal)
         if not isinstance(inner, Load):
             return inner

@@ -78,18 +78,18 @@ def simplify_unguarded(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     return rewrite_body(body, _keeping_reads, leaves=False)
 
 
-def simplify_node(node: Any) -> Any | None:
+def simplify_node(node: Node) -> Node | None:
     """Apply one rule to a node whose children are simplified; None if no rule applies."""
     rule = _RULES.get(type(node))
     return rule(node) if rule else None
 
 
-def _keeping_reads(node: Any) -> Any | None:
+def _keeping_reads(node: Node) -> Node | None:
     new = simplify_node(node)
     return None if new is None or _loses_read(node, new) else new
 
 
-def _loses_read(node: Any, new: Any) -> bool:
+def _loses_read(node: Node, new: Node) -> bool:
     """Return whether evaluating a node reads memory that evaluating its replacement does not."""
     # Operands that are evaluated lazily may be dropped:
     # their reads would not have happened for sure.

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from gossamer_ir.nodes import Expr, Stmt, Var
+from gossamer_ir.nodes import Expr, Node, Stmt, Var
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.rename import with_labels, with_names
 from gossamer_ir.traversal.rewrite import rewrite_body
@@ -36,7 +35,7 @@ def with_fresh_names(
     if not names and not labels:
         return substitute_body(body, given)
 
-    def renamed(node: Any) -> Any | None:
+    def renamed(node: Node) -> Node | None:
         if type(node) is Var and node.name not in names:
             return given.get(node.name)
         return with_labels(with_names(node, names), labels)

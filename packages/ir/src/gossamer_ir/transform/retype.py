@@ -24,6 +24,7 @@ from gossamer_ir.nodes import (
     Function,
     Let,
     Load,
+    Node,
     ReduceOp,
     Reducer,
     SparseBuffer,
@@ -76,7 +77,7 @@ def _components(function: Function, dtypes: Mapping[str, str]) -> dict[str, str]
 
 
 def _combined(
-    node: Any, reducers: Mapping[str, Reducer]
+    node: Node, reducers: Mapping[str, Reducer]
 ) -> Iterable[tuple[Store, tuple[Var, Var]]]:
     if not isinstance(node, Combine) or node.reducer not in reducers:
         return ()
@@ -91,7 +92,7 @@ class _Retyper:
         self.buffers = buffers
         self.lets: dict[str, str] = {}
 
-    def visit(self, node: Any) -> Any:
+    def visit(self, node: Node) -> Any:
         # Operands first: the dtype of an expression follows from theirs.
         inner = map_children(node, self.visit)
         rule = _RULES.get(type(inner))
@@ -181,7 +182,7 @@ def _limit(value: Const, dtype: str) -> Const:
     return constant(value_of(value), dtype)
 
 
-def _with_operands_of_one_dtype(node: Any, fields: Sequence[str]) -> Any:
+def _with_operands_of_one_dtype(node: Node, fields: Sequence[str]) -> Node:
     """Return the expression with one dtype for the operands in these fields, which its declared dtype
     follows."""
     changes: dict[str, Any] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -19,6 +18,7 @@ from gossamer_ir.nodes import (
     Expr,
     Function,
     Module,
+    Node,
 )
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.support.typed_calls import typed
@@ -89,7 +89,7 @@ def _with_fixed_values(function: Function, values: Mapping[str, bool | int | flo
     return fixed
 
 
-def _fold(node: Any) -> Expr | None:
+def _fold(node: Node) -> Expr | None:
     """Return the result of an int64 operation on two constants."""
     if not isinstance(node, Binary) or not _is_index(node.lhs) or not _is_index(node.rhs):
         return None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from gossamer_ir.core.statement_kinds import ALLOCATING_STMTS, STMT_KINDS
-from gossamer_ir.nodes import AnyBuffer, Buffer, Function, SparseBuffer, Stmt
+from gossamer_ir.nodes import AnyBuffer, Buffer, Function, Node, SparseBuffer, Stmt
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.statement_queries import allocation_of
@@ -41,7 +41,7 @@ def buffers_allocated(body: Iterable[Stmt]) -> frozenset[str]:
     return frozenset([buffer.name for buffer in allocations(stmts(body))])
 
 
-def is_allocation_of(node: Any, names: Container[str]) -> bool:
+def is_allocation_of(node: Node, names: Container[str]) -> bool:
     """Return whether a node is a statement that allocates one of some buffers.
 
     >>> from gossamer_ir.core.build import ONE
@@ -76,7 +76,7 @@ def without_allocations(body: tuple[Stmt, ...], names: Container[str]) -> tuple[
     ()
     """
 
-    def rule(node: Any) -> tuple[Stmt, ...] | None:
+    def rule(node: Node) -> tuple[Stmt, ...] | None:
         return () if is_allocation_of(node, names) else None
 
     return rewrite_body(body, rule, leaves=False)

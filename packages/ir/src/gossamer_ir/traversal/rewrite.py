@@ -61,7 +61,7 @@ def with_children(node: N, new: Iterable[Any]) -> N:
     return map_children(node, lambda _: next(following))
 
 
-def _map_tuple(items: tuple[Any, ...], function: Callable[[Any], Any]) -> tuple[Any, ...]:
+def _map_tuple(items: tuple[Node, ...], function: Callable[[Any], Any]) -> tuple[Any, ...]:
     if not items:
         return items
     result: list[Any] = []
@@ -76,7 +76,7 @@ def _map_tuple(items: tuple[Any, ...], function: Callable[[Any], Any]) -> tuple[
     return items if is_same else tuple(result)
 
 
-def rewrite(node: Any, rule: Callable[[Any], Any | None], *, leaves: bool = True) -> Any:
+def rewrite(node: Node, rule: Callable[[Any], Any | None], *, leaves: bool = True) -> Any:
     """Apply a rule bottom-up.
 
     The rule returns None for "does not apply", a node, or (for a statement) a tuple of statements. It is
@@ -144,7 +144,7 @@ class _Rewriter:
             self._done[key] = result
         return result
 
-    def each(self, items: tuple[Any, ...]) -> tuple[Any, ...]:
+    def each(self, items: tuple[Node, ...]) -> tuple[Any, ...]:
         """Rewrite items as `_map_tuple` does, which is inlined here."""
         result: list[Any] = []
         is_same = True

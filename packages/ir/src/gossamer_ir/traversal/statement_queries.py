@@ -7,7 +7,7 @@ from typing import Any
 
 from gossamer_ir.core.expression_kinds import LAZY
 from gossamer_ir.core.statement_kinds import STMT_KINDS, Body, effects_of
-from gossamer_ir.nodes import Buffer, Expr, For, Stmt, Var
+from gossamer_ir.nodes import Buffer, Expr, For, Node, Stmt, Var
 from gossamer_ir.traversal.fields import LABEL_FIELDS, has_bodies
 from gossamer_ir.traversal.walk import children
 
@@ -121,7 +121,7 @@ def declared_names(stmt: Stmt) -> tuple[str, ...]:
     return (*labels_of(stmt), *names_bound(stmt))
 
 
-def always_evaluated(node: Any) -> tuple[Any, ...]:
+def always_evaluated(node: Node) -> tuple[Any, ...]:
     """Return the operands of an expression, or of a statement, that are evaluated whenever it is.
 
     >>> from gossamer_ir.core.build import ONE, ZERO, index_var

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gossamer_ir.nodes import EXPRESSIONS, Expr, Stmt, Var
+from gossamer_ir.nodes import EXPRESSIONS, Expr, Node, Stmt, Var
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children, rewrite_body
@@ -17,7 +17,7 @@ from gossamer_ir.traversal.statement_queries import values_bound
 _EXPRESSIONS = frozenset(EXPRESSIONS)
 
 
-def substitute(node: Any, values: Mapping[str, Expr]) -> Any:
+def substitute(node: Node, values: Mapping[str, Expr]) -> Any:
     """Replace variables by name.
 
     >>> from gossamer_ir.core.build import ONE, add, index_var
@@ -36,7 +36,7 @@ def substitute(node: Any, values: Mapping[str, Expr]) -> Any:
 def substitute_body(body: tuple[Any, ...], values: Mapping[str, Expr]) -> tuple[Any, ...]:
     """Apply `substitute` to a tuple of statements."""
 
-    def rule(node: Any) -> Any | None:
+    def rule(node: Node) -> Any | None:
         return values.get(node.name) if type(node) is Var else None
 
     return rewrite_body(body, rule) if values else body
@@ -76,7 +76,7 @@ def resolved_values(stmt: Stmt, values: Mapping[str, Expr]) -> dict[str, Expr]:
     return {var.name: resolve(value, values) for var, value in values_bound(stmt)}
 
 
-def _is_without(node: Any, values: Mapping[str, Expr]) -> bool:
+def _is_without(node: Node, values: Mapping[str, Expr]) -> bool:
     """Return whether a node is an expression (whose free variables are cached) without any of the
     variables."""
     return type(node) in _EXPRESSIONS and free_vars(node).isdisjoint(values)

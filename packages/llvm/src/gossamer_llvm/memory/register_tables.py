@@ -6,8 +6,6 @@ results of the halves are blended by a bit of the index.
 
 from __future__ import annotations
 
-from typing import Any
-
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
@@ -48,7 +46,7 @@ def with_selected_indices(emitter: FunctionEmitter, node: Load) -> tuple[Expr, .
     """Return the indices of a masked gather. Those that are selected from registers have any value in lanes
     that are not enabled: LLVM would widen a blended vector, and gather with indices of 64 bits."""
 
-    def selected(inner: Any) -> Var | None:
+    def selected(inner: Expr) -> Var | None:
         if not isinstance(inner, Load) or inner.predicate != node.predicate:
             return None
         value = selected_from_registers(emitter, inner)

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
-from gossamer_ir.nodes import Combine, Expr, Function, Let, Load, Module, Reducer, Stmt, Store, Var
+from gossamer_ir.nodes import (
+    Combine,
+    Expr,
+    Function,
+    Let,
+    Load,
+    Module,
+    Node,
+    Reducer,
+    Stmt,
+    Store,
+    Var,
+)
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
@@ -51,7 +62,7 @@ def _expand_function(function: Function) -> Function:
     bare = msgspec.structs.replace(function, reducers=())
     namer = namer_of(bare)
 
-    def rule(node: Any) -> tuple[Stmt, ...] | None:
+    def rule(node: Node) -> tuple[Stmt, ...] | None:
         return _expanded(node, reducers, namer) if isinstance(node, Combine) else None
 
     return msgspec.structs.replace(bare, body=rewrite_body(function.body, rule))

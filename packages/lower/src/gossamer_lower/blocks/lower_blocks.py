@@ -279,7 +279,7 @@ def _under(condition: Expr | None, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     return (If(condition, body),) if condition is not None and is_condition_kept else body
 
 
-def _with_block_replaced(stmt: Any, block: Block, by: Block) -> Any:
+def _with_block_replaced(stmt: Stmt, block: Block, by: Block) -> Any:
     """Return the statement with a block inside it replaced."""
     return (
         by
@@ -288,7 +288,7 @@ def _with_block_replaced(stmt: Any, block: Block, by: Block) -> Any:
     )
 
 
-def _without_init(stmt: Any, name: str) -> Any:
+def _without_init(stmt: Stmt, name: str) -> Any:
     if isinstance(stmt, Block):
         return msgspec.structs.replace(stmt, init=()) if stmt.name == name else stmt
     return map_children(stmt, lambda child: _without_init(child, name))

@@ -25,6 +25,7 @@ from gossamer_ir.nodes import (
     Function,
     IfThenElse,
     Load,
+    Node,
     Search,
     Stmt,
     Store,
@@ -116,7 +117,7 @@ class _AccessChecker(PointVisitor):
             self._check_access(write, None, checks)
         return checks
 
-    def _check(self, node: Any, unless: Expr | None, checks: CheckList) -> None:
+    def _check(self, node: Node, unless: Expr | None, checks: CheckList) -> None:
         """Append the checks of an expression; `unless` is the condition under which it is not evaluated."""
         # Only the side that is chosen is evaluated, so each side is checked under its condition.
         if type(node) is IfThenElse:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import Any
 
 import msgspec
 
@@ -20,6 +19,7 @@ from gossamer_ir.nodes import (
     For,
     Function,
     Module,
+    Node,
     Stmt,
     Store,
 )
@@ -67,7 +67,7 @@ def _lower_function(function: Function) -> Function:
     namer = namer_of(function)
     own = buffers_allocated(function.body)
 
-    def rule(node: Any) -> For | None:
+    def rule(node: Node) -> For | None:
         return _lowered(node, own, namer) if isinstance(node, For) and is_atomic(node) else None
 
     return msgspec.structs.replace(function, body=rewrite_body(function.body, rule))
@@ -77,7 +77,7 @@ def _lowered(loop: For, own: Set[str], namer: Namer) -> For:
     """Return the loop with atomic accumulations into shared buffers. Buffers that the function allocates
     (`own`) are not shared: each thread has its own."""
 
-    def rule(node: Any) -> Stmt | tuple[Stmt, ...] | None:
+    def rule(node: Node) -> Stmt | tuple[Stmt, ...] | None:
         # Vectors were made before, so a store may have several lanes that share an element.
         if not isinstance(node, Store) or node.buffer in own or not is_shared(loop, node.buffer):
             return None

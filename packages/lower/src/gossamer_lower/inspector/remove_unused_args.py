@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import msgspec
 
@@ -14,8 +13,10 @@ from gossamer_ir.nodes import (
     FACTS,
     Function,
     Module,
+    Node,
     ParallelFor,
     Param,
+    Stmt,
     Var,
 )
 from gossamer_ir.support.items_by_name import items_by_name
@@ -78,7 +79,7 @@ class _ArgumentRemover:
         nodes = (node for function in self._old.values() for node in walk(function))
         return {node.function for node in nodes if isinstance(node, ParallelFor)}
 
-    def _node(self, node: Any) -> Any:
+    def _node(self, node: Node) -> Node:
         if isinstance(node, CALLING_STMTS):
             first = _RANGE_PARAMS if isinstance(node, ParallelFor) else 0
             params = self._old[node.function].params[first:]
@@ -111,7 +112,7 @@ def _pruned(function: Function, kept: tuple[Param, ...]) -> Function:
     return msgspec.structs.replace(bare, params=params)
 
 
-def _buffers_named(nodes: Iterable[Any]) -> Iterator[str]:
+def _buffers_named(nodes: Iterable[Node]) -> Iterator[str]:
     """Yield the buffers that nodes read, write or name."""
     for top in nodes:
         for node in walk(top):
@@ -121,7 +122,7 @@ def _buffers_named(nodes: Iterable[Any]) -> Iterator[str]:
                 yield buffer
 
 
-def _pointers(stmt: Any) -> Iterator[Var]:
+def _pointers(stmt: Stmt) -> Iterator[Var]:
     for node in walk(stmt):
         if isinstance(node, Var) and node.dtype == "handle":
             yield node

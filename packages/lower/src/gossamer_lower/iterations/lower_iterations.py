@@ -31,6 +31,7 @@ from gossamer_ir.nodes import (
     Iteration,
     Load,
     Module,
+    Node,
     Prefetch,
     Stmt,
     Store,
@@ -138,7 +139,7 @@ class _IterationLowerer:
             return lowered
         return (map_children(stmt, lambda child: self._lower_child(child, scope)),)
 
-    def _lower_child(self, child: Any, scope: AxisIters) -> Any:
+    def _lower_child(self, child: Node, scope: AxisIters) -> Any:
         """Lower a child of a statement: a statement or an expression."""
         if isinstance(child, STMTS):
             return self._stmt(child, scope)
@@ -232,7 +233,7 @@ class _IterationLowerer:
             for index in node.indices
         ]
 
-    def _value(self, node: Any, scope: AxisIters) -> Any:
+    def _value(self, node: Node, scope: AxisIters) -> Any:
         if isinstance(node, Var):
             iterator = scope.get(node.name)
             return node if iterator is None else self._lookups.coordinate(iterator)
@@ -253,7 +254,7 @@ statement to several. A test compares the table with the nodes of the stage."""
 def _with_condition_true(condition: Expr, value: Any) -> Any:
     """Return the expression with choices by `condition` resolved, which is known to hold."""
 
-    def chosen(node: Any) -> Any | None:
+    def chosen(node: Node) -> Any | None:
         return (
             node.if_true if isinstance(node, IfThenElse) and node.condition == condition else None
         )

@@ -236,7 +236,7 @@ def _without_bound(node: Any, group: _UnrolledGroup, counts: dict[str, int]) -> 
     return map_children(node, lambda child: _without_bound(child, group, counts))
 
 
-def _rolled(node: Any, group: _UnrolledGroup, registers: frozenset[str]) -> Any:
+def _rolled(node: Node, group: _UnrolledGroup, registers: frozenset[str]) -> Any:
     """Return a statement with its outermost unrolled loops made serial: the remainder runs at most once, and
     each copy would be under a branch.
 

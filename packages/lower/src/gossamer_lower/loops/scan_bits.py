@@ -7,8 +7,6 @@ clears that bit (strength reduction).
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from gossamer_ir.analysis.proofs.program_point import is_invariant
@@ -25,6 +23,7 @@ from gossamer_ir.nodes import (
     Let,
     Load,
     Module,
+    Node,
     Stmt,
     Store,
     Var,
@@ -134,5 +133,5 @@ def _counts(loop: For, number: Expr) -> bool:
     return distance(build.sub(build.index_var(loop.var), loop.start), number) == 0
 
 
-def _bit(node: Any, found: dict[Expr, Var]) -> Var | None:
+def _bit(node: Node, found: dict[Expr, Var]) -> Var | None:
     return found.get(node) if isinstance(node, Call) else None

@@ -34,6 +34,7 @@ from gossamer_ir.nodes import (
     Load,
     Module,
     Monotone,
+    Node,
     Stmt,
     Var,
 )
@@ -210,7 +211,7 @@ def _body_with_allocation(
     return (*body[:first], Allocate(compacted), *live, *body[last:])
 
 
-def _is_named(nodes: Iterable[Any], name: str) -> bool:
+def _is_named(nodes: Iterable[Node], name: str) -> bool:
     """Return whether the buffer is named, also by a guard, which may stand far before the access."""
     return name in buffers_named(*nodes)
 
@@ -345,7 +346,7 @@ def _contracted(
         elif interval.high > interval.low:
             shape.append(build.index(interval.high - interval.low + 1))
 
-    def shrink(node: Any) -> Any | None:
+    def shrink(node: Node) -> Any | None:
         if not isinstance(node, ELEMENT_NODES) or node.buffer != buffer.name:
             return None
         return msgspec.structs.replace(node, indices=contracted_indices(node.indices, intervals))

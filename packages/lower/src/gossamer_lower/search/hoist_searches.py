@@ -33,6 +33,7 @@ from gossamer_ir.nodes import (
     IfThenElse,
     Let,
     Module,
+    Node,
     Search,
     Stmt,
     Unary,
@@ -265,7 +266,7 @@ def _value_where(condition: Expr, value: Expr) -> IfThenElse:
     return IfThenElse(condition, value, build.ZERO)
 
 
-def _is_harmless(node: Any) -> bool:
+def _is_harmless(node: Node) -> bool:
     if isinstance(node, Binary) and node.op in DIVISIONS:
         return isinstance(node.rhs, Const)
     kind = EXPRESSION_KINDS[type(node)]

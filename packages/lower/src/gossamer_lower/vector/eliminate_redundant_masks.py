@@ -7,7 +7,6 @@ need them. This pass runs after unrolling, where each copy has its own mask that
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import Any
 
 import msgspec
 
@@ -16,7 +15,7 @@ from gossamer_ir.analysis.vectors.lane_projection import in_lane
 from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import TRUE
-from gossamer_ir.nodes import Broadcast, Compare, Expr, For, Function, Lanes, Module, Ramp
+from gossamer_ir.nodes import Broadcast, Compare, Expr, For, Function, Lanes, Module, Node, Ramp
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import nodes_in_body, nodes_of_kind
 from gossamer_ir.traversal.references import free_vars
@@ -90,7 +89,7 @@ class _MaskEliminator:
     def has_removed(self) -> bool:
         return any(self._holding.values())
 
-    def rule(self, node: Any) -> Expr | None:
+    def rule(self, node: Node) -> Expr | None:
         """Return true in all lanes for a comparison that is proved."""
         match node:
             # A scalable number of lanes has no constant range to prove the comparison for.

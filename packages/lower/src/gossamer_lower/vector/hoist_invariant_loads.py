@@ -7,12 +7,11 @@ the load is proved in bounds, so it can be speculated before the loop.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from gossamer_ir.analysis.proofs.program_point import is_invariant
 from gossamer_ir.analysis.vectors.lane_projection import in_lane
 from gossamer_ir.core import build
-from gossamer_ir.nodes import For, Function, Let, Load, Module, Ramp, Var
+from gossamer_ir.nodes import For, Function, Let, Load, Module, Node, Ramp, Var
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.walk import collect
@@ -124,5 +123,5 @@ class _LoadHoister(SerialLoopVisitor):
         return Let(Var(self.namer.fresh(f"{load.buffer}_kept"), load.dtype), load)
 
 
-def _var(node: Any, lets: Mapping[Load, Let]) -> Var | None:
+def _var(node: Node, lets: Mapping[Load, Let]) -> Var | None:
     return lets[node].var if isinstance(node, Load) and node in lets else None

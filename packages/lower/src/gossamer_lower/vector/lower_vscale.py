@@ -18,6 +18,7 @@ from gossamer_ir.nodes import (
     LaneReduce,
     Lanes,
     Module,
+    Node,
     Ramp,
     VScale,
 )
@@ -58,13 +59,13 @@ def lower_vscale(module: Module, *, vscale: int) -> Module:
     if not has_scalable_vectors(module):
         return module
 
-    def rule(node: Any) -> Any | None:
+    def rule(node: Node) -> Any | None:
         return _with_constant(node, vscale)
 
     return map_functions(module, lambda function: rewrite(function, rule))
 
 
-def _with_constant(node: Any, vscale: int) -> Any | None:
+def _with_constant(node: Node, vscale: int) -> Any | None:
     """Return a node whose children have a constant for vscale with one itself; None if nothing changes."""
     match node:
         case VScale():
@@ -83,7 +84,7 @@ def _with_constant(node: Any, vscale: int) -> Any | None:
     return _with_fixed_dtype(node, vscale)
 
 
-def _with_fixed_dtype(node: Any, vscale: int) -> Any | None:
+def _with_fixed_dtype(node: Node, vscale: int) -> Node | None:
     dtype = getattr(node, "dtype", None)
     kind = None if dtype is None else DType.parse(dtype)
     if kind is None or not kind.scalable:

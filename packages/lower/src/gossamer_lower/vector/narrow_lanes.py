@@ -7,8 +7,6 @@ others from one of the vector units (measured on SpMV of short rows: 1.25 times 
 
 from __future__ import annotations
 
-from typing import Any
-
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.analysis.vectors.lane_projection import LANE
 from gossamer_ir.core import build
@@ -27,6 +25,7 @@ from gossamer_ir.nodes import (
     LaneReduce,
     Load,
     Module,
+    Node,
     Select,
     Var,
 )
@@ -97,7 +96,7 @@ class _Narrower:
         self._point = ProgramPoint(function)
         self._natural = _vars_from_zero(function)
 
-    def rule(self, node: Any) -> Expr | None:
+    def rule(self, node: Node) -> Expr | None:
         """Return an expression with a narrower vector; None if nothing is known to be narrower."""
         match node:
             case LaneReduce(op="min" | "max" as op, value=value):

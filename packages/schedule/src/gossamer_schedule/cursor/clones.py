@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.nodes import Stmt
+from gossamer_ir.nodes import Node, Stmt
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.rename import with_labels, with_names
@@ -89,7 +89,7 @@ def _renamed_clone(
 ) -> Clone:
     names = vars | buffers
 
-    def rule(node: Any) -> Any | None:
+    def rule(node: Node) -> Any | None:
         return with_labels(with_names(node, names), blocks)
 
     return Clone(rewrite_body(body, rule), vars, blocks, buffers)

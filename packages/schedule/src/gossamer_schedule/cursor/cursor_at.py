@@ -39,7 +39,7 @@ ADDRESSED: dict[type[Any], AddressedKind] = {
 """The types of statements that schedules address by a name."""
 
 
-def name_of(stmt: Any) -> str | None:
+def name_of(stmt: Stmt) -> str | None:
     """Return the name of a loop, block or iteration, None for other statements."""
     kind = ADDRESSED.get(type(stmt))
     name: str | None = None if kind is None else getattr(stmt, kind.field)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.core.build import ZERO, index_var
@@ -51,7 +50,7 @@ def _nested_loops(
 ) -> tuple[For, ...]:
     """Return the loops of an iteration, outermost first, with iterations inside made loops as well."""
 
-    def inside(stmt: Any) -> For | None:
+    def inside(stmt: Stmt) -> For | None:
         if not isinstance(stmt, Iteration):
             return None
         return _nested_loops(stmt, by_name, namer=namer, init=stmt.init)[0]

@@ -7,11 +7,10 @@ of them elements are consecutive.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from gossamer_ir.core.build import ZERO, add, floordiv, index, integer_value, mul
 from gossamer_ir.dependence.mixed_radix import Digit, number_from_digits, split_digits
-from gossamer_ir.nodes import Binary, Expr, Stmt, Var
+from gossamer_ir.nodes import Binary, Expr, Node, Stmt, Var
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import substitute_body
 
@@ -33,7 +32,7 @@ def split_variable(
     ['f_0 // 2', 'f_0 % 2 * 4 + f_1', 'f_0 * 4 + f_1']
     """
 
-    def rule(node: Any) -> Expr | None:
+    def rule(node: Node) -> Expr | None:
         match node:
             case Binary(op="floordiv" | "floormod", lhs=Var(name=name), rhs=rhs) if name == loop:
                 divisor = integer_value(rhs)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.statements.reductions import Reduction, match_reduction, reads_buffer
 from gossamer_ir.core.annotations import REASSOCIATES
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.nodes import Binary, Block, Combine, Expr, For, Stmt, Store
+from gossamer_ir.nodes import Binary, Block, Combine, Expr, For, Node, Stmt, Store
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.fields import body_fields
 from gossamer_ir.traversal.walk import collect
@@ -119,7 +119,7 @@ def with_reassociation_marks(
     return tuple(_with_mark(stmt, buffers) for stmt in body)
 
 
-def _with_mark(node: Any, buffers: Set[str] | None) -> Any:
+def _with_mark(node: Node, buffers: Set[str] | None) -> Any:
     if isinstance(node, For):
         return replace(node, body=with_reassociation_marks(node.body, buffers))
     if not isinstance(node, Block) or (REASSOCIATES, True) in node.annotations:

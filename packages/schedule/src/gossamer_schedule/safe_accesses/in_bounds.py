@@ -18,6 +18,7 @@ from gossamer_ir.nodes import (
     Expr,
     Function,
     IfThenElse,
+    Node,
     Range,
     Stmt,
 )
@@ -121,7 +122,7 @@ def _in_bounds_condition(at: Expr, extent: Expr, buffer: str, top: Cursor) -> Ex
     return Binary("and", *in_range(at, extent))
 
 
-def _with_moved_accesses(node: Any, buffer: str, tested: NewIndices, untested: NewIndices) -> Any:
+def _with_moved_accesses(node: Node, buffer: str, tested: NewIndices, untested: NewIndices) -> Any:
     """Return a node with the accesses to a buffer at their new indices.
 
     Hints, such as prefetches, need no test: they never fault.

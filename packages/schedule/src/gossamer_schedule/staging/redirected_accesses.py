@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.nodes import Block, Expr, Load
+from gossamer_ir.nodes import Block, Expr, Load, Node
 from gossamer_ir.traversal.access_types import ELEMENT_ACCESSES
 from gossamer_ir.traversal.rewrite import rewrite, rewrite_body
 
@@ -38,7 +38,7 @@ def _redirection(
     to: str,
     at: tuple[Expr, ...] | None,
 ) -> Callable[[Any], Any | None]:
-    def rule(node: Any) -> Any | None:
+    def rule(node: Node) -> Any | None:
         if isinstance(node, accesses) and node.buffer == buffer:
             return replace(node, buffer=to, indices=node.indices if at is None else at)
         return None

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.linear_form import coefficient_and_rest
 from gossamer_ir.arith.affine import UNIT, affine_of
-from gossamer_ir.nodes import Expr, For, Function, Stmt, Var
+from gossamer_ir.nodes import Expr, For, Function, Node, Stmt, Var
 from gossamer_ir.traversal.access_types import BUFFER_NODES, ELEMENT_ACCESSES, INDEXED_NODES
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
@@ -29,7 +29,7 @@ def implementation_body(
     names = {name: namer.fresh(name) for name in _bound_names(implementation)}
     bindings = {buffer.name: match.bindings[buffer.name] for buffer in implementation.buffers}
 
-    def rule(node: Any) -> Any | None:
+    def rule(node: Node) -> Any | None:
         if isinstance(node, BUFFER_NODES) and node.buffer in bindings:
             return _rebound_access(node, bindings[node.buffer])
         if isinstance(node, Var) and node.name in match.scalars:
@@ -45,7 +45,7 @@ def _bound_names(function: Function) -> Iterator[str]:
         yield from declared_names(stmt)
 
 
-def _rebound_access(node: Any, binding: BufferBinding) -> Any:
+def _rebound_access(node: Node, binding: BufferBinding) -> Any:
     """Return an access to the bound buffer. A guard names a buffer without an element."""
     if not isinstance(node, INDEXED_NODES):
         return replace(node, buffer=binding.buffer)

@@ -106,7 +106,7 @@ def _field_values(node: Node) -> tuple[Any, ...]:
 
 
 def _unified_sequences(
-    patterns: Sequence[Any], nodes: Sequence[Any], match: Match
+    patterns: Sequence[Any], nodes: Sequence[Node], match: Match
 ) -> Iterator[Match]:
     """Yield the extensions of a match to all elements of two sequences."""
     if len(patterns) != len(nodes):
@@ -125,7 +125,7 @@ def _unified_sequences(
         yield from _unified_sequences(patterns[1:], nodes[1:], extended)
 
 
-def _matches_with_scalar(pattern: Var, expr: Any, match: Match) -> Iterator[Match]:
+def _matches_with_scalar(pattern: Var, expr: Expr, match: Match) -> Iterator[Match]:
     """Yield the match if a loop of the pattern is bound to `expr`, or with a scalar bound to it.
 
     A scalar can only be bound to an expression that is invariant in the loops.
@@ -141,7 +141,7 @@ def _matches_with_scalar(pattern: Var, expr: Any, match: Match) -> Iterator[Matc
             yield replace(match, scalars=scalars)
 
 
-def _matches_with_buffer(pattern: Load | Store, access: Any, match: Match) -> Iterator[Match]:
+def _matches_with_buffer(pattern: Load | Store, access: Node, match: Match) -> Iterator[Match]:
     """Yield the match with a buffer of the pattern bound to the accessed one, always at the same indices."""
     # The implementation accesses all elements.
     if type(access) is not type(pattern) or access.predicate is not None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec.structs import replace
 
-from gossamer_ir.nodes import Iteration, Module
+from gossamer_ir.nodes import Iteration, Module, Node
 from gossamer_ir.traversal.rewrite import rewrite
 
 
@@ -23,5 +21,5 @@ def remove_inits(module: Module) -> Module:
     return without
 
 
-def _without_init(node: Any) -> Iteration | None:
+def _without_init(node: Node) -> Iteration | None:
     return replace(node, init=()) if isinstance(node, Iteration) else None

@@ -46,7 +46,7 @@ def _for_whole_blocks(function: Function) -> Function:
     return replace(function, axes=axes, body=body)
 
 
-def _rounded_up(expr: Any) -> tuple[Expr, Expr] | None:
+def _rounded_up(expr: Expr) -> tuple[Expr, Expr] | None:
     """Return size and block of `(size + block - 1) // block`; None for anything else."""
     match expr:
         case Binary(op="floordiv", lhs=Binary(op="sub", lhs=Binary(op="add", lhs=size)), rhs=block):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from gossamer_ir.analysis.axes.element_numbers import offset_of_fiber
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
@@ -64,7 +63,7 @@ class BoundedReads:
             return tuple(self._fibers(declared, indices))
         return declared.shape
 
-    def _is_proved_below(self, node: Any) -> bool:
+    def _is_proved_below(self, node: Node) -> bool:
         if not isinstance(node, IfThenElse):
             is_own = not isinstance(node, READS) or self._is_proved(node)
             return is_own and all(map(self._is_proved_below, children(node)))

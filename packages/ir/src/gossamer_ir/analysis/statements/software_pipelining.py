@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from msgspec.structs import replace
 
 from gossamer_ir.core.annotations import PIPELINE
-from gossamer_ir.nodes import For, Function, Stmt
+from gossamer_ir.nodes import For, Function, Node, Stmt
 from gossamer_ir.traversal.access_types import ACCESSES
 from gossamer_ir.traversal.buffer_uses import outer_writes
 from gossamer_ir.traversal.references import buffers_read
@@ -69,7 +68,7 @@ def without_stale_pipelines(function: Function) -> Function:
     if not stale:
         return function
 
-    def rule(node: Any) -> For | None:
+    def rule(node: Node) -> For | None:
         if not isinstance(node, For) or node.var not in stale:
             return None
         return replace(

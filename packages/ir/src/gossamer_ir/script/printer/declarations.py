@@ -7,6 +7,7 @@ from typing import Any
 
 from gossamer_ir.nodes import (
     AnyBuffer,
+    Axis,
     BitCounts,
     BitmaskVaried,
     Buffer,
@@ -40,7 +41,7 @@ def write_each(
         w.end_line()
 
 
-def write_axis(w: Writer, axis: Any) -> None:
+def write_axis(w: Writer, axis: Axis) -> None:
     """Write `I = T.sp.dense_fixed(m)`."""
     w.put(f"{axis.name} = T.sp.")
     AXIS_PRINTERS[type(axis)](w, axis)

@@ -23,6 +23,7 @@ from gossamer_ir.nodes import (
     Iteration,
     IterationAxis,
     Load,
+    Node,
     OverAxis,
     SparseBuffer,
     Stmt,
@@ -280,7 +281,7 @@ def _kinds(format: InstantiatedFormat, spatial: Sequence[Expr]) -> list[str]:
     ]
 
 
-def _moved(node: Any, renamed: Mapping[str, str], vars: Sequence[str]) -> Any | None:
+def _moved(node: Node, renamed: Mapping[str, str], vars: Sequence[str]) -> Any | None:
     if isinstance(node, ACCESSES) and node.buffer in renamed:
         indices = tuple(index_var(name) for name in vars)
         return replace(node, buffer=renamed[node.buffer], indices=indices)

@@ -15,6 +15,7 @@ from gossamer_ir.nodes import (
     Expr,
     Fact,
     FormatDescription,
+    Node,
     Param,
     SparseBuffer,
     Var,
@@ -164,10 +165,10 @@ def _logical_sizes(
     return sizes
 
 
-def _renamed(node: Any, names: Mapping[str, str], sizes: Mapping[str, Expr]) -> Any:
+def _renamed(node: Node, names: Mapping[str, str], sizes: Mapping[str, Expr]) -> Any:
     """Return an axis or expression in the new names, with sizes for the parameters that they replace."""
 
-    def rule(node: Any) -> Any:
+    def rule(node: Node) -> Any:
         # A size is an expression of the function, which is already in its names.
         if isinstance(node, Var) and node.name in sizes:
             return sizes[node.name]

@@ -23,6 +23,7 @@ from gossamer_ir.nodes import (
     For,
     Function,
     If,
+    Node,
     Stmt,
     Store,
 )
@@ -200,7 +201,7 @@ def _uses_others(block: Block, targets: Set[str]) -> bool:
     )
 
 
-def _enclosing_stmts(stmt: Any, block: Block) -> Iterator[Stmt]:
+def _enclosing_stmts(stmt: Stmt, block: Block) -> Iterator[Stmt]:
     """Yield the statements on the path from a statement down to a block inside it, up to another block."""
     is_around = not isinstance(stmt, Block) and has_bodies(type(stmt))
     if is_around and any(nested is block for nested in stmts((stmt,))):
@@ -211,8 +212,8 @@ def _enclosing_stmts(stmt: Any, block: Block) -> Iterator[Stmt]:
             yield from _enclosing_stmts(inner, block)
 
 
-def _without_block(stmt: Any, block: Block) -> Any:
-    def visit(node: Any) -> Any:
+def _without_block(stmt: Stmt, block: Block) -> Any:
+    def visit(node: Node) -> Any:
         return () if node is block else map_children(node, visit)
 
     return visit(stmt)

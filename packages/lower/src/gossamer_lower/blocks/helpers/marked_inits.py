@@ -31,6 +31,7 @@ from gossamer_ir.nodes import (
     Guard,
     If,
     Load,
+    Node,
     Stmt,
     Store,
 )
@@ -90,7 +91,7 @@ class InitMarks:
     def marking(self, block: Block) -> Block:
         """Return the block with an init that skips marked elements and marks those that it writes."""
 
-        def rule(node: Any) -> Any | None:
+        def rule(node: Node) -> Any | None:
             if isinstance(node, Store) and node.buffer in self._names:
                 return self._once(node)
             return None

@@ -18,7 +18,7 @@ from gossamer_ir.core.conditions import (
     short_circuit_or,
 )
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.nodes import Binary, Expr, IfThenElse, Load, Search, Stmt, Unary
+from gossamer_ir.nodes import Binary, Expr, IfThenElse, Load, Node, Search, Stmt, Unary
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_lower.buffers.helpers.position_conditions import PositionConditions, ProofGoal
@@ -77,7 +77,7 @@ class ConditionRemover:
 
     # --- expressions
 
-    def expr(self, node: Any) -> Any:
+    def expr(self, node: Node) -> Any:
         """Return an expression without the position conditions that are proved."""
         if type(node) in LEAVES:
             return node

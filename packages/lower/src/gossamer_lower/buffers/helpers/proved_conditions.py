@@ -18,6 +18,7 @@ from gossamer_ir.nodes import (
     Expr,
     Function,
     Guard,
+    Node,
     Stmt,
 )
 from gossamer_ir.traversal.references import free_vars
@@ -76,7 +77,7 @@ class _ConditionProver:
                 bare, {body.field: self._inside(body) for body in effects_of(bare).bodies}
             )
 
-    def _outside_bodies(self, child: Any) -> Any:
+    def _outside_bodies(self, child: Node) -> Any:
         return child if isinstance(child, STMTS) else self._remover.expr(child)
 
     def _in_loop(self, stmt: Stmt) -> AbstractContextManager[None]:

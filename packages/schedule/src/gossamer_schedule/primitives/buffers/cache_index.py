@@ -11,7 +11,7 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.statement_kinds import effects_of
-from gossamer_ir.nodes import Block, BlockIter, Buffer, Expr, Load, Ramp, Scope, Stmt, Store
+from gossamer_ir.nodes import Block, BlockIter, Buffer, Expr, Load, Node, Ramp, Scope, Stmt, Store
 from gossamer_ir.traversal.access_types import ELEMENT_ACCESSES, READS
 from gossamer_ir.traversal.names import bound_vars, namer_of
 from gossamer_ir.traversal.references import free_vars
@@ -211,7 +211,7 @@ def _required_domain(
 def _with_lookup_replaced(body: tuple[Stmt, ...], lookup: Expr, by: Expr) -> tuple[Stmt, ...]:
     """Return statements with an expression replaced, except in the headers of loops and blocks."""
 
-    def visit(node: Any) -> Any:
+    def visit(node: Node) -> Any:
         if node == lookup:
             return by
         if isinstance(node, HEADERS):

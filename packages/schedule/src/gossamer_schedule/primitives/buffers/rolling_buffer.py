@@ -19,6 +19,7 @@ from gossamer_ir.nodes import (
     Compare,
     For,
     Function,
+    Node,
     Range,
     Stmt,
     Store,
@@ -299,7 +300,7 @@ def _with_circular_indices(
 ) -> tuple[Stmt, ...]:
     """Return the body of the loop, with indices of the circular buffer and without its allocation."""
 
-    def rule(node: Any) -> Any | None:
+    def rule(node: Node) -> Any | None:
         if isinstance(node, ELEMENT_ACCESSES) and node.buffer == buffer:
             indices = list(node.indices)
             at = indices[window.dimension]

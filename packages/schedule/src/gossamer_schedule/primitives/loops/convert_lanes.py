@@ -12,7 +12,7 @@ from gossamer_ir.core.annotations import REST
 from gossamer_ir.core.build import index_var, mul
 from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.dependence.mixed_radix import ceildiv_by
-from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, For
+from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, For, Stmt
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
@@ -126,7 +126,7 @@ def _required_whole_loop(vectors: Cursor, cursor: Cursor) -> For:
     return whole
 
 
-def _required_block(stmt: Any, element: str, *, outer: Cursor, inner: Cursor) -> Block:
+def _required_block(stmt: Stmt, element: str, *, outer: Cursor, inner: Cursor) -> Block:
     """Return a block with its iterators in terms of the loop over all elements."""
     names = {outer.node.var, inner.node.var}
     if isinstance(stmt, Block):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -14,7 +13,7 @@ from gossamer_ir.core.build import ZERO, floordiv, integer_value, mul
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.nodes import Binary, Block, Compare, Const, Expr, For, If, Range, Stmt, Var
+from gossamer_ir.nodes import Binary, Block, Compare, Const, Expr, For, If, Node, Range, Stmt, Var
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
@@ -202,7 +201,7 @@ def _simplified_under(
     if not constants and not multiples and not extents:
         return body
 
-    def folded(node: Any) -> Any | None:
+    def folded(node: Node) -> Node | None:
         if not isinstance(node, (For, Range)):
             return None
         if node.extent in extents:

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.nodes import AnyBuffer, Block, Function
+from gossamer_ir.nodes import AnyBuffer, Block, Function, Node
 from gossamer_ir.traversal.access_types import BUFFER_NODES
 from gossamer_ir.traversal.buffer_uses import outer_writes
 from gossamer_ir.traversal.names import namer_of
@@ -108,7 +108,7 @@ def _function_with_redirected(owner: Function, buffer: str, *, to: str) -> Funct
             return replace(node, buffer=to)
         return None
 
-    def choose(node: Any) -> Any | None:
+    def choose(node: Node) -> Any | None:
         if isinstance(node, Block) and is_selected(node, owner):
             return rewrite(replace(node, reads=None, writes=None), use)
         return None

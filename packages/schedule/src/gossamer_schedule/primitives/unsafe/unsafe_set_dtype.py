@@ -21,6 +21,7 @@ from gossamer_ir.nodes import (
     Expr,
     Function,
     Load,
+    Node,
     Search,
     SparseBuffer,
     Store,
@@ -165,7 +166,7 @@ class _Conversion:
         self._dtype = dtype
         self._is_wider = is_wider
 
-    def visit(self, node: Any) -> Any:
+    def visit(self, node: Node) -> Any:
         """Return the node with stored values converted to the new dtype, and loaded values converted back."""
         if isinstance(node, Store) and node.buffer == self._buffer:
             return replace(map_children(node, self.visit), value=self._in_new_dtype(node.value))
