@@ -17,9 +17,9 @@ from benchmarks.parts.helpers.measured_operators import takes_vectors
 from benchmarks.parts.processes.choice import CHOICE_CALLS
 from benchmarks.text_tables import Sheet
 from gossamer.operator_calls.row_order import properties_for
-from gossamer.resolve_target import resolve_elsewhere
+from gossamer.resolve_target import machine_for
 from gossamer_formats import SparseTensor
-from gossamer_machine.hardware_params import HardwareParams, hardware_params
+from gossamer_machine.machine import Machine
 from gossamer_tune import MatrixProperties, Workload, choose_format
 
 
@@ -29,23 +29,23 @@ def with_present_choices(times: Sequence[ChoiceTime], target: str) -> list[Choic
     A case without a time of the present choice is left out: the run says nothing about it. The matrices are
     those of the benchmark; `MissingMatrixError` names one that is not available.
     """
-    hardware = hardware_params(resolve_elsewhere(target)[1])
-    found = (_with_present_choice(one, hardware) for one in times)
+    machine = machine_for(target)
+    found = (_with_present_choice(one, machine) for one in times)
     return [one for one in found if one.chosen in one.times_ms]
 
 
-def _with_present_choice(one: ChoiceTime, hardware: HardwareParams) -> ChoiceTime:
+def _with_present_choice(one: ChoiceTime, machine: Machine) -> ChoiceTime:
     features = None if takes_vectors(one.op) else one.features
-    workload = Workload(features, one.dtype, hardware, one.threads)
-    choice = choose_format(properties_of_named(one.matrix, hardware), workload, calls=CHOICE_CALLS)
+    workload = Workload(features, one.dtype, machine, one.threads)
+    choice = choose_format(properties_of_named(one.matrix, machine), workload, calls=CHOICE_CALLS)
     expected = {estimate.text: estimate.cycles for estimate in choice.estimates}
     return msgspec.structs.replace(one, chosen=choice.chosen.text, expected_cycles=expected)
 
 
 @cache
-def properties_of_named(name: str, hardware: HardwareParams) -> MatrixProperties:
+def properties_of_named(name: str, machine: Machine) -> MatrixProperties:
     """Return the properties of a matrix, with those of another order of the rows if any product may gain."""
-    workloads = (Workload(features, hardware=hardware) for features in CHOICE_FEATURES)
+    workloads = (Workload(features, machine=machine) for features in CHOICE_FEATURES)
     return properties_for(SparseTensor(load_matrix(name).csr), *workloads)
 
 

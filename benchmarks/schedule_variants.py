@@ -27,12 +27,14 @@ from gossamer.operator_calls.operands.checked_operands import (
 )
 from gossamer.operator_calls.program import module_of
 from gossamer.operators import NAMES, operator_named
+from gossamer.resolve_target import machine_for
 from gossamer_formats import from_scipy
 from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.nodes import Module
+from gossamer_machine import Machine
 
 TARGET = Target("generic-cpu")
-VariantRule: TypeAlias = Callable[[Module, Target, Stats | None], Schedule]
+VariantRule: TypeAlias = Callable[[Module, Machine, Stats | None], Schedule]
 
 
 def load_variants(path: Path) -> Mapping[str, Prepare]:
@@ -60,7 +62,7 @@ def prepare_with_rule(case: OperatorCase, threads: int, *, rule: VariantRule) ->
     assert has_one_kernel(operands), "a tensor is in CSR"
     program, variant, stats, format = kernel_request(operands, operator.program)
     module = module_of(program, variant, format)
-    schedule = rule(module, TARGET, stats)
+    schedule = rule(module, machine_for(TARGET), stats)
     kernel = build_kernel(module, target=TARGET, schedule=schedule).kernel
     arguments = kernel_arguments(operands, program, case.out)
     bound = kernel.bind(verified=operands.matrix.verified, **arguments)

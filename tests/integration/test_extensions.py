@@ -36,7 +36,7 @@ def gossamer_passes():
 RULE = """
 @hookimpl
 def gossamer_schedules():
-    return [lambda module, target, stats: {}]
+    return [lambda module, machine, stats: {}]
 """
 PRIMITIVE = """
 @plugin_primitive("unrolling", stages=LOOP_STAGES)

@@ -13,10 +13,9 @@ from gossamer.operator_calls.program import StoredFormat, Variant, module_of
 from gossamer.operators.spmv import PROGRAM as SPMV
 from gossamer_formats import format_named, from_scipy
 from gossamer_formats.descriptions.sell import sell
-from gossamer_ir.interchange.records import Target
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
-from gossamer_machine.hardware_params import hardware_params
+from gossamer_machine import Machine
 from gossamer_machine.sizing.csr_form import CsrForm, csr_form
 from gossamer_schedule.rules import schedule_report
 from gossamer_testkit import script
@@ -35,7 +34,7 @@ def test_the_model_of_slices_has_the_slices_of_conversions_and_of_the_schedule()
     assert format_named("sell").parameters == {"height": HEIGHT, "sigma": 0}
     slices = StoredFormat(sell(), (("height", HEIGHT),), is_whole=True)
     adding = msgspec.structs.replace(SPMV, adds=True)
-    report = schedule_report(module_of(adding, Variant(), slices), Target("generic-cpu"))
+    report = schedule_report(module_of(adding, Variant(), slices), Machine())
     assert report.replaces_conversion
     assert report.decisions[0].what == f"the {HEIGHT} rows of a slice in vectors of {HEIGHT}"
 
@@ -50,7 +49,7 @@ def test_the_model_of_slices_has_the_fill_of_conversions(rows):
     assert slice_fill(lengths) == matrix.nnz / stored.size
 
 
-MACHINE = Target.parse("generic-cpu:l2=2097152,l3=16777216,cores=2")
+MACHINE = Machine(private_cache=2 << 20, shared_cache=16 << 20, cores=2)
 STEPS_OF_FORMS = {
     "packed_sums": {"rfactor", "cache_region"},
     "sums": {"rfactor"},
@@ -87,18 +86,17 @@ def test_the_default_schedule_of_csr_has_the_form_that_the_model_expects(
     stats = scheduled_stats(matrix_properties(rows, columns, mean))
     module = specialize(parse_module(script("csr_spmm")), {"feat_size": features})
     steps = {step.op for step in schedule_report(module, MACHINE, stats).schedule.loop}
-    form = csr_form(features, "float32", hardware_params(MACHINE), stats)
+    form = csr_form(features, "float32", MACHINE, stats)
     made = steps & {"rfactor", "cache_region"}
     is_aligned = form == "selected_rows" and steps >= ALIGNED_SUMS
     assert made == ({"rfactor"} if is_aligned else STEPS_OF_FORMS[form])
 
 
 def test_the_sizes_of_the_test_above_have_every_form():
-    machine = hardware_params(MACHINE)
     sizes = [(512, 2047), (2048, 512), (4884, 4884)]
     matrices = [matrix_properties(*size, mean) for size in sizes for mean in (10, 31, 70, 200)]
     forms = {
-        csr_form(features, "float32", machine, scheduled_stats(matrix))
+        csr_form(features, "float32", MACHINE, scheduled_stats(matrix))
         for features in (16, 32, 512)
         for matrix in matrices
     }

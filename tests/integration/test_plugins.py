@@ -37,13 +37,13 @@ def gossamer_backends():
     return [TinyInterpreter()]
 
 
-def silent(module, target, stats):
+def silent(module, machine, stats):
     ASKED.append(f"rules at {{module.stage}}")
 
 
 @hookimpl
 def gossamer_schedules():
-    return [silent, lambda module, target, stats: {schedule}]
+    return [silent, lambda module, machine, stats: {schedule}]
 
 
 def see(module):
@@ -206,9 +206,9 @@ def test_without_the_plugin_its_steps_are_refused_by_its_name(install):
 @pytest.mark.parametrize(
     ("schedule", "rule"),
     [
-        ("apply_rule('row_spmv', module, target, stats)", "row_spmv"),
-        ("schedule_report(module, target, stats)", "row_spmv"),
-        ("apply_rule('row_sddmm', module, target, stats) or Schedule()", "tiny-interpreter"),
+        ("apply_rule('row_spmv', module, machine, stats)", "row_spmv"),
+        ("schedule_report(module, machine, stats)", "row_spmv"),
+        ("apply_rule('row_sddmm', module, machine, stats) or Schedule()", "tiny-interpreter"),
     ],
 )
 def test_its_rule_uses_those_of_gossamer(schedule, rule, install):

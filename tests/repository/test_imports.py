@@ -23,7 +23,7 @@ MAY_NEED = {
     "gossamer-lower": {"gossamer-ir", "gossamer-machine"},
     "gossamer-backend": {"gossamer-ir", "gossamer-machine"},
     "gossamer-llvm": {"gossamer-ir", "gossamer-machine"},
-    "gossamer-testkit": {"gossamer-ir", "gossamer-backend", "gossamer-formats"},
+    "gossamer-testkit": {"gossamer-ir", "gossamer-machine", "gossamer-backend", "gossamer-formats"},
     "gossamer-tune": {"gossamer-ir", "gossamer-machine"},
     "gossamer-generic-cpu": {
         "gossamer-ir",

@@ -30,15 +30,16 @@ import script_runs  # noqa: E402
 import sparse_programs  # noqa: E402
 
 from gossamer.pipeline import lower_by_stage  # noqa: E402
-from gossamer_ir.interchange.records import Schedule, Target  # noqa: E402
+from gossamer_ir.interchange.records import Schedule  # noqa: E402
 from gossamer_ir.interchange.serialization import VERSION, dumps  # noqa: E402
 from gossamer_ir.nodes import Module  # noqa: E402
 from gossamer_ir.script import parse_module  # noqa: E402
+from gossamer_machine import Machine  # noqa: E402
 from gossamer_schedule.rules import default_schedule  # noqa: E402
 from gossamer_testkit import retyped  # noqa: E402
 
-TARGET = Target.parse("generic-cpu:vector_bits=512")
-"""A fixed target, so that samples do not depend on the machine."""
+MACHINE = Machine()
+"""A fixed machine, so that samples do not depend on the machine."""
 
 Found: TypeAlias = tuple[int, Module, dict[str, Any], dict[str, Any]]
 
@@ -110,7 +111,7 @@ def _identifier(name: str) -> str:
 def sample(module: Module, values: dict[str, Any], expected: dict[str, Any]) -> bytes:
     """A program at every stage, as written and with the schedule of the rules."""
     stages = list(lower_by_stage(module, Schedule()))
-    stages.append(list(lower_by_stage(module, default_schedule(module, TARGET)))[-1])
+    stages.append(list(lower_by_stage(module, default_schedule(module, MACHINE)))[-1])
     record = {
         "modules": [json.loads(dumps(stage)) for stage in stages],
         "values": {name: _encoded(value) for name, value in values.items()},

@@ -27,6 +27,7 @@ from gossamer_backend.artifact import Artifact
 from gossamer_ir.interchange.records import Record, Schedule, Step
 from gossamer_ir.interchange.serialization import dumps, dumps_record, loads, loads_record
 from gossamer_ir.nodes import FormatDescription, Module, Node
+from gossamer_machine import Machine
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,7 @@ BORDERS = (
         "gossamer", "backend", "gossamer_backend.internal_api", "ValidatingBackend.instructions"
     ),
     Border("gossamer", "backend", "gossamer_backend.internal_api", "ValidatingBackend.probe"),
+    Border("gossamer", "backend", "gossamer_backend.internal_api", "ValidatingBackend.machine"),
     Border("gossamer", "backend", "gossamer_backend.internal_api", "ValidatingBackend.compile"),
     Border("gossamer", "backend", "gossamer_backend.internal_api", "ValidatingBackend.texts"),
     Border("gossamer", "backend", "gossamer_backend.internal_api", "ValidatingBackend.load"),
@@ -110,6 +112,7 @@ BORDERS = (
     Border("backend", "a plugin", "gossamer_backend.registry.plugin", "Plugin.run_passes"),
     Border("backend", "generic-cpu", "gossamer_generic_cpu.backend", "GenericCpu.instructions"),
     Border("backend", "generic-cpu", "gossamer_generic_cpu.backend", "GenericCpu.probe"),
+    Border("backend", "generic-cpu", "gossamer_generic_cpu.backend", "GenericCpu.machine"),
     Border("backend", "generic-cpu", "gossamer_generic_cpu.backend", "GenericCpu.compile"),
     Border("backend", "generic-cpu", "gossamer_generic_cpu.backend", "GenericCpu.texts"),
     Border("backend", "generic-cpu", "gossamer_generic_cpu.backend", "GenericCpu.load"),
@@ -131,6 +134,8 @@ def through(value: Any) -> Any:
             return loads(dumps(value))
         case Artifact():
             return Artifact.decode(value.encode())
+        case Machine():
+            return msgspec.json.decode(msgspec.json.encode(value), type=Machine)
         case (Step(), *_):
             return through(Schedule(loop=value)).loop
         case Record() | FormatDescription():

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from gossamer.operator_calls.program import Variant, module_of
 from gossamer.operators import operator_named
 from gossamer.pipeline import lower_by_stage
-from gossamer_ir.interchange.records import Schedule, Target
+from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.nodes import Module
+from gossamer_machine import Machine
 from gossamer_schedule.rules import default_schedule
 from tools.corpus_programs.program_source import CorpusProgram
 
-TARGET = Target.parse("generic-cpu:vector_bits=512")
-"""A fixed target, so that the corpus does not depend on the machine that generates it."""
+MACHINE = Machine()
+"""A fixed machine, so that the corpus does not depend on the one that generates it."""
 
 SPMM = (
     ("float32", "int32", 33),
@@ -79,7 +80,7 @@ def _flat(operator: str, variant: Variant, *, is_scheduled: bool) -> Module:
 
 def scheduled(module: Module) -> Module:
     """Return the flat stage of a coordinate module, scheduled by the default rules."""
-    *_, flat = lower_by_stage(module, default_schedule(module, TARGET))
+    *_, flat = lower_by_stage(module, default_schedule(module, MACHINE))
     return flat
 
 

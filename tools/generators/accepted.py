@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from gossamer.pipeline import lower_by_stage
-from gossamer.resolve_target import resolve_target
+from gossamer.resolve_target import machine_for, resolve_target
 from gossamer_ir.analysis.invariants import mutable_buffers
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import ArgumentError, UnsupportedError
@@ -18,7 +18,6 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
 from gossamer_lower.lower_to_flat import FLAT_PASSES
 from gossamer_lower.pass_manager import PASSES, apply_pass
-from gossamer_machine.hardware_params import hardware_params
 from gossamer_schedule.rules import default_schedule
 from gossamer_testkit import script, script_names
 from tools import ROOT
@@ -77,7 +76,7 @@ def arguments_for(name: str, module: Module) -> dict[str, Any] | None:
     if name == "lower_math":
         return {"instructions": list(resolve_target(TARGET)[0].instructions(TARGET))}
     if name == "lower_vscale":
-        return {"vscale": hardware_params(TARGET).fixed_vscale}
+        return {"vscale": machine_for(TARGET).fixed_vscale}
     if name == "substitute_buffer" and module.stage in PASSES[name].takes:
         return ones(module)
     return {}
@@ -117,7 +116,7 @@ def signs_of_script(name: str) -> Signs:
     """Return the signs of a script as written and as scheduled; one sign where both are equal."""
     module = parse_module(script(name))
     written, scheduled = (
-        signs_of(module, way) for way in (Schedule(), default_schedule(module, TARGET))
+        signs_of(module, way) for way in (Schedule(), default_schedule(module, machine_for(TARGET)))
     )
     return {
         key: sign if sign == scheduled[key] else sign + scheduled[key]

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.machine import Machine
 from gossamer_tune import Estimate, Workload, choose_format, measure_formats, properties_of
 
 MANY = 10**6
 
 
-DEFAULT = HardwareParams()
+DEFAULT = Machine()
 
 
-def chosen(matrix, features, calls=MANY, hardware=DEFAULT):
+def chosen(matrix, features, calls=MANY, machine=DEFAULT):
     found = properties_of(matrix.shape, matrix.indptr, matrix.indices)
-    return choose_format(found, Workload(features, hardware=hardware), calls=calls)
+    return choose_format(found, Workload(features, machine=machine), calls=calls)
 
 
 def pruned(density, shape=(512, 2048)):
@@ -70,8 +70,8 @@ def test_a_conversion_is_made_only_if_it_pays():
 
 def test_smaller_caches_make_random_rows_slower():
     matrix = pruned(0.2)
-    small = HardwareParams(private_cache=1 << 18, shared_cache=1 << 21)
-    assert chosen(matrix, 512, hardware=small).csr.cycles > chosen(matrix, 512).csr.cycles
+    small = Machine(private_cache=1 << 18, shared_cache=1 << 21)
+    assert chosen(matrix, 512, machine=small).csr.cycles > chosen(matrix, 512).csr.cycles
 
 
 def test_the_text_has_all_estimates_and_reasons():

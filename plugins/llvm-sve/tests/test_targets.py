@@ -9,7 +9,7 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Signature, Target
 from gossamer_llvm_sve.backend import LlvmSve
 from gossamer_llvm_sve.emulation import driver
-from gossamer_llvm_sve.machine import machine_of
+from gossamer_llvm_sve.machine import cpu_of
 
 BACKEND = LlvmSve()
 LOOP = ("for i in T.serial(n):", "    Y[i] = X[i] * 2.0")
@@ -38,9 +38,9 @@ def test_refused_targets(target, code, flat):
 
 
 def test_a_cpu_has_its_features_and_vectors():
-    found = machine_of(Target.parse("llvm-sve:cpu=a64fx,features=sme+sve2"))
+    found = cpu_of(Target.parse("llvm-sve:cpu=a64fx,features=sme+sve2"))
     assert (found.features, found.vector_bits) == (("sve", "sve2", "sme"), 512)
-    assert machine_of(Target.parse("llvm-sve:vl_min=1024")).vector_bits == 1024
+    assert cpu_of(Target.parse("llvm-sve:vl_min=1024")).vector_bits == 1024
 
 
 def test_the_code_states_the_lengths_of_vectors(flat):

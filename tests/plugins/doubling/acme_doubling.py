@@ -30,7 +30,7 @@ def gossamer_intrinsics():
     return [Intrinsic("double_float32x8", HEADER + SEMANTICS, HEADER + IMPLEMENTATION)]
 
 
-def double_by_intrinsic(module, target, stats):
+def double_by_intrinsic(module, machine, stats):
     """Use the intrinsic in programs of the loop stage that are one loop around a block `scale`."""
     match module.functions[0].body:
         case (For(var=loop, body=(Block(name="scale"),)),) if module.stage == "loop":

@@ -10,6 +10,7 @@ import gossamer_ir
 from gossamer_backend import object_key, package_versions, request_key
 from gossamer_ir.interchange.records import Schedule, Step, Target
 from gossamer_ir.nodes import Function, Module, Param
+from gossamer_machine import Machine
 
 MODULE = Module("coordinate", (Function("f", (Param("x", "handle"),), ()),), "f")
 OTHER = Module("coordinate", (Function("g", (Param("x", "handle"),), ()),), "g")
@@ -18,20 +19,21 @@ BASE = {
     "module": MODULE,
     "schedule": Schedule(),
     "target": "toy:cpu=a",
+    "machine": Machine(),
     "versions": {"ir": "1", "lower": "2"},
 }
 CHANGES = {
     "module": OTHER,
     "schedule": SPLIT,
     "target": "toy:cpu=b",
+    "machine": Machine(vector_registers=16),
     "versions": {"ir": "1", "lower": "3"},
 }
 
 
 def key_of(**changes):
     given = BASE | changes
-    options = {"target": given["target"], "versions": given["versions"]}
-    return request_key(given["module"], given["schedule"], **options)
+    return request_key(**given)
 
 
 @pytest.mark.parametrize(("part", "value"), CHANGES.items())
@@ -47,7 +49,9 @@ def test_what_is_equal_has_one_key():
 
 def test_the_two_kinds_of_key_differ():
     options = {"target": "toy", "versions": {}}
-    assert object_key(MODULE, **options) != request_key(MODULE, Schedule(), **options)
+    assert object_key(MODULE, **options) != request_key(
+        MODULE, Schedule(), machine=Machine(), **options
+    )
     assert object_key(MODULE, **options) != object_key(OTHER, **options)
 
 

@@ -3,12 +3,13 @@
 import types
 
 from gossamer_backend.plugin_api import Probe, hookimpl
+from gossamer_machine import Machine
 
 
 class Plain:
     """A working backend; subclasses break one part of it."""
 
-    api_version = 1
+    api_version = 2
     version = "1.0"
     capabilities = frozenset()
 
@@ -21,6 +22,9 @@ class Plain:
     def probe(self, target):
         return Probe(usable=False, reason="there is no such machine")
 
+    def machine(self, target):
+        return Machine()
+
     def compile(self, module, target):
         return "not an artifact"
 
@@ -29,7 +33,7 @@ class Plain:
 
 
 class OldApi(Plain):
-    api_version = 0
+    api_version = 1
 
 
 class ListOfCapabilities(Plain):
@@ -43,7 +47,7 @@ class RaisingProbe(Plain):
 
 class Incomplete:
     name = "incomplete"
-    api_version = 1
+    api_version = 2
     version = "1.0"
     capabilities = frozenset()
 

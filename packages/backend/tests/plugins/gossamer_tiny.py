@@ -21,11 +21,12 @@ from gossamer_ir.interchange.records import Intrinsic, Schedule
 from gossamer_ir.interpret import GuardFailed, run
 from gossamer_ir.nodes import Guard
 from gossamer_ir.traversal.walk import walk
+from gossamer_machine import Machine
 
 
 class TinyInterpreter:
     name = "tiny-interpreter"
-    api_version = 1
+    api_version = 2
     version = "0.1"
     capabilities = frozenset({"dtype.float32", "dtype.float64", "dtype.int32", "guard"})
 
@@ -34,6 +35,9 @@ class TinyInterpreter:
 
     def probe(self, target):
         return Probe(usable=True, resolved=target.text)
+
+    def machine(self, target):
+        return Machine(vector_registers=0)
 
     def compile(self, module, target):
         require_compilable(self, module, target)
@@ -81,7 +85,7 @@ def view(address, shape, dtype):
     return np.frombuffer(memory, dtype).reshape(shape)
 
 
-def no_schedule(module, target, stats):
+def no_schedule(module, machine, stats):
     return Schedule()
 
 

@@ -8,11 +8,12 @@ from gossamer_backend import Backend, Registry
 from gossamer_ir.errors import ArgumentError, PluginError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Function, Module, Param
+from gossamer_machine import Machine
 
 REASONS = {
-    "old-api": "written for version 0 of the backend protocol; expected 1",
+    "old-api": r"written for version 1 of the plugin API; expected 2. Install a release",
     "list-of-capabilities": "must declare its capabilities as a frozenset",
-    "incomplete": "lacks targets, probe, compile, load",
+    "incomplete": "lacks targets, probe, machine, compile, load",
     "other-name": "must register one backend of its own name; it registers 'another'",
     "no-hook": "registers no backend",
     "misspelled-hook": "unknown hook 'gossamer_backend'",
@@ -112,6 +113,19 @@ def test_a_backend_that_compiles_to_nonsense_is_blamed(broken_plugins):
     flat = Module("flat", (Function("f", (), ()),), "f")
     with pytest.raises(PluginError, match="'unusable' compiled a module to something"):
         broken_plugins.backend("unusable").compile(flat, Target("unusable"))
+
+
+@pytest.mark.parametrize(
+    ("machine", "reason"),
+    [
+        ("a large one", "by 'a large one'; expected a gossamer_machine.Machine"),
+        (Machine(is_scalable=True), "without the capability vectors.scalable"),
+    ],
+)
+def test_a_backend_that_describes_no_machine_is_blamed(tiny, monkeypatch, machine, reason):
+    monkeypatch.setattr(tiny.wrapped, "machine", lambda target: machine)
+    with pytest.raises(PluginError, match=reason):
+        tiny.machine(Target("tiny-interpreter"))
 
 
 def test_an_artifact_of_another_backend_is_not_loaded(tiny, make_kernel):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from gossamer_backend import Artifact
     from gossamer_backend.internal_api import ValidatingBackend
     from gossamer_ir.plugins.installed_distributions import EntryPoint
+    from gossamer_machine import Machine
 
 DISTRIBUTIONS = (
     "gossamer",
@@ -94,7 +95,7 @@ def build_kernel(
         backend, resolved = resolve_target(target)
         if schedule is None:
             schedule = schedule_for_target(module, resolved, stats)
-        key = request_key(module, schedule, target=resolved, versions=_versions(backend))
+        key = request_key(module, schedule, **_environment(backend, resolved))
         kernel = _kernels_by_key.get(key)
         is_cached = kernel is not None
         if kernel is None:
@@ -120,7 +121,7 @@ def build_named(
     stats = stats.rounded() if stats is not None else None
     with compiling, paused_collection():
         backend, resolved = resolve_target(target)
-        key = name_key(name, stats, target=resolved, versions=_versions(backend))
+        key = name_key(name, stats, **_environment(backend, resolved))
         # Memory before disk: a loaded kernel has its machine code in this process already.
         kernel, is_cached = _kernels_by_key.get(key) or _stored_kernel(key, backend), True
         if kernel is None:
@@ -144,7 +145,7 @@ def compile_artifact(
         if schedule is None:
             # Without stats, since an exported kernel is for any matrix.
             schedule = schedule_for_target(module, resolved, None)
-        key = request_key(module, schedule, target=resolved, versions=_versions(backend))
+        key = request_key(module, schedule, **_environment(backend, resolved))
         store = ArtifactCache()
         artifact = store.get(key)
         if artifact is None:
@@ -217,6 +218,20 @@ def _load(artifact: Artifact, backend: ValidatingBackend) -> Kernel:
         kernel = _kernels_by_code[code] = backend.load(artifact)
         kernel.set_fact_checker(fact_checker(artifact.target))
     return kernel
+
+
+class _Environment(TypedDict):
+    """What a kernel depends on besides its program: the parts of the keys of requests that they share."""
+
+    target: Target
+    machine: Machine
+    versions: dict[str, str]
+
+
+def _environment(backend: ValidatingBackend, target: Target) -> _Environment:
+    """Return the environment of a resolved target."""
+    machine = backend.machine(target)
+    return {"target": target, "machine": machine, "versions": _versions(backend)}
 
 
 def _versions(backend: ValidatingBackend) -> dict[str, str]:

@@ -41,12 +41,14 @@ def report_for_target(module: Module, target: Target, stats: Stats | None) -> Sc
 
     stats = stats.rounded() if stats is not None else None
 
+    plugin = plugin_of(target)
+    machine = plugin.backend.machine(target)
     # Rules of plugins first: they know more about their machine.
-    found = plugin_of(target).schedule(verify(module), target, stats)
+    found = plugin.schedule(verify(module), machine, stats)
     if found is None:
         from gossamer_schedule.internal_api import schedule_report as report_of_rules
 
-        return report_of_rules(module, target, stats)
+        return report_of_rules(module, machine, stats)
     name, chosen = found
     return chosen if isinstance(chosen, ScheduleReport) else _report_without_reasons(chosen, name)
 
@@ -115,13 +117,12 @@ def _with_fixed_vectors(module: Module, plugin: Plugin | None, target: Target | 
     `UnsupportedError` (`target.vscale`) if the target has the option `vscale=none`."""
     from gossamer_ir.analysis.vectors.scalable_vectors import has_scalable_vectors
     from gossamer_lower import lower_vscale
-    from gossamer_machine.hardware_params import hardware_params
 
     if plugin is None or target is None or "vectors.scalable" in plugin.backend.capabilities:
         return module
     if not has_scalable_vectors(module):
         return module
-    vscale = hardware_params(target).fixed_vscale
+    vscale = plugin.backend.machine(target).fixed_vscale
     if vscale is None:
         raise UnsupportedError(
             "target.vscale",

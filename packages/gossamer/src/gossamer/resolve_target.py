@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gossamer_backend import Probe
     from gossamer_backend.internal_api import Plugin, ValidatingBackend
     from gossamer_ir.plugins.installed_distributions import EntryPoint
+    from gossamer_machine import Machine
 
 
 def extension_points() -> Mapping[str, StageName]:
@@ -64,6 +65,16 @@ def resolve_elsewhere(target: str | Target) -> tuple[ValidatingBackend, Target]:
     wanted = parse_target(target)
     backend = registry.backend(wanted.backend)
     return backend, _resolved_target(backend.probe(wanted), wanted)
+
+
+def machine_for(target: str | Target) -> Machine:
+    """Return the machine that a target describes, for which rules schedule programs.
+
+    >>> machine_for("generic-cpu:vector_bits=256,cores=2").lanes("float32")
+    8
+    """
+    backend, resolved = resolve_elsewhere(target)
+    return backend.machine(resolved)
 
 
 def _resolved_target(probe: Probe, wanted: Target) -> Target:

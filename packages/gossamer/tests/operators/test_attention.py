@@ -14,11 +14,12 @@ from gossamer.operators.attention import PROGRAM
 from gossamer.pipeline import lower_by_stage
 from gossamer_formats import from_arrays, from_scipy
 from gossamer_ir.errors import UserError
-from gossamer_ir.interchange.records import Stats, Target
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Allocate
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import walk
+from gossamer_machine import Machine
 from gossamer_schedule.rules import default_schedule
 from gossamer_testkit import attention, attention_bound
 
@@ -100,7 +101,7 @@ def test_every_stage_interpreted(features, mean, dtype, index):
         "scale": np.array([0.5], dtype), "m": 11, "n": 19, "nnz": matrix.nnz,
     } | dict(zip("qkv", dense, strict=True)) | ({"feat_size": 7} if features is None else {})  # fmt: skip
     module = module_of(PROGRAM, Variant(dtype, index, index, features))
-    schedule = default_schedule(module, Target.parse("generic-cpu"), stats_of(matrix, MEANS[mean]))
+    schedule = default_schedule(module, Machine(), stats_of(matrix, MEANS[mean]))
     stages = tuple(lower_by_stage(module, schedule))
     for stage in stages if dtype == "float32" else stages[-1:]:  # it inherits what is wrong before
         out = np.full(dense[0].shape, np.nan, dtype)
@@ -264,7 +265,7 @@ def test_out_overlaps_no_operand():
 def test_scores_are_kept_for_a_row_only(features):
     """Only arrays of the caller are as long as the matrix has elements."""
     module = module_of(PROGRAM, Variant(features=features))
-    *_, flat = lower_by_stage(module, default_schedule(module, Target("generic-cpu")))
+    *_, flat = lower_by_stage(module, default_schedule(module, Machine()))
     own = [node.buffer for node in walk(flat) if isinstance(node, Allocate)]
     sizes = {free_vars(extent) for buffer in own for extent in buffer.shape}
     assert own

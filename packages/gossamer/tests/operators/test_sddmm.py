@@ -13,9 +13,10 @@ import gossamer as gs
 from gossamer.operators.sddmm import SCRIPT
 from gossamer_formats import from_arrays, from_scipy
 from gossamer_ir.errors import ArgumentError, UserError
-from gossamer_ir.interchange.records import Stats, Target
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
+from gossamer_machine import Machine
 from gossamer_schedule.rules import default_schedule
 from gossamer_testkit import sddmm, sddmm_magnitude
 
@@ -428,7 +429,7 @@ def test_programs_like_it_compile_with_what_the_rules_choose(edits, stats):
     for features in (20, None):
         sizes = {} if features is None else {"feat_size": features}
         module = specialize(parse_module(script), sizes)
-        kernel = gs.compile(module, schedule=default_schedule(module, Target("generic-cpu"), stats))
+        kernel = gs.compile(module, schedule=default_schedule(module, Machine(), stats))
         x, y = operands(matrix.shape, features or 11, dtype="float32")
         terms = x[:, None] * y[None]
         rows = np.repeat(np.arange(37), np.diff(matrix.indptr))

@@ -20,11 +20,12 @@ from gossamer_formats.descriptions.tiled_csr import MAX_NARROW, tiled_csr
 from gossamer_formats.storage import Storage
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import FormatError
-from gossamer_ir.interchange.records import Stats, Target
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Allocate
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.traversal.walk import collect
+from gossamer_machine import Machine
 from gossamer_schedule.rules import default_schedule, schedule_report
 from gossamer_testkit import retyped, script
 
@@ -79,7 +80,7 @@ def arguments(whole, features, *, width=4, index="int32"):
 def test_a_product_at_every_stage(shape, features, dtype):
     module = product(features, dtype=dtype)
     values, expected = arguments(matrix(*shape, dtype=dtype), features)
-    assert schedule_report(module, Target("generic-cpu")).rule == "tile_spmm"
+    assert schedule_report(module, Machine()).rule == "tile_spmm"
     assert guards(module) == []
     assert_everywhere(module, values, c=expected)
 
@@ -93,7 +94,7 @@ STATS = [None, *(Stats(rows, 64, 9 * rows, 60, 1) for rows in (64, 1024, 1 << 20
 def test_a_product_of_many_rows(features, stats, dtype, index):
     """Rows are no multiple of a panel, features none of a tile of features."""
     module = product(features, width=16, dtype=dtype, index=index)
-    kernel = gs.compile(module, schedule=default_schedule(module, Target("generic-cpu"), stats))
+    kernel = gs.compile(module, schedule=default_schedule(module, Machine(), stats))
     for rows, columns in ((1, 16), (63, 48), (1300, 32)):
         values, expected = arguments(
             matrix(rows, columns, dtype=dtype), features, width=16, index=index
@@ -120,7 +121,7 @@ def test_programs_with_computed_sizes_are_lowered(rows, tiles):
         .replace("dense_fixed(m", f"dense_fixed({rows}")
     )
     module = specialize(parse_module(text), {"feat_size": 40})
-    rule = schedule_report(module, Target("generic-cpu")).rule
+    rule = schedule_report(module, Machine()).rule
     assert (rule == "tile_spmm") == (rows in ("m", "64"))
     assert flat_module(module).stage == "flat"
 

@@ -8,7 +8,8 @@ import re
 import pytest
 
 from gossamer.pipeline import flat_module
-from gossamer_ir.interchange.records import Stats, Target
+from gossamer.resolve_target import machine_for
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.traversal.names import names_in
@@ -32,7 +33,7 @@ def program(name, features):
 
 
 def report(module, stats):
-    return schedule_report(module, Target.parse(TARGET), stats)
+    return schedule_report(module, machine_for(TARGET), stats)
 
 
 def made_names(module, stats):

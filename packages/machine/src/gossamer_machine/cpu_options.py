@@ -23,11 +23,10 @@ NO_VSCALE = "none"
 
 
 class CpuOption(NamedTuple):
-    """An option: its name, the parameter of `HardwareParams` that it sets, the function that parses a value
-    (None: it is not valid), the default, and the values in words."""
+    """An option: its name, the function that parses a value (None: it is not valid), the default, and the
+    values in words."""
 
     name: str
-    parameter: str
     parse: Callable[[str], int | str | None]
     default: int | str
     expected: str
@@ -64,23 +63,20 @@ def _positive(text: str, *, limit: int) -> int | None:
 CPU_OPTIONS = (
     CpuOption(
         "vector_bits",
-        "vector_bits",
         {"128": 128, "256": 256, "512": 512}.get,
         512,
         "one of 128, 256, 512",
     ),
-    CpuOption("l2", "private_cache", _bytes, 1 << 20, "a number of bytes"),
-    CpuOption("l3", "shared_cache", _bytes, 32 << 20, "a number of bytes"),
+    CpuOption("l2", _bytes, 1 << 20, "a number of bytes"),
+    CpuOption("l3", _bytes, 32 << 20, "a number of bytes"),
     CpuOption(
-        "gathers",
         "gathers",
         {speed: speed for speed in GATHER_SPEEDS}.get,
         "moderate",
         f"one of {', '.join(GATHER_SPEEDS)}",
     ),
-    CpuOption("cores", "cores", _cores, 32, "a number of cores"),
+    CpuOption("cores", _cores, 32, "a number of cores"),
     CpuOption(
-        "vscale",
         "vscale",
         _vscale,
         NATIVE_VSCALE,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.operand_copies import row_packing, shared_tile_packing
 from gossamer_machine.sizing.thread_copies import thread_tile_packing
 
-MACHINE = HardwareParams(private_cache=1 << 20, shared_cache=16 << 20, cores=2)
+MACHINE = Machine(private_cache=1 << 20, shared_cache=16 << 20, cores=2)
 
 
 def stats(columns, uses, *, mean=64.0):

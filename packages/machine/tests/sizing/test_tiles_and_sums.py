@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.column_tiles import MAX_PANEL, MIN_PANEL, PACKED_BYTES, column_tiling
 from gossamer_machine.sizing.row_sums import has_partial_sums
 from gossamer_machine.sizing.row_windows import window_rows
@@ -51,7 +51,7 @@ def test_two_threads_have_a_panel_each(rows, panel):
 )
 def test_long_rows_of_few_whole_vectors_have_partial_sums(features, mean, is_packed, pays):
     matrix = Stats(rows=10, columns=10, nnz=10 * mean, longest_row=mean, empty_rows=0)
-    found = has_partial_sums(features, "float32", HardwareParams(), matrix, is_packed=is_packed)
+    found = has_partial_sums(features, "float32", Machine(), matrix, is_packed=is_packed)
     assert found is pays
 
 

@@ -10,7 +10,7 @@ all packages that plugins import.
 * Refusals: `schedule_error`, `require_serial`, `require_zero_start`
 * A rule: `TraceBuilder` for its steps, whose `record` has the primitives of gossamer; its `append` takes
   a step of another one; `schedule_report` (all rules of gossamer) and `apply_rule` (one of them), which take
-  what a plugin's rule takes: the module, the target and the stats
+  what a plugin's rule takes: the module, the machine and the stats
 """
 
 from gossamer_schedule.cursor.cursor_at import Cursor

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import re
 
+from msgspec.structs import replace
+
 from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.transform.specialize import specialize
+from gossamer_machine import Machine, machine_of
 
-TARGET = Target("generic-cpu")
+
+def machine(options: str) -> Machine:
+    """Return the machine that options of generic-cpu describe, with the vector registers of x86."""
+    found = machine_of(Target.parse(f"generic-cpu:{options}"))
+    return replace(found, vector_registers=32 if found.vector_bits == 512 else 16)
+
+
+TARGET = Machine()
 CSR = """
     I = T.sp.dense_fixed(m)
     J = T.sp.compressed_varied(I, (n, nnz), (p, q))
@@ -94,7 +104,7 @@ def scaled(axes, value):
     return AXES[axes] + SCALED.replace("VALUE", value)
 
 
-WIDE, NARROW = Target.parse("generic-cpu:vector_bits=512"), Target.parse("g:vector_bits=128")
+WIDE, NARROW = Machine(), machine("vector_bits=128")
 
 
 def as_lowered(module: Module) -> Module:

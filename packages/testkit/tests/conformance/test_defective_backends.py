@@ -27,6 +27,7 @@ from gossamer_ir.interpret import GuardFailed, run
 from gossamer_ir.nodes import Guard
 from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import verify
+from gossamer_machine import Machine
 from gossamer_testkit import BackendSuite, corpus_names, corpus_program
 
 NOT_DECLARED = {"call.sin", "dtype.float16", "while"}
@@ -48,6 +49,9 @@ class Interpreting:
 
     def probe(self, target):
         return Probe(usable=True, resolved=f"{target.backend}:speed=slow")
+
+    def machine(self, target):
+        return Machine()
 
     def require(self, module, target):
         require_compilable(self, module, target)
@@ -201,6 +205,25 @@ class ResolvesToOthers(Interpreting):
 class ResolvesOnAndOn(Interpreting):
     def probe(self, target):
         return Probe(usable=True, resolved=f"interpreting:speed={target.option('speed')}x")
+
+
+class NoMachine(Interpreting):
+    def machine(self, target):
+        return "a large one"
+
+
+class MoodyMachine(Interpreting):
+    count = itertools.count(1)
+
+    def machine(self, target):
+        return Machine(cores=next(self.count))
+
+
+class UndeclaredScalableVectors(Interpreting):
+    capabilities = Interpreting.capabilities - {"vectors.scalable"}
+
+    def machine(self, target):
+        return Machine(is_scalable=True)
 
 
 class DifferentEachTime(Interpreting):
@@ -376,6 +399,7 @@ class CountsThreads(Interpreting):
 
 IT = "test_it_"
 PROBE = f"{IT}says_whether_a_target_works_here"
+MACHINE = f"{IT}describes_the_machine_of_a_target"
 CORRECT = "test_a_module_of_the_corpus_is_correct"
 SAYS = "test_an_artifact_says_what_it_is"
 WRONG_MODULES = "test_wrong_modules_are_refused"
@@ -396,6 +420,9 @@ WRONG = {
     MoodyProbe: (PROBE, "something else each time"),
     ResolvesToOthers: (PROBE, "not its own"),
     ResolvesOnAndOn: (PROBE, "is resolved to"),
+    NoMachine: (MACHINE, "expected a Machine"),
+    MoodyMachine: (MACHINE, "another one each time"),
+    UndeclaredScalableVectors: (MACHINE, "without the capability vectors.scalable"),
     DifferentEachTime: ("test_code_is_the_same_each_time", "these parts differ: code"),
     DifferentInEachProcess: ("test_another_process_makes_the_same_code", "makes something else of"),
     SharedState: ("test_two_threads_may_compile_at_once", "these differ"),

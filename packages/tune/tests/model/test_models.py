@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.machine import Machine
 from gossamer_tune import Workload, properties_of
 from gossamer_tune.cost_models import MODELS
 from gossamer_tune.model.blocked_slices_times_vector import blocked_slices_times_vector
@@ -27,9 +27,9 @@ FIFTY = MATRIX_PROPERTIES.lengths._replace(mean=50.0)
 
 
 def test_loads_cost_more_from_each_larger_cache():
-    hardware = HardwareParams()
+    machine = Machine()
     sizes = [1 << 14, 1 << 18, 1 << 21, 1 << 24, 1 << 26, 1 << 30]
-    costs = [load_cycles(size, hardware) for size in sizes]
+    costs = [load_cycles(size, machine) for size in sizes]
     assert costs == sorted(costs)
     assert len(set(costs)) == len(costs)
 
@@ -47,9 +47,9 @@ LARGE_PROPERTIES = properties_of(LARGE.shape, LARGE.indptr, LARGE.indices)
 @pytest.mark.parametrize("features", [None, 32, 128, 512])
 @pytest.mark.parametrize("model", MODELS)
 def test_two_threads_take_from_half_the_time_to_all_of_it(model, features):
-    hardware = HardwareParams(private_cache=1 << 30)
+    machine = Machine(private_cache=1 << 30)
     one, two = (
-        model(LARGE_PROPERTIES, Workload(features, hardware=hardware, threads=threads))
+        model(LARGE_PROPERTIES, Workload(features, machine=machine, threads=threads))
         for threads in (1, 2)
     )
     assert all(a.cycles / 2 < b.cycles < a.cycles for a, b in zip(one, two, strict=True))
@@ -63,7 +63,7 @@ def test_threads_read_a_copy_that_they_have_made_together_later():
 
 def test_rows_in_any_order_cost_more_on_threads_as_far_as_the_private_caches_hold_them():
     narrow, wide = (Workload(features, threads=2) for features in (32, 512))
-    held = wide.hardware.private_cache // wide.row_bytes
+    held = wide.machine.private_cache // wide.row_bytes
     assert shared_result_cycles(10 * held, Workload(32)) == 0
     few, many, all_held = (
         shared_result_cycles(rows, wide) for rows in (held // 2, held, 10 * held)
@@ -143,7 +143,7 @@ def test_filled_blocks_of_three_and_more_pay_for_a_vector():
 
 
 def test_a_matrix_is_lost_from_the_private_cache_by_and_by():
-    cache = HardwareParams().private_cache
+    cache = Machine().private_cache
     cycles = [with_streamed(0.0, part * cache, Workload()) for part in (0.3, 0.8, 1.3, 2.6)]
     assert cycles[0] == 0
     assert cycles[1:] == pytest.approx(

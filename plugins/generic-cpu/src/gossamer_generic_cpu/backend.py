@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from gossamer_backend.plugin_api import (
     API_VERSION,
     KERNEL_SYMBOL,
@@ -17,6 +19,7 @@ from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
+from gossamer_machine import Machine, machine_of
 
 NAME = "generic-cpu"
 _NODES = "while guard parallel launch prefetch atomic vectors.fixed scope.local"
@@ -65,6 +68,13 @@ class GenericCpu:
         if missing:
             return Probe(usable=False, reason=f"This CPU lacks {', '.join(missing)}.")
         return Probe(usable=True, resolved=cpus.explicit(target))
+
+    def machine(self, target: Target) -> Machine:
+        """Return the machine that the options of a resolved target describe."""
+        from gossamer_generic_cpu.target.architecture import vector_registers
+
+        machine = machine_of(target)
+        return replace(machine, vector_registers=vector_registers(machine.vector_bits))
 
     def compile(self, module: Module, target: Target) -> Artifact:
         """Compile a flat module to object code; the CPU of this machine does not matter.

@@ -18,7 +18,8 @@ from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
-from gossamer_llvm_sve.machine import explicit_target, machine_of
+from gossamer_llvm_sve.machine import cpu_of, explicit_target, machine_of_cpu
+from gossamer_machine import Machine
 
 _NAME = "llvm-sve"
 _NODES = "while guard parallel launch prefetch atomic vectors.fixed vectors.scalable scope.local"
@@ -60,6 +61,10 @@ class LlvmSve:
         reason = reason_against_loading() or reason_against_emulation()
         return Probe(usable=reason is None, reason=reason, resolved=resolved)
 
+    def machine(self, target: Target) -> Machine:
+        """Return the machine of a target, whose vectors are scalable."""
+        return machine_of_cpu(target)
+
     def compile(self, module: Module, target: Target) -> Artifact:
         """Compile a flat module to object code for AArch64.
 
@@ -70,25 +75,25 @@ class LlvmSve:
         from gossamer_llvm_sve import codegen
 
         require_compilable(self, module, target)
-        machine = machine_of(target)
+        cpu = cpu_of(target)
         return Artifact(
             backend=self.name,
             backend_version=self.version,
             target=explicit_target(target),
             signature=signature_of(module),
-            code=codegen.emitted_object(module, machine),
+            code=codegen.emitted_object(module, cpu),
             guarded=guarded_buffers(module),
-            metadata=(("triple", codegen.TRIPLE), ("features", " ".join(machine.features))),
+            metadata=(("triple", codegen.TRIPLE), ("features", " ".join(cpu.features))),
         )
 
     def texts(self, module: Module, target: Target) -> dict[str, str]:
         """Return the LLVM IR of a flat module as it is emitted, and its assembly."""
         from gossamer_llvm_sve import codegen
 
-        machine = machine_of(target)
+        cpu = cpu_of(target)
         return {
-            "llvm": codegen.emitted_text(module, machine),
-            "asm": codegen.emitted_assembly(module, machine),
+            "llvm": codegen.emitted_text(module, cpu),
+            "asm": codegen.emitted_assembly(module, cpu),
         }
 
     def load(self, artifact: Artifact) -> Kernel:
@@ -106,9 +111,7 @@ class LlvmSve:
                 "llvm_sve.load",
                 f"The kernel '{artifact.signature.entry}' cannot run here: {reason}",
             )
-        return emulated_kernel(
-            artifact, vector_bits=machine_of(artifact.parsed_target()).vector_bits
-        )
+        return emulated_kernel(artifact, vector_bits=cpu_of(artifact.parsed_target()).vector_bits)
 
 
 def reason_against_loading() -> str | None:

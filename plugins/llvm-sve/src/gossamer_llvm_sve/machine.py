@@ -1,11 +1,14 @@
-"""The machine that a target describes: its CPU, its features, and the length of its vectors."""
+"""The CPU that a target describes, its features and the length of its vectors."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
+from gossamer_machine import Machine, machine_of
 from gossamer_machine.cpu_options import CPU_OPTIONS
 
 VECTOR_LENGTHS = (128, 256, 512, 1024, 2048)
@@ -28,15 +31,15 @@ _MODEL = {option.name: option for option in CPU_OPTIONS if option.name in ("l2",
 _OPTIONS = ("cpu", "features", "vl_min", "vector_bits", *_MODEL)
 
 
-class Machine(NamedTuple):
+class SveCpu(NamedTuple):
     """A CPU by LLVM's name, its `features` in the order of `SVE_FEATURES`, the minimum length of its vectors
     that code may rely on, and the length that it is emulated with, both in bits.
 
-    >>> machine_of(Target.parse("llvm-sve:cpu=neoverse-v1"))
-    Machine(cpu='neoverse-v1', features=('sve',), vl_min=128, vector_bits=256)
+    >>> cpu_of(Target.parse("llvm-sve:cpu=neoverse-v1"))
+    SveCpu(name='neoverse-v1', features=('sve',), vl_min=128, vector_bits=256)
     """
 
-    cpu: str
+    name: str
     features: tuple[str, ...]
     vl_min: int
     vector_bits: int
@@ -47,8 +50,8 @@ class Machine(NamedTuple):
         return ",".join(f"+{name}" for name in self.features)
 
 
-def machine_of(target: Target) -> Machine:
-    """Return the machine of a target; raise `ArgumentError` (`llvm_sve.option`, `llvm_sve.option_value`,
+def cpu_of(target: Target) -> SveCpu:
+    """Return the CPU of a target; raise `ArgumentError` (`llvm_sve.option`, `llvm_sve.option_value`,
     `llvm_sve.vector_bits`) if an option or its value is unknown."""
     for key, value in target.options:
         if key not in _OPTIONS:
@@ -71,21 +74,34 @@ def machine_of(target: Target) -> Machine:
             f"The vectors of '{target.text}' have {vector_bits} bits, and the code may rely on {vl_min}.",
             hint="Give vl_min= at most the value of vector_bits=.",
         )
-    return Machine(cpu, _features(target, own_features), vl_min, vector_bits)
+    return SveCpu(cpu, _features(target, own_features), vl_min, vector_bits)
+
+
+def machine_of_cpu(target: Target) -> Machine:
+    """Return the machine of a target: its vectors are scalable, from the least length that code may rely on.
+
+    >>> found = machine_of_cpu(Target.parse("llvm-sve:vl_min=256,vector_bits=512"))
+    >>> found.is_scalable, found.vector_bits, found.vector_registers
+    (True, 256, 32)
+    """
+    described = machine_of(target)
+    return replace(
+        described, vector_bits=cpu_of(target).vl_min, is_scalable=True, fixed_vscale=None
+    )
 
 
 def explicit_target(target: Target) -> str:
-    """Return the target with all options of the machine.
+    """Return the target with all options of the CPU.
 
     >>> explicit_target(Target.parse("llvm-sve:vl_min=256,l2=1048576"))
     'llvm-sve:cpu=generic,features=sve,vl_min=256,vector_bits=256,l2=1048576'
     """
-    machine = machine_of(target)
+    cpu = cpu_of(target)
     options = {
-        "cpu": machine.cpu,
-        "features": "+".join(machine.features),
-        "vl_min": str(machine.vl_min),
-        "vector_bits": str(machine.vector_bits),
+        "cpu": cpu.name,
+        "features": "+".join(cpu.features),
+        "vl_min": str(cpu.vl_min),
+        "vector_bits": str(cpu.vector_bits),
     }
     return Target(target.backend, tuple({**options, **_rest(target)}.items())).text
 

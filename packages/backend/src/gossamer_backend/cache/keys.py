@@ -8,43 +8,59 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
 from gossamer_ir.interchange.kernel_abi import ABI_VERSION
 from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.interchange.serialization import dumps, dumps_record
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.typed_calls import typed
+from gossamer_machine.machine import Machine
 
 
 @typed
 def request_key(
-    module: Module, schedule: Schedule, *, target: Target | str, versions: Mapping[str, str]
+    module: Module,
+    schedule: Schedule,
+    *,
+    target: Target | str,
+    machine: Machine,
+    versions: Mapping[str, str],
 ) -> str:
-    """Return the key of a coordinate module compiled with a schedule for a target.
+    """Return the key of a coordinate module compiled with a schedule for a target and its machine.
 
     `target` is the resolved one (`Probe.resolved`), so that different machines have different keys;
     `versions` are those of all packages that take part (see `package_versions`).
 
     >>> flat = Module("flat", (), "main")
-    >>> one = request_key(flat, Schedule(), target="toy", versions={"toy": "1.0"})
-    >>> len(one), one == request_key(flat, Schedule(), target="toy:cpu=any", versions={"toy": "1.0"})
+    >>> given = {"machine": Machine(), "versions": {"toy": "1.0"}}
+    >>> one = request_key(flat, Schedule(), target="toy", **given)
+    >>> len(one), one == request_key(flat, Schedule(), target="toy:cpu=any", **given)
     (64, False)
     """
-    return _digest("request", (dumps(module), dumps_record(schedule)), target, versions)
+    parts = (dumps(module), dumps_record(schedule), _encoded(machine))
+    return _digest("request", parts, target, versions)
 
 
 @typed
 def name_key(
-    name: bytes, stats: Stats | None, *, target: Target | str, versions: Mapping[str, str]
+    name: bytes,
+    stats: Stats | None,
+    *,
+    target: Target | str,
+    machine: Machine,
+    versions: Mapping[str, str],
 ) -> str:
-    """Return the key of a named program with the schedule that rules choose for these stats;
+    """Return the key of a named program with the schedule that rules choose for a machine and these stats;
     `target` and `versions` as in `request_key`.
 
-    >>> key = name_key(b"spmv", None, target="toy", versions={})
-    >>> len(key), key == name_key(b"spmm", None, target="toy", versions={})
+    >>> given = {"target": "toy", "machine": Machine(), "versions": {}}
+    >>> key = name_key(b"spmv", None, **given)
+    >>> len(key), key == name_key(b"spmm", None, **given)
     (64, False)
     """
     facts = b"" if stats is None else dumps_record(stats)
-    return _digest("name", (name, facts), target, versions)
+    return _digest("name", (name, facts, _encoded(machine)), target, versions)
 
 
 @typed
@@ -58,6 +74,10 @@ def object_key(module: Module, *, target: Target | str, versions: Mapping[str, s
     (64, False)
     """
     return _digest("object", (dumps(module),), target, versions)
+
+
+def _encoded(machine: Machine) -> bytes:
+    return msgspec.json.encode(machine)
 
 
 def _digest(

@@ -12,10 +12,11 @@ import pluggy
 from gossamer_backend.registry import hookspecs
 from gossamer_backend.registry.hookspecs import Pass, ScheduleRule
 from gossamer_ir.errors import PluginError
-from gossamer_ir.interchange.records import Intrinsic, Schedule, ScheduleReport, Stats, Target
+from gossamer_ir.interchange.records import Intrinsic, Schedule, ScheduleReport, Stats
 from gossamer_ir.nodes import STAGES, Module, StageName
 from gossamer_ir.plugins.installed_distributions import EntryPoint
 from gossamer_ir.plugins.plugin_errors import errors_as_plugin_errors
+from gossamer_machine.machine import Machine
 
 ExtensionPoints: TypeAlias = Callable[[], Mapping[str, StageName]]
 """A function that returns the positions within the lowering passes at which passes of plugins may run, each
@@ -40,12 +41,12 @@ class Extension(msgspec.Struct, frozen=True):
     schedules: tuple[ScheduleRule, ...]
 
     def schedule(
-        self, module: Module, target: Target, stats: Stats | None
+        self, module: Module, machine: Machine, stats: Stats | None
     ) -> ScheduleReport | Schedule | None:
         """Return what the first of its rules that applies returns; None if none applies."""
         with errors_as_plugin_errors(self.name, doing="choose a schedule"):
             for rule in self.schedules:
-                found = rule(module, target, stats)
+                found = rule(module, machine, stats)
                 if found is not None:
                     return _required_schedule(found)
         return None

@@ -19,18 +19,20 @@ from gossamer_ir.interchange.records import (
     Schedule,
     ScheduleReport,
     Stats,
-    Target,
 )
 from gossamer_ir.nodes import Module, StageName
+from gossamer_machine.machine import Machine
 
 PROJECT = "gossamer"
 
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
-ScheduleRule: TypeAlias = Callable[[Module, Target, Stats | None], ScheduleReport | Schedule | None]
-"""A function that returns a schedule for a module, in a report if it gives reasons for its decisions, or None
-if it does not apply; stats may be unknown.
+ScheduleRule: TypeAlias = Callable[
+    [Module, Machine, Stats | None], ScheduleReport | Schedule | None
+]
+"""A function that returns a schedule for a module on a machine, in a report if it gives reasons for its
+decisions, or None if it does not apply; stats may be unknown.
 
 It can use the rules of gossamer, which have the same signature, by `schedule_report` and `apply_rule` of
 `gossamer_schedule.plugin_api`."""

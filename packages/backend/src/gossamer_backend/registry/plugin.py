@@ -17,10 +17,11 @@ from gossamer_backend.registry.extension import (
 from gossamer_backend.registry.protocol import API_VERSION, Backend
 from gossamer_backend.registry.validating import ValidatingBackend
 from gossamer_ir.errors import PluginError
-from gossamer_ir.interchange.records import Intrinsic, Schedule, ScheduleReport, Stats, Target
+from gossamer_ir.interchange.records import Intrinsic, Schedule, ScheduleReport, Stats
 from gossamer_ir.nodes import Module
 from gossamer_ir.plugins.installed_distributions import EntryPoint
 from gossamer_ir.plugins.plugin_errors import errors_as_plugin_errors
+from gossamer_machine.machine import Machine
 
 
 class Plugin(msgspec.Struct, frozen=True):
@@ -55,12 +56,12 @@ class Plugin(msgspec.Struct, frozen=True):
         }
 
     def schedule(
-        self, module: Module, target: Target, stats: Stats | None
+        self, module: Module, machine: Machine, stats: Stats | None
     ) -> tuple[str, ScheduleReport | Schedule] | None:
         """Return the name of the first plugin that has a rule that applies, and what the rule returns; None
         if no rule applies."""
         for extension in self.extensions:
-            found = extension.schedule(module, target, stats)
+            found = extension.schedule(module, machine, stats)
             if found is not None:
                 return extension.name, found
         return None
@@ -130,8 +131,10 @@ def _required_protocol(name: str, backend: Any) -> Backend:
     if version != API_VERSION:
         raise PluginError(
             "plugin.api_version",
-            f"The plugin '{name}' is written for version {version} of the backend protocol; "
+            f"The plugin '{name}' is written for version {version} of the plugin API; "
             f"expected {API_VERSION}.",
+            hint="Install a release of the plugin for this version of gossamer. In the plugin, set "
+            "api_version to API_VERSION after the changes that docs/plugins.md lists.",
         )
     if missing := _missing_members(backend):
         raise PluginError(
@@ -147,7 +150,7 @@ def _required_protocol(name: str, backend: Any) -> Backend:
     return checked
 
 
-_MEMBERS = ("version", "capabilities", "targets", "probe", "compile", "load")
+_MEMBERS = ("version", "capabilities", "targets", "probe", "machine", "compile", "load")
 
 
 def _missing_members(backend: object) -> list[str]:

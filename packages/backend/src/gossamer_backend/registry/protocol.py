@@ -17,8 +17,9 @@ from gossamer_ir.nodes import Module
 if TYPE_CHECKING:
     from gossamer_backend.artifact import Artifact
     from gossamer_backend.call.kernel import Kernel
+    from gossamer_machine.machine import Machine
 
-API_VERSION = 1
+API_VERSION = 2
 """The version of this protocol; plugins written for another version are refused."""
 
 
@@ -62,6 +63,9 @@ class Backend(Protocol):
 
     def probe(self, target: Target) -> Probe:
         """Return whether `load` works for a target on this machine; never raises for a valid target."""
+
+    def machine(self, target: Target) -> Machine:
+        """Return the machine of a resolved target, for which rules schedule programs; needs no device."""
 
     def compile(self, module: Module, target: Target) -> Artifact:
         """Compile a flat module, without a device."""

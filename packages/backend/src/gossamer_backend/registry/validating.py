@@ -9,6 +9,7 @@ from gossamer_backend.registry.requirements import require_compilable, require_o
 from gossamer_ir.errors import PluginError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
+from gossamer_machine.machine import Machine
 
 
 class ValidatingBackend:
@@ -30,6 +31,25 @@ class ValidatingBackend:
         """Return whether the target works on this machine."""
         require_own_target(self, target)
         return self.wrapped.probe(target)
+
+    def machine(self, target: Target) -> Machine:
+        """Return the machine of a resolved target; raise `PluginError` (`plugin.machine`) if the backend
+        returns something else, or one with scalable vectors, which it does not declare."""
+        require_own_target(self, target)
+        machine = self.wrapped.machine(target)
+        if not isinstance(machine, Machine):
+            raise PluginError(
+                "plugin.machine",
+                f"The backend '{self.name}' describes the machine of '{target.text}' by {machine!r}; "
+                "expected a gossamer_machine.Machine.",
+            )
+        if machine.is_scalable and "vectors.scalable" not in self.capabilities:
+            raise PluginError(
+                "plugin.machine",
+                f"The backend '{self.name}' describes a machine with scalable vectors without the "
+                "capability vectors.scalable.",
+            )
+        return machine
 
     def instructions(self, target: Target) -> frozenset[str]:
         """Return the declared functions that a target has instructions for."""

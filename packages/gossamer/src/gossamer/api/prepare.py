@@ -12,14 +12,13 @@ from gossamer.operator_calls.chosen_format import CHOICE, Stored, in_format
 from gossamer.operator_calls.operator import Operator
 from gossamer.operator_calls.row_order import properties_for
 from gossamer.operators import operator_named, product_names
-from gossamer.resolve_target import resolve_elsewhere
+from gossamer.resolve_target import machine_for
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import get_num_threads
 from gossamer_formats import SparseTensor
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.support.typed_calls import typed
-from gossamer_machine.hardware_params import hardware_params
 from gossamer_tune import (
     Estimate,
     FormatChoice,
@@ -103,19 +102,19 @@ def choice_of(matrix: Stored) -> FormatChoice:
 def _workload(op: str, features: int | None, calls: int, target: str | Target) -> Workload:
     if calls < 1:
         raise ArgumentError("prepare.calls", f"The number of calls is {calls}; expected 1 or more.")
-    hardware = hardware_params(resolve_elsewhere(target)[1])
+    machine = machine_for(target)
     if op not in product_names():
         expected = " or ".join(f"'{name}'" for name in product_names())
         raise ArgumentError("prepare.op", f"The operator is '{op}'; expected {expected}.")
     if operator_named(op).program.dense_dimensions == 1:
-        return Workload(hardware=hardware, threads=get_num_threads())
+        return Workload(machine=machine, threads=get_num_threads())
     if features is None or features < 1:
         raise ArgumentError(
             "prepare.features",
             f"The number of features is {features}; expected 1 or more.",
             hint="Pass the number of columns of the dense operand: features=...",
         )
-    return Workload(features, hardware=hardware, threads=get_num_threads())
+    return Workload(features, machine=machine, threads=get_num_threads())
 
 
 def _seconds_of_calls(

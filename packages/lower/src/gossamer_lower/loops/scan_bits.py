@@ -1,6 +1,6 @@
 """Replaces the position of the s-th bit of a word, in a loop over s, by a scan of the bits.
 
-`find_nth_bit(word, s)` takes dozens of instructions without hardware support. The positions for s = 0, 1, ...
+`find_nth_bit(word, s)` takes dozens of instructions without machine support. The positions for s = 0, 1, ...
 are found by two instructions each: the number of zeros below the lowest bit, and `rest & (rest - 1)`, which
 clears that bit (strength reduction).
 """

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
-from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.operand_copies import row_packing
 from gossamer_machine.sizing.row_sums import has_partial_sums
 from gossamer_machine.sizing.thread_copies import thread_tile_packing
@@ -22,7 +22,7 @@ which each thread packs; or tiles of features whose rows are read where they are
 def csr_form(
     features: int | None,
     dtype: str,
-    hardware: HardwareParams,
+    machine: Machine,
     stats: Stats | None,
     *,
     may_pack: bool = True,
@@ -31,7 +31,7 @@ def csr_form(
     `may_pack`, it is one of those without packing.
 
     >>> matrix = Stats(rows=4096, columns=4096, nnz=64 * 4096, longest_row=80, empty_rows=0)
-    >>> machine = HardwareParams(cores=2)
+    >>> machine = Machine(cores=2)
     >>> [csr_form(features, "float32", machine, matrix) for features in (16, 64, 512)]
     ['packed_sums', 'selected_rows', 'packed_tiles']
     >>> [csr_form(features, "float32", machine, matrix, may_pack=False) for features in (16, 512)]
@@ -40,10 +40,10 @@ def csr_form(
     if features is None or stats is None:
         return "selected_rows"
     row_bytes = features * DType.parse(dtype).bits // 8
-    is_packed = may_pack and row_packing(row_bytes, hardware, stats).pays
-    if has_partial_sums(features, dtype, hardware, stats, is_packed=is_packed):
+    is_packed = may_pack and row_packing(row_bytes, machine, stats).pays
+    if has_partial_sums(features, dtype, machine, stats, is_packed=is_packed):
         return "packed_sums" if is_packed else "sums"
     # Tiles that are packed have more features than partial sums, so that the order does not matter.
-    if may_pack and thread_tile_packing(features, dtype, hardware, stats).pays:
+    if may_pack and thread_tile_packing(features, dtype, machine, stats).pays:
         return "packed_tiles"
     return "selected_rows"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, TypeAlias
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.reuse import is_used_often
 
 GATHERED_PART = 2
@@ -66,31 +66,31 @@ def packing_of(
     return Packing(uses, operand, least, copy, room, obstacle)
 
 
-def row_packing(row_bytes: int, hardware: HardwareParams, stats: Stats) -> Packing:
+def row_packing(row_bytes: int, machine: Machine, stats: Stats) -> Packing:
     """Return whether all rows of an operand are packed, before a loop selects from them.
 
     >>> matrix = Stats(rows=1000, columns=1000, nnz=32_000, longest_row=40, empty_rows=0)
-    >>> [row_packing(row_bytes, HardwareParams(), matrix).pays for row_bytes in (64, 4096)]
+    >>> [row_packing(row_bytes, Machine(), matrix).pays for row_bytes in (64, 4096)]
     [True, False]
     """
     size = stats.columns * row_bytes
-    room = hardware.private_cache // GATHERED_PART
+    room = machine.private_cache // GATHERED_PART
     return packing_of(stats, uses=GATHERED_USES, copy=size, room=room, operand=size)
 
 
 def shared_tile_packing(
-    tile_bytes: int, hardware: HardwareParams, stats: Stats, *, block_rows: int
+    tile_bytes: int, machine: Machine, stats: Stats, *, block_rows: int
 ) -> Packing:
     """Return whether an operand is packed one tile of features after the other, which has so many bytes in
     each row, for all threads together. A row is loaded once for `block_rows` rows of the matrix.
 
     >>> matrix = Stats(rows=4096, columns=4096, nnz=256 * 4096, longest_row=300, empty_rows=0)
     >>> cases = (256, 8), (512, 8), (256, 16)
-    >>> found = [shared_tile_packing(size, HardwareParams(), matrix, block_rows=rows) for size, rows in cases]
+    >>> found = [shared_tile_packing(size, Machine(), matrix, block_rows=rows) for size, rows in cases]
     >>> [packing.obstacle for packing in found]
     [None, 'large copy', 'few uses']
     """
     size = stats.columns * tile_bytes
-    room = hardware.private_cache
+    room = machine.private_cache
     uses = block_rows * SHARED_TILE_LOADS
     return packing_of(stats, uses=uses, copy=size, room=room, operand=size)

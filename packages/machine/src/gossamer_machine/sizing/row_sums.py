@@ -4,7 +4,7 @@ products of rows and for the model of their cost."""
 from __future__ import annotations
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.machine import Machine
 
 MIN_TERMS = 16
 """Minimum mean number of elements of a row for partial sums to pay (measured: 1.1 to 1.4 times faster from 26
@@ -17,16 +17,16 @@ gain nothing unless the operand is packed."""
 
 
 def has_partial_sums(
-    features: int, dtype: str, hardware: HardwareParams, stats: Stats, *, is_packed: bool
+    features: int, dtype: str, machine: Machine, stats: Stats, *, is_packed: bool
 ) -> bool:
     """Return whether partial sums of rows pay: of whole vectors of features, from an operand that is packed
     or not.
 
     >>> matrix = Stats(rows=1000, columns=1000, nnz=32_000, longest_row=40, empty_rows=0)
-    >>> operand = 32, "float32", HardwareParams(), matrix
+    >>> operand = 32, "float32", Machine(), matrix
     >>> [has_partial_sums(*operand, is_packed=is_packed) for is_packed in (True, False)]
     [True, False]
     """
-    vectors, rest = divmod(features, hardware.lanes(dtype))
+    vectors, rest = divmod(features, machine.lanes(dtype))
     most = MAX_SUMMED_VECTORS if is_packed else 1
     return stats.mean_row >= MIN_TERMS and not rest and 1 <= vectors <= most

@@ -4,7 +4,7 @@ vector and for the model of their cost."""
 from __future__ import annotations
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.machine import Machine
 
 MEAN_ROW_IN_LANE = 4
 """Maximum mean number of gathered terms of rows that are lanes of a vector. A lane gathers the column, the
@@ -20,16 +20,16 @@ SPREAD = 3
 take 1.33 times as many)."""
 
 
-def are_lanes(hardware: HardwareParams, stats: Stats) -> bool:
+def are_lanes(machine: Machine, stats: Stats) -> bool:
     """Return whether several rows of gathered terms are lanes of a vector: no row is much longer than the
     others, and gathers are fast.
 
     >>> from msgspec.structs import replace
-    >>> machine = HardwareParams(gathers="fast")
+    >>> machine = Machine(gathers="fast")
     >>> roads = Stats(rows=1000, columns=1000, nnz=2000, longest_row=6, empty_rows=0)
     >>> are_lanes(machine, roads), are_lanes(machine, replace(roads, longest_row=7))
     (True, False)
     """
     longest = min(MAX_ROW_IN_LANE, SPREAD * stats.mean_row)
     is_short = stats.mean_row <= MEAN_ROW_IN_LANE and stats.longest_row <= longest
-    return hardware.gathers == "fast" and is_short
+    return machine.gathers == "fast" and is_short

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
-from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.operand_copies import Packing, packing_of
 from gossamer_machine.sizing.reuse import MANY_USES
 
@@ -45,44 +45,43 @@ MIN_BUSY = 0.8
 """Minimum fraction of the cores that compute if tiles are distributed among them."""
 
 
-def packed_vectors(dtype: str, hardware: HardwareParams) -> int:
+def packed_vectors(dtype: str, machine: Machine) -> int:
     """Return the number of vectors of a row of a packed tile.
 
-    >>> [packed_vectors("float32", HardwareParams(vector_bits=bits)) for bits in (512, 128)]
+    >>> narrow = Machine(vector_bits=128, vector_registers=16)
+    >>> [packed_vectors("float32", machine) for machine in (Machine(), narrow)]
     [4, 8]
     """
-    row_bits = max(8, DType.parse(dtype).bits) * hardware.lanes(dtype)
-    return min(hardware.accumulators, max(1, TILE_BYTES * 8 // row_bits))
+    row_bits = max(8, DType.parse(dtype).bits) * machine.lanes(dtype)
+    return min(machine.accumulators, max(1, TILE_BYTES * 8 // row_bits))
 
 
-def thread_tile_packing(
-    features: int, dtype: str, hardware: HardwareParams, stats: Stats
-) -> Packing:
+def thread_tile_packing(features: int, dtype: str, machine: Machine, stats: Stats) -> Packing:
     """Return whether tiles of so many features are packed.
 
     >>> matrix = Stats(rows=4096, columns=4096, nnz=64 * 4096, longest_row=80, empty_rows=0)
-    >>> few_cores = HardwareParams(cores=2)
+    >>> few_cores = Machine(cores=2)
     >>> [thread_tile_packing(features, "float32", few_cores, matrix).obstacle for features in (520, 512, 32)]
     ['partial tiles', None, 'partial tiles']
-    >>> thread_tile_packing(512, "float32", HardwareParams(cores=16), matrix).obstacle
+    >>> thread_tile_packing(512, "float32", Machine(cores=16), matrix).obstacle
     'idle cores'
     """
-    tiles, rest = divmod(features, packed_vectors(dtype, hardware) * hardware.lanes(dtype))
+    tiles, rest = divmod(features, packed_vectors(dtype, machine) * machine.lanes(dtype))
     is_long = stats.mean_row >= LONG_PACKED_ROW
     operand = stats.columns * features * DType.parse(dtype).bits // 8
     packing = packing_of(
         stats,
         uses=MANY_USES if is_long else GRAPH_USES,
         operand=operand,
-        least=int(hardware.private_cache * least_operand(stats.mean_row)),
+        least=int(machine.private_cache * least_operand(stats.mean_row)),
         copy=operand // max(1, tiles),
-        room=hardware.shared_cache // COPY_PART,
+        room=machine.shared_cache // COPY_PART,
     )
     if rest or tiles < 2:
         return packing._replace(obstacle="partial tiles")
     return (
         packing
-        if keeps_cores_busy(tiles, hardware.cores)
+        if keeps_cores_busy(tiles, machine.cores)
         else packing._replace(obstacle="idle cores")
     )
 

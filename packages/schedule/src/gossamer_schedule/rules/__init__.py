@@ -1,4 +1,4 @@
-"""Rules for default schedules, which derive a `Schedule` from the pattern of a computation, a target and the
+"""Rules for default schedules, which derive a `Schedule` from the pattern of a computation, a machine and the
 statistics of the data. A rule analyzes the coordinate module. It plans steps, but does not apply them.
 """
 

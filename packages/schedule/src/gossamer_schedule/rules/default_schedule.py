@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.interchange.records import Schedule, ScheduleReport, Stats, Target
+from gossamer_ir.interchange.records import Schedule, ScheduleReport, Stats
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.typed_calls import typed
+from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.canonical.forms import ProgramForm, forms_of
 from gossamer_schedule.rules.first_match import first_match
 from gossamer_schedule.rules.ordered_rules import ITERATION_RULES, RULES, SIBLING_RULES
@@ -13,7 +14,7 @@ from gossamer_schedule.rules.schedule_rule import RuleContext
 
 
 @typed
-def schedule_report(module: Module, target: Target, stats: Stats | None = None) -> ScheduleReport:
+def schedule_report(module: Module, machine: Machine, stats: Stats | None = None) -> ScheduleReport:
     """Return the schedule of the first rule whose pattern matches, with the reason of each decision.
 
     The report has no decisions if no pattern matches, or if the module is of a later stage than coordinate.
@@ -21,7 +22,7 @@ def schedule_report(module: Module, target: Target, stats: Stats | None = None) 
     axes of the sparse tree first.
 
     >>> from gossamer_ir import parse_module
-    >>> from gossamer_ir.interchange.records import Target
+    >>> from gossamer_machine import Machine
     >>> program = parse_module('''
     ... @T.prim_func
     ... def sums(a: T.handle, y: T.handle, p: T.handle, m: T.int64, n: T.int64, nnz: T.int64) -> None:
@@ -35,27 +36,27 @@ def schedule_report(module: Module, target: Target, stats: Stats | None = None) 
     ...             Y[i] = 0.0
     ...         Y[i] = Y[i] + A[i, j]
     ... ''')
-    >>> found = schedule_report(program, Target("generic-cpu"))
+    >>> found = schedule_report(program, Machine())
     >>> found.rule, found.decisions[1].what
     ('row_spmv', '16 partial results in lanes, the rest masked')
-    >>> found.schedule == default_schedule(program, Target("generic-cpu"))
+    >>> found.schedule == default_schedule(program, Machine())
     True
     """
-    found = first_match(RULES, forms_of(module), target, _context(stats))
+    found = first_match(RULES, forms_of(module), _context(machine, stats))
     if found is None:
         return ScheduleReport(None, "not a pattern of any rule: the program runs as written")
     return found.report
 
 
 @typed
-def default_schedule(module: Module, target: Target, stats: Stats | None = None) -> Schedule:
+def default_schedule(module: Module, machine: Machine, stats: Stats | None = None) -> Schedule:
     """Return the schedule of `schedule_report`; an empty one if no rule matches."""
-    return schedule_report(module, target, stats).schedule
+    return schedule_report(module, machine, stats).schedule
 
 
 @typed
 def apply_rule(
-    name: str, module: Module, target: Target, stats: Stats | None = None
+    name: str, module: Module, machine: Machine, stats: Stats | None = None
 ) -> ScheduleReport | None:
     """Return the schedule of one of `RULES`, by its name; None if its pattern does not match.
 
@@ -65,15 +66,15 @@ def apply_rule(
     Raises `ArgumentError`: `rule.name`.
 
     >>> from gossamer_testkit.examples import SCALE
-    >>> apply_rule("row_sddmm", SCALE, Target("generic-cpu"))
-    >>> apply_rule("spmm", SCALE, Target("generic-cpu"))  # doctest: +ELLIPSIS
+    >>> apply_rule("row_sddmm", SCALE, Machine())
+    >>> apply_rule("spmm", SCALE, Machine())  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     gossamer_ir.errors.ArgumentError: There is no rule 'spmm'. ... [rule.name]
     """
     rules = [rule for rule in RULES if rule.name == name]
     if rules:
-        found = first_match(rules, [ProgramForm(module)], target, _context(stats))
+        found = first_match(rules, [ProgramForm(module)], _context(machine, stats))
         return None if found is None else found.report
     raise ArgumentError(
         "rule.name",
@@ -82,6 +83,8 @@ def apply_rule(
     )
 
 
-def _context(stats: Stats | None) -> RuleContext:
+def _context(machine: Machine, stats: Stats | None) -> RuleContext:
     """Return the context of a whole program, with the rules for siblings and for its single iterations."""
-    return RuleContext(stats, sibling_rules=SIBLING_RULES, iteration_rules=ITERATION_RULES)
+    return RuleContext(
+        stats, machine=machine, sibling_rules=SIBLING_RULES, iteration_rules=ITERATION_RULES
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gossamer_ir.interchange.records import Decision, ScheduleReport, Target
+from gossamer_ir.interchange.records import Decision, ScheduleReport
 from gossamer_schedule.rules.canonical.forms import ProgramForm
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, RuleRecord
 
@@ -29,14 +29,14 @@ class FoundMatch(NamedTuple):
 
 
 def first_match(
-    rules: Iterable[RuleRecord], forms: Iterable[ProgramForm], target: Target, context: RuleContext
+    rules: Iterable[RuleRecord], forms: Iterable[ProgramForm], context: RuleContext
 ) -> FoundMatch | None:
     """Return the match of the first rule that matches the first form that any rule matches; None if there is
     none. The rules are iterated over again for each form, and only up to the one that matches."""
     # All rules for a form before the next form: one that fits the program as written is preferred.
     for form in forms:
         for rule in rules:
-            match = rule.match(form.module, target, context)
+            match = rule.match(form.module, context)
             if match is not None:
                 return FoundMatch(rule, form, match)
     return None

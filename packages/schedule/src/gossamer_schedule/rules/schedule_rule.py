@@ -13,9 +13,9 @@ from typing import NamedTuple, Protocol, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Target
+from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats
 from gossamer_ir.nodes import Module
-from gossamer_machine.hardware_params import HardwareParams, hardware_params
+from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.analysis.program_names import (
     addresses_taken_names,
     loop_stage_names,
@@ -43,20 +43,21 @@ class RowThresholds(NamedTuple):
 
 
 class RuleContext(msgspec.Struct, frozen=True):
-    """Inputs of a rule besides the program and the target.
+    """Inputs of a rule besides the program.
 
-    `stats` are those of the data, None if unknown. `is_sibling` is true if the program is one of several
-    iterations over the same rows, which share a loop; the `thresholds` are then those for siblings. The rules
-    for siblings, and the rules for programs of one iteration, are in the order in which they are tried.
+    `stats` are those of the data, None if unknown, and `machine` is the one that will run the program.
+    `is_sibling` is true if the program is one of several iterations over the same rows, which share a loop;
+    the `thresholds` are then those for siblings. The rules for siblings, and the rules for programs of one
+    iteration, are in the order in which they are tried.
 
-    `RuleRecord.match` adds the `hardware` of the target, and to the names that are `taken`, which the
-    schedules of other iterations make, those of the program.
+    `RuleRecord.match` adds the names of the program to those that are `taken`, which the schedules of other
+    iterations make.
     """
 
     stats: Stats | None = None
     is_sibling: bool = False
     thresholds: RowThresholds = RowThresholds()
-    hardware: HardwareParams = HardwareParams()
+    machine: Machine = Machine()
     taken: frozenset[str] = frozenset()
     sibling_rules: Iterable[RuleRecord] = ()
     iteration_rules: Iterable[RuleRecord] = ()
@@ -67,9 +68,9 @@ class RuleContext(msgspec.Struct, frozen=True):
 
 
 ONLY_PROGRAM = RuleContext()
-"""The context of a program of its own, about whose data nothing is known."""
+"""The context of a program of its own, about whose data nothing is known, on the machine of the defaults."""
 
-RuleFunction: TypeAlias = Callable[[Module, Target, RuleContext], PatternMatch | None]
+RuleFunction: TypeAlias = Callable[[Module, RuleContext], PatternMatch | None]
 """A function that `schedule_rule` decorates."""
 
 
@@ -77,7 +78,7 @@ class Rule(Protocol):
     """A rule: it returns a report for a program that it recognizes, else None."""
 
     def __call__(
-        self, module: Module, target: Target, context: RuleContext = ONLY_PROGRAM
+        self, module: Module, context: RuleContext = ONLY_PROGRAM
     ) -> ScheduleReport | None: ...
 
 
@@ -101,13 +102,13 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
     replaces_conversion: bool = False
     """The field of the same name of its reports (`ScheduleReport`)."""
 
-    def match(self, module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
+    def match(self, module: Module, context: RuleContext) -> PatternMatch | None:
         """Return the match of the rule, with names that are free in the program; None if it does not match,
         or if the program takes a name of lowering that a step addresses."""
         # Here and not in each rule, so that none can forget it.
         taken = context.taken | loop_stage_names(module)
-        own = replace(context, hardware=hardware_params(target), taken=taken)
-        found = self.plan(module, target, own)
+        own = replace(context, taken=taken)
+        found = self.plan(module, own)
         if found is None or addresses_taken_names(found.trace.steps, module):
             return None
         return found
@@ -128,7 +129,7 @@ def schedule_rule(
 ) -> Callable[[RuleFunction], Rule]:
     """Return the decorator of a rule, which attaches the `RuleRecord` with these texts.
 
-    A rule takes the module, the target and a `RuleContext`. It returns a match, or None for a program that it
+    A rule takes the module and a `RuleContext`. It returns a match, or None for a program that it
     does not recognize; the decorated function returns the report of the match.
     """
 
@@ -145,10 +146,8 @@ def schedule_rule(
         )
 
         @wraps(implementation)
-        def rule(
-            module: Module, target: Target, context: RuleContext = ONLY_PROGRAM
-        ) -> ScheduleReport | None:
-            match = record.match(module, target, context)
+        def rule(module: Module, context: RuleContext = ONLY_PROGRAM) -> ScheduleReport | None:
+            match = record.match(module, context)
             return None if match is None else record.report(match.pattern, match.trace.decisions)
 
         vars(rule)["schedule_rule"] = record

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer_ir.interchange.records import Step, Target
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.script import parse_module
+from gossamer_machine import Machine
 from gossamer_schedule.rules import schedule_report
 from gossamer_schedule.rules.analysis.program_names import addresses_taken_names, loop_stage_names
 from gossamer_testkit import script
 
-TARGET = Target.parse("generic-cpu:vector_bits=512")
+TARGET = Machine()
 TEXT = script("csr_reduce")
 SOFTMAX = script("sparse_softmax")
 

@@ -3,11 +3,12 @@
 import pytest
 
 from gossamer_ir import parse_module
-from gossamer_ir.interchange.records import Schedule, Target
+from gossamer_ir.interchange.records import Schedule
+from gossamer_machine import Machine
 from gossamer_schedule import replay
 from gossamer_schedule.rules import default_schedule
 
-WIDE = Target("generic-cpu", (("vector_bits", "512"),))
+WIDE = Machine()
 PROGRAM = """
 @T.prim_func
 def product(a: T.handle, b: T.handle, c: T.handle, p: T.handle, q: T.handle,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
+from rule_programs import machine
 
-from gossamer_ir.interchange.records import Stats, Target
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule.rules import schedule_report
@@ -13,8 +15,8 @@ from gossamer_schedule.rules.schedule_rule import RuleContext
 from gossamer_testkit import retyped, script
 
 L2 = 1 << 20
-WIDE = Target.parse(f"generic-cpu:vector_bits=512,l2={L2}")
-SMALL = Target.parse("generic-cpu:vector_bits=512,l2=16384,l3=32768")
+WIDE = machine(f"vector_bits=512,l2={L2}")
+SMALL = machine("vector_bits=512,l2=16384,l3=32768")
 TEXT = script("csr_spmm")
 
 
@@ -30,7 +32,7 @@ def partial_sums(*, features=16, stats=None, target=WIDE, text=TEXT, dtype="floa
 
 def decisions_of(module, target, context):
     """The decisions of the rule; None if a row has no partial sums."""
-    report = row_spmm(module, target, context)
+    report = row_spmm(module, replace(context, machine=target))
     decisions = () if report is None else report.decisions
     return decisions if any("partial sums of a row" in found.what for found in decisions) else None
 
@@ -51,7 +53,7 @@ def operand_decision(decisions):
     ],
 )
 def test_one_or_two_vectors_have_several_sums(features, dtype, bits, sums):
-    target = Target.parse(f"generic-cpu:vector_bits={bits},l2={L2}")
+    target = machine(f"vector_bits={bits},l2={L2}")
     found = partial_sums(features=features, dtype=dtype, target=target)
     assert found[0].what == f"{sums} partial sums of a row in registers"
     assert found[2].what == "B_data packed at aligned addresses"

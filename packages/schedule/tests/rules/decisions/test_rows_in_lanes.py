@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from rule_programs import machine
 
-from gossamer_ir.interchange.records import Stats, Target
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.script import parse_module
 from gossamer_schedule.rules import schedule_report
 from gossamer_schedule.rules.library.row_spmv import row_spmv
@@ -27,7 +28,7 @@ def spmv(a: T.handle, x: T.handle, y: T.handle, p: T.handle, q: T.handle, m: T.i
         Y[i] = Y[i] + A[i, j] * X[j]
 """
 INIT = "        with T.init():\n            Y[i] = 0.0\n"
-FAST, MODERATE = (Target.parse(f"generic-cpu:gathers={speed}") for speed in ("fast", "moderate"))
+FAST, MODERATE = (machine(f"gathers={speed}") for speed in ("fast", "moderate"))
 
 
 def rows_of(mean, longest):
@@ -39,7 +40,7 @@ SHORT = rows_of(2, 6)
 
 def decisions_in_lanes(*, text=TEXT, target=FAST, stats=SHORT, is_sibling=False):
     """The decisions of the rule; None if rows are not lanes."""
-    found = row_spmv(parse_module(text), target, RuleContext(stats, is_sibling=is_sibling))
+    found = row_spmv(parse_module(text), RuleContext(stats, is_sibling=is_sibling, machine=target))
     has_lanes = found is not None and found.decisions[0].what.startswith("rows in lanes")
     return found.decisions if has_lanes else None
 
@@ -56,7 +57,7 @@ def decisions_in_lanes(*, text=TEXT, target=FAST, stats=SHORT, is_sibling=False)
 def test_short_rows_are_lanes_and_share_windows_in_registers_of_512_bits(
     dtype, bits, lanes, windows
 ):
-    target = Target.parse(f"generic-cpu:gathers=fast,vector_bits={bits}")
+    target = machine(f"gathers=fast,vector_bits={bits}")
     found = decisions_in_lanes(text=TEXT.replace('"float32"', f'"{dtype}"'), target=target)
     splits = [step.args["factors"] for step in found[0].steps if step.op == "split"]
     assert splits == [(None, lanes)]

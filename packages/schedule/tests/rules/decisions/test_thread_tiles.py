@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
+from rule_programs import machine
 
-from gossamer_ir.interchange.records import Stats, Target
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule.rules.library.row_spmm import row_spmm
 from gossamer_schedule.rules.schedule_rule import RuleContext
 from gossamer_testkit import retyped, script
 
-MACHINE = "generic-cpu:vector_bits={bits},l2=2097152,l3=16777216,cores={cores}"
+MACHINE = "vector_bits={bits},l2=2097152,l3=16777216,cores={cores}"
 TEXT = script("csr_spmm")
 
 
@@ -24,8 +26,8 @@ def report(*, features=512, stats=None, dtype="float32", bits=512, cores=2, text
     module = retyped(parse_module(text), dtype=dtype, index_dtype="int32")
     sizes = {} if features is None else {"feat_size": features}
     context = RuleContext(stats or graph(), is_sibling=part)
-    target = Target.parse(MACHINE.format(bits=bits, cores=cores))
-    found = row_spmm(specialize(module, sizes), target, context)
+    target = machine(MACHINE.format(bits=bits, cores=cores))
+    found = row_spmm(specialize(module, sizes), replace(context, machine=target))
     assert found is not None
     return found
 
@@ -103,7 +105,7 @@ def test_an_operand_at_the_thresholds_is_packed(options):
 
 def test_without_statistics_nothing_is_packed():
     module = specialize(parse_module(TEXT), {"feat_size": 512})
-    found = row_spmm(module, Target.parse(MACHINE.format(bits=512, cores=2)), RuleContext())
+    found = row_spmm(module, RuleContext(machine=machine(MACHINE.format(bits=512, cores=2))))
     assert "cache_region" not in {step.op for one in found.decisions for step in one.steps}
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine import Machine
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.alignment import least_of_sums, row_alignment
 from gossamer_schedule.rules.decisions.gather_tiling import tiles_of
@@ -22,8 +23,8 @@ from gossamer_schedule.rules.decisions.thread_tiles import thread_tiles
 from gossamer_schedule.rules.decisions.tile_loops import tile_loop
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles, tiles_holding
 
-MACHINE = HardwareParams(private_cache=1 << 20, shared_cache=16 << 20, gathers="fast", cores=2)
-NARROW = MACHINE._replace(vector_bits=256)
+MACHINE = Machine(private_cache=1 << 20, shared_cache=16 << 20, gathers="fast", cores=2)
+NARROW = replace(MACHINE, vector_bits=256, vector_registers=16)
 
 
 def gather(features, *, operand="B_data", dtype="float32"):
@@ -126,7 +127,7 @@ def test_all_gathered_rows_are_packed_if_they_fit_half_of_the_private_cache(foun
         (
             gather(512),
             matrix(4096, rows=4096, mean=64),
-            MACHINE._replace(cores=16),
+            replace(MACHINE, cores=16),
             "8 tiles would not keep 16 cores busy",
         ),
         (gather(512), None, MACHINE, "the size of B_data is unknown"),
@@ -146,7 +147,7 @@ def test_threads_pack_tiles_of_a_large_operand_that_is_used_often(found, stats, 
         (MACHINE, matrix(9, mean=2, longest=7), "wait for the longest row"),
         (MACHINE, matrix(9, mean=5, longest=5), "wait for the longest row"),
         (MACHINE, None, "not known to be fast"),
-        (MACHINE._replace(gathers="moderate"), matrix(9, mean=4), "not known to be fast"),
+        (replace(MACHINE, gathers="moderate"), matrix(9, mean=4), "not known to be fast"),
     ],
 )
 def test_short_rows_of_about_one_length_are_lanes(machine, stats, reason):
@@ -173,7 +174,7 @@ def test_rows_share_a_window_if_registers_are_permuted(machine, dtype, rows, win
 )
 def test_a_result_of_half_the_shared_cache_is_stored_around_it(rows, row_bytes, reason):
     stats = None if rows is None else matrix(9, rows=rows)
-    require(streaming_verdict("C_data", row_bytes, hardware=MACHINE, stats=stats), reason)
+    require(streaming_verdict("C_data", row_bytes, machine=MACHINE, stats=stats), reason)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +206,7 @@ def test_a_few_tiles_of_which_the_last_is_partial_are_unrolled(tiles, form):
 )
 def test_tiles_have_as_many_vectors_as_their_sums_have_registers(features, options, expected):
     flags = {"is_aligned": False, "is_prefetched": False} | options
-    assert tiles_of(features, "float32", hardware=MACHINE, **flags)[0][:3] == expected
+    assert tiles_of(features, "float32", machine=MACHINE, **flags)[0][:3] == expected
 
 
 @pytest.mark.parametrize(

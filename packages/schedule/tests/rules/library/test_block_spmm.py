@@ -7,15 +7,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from rule_programs import machine
 from scipy import sparse
 
 from gossamer_ir.core.annotations import REASSOCIATES
-from gossamer_ir.interchange.records import Stats, Target
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.verify import verify
-from gossamer_machine.hardware_params import hardware_params
+from gossamer_machine import Machine
 from gossamer_schedule import get_loops, reorder, replay, split
 from gossamer_schedule.rules import default_schedule, schedule_report
 from gossamer_schedule.rules.decisions.block_tile import best_tile
@@ -67,8 +68,8 @@ LOOP = f"""{PARAMETERS}
                                 T.int64(JO_indices[T.int64(JO_indptr[vio]) + vjo]), vji, vk
                             ]
 """
-WIDE = Target("generic-cpu")
-NARROW = Target.parse("generic-cpu:vector_bits=256")
+WIDE = Machine()
+NARROW = machine("vector_bits=256")
 
 
 def sized(text, *, height=None, width=None, features=None, dtype="float32"):
@@ -103,7 +104,7 @@ def test_rows_may_be_counted_over_all_blocks(height):
     assert found.counts_rows
     assert not pattern_of(height=height).counts_rows
     assert replace(found, counts_rows=False) == pattern_of(height=height, width=2, features=16)
-    assert height % best_tile(found, hardware_params(WIDE)).rows == 0
+    assert height % best_tile(found, WIDE).rows == 0
     adding = parse_module(print_module(module).replace(INIT.format(height), ""))
     assert not adding.functions[0].body[0].init
     assert block_reduction(adding) == found
@@ -160,7 +161,7 @@ def test_other_computations_are_left_to_other_rules(old, new):
     text = COORDINATE.replace(old, new, 1)
     if new.startswith("k_c"):
         text = text.replace("buffer(c,", "buffer(k_c,")
-    assert block_spmm(parse_module(text), WIDE) is None
+    assert block_spmm(parse_module(text)) is None
 
 
 SAME = {
@@ -176,13 +177,13 @@ SAME = {
 def test_neither_padding_nor_an_init_makes_a_difference(old, new):
     assert old in COORDINATE
     module = parse_module(COORDINATE.replace(old, new, 1))
-    expected = block_spmm(parse_module(COORDINATE), WIDE)
-    assert block_spmm(module, WIDE) == expected is not None
+    expected = block_spmm(parse_module(COORDINATE))
+    assert block_spmm(module) == expected is not None
 
 
 def test_what_holds_no_element_keeps_its_loops():
     for sizes in ({"height": 0}, {"features": 0}):
-        assert block_spmm(sized(COORDINATE, **sizes), WIDE) is None
+        assert block_spmm(sized(COORDINATE, **sizes)) is None
 
 
 TILES = [
@@ -210,17 +211,17 @@ TILES = [
 )
 def test_tiles(height, features, target, dtype, rows, vectors, lanes):
     found = pattern_of(height=height, width=4, features=features, dtype=dtype)
-    tile = best_tile(found, hardware_params(target))
+    tile = best_tile(found, target)
     assert (tile.rows, *tile.features[1:3]) == (rows, vectors, lanes)
 
 
 @pytest.mark.parametrize("target", [WIDE, NARROW])
 def test_accumulators_leave_registers_for_operands(target):
-    pattern, hardware = pattern_of(), hardware_params(target)
+    pattern, machine = pattern_of(), target
     for height in range(1, 70):
         for features in (*range(1, 70), 100, 512, None):
-            tile = best_tile(replace(pattern, height=height, features=features), hardware)
-            assert tile.rows * tile.features.vectors <= 1.5 * hardware.accumulators
+            tile = best_tile(replace(pattern, height=height, features=features), machine)
+            assert tile.rows * tile.features.vectors <= 1.5 * machine.accumulators
 
 
 def scheduled(target=WIDE, **sizes):
@@ -296,7 +297,7 @@ L2 = 1 << 20
 
 def packing(stats=DENSE_BLOCKS, *, features=128, l2=L2, text=COORDINATE):
     """The decision about packing, and the names of the primitives of the schedule."""
-    target = Target.parse(f"generic-cpu:vector_bits=512,l2={l2}")
+    target = machine(f"vector_bits=512,l2={l2}")
     module = sized(text, height=4, width=4, features=features)
     report = schedule_report(module, target, stats)
     decision = report.decisions[-2]
@@ -330,7 +331,7 @@ def test_packed_tiles_keep_the_meaning(features):
     module = sized(LOOP, height=4, width=4, features=features)
     schedule = default_schedule(
         sized(COORDINATE, height=4, width=4, features=features),
-        Target.parse(f"generic-cpu:vector_bits=512,l2={L2}"),
+        machine(f"vector_bits=512,l2={L2}"),
         DENSE_BLOCKS,
     )
     assert "cache_region" in {step.op for step in schedule.loop}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer_ir.interchange.records import Target
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
+from gossamer_machine import Machine
 from gossamer_schedule.rules import schedule_report
 from gossamer_schedule.rules.library.block_spmv import block_spmv
 from gossamer_schedule.rules.schedule_rule import RuleContext
 from gossamer_testkit import retyped
 
-TARGET = Target.parse("generic-cpu:vector_bits=512")
+TARGET = Machine()
 TEXT = """
 @T.prim_func
 def bsrmv(a: T.handle, x: T.handle, y: T.handle, p: T.handle, q: T.handle, mb: T.int64, nb: T.int64,
@@ -44,7 +44,7 @@ def module_of(text=TEXT, *, height=3, width=3, dtype="float32"):
 
 
 def decision(module, target=TARGET):
-    found = block_spmv(module, target, RuleContext())
+    found = block_spmv(module, RuleContext(machine=target))
     return None if found is None else found.decisions[0].what
 
 

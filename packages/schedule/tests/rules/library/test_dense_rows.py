@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from rule_programs import CSR, NARROW, SUM, WIDE, module_of
 
 from gossamer_ir.interpret import run
@@ -34,7 +35,8 @@ ONE_VALUE = """
 
 def steps_for(features, target=WIDE):
     found = dense_rows(
-        module_of(ROWS, **({} if features is None else {"f": features})), target, SIBLING
+        module_of(ROWS, **({} if features is None else {"f": features})),
+        replace(SIBLING, machine=target),
     )
     return [(step.op, step.args.get("factors")) for d in found.decisions for step in d.steps]
 
@@ -58,13 +60,13 @@ def test_many_features_are_a_loop_over_vectors(target, features):
 
 
 def test_one_value_for_each_row_needs_no_step():
-    found = dense_rows(module_of(ONE_VALUE), WIDE, SIBLING)
+    found = dense_rows(module_of(ONE_VALUE), SIBLING)
     assert found.pattern == "a value for each row i"
     assert found.decisions == ()
 
 
 def test_a_program_of_its_own_is_left_to_other_rules():
-    assert dense_rows(module_of(ROWS), WIDE) is None
+    assert dense_rows(module_of(ROWS)) is None
     assert schedule_report(module_of(ROWS), WIDE).rule != "dense_rows"
 
 
@@ -78,7 +80,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
 def test_other_iterations_are_not_matched(text):
-    assert dense_rows(module_of(text), WIDE, SIBLING) is None
+    assert dense_rows(module_of(text), SIBLING) is None
 
 
 LOOP = """
@@ -99,7 +101,7 @@ def dense(a: T.handle, c: T.handle, m: T.int64, f: T.int64) -> None:
 @pytest.mark.parametrize("features", [1, 7, 16, 40, None])
 def test_the_schedule_computes_each_value(features, target):
     sizes = {} if features is None else {"f": features}
-    found = dense_rows(module_of(ROWS, **sizes), target, SIBLING)
+    found = dense_rows(module_of(ROWS, **sizes), replace(SIBLING, machine=target))
     module = parse_module(LOOP.replace("FEATURES", "f" if features is None else str(features)))
     for decision in found.decisions:
         for step in decision.steps:

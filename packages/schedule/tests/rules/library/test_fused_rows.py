@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer_ir.interchange.records import Stats, Target
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
+from gossamer_machine import Machine
 from gossamer_schedule import replay
 from gossamer_schedule.rules import apply_rule, default_schedule, schedule_report
 from gossamer_schedule.rules.library.fused_rows import SHORT_SIBLING_ROW
 
-TARGET = Target.parse("generic-cpu")
+TARGET = Machine()
 PROGRAM = """
 @T.prim_func
 def main(x: T.handle, y: T.handle, b: T.handle, c: T.handle, r: T.handle, p: T.handle, q: T.handle,

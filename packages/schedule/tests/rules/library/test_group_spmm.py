@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer_ir.interchange.records import Stats, Target
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
+from gossamer_machine import Machine
 from gossamer_schedule.rules import schedule_report
 from gossamer_schedule.rules.patterns.grouped_reduction import grouped_reduction
 from gossamer_testkit import script
 
-TARGET = Target.parse("generic-cpu:vector_bits=512,registers=32,private_cache=2M,shared_cache=32M")
+TARGET = Machine()
 TEXT = script("row_groups_spmm")
 GUARD = "        if T.int64(ROWS[g, r]) < m:\n            C[T.int64(ROWS[g, r]), k] = C"
 INIT = TEXT[TEXT.index("        with T.init()") : TEXT.index(GUARD)]

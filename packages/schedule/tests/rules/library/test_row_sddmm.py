@@ -8,13 +8,15 @@ import re
 
 import numpy as np
 import pytest
+from rule_programs import machine
 
 from gossamer_ir.core.annotations import REASSOCIATES
-from gossamer_ir.interchange.records import Schedule, Stats, Target
+from gossamer_ir.interchange.records import Schedule, Stats
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.verify import verify
+from gossamer_machine import Machine
 from gossamer_schedule import get_loops, replay
 from gossamer_schedule.rules import default_schedule
 from gossamer_schedule.rules.library.row_sddmm import (
@@ -69,8 +71,8 @@ LOOP = f"""{PARAMETERS}
                         * Y_data[T.int64(J_indices[T.int64(J_indptr[vi]) + vj]), vk]
                     )
 """
-WIDE = Target("generic-cpu")
-NARROW = Target.parse("generic-cpu:vector_bits=256")
+WIDE = Machine()
+NARROW = machine("vector_bits=256")
 
 
 def rows_of(mean, *, columns=100):
@@ -185,7 +187,7 @@ OTHER = {
 @pytest.mark.parametrize(("old", "new"), OTHER.values(), ids=OTHER)
 def test_other_computations_are_left_alone(old, new):
     module = sized(changed(old, new), 40)
-    assert row_sddmm(module, WIDE) is None
+    assert row_sddmm(module) is None
 
 
 def test_padded_rows_run_slot_by_slot():
@@ -199,7 +201,7 @@ def test_padded_rows_run_slot_by_slot():
 
 
 def test_without_features_nothing_is_reordered():
-    assert row_sddmm(sized(COORDINATE, 0), WIDE) is None
+    assert row_sddmm(sized(COORDINATE, 0)) is None
     assert default_schedule(sized(COORDINATE, 0), WIDE) == Schedule()
 
 

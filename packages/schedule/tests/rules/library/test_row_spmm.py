@@ -5,9 +5,9 @@ caches, and correct results. Several sums of a row and packed tiles are tested i
 from __future__ import annotations
 
 import pytest
-from rule_programs import CSR, DOT, NARROW, PRODUCT, TARGET, WIDE, as_lowered, module_of
+from rule_programs import CSR, DOT, NARROW, PRODUCT, TARGET, WIDE, as_lowered, machine, module_of
 
-from gossamer_ir.interchange.records import Stats, Target
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule import replay
 from gossamer_schedule.rules import default_schedule, schedule_report
@@ -49,7 +49,7 @@ def product_steps(stats, *, target=WIDE, **sizes):
 
 
 def with_caches(private, shared):
-    return Target.parse(f"generic-cpu:vector_bits=512,l2={private},l3={shared}")
+    return machine(f"vector_bits=512,l2={private},l3={shared}")
 
 
 @pytest.mark.parametrize("shared", [16 << 20, 64 << 20])
@@ -131,14 +131,14 @@ OTHERS = {
 
 @pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
 def test_other_programs_are_not_matched(text):
-    assert row_spmm(module_of(text), WIDE) is None
+    assert row_spmm(module_of(text)) is None
 
 
 def test_results_of_a_sibling_are_not_stored_around_the_caches():
     large = Stats(rows=10**6, columns=100, nnz=10**7, longest_row=50, empty_rows=0)
     for is_sibling in (False, True):
         context = RuleContext(large, is_sibling=is_sibling)
-        found = row_spmm(module_of(PROGRAM, f=128), WIDE, context)
+        found = row_spmm(module_of(PROGRAM, f=128), context)
         ops = {step.op for decision in found.decisions for step in decision.steps}
         assert ("store_nontemporal" in ops) != is_sibling
 

@@ -16,11 +16,12 @@ from rule_programs import (
     TARGET,
     WIDE,
     as_lowered,
+    machine,
     module_of,
     rows_of,
 )
 
-from gossamer_ir.interchange.records import Stats, Target
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.script import parse_module
 from gossamer_schedule import replay
 from gossamer_schedule.rules import default_schedule, schedule_report
@@ -66,7 +67,7 @@ def test_vectors_are_chosen_by_the_length_of_rows(body, stats, expected):
 
 
 def test_vectors_have_the_width_of_the_target():
-    narrow = Target.parse("generic-cpu:vector_bits=256")
+    narrow = machine("vector_bits=256")
     split = default_schedule(module_of(CSR + SUM), narrow).loop[3]
     assert split.args["factors"] == (None, 8)
 
@@ -81,7 +82,7 @@ def test_a_number_per_row_without_vectors_stays_in_a_register():
     ("gathers", "rest"), [("fast", "masked"), ("moderate", "masked"), ("slow", None)]
 )
 def test_remainders_are_masked_where_gathers_are_not_slow(gathers, rest):
-    target = Target.parse(f"generic-cpu:vector_bits=512,gathers={gathers}")
+    target = machine(f"vector_bits=512,gathers={gathers}")
     steps = default_schedule(module_of(CSR + DOT), target, Stats(100, 100, 3000, 50, 0)).loop
     assert [step.args.get("rest") for step in steps if step.op == "vectorize"] == [rest]
 
@@ -98,7 +99,7 @@ def test_remainders_are_masked_where_gathers_are_not_slow(gathers, rest):
     ],
 )
 def test_short_and_long_rows_use_gathers_that_are_fast(gathers, mean, rest):
-    target = Target.parse(f"generic-cpu:vector_bits=512,gathers={gathers}")
+    target = machine(f"vector_bits=512,gathers={gathers}")
     stats = Stats(100, 100, 100 * mean, 20 * mean, 0)
     steps = default_schedule(module_of(CSR + DOT), target, stats).loop
     assert [step.args.get("rest") for step in steps if step.op == "vectorize"] == rest
@@ -108,7 +109,7 @@ def test_contiguous_terms_of_a_sibling_run_one_at_a_time_if_its_rows_are_short()
     def first(is_sibling):
         thresholds = RowThresholds(short_row=4.0 if is_sibling else 0.0)
         context = RuleContext(rows_of(3), is_sibling=is_sibling, thresholds=thresholds)
-        found = row_spmv(module_of(CSR + SUM), WIDE, context)
+        found = row_spmv(module_of(CSR + SUM), context)
         return [decision.what for decision in found.decisions][1]
 
     assert first(is_sibling=True) == "one term at a time"
@@ -124,7 +125,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
 def test_other_programs_are_not_matched(text):
-    assert row_spmv(module_of(text), WIDE) is None
+    assert row_spmv(module_of(text)) is None
 
 
 PRODUCT_OF_VECTOR = """
@@ -143,7 +144,7 @@ def spmv(indptr: T.handle, indices: T.handle, a: T.handle, x: T.handle, y: T.han
             Y[i] = 0.0
         Y[i] = Y[i] + A[i, j] * X[j]
 """
-MACHINES = [WIDE, NARROW, Target.parse("generic-cpu:vector_bits=512,gathers=fast")]
+MACHINES = [WIDE, NARROW, machine("vector_bits=512,gathers=fast")]
 
 
 @pytest.mark.parametrize("stats", [None, rows_of(2, 3), rows_of(20), rows_of(60), rows_of(500)])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer_ir.interchange.records import Target
 from gossamer_ir.script import parse_module
+from gossamer_machine import Machine
 from gossamer_schedule.rules import schedule_report
 from gossamer_schedule.rules.library.scatter_spmm import scatter_spmm
 
-TARGET = Target("generic-cpu")
+TARGET = Machine()
 PROGRAM = """
 @T.prim_func
 def f(a: T.handle, b: T.handle, c: T.handle, r: T.handle, q: T.handle,
@@ -85,4 +85,4 @@ OTHERS = {
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_programs_are_not_matched(name):
-    assert scatter_spmm(parse_module(OTHERS[name]), TARGET) is None
+    assert scatter_spmm(parse_module(OTHERS[name])) is None

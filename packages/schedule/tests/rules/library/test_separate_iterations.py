@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer_ir.interchange.records import Stats, Target
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
+from gossamer_machine import Machine
 from gossamer_schedule import decompose_format
 from gossamer_schedule.rules import schedule_report
 from gossamer_testkit.examples import SPMM_COORDINATE
 
-TARGET = Target("generic-cpu")
+TARGET = Machine()
 COO = """
 @T.format
 def coo(a: T.handle, p: T.handle, q: T.handle, m: T.int64, n: T.int64, nnz: T.int64) -> None:

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from rule_programs import machine
 
-from gossamer_ir.interchange.records import Stats, Target
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.verify import verify
+from gossamer_machine import Machine
 from gossamer_machine.sizing.column_tiles import (
     MAX_PACKED_VECTORS,
     MAX_PANEL,
@@ -66,8 +68,8 @@ LOOP = f"""{PARAMETERS}
                             vk
                         ]
 """
-WIDE = Target("generic-cpu")
-NARROW = Target.parse("generic-cpu:vector_bits=256")
+WIDE = Machine()
+NARROW = machine("vector_bits=256")
 
 
 def sized(text, *, features=None, width=None, dtype="float32"):
@@ -133,12 +135,12 @@ def changed(old, new):
 
 @pytest.mark.parametrize(("old", "new"), OTHER.values(), ids=OTHER)
 def test_other_computations_are_left_to_other_rules(old, new):
-    assert tile_spmm(sized(changed(old, new), features=40, width=6), WIDE) is None
+    assert tile_spmm(sized(changed(old, new), features=40, width=6)) is None
 
 
 @pytest.mark.parametrize("sizes", [{"features": 40}, {"width": 6}, {"features": 0, "width": 6}])
 def test_symbolic_sizes_and_no_features_are_left_to_other_rules(sizes):
-    assert tile_spmm(sized(COORDINATE, **sizes), WIDE) is None
+    assert tile_spmm(sized(COORDINATE, **sizes)) is None
 
 
 ALIKE = {
@@ -165,7 +167,8 @@ def test_similar_programs_have_the_same_schedule(old, new):
 def loops(features, width, *, target=WIDE, dtype="float32", stats=None):
     """The tiles, vectors and lanes of the features, the rows of a panel, and the number of packed rows."""
     report = tile_spmm(
-        sized(COORDINATE, features=features, width=width, dtype=dtype), target, RuleContext(stats)
+        sized(COORDINATE, features=features, width=width, dtype=dtype),
+        RuleContext(stats, machine=target),
     )
     words = report.decisions[1].what.replace(",", "").split()
     numbers = [int(word) for word in words if word.isdigit()]

@@ -22,5 +22,5 @@ class BackendSuite(MetadataChecks, CodeChecks, RefusalChecks, ResultChecks, Thre
     Tests that cannot run are skipped with the reason.
 
     >>> sum(name.startswith("test_") for name in dir(BackendSuite))
-    17
+    18
     """

@@ -10,6 +10,7 @@ from gossamer_ir.core.dtypes import SCALARS
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Scope
+from gossamer_machine import Machine
 from gossamer_testkit.conformance.base import Checks, require
 
 _PLAIN = (
@@ -83,3 +84,14 @@ class MetadataChecks(Checks):
                 (again.usable, again.resolved or probe.resolved) == (probe.usable, probe.resolved),
                 f"{target} is resolved to {probe.resolved}, and that to {again.resolved or again}.",
             )
+
+    def test_it_describes_the_machine_of_a_target(self, target: str) -> None:
+        """The machine of a resolved target is a repeatable record, with scalable vectors only if declared."""
+        resolved = Target.parse(self.backend.probe(Target.parse(target)).resolved or target)
+        machine = self.backend.machine(resolved)
+        require(isinstance(machine, Machine), f"The machine is {machine!r}; expected a Machine.")
+        require(machine == self.backend.machine(resolved), "The machine is another one each time.")
+        require(
+            not machine.is_scalable or "vectors.scalable" in self.backend.capabilities,
+            "The machine has scalable vectors without the capability vectors.scalable.",
+        )

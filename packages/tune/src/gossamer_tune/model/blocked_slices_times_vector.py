@@ -29,7 +29,7 @@ def blocked_slices_times_vector(
     return tuple(
         _estimate(matrix, workload, size, fill)
         for size, fill in matrix.block_fill.items()
-        if 1 < size <= workload.hardware.accumulators
+        if 1 < size <= workload.machine.accumulators
         and fill >= MIN_FILL
         and not matrix.columns % size
     )

@@ -55,7 +55,7 @@ def _estimate(matrix: MatrixProperties, workload: Workload, size: int, fill: flo
             matrix.columns * workload.vectors,
         )
     # A vector of the operand is loaded once for all rows of a tile.
-    load = gather_cycles(matrix, row_bytes, workload.hardware, rows=rows) / rows
+    load = gather_cycles(matrix, row_bytes, workload.machine, rows=rows) / rows
     once = BROADCAST_CYCLES + page_cycles(matrix, row_bytes, rows=rows) / rows
     cycles = slots * (workload.vectors * (SLOT_CYCLES + load) + tiles * once)
     cycles += matrix.rows * (tiles * TILE_CYCLES / rows + workload.vectors * RESULT_CYCLES)
@@ -71,5 +71,5 @@ def _estimate(matrix: MatrixProperties, workload: Workload, size: int, fill: flo
 def _is_packed(matrix: MatrixProperties, workload: Workload, *, tiles: int, rows: int) -> bool:
     """Return whether tiles of features are packed, as the default schedule decides."""
     stats, tile_bytes = scheduled_stats(matrix), workload.row_bytes // tiles
-    found = shared_tile_packing(tile_bytes, workload.hardware, stats, block_rows=rows)
+    found = shared_tile_packing(tile_bytes, workload.machine, stats, block_rows=rows)
     return tiles > 1 and found.pays

@@ -36,7 +36,7 @@ def blocks_times_vector(matrix: MatrixProperties, workload: Workload) -> tuple[E
 
 def _estimate(matrix: MatrixProperties, workload: Workload, size: int, fill: float) -> Estimate:
     slots = matrix.nnz / fill
-    lanes = workload.hardware.lanes(workload.dtype, holding=size)
+    lanes = workload.machine.lanes(workload.dtype, holding=size)
     vector = VECTOR_CYCLES if size % lanes == 0 else MASKED_CYCLES
     block = late_cycles(matrix, workload) + size * -(-size // lanes) * vector
     computed = slots / size**2 * block + matrix.rows / size * LANE_SUM_CYCLES

@@ -29,8 +29,8 @@ def csr_times_dense(matrix: MatrixProperties, workload: Workload) -> tuple[Estim
     """Return the estimate of the matrix as it is."""
     if workload.columns == 1:
         return ()
-    stats, hardware = scheduled_stats(matrix), workload.hardware
-    match csr_form(workload.columns, workload.dtype, hardware, stats):
+    stats, machine = scheduled_stats(matrix), workload.machine
+    match csr_form(workload.columns, workload.dtype, machine, stats):
         case "packed_sums":
             return (_summed_rows(matrix, workload, is_packed=True),)
         case "sums":
@@ -46,7 +46,7 @@ def selected_rows_cycles(matrix: MatrixProperties, workload: Workload) -> float:
     all threads."""
     # One more vector, because vectors are aligned to the cache lines of the operand.
     vectors = workload.vectors + 1
-    load = gather_cycles(matrix, workload.row_bytes, workload.hardware)
+    load = gather_cycles(matrix, workload.row_bytes, workload.machine)
     return _row_cycles(matrix, vectors, load=load, row_bytes=workload.row_bytes)
 
 
@@ -63,7 +63,7 @@ def _selected_rows(matrix: MatrixProperties, workload: Workload) -> Estimate:
 def _summed_rows(matrix: MatrixProperties, workload: Workload, *, is_packed: bool) -> Estimate:
     """Return the estimate for rows whose elements are added to several sums."""
     row_bytes = workload.row_bytes
-    load = gather_cycles(matrix, row_bytes, workload.hardware)
+    load = gather_cycles(matrix, row_bytes, workload.machine)
     load *= 1.0 if is_packed else UNPACKED_SUM_LOADS
     cycles = _row_cycles(matrix, workload.vectors, load=load, row_bytes=row_bytes)
     launches, shared = 1, 0
@@ -78,11 +78,11 @@ def _summed_rows(matrix: MatrixProperties, workload: Workload, *, is_packed: boo
 
 def _packed_tiles(matrix: MatrixProperties, workload: Workload) -> Estimate:
     """Return the estimate for tiles of features that are packed."""
-    hardware = workload.hardware
-    vectors = packed_vectors(workload.dtype, hardware)
+    machine = workload.machine
+    vectors = packed_vectors(workload.dtype, machine)
     tiles = workload.vectors // vectors
     row_bytes = workload.row_bytes // tiles
-    load = gather_cycles(matrix, row_bytes, hardware)
+    load = gather_cycles(matrix, row_bytes, machine)
     cycles = tiles * _row_cycles(matrix, vectors, load=load, row_bytes=row_bytes)
     cycles += _pack_cycles(matrix, workload)
     # The rule packs only where that was measured to pay.

@@ -31,7 +31,7 @@ def csr_times_vector(matrix: MatrixProperties, workload: Workload) -> tuple[Esti
     varied = min(1.0, matrix.lengths.deviation)
     row = ROW_CYCLES + varied * MISPREDICTED_CYCLES
     ends = f"the ends of {varied:.0%} are mispredicted"
-    if are_lanes(workload.hardware, scheduled_stats(matrix)):
+    if are_lanes(workload.machine, scheduled_stats(matrix)):
         row, ends = LANE_ROW_CYCLES, "several are lanes of a vector"
     computed = matrix.nnz * (ELEMENT_CYCLES + late_cycles(matrix, workload)) + matrix.rows * row
     cycles = vector_product_cycles(computed, matrix.nnz, workload)

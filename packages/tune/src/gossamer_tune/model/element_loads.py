@@ -28,4 +28,4 @@ def late_cycles(matrix: MatrixProperties, workload: Workload) -> float:
     10.0
     """
     size = matrix.columns * workload.element_bytes
-    return matrix.groups.fresh * mean_over_levels(LATE_CYCLES, size, workload.hardware)
+    return matrix.groups.fresh * mean_over_levels(LATE_CYCLES, size, workload.machine)

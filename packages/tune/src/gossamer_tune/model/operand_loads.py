@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.machine import Machine
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties
 
@@ -35,17 +35,17 @@ PACK_CYCLES = 9.0
 Sapphire Rapids)."""
 
 
-def load_cycles(operand_bytes: float, hardware: HardwareParams) -> float:
+def load_cycles(operand_bytes: float, machine: Machine) -> float:
     """Return the mean cycles of a load and multiply-add, for rows at random in an operand of this size.
 
-    >>> load_cycles(1 << 14, HardwareParams()), load_cycles(1 << 20, HardwareParams())
+    >>> load_cycles(1 << 14, Machine()), load_cycles(1 << 20, Machine())
     (1.0, 3.328125)
     """
-    return mean_over_levels(LOAD_CYCLES, operand_bytes, hardware)
+    return mean_over_levels(LOAD_CYCLES, operand_bytes, machine)
 
 
 def mean_over_levels(
-    level_cycles: tuple[float, ...], operand_bytes: float, hardware: HardwareParams
+    level_cycles: tuple[float, ...], operand_bytes: float, machine: Machine
 ) -> float:
     """Return the mean cycles of a load at random from an operand of this size, given those of a load from
     each of the three levels of caches and from memory.
@@ -53,7 +53,7 @@ def mean_over_levels(
     Each level holds a part of the operand; the rest is loaded from the next one. Half of the private cache is
     left to the matrix and the result.
     """
-    sizes = (FIRST_CACHE, hardware.private_cache // 2, hardware.shared_cache)
+    sizes = (FIRST_CACHE, machine.private_cache // 2, machine.shared_cache)
     cycles = level_cycles[0]
     for size, near, far in zip(sizes, level_cycles, level_cycles[1:], strict=False):
         # The share of loads that a level cannot serve waits for the next one.
@@ -63,11 +63,11 @@ def mean_over_levels(
 
 def pack_cycles(matrix: MatrixProperties, workload: Workload) -> float:
     """Return the cycles for a vector of the dense operand that is packed, with its load."""
-    return PACK_CYCLES + load_cycles(matrix.columns * workload.row_bytes, workload.hardware)
+    return PACK_CYCLES + load_cycles(matrix.columns * workload.row_bytes, workload.machine)
 
 
 def gather_cycles(
-    matrix: MatrixProperties, row_bytes: float, hardware: HardwareParams, *, rows: int = 1
+    matrix: MatrixProperties, row_bytes: float, machine: Machine, *, rows: int = 1
 ) -> float:
     """Return the mean cycles of a load and multiply-add for the elements of a matrix in the order of its
     rows. A load is for so many rows of the matrix.
@@ -76,7 +76,7 @@ def gather_cycles(
     rows of the operand for these; the rows in between are half of those of a group, on average. Others are
     anywhere in the operand.
     """
-    return _mean_cost(matrix, row_bytes, lambda size: load_cycles(size, hardware), rows=rows)
+    return _mean_cost(matrix, row_bytes, lambda size: load_cycles(size, machine), rows=rows)
 
 
 def page_cycles(matrix: MatrixProperties, row_bytes: float, *, rows: int = 1) -> float:

@@ -51,7 +51,7 @@ def ordered_rows_times_dense(matrix: MatrixProperties, workload: Workload) -> tu
     given = _cycles(matrix, workload, matrix.reuse)
     ordered = _cycles(matrix, workload, matrix.ordered_reuse)
     ordered += matrix.rows * workload.vectors * SCATTERED_CYCLES
-    held = workload.hardware.private_cache * HELD_PART / workload.row_bytes
+    held = workload.machine.private_cache * HELD_PART / workload.row_bytes
     before, after = matrix.reuse.misses(held), matrix.ordered_reuse.misses(held)
     reason = (
         f"rows with columns in common are together, so that {after:.0%} of the rows that elements select are "
@@ -77,7 +77,7 @@ def may_gain_from_order(matrix: MatrixProperties, workload: Workload) -> bool:
     """
     if workload.columns == 1 or matrix.rows != matrix.columns or matrix.groups.fresh < MIN_FRESH:
         return False
-    return matrix.columns * workload.row_bytes > workload.hardware.private_cache
+    return matrix.columns * workload.row_bytes > workload.machine.private_cache
 
 
 def shared_result_cycles(rows: int, workload: Workload) -> float:
@@ -88,7 +88,7 @@ def shared_result_cycles(rows: int, workload: Workload) -> float:
     """
     if workload.threads == 1:
         return 0.0
-    held = workload.threads * workload.hardware.private_cache * KEPT_RESULT / workload.row_bytes
+    held = workload.threads * workload.machine.private_cache * KEPT_RESULT / workload.row_bytes
     return min(rows, held) * SHARED_RESULT_CYCLES
 
 
@@ -98,13 +98,13 @@ def _cycles(matrix: MatrixProperties, workload: Workload, reuse: ColumnReuse) ->
     Each level of the caches holds the rows of the operand that were used last, and what came with the
     elements in between: their values and columns, and rows of the result.
     """
-    hardware, row_bytes = workload.hardware, workload.row_bytes
+    machine, row_bytes = workload.machine, workload.row_bytes
     # A large result is stored around the caches.
-    is_cached = matrix.rows * row_bytes <= hardware.shared_cache // 2
+    is_cached = matrix.rows * row_bytes <= machine.shared_cache // 2
     results = row_bytes / matrix.lengths.mean if is_cached and matrix.lengths.mean else 0.0
     # Elements and results take room in the caches, too.
     others = (workload.element_bytes + COLUMN_BYTES + results) / row_bytes
-    sizes = (FIRST_CACHE, hardware.private_cache * HELD_PART, hardware.shared_cache)
+    sizes = (FIRST_CACHE, machine.private_cache * HELD_PART, machine.shared_cache)
     load = LOAD_CYCLES[0]
     for size, near, far in zip(sizes, LOAD_CYCLES, LOAD_CYCLES[1:], strict=False):
         load += reuse.misses(size / row_bytes, others=others) * (far - near)

@@ -50,7 +50,7 @@ def with_streamed(computed: float, stored: float, workload: Workload) -> float:
     >>> [with_streamed(1000.0, size, Workload()) for size in (1e5, 23e6)]
     [1000.0, 2000100.0]
     """
-    caches = stored / workload.threads / workload.hardware.private_cache
+    caches = stored / workload.threads / workload.machine.private_cache
     lost = min(1.0, max(0.0, (caches - ALL_KEPT) / (NONE_KEPT - ALL_KEPT)))
     streamed = lost * stored / STREAMED_BYTES
     return max(computed, streamed) + min(computed, streamed) * NOT_HIDDEN

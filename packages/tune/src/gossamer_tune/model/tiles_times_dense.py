@@ -50,7 +50,7 @@ def tiles_times_dense(matrix: MatrixProperties, workload: Workload) -> tuple[Est
 
 
 def _estimate(matrix: MatrixProperties, workload: Workload, columns: int) -> Estimate:
-    vector_bytes = columns * workload.hardware.lanes(workload.dtype) * workload.element_bytes
+    vector_bytes = columns * workload.machine.lanes(workload.dtype) * workload.element_bytes
     tiling = column_tiling(workload.vectors, vector_bytes=vector_bytes, rows=matrix.rows)
     vectors, packed = tiling.vectors, tiling.vectors * vector_bytes
     tiles = -(-matrix.columns // columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_ir.core.dtypes import DType
-from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.machine import Machine
 
 
 class Workload(NamedTuple):
@@ -14,7 +14,7 @@ class Workload(NamedTuple):
 
     features: int | None = None
     dtype: str = "float32"
-    hardware: HardwareParams = HardwareParams()
+    machine: Machine = Machine()
     threads: int = 1
 
     @property
@@ -38,4 +38,4 @@ class Workload(NamedTuple):
         >>> Workload(features=40).vectors
         3
         """
-        return -(-self.columns // self.hardware.lanes(self.dtype))
+        return -(-self.columns // self.machine.lanes(self.dtype))

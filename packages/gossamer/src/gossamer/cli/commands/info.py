@@ -21,14 +21,13 @@ from gossamer.cli.options import (
     require_range,
 )
 from gossamer.operator_calls.row_order import properties_for
-from gossamer.resolve_target import resolve_elsewhere
+from gossamer.resolve_target import machine_for, resolve_elsewhere
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
 from gossamer_formats.internal_api import VALUE_DTYPES, suffixes_in_words
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.counted import counted
-from gossamer_machine.hardware_params import hardware_params
 from gossamer_tune import FormatChoice, MatrixProperties, Workload, choose_format
 
 
@@ -134,8 +133,8 @@ def _sizes(tensor: SparseTensor) -> dict[str, Any]:
 
 
 def _workload(matrix: SparseTensor, features: int, *, target: str) -> Workload:
-    hardware = hardware_params(resolve_elsewhere(target)[1])
-    return Workload(features, matrix.dtype.name, hardware, get_num_threads())
+    machine = machine_for(target)
+    return Workload(features, matrix.dtype.name, machine, get_num_threads())
 
 
 def _structure(matrix: SparseTensor, found: MatrixProperties) -> dict[str, Any]:

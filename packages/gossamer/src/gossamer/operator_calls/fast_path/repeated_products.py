@@ -172,14 +172,13 @@ def _history(matrix: SparseTensor, program: OperatorProgram, sizes: tuple[int, .
 
 def _choice(matrix: SparseTensor, sizes: tuple[int, ...]) -> FormatChoice:
     """Return the choice among formats in which results are the same but for rounding."""
-    from gossamer.resolve_target import resolve_elsewhere
-    from gossamer_machine.hardware_params import hardware_params
+    from gossamer.resolve_target import machine_for
     from gossamer_tune import Workload, choose_format
 
     features = sizes[0] if sizes else None
-    hardware = hardware_params(resolve_elsewhere(DEFAULT_TARGET)[1])
+    machine = machine_for(DEFAULT_TARGET)
     # The machine that runs the calls: such calls are for the default target only.
-    workload = Workload(features, matrix.dtype.name, hardware, get_num_threads())
+    workload = Workload(features, matrix.dtype.name, machine, get_num_threads())
     found = properties_for(matrix, workload)
     return choose_format(found, workload, calls=MANY_CALLS, adds_zeros=False)
 

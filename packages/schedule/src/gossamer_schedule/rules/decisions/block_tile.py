@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_ir.support.counted import counted
-from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.patterns.block_reduction import BlockReduction
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles, tiles_holding
 
@@ -38,14 +38,14 @@ class RegisterTile(NamedTuple):
         return f"a tile of {rows} by {vectors} of {self.features.lanes} lanes"
 
 
-def best_tile(pattern: BlockReduction, hardware: HardwareParams) -> RegisterTile:
+def best_tile(pattern: BlockReduction, machine: Machine) -> RegisterTile:
     """Return the cheapest tile whose accumulators fit the registers.
 
     The rows of a tile divide the height of a block unless it has only small divisors and the output has an
     axis for the rows of a block. With a known number of features, accumulators take up to three quarters of
     the registers. Otherwise they take half, since masks also need registers.
     """
-    lanes, budget = _tile_lanes(pattern, hardware), _budget(pattern, hardware)
+    lanes, budget = _tile_lanes(pattern, machine), _budget(pattern, machine)
     tiles = [
         RegisterTile(rows, tiles_holding(pattern.features, vectors=vectors, lanes=lanes))
         for rows in _heights(pattern, budget)
@@ -55,29 +55,29 @@ def best_tile(pattern: BlockReduction, hardware: HardwareParams) -> RegisterTile
     return min(tiles, key=lambda tile: _cost(tile, pattern))
 
 
-def tile_reason(pattern: BlockReduction, hardware: HardwareParams) -> str:
+def tile_reason(pattern: BlockReduction, machine: Machine) -> str:
     """Return the reason for `best_tile` in words."""
     height = "an unknown number of" if pattern.height is None else str(pattern.height)
     features = "an unknown number of" if pattern.features is None else str(pattern.features)
     of_features = f", {features} features" if pattern.feature else ""
     return (
         f"blocks have {height} rows{of_features}; of the tiles of at most "
-        f"{_budget(pattern, hardware)} registers it costs least, if a multiply-add costs 1, a broadcast "
+        f"{_budget(pattern, machine)} registers it costs least, if a multiply-add costs 1, a broadcast "
         f"{BROADCAST_COST} and a vector of the dense operand {LOAD_COST}"
     )
 
 
-def _budget(pattern: BlockReduction, hardware: HardwareParams) -> int:
+def _budget(pattern: BlockReduction, machine: Machine) -> int:
     """Return the maximum number of registers for accumulators."""
-    half = hardware.accumulators
+    half = machine.accumulators
     return half if pattern.features is None else half + half // 2
 
 
-def _tile_lanes(pattern: BlockReduction, hardware: HardwareParams) -> int:
+def _tile_lanes(pattern: BlockReduction, machine: Machine) -> int:
     """Return the lanes of a register, or fewer if those hold all features."""
     if not pattern.feature:
         return 1
-    return hardware.lanes(pattern.dtype, holding=pattern.features)
+    return machine.lanes(pattern.dtype, holding=pattern.features)
 
 
 def _heights(pattern: BlockReduction, budget: int) -> tuple[int, ...]:

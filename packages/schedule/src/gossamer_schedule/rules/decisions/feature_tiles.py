@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.patterns.feature_updates import FeatureUpdates
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles, tiles_holding
 
@@ -14,9 +14,9 @@ MANY_VECTORS = 8
 """Vectors of all features from which tiles are twice as large, since there are enough of them."""
 
 
-def feature_tiles(pattern: FeatureUpdates, hardware: HardwareParams) -> VectorTiles:
+def feature_tiles(pattern: FeatureUpdates, machine: Machine) -> VectorTiles:
     """Return the tiles of features, each of which one thread updates."""
-    lanes = hardware.lanes(pattern.dtype, holding=pattern.features)
+    lanes = machine.lanes(pattern.dtype, holding=pattern.features)
     if pattern.features is None:
         return tiles_holding(None, vectors=VECTORS, lanes=lanes)
     count = -(-pattern.features // lanes)

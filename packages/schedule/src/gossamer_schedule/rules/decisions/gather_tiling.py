@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.alignment import MIN_ALIGNED, least_of_sums, row_alignment
 from gossamer_schedule.rules.decisions.prefetching import (
@@ -46,7 +46,7 @@ class GatherTiling(NamedTuple):
 
 def gather_tiling(
     gather: Gather,
-    hardware: HardwareParams,
+    machine: Machine,
     *,
     stats: Stats | None,
     thresholds: PrefetchThresholds = PREFETCH,
@@ -62,15 +62,15 @@ def gather_tiling(
         "the accumulators of a row cannot be indexed by the iterators of the block alone"
     )
     if has_rows:
-        least = least_of_sums(hardware) if rows == 1 else MIN_ALIGNED
-        aligning = row_alignment(gather, hardware, stats=stats, least=least)
+        least = least_of_sums(machine) if rows == 1 else MIN_ALIGNED
+        aligning = row_alignment(gather, machine, stats=stats, least=least)
     prefetching = row_prefetching(
-        gather, hardware, stats=stats, thresholds=thresholds, is_aligned=aligning.pays
+        gather, machine, stats=stats, thresholds=thresholds, is_aligned=aligning.pays
     )
     tiles, limit = tiles_of(
         gather.features,
         gather.dtype,
-        hardware=hardware,
+        machine=machine,
         is_aligned=aligning.pays,
         is_prefetched=prefetching.pays,
         rows=rows,
@@ -82,7 +82,7 @@ def tiles_of(
     features: int | None,
     dtype: str,
     *,
-    hardware: HardwareParams,
+    machine: Machine,
     is_aligned: bool,
     is_prefetched: bool,
     rows: int = 1,
@@ -92,20 +92,20 @@ def tiles_of(
     Aligned vectors are one more than the features fill; a tile may hold one more, too. Tiles of rows that are
     prefetched are smaller, and so are tiles of several rows.
 
-    >>> wide = HardwareParams()
-    >>> tiles, _ = tiles_of(512, "float32", hardware=wide, is_aligned=False, is_prefetched=True)
+    >>> wide = Machine()
+    >>> tiles, _ = tiles_of(512, "float32", machine=wide, is_aligned=False, is_prefetched=True)
     >>> tiles[:3]
     (4, 8, 16)
     """
-    lanes = hardware.lanes(dtype, holding=features)
+    lanes = machine.lanes(dtype, holding=features)
     if features is None:
         return VectorTiles(None, SYMBOLIC_VECTORS, lanes, is_exact=False), ""
     # The first and the last of aligned vectors are partial.
     vectors = -(-features // lanes) + is_aligned
-    most = min(hardware.accumulators, MAX_TILE // lanes)
+    most = min(machine.accumulators, MAX_TILE // lanes)
     limit = f"{most} at most, half of the registers and {MAX_TILE} features"
     if rows > 1:
-        most = max(1, (2 * hardware.accumulators - SPARE_REGISTERS) // (rows + 1))
+        most = max(1, (2 * machine.accumulators - SPARE_REGISTERS) // (rows + 1))
         limit = (
             f"{most} at most, since registers hold them for {rows} rows and for the row they select"
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.support.byte_sizes import size_in_words
-from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.operand_copies import Packing, row_packing, shared_tile_packing
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.block_tile import RegisterTile
@@ -22,20 +22,18 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles
 
 
-def row_packing_verdict(
-    gather: Gather, hardware: HardwareParams, *, stats: Stats | None
-) -> Verdict:
+def row_packing_verdict(gather: Gather, machine: Machine, *, stats: Stats | None) -> Verdict:
     """Decide whether all rows that a loop gathers are packed at once."""
     if not gather.operand:
         return not_one_operand()
     if stats is None:
         return unknown_size_verdict(gather.operand)
-    found = row_packing(gather.row_bytes, hardware, stats)
+    found = row_packing(gather.row_bytes, machine, stats)
     return _private_cache_verdict(found, gather.operand)
 
 
 def shared_tile_verdict(
-    pattern: BlockReduction, tile: RegisterTile, *, hardware: HardwareParams, stats: Stats | None
+    pattern: BlockReduction, tile: RegisterTile, *, machine: Machine, stats: Stats | None
 ) -> Verdict:
     """Decide whether the operand of a product of blocks is packed, one tile of features after the other. A
     tile has the features of all rows of the operand, and all threads read the copy."""
@@ -48,7 +46,7 @@ def shared_tile_verdict(
         return unknown_size_verdict(pattern.operand)
     bits = max(8, DType.parse(pattern.dtype).bits)
     tile_bytes = tiles.vectors * tiles.lanes * bits // 8
-    found = shared_tile_packing(tile_bytes, hardware, stats, block_rows=tile.rows)
+    found = shared_tile_packing(tile_bytes, machine, stats, block_rows=tile.rows)
     return _private_cache_verdict(found, pattern.operand)
 
 

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Function, Iteration
 from gossamer_ir.support.counted import counted
-from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.csr_form import CsrForm
 from gossamer_machine.sizing.row_sums import MIN_TERMS
 from gossamer_schedule.definition.made_names import cache_name
@@ -62,7 +62,7 @@ class PartialSums(NamedTuple):
 
 
 def sums_form(
-    gather: Gather, by_sizes: CsrForm, *, hardware: HardwareParams, stats: Stats | None
+    gather: Gather, by_sizes: CsrForm, *, machine: Machine, stats: Stats | None
 ) -> SumsForm | None:
     """Return the form of the partial sums of a row of whole vectors; None if they do not pay.
 
@@ -72,36 +72,36 @@ def sums_form(
     if by_sizes == "packed_sums":
         return by_sizes
     # Before sums that are not aligned: half of their loads would cross a cache line.
-    if _alignment(gather, hardware=hardware, stats=stats).pays:
+    if _alignment(gather, machine=machine, stats=stats).pays:
         return "aligned_sums"
     return by_sizes if by_sizes == "sums" else None
 
 
 def partial_sums(
-    gather: Gather, form: SumsForm, *, hardware: HardwareParams, stats: Stats | None
+    gather: Gather, form: SumsForm, *, machine: Machine, stats: Stats | None
 ) -> PartialSums:
     """Return the partial sums of this form, of a row of whole vectors."""
-    packing = row_packing_verdict(gather, hardware=hardware, stats=stats)
-    lanes = hardware.lanes(gather.dtype)
+    packing = row_packing_verdict(gather, machine=machine, stats=stats)
+    lanes = machine.lanes(gather.dtype)
     vectors = (gather.features or 0) // lanes
     if form == "packed_sums":
         aligning = pays_not("the copy begins at a cache line")
         return PartialSums(_sums(vectors), _tile(vectors, lanes), packing, aligning)
     if packing.pays:
         packing = pays_not("a copy of more vectors gains little")
-    aligning = _alignment(gather, hardware=hardware, stats=stats)
+    aligning = _alignment(gather, machine=machine, stats=stats)
     if form == "aligned_sums":
         return PartialSums(ALIGNED_SUMS, _tile(vectors + 1, lanes), packing, aligning)
     return PartialSums(_sums(vectors), _tile(vectors, lanes), packing, aligning)
 
 
-def _alignment(gather: Gather, *, hardware: HardwareParams, stats: Stats | None) -> Verdict:
+def _alignment(gather: Gather, *, machine: Machine, stats: Stats | None) -> Verdict:
     """Decide whether partial sums are of aligned vectors."""
     if stats is None or stats.mean_row < MIN_TERMS:
         return pays_not(f"rows have fewer than {MIN_TERMS} elements on average")
-    most = min(MAX_ALIGNED_VECTORS, hardware.accumulators // ALIGNED_SUMS - 1)
-    least = least_of_sums(hardware)
-    return row_alignment(gather, hardware, stats=stats, least=least, most=most)
+    most = min(MAX_ALIGNED_VECTORS, machine.accumulators // ALIGNED_SUMS - 1)
+    least = least_of_sums(machine)
+    return row_alignment(gather, machine, stats=stats, least=least, most=most)
 
 
 def _sums(vectors: int) -> int:
@@ -120,12 +120,12 @@ def may_add_side_by_side(function: Function, iteration: Iteration) -> bool:
 
 
 def add_side_by_side(
-    trace: TraceBuilder, pattern: RowReduction, *, sums: PartialSums, hardware: HardwareParams
+    trace: TraceBuilder, pattern: RowReduction, *, sums: PartialSums, machine: Machine
 ) -> str:
     """Add the elements of a row to several sums. Return the block that stores them."""
     vectors = sums.tile.vectors
     if not sums.packing.pays:
-        align_to_rows(trace, pattern.gather, aligning=sums.aligning, hardware=hardware)
+        align_to_rows(trace, pattern.gather, aligning=sums.aligning, machine=machine)
     summed = _accumulate_sums(trace, pattern, sums=sums)
     trace.decide(
         f"{sums.number} partial sums of a row in registers",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_machine.cache_line import LINE_BYTES
-from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not, unknown_size_verdict
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
@@ -31,9 +31,9 @@ class PrefetchThresholds(NamedTuple):
     least_operand: float
     with_alignment: bool = False
 
-    def operand_bytes(self, hardware: HardwareParams) -> int:
-        """Return the minimum bytes of the operand on some hardware."""
-        return int(self.least_operand * hardware.private_cache)
+    def operand_bytes(self, machine: Machine) -> int:
+        """Return the minimum bytes of the operand on some machine."""
+        return int(self.least_operand * machine.private_cache)
 
 
 PREFETCH = PrefetchThresholds(least_row=128, least_operand=2)
@@ -45,7 +45,7 @@ fast)."""
 
 def row_prefetching(
     gather: Gather,
-    hardware: HardwareParams,
+    machine: Machine,
     *,
     stats: Stats | None,
     thresholds: PrefetchThresholds,
@@ -71,7 +71,7 @@ def row_prefetching(
         return pays_not(f"a row of {operand} has {row} bytes; prefetching pays from {least_row}")
     if stats is None:
         return unknown_size_verdict(operand)
-    size, least = gather.operand_bytes(stats), thresholds.operand_bytes(hardware)
+    size, least = gather.operand_bytes(stats), thresholds.operand_bytes(machine)
     if size < least:
         return pays_not(
             f"{operand} has {size_in_words(size)}; prefetching pays from {size_in_words(least)}"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Function, Iteration
-from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.short_rows import MAX_ROW_IN_LANE, SPREAD, are_lanes
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
@@ -33,12 +33,12 @@ WORK_PER_GROUP = 32
 """Vectors of work for a vector of 8 rows: the elements of its gathers are loaded one by one."""
 
 
-def rows_in_lanes(hardware: HardwareParams, stats: Stats | None) -> Verdict:
+def rows_in_lanes(machine: Machine, stats: Stats | None) -> Verdict:
     """Decide whether several rows of gathered terms are lanes of a vector."""
-    if hardware.gathers != "fast" or stats is None:
+    if machine.gathers != "fast" or stats is None:
         return pays_not("gathers are not known to be fast, or rows to be short")
     # All lanes run until the longest row ends, so that its length counts as much as the mean.
-    if not are_lanes(hardware, stats):
+    if not are_lanes(machine, stats):
         return pays_not("most lanes would wait for the longest row")
     return pays(
         f"no row has more than {MAX_ROW_IN_LANE} terms, nor {SPREAD} times as many as the mean, and "
@@ -55,13 +55,13 @@ class RowGroup(NamedTuple):
     why: str
 
 
-def row_group(hardware: HardwareParams, dtype: str) -> RowGroup:
+def row_group(machine: Machine, dtype: str) -> RowGroup:
     """Return the rows of a vector, and their window.
 
     Lanes read a window by instructions on registers of 512 bits.
     """
-    lanes = hardware.lanes(dtype)
-    if hardware.vector_bits < PERMUTED_BITS:
+    lanes = machine.lanes(dtype)
+    if machine.vector_bits < PERMUTED_BITS:
         return RowGroup(lanes, 0, "lanes gather their columns and values")
     rows = min(lanes, ROWS_OF_WINDOW)
     why = (
@@ -79,11 +79,11 @@ def may_run_in_lanes(function: Function, iteration: Iteration, *, pattern: RowRe
 
 
 def run_rows_in_lanes(
-    trace: TraceBuilder, pattern: RowReduction, *, hardware: HardwareParams, verdict: Verdict
+    trace: TraceBuilder, pattern: RowReduction, *, machine: Machine, verdict: Verdict
 ) -> None:
     """Keep the results of a group of rows in a register, with a row in each lane, and run groups in
     parallel."""
-    size = row_group(hardware, pattern.dtype)
+    size = row_group(machine, pattern.dtype)
     group, row = trace.split(pattern.row, factors=(None, size.rows))
     copy = trace.cache_write(
         pattern.block, buffer=pattern.output, scope="local", elements=(pattern.row,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.support.byte_sizes import size_in_words
-from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
@@ -14,13 +14,13 @@ and the line displaces rows of the dense operand (measured: 1.1 to 1.5 times fas
 
 
 def streaming_verdict(
-    output: str, row_bytes: int, *, hardware: HardwareParams, stats: Stats | None
+    output: str, row_bytes: int, *, machine: Machine, stats: Stats | None
 ) -> Verdict:
     """Decide whether an output with so many bytes (0: unknown) for each row of the matrix is stored around
     the caches."""
     if stats is None or not row_bytes:
         return pays_not(f"the size of {output} is unknown")
-    size, large = stats.rows * row_bytes, hardware.shared_cache // LARGE_PART
+    size, large = stats.rows * row_bytes, machine.shared_cache // LARGE_PART
     if size < large:
         return pays_not(f"{output} stays in the shared cache for its next reader")
     return pays(

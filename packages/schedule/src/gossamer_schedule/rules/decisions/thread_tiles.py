@@ -7,7 +7,7 @@ from typing import NamedTuple
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_ir.support.counted import counted
-from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.thread_copies import packed_vectors, thread_tile_packing
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.packing import not_one_operand, pack_operand, packing_refusal
@@ -27,15 +27,15 @@ class ThreadTiles(NamedTuple):
     packing: Verdict
 
 
-def thread_tiles(gather: Gather, hardware: HardwareParams, *, stats: Stats | None) -> ThreadTiles:
+def thread_tiles(gather: Gather, machine: Machine, *, stats: Stats | None) -> ThreadTiles:
     """Return the tiles of gathered rows that threads would pack, and whether that pays."""
-    vectors, lanes = packed_vectors(gather.dtype, hardware), hardware.lanes(gather.dtype)
+    vectors, lanes = packed_vectors(gather.dtype, machine), machine.lanes(gather.dtype)
     tiles = tiles_holding(gather.features, vectors=vectors, lanes=lanes)
-    return ThreadTiles(tiles, _thread_tile_verdict(gather, tiles, hardware=hardware, stats=stats))
+    return ThreadTiles(tiles, _thread_tile_verdict(gather, tiles, machine=machine, stats=stats))
 
 
 def _thread_tile_verdict(
-    gather: Gather, tiles: VectorTiles, *, hardware: HardwareParams, stats: Stats | None
+    gather: Gather, tiles: VectorTiles, *, machine: Machine, stats: Stats | None
 ) -> Verdict:
     """Decide whether each thread packs the tile of features that it computes with."""
     operand = gather.operand
@@ -43,7 +43,7 @@ def _thread_tile_verdict(
         return not_one_operand()
     if stats is None:
         return unknown_size_verdict(operand)
-    found = thread_tile_packing(gather.features or 0, gather.dtype, hardware, stats)
+    found = thread_tile_packing(gather.features or 0, gather.dtype, machine, stats)
     size = size_in_words(found.operand)
     match found.obstacle:
         case None:
@@ -54,7 +54,7 @@ def _thread_tile_verdict(
         case "partial tiles":
             return pays_not("there are not several whole tiles of features")
         case "idle cores":
-            cores = counted(hardware.cores, "core")
+            cores = counted(machine.cores, "core")
             return pays_not(f"{counted(tiles.tiles or 0, 'tile')} would not keep {cores} busy")
         case "small operand":
             return pays_not(

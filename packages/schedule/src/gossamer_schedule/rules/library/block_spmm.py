@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.decisions.block_tile import (
     RegisterTile,
@@ -53,17 +52,17 @@ FMAS_PER_VECTOR = 4
     ),
     replaces_conversion=True,
 )
-def block_spmm(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
+def block_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a sum over dense blocks; None for any other program."""
     pattern = block_reduction(module)
     # Nothing is computed, so no schedule is better than another.
     if pattern is None or pattern.height == 0 or pattern.features == 0:
         return None
-    hardware, trace = context.hardware, context.new_trace()
-    tile = best_tile(pattern, hardware)
-    packing = shared_tile_verdict(pattern, tile, hardware=hardware, stats=context.stats)
+    machine, trace = context.machine, context.new_trace()
+    tile = best_tile(pattern, machine)
+    packing = shared_tile_verdict(pattern, tile, machine=machine, stats=context.stats)
     loops = _order_loops(trace, pattern, tile=tile, is_packed=packing.pays)
-    trace.decide(tile.text, tile_reason(pattern, hardware))
+    trace.decide(tile.text, tile_reason(pattern, machine))
     nests = _accumulate_tile(trace, pattern, tile=tile, loops=loops, is_packed=packing.pays)
     _run_in_vectors(trace, pattern, nests=nests)
     _run_panels(trace, pattern, tile=tile, loop=loops.panel)

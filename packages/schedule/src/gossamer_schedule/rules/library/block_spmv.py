@@ -6,9 +6,8 @@ code the terms of an element are one chain of additions; here each lane has its 
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
-from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.block_lanes import MIN_LANE_COLUMNS
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.analysis.outputs import may_reassociate
@@ -28,16 +27,16 @@ WORK_OF_LANE_SUMS = 4
     schedule="the columns of a block in lanes, a vector of partial sums for each row of a block row",
     replaces_conversion=True,
 )
-def block_spmv(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
+def block_spmv(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a sum over dense blocks without features; None for any other program."""
     program, pattern = single_iteration(module), block_reduction(module)
-    if program is None or pattern is None or not _fits(pattern, context.hardware):
+    if program is None or pattern is None or not _fits(pattern, context.machine):
         return None
     _, iteration = program
     if not iteration.init or not may_reassociate(iteration):
         return None
     trace = context.new_trace()
-    lanes = context.hardware.lanes(pattern.dtype, holding=pattern.width)
+    lanes = context.machine.lanes(pattern.dtype, holding=pattern.width)
     _run_columns_in_lanes(trace, pattern, lanes=lanes)
     vectors = (pattern.height or 1) * -(-(pattern.width or 1) // lanes)
     run_rows_in_parallel(
@@ -46,12 +45,12 @@ def block_spmv(module: Module, target: Target, context: RuleContext) -> PatternM
     return PatternMatch(pattern.text, trace)
 
 
-def _fits(pattern: BlockReduction, hardware: HardwareParams) -> bool:
+def _fits(pattern: BlockReduction, machine: Machine) -> bool:
     """Return whether blocks are wide enough for lanes, and their rows have registers."""
     height, width = pattern.height, pattern.width
     if pattern.feature or height is None or width is None:
         return False
-    return width >= MIN_LANE_COLUMNS and 1 <= height <= hardware.accumulators
+    return width >= MIN_LANE_COLUMNS and 1 <= height <= machine.accumulators
 
 
 def _run_columns_in_lanes(trace: TraceBuilder, pattern: BlockReduction, *, lanes: int) -> None:

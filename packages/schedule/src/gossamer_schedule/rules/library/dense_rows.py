@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from gossamer_ir.core.axis_kinds import is_dense_root
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.analysis.iterations import (
     axes_of,
@@ -26,7 +25,7 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
     schedule="features in vectors, unrolled if they are few",
     handles_siblings=True,
 )
-def dense_rows(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
+def dense_rows(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule of one row of such an iteration; None for any other program."""
     found = single_iteration(module)
     if not context.is_sibling or found is None:
@@ -41,8 +40,8 @@ def dense_rows(module: Module, target: Target, context: RuleContext) -> PatternM
     feature = iteration.vars[1]
     if len(axes) != 2 or not reads_regularly(function, iteration, lane=feature):
         return None
-    hardware, output = context.hardware, buffers_by_name(function)[store.buffer]
-    lanes, most = hardware.lanes(output.dtype), hardware.accumulators
+    machine, output = context.machine, buffers_by_name(function)[store.buffer]
+    lanes, most = machine.lanes(output.dtype), machine.accumulators
     _run_in_vectors(trace, feature, count=integer_value(axes[1].length), lanes=lanes, most=most)
     return PatternMatch(f"a value for each feature {feature} of row {row}", trace)
 

@@ -6,7 +6,6 @@ the rows, which are weighted by their elements.
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.decisions.parallel_rows import (
     FULL_VECTORS_PER_THREAD,
@@ -27,7 +26,7 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
     ),
     handles_siblings=True,
 )
-def elementwise(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
+def elementwise(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a value per stored element; None for any other program.
 
     A sibling always has a loop over rows.
@@ -35,7 +34,7 @@ def elementwise(module: Module, target: Target, context: RuleContext) -> Pattern
     pattern = elementwise_pattern(module)
     if pattern is None:
         return None
-    trace, lanes = context.new_trace(), context.hardware.lanes(pattern.dtype)
+    trace, lanes = context.new_trace(), context.machine.lanes(pattern.dtype)
     if pattern.is_flat and not context.is_sibling:
         _run_all_elements(trace, pattern, lanes=lanes)
     else:

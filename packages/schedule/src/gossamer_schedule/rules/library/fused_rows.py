@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from gossamer_ir.core.axis_kinds import is_dense_root, is_full
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.interchange.records import Decision, Target
+from gossamer_ir.interchange.records import Decision
 from gossamer_ir.nodes import Axis, Function, Iteration, Module
-from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.machine import Machine
 from gossamer_schedule.primitives.coordinate.sparse_compute_at import sparse_compute_at
 from gossamer_schedule.rules.analysis.iterations import (
     axes_of,
@@ -63,7 +63,7 @@ WORK_PER_ROW_OF_SIBLINGS = 16
     ),
     combines_rules=True,
 )
-def fused_rows(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
+def fused_rows(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for iterations that all begin with the same rows; None for any other program."""
     found = several_iterations(module)
     if found is None or not _are_over_same_rows(*found):
@@ -79,11 +79,11 @@ def fused_rows(module: Module, target: Target, context: RuleContext) -> PatternM
         stage="coordinate",
     )
     if not all(
-        _plan_iteration(trace, module, iteration=iteration, target=target, context=context)
+        _plan_iteration(trace, module, iteration=iteration, context=context)
         for iteration in iterations
     ):
         return None
-    _run_in_parallel(trace, function, iterations=iterations, hardware=context.hardware)
+    _run_in_parallel(trace, function, iterations=iterations, machine=context.machine)
     return PatternMatch(f"parts of the same rows: {names}", trace)
 
 
@@ -119,14 +119,13 @@ def _plan_iteration(
     module: Module,
     *,
     iteration: Iteration,
-    target: Target,
     context: RuleContext,
 ) -> bool:
     """Take the decisions of the first rule that matches an iteration by itself, without those on the loop
     over rows. Return whether there is one."""
     sibling = RuleContext(context.stats, is_sibling=True, thresholds=SIBLINGS, taken=trace.names)
     form = ProgramForm(only(iteration, module=module))
-    found = first_match(context.sibling_rules, [form], target, sibling)
+    found = first_match(context.sibling_rules, [form], sibling)
     if found is None:
         return False
     decisions = _within_rows(found.decisions, row=iteration.vars[0])
@@ -148,7 +147,7 @@ def _run_in_parallel(
     function: Function,
     *,
     iterations: Sequence[Iteration],
-    hardware: HardwareParams,
+    machine: Machine,
 ) -> None:
     """Run rows in parallel. They are weighted by their elements if an iteration runs over elements."""
     row = iterations[-1].vars[0]
@@ -156,7 +155,7 @@ def _run_in_parallel(
     fibers = [over[1] for over in axes if len(over) > 1 and not is_full(over[1])]
     before = slots_before(fibers[0], row, element=row) if fibers else None
     dtypes = [buffer.dtype for buffer in buffers_by_name(function).values()]
-    lanes = hardware.lanes(dtypes[0])
+    lanes = machine.lanes(dtypes[0])
     work = sum(_vectors(over[2:], lanes) for over in axes if len(over) > 1)
     run_rows_in_parallel(
         trace, row, before=before, vectors=work or 1, per_row=WORK_PER_ROW_OF_SIBLINGS

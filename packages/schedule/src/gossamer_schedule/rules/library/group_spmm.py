@@ -7,7 +7,6 @@ once, and multiplied by the elements of all rows of the group. Groups run in par
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_ir.support.counted import counted
@@ -57,17 +56,17 @@ row (measured: with 1 KB and 2 KB, prefetching is 1.3 to 1.4 times slower)."""
     ),
     replaces_conversion=True,
 )
-def group_spmm(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
+def group_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a reduction over the columns of groups of rows; None for any other program."""
     pattern = grouped_reduction(module)
     if pattern is None or pattern.height > MAX_ROWS:
         return None
     trace, gather = context.new_trace(), pattern.gather
-    hardware, stats = context.hardware, context.stats
+    machine, stats = context.machine, context.stats
     # The accumulators of aligned vectors must begin at the identity of the reduction.
     has_rows = pattern.is_initialized
-    tiling = gather_tiling(gather, hardware, stats=stats, has_rows=has_rows, rows=pattern.height)
-    align_to_rows(trace, gather, aligning=tiling.aligning, hardware=hardware)
+    tiling = gather_tiling(gather, machine, stats=stats, has_rows=has_rows, rows=pattern.height)
+    align_to_rows(trace, gather, aligning=tiling.aligning, machine=machine)
     nests = _accumulate_rows(trace, pattern, tiling=tiling)
     what = "features in lanes, and the rows and vectors of a tile unrolled"
     run_tile_in_vectors(trace, nests.all, what=what)
@@ -116,7 +115,7 @@ def _streaming(pattern: GroupedReduction, context: RuleContext) -> Verdict:
     if not pattern.is_initialized:
         return pays_not(f"{pattern.output} is read, which would wait for memory")
     return streaming_verdict(
-        pattern.output, pattern.gather.row_bytes, hardware=context.hardware, stats=context.stats
+        pattern.output, pattern.gather.row_bytes, machine=context.machine, stats=context.stats
     )
 
 
@@ -131,7 +130,7 @@ def _prefetch_results(
     row_bytes, stats = pattern.gather.row_bytes, context.stats
     if stats is None or pattern.height > 1 or row_bytes > MAX_RESULT:
         return
-    size, least = stats.rows * row_bytes, PREFETCH.operand_bytes(context.hardware)
+    size, least = stats.rows * row_bytes, PREFETCH.operand_bytes(context.machine)
     if size < least:
         return
     distance = RESULT_LINES_AHEAD // max(1, row_bytes // LINE_BYTES)

@@ -7,7 +7,7 @@ first operand stays in registers during the loop over the row's nonzeros.
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Stats, Target
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.decisions.alignment import align_to_rows, row_alignment
@@ -39,13 +39,13 @@ UNROLLED_VECTORS = 33
     ),
     handles_siblings=True,
 )
-def row_sddmm(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
+def row_sddmm(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for such a product; None for any other program."""
     pattern = sampled_products(module)
     if pattern is None or pattern.features == 0:
         return None
     trace = context.new_trace()
-    lanes = context.hardware.lanes(pattern.dtype)
+    lanes = context.machine.lanes(pattern.dtype)
     vectors = _vectors(pattern, lanes)
     if pattern.features == 1:
         trace.decide("one product at a time", "a single feature needs no reduction")
@@ -78,7 +78,7 @@ def _run_elements(trace: TraceBuilder, pattern: SampledProducts, *, context: Rul
         )
         _sum_over_features(trace, pattern, context=context, loop=pattern.position)
         return
-    group, why = _group(stats, _vectors(pattern, context.hardware.lanes(pattern.dtype)))
+    group, why = _group(stats, _vectors(pattern, context.machine.lanes(pattern.dtype)))
     _, inner = trace.split(pattern.position, factors=(None, group))
     trace.decide(
         f"groups of {group} elements of a row",
@@ -116,17 +116,17 @@ def _sum_over_features(
     loop: str,
 ) -> None:
     """Compute the dot products of the elements of a loop, and prefetch the rows that it gathers."""
-    gather, hardware, stats = pattern.gather, context.hardware, context.stats
-    aligning = row_alignment(gather, hardware, stats=stats, most=UNROLLED_VECTORS - 1)
+    gather, machine, stats = pattern.gather, context.machine, context.stats
+    aligning = row_alignment(gather, machine, stats=stats, most=UNROLLED_VECTORS - 1)
     prefetching = row_prefetching(
         gather,
-        hardware,
+        machine,
         stats=stats,
         thresholds=context.thresholds.prefetch,
         is_aligned=aligning.pays,
     )
-    align_to_rows(trace, gather, aligning=aligning, hardware=hardware)
-    _run_dot_products(trace, pattern, lanes=hardware.lanes(pattern.dtype), is_aligned=aligning.pays)
+    align_to_rows(trace, gather, aligning=aligning, machine=machine)
+    _run_dot_products(trace, pattern, lanes=machine.lanes(pattern.dtype), is_aligned=aligning.pays)
     prefetch_rows(trace, gather._replace(loop=loop), prefetching=prefetching)
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Function, Iteration, Module
 from gossamer_ir.support.counted import counted
 from gossamer_machine.sizing.csr_form import csr_form
@@ -65,7 +64,7 @@ RowForm: TypeAlias = (
     ),
     handles_siblings=True,
 )
-def row_spmm(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
+def row_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a reduction over fibers with a feature loop; None for any other program."""
     program, pattern = single_iteration(module), row_reduction(module)
     if program is None or pattern is None or not pattern.feature or pattern.features == 0:
@@ -95,14 +94,14 @@ def _form(
     has_rows: bool,
 ) -> RowForm:
     """Return the form that the sizes select, of those that the program permits."""
-    gather, hardware, stats = pattern.gather, context.hardware, context.stats
+    gather, machine, stats = pattern.gather, context.machine, context.stats
     # Before the other cases, since none of them can use vectors.
     if not pattern.is_regular:
         return "single_features"
     may_pack = gather.operand is not None
-    by_sizes = csr_form(gather.features, gather.dtype, hardware, stats, may_pack=may_pack)
+    by_sizes = csr_form(gather.features, gather.dtype, machine, stats, may_pack=may_pack)
     if not context.is_sibling:
-        sums = sums_form(gather, by_sizes, hardware=hardware, stats=stats)
+        sums = sums_form(gather, by_sizes, machine=machine, stats=stats)
         if sums and may_add_side_by_side(*program):
             return sums
     if pattern.features == 1:
@@ -120,9 +119,9 @@ def _run_sums(
     trace: TraceBuilder, pattern: RowReduction, *, form: SumsForm, context: RuleContext
 ) -> None:
     """Add the elements of a row to several sums."""
-    hardware = context.hardware
-    sums = partial_sums(pattern.gather, form, hardware=hardware, stats=context.stats)
-    stored_by = add_side_by_side(trace, pattern, sums=sums, hardware=hardware)
+    machine = context.machine
+    sums = partial_sums(pattern.gather, form, machine=machine, stats=context.stats)
+    stored_by = add_side_by_side(trace, pattern, sums=sums, machine=machine)
     if sums.aligning.pays:
         _store(trace, pattern, copy_block=stored_by, context=context)
     _run_rows(trace, pattern, vectors=sums.tile.vectors)
@@ -148,7 +147,7 @@ def _run_dot_products(trace: TraceBuilder, pattern: RowReduction, *, feature: st
 def _run_packed_tiles(trace: TraceBuilder, pattern: RowReduction, *, context: RuleContext) -> None:
     """Accumulate tiles of features in registers, one tile of all rows after the other. Tiles run in parallel,
     so that the rows of one do not."""
-    packed = thread_tiles(pattern.gather, hardware=context.hardware, stats=context.stats)
+    packed = thread_tiles(pattern.gather, machine=context.machine, stats=context.stats)
     nests = run_thread_tiles(trace, pattern, packed=packed)
     _store(trace, pattern, copy_block=nests.copy_block, context=context)
 
@@ -161,15 +160,15 @@ def _run_selected_rows(
     The result of a sibling is not stored around the caches: the next one may read it (measured on attention:
     1.4 to 8 times slower).
     """
-    gather, hardware, stats = pattern.gather, context.hardware, context.stats
+    gather, machine, stats = pattern.gather, context.machine, context.stats
     tiling = gather_tiling(
         gather,
-        hardware,
+        machine,
         stats=stats,
         thresholds=context.thresholds.prefetch,
         has_rows=has_rows,
     )
-    align_to_rows(trace, gather, aligning=tiling.aligning, hardware=hardware)
+    align_to_rows(trace, gather, aligning=tiling.aligning, machine=machine)
     nests = _accumulate_tile(trace, pattern, tiling=tiling)
     run_tile_in_vectors(trace, nests.all)
     run_tiles(trace, tiling.tiles, loop=nests.update.features.tile)
@@ -177,7 +176,7 @@ def _run_selected_rows(
         _store(trace, pattern, copy_block=nests.copy_block, context=context)
     prefetch_rows(trace, gather, prefetching=tiling.prefetching, tiles=tiling.tiles.tiles or 1)
     if has_rows:
-        packed = thread_tiles(gather, hardware=hardware, stats=stats)
+        packed = thread_tiles(gather, machine=machine, stats=stats)
         # The reason against packing, where there are tiles that might be packed.
         if packed.tiles.tiles != 1:
             trace.decide("the dense operand is read where it is", packed.packing.why)
@@ -195,7 +194,7 @@ def _store(
     """Store the results around the caches, if that pays."""
     row_bytes = pattern.gather.row_bytes
     stored = streaming_verdict(
-        pattern.output, row_bytes, hardware=context.hardware, stats=context.stats
+        pattern.output, row_bytes, machine=context.machine, stats=context.stats
     )
     store_around_caches(trace, pattern.output, streaming=stored, copy_block=copy_block)
 

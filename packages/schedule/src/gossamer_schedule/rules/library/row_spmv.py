@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gossamer_ir.interchange.records import Stats, Target
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Module
-from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.rows_in_lanes import (
@@ -68,7 +68,7 @@ INDEPENDENT_VECTORS = 4
     ),
     handles_siblings=True,
 )
-def row_spmv(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
+def row_spmv(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a reduction over fibers without a feature loop; None for any other program.
 
     Contiguous terms of a sibling also run one at a time if its rows are short.
@@ -77,9 +77,9 @@ def row_spmv(module: Module, target: Target, context: RuleContext) -> PatternMat
     if program is None or pattern is None or pattern.feature:
         return None
     trace = context.new_trace()
-    in_lanes = rows_in_lanes(context.hardware, context.stats)
+    in_lanes = rows_in_lanes(context.machine, context.stats)
     if in_lanes.pays and not context.is_sibling and may_run_in_lanes(*program, pattern=pattern):
-        run_rows_in_lanes(trace, pattern, hardware=context.hardware, verdict=in_lanes)
+        run_rows_in_lanes(trace, pattern, machine=context.machine, verdict=in_lanes)
     else:
         _run_row_by_row(trace, pattern, context=context)
     return PatternMatch(pattern.text, trace)
@@ -134,27 +134,27 @@ def _lanes(pattern: RowReduction, context: RuleContext) -> _Lanes:
 
 
 def _gathered(pattern: RowReduction, context: RuleContext) -> _Lanes:
-    mean, hardware = _mean_row(pattern, context.stats), context.hardware
+    mean, machine = _mean_row(pattern, context.stats), context.machine
     # Without stats the safe choice, as vectors are slower on short rows.
     if mean is None:
         return _scalar("the length of rows is unknown, and vectors are slower for short ones")
-    least = FEW_TERMS if hardware.gathers == "fast" else MIDDLE_ROW
+    least = FEW_TERMS if machine.gathers == "fast" else MIDDLE_ROW
     if mean < least:
         return _scalar(
             f"rows have {mean:.3g} terms on average, and gathers pay from {least}; the processor overlaps "
             "short rows"
         )
-    rest, why = _rest(mean, hardware)
+    rest, why = _rest(mean, machine)
     return _Lanes(GATHERED_LANES, rest, f"rows have {mean:.3g} terms on average, {why}")
 
 
-def _rest(mean: float, hardware: HardwareParams) -> tuple[Remainder | None, str]:
+def _rest(mean: float, machine: Machine) -> tuple[Remainder | None, str]:
     """Return how the remainder of a row runs, and why."""
-    if hardware.gathers == "fast":
+    if machine.gathers == "fast":
         return "masked", "and gathers are fast on this machine: the remainder is one of them"
     if mean >= LONG_ROW:
         return None, f"{LONG_ROW} or more: a remainder loop costs little"
-    if hardware.gathers == "slow":
+    if machine.gathers == "slow":
         return None, "and gathers are slow on this machine: a remainder loop costs less than one"
     return "masked", f"fewer than {LONG_ROW}: the remainder is one masked gather"
 
@@ -167,7 +167,7 @@ def _contiguous(pattern: RowReduction, context: RuleContext) -> _Lanes:
         return _scalar(
             f"no row has more than {longest} terms, and up to {SHORT_ROW} scalar code is faster"
         )
-    lanes = context.hardware.lanes(pattern.dtype)
+    lanes = context.machine.lanes(pattern.dtype)
     why = "one masked load reads a short row or a remainder"
     if (_mean_row(pattern, stats) or 0.0) >= VERY_LONG_ROW:
         lanes *= INDEPENDENT_VECTORS

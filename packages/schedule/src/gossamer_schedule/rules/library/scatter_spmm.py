@@ -7,7 +7,6 @@ features of all rows, in the order of the program. Results do not depend on the 
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.decisions.feature_tiles import feature_tiles
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
@@ -27,12 +26,12 @@ from gossamer_schedule.rules.steps.vector_loops import VectorLoops, VectorTiles
     programs="parts of a decomposed matrix whose rows may repeat: cut rows, COO, CSC, DIA, slices",
     schedule="tiles of features in parallel and in vectors; fibers of a row are summed in registers",
 )
-def scatter_spmm(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
+def scatter_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for updates of rows of features; None for any other program."""
     pattern = feature_updates(module)
     if pattern is None or pattern.features in (0, 1):
         return None
-    tiles, trace = feature_tiles(pattern, context.hardware), context.new_trace()
+    tiles, trace = feature_tiles(pattern, context.machine), context.new_trace()
     loops = tile_around(trace, pattern.feature, tiles, inner=pattern.outer)
     trace.decide(
         f"features in {tiles.text}",

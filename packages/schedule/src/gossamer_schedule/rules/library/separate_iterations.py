@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from gossamer_ir.core.axis_kinds import indices_of, is_varied
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.lowered_names import data_name
-from gossamer_ir.interchange.records import Decision, Target
+from gossamer_ir.interchange.records import Decision
 from gossamer_ir.nodes import Function, Iteration, Module
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_schedule.rules.analysis.iterations import axes_of, only, several_iterations
@@ -29,9 +29,7 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
     schedule="each iteration is scheduled as it would be alone; dense assignments are vectorized",
     combines_rules=True,
 )
-def separate_iterations(
-    module: Module, target: Target, context: RuleContext
-) -> PatternMatch | None:
+def separate_iterations(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for several iterations, one after the other; None for any other program."""
     found = several_iterations(module)
     if found is None:
@@ -42,9 +40,7 @@ def separate_iterations(
         if _is_private(function, iteration):
             continue
         # `taken` grows with each iteration: the names that their schedules make are in one function.
-        own = _schedule_alone(
-            only(iteration, module=module), target, context=context, taken=trace.names
-        )
+        own = _schedule_alone(only(iteration, module=module), context=context, taken=trace.names)
         if own is not None:
             later = {data_name(name) for name in buffers_accessed(*iterations[number + 1 :])}
             trace.adopt(_without_streaming(own.decisions, later), names=own.names)
@@ -66,11 +62,11 @@ def _is_private(function: Function, iteration: Iteration) -> bool:
 
 
 def _schedule_alone(
-    alone: Module, target: Target, *, context: RuleContext, taken: frozenset[str]
+    alone: Module, *, context: RuleContext, taken: frozenset[str]
 ) -> TraceBuilder | None:
     """Return the decisions of the first rule that matches an iteration by itself; None if there is none."""
-    own = RuleContext(context.stats, hardware=context.hardware, taken=taken)
-    found = first_match(context.iteration_rules, forms_of(alone), target, own)
+    own = RuleContext(context.stats, machine=context.machine, taken=taken)
+    found = first_match(context.iteration_rules, forms_of(alone), own)
     if found is None:
         return _vectorize_assignment(alone, own)
     trace = own.new_trace()
@@ -84,7 +80,7 @@ def _vectorize_assignment(alone: Module, context: RuleContext) -> TraceBuilder |
     pattern = dense_assignment(alone)
     if pattern is None:
         return None
-    trace, lanes = context.new_trace(), context.hardware.lanes(pattern.dtype)
+    trace, lanes = context.new_trace(), context.machine.lanes(pattern.dtype)
     outer = trace.run_in_lanes(pattern.feature, lanes=lanes)
     trace.decide(f"vectors of {lanes} elements", "they are contiguous")
     vectors = -(-pattern.features // lanes) if pattern.row and pattern.features else 1

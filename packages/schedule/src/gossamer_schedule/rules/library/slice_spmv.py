@@ -7,9 +7,8 @@ gathered once for all rows of a block.
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
-from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.slice_lanes import WORK_PER_SLICE, slice_lanes, work_per_slot
 from gossamer_schedule.rules.patterns.sliced_reduction import SlicedReduction, sliced_reduction
@@ -26,16 +25,12 @@ from gossamer_schedule.rules.steps.vector_loops import tiles_holding
     schedule="the rows of a slice in lanes, their results in registers until the end of the slice",
     replaces_conversion=True,
 )
-def slice_spmv(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
+def slice_spmv(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a reduction over slots of slices of rows; None for any other program."""
     pattern = sliced_reduction(module)
     # Without lanes the rule declines, and operators convert the matrix to CSR.
     lanes = 1 if pattern is None else slice_lanes(pattern.height)
-    if (
-        pattern is None
-        or lanes == 1
-        or not _has_registers(pattern, lanes, hardware=context.hardware)
-    ):
+    if pattern is None or lanes == 1 or not _has_registers(pattern, lanes, machine=context.machine):
         return None
     trace = context.new_trace()
     _rows_in_lanes(trace, pattern, lanes=lanes)
@@ -49,10 +44,10 @@ def slice_spmv(module: Module, target: Target, context: RuleContext) -> PatternM
     return PatternMatch(pattern.text, trace)
 
 
-def _has_registers(pattern: SlicedReduction, lanes: int, *, hardware: HardwareParams) -> bool:
+def _has_registers(pattern: SlicedReduction, lanes: int, *, machine: Machine) -> bool:
     """Return whether the results of a slice of block rows have registers; those of rows always do."""
     vectors = pattern.block_height * (pattern.height // lanes)
-    return pattern.inner_row is None or vectors <= hardware.accumulators
+    return pattern.inner_row is None or vectors <= machine.accumulators
 
 
 def _rows_in_lanes(trace: TraceBuilder, pattern: SlicedReduction, *, lanes: int) -> None:

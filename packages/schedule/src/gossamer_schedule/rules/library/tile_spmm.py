@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.interchange.records import Stats, Target
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
 from gossamer_machine.sizing.column_tiles import MAX_PACKED_VECTORS, PACKED_BYTES, column_tiling
@@ -55,7 +55,7 @@ class _Loops(NamedTuple):
         "vector registers"
     ),
 )
-def tile_spmm(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
+def tile_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a sum over column tiles; None for any other program."""
     pattern = tiled_reduction(module)
     if pattern is None:
@@ -80,7 +80,7 @@ def tile_spmm(module: Module, target: Target, context: RuleContext) -> PatternMa
 
 def _tiling(pattern: TiledReduction, context: RuleContext) -> _Tiling:
     """Return the fewest feature tiles, all of the same size, and the rows of a panel."""
-    lanes = context.hardware.lanes(pattern.dtype, holding=pattern.features)
+    lanes = context.machine.lanes(pattern.dtype, holding=pattern.features)
     found = column_tiling(
         -(-pattern.features // lanes),
         vector_bytes=lanes * _column_bytes(pattern),

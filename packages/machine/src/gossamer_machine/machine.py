@@ -1,0 +1,80 @@
+"""The record of a machine that backends give to rules for schedules and to models of costs.
+
+These derive thresholds from it, by factors that stand beside their measurements. The rules of gossamer are
+for CPUs; a plugin for another kind of machine registers its own (`gossamer_schedules`), which are tried
+first.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS, DType
+from gossamer_ir.interchange.records import Target
+from gossamer_ir.support.typed_calls import typed
+from gossamer_machine.cpu_options import CPU_OPTIONS, NATIVE_VSCALE, NO_VSCALE
+
+
+class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The machine that runs a program: the default is a server with vectors of 512 bits.
+
+    `vector_bits` are the bits of each of its `vector_registers`. If vectors are scalable, that is the least
+    number of bits, and the code works for any multiple. `private_cache` and `shared_cache` are bytes of the
+    second and of the last level, `gathers` is one of `GATHER_SPEEDS`, and `cores` are the processors on which
+    a kernel runs unless it is told otherwise. `fixed_vscale` is the constant that replaces vscale if vectors
+    are not scalable, None if scalable vectors are an error.
+
+    >>> Machine(vector_bits=256).lanes("float64"), Machine(vector_registers=16).accumulators
+    (4, 8)
+    """
+
+    vector_bits: int = 512
+    vector_registers: int = 32
+    is_scalable: bool = False
+    private_cache: int = 1 << 20
+    shared_cache: int = 32 << 20
+    gathers: str = "moderate"
+    cores: int = 32
+    fixed_vscale: int | None = 512 // VSCALE_UNIT_BITS
+
+    def lanes(self, dtype: str, *, holding: int | None = None) -> int:
+        """Return the number of lanes of a vector register, the least number if vectors are scalable; a bool
+        takes a byte of memory.
+
+        If half of the lanes or fewer hold `holding` elements, the vector is as narrow as that allows.
+
+        >>> Machine().lanes("float32", holding=100), Machine().lanes("float32", holding=5)
+        (16, 8)
+        """
+        lanes = self.vector_bits // max(8, DType.parse(dtype).bits)
+        while holding is not None and lanes // 2 >= max(1, holding):
+            lanes //= 2
+        return lanes
+
+    @property
+    def accumulators(self) -> int:
+        """The number of accumulators: half of the vector registers."""
+        return self.vector_registers // 2
+
+
+@typed
+def machine_of(target: Target) -> Machine:
+    """Return the machine with 32 vectors of a fixed length that a target describes by its `CPU_OPTIONS`; an
+    option that is not given has its default.
+
+    >>> found = machine_of(Target.parse("generic-cpu:vector_bits=256,gathers=slow"))
+    >>> found.lanes("float32"), found.gathers, found.fixed_vscale
+    (8, 'slow', 2)
+    """
+    values = {option.name: option.value_of(target) for option in CPU_OPTIONS}
+    bits, vscale = int(values["vector_bits"]), values["vscale"]
+    if vscale == NATIVE_VSCALE:
+        vscale = bits // VSCALE_UNIT_BITS
+    return Machine(
+        vector_bits=bits,
+        private_cache=int(values["l2"]),
+        shared_cache=int(values["l3"]),
+        gathers=str(values["gathers"]),
+        cores=int(values["cores"]),
+        fixed_vscale=None if vscale == NO_VSCALE else int(vscale),
+    )
