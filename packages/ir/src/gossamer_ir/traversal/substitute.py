@@ -42,7 +42,7 @@ def substitute_body(body: tuple[Any, ...], values: Mapping[str, Expr]) -> tuple[
     return rewrite_body(body, rule) if values else body
 
 
-def resolve(node: Any, values: Mapping[str, Expr]) -> Any:
+def resolve(node: Node, values: Mapping[str, Expr]) -> Any:
     """Apply `substitute`, also to the replacements, until none of the variables is left.
 
     >>> from gossamer_ir.core.build import ONE, add, index_var

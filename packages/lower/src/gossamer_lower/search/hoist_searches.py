@@ -181,7 +181,7 @@ class _SearchHoister(PointVisitor):
                 left += free_vars(self.lets[name].value) if name in self.lets else ()
         return vars
 
-    def _node(self, node: Any, path: Expr | None) -> Any:
+    def _node(self, node: Node, path: Expr | None) -> Any:
         if isinstance(node, IfThenElse):
             condition = self._node(node.condition, path)
             return IfThenElse(

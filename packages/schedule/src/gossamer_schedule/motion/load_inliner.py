@@ -15,6 +15,7 @@ from gossamer_ir.nodes import (
     Expr,
     IfThenElse,
     Load,
+    Node,
     Stmt,
     Store,
 )
@@ -51,13 +52,13 @@ class LoadInliner:
     def body(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         return tuple(self._stmt(stmt) for stmt in body)
 
-    def _stmt(self, stmt: Any) -> Any:
+    def _stmt(self, stmt: Stmt) -> Any:
         if self._store.buffer not in buffers_accessed(stmt):
             return stmt
         with self._point.scope():
             return self._changed(stmt)
 
-    def _changed(self, stmt: Any) -> Any:
+    def _changed(self, stmt: Stmt) -> Any:
         if isinstance(stmt, Block):
             return self._block(stmt)
         bodies = effects_of(stmt).bodies
@@ -88,10 +89,10 @@ class LoadInliner:
         changed: Block = replace(header, init=init, body=self.body(block.body))
         return changed
 
-    def _expressions(self, node: Any) -> Any:
+    def _expressions(self, node: Node) -> Any:
         return map_children(node, self._expr)
 
-    def _expr(self, expr: Any) -> Any:
+    def _expr(self, expr: Expr) -> Any:
         """Return an expression with loads replaced, innermost first."""
         inner = map_children(expr, self._expr)
         if isinstance(inner, Load) and inner.buffer == self._store.buffer:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.accesses.init_nests import iters_of_init, reduction_loops
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.core.statement_kinds import effects_of
-from gossamer_ir.nodes import Block, Expr, For, If, IfThenElse, Stmt
+from gossamer_ir.nodes import Block, Expr, For, If, IfThenElse, Node, Stmt
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
@@ -35,7 +35,7 @@ def with_bounded_digits(body: tuple[Stmt, ...], names: Set[str]) -> tuple[Stmt, 
     other iterators, and so without the predicates that depend on them.
     """
 
-    def rule(node: Any) -> Block | None:
+    def rule(node: Node) -> Block | None:
         if not isinstance(node, Block) or not node.init:
             return None
         block = node
@@ -97,12 +97,12 @@ def _loads_depend_on(loop: For) -> bool:
     return False
 
 
-def _is_reduction_loop_of(node: Any, loop: str) -> bool:
+def _is_reduction_loop_of(node: Node, loop: str) -> bool:
     """Return whether a loop is a reduction loop of a block, whose init runs without conditions on it."""
     return isinstance(node, Block) and bool(node.init) and loop in reduction_loops(node, {})
 
 
-def _with_bounds(node: Any, loop: str, *, extent: Expr, is_always_reached: bool) -> Any:
+def _with_bounds(node: Node, loop: str, *, extent: Expr, is_always_reached: bool) -> Any:
     """Return a statement whose blocks and loop bounds are restricted to iterations below the extent."""
     if isinstance(node, Block):
         if is_always_reached:

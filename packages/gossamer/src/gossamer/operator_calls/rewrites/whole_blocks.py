@@ -13,7 +13,17 @@ from gossamer_ir.arith.prover import Prover
 from gossamer_ir.core.build import ONE, ZERO, index_var
 from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.core.iteration_axes import all_axis_names
-from gossamer_ir.nodes import Axis, Binary, Expr, FormatDescription, Function, If, Iteration, Module
+from gossamer_ir.nodes import (
+    Axis,
+    Binary,
+    Expr,
+    FormatDescription,
+    Function,
+    If,
+    Iteration,
+    Module,
+    Node,
+)
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
@@ -61,7 +71,7 @@ def _exact(node: Any) -> Expr | None:
     return None if found is None else Binary("floordiv", *found)
 
 
-def _unconditional(node: Any, *, by_name: Mapping[str, Axis]) -> Any:
+def _unconditional(node: Node, *, by_name: Mapping[str, Axis]) -> Any:
     """Return an iteration without the conditions that its variables always satisfy."""
     if not isinstance(node, Iteration):
         return None

@@ -34,6 +34,7 @@ from gossamer_ir.nodes import (
     InRange,
     Load,
     Module,
+    Node,
     Param,
     Search,
     Stmt,
@@ -145,7 +146,7 @@ class _SearchExtractor:
         return tuple(result)
 
     def _stmt(
-        self, stmt: Any, around: tuple[LoopOrCondition, ...], values: Mapping[str, Expr]
+        self, stmt: Stmt, around: tuple[LoopOrCondition, ...], values: Mapping[str, Expr]
     ) -> Any:
         match stmt:
             case For():
@@ -191,7 +192,7 @@ class _SearchExtractor:
     # --- expressions
 
     def _expr(
-        self, node: Any, around: tuple[LoopOrCondition, ...], values: Mapping[str, Expr]
+        self, node: Node, around: tuple[LoopOrCondition, ...], values: Mapping[str, Expr]
     ) -> Any:
         if _is_search(node):
             search = self._extract(self._resolved(node, values), around)
