@@ -6,9 +6,10 @@ import pytest
 
 from gossamer_ir.analysis.accesses.buffer_accesses import accesses
 from gossamer_ir.arith.elimination import Elimination
-from gossamer_ir.dependence.ordered_accesses import are_ordered
+from gossamer_ir.dependence.ordered_accesses import are_apart, are_ordered
 from gossamer_ir.nodes import For
 from gossamer_ir.script import parse_module
+from gossamer_ir.traversal.buffer_uses import buffers_written
 
 HEAD = """
 @T.prim_func
@@ -73,3 +74,47 @@ def test_loops_over_equal_ranges_are_proved_once(monkeypatch):
     few = len(goals)
     assert is_ordered(visits(0, 0, 0, 0, 0))
     assert len(goals) == 2 * few
+
+
+DISTINCT = """
+@T.prim_func
+def scatter(x: T.handle, p: T.handle, s: T.handle, m: T.int64, nnz: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (nnz,), "float32")
+    P = T.match_buffer(p, (m + 1,), "int32")
+    S = T.match_buffer(s, (nnz,), "int32")
+    T.assume(monotone(P))
+    T.assume(distinct(S))
+    for i in T.serial(m):
+        for e in T.serial(T.int64(P[i]), T.int64(P[i + 1])):
+            X[T.int64(S[e])] = 1.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("", "", True),
+        ("    T.assume(distinct(S))\n", "", False),
+        # Another row begins where one ends, so that they share this place.
+        ("T.int64(P[i + 1])):", "T.int64(P[i + 1]) + 1):", False),
+        ("X[T.int64(S[e])]", "X[T.int64(S[e]) // 2]", False),
+        # The array is distinct at first only.
+        ("X[T.int64(S[e])] = 1.0", "X[T.int64(S[e])] = 1.0\n            S[e] = 0", False),
+        ("X[T.int64(S[e])] = 1.0", "X[T.int64(S[e])] = X[e]", False),
+        # What the loop writes may not be assumed, and need not be here.
+        (
+            "X[T.int64(S[e])] = 1.0",
+            "if X[T.int64(S[e])] > 0.0:\n                X[T.int64(S[e])] = 1.0",
+            True,
+        ),
+    ],
+)
+def test_indices_from_an_array_without_duplicates_are_apart_where_their_places_are(
+    before, after, expected
+):
+    function = parse_module(DISTINCT.replace(before, after)).functions[0]
+    (loop,) = function.body
+    listed = list(accesses(loop.body, buffers={"X"}))
+    changing = buffers_written(loop.body)
+    assert are_apart(listed, loop, changing=changing, function=function) is expected

@@ -8,7 +8,7 @@ from gossamer_ir.analysis.accesses.buffer_accesses import Access
 from gossamer_ir.analysis.bounds.loops_by_name import loops_within
 from gossamer_ir.dependence.access_forms import forms_of_accesses
 from gossamer_ir.dependence.disjointness import disjointness, without_changing
-from gossamer_ir.dependence.ordered_accesses import are_ordered
+from gossamer_ir.dependence.ordered_accesses import are_apart
 from gossamer_ir.nodes import For, Function
 
 
@@ -18,7 +18,7 @@ def are_unshared(
     """Return whether different iterations of a loop are proved to access different elements of a buffer, for
     all iterations of inner loops. `changing` are the buffers that the loop writes.
 
-    Index forms are tried first (`disjointness`), then the order of whole iterations (`are_ordered`).
+    Index forms are tried first (`disjointness`), then the order of whole iterations (`are_apart`).
 
     >>> from gossamer_ir.core.build import ONE, ZERO, index, index_var, mul
     >>> from gossamer_ir.nodes import Store
@@ -35,4 +35,4 @@ def are_unshared(
     varying = loops_within((loop,))
     if disjointness(loop.var, forms, varying=varying, function=function) == "disjoint":
         return True
-    return are_ordered(listed, loop, changing=changing, function=function)
+    return are_apart(listed, loop, changing=changing, function=function)

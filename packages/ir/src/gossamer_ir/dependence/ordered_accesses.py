@@ -7,7 +7,7 @@ but the prover can order them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -18,11 +18,71 @@ from gossamer_ir.analysis.axes.element_numbers import numbers_of
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.arith.nonaffine_bounds import unwidened
+from gossamer_ir.arith.offsets import load_of_index
 from gossamer_ir.core.build import ONE, add, index_var
 from gossamer_ir.dependence.access_forms import buffers_with_aliasing_indices
-from gossamer_ir.nodes import Compare, Expr, For, Function, Load, Range, Var
+from gossamer_ir.facts.fact_index import fact_index
+from gossamer_ir.nodes import Compare, Distinct, Expr, For, Function, Load, Range, Var
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.substitute import substitute
+
+
+def are_apart(
+    listed: Sequence[Access],
+    loop: For,
+    *,
+    outer: Iterable[For] = (),
+    changing: Set[str],
+    function: Function,
+) -> bool:
+    """Return whether accesses of different iterations of a loop are proved to be to different elements by an
+    order: that of their indices, or that of the places in an array without duplicates from which all indices
+    along one dimension are loaded. Arguments are those of `are_ordered`.
+
+    >>> from gossamer_ir.analysis.accesses import accesses
+    >>> from gossamer_ir.core.build import ZERO, index, mul
+    >>> from gossamer_ir.nodes import Store
+    >>> place = mul(index_var("i"), index(2))
+    >>> loop = For("i", ZERO, index(4), (Store("Y", (Load("P", (place,), "int64"),), ONE),))
+    >>> listed = list(accesses(loop.body, buffers={"Y"}))
+    >>> for facts in ((), (Distinct("P"),)):
+    ...     function = Function("f", (), (loop,), facts=facts)
+    ...     are_apart(listed, loop, changing={"Y"}, function=function)
+    False
+    True
+    """
+    if are_ordered(listed, loop, outer=outer, changing=changing, function=function):
+        return True
+    return any(
+        are_ordered(places, loop, outer=outer, changing=changing, function=function)
+        for places in _places_in_distinct(listed, changing, function)
+    )
+
+
+def _places_in_distinct(
+    listed: Sequence[Access], changing: Set[str], function: Function
+) -> Iterator[list[Access]]:
+    """Yield accesses of an array without duplicates: those that load the indices of all accesses along a
+    dimension. Different places there are different indices."""
+    facts = fact_index(known_facts(function)).of_type(Distinct)
+    distinct = {fact.buffer for fact in facts} - changing
+    if any(access.buffer in buffers_with_aliasing_indices(function) for access in listed):
+        return
+    rank = min((len(access.indices) for access in listed), default=0) if distinct else 0
+    for dim in range(rank):
+        loads = [_load_along(access, dim) for access in listed]
+        found = [load for load in loads if load is not None and load.buffer in distinct]
+        if len(found) == len(loads) and len({load.buffer for load in found}) == 1:
+            yield [
+                replace(access, buffer=load.buffer, indices=load.indices)
+                for access, load in zip(listed, found, strict=True)
+            ]
+
+
+def _load_along(access: Access, dim: int) -> Load | None:
+    index = access.indices[dim]
+    return None if isinstance(index, Range) else load_of_index(index)
+
 
 _LATER = "_later"
 """The suffix of loop variables of the later iteration."""
@@ -56,6 +116,7 @@ def are_ordered(
     # Such a buffer has two index tuples for one element, so an order of the indices proves nothing.
     if any(access.buffer in buffers_with_aliasing_indices(function) for access in listed):
         return False
+    listed = [_without_changing_conditions(access, changing) for access in listed]
     if any(
         buffers_read(*access.indices, *access.context.expressions()) & changing for access in listed
     ):
@@ -82,6 +143,16 @@ def are_ordered(
     return any(
         _is_ordered_along(sites, dimension, point=point, loop=loop) for dimension in range(rank)
     )
+
+
+def _without_changing_conditions(access: Access, changing: Set[str]) -> Access:
+    """Return the access without the conditions around it that read what the loop writes. They may not be
+    assumed, and without them, it may happen more often."""
+    context = access.context
+    kept = tuple(each for each in context.conditions if not buffers_read(each) & changing)
+    if len(kept) == len(context.conditions):
+        return access
+    return replace(access, context=replace(context, conditions=kept))
 
 
 class _AccessSite(NamedTuple):

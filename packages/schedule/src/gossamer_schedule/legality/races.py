@@ -15,7 +15,7 @@ from gossamer_ir.core.build import add, index_var, mul
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.dependence.access_forms import AccessForm
 from gossamer_ir.dependence.disjointness import Disjointness, disjointness, written_accesses
-from gossamer_ir.dependence.ordered_accesses import are_ordered
+from gossamer_ir.dependence.ordered_accesses import are_apart
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Expr, For, Stmt
 from gossamer_ir.support.identity_cache import memoize_by_identity
@@ -57,13 +57,13 @@ def is_race_free(cursor: Cursor, buffer: str) -> bool:
     """Return whether different iterations of the loop at a cursor provably access different elements of a
     buffer that the loop writes."""
     # Index forms first: the order of accesses needs the prover.
-    return _race_verdict(cursor, buffer) == "disjoint" or is_ordered(cursor, buffer)
+    return _race_verdict(cursor, buffer) == "disjoint" or are_iterations_apart(cursor, buffer)
 
 
-def is_ordered(cursor: Cursor, buffer: str) -> bool:
-    """Return whether iterations of the loop at a cursor provably access elements in increasing order along
-    a dimension of the buffer."""
-    return are_ordered(
+def are_iterations_apart(cursor: Cursor, buffer: str) -> bool:
+    """Return whether an order proves that iterations of the loop at a cursor access different elements of
+    the buffer."""
+    return are_apart(
         list(accesses(cursor.node.body, values=values_at(cursor), buffers={buffer})),
         cursor.node,
         outer=cursor.loops,

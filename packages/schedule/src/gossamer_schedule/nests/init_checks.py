@@ -29,7 +29,7 @@ from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.cursor.access import values_at, values_in_block
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import schedule_error, text_of
-from gossamer_schedule.legality.races import difference_text, is_ordered
+from gossamer_schedule.legality.races import are_iterations_apart, difference_text
 from gossamer_schedule.nests.block_nest import BlockNest, enclosing_loops_and_conditions
 from gossamer_schedule.nests.init_nest import enclosed_block
 
@@ -246,7 +246,7 @@ def require_same_effect(cursor: Cursor, top: Cursor, crossed: Set[str]) -> None:
         for loop in sorted(crossed):
             used = accesses[buffer]
             is_own = disjointness(loop, used, varying=varying, function=top.function) == "disjoint"
-            if not is_own and not (loop == top.node.var and is_ordered(top, buffer)):
+            if not is_own and not (loop == top.node.var and are_iterations_apart(top, buffer)):
                 raise schedule_error(
                     f"{cursor.primitive}.not_proved",
                     f"Cannot prove that the init of block '{cursor.node.name}' may run before all "

@@ -36,7 +36,7 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.legality.dependence_distance import dependence_distance
 from gossamer_schedule.legality.loop_invariance import require_unchanged, require_unchanged_bounds
-from gossamer_schedule.legality.races import difference_text, is_ordered, is_unconditional
+from gossamer_schedule.legality.races import are_iterations_apart, difference_text, is_unconditional
 from gossamer_schedule.nests.init_checks import blocks_with_init, buffers_read_by_init
 
 BodyPart: TypeAlias = tuple[Stmt, ...]
@@ -166,7 +166,7 @@ def _require_independent(before: BodyPart, part: BodyPart, cursor: Cursor) -> No
             if distance == 0:
                 continue
             # All accesses of the buffer are ordered, so its other pairs need no proof of their own.
-            if distance is None and is_ordered(cursor, buffer):
+            if distance is None and are_iterations_apart(cursor, buffer):
                 break
             raise _dependence_error(cursor, pair, distance)
 
