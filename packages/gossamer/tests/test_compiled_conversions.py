@@ -52,6 +52,30 @@ def test_large_tensors_are_converted_by_kernels(matrix, without_numpy, source, t
     np.testing.assert_array_equal(found.storage.values, values[permutation])
 
 
+@pytest.fixture
+def two_threads(monkeypatch):
+    """Conversions of any size run on two threads."""
+    monkeypatch.setattr(convert_module, "VALUES_PER_THREAD", 1)
+    before = gs.get_num_threads()
+    gs.set_num_threads(2)
+    yield
+    gs.set_num_threads(before)
+
+
+@pytest.mark.parametrize("target", ["blocked_sell", "csf", "dcsr", "padded_csr", *PARAMETERS])
+@pytest.mark.parametrize("source", PARAMETERS)
+def test_two_threads_store_what_one_stores(matrix, without_numpy, two_threads, source, target):
+    sizes = {"blocked_sell": {"block_rows": 2, "block_columns": 2}, "padded_csr": {"width": 4}}
+    sizes |= PARAMETERS
+    tensor = gs.from_scipy(matrix).asformat(source, **PARAMETERS[source])
+    found = tensor.asformat(target, **sizes.get(target, {}))
+    gs.set_num_threads(1)
+    expected = tensor.asformat(target, **sizes.get(target, {}))
+    assert found.sizes == expected.sizes
+    for handle, array in expected.arrays.items():
+        np.testing.assert_array_equal(found.arrays[handle], array, strict=True)
+
+
 @pytest.mark.parametrize("source", ["csr", "csc", "coo"])
 def test_rows_are_repeated_by_kernels(matrix, without_numpy, source):
     found = gs.from_scipy(matrix).asformat(source).asformat("ell_rows", width=4)

@@ -73,11 +73,11 @@ def test_no_format_is_left_to_numpy():
     assert {*PARAMETERS, *PARAMETERS_3D} == {*format_names()}
 
 
-def require_equal_kernels(tensor, target, parameters, *, zeros=None, order=None):
+def require_equal_kernels(tensor, target, parameters, *, zeros=None, order=None, threads=1):
     """Requires that kernels convert a tensor, and that the result is that of NumPy."""
     expected, positions = convert(tensor, target, zeros=zeros, order=order, **parameters)
     drop_zeros = zeros != "keep" and not stores_only_elements(tensor.description)
-    options = ElementOptions(drop_zeros, index_dtype=None, wants_permutation=True)
+    options = ElementOptions(drop_zeros, index_dtype=None, wants_permutation=True, threads=threads)
     wanted = conversion_target(target, parameters, rank=tensor.ndim, order=order)
     found = convert_by_kernels(tensor.storage, wanted, InterpretedKernel, options)
     assert found.storage.description == expected.description
@@ -91,6 +91,33 @@ def require_equal_kernels(tensor, target, parameters, *, zeros=None, order=None)
 @pytest.mark.parametrize("source", PARAMETERS)
 def test_kernels_store_what_numpy_stores(tensors, source, target):
     require_equal_kernels(tensors[source], target, PARAMETERS[target])
+
+
+@pytest.fixture(scope="module")
+def dense_tensors():
+    """A matrix with many elements in each row and column, in some of the formats."""
+    matrix = sparse.random_array((19, 23), density=0.5, format="csr", rng=np.random.default_rng(2))
+    return {
+        name: convert(from_scipy(matrix), name, **PARAMETERS[name]).tensor
+        for name in ("bsr", "coo", "csc", "csr", "dia", "sell")
+    }
+
+
+# The interpreter checks that each slot is in the array of slots once.
+@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize("target", PARAMETERS)
+@pytest.mark.parametrize("source", ["bsr", "coo", "csc", "csr", "dia", "sell"])
+def test_kernels_for_several_threads_store_what_numpy_stores(
+    dense_tensors, source, target, threads
+):
+    require_equal_kernels(dense_tensors[source], target, PARAMETERS[target], threads=threads)
+
+
+@pytest.mark.parametrize("target", PARAMETERS_3D)
+@pytest.mark.parametrize("source", PARAMETERS_3D)
+def test_kernels_for_several_threads_convert_tensors_of_three_dimensions(source, target):
+    tensor = list_of_elements((4, 9, 13), 250).asformat(source, **PARAMETERS_3D[source])
+    require_equal_kernels(tensor, target, PARAMETERS_3D[target], threads=2)
 
 
 @pytest.mark.parametrize("target", PARAMETERS_3D)

@@ -17,12 +17,17 @@ from gossamer_formats.conversion.target.conversion_kind import conversion_kind
 from gossamer_formats.conversion.target.conversion_options import Duplicates, Zeros
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
 from gossamer_formats.conversion.target.converted_storage import ConvertedStorage
-from gossamer_formats.registry.compiler import find_compiler
+from gossamer_formats.conversion.target.element_options import ElementOptions
+from gossamer_formats.registry.compiler import find_compiler, thread_count
 from gossamer_formats.storage import Storage
 
 MIN_COMPILED = 2**17
 """The number of values from which kernels are compiled: NumPy takes about as long as loading a kernel.
 Those of earlier conversions between the same formats count, too."""
+
+VALUES_PER_THREAD = 2**17
+"""The number of values from which a thread pays: to store the slots of elements, and to load them again, is
+work that one thread saves."""
 
 
 def convert_storage(
@@ -62,7 +67,8 @@ def convert_storage(
     kind.value_count += source.values.size
     compile = find_compiler() if kind.value_count >= MIN_COMPILED else None
     if compile is not None:
-        found = _converter_by_kernels()(source, target, compile, kind.options)
+        options = _for_threads(kind.options, source.values.size)
+        found = _converter_by_kernels()(source, target, compile, options)
         if found is not None:
             return found
     elements = stored_elements(source)
@@ -77,6 +83,12 @@ def convert_storage(
         drop_zeros=kind.options.drop_zeros,
         index_dtype=index_dtype,
     )
+
+
+def _for_threads(options: ElementOptions, values: int) -> ElementOptions:
+    """Return the options for the number of threads that pays for so many values."""
+    threads = min(thread_count(), values // VALUES_PER_THREAD)
+    return options._replace(threads=threads) if threads > 1 else options
 
 
 @cache

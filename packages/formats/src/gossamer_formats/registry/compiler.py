@@ -1,4 +1,5 @@
-"""The compiler of the kernels of conversions, which distribution `gossamer` registers."""
+"""The compiler of the kernels of conversions and the number of their threads, which distribution `gossamer`
+registers."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ class ConversionKernel(Protocol):
 Compile: TypeAlias = Callable[[Module], ConversionKernel]
 """Compiles a module of one function to a kernel."""
 
-COMPILERS: NamedObjects[Compile] = NamedObjects(
+COMPILERS: NamedObjects[Callable[..., Any]] = NamedObjects(
     groups.COMPILER_GROUP.name,
     "compiler",
     expected="a function",
@@ -32,3 +33,9 @@ COMPILERS: NamedObjects[Compile] = NamedObjects(
 def find_compiler() -> Compile | None:
     """Return the function that compiles a module, or None if no installed distribution has one."""
     return COMPILERS.find("compile")
+
+
+def thread_count() -> int:
+    """Return the number of threads that kernels may use; 1 if no installed distribution knows."""
+    find_count = COMPILERS.find("threads")
+    return 1 if find_count is None else find_count()

@@ -68,9 +68,9 @@ COST_MODEL_GROUP = PluginGroup(
 
 COMPILER_GROUP = PluginGroup(
     "gossamer.compilers",
-    "compile",
+    "`compile` or `threads`",
     "a function",
-    "the compiler of conversions, which `gossamer` registers",
+    "the compiler of conversions and the number of their threads, which `gossamer` registers",
     "not described: internal",
 )
 

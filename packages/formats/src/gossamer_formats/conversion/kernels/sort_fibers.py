@@ -24,7 +24,7 @@ from gossamer_formats.conversion.kernels.statements import (
 from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.recorder import Recorder
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, sub
-from gossamer_ir.nodes import Expr, For, Let, Load, Stmt, Store, Var
+from gossamer_ir.nodes import Allocate, Buffer, Expr, For, Let, Load, Stmt, Store, Var
 from gossamer_ir.support.arrays import Array
 
 
@@ -43,8 +43,6 @@ def sort_fibers(
     longest = recorder.compute(_longest, offsets[0])
     fibers, total = index_var("fibers"), index_var("count")
     facts = offsets_facts("OFFSETS", fibers, total)
-    # As long as the longest fiber: a fiber is merged there, and copied back before the next one.
-    merged = recorder.compute(np.empty, longest, dtype)
     run_kernel(
         recorder,
         _merge_sort(dtype, offsets[1]),
@@ -55,7 +53,6 @@ def sort_fibers(
             "longest": longest,
             "LISTED": ArrayArgument(array, dtype, (total,)),
             "OFFSETS": ArrayArgument(offsets[0], offsets[1], (add(fibers, ONE),), facts),
-            "MERGED": ArrayArgument(merged, dtype, (index_var("longest"),)),
         },
     )
 
@@ -69,40 +66,69 @@ def _fiber_count(offsets: Array) -> int:
 
 
 def _merge_sort(dtype: str, offsets_dtype: str) -> list[Stmt]:
-    """Return the kernel. In each level, the runs of a fiber are merged in pairs."""
-    fiber = index_var("g")
+    """Return the kernel. In each level, the runs of a fiber are merged in pairs.
+
+    A fiber is sorted in buffers of its iteration, as long as the longest one, and copied back to its own
+    slots: iterations share nothing, so that they can run on several threads.
+    """
+    fiber, level, length = index_var("g"), index_var("level"), index_var("length")
     begin = load("OFFSETS", fiber, offsets_dtype)
     end = load("OFFSETS", add(fiber, ONE), offsets_dtype)
-    level = index_var("level")
-    size = operation("shl", ONE, level)
     levels = loop(
         level.name,
         ZERO,
         index_var("levels"),
-        [when(compare("lt", size, load_local("RUNS")), _merge_pairs(dtype, begin, end))],
+        [
+            when(
+                compare("lt", operation("shl", ONE, level), load_local("RUNS")),
+                _merge_pairs(dtype, length),
+            )
+        ],
     )
-    starts = [
-        each
-        for name in ("RUNS", "FIRST", "MIDDLE", "LEFT", "RIGHT")
-        for each in define_local(name, ZERO)
+    sort = [*_own_buffers(dtype), _copy_in(dtype, length), levels, _copy_back(dtype, length)]
+    body: list[Stmt] = [
+        let("first", begin),
+        let(length.name, sub(end, begin)),
+        *define_local("RUNS", ONE),
+        _count_runs(dtype, length),
+        when(compare("gt", load_local("RUNS"), ONE), sort),
     ]
-    body = [*_count_runs(dtype, begin, end), levels]
-    return [*starts, loop(fiber.name, ZERO, index_var("fibers"), body)]
+    return [loop(fiber.name, ZERO, index_var("fibers"), body)]
 
 
-def _count_runs(dtype: str, begin: Expr, end: Expr) -> list[Stmt]:
-    slot = index_var("s")
-    before = _listed(operation("max", sub(slot, ONE), begin), dtype)
-    falls = logical_and(compare("gt", slot, begin), compare("lt", _listed(slot, dtype), before))
+def _own_buffers(dtype: str) -> list[Stmt]:
+    """Return the statements that allocate the state of a fiber that is sorted."""
+    longest = (index_var("longest"),)
+    buffers: list[Stmt] = [Allocate(Buffer(name, longest, dtype)) for name in ("SORTED", "MERGED")]
+    cells = [define_local(name, ZERO) for name in ("FIRST", "MIDDLE", "LEFT", "RIGHT")]
+    return [*buffers, *(statement for cell in cells for statement in cell)]
+
+
+def _count_runs(dtype: str, length: Expr) -> Stmt:
+    slot = add(index_var("first"), index_var("s"))
+    falls = compare("lt", _listed(add(slot, ONE), dtype), _listed(slot, dtype))
     runs = add(load_local("RUNS"), select(falls, ONE, ZERO))
-    return [store_local("RUNS", ONE), loop(slot.name, begin, end, [store_local("RUNS", runs)])]
+    count = loop("s", ZERO, sub(length, ONE), [store_local("RUNS", runs)])
+    return when(compare("gt", length, ONE), [count])
 
 
-def _merge_pairs(dtype: str, begin: Expr, end: Expr) -> list[Stmt]:
+def _copy_in(dtype: str, length: Expr) -> For:
+    slot = index_var("c")
+    listed = _listed(add(index_var("first"), slot), dtype)
+    return loop(slot.name, ZERO, length, [Store("SORTED", (slot,), listed)])
+
+
+def _copy_back(dtype: str, length: Expr) -> For:
+    slot = index_var("b")
+    at = add(index_var("first"), slot)
+    return loop(slot.name, ZERO, length, [Store("LISTED", (at,), _sorted(slot, dtype))])
+
+
+def _merge_pairs(dtype: str, length: Expr) -> list[Stmt]:
     """Return the statements that find the ends of runs, and merge every second one with that before it."""
     slot, middle = index_var("t"), index_var("m")
-    here = _listed(operation("min", slot, sub(end, ONE)), dtype)
-    falls = compare("lt", here, _listed(sub(slot, ONE), dtype))
+    here = _sorted(operation("min", slot, sub(length, ONE)), dtype)
+    falls = compare("lt", here, _sorted(sub(slot, ONE), dtype))
     is_first = compare("lt", middle, ZERO)
     merge = [
         *_merge_runs(dtype, index_var("low"), middle, slot),
@@ -114,11 +140,11 @@ def _merge_pairs(dtype: str, begin: Expr, end: Expr) -> list[Stmt]:
         let("low", load_local("FIRST")),
         when(is_first, [store_local("MIDDLE", slot)], merge),
     ]
-    ends = when(logical_or(compare("eq", slot, end), falls), at_end)
+    ends = when(logical_or(compare("eq", slot, length), falls), at_end)
     return [
-        store_local("FIRST", begin),
+        store_local("FIRST", ZERO),
         store_local("MIDDLE", index(-1)),
-        loop(slot.name, add(begin, ONE), add(end, ONE), [ends]),
+        loop(slot.name, ONE, add(length, ONE), [ends]),
     ]
 
 
@@ -126,8 +152,8 @@ def _merge_runs(dtype: str, low: Expr, middle: Expr, end: Expr) -> list[Stmt]:
     """Return the statements that merge the runs from `low` to `middle` and from there to `end`."""
     output, left, right = index_var("o"), index_var("i"), index_var("j")
     count, takes_left = sub(end, low), Var("takes_left", "bool")
-    lower = _listed(operation("min", left, sub(middle, ONE)), dtype)
-    upper = _listed(operation("min", right, sub(end, ONE)), dtype)
+    lower = _sorted(operation("min", left, sub(middle, ONE)), dtype)
+    upper = _sorted(operation("min", right, sub(end, ONE)), dtype)
     is_left = logical_and(
         compare("lt", left, middle),
         logical_or(compare("ge", right, end), compare("lt", lower, upper)),
@@ -144,15 +170,19 @@ def _merge_runs(dtype: str, low: Expr, middle: Expr, end: Expr) -> list[Stmt]:
         store_local("LEFT", low),
         store_local("RIGHT", middle),
         loop(output.name, ZERO, count, merge),
-        _copy_back(low, count, dtype),
+        _copy_merged(low, count, dtype),
     ]
 
 
-def _copy_back(low: Expr, count: Expr, dtype: str) -> For:
+def _copy_merged(low: Expr, count: Expr, dtype: str) -> For:
     output = index_var("q")
     merged = Load("MERGED", (output,), dtype)
-    return loop(output.name, ZERO, count, [Store("LISTED", (add(low, output),), merged)])
+    return loop(output.name, ZERO, count, [Store("SORTED", (add(low, output),), merged)])
 
 
 def _listed(at: Expr, dtype: str) -> Expr:
     return Load("LISTED", (at,), dtype)
+
+
+def _sorted(at: Expr, dtype: str) -> Expr:
+    return Load("SORTED", (at,), dtype)

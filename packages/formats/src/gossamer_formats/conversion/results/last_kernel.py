@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import add as plus
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from gossamer_formats.conversion.axes.queries.run_query import run_query
 from gossamer_formats.conversion.axes.state.built_storage import BuiltStorage
-from gossamer_formats.conversion.axes.state.element_bindings import AxisSlot
+from gossamer_formats.conversion.axes.state.element_bindings import AxisSlot, LaterSlot
 from gossamer_formats.conversion.axes.state.target_axes import TargetAxes, coordinate_along
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.shared_arguments import Size
@@ -32,6 +32,12 @@ from gossamer_formats.conversion.results.new_storage import (
     complete_arrays,
     shared_arrays,
     typed_description,
+)
+from gossamer_formats.conversion.results.separate_stores import (
+    SLOT,
+    find_slots,
+    is_separable,
+    run_stores,
 )
 from gossamer_formats.conversion.source.element_loop import VALUE_INDEX
 from gossamer_formats.conversion.target.dtypes import index_dtypes
@@ -66,7 +72,8 @@ def run_last_kernel(target_axes: TargetAxes, options: ElementOptions) -> Recorde
         target_axes, described, options
     )
     made, complete = _run(
-        target_axes, {name: each for name, each in stores.items() if name not in results}
+        target_axes,
+        {name: each for name, each in stores.items() if name not in results},
     )
     results |= made | complete_arrays(target_axes.recorder, complete.arrays, dtypes)
     permutation = results.pop(PERMUTATION, None)
@@ -120,9 +127,8 @@ def _value_stores(
     return found
 
 
-def _prefetches(target_axes: TargetAxes, arrays: Sequence[str]) -> list[Stmt]:
+def _prefetches(later: LaterSlot | None, arrays: Sequence[str]) -> list[Stmt]:
     """Return the statements that fetch the lines of arrays in which a later element will be stored."""
-    later = target_axes.elements.later
     if later is None:
         return []
     slot = index_var("later")
@@ -137,18 +143,40 @@ def _run(
     if not stores:
         return {}, target_axes.storage
     made = allocate(target_axes.recorder, {name: each.wanted for name, each in stores.items()})
-    stmts = [Store(f"T_{name}", (each.into.slot,), each.value) for name, each in stores.items()]
     arguments = {
         f"T_{name}": ArrayArgument(made[name], each.wanted.dtype, (each.into.size.expr,))
         for name, each in stores.items()
     }
     appended = target_axes.storage.slots.appended
     if appended is None:
-        run_query(target_axes, [*_prefetches(target_axes, [*arguments]), *stmts], arguments)
+        _store(target_axes, [*stores.values()], arguments)
         return made, target_axes.storage
+    stmts = _stmts(stores.values(), arguments)
     total, counted = append_elements(target_axes, appended, stores=stmts, arguments=arguments)
     used = {
         name: target_axes.recorder.compute(without_end, array, total)
         for name, array in made.items()
     }
     return used, target_axes.storage.extended(counted)
+
+
+def _store(
+    target_axes: TargetAxes, stores: Sequence[_ArrayStore], arguments: Mapping[str, ArrayArgument]
+) -> None:
+    """Run the kernel that stores in slots that are known, or are found by a kernel of their own first."""
+    slots, values = [each.into for each in stores], [each.value for each in stores]
+    if not is_separable(target_axes, slots, values):
+        prefetches = _prefetches(target_axes.elements.later, [*arguments])
+        run_query(target_axes, [*prefetches, *_stmts(stores, arguments)], arguments)
+        return
+    found = find_slots(target_axes, slots[0])
+    in_slots = [each._replace(into=each.into._replace(slot=SLOT)) for each in stores]
+    stmts = [*_prefetches(found.later, [*arguments]), *_stmts(in_slots, arguments)]
+    run_stores(target_axes, found.array, stmts, arguments)
+
+
+def _stmts(stores: Iterable[_ArrayStore], arrays: Iterable[str]) -> list[Stmt]:
+    return [
+        Store(name, (each.into.slot,), each.value)
+        for name, each in zip(arrays, stores, strict=True)
+    ]

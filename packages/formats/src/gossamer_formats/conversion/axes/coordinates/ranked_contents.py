@@ -65,8 +65,15 @@ def ranked_contents(target_axes: TargetAxes, contents: ArrayContents) -> RankedC
     require_table(target_axes, size.value)
     listed = _listed(target_axes, contents)
     from_low = target_axes.recorder.compute(np.subtract, listed, low) if low else listed
-    rank = rank_in_table(target_axes, name, value=contents.value, listed=from_low, size=size)
     total = target_axes.recorder.decide(size_of, listed)
+    rank = rank_in_table(
+        target_axes,
+        name,
+        value=contents.value,
+        listed=from_low,
+        size=size,
+        lists_all=total == size.value,
+    )
     return RankedContents(rank, total, partial(_array_of_listed, target_axes, contents, listed))
 
 

@@ -133,8 +133,9 @@ def _scatter(
     if target_axes.loop.visits_all and is_sorted(target_axes, keys):
         found = counted_slot(target_axes, axis, indptr=indptr, parent=parent)
         slot = sized_slot(target_axes, axis, found.slot, count)
+        slots = filled._replace(are_listed=found.is_listed)
         return _result(
-            target_axes, new, slot, slots=filled, elements=found.elements, storage=found.storage
+            target_axes, new, slot, slots=slots, elements=found.elements, storage=found.storage
         )
     counts = fiber_counts(target_axes, parent, keys)
     offsets = offsets_from_lengths(target_axes, indptr, lengths=counts, most=count)

@@ -12,7 +12,7 @@ from gossamer_formats.conversion.kernels.statements import load, store
 from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
 from gossamer_ir.core.build import ONE
-from gossamer_ir.nodes import Expr
+from gossamer_ir.nodes import Distinct, Expr
 from gossamer_ir.support.arrays import Array
 
 TABLE_FACTOR = 16
@@ -45,12 +45,22 @@ def occurring(target_axes: TargetAxes, value: Expr, size: Size) -> RecordedValue
 
 
 def rank_in_table(
-    target_axes: TargetAxes, name: str, *, value: Expr, listed: RecordedValue, size: Size
+    target_axes: TargetAxes,
+    name: str,
+    *,
+    value: Expr,
+    listed: RecordedValue,
+    size: Size,
+    lists_all: bool = False,
 ) -> Expr:
-    """Add the table of the ranks of listed values, and return that of the element's value."""
+    """Add the table of the ranks of distinct listed values, and return that of the element's value.
+
+    If the list has all values, their ranks are distinct, too; others have rank 0.
+    """
     table = f"RANK_TABLE_{name}"
     ranks = target_axes.recorder.compute(_ranks_of_listed, listed, size.value)
-    target_axes.arguments.array(table, ranks, "int32", size.expr)
+    facts = (Distinct(table),) if lists_all else ()
+    target_axes.arguments.array(table, ranks, "int32", size.expr, facts)
     return load(table, value, "int32")
 
 

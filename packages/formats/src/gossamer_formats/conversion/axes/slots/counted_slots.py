@@ -8,6 +8,7 @@ from gossamer_formats.conversion.axes.fibers.fiber_offsets import new_ends, slot
 from gossamer_formats.conversion.axes.queries.coordinate_tables import require_table
 from gossamer_formats.conversion.axes.slots.later_slots import later_slot
 from gossamer_formats.conversion.axes.slots.slots_in_fibers import next_array, take_next_from
+from gossamer_formats.conversion.axes.slots.slots_in_parts import slots_in_parts
 from gossamer_formats.conversion.axes.state.built_storage import BuiltStorage, IndexArray
 from gossamer_formats.conversion.axes.state.element_bindings import AxisSlot, ElementBindings
 from gossamer_formats.conversion.axes.state.target_axes import TargetAxes
@@ -28,18 +29,20 @@ from gossamer_ir.nodes import Axis, Expr, Stmt
 
 
 class CountedSlot(NamedTuple):
-    """The slot of an element, what binds it, and the offsets of the fibers."""
+    """The slot of an element, what binds it, and the offsets of the fibers. If it `is_listed`, the slots of
+    all elements are in an array."""
 
     slot: Expr
     elements: ElementBindings
     storage: BuiltStorage
+    is_listed: bool = False
 
 
 def counted_slot(
     target_axes: TargetAxes, axis: Axis, *, indptr: Indptr, parent: AxisSlot
 ) -> CountedSlot:
     """Return the slot of an element, if every value of the source is one: the fibers are counted before the
-    loops of the last kernel, which also finds the offsets.
+    loops of the last kernel, which also finds the offsets, or in parts for several threads.
 
     The offset after that of a fiber is its number of elements at first, then its next slot, and in the end
     the first slot of the next fiber.
@@ -52,6 +55,9 @@ def counted_slot(
     storage = BuiltStorage(
         {indptr.handle: complete}, slot_counts=slot_total(target_axes, indptr, count)
     )
+    in_parts = slots_in_parts(target_axes, axis.name, fibers=parent, offsets=offsets)
+    if in_parts is not None:
+        return CountedSlot(in_parts.slot, in_parts.elements, storage, is_listed=True)
     # Shifted by one: when all slots are taken, each entry has become the first slot of the next fiber.
     after = parent._replace(slot=add(parent.slot, ONE))
     counting = [*target_axes.elements.stmts, increment(array, after.slot, dtype)]

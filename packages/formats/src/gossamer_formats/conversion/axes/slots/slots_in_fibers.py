@@ -13,7 +13,7 @@ from gossamer_formats.conversion.kernels.statements import digits, let, load, st
 from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.target.dtypes import native_index_dtype
 from gossamer_ir.core.build import ONE, add, index_var
-from gossamer_ir.nodes import Axis, Expr, Stmt
+from gossamer_ir.nodes import Axis, Binary, Expr, Let, Stmt, Var
 from gossamer_ir.support.arrays import Array
 
 
@@ -31,7 +31,29 @@ def slot_within(
     if width.value == 1:
         return outer
     count = target_axes.arguments.product(name, outer.size, width)
-    return AxisSlot(digits(outer.slot, width.expr, position), count)
+    number = _number_of_digits(target_axes, outer.slot, position, width.expr)
+    if number is None:
+        number = digits(outer.slot, width.expr, position)
+    return AxisSlot(number, count)
+
+
+def _number_of_digits(
+    target_axes: TargetAxes, outer: Expr, position: Expr, width: Expr
+) -> Expr | None:
+    """Return the number whose quotient and remainder by `width` are `outer` and `position`; None if they are
+    not those of one number.
+
+    The rank of a row in slices of rows is its slot: it is not divided and put together again, and a table of
+    distinct ranks has a slot of its own for each row.
+    """
+    bound = {
+        each.var.name: each.value for each in target_axes.elements.stmts if isinstance(each, Let)
+    }
+    quotient = bound.get(outer.name) if isinstance(outer, Var) else outer
+    match quotient, position:
+        case Binary("floordiv", first, by), Binary("floormod", second, other):
+            return first if first == second and by == other == width else None
+    return None
 
 
 class NextInFiber(NamedTuple):

@@ -44,12 +44,14 @@ class AppendedAxis(NamedTuple):
 
 class ValueSlots(NamedTuple):
     """Properties of the slots of the values: each element has a slot of its own; the slots are those of
-    the source; each slot has an element; the axis whose slots the last kernel counts."""
+    the source; each slot has an element; the axis whose slots the last kernel counts; slots are in an array,
+    each once."""
 
     are_own: bool = False
     are_of_source: bool = False
     are_filled: bool = False
     appended: AppendedAxis | None = None
+    are_listed: bool = False
 
     def extended(self, more: ValueSlots) -> ValueSlots:
         """Return the slots with the properties of both."""
@@ -58,6 +60,7 @@ class ValueSlots(NamedTuple):
             self.are_of_source or more.are_of_source,
             self.are_filled or more.are_filled,
             self.appended or more.appended,
+            self.are_listed or more.are_listed,
         )
 
 

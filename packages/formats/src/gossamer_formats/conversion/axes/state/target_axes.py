@@ -29,10 +29,11 @@ from gossamer_ir.support.items_by_name import items_by_name
 
 class Requirements(NamedTuple):
     """`order`: fibers must be sorted as the target says. `one_kernel`: all must be found by the last
-    kernel."""
+    kernel. `threads`: the number of threads that kernels are written for."""
 
     order: bool
     one_kernel: bool
+    threads: int
 
 
 class TargetAxes(NamedTuple):
