@@ -21,6 +21,7 @@ NAMES = (
     "operators",
     "formats",
     "file_formats",
+    "parallel_conversions",
     "pass_imports",
     "exports",
     "coefficients",

@@ -5,6 +5,9 @@ of conversions by gossamer: it compiles programs for small matrices when there w
 the same matrix. Both do the same: SciPy keeps the zeros that fill blocks, and it sorts neither the blocks of
 a row, nor the rows of CSR that it makes of them, nor the elements of COO, so these targets of gossamer are
 not sorted either. DIA is measured for matrices whose diagonals are not mostly empty.
+
+Conversions of the large matrices are measured on one thread and on two in turns, too, by gossamer only: SciPy
+has one thread.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -46,6 +50,9 @@ SECONDS_PER_PAIR = 0.3
 BUILD_ROWS = 500_000
 """The rows of the large matrix whose formats are built."""
 
+LARGE = ("ogbn_arxiv", "web_cnr2000")
+"""The matrices, of more than a million nonzeros, that are converted on two threads."""
+
 ESTIMATED_SECONDS_PER_MATRIX, ESTIMATED_SECONDS_OF_BUILDS = 20.0, 40.0
 
 
@@ -63,6 +70,22 @@ class ConversionTime(msgspec.Struct, frozen=True):
     def ratio(self) -> float:
         """The time of SciPy over that of gossamer."""
         return self.scipy_ms / self.gossamer_ms
+
+
+class ThreadedConversion(msgspec.Struct, frozen=True):
+    """Median milliseconds of a conversion by gossamer on one thread and on two, in turns."""
+
+    matrix: str
+    nnz: int
+    source: str
+    target: str
+    one_thread_ms: float
+    two_threads_ms: float
+
+    @property
+    def speedup(self) -> float:
+        """The time on one thread over that on two."""
+        return self.one_thread_ms / self.two_threads_ms
 
 
 class FormatBuild(msgspec.Struct, frozen=True):
@@ -91,12 +114,18 @@ def matrices_to_convert(matrices: Sequence[str] | None) -> tuple[str, ...]:
 def estimated_seconds(job: Job) -> float:
     """Return the estimated duration."""
     matrices = matrices_to_convert(job.chosen.matrix)
-    return ESTIMATED_SECONDS_PER_MATRIX * len(matrices) + ESTIMATED_SECONDS_OF_BUILDS
+    count = len(matrices) + len(set(LARGE).intersection(matrices))
+    return ESTIMATED_SECONDS_PER_MATRIX * count + ESTIMATED_SECONDS_OF_BUILDS
 
 
-def measure_conversions_and_builds(job: Job, bar: Bar) -> Iterator[ConversionTime | FormatBuild]:
-    """Measure conversions of formats, compared with SciPy, and the building of formats."""
-    yield from measure_conversions(matrices_to_convert(job.chosen.matrix), bar)
+def measure_conversions_and_builds(
+    job: Job, bar: Bar
+) -> Iterator[ConversionTime | ThreadedConversion | FormatBuild]:
+    """Measure conversions of formats, compared with SciPy, those on two threads, and the building of
+    formats."""
+    matrices = matrices_to_convert(job.chosen.matrix)
+    yield from measure_conversions(matrices, bar)
+    yield from measure_threads([name for name in LARGE if name in matrices], bar)
     yield from measure_builds(bar)
 
 
@@ -110,14 +139,24 @@ def measure_conversions(matrices: Sequence[str], bar: Bar) -> Iterator[Conversio
 
 def measure_matrix(name: str) -> list[ConversionTime]:
     """Measure all pairs of formats for one matrix in a fresh process."""
-    arguments = (
-        "-m",
-        "benchmarks.parts.processes.conversions",
-        "pairs",
-        name,
-        str(SECONDS_PER_PAIR),
-    )
-    return [ConversionTime(**found) for found in json.loads(run_fresh(sys.executable, *arguments))]
+    return [ConversionTime(**found) for found in _measured("pairs", name)]
+
+
+def measure_threads(matrices: Sequence[str], bar: Bar) -> Iterator[ThreadedConversion]:
+    """Measure conversions on one thread and on two for those matrices that are available."""
+    for name in available(matrices):
+        bar.describe(f"conversions of {name} on two threads")
+        for found in _measured("threads", name):
+            yield ThreadedConversion(**found)
+        bar.advance(ESTIMATED_SECONDS_PER_MATRIX)
+
+
+def _measured(command: str, matrix: str) -> list[dict[str, Any]]:
+    """Return what a fresh process measures for a matrix."""
+    module = "benchmarks.parts.processes.conversions"
+    arguments = ("-m", module, command, matrix, str(SECONDS_PER_PAIR))
+    found: list[dict[str, Any]] = json.loads(run_fresh(sys.executable, *arguments))
+    return found
 
 
 def measure_builds(bar: Bar, *, rows: int = BUILD_ROWS) -> Iterator[FormatBuild]:
@@ -161,6 +200,16 @@ def conversion_times_sheet(times: Sequence[ConversionTime]) -> Sheet:
     return sheet
 
 
+def threads_sheet(times: Sequence[ThreadedConversion]) -> Sheet:
+    """Return the milliseconds on one thread and on two for each matrix and pair of formats."""
+    columns = ("matrix", "nonzeros", "from", "to", "one thread", "two threads", "speed-up")
+    sheet = Sheet("conversions by gossamer on one thread and on two: median ms", columns, words=4)
+    for one in times:
+        figures = (f"{one.one_thread_ms:.3g}", f"{one.two_threads_ms:.3g}", f"{one.speedup:.2f}")
+        sheet.rows.append((one.matrix, f"{one.nnz:,}", one.source, one.target, *figures))
+    return sheet
+
+
 def builds_sheet(builds: Sequence[FormatBuild]) -> Sheet:
     """Return the seconds to build formats of a large matrix."""
     columns = ("format", "nonzeros", "seconds", "first call", "")
@@ -173,10 +222,11 @@ def builds_sheet(builds: Sequence[FormatBuild]) -> Sheet:
 
 PART = RunPart(
     "conversions",
-    "all pairs of CSR, CSC, BSR, DIA and COO compared with SciPy on one thread; the building of formats of "
-    "10 million nonzeros on two",
+    "all pairs of CSR, CSC, BSR, DIA and COO compared with SciPy on one thread; conversions of large "
+    "matrices on one thread and on two; the building of formats of 10 million nonzeros on two",
     (
         Series("conversion_times", ConversionTime, conversions_sheet, conversion_times_sheet),
+        Series("threaded_conversions", ThreadedConversion, details=threads_sheet),
         Series("format_builds", FormatBuild, summary=builds_sheet),
     ),
     estimated_seconds,

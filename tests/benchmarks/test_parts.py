@@ -27,7 +27,7 @@ from benchmarks.parts import (
     startup,
 )
 from benchmarks.parts.choice import ChoiceTime
-from benchmarks.parts.conversions import ConversionTime, FormatBuild
+from benchmarks.parts.conversions import ConversionTime, FormatBuild, ThreadedConversion
 from benchmarks.parts.helpers import fresh_process
 from benchmarks.parts.processes import choice as choice_process
 from benchmarks.parts.processes import conversions as conversion_process
@@ -127,6 +127,17 @@ def test_conversions_of_all_pairs_are_compared_with_scipy():
     )
     assert len(conversions.conversion_times_sheet(times).rows) == len(times)
     assert not conversion_process.suits_diagonals(sparse.eye_array(40).tocsr()[::-1])
+
+
+def test_conversions_are_measured_on_one_thread_and_on_two():
+    matrix = sparse.random_array((9, 14), density=0.5, format="csr", rng=np.random.default_rng(0))
+    before = gs.get_num_threads()
+    found = conversion_process.time_threads("small", matrix, 0.0)
+    gs.set_num_threads(before)
+    times = [ThreadedConversion(**one) for one in found]
+    assert len(times) == 2 * len(conversion_process.LIBRARY_FORMATS)
+    assert all(one.speedup > 0 for one in times)
+    assert len(conversions.threads_sheet(times).rows) == len(times)
 
 
 def test_a_wrong_conversion_is_detected():

@@ -96,6 +96,20 @@ BUILD_NEIGHBORS, BUILD_SAMPLES = 5, 3
 in a mesh with 4 unknowns in each point."""
 
 
+LIBRARY_FORMATS: dict[str, Mapping[str, Any]] = {
+    "csc": {},
+    "coo": {},
+    "csf": {},
+    "dcsr": {},
+    "bsr": {"block_rows": 4, "block_columns": 4},
+    "sell": {},
+    "padded_csr": {"width": 4},
+    "ell_rows": {"width": 4},
+    "row_groups": {"height": 4},
+}
+"""Formats that are converted on two threads, as the library has them: CSR to each, and back to CSR."""
+
+
 class StoredPair(NamedTuple):
     """A matrix in a format of gossamer and in that of SciPy."""
 
@@ -148,6 +162,40 @@ def time_pair(
     require_equal(ours(), theirs(), what)
     warm_up(ours)
     return interleaved_medians(ours, theirs, seconds)
+
+
+def time_threads(name: str, matrix: Any, seconds_per_pair: float) -> list[dict[str, Any]]:
+    """Time conversions to CSR and from it, on one thread and on two in turns."""
+    csr = gs.from_scipy(matrix)
+    found = []
+    for other, sizes in LIBRARY_FORMATS.items():
+        stored = csr.asformat(other, **sizes)
+        steps = {
+            ("csr", other): partial(csr.asformat, other, **sizes),
+            (other, "csr"): partial(stored.asformat, "csr"),
+        }
+        for (source, target), step in steps.items():
+            one, two = (partial(on_threads, count, step) for count in (1, 2))
+            warm_up(one)
+            warm_up(two)
+            one_ms, two_ms = interleaved_medians(one, two, seconds_per_pair)
+            found.append(
+                {
+                    "matrix": name,
+                    "nnz": matrix.nnz,
+                    "source": source,
+                    "target": target,
+                    "one_thread_ms": one_ms,
+                    "two_threads_ms": two_ms,
+                }
+            )
+    return found
+
+
+def on_threads(count: int, step: Callable[[], object]) -> object:
+    """Call a function whose kernels run on a number of threads."""
+    gs.set_num_threads(count)
+    return step()
 
 
 def filled_up(matrix: Any) -> Any:
@@ -246,6 +294,9 @@ def main(command: str, *arguments: str) -> None:
         gs.set_num_threads(1)
         name, seconds = arguments
         print(json.dumps(time_pairs(name, load_matrix(name).csr, float(seconds))))
+    elif command == "threads":
+        name, seconds = arguments
+        print(json.dumps(time_threads(name, load_matrix(name).csr, float(seconds))))
     else:
         print(json.dumps(time_builds(int(arguments[0]))))
 
