@@ -26,10 +26,6 @@ TESTED_IN = {
             f"conversion/{name}": "conversion/test_convert.py"
             for name in ("maps", "numpy/storage", "target")
         },
-        **{
-            f"conversion/axes/{name}": "conversion/test_convert_by_kernels.py"
-            for name in ("coordinates", "fibers", "kinds", "queries", "state")
-        },
         "conversion/results": "conversion/test_convert_by_kernels.py",
     },
     "gossamer-ir": {

@@ -1,0 +1,55 @@
+"""The state of a conversion before its first axis is built, with kernels that the interpreter runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from interpreted_kernel import InterpretedKernel
+
+from gossamer_formats.conversion.axes.coordinates.element_coordinates import with_coordinates
+from gossamer_formats.conversion.axes.state.target_axes import (
+    CompressedAxis,
+    Requirements,
+    TargetAxes,
+)
+from gossamer_formats.conversion.kernels.shared_arguments import SharedArguments
+from gossamer_formats.conversion.recording.recorded_storage import recorded_source
+from gossamer_formats.conversion.recording.recorder import Recorder
+from gossamer_formats.conversion.source.element_loop import element_loop
+from gossamer_formats.conversion.source.element_order import order_of_loop
+from gossamer_formats.conversion.source.observed_order import observed_order
+from gossamer_formats.conversion.target.conversion_target import conversion_target
+from gossamer_formats.conversion.target.known_sizes import KnownSizes
+from gossamer_formats.storage import Storage, shape_of
+from gossamer_ir.core.axis_kinds import indices_of, indptr_of
+
+
+def target_axes_of(
+    source: Storage, target: Any, *, one_kernel: bool = False, **parameters: int
+) -> TargetAxes:
+    """Returns the axes of a target, of which none is built, with the coordinates of elements."""
+    recorder = Recorder(InterpretedKernel, list(source.arrays.values()))
+    recorded = recorded_source(recorder, source)
+    wanted = conversion_target(target, parameters, rank=len(recorded.shape))
+    sizes = KnownSizes(wanted.description, wanted.sizes)
+    for expr, size in zip(shape_of(wanted.description), recorded.shape, strict=True):
+        sizes.bind(expr, size)
+    loop = element_loop(SharedArguments(recorder), recorded, drop_zeros=False)
+    requires = Requirements(order=True, one_kernel=one_kernel)
+    order = order_of_loop(loop, recorded)
+    if not order.are_distinct:
+        order = observed_order(order, loop)
+    return with_coordinates(TargetAxes(recorded, loop, order, wanted, requires, sizes))
+
+
+def compressed(target_axes: TargetAxes, name: str) -> CompressedAxis:
+    """Returns an axis that stores coordinates, with its parent in the axes that are built."""
+    axis = target_axes.by_name[name]
+    indices = indices_of(axis)
+    assert indices is not None
+    return CompressedAxis(axis, indptr_of(axis), indices, target_axes.axis_slots[axis.parent])
+
+
+def value_of(target_axes: TargetAxes, recorded: Any) -> Any:
+    """Returns the array or number of a recorded value."""
+    return recorded if isinstance(recorded, int) else target_axes.recorder.value(recorded)
