@@ -29,8 +29,6 @@ TESTED_IN = {
         "conversion/results": "conversion/test_convert_by_kernels.py",
     },
     "gossamer-ir": {
-        "analysis/accesses": "analysis/test_regions.py",
-        "analysis/axes": "verify/test_stages.py",
         "interpret/memory": "interpret/test_formats.py",
         "interpret/expressions": "interpret/test_expressions.py",
         "interpret/statements": "interpret/test_statements.py",
