@@ -74,6 +74,22 @@ def test_every_folder_of_sources_has_tests_or_says_where_they_are(distribution):
     assert [path for path in listed.values() if not (tests / path).is_file()] == []
 
 
+ONE_FILE_FOR_EACH = {
+    "gossamer-formats": {"descriptions": "format"},
+    "gossamer-schedule": {"primitives/loops": "primitive", "rules/decisions": "decision of a rule"},
+}
+"""Folders in which each file has one item of a kind, so that their number grows with the language."""
+MOST_FILES = 16
+
+
+def test_a_folder_has_few_files_unless_each_is_one_of_a_kind(distribution):
+    """A reader finds the file in a short list, or by the name of the item."""
+    modules = (path for path in distribution.source.rglob("*.py") if path.name != "__init__.py")
+    counts = Counter(path.parent.relative_to(distribution.source).as_posix() for path in modules)
+    full = {name for name, count in counts.items() if count > MOST_FILES}
+    assert full == set(ONE_FILE_FOR_EACH.get(distribution.name, {}))
+
+
 def test_it_says_who_it_is(distribution):
     project = distribution.project
     assert project["description"]

@@ -39,7 +39,7 @@ def are_apart(
     order: that of their indices, or that of the places in an array without duplicates from which all indices
     along one dimension are loaded. Arguments are those of `are_ordered`.
 
-    >>> from gossamer_ir.analysis.accesses import accesses
+    >>> from gossamer_ir.analysis.accesses.buffer_accesses import accesses
     >>> from gossamer_ir.core.build import ZERO, index, mul
     >>> from gossamer_ir.nodes import Store
     >>> place = mul(index_var("i"), index(2))
