@@ -74,6 +74,7 @@ class Plugin(msgspec.Struct, frozen=True):
         refuse, too. Errors name the plugin."""
         for extension in self.extensions:
             for own_pass in extension.passes:
+                # The result of one pass is the input of the next, so a pass sees what others have inserted.
                 if (own_pass.stage, own_pass.at) == (module.stage, at):
                     module = extension.apply_pass(own_pass, module, check=check)
         return module
@@ -116,6 +117,7 @@ def _the_backend(name: str, backends: tuple[Any, ...]) -> Backend:
             f"The plugin '{name}' registers no backend: it must implement the hook "
             "gossamer_backends.",
         )
+    # The name of the entry point selects a plugin before it is imported, so its backend must have that name.
     named = [backend for backend in backends if getattr(backend, "name", None) == name]
     if len(named) != 1:
         names = ", ".join(repr(getattr(backend, "name", None)) for backend in backends)
@@ -127,6 +129,7 @@ def _the_backend(name: str, backends: tuple[Any, ...]) -> Backend:
 
 
 def _required_protocol(name: str, backend: Any) -> Backend:
+    # Before the members: those of another version of the API differ for that reason.
     version = getattr(backend, "api_version", None)
     if version != API_VERSION:
         raise PluginError(

@@ -86,6 +86,7 @@ FACT_KINDS: dict[type[Any], FactKind] = {
     ),
     Monotone: FactKind(
         orders_elements=True,
+        # A row may begin below the end of the row before it.
         is_of_each_row=_always,
         declares_unused_slots=False,
         of_every_slot=_itself,
@@ -112,6 +113,7 @@ FACT_KINDS: dict[type[Any], FactKind] = {
         orders_elements=False,
         is_of_each_row=_never,
         declares_unused_slots=False,
+        # Unused slots have the same value.
         of_every_slot=_nothing,
     ),
     BitCounts: FactKind(

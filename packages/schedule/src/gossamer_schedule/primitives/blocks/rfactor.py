@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.init_nests import reduction_loops, spatial_loops
@@ -158,7 +160,6 @@ def _require_kind(top: Cursor) -> None:
 def _require_reduction_loop(cursor: Cursor, top: Cursor) -> None:
     """Refuse a loop unless it feeds only reduction iterators, and so do all loops that feed the same ones."""
     loop, values = top.node.var, values_at(cursor)
-    fed = fed_iters(cursor.node, loop)
     spatial = spatial_loops(cursor.node, values)
     if loop in spatial or loop not in reduction_loops(cursor.node, values):
         raise schedule_error(
@@ -173,6 +174,7 @@ def _require_reduction_loop(cursor: Cursor, top: Cursor) -> None:
         reduction_loops(cursor.node, values)
         & {outer.var for outer in cursor.loops_in_block} - inside
     )
+    # Partial results are combined after the nest, so no reduction loop may be outside of it.
     if outside:
         raise schedule_error(
             "rfactor.mixed",
@@ -180,11 +182,20 @@ def _require_reduction_loop(cursor: Cursor, top: Cursor) -> None:
             f"is between it and block '{cursor.node.name}'.",
             place=top.place,
         )
+    _require_own_iterators(
+        cursor, top, others=spatial | (loops_of(cursor.function).keys() - inside)
+    )
+
+
+def _require_own_iterators(cursor: Cursor, top: Cursor, *, others: Set[str]) -> None:
+    """Refuse a loop that determines an iterator together with one of the `others`."""
+    loop = top.node.var
+    fed = fed_iters(cursor.node, loop)
     feeding = {name for item in fed for name in free_vars(item.value)}
     are_constant = is_constant(*(item.value for item in fed), function=top.function)
     # A loop over rows may determine how long the reduction is without being a part of it.
     feeding -= preceding_iters(cursor.node, loop).keys() if fed and are_constant else set()
-    wrong = feeding & (spatial | (loops_of(cursor.function).keys() - inside))
+    wrong = feeding & others
     if wrong or loop not in feeding:
         raise schedule_error(
             "rfactor.mixed",

@@ -6,6 +6,9 @@ The rows of a group in any order are an example: the loop over the rows visits t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from gossamer_formats.conversion.axes.fibers.fiber_counts import no_counts
@@ -31,6 +34,7 @@ from gossamer_formats.conversion.axes.state.target_axes import (
 )
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.run_kernel import run_kernel
+from gossamer_formats.conversion.kernels.shared_arguments import Size
 from gossamer_formats.conversion.kernels.sort_fibers import sort_fibers
 from gossamer_formats.conversion.kernels.statements import (
     define_local,
@@ -56,24 +60,10 @@ def gathered_fibers(
 ) -> MarkedFibers:
     """Return the distinct coordinates along an axis in each fiber, with the slots of elements."""
     recorder, size = target_axes.recorder, target_axes.source.value_count
-    gathered = _gathered(target_axes, axis, parent)
-    totals = recorder.compute(np.zeros, 1, np.int64)
-    listed = recorder.compute(np.empty, recorder.compute(list_capacity, size), np.int32)
-    ends = new_ends(target_axes, parent, "int32")
+    arguments = {**target_axes.arguments.by_name, **_gathered(target_axes, axis, parent)}
     length = length_of_axis(target_axes, axis)
-    found = {
-        "capacity": recorder.compute(list_capacity, size),
-        "MARK": ArrayArgument(
-            recorder.compute(np.zeros, length.value, np.int32), "int32", (length.expr,)
-        ),
-        "LISTED": ArrayArgument(listed, "int32", (index_var("capacity"),)),
-        "TOTALS": ArrayArgument(totals, "int64", (ONE,)),
-        ENDS: ends,
-    }
-    run_kernel(
-        recorder, _marking(parent.size.expr), {**target_axes.arguments.by_name, **gathered, **found}
-    )
-    count = recorder.compute(first_of, totals)
+    ends = new_ends(target_axes, parent, "int32")
+    listed, count = _listed_coordinates(target_axes, parent, arguments, ends, length=length)
     coordinates = recorder.compute(first_elements, listed, count)
     if are_sorted:
         sort_fibers(recorder, (coordinates, count), "int32", (ends.array, "int32"))
@@ -87,12 +77,35 @@ def gathered_fibers(
         "RANK": ArrayArgument(ranks, "int32", (length.expr,)),
         "SLOTS": ArrayArgument(slots, "int32", (target_axes.loop.size.expr,)),
     }
-    run_kernel(
-        recorder,
-        _assigning(parent.size.expr),
-        {**target_axes.arguments.by_name, **gathered, **found},
-    )
+    run_kernel(recorder, _assigning(parent.size.expr), {**arguments, **found})
     return MarkedFibers(ends.array, coordinates, count, slots)
+
+
+def _listed_coordinates(
+    target_axes: TargetAxes,
+    parent: AxisSlot,
+    arguments: Mapping[str, Any],
+    ends: ArrayArgument,
+    *,
+    length: Size,
+) -> tuple[Any, Any]:
+    """Return an array that begins with the distinct coordinates of all fibers, and their number. The ends of
+    fibers are stored in `ends`."""
+    recorder = target_axes.recorder
+    totals = recorder.compute(np.zeros, 1, np.int64)
+    # The number is not known before: each element may have a coordinate of its own.
+    capacity = recorder.compute(list_capacity, target_axes.source.value_count)
+    listed = recorder.compute(np.empty, capacity, np.int32)
+    marks = recorder.compute(np.zeros, length.value, np.int32)
+    found = {
+        "capacity": capacity,
+        "MARK": ArrayArgument(marks, "int32", (length.expr,)),
+        "LISTED": ArrayArgument(listed, "int32", (index_var("capacity"),)),
+        "TOTALS": ArrayArgument(totals, "int64", (ONE,)),
+        ENDS: ends,
+    }
+    run_kernel(recorder, _marking(parent.size.expr), {**arguments, **found})
+    return listed, recorder.compute(first_of, totals)
 
 
 def _gathered(target_axes: TargetAxes, axis: Axis, parent: AxisSlot) -> dict[str, ArrayArgument]:
