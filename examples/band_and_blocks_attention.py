@@ -132,10 +132,10 @@ def schedule(sizes: dict[str, int]) -> ScheduleBuilder:
             sch.compute_at(f"{part}_{block}", loop=row)
     sch.compute_at("transpose", loop=row)
     for part, scores, values in parts:
-        blocks.schedule_scores(sch, f"{part}_scores", buffer=scores)
+        blocks.schedule_scores(sch, f"{part}_scores", buffer_name=scores)
         blocks.schedule_reduction(sch, f"{part}_most")
         blocks.schedule_reduction(sch, f"{part}_total")
-        blocks.schedule_values(sch, f"{part}_values", buffer=values)
+        blocks.schedule_values(sch, f"{part}_values", buffer_name=values)
     for block in ("transpose", "most", "band_powers", "block_powers", "shares"):
         sch.vectorize(sch.split(sch.get_loops(block)[-1], factors=(None, LANES)).names[1])
     return sch.parallel(sch.fuse(head, row).names[0])

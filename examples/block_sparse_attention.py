@@ -103,18 +103,18 @@ def schedule(sizes: dict[str, int]) -> ScheduleBuilder:
         "transpose",
     ):  # fmt: skip
         sch.compute_at(block, loop=row)
-    schedule_scores(sch, "scores", buffer="S_data")
+    schedule_scores(sch, "scores", buffer_name="S_data")
     for block in ("most", "total"):
         schedule_reduction(sch, block)
-    schedule_values(sch, "values", buffer="SUM_data")
+    schedule_values(sch, "values", buffer_name="SUM_data")
     for block in ("transpose", "powers", "shares"):
         sch.vectorize(sch.split(sch.get_loops(block)[-1], factors=(None, LANES)).names[1])
     return sch.parallel(sch.fuse(head, row).names[0])
 
 
-def schedule_scores(sch: ScheduleBuilder, scores: str, *, buffer: str) -> None:
+def schedule_scores(sch: ScheduleBuilder, scores: str, *, buffer_name: str) -> None:
     """Schedule the scores of a block: one vector of rows for each column, in registers."""
-    copy = f"{scores}_{buffer}_local"
+    copy = f"{scores}_{buffer_name}_local"
     column, inner = sch.get_loops(copy)[-2:]
     tile, lane = sch.split(inner, factors=(None, LANES)).names
     sch.reorder(tile, column, lane)
@@ -127,18 +127,18 @@ def schedule_scores(sch: ScheduleBuilder, scores: str, *, buffer: str) -> None:
         sch.unroll(column).vectorize(lane)
 
 
-def schedule_reduction(sch: ScheduleBuilder, block: str) -> None:
+def schedule_reduction(sch: ScheduleBuilder, block_name: str) -> None:
     """Schedule a reduction over the columns of a row of blocks: a vector of rows."""
-    position, column, inner = sch.get_loops(block)[-3:]
+    position, column, inner = sch.get_loops(block_name)[-3:]
     tile, lane = sch.split(inner, factors=(None, LANES)).names
     sch.reorder(tile, position, column, lane)
-    sch.decompose_reduction(block, loop=position)
-    sch.vectorize(lane).vectorize(sch.get_loops(f"{block}_init")[-1])
+    sch.decompose_reduction(block_name, loop=position)
+    sch.vectorize(lane).vectorize(sch.get_loops(f"{block_name}_init")[-1])
 
 
-def schedule_values(sch: ScheduleBuilder, values: str, *, buffer: str) -> None:
+def schedule_values(sch: ScheduleBuilder, values: str, *, buffer_name: str) -> None:
     """Schedule the values: a tile of rows and features in registers during the loop over blocks."""
-    copy = f"{values}_{buffer}_local"
+    copy = f"{values}_{buffer_name}_local"
     inner, feature = sch.get_loops(copy)[-2:]
     panel, row = sch.split(inner, factors=(None, ROWS)).names
     tile, vector, lane = sch.split(feature, factors=(None, TILE, LANES)).names

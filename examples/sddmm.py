@@ -110,7 +110,7 @@ def schedule(script: str, sizes: Mapping[str, int]) -> ScheduleBuilder:
     for block in ("scores_S_data_local", "scores"):
         sch.compute_at(block, loop=position)
     sch.compute_at("transpose", loop=row)
-    schedule_scores(sch, "scores", buffer="S_data")
+    schedule_scores(sch, "scores", buffer_name="S_data")
     sch.vectorize(sch.get_loops("transpose")[-1])
     return sch.parallel(row, weight=f"T.int64(JO_indptr[{row}]) + {row}")
 

@@ -33,10 +33,10 @@ def sources(root: Path) -> Iterator[Path]:
         yield from root.glob(f"{place}/*/src/**/*.py")
 
 
-def path_of(module: str) -> str:
+def path_of(module_name: str) -> str:
     """Return the path of a module of a package from the root."""
-    package = module.partition(".")[0].removeprefix("gossamer_")
-    return f"packages/{package}/src/{module.replace('.', '/')}.py"
+    package = module_name.partition(".")[0].removeprefix("gossamer_")
+    return f"packages/{package}/src/{module_name.replace('.', '/')}.py"
 
 
 def module_of(path: Path) -> str:

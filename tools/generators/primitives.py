@@ -82,9 +82,9 @@ def _recording_methods(named: Sequence[tuple[str, str]]) -> str:
     return "".join(_recording_method(*found) for found in sorted(named, key=lambda found: found[1]))
 
 
-def _recording_method(module: str, name: str) -> str:
+def _recording_method(module_name: str, name: str) -> str:
     """Return the method that records a step of a primitive. An argument that may be left out is None."""
-    given = _function_of(module, name).args
+    given = _function_of(module_name, name).args
     first, variadic = [_parameter(argument) for argument in given.args[1:]], given.vararg
     passed = [f"{argument.arg}={argument.arg}" for argument in given.args[1:]]
     if variadic is not None:
@@ -134,10 +134,10 @@ def _alias_imports(named: Sequence[tuple[str, str]]) -> str:
     return "".join(lines)
 
 
-def _types_of_arguments(module: str, name: str) -> Iterator[tuple[str, str]]:
+def _types_of_arguments(module_name: str, name: str) -> Iterator[tuple[str, str]]:
     """Yield the names in annotations of a primitive's arguments that are not built in, with the module that
     defines each."""
-    tree = _tree_of(module)
+    tree = _tree_of(module_name)
     homes = {
         alias.name: node.module or ""
         for node in tree.body
@@ -149,25 +149,25 @@ def _types_of_arguments(module: str, name: str) -> Iterator[tuple[str, str]]:
         for node in tree.body
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     }
-    given = _function_of(module, name).args
+    given = _function_of(module_name, name).args
     arguments = [*given.args[1:], *given.kwonlyargs]
     for argument in arguments:
         if argument.arg in _COMMON_ARGUMENTS or argument.annotation is None:
             continue
         for node in ast.walk(argument.annotation):
-            if isinstance(node, ast.Name) and node.id in homes | dict.fromkeys(own, module):
-                yield node.id, homes.get(node.id, module)
+            if isinstance(node, ast.Name) and node.id in homes | dict.fromkeys(own, module_name):
+                yield node.id, homes.get(node.id, module_name)
 
 
-def _tree_of(module: str) -> ast.Module:
-    path = PACKAGE.parent / f"{module.replace('.', '/')}.py"
+def _tree_of(module_name: str) -> ast.Module:
+    path = PACKAGE.parent / f"{module_name.replace('.', '/')}.py"
     return ast.parse(path.read_text())
 
 
-def _function_of(module: str, name: str) -> ast.FunctionDef:
+def _function_of(module_name: str, name: str) -> ast.FunctionDef:
     (found,) = (
         node
-        for node in _tree_of(module).body
+        for node in _tree_of(module_name).body
         if isinstance(node, ast.FunctionDef) and node.name == name
     )
     return found

@@ -88,13 +88,13 @@ def _filled_blocks(found: MatrixProperties) -> Iterator[int]:
     return (size for size, fill in found.block_fill.items() if fill >= MIN_FILL)
 
 
-def candidate(format: str, **parameters: int) -> Estimate:
+def candidate(format_name: str, **parameters: int) -> Estimate:
     """Return a format without an estimate.
 
     >>> candidate("hyb", c=1).text
     'hyb (c=1)'
     """
-    return Estimate(format, parameters, 0.0, 0.0, "")
+    return Estimate(format_name, parameters, 0.0, 0.0, "")
 
 
 class StoredFormats:

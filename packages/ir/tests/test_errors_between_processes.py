@@ -39,7 +39,7 @@ def test_an_error_is_the_same_in_another_process(make):
 
 
 @pytest.mark.parametrize(
-    "error", [InterpreterError("It stops.", buffer="Y"), GuardFailed("Y", " at 3")]
+    "error", [InterpreterError("It stops.", buffer_name="Y"), GuardFailed("Y", " at 3")]
 )
 def test_an_error_of_the_interpreter_keeps_its_message_and_its_buffer(error):
     again = pickle.loads(pickle.dumps(error))

@@ -37,12 +37,12 @@ class Planted:
         return f"{self.package}.{self.home}"
 
     def imported(
-        self, module: str, name: str, *, loading: Callable[[], None] = lambda: None
+        self, module_name: str, name: str, *, loading: Callable[[], None] = lambda: None
     ) -> Any:
         """The object with a name in a module of the package, with the defect. `loading` imports what the
         module imports later otherwise."""
         with _imported_anew(self.package, _Mutating(self)):
-            found = getattr(import_module(module), name)
+            found = getattr(import_module(module_name), name)
             loading()
             return found
 

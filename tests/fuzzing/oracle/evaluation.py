@@ -202,15 +202,15 @@ class _Evaluation:
             raise Stopped(stmt.buffer)
         return offsets
 
-    def write(self, buffer: str, offsets: np.ndarray, values: np.ndarray) -> None:
-        self.memory[buffer][offsets] = values
-        if buffer in self.defined:
-            self.defined[buffer][offsets] = True
+    def write(self, buffer_name: str, offsets: np.ndarray, values: np.ndarray) -> None:
+        self.memory[buffer_name][offsets] = values
+        if buffer_name in self.defined:
+            self.defined[buffer_name][offsets] = True
 
-    def read(self, buffer: str, offsets: np.ndarray) -> np.ndarray:
-        if buffer in self.defined and not self.defined[buffer][offsets].all():
-            raise Undecided(f"an element of '{buffer}' is read before anything was stored")
-        return self.memory[buffer][offsets]
+    def read(self, buffer_name: str, offsets: np.ndarray) -> np.ndarray:
+        if buffer_name in self.defined and not self.defined[buffer_name][offsets].all():
+            raise Undecided(f"an element of '{buffer_name}' is read before anything was stored")
+        return self.memory[buffer_name][offsets]
 
     # --- iterations
 
@@ -250,10 +250,12 @@ class _Evaluation:
                 _, first = np.unique(offsets, return_index=True)
                 self.write(found.buffer, offsets[first], self.column(found.value, points.at(first)))
 
-    def iterated(self, axis: str, var: str, attached: str | None, points: Points) -> Points:
+    def iterated(
+        self, axis_name: str, var_name: str, attached: str | None, points: Points
+    ) -> Points:
         """The points, each repeated for the elements of its fiber of an axis."""
-        slots = self.forest[axis]
-        parents = self.parents_of(axis, attached, points)
+        slots = self.forest[axis_name]
+        parents = self.parents_of(axis_name, attached, points)
         if parents is None:
             rows = np.repeat(np.arange(points.count), slots.length)
             found = points.at(rows)
@@ -270,41 +272,41 @@ class _Evaluation:
                 self.events["padding skipped"] += 1
             rows, own = rows[is_element], own[is_element]
             found, coordinates, parents = points.at(rows), slots.coordinates[own], parents[rows]
-        found.vars[var], found.axis_of[var] = coordinates, axis
-        found.slots[axis], found.parents[axis] = own, parents
-        found.coordinates[axis] = coordinates
+        found.vars[var_name], found.axis_of[var_name] = coordinates, axis_name
+        found.slots[axis_name], found.parents[axis_name] = own, parents
+        found.coordinates[axis_name] = coordinates
         return found
 
-    def parents_of(self, axis: str, attached: str | None, points: Points) -> np.ndarray | None:
+    def parents_of(self, axis_name: str, attached: str | None, points: Points) -> np.ndarray | None:
         """The parent's slot that selects the fiber, MISS if there is none; None for all."""
-        node = self.forest[axis].axis
+        node = self.forest[axis_name].axis
         if node.parent is None:
             return np.zeros(points.count, int)
         if attached is None:
             found = points.slots.get(node.parent)
             if found is None and not isinstance(node, DenseFixed):
-                raise Undecided(f"'{axis}' without its parent")
+                raise Undecided(f"'{axis_name}' without its parent")
             return found
         parent = self.forest[node.parent]
         above: np.ndarray | None = np.zeros(points.count, int)
         if parent.axis.parent is not None and not self._is_unit(parent.axis.parent):
             above = points.slots.get(parent.axis.parent)
         if above is None:
-            raise Undecided(f"'{axis}' is attached without the parent of its parent")
+            raise Undecided(f"'{axis_name}' is attached without the parent of its parent")
         return parent.find(above, points.coordinates[attached])
 
-    def _is_unit(self, axis: str) -> bool:
+    def _is_unit(self, axis_name: str) -> bool:
         """True if the program declares that an axis has one element."""
-        node = self.forest[axis].axis
+        node = self.forest[axis_name].axis
         is_one = isinstance(node, DenseFixed) and node.length == Const("int64", "1")
         return is_one and (node.parent is None or self._is_unit(node.parent))
 
     # --- expressions
 
-    def locate(self, buffer: str, indices: Sequence[Expr], points: Points) -> np.ndarray:
+    def locate(self, buffer_name: str, indices: Sequence[Expr], points: Points) -> np.ndarray:
         """The offsets of elements by their coordinates, `MISS` for absent ones."""
         found: dict[str, np.ndarray] = {}
-        for name, index in zip(self.buffers[buffer].axes, indices, strict=True):
+        for name, index in zip(self.buffers[buffer_name].axes, indices, strict=True):
             slots = self.forest[name]
             parent = slots.axis.parent
             parents = np.zeros(points.count, int) if parent is None else found[parent]
@@ -314,27 +316,29 @@ class _Evaluation:
             is_miss |= column == MISS
             is_beyond |= column == BEYOND
         if np.any(is_beyond & ~is_miss):
-            if self.buffers[buffer].extra_storage:
-                raise Undecided(f"'{buffer}' continues after its axes")
-            raise Stopped(buffer)
+            if self.buffers[buffer_name].extra_storage:
+                raise Undecided(f"'{buffer_name}' continues after its axes")
+            raise Stopped(buffer_name)
         is_found = ~is_miss
         offsets = np.full(points.count, MISS)
-        offsets[is_found] = self.storage[buffer].offsets(
+        offsets[is_found] = self.storage[buffer_name].offsets(
             {name: column[is_found] for name, column in found.items()}
         )
         return offsets
 
-    def _slots_at(self, axis: str, index: Expr, parents: np.ndarray, points: Points) -> np.ndarray:
+    def _slots_at(
+        self, axis_name: str, index: Expr, parents: np.ndarray, points: Points
+    ) -> np.ndarray:
         """The slots of an axis; the variable that iterates this fiber gives its slot."""
         coordinates = self.column(index, points)
-        is_own = isinstance(index, Var) and points.axis_of.get(index.name) == axis
-        own, above = points.slots.get(axis), points.parents.get(axis)
+        is_own = isinstance(index, Var) and points.axis_of.get(index.name) == axis_name
+        own, above = points.slots.get(axis_name), points.parents.get(axis_name)
         if not is_own or own is None or above is None:
-            return self.forest[axis].find(parents, coordinates)
+            return self.forest[axis_name].find(parents, coordinates)
         same = above == parents
         if same.all():
             return own
-        return np.where(same, own, self.forest[axis].find(parents, coordinates))
+        return np.where(same, own, self.forest[axis_name].find(parents, coordinates))
 
     def column(self, expr: Expr, points: Points) -> np.ndarray:
         """An expression at each point."""

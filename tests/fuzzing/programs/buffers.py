@@ -162,12 +162,12 @@ class Buffers:
         dtype = getattr(self.forest.slots[below[0]].axis, "indptr_dtype", "int64")
         return sums.astype(dtype) if sums[-1] <= min(np.iinfo(dtype).max, MAX_ELEMENTS) else None
 
-    def _counts(self, axis: str, axes: Sequence[str]) -> np.ndarray:
+    def _counts(self, axis_name: str, axes: Sequence[str]) -> np.ndarray:
         """The number of elements of a buffer in each fiber of one of its axes."""
-        slots = self.forest.slots[axis]
+        slots = self.forest.slots[axis_name]
         found = np.ones(slots.size, int)
         for below in axes:
-            if self.forest.slots[below].axis.parent == axis:
+            if self.forest.slots[below].axis.parent == axis_name:
                 found = found * self._counts(below, axes)
         return np.bincount(slots.parent_of, found, minlength=slots.parents).astype(int)
 
@@ -179,5 +179,5 @@ class Buffers:
         self.arrays[name] = self._sums(axes)
         return name
 
-    def _is_varied(self, axis: str) -> bool:
-        return hasattr(self.forest.slots[axis].axis, "indptr")
+    def _is_varied(self, axis_name: str) -> bool:
+        return hasattr(self.forest.slots[axis_name].axis, "indptr")

@@ -81,24 +81,24 @@ class DrawnForest:
         op = self.rng.choice(tuple(parts))
         return Binary(op, self._parameter(parts[op]), Const("int64", str(by)))
 
-    def length(self, axis: str) -> int:
-        return self.slots[axis].length
+    def length(self, axis_name: str) -> int:
+        return self.slots[axis_name].length
 
-    def ancestors(self, axis: str) -> list[str]:
+    def ancestors(self, axis_name: str) -> list[str]:
         """The ancestors from the root down to the axis itself."""
-        parent = self.slots[axis].axis.parent
-        return [*(self.ancestors(parent) if parent else ()), axis]
+        parent = self.slots[axis_name].axis.parent
+        return [*(self.ancestors(parent) if parent else ()), axis_name]
 
-    def children(self, axis: str) -> list[str]:
-        return [found.name for found in self.axes if found.parent == axis]
+    def children(self, axis_name: str) -> list[str]:
+        return [found.name for found in self.axes if found.parent == axis_name]
 
-    def is_searchable(self, axis: str) -> bool:
-        node = self.slots[axis].axis
+    def is_searchable(self, axis_name: str) -> bool:
+        node = self.slots[axis_name].axis
         is_plain = isinstance(node, DenseFixed | DenseVaried | BitmaskVaried)
         return is_plain or (node.sorted and node.unique)
 
-    def is_unique(self, axis: str) -> bool:
-        return getattr(self.slots[axis].axis, "unique", True)
+    def is_unique(self, axis_name: str) -> bool:
+        return getattr(self.slots[axis_name].axis, "unique", True)
 
     # --- axes
 
@@ -106,9 +106,9 @@ class DrawnForest:
         chosen = self.rng.choice(self._lengths) if length is None else length
         return self._added(DenseFixed(self._name(), self.number(chosen, symbolic=symbolic)))
 
-    def add_root_like(self, axis: str) -> str:
+    def add_root_like(self, axis_name: str) -> str:
         """A dense axis whose length is the same expression as that of another axis."""
-        return self._added(DenseFixed(self._name(), self.slots[axis].axis.length))
+        return self._added(DenseFixed(self._name(), self.slots[axis_name].axis.length))
 
     def add_same_rows(self, parent: str, length: int) -> str:
         """A dense axis with the same elements below each element of its parent."""
@@ -122,9 +122,9 @@ class DrawnForest:
         size = self.number(length, symbolic=symbolic)
         return self._added(CompressedVaried(name, parent, size, self._nnz(rows), *arrays))
 
-    def most(self, axis: str) -> int:
+    def most(self, axis_name: str) -> int:
         """The maximum number of slots of a fiber."""
-        return int(self.slots[axis].counts.max(initial=0))
+        return int(self.slots[axis_name].counts.max(initial=0))
 
     def _parent(self) -> Axis:
         usable = [

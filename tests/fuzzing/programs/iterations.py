@@ -109,16 +109,16 @@ class Bodies(Stores):
             found += self._attached(here, points)
         return found
 
-    def _is_startable(self, axis: str, here: Sequence[str]) -> bool:
+    def _is_startable(self, axis_name: str, here: Sequence[str]) -> bool:
         """True if a fiber of the axis is selected, which a dense axis without its parent does not do."""
-        parent = self.forest.slots[axis].axis.parent
+        parent = self.forest.slots[axis_name].axis.parent
         return parent is None or (parent in here and not self._is_free(parent, here))
 
-    def _is_free(self, axis: str, here: Sequence[str]) -> bool:
+    def _is_free(self, axis_name: str, here: Sequence[str]) -> bool:
         """True if a dense axis is iterated without its parent, or before it."""
-        bound = [found.is_free for found in self.scope if found.axis == axis]
-        parent = self.forest.slots[axis].axis.parent
-        before = here[: list(here).index(axis)]
+        bound = [found.is_free for found in self.scope if found.axis == axis_name]
+        parent = self.forest.slots[axis_name].axis.parent
+        before = here[: list(here).index(axis_name)]
         return any(bound) if bound else parent is not None and parent not in before
 
     def _free(self, here: list[str], points: float) -> list[tuple[str, str | None]]:

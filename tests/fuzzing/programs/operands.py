@@ -183,19 +183,21 @@ class Reads(Buffers):
                 own.add(axis)
         return tuple(found)
 
-    def _index(self, axis: str, *, is_below_own: bool, exact: bool) -> tuple[Expr | None, bool]:
-        mine = [bound for bound in self.scope if bound.axis == axis and bound.is_own]
-        node = self.forest.slots[axis].axis
+    def _index(
+        self, axis_name: str, *, is_below_own: bool, exact: bool
+    ) -> tuple[Expr | None, bool]:
+        mine = [bound for bound in self.scope if bound.axis == axis_name and bound.is_own]
+        node = self.forest.slots[axis_name].axis
         if mine and is_below_own and (exact or self.chance(0.75)):
             return Var(mine[0].var, "int64"), True
-        if not self.forest.is_searchable(axis):
+        if not self.forest.is_searchable(axis_name):
             is_usable = bool(mine) and is_below_own
             return (Var(mine[0].var, "int64") if is_usable else None), is_usable
         if exact and not isinstance(node, DenseFixed):
             return None, False
         if not isinstance(node, DenseFixed):
             return self._any_coordinate(), False
-        return self._inside(axis, node), False
+        return self._inside(axis_name, node), False
 
     def _any_coordinate(self) -> Expr:
         """A coordinate that may be absent."""
@@ -209,10 +211,10 @@ class Reads(Buffers):
             return gathered
         return self.coordinate().expr
 
-    def _inside(self, axis: str, node: DenseFixed) -> Expr | None:
+    def _inside(self, axis_name: str, node: DenseFixed) -> Expr | None:
         """A coordinate within a dense axis: a variable that is not larger, a remainder, an element of an
         index array, a number."""
-        length = self.forest.length(axis)
+        length = self.forest.length(axis_name)
         if self.is_careless and self.chance(0.5):
             return self._any_coordinate()
         if not length:
@@ -220,16 +222,16 @@ class Reads(Buffers):
         fitting = [bound for bound in self.scope if 0 < self.forest.length(bound.axis) <= length]
         if fitting and self.chance(0.75):
             return Var(self.rng.choice(fitting).var, "int64")
-        gathered = self._gathered(axis)
+        gathered = self._gathered(axis_name)
         if gathered is not None and self.chance(0.4):
             return gathered
         if self.scope and self.chance(0.7):
             return Binary("floormod", self.coordinate().expr, node.length)
         return constant(self.rng.randrange(length), "int64")
 
-    def _gathered(self, axis: str) -> Expr | None:
+    def _gathered(self, axis_name: str) -> Expr | None:
         """A coordinate that is read from an array over a dense root axis."""
-        length = self.forest.length(axis)
+        length = self.forest.length(axis_name)
         roots = [
             bound
             for bound in self.scope
@@ -239,7 +241,7 @@ class Reads(Buffers):
         if not roots or not length:
             return None
         bound = self.rng.choice(roots)
-        name = f"AT_{axis}_{bound.axis}"
+        name = f"AT_{axis_name}_{bound.axis}"
         if all(found.name != name for found in self.buffers):
             count = self.forest.length(bound.axis)
             dtype = "int64" if length > LARGEST else self.rng.choice(("int32", "int64"))
@@ -251,7 +253,7 @@ class Reads(Buffers):
             self.arrays[name.lower()] = np.array(drawn, dtype)
             self.buffers.append(SparseBuffer(name, (bound.axis,), dtype, name.lower()))
             self.contents[name] = Term(constant(0, dtype), dtype, length)
-            self._assume(name, drawn, self.forest.slots[axis].axis.length)
+            self._assume(name, drawn, self.forest.slots[axis_name].axis.length)
         buffer = next(found for found in self.buffers if found.name == name)
         read: Expr = Load(name, (Var(bound.var, "int64"),), buffer.dtype)
         return read if buffer.dtype == "int64" else Cast("int64", read)

@@ -82,19 +82,21 @@ class Stores(Reads):
         return [If(condition, tuple(body))]
 
     def _stored(
-        self, buffer: str, indices: tuple[Expr, ...], content: Term, found: list[Term]
+        self, buffer_name: str, indices: tuple[Expr, ...], content: Term, found: list[Term]
     ) -> None:
         """A buffer that is stored to is read only at the same element, until the outermost iteration ends."""
-        self.blocked.add(buffer)
-        before = self.contents[buffer]
-        self.contents[buffer] = Term(
+        self.blocked.add(buffer_name)
+        before = self.contents[buffer_name]
+        self.contents[buffer_name] = Term(
             content.expr,
             content.dtype,
             max(before.bound, content.bound),
             max(before.fraction, content.fraction),
             max(before.error, content.error),
         )
-        found.append(replace(self.contents[buffer], expr=Load(buffer, indices, content.dtype)))
+        found.append(
+            replace(self.contents[buffer_name], expr=Load(buffer_name, indices, content.dtype))
+        )
 
     def assign(self, *, is_first: bool) -> tuple[list[Stmt], list[Stmt]] | None:
         """One value for each point."""

@@ -269,15 +269,15 @@ _REDUCERS = {
 }
 
 
-def _reducing(axes: str, body: str, reducer: str) -> str:
-    start, term, _, _ = _REDUCERS[reducer]
+def _reducing(axes: str, body: str, reducer_name: str) -> str:
+    start, term, _, _ = _REDUCERS[reducer_name]
     features = ", k" if "K = " in body else ""
     text = term.format(C=f"C[i{features}]", A=f"A[i, j{features}]")
     return axes + body.replace("START", start).replace("TERM", text)
 
 
-def _reduced(reducer: str) -> Callable[[Matrix, int | None], Call]:
-    _, _, ufunc, start = _REDUCERS[reducer]
+def _reduced(reducer_name: str) -> Callable[[Matrix, int | None], Call]:
+    _, _, ufunc, start = _REDUCERS[reducer_name]
 
     def call(matrix: Matrix, features: int | None) -> Call:
         a = matrix.data
@@ -305,19 +305,21 @@ def _vectors(call: Callable[[Matrix, int | None], Call]) -> Callable[[Matrix, in
     return lambda matrix, _features: call(matrix, None)
 
 
-def _segments(reducer: str) -> Program:
-    script = _reducing(_RAGGED, _REDUCE, reducer)
-    return Program(_script("a c indptr", "m longest nnz", script), _vectors(_reduced(reducer)))
+def _segments(reducer_name: str) -> Program:
+    script = _reducing(_RAGGED, _REDUCE, reducer_name)
+    return Program(_script("a c indptr", "m longest nnz", script), _vectors(_reduced(reducer_name)))
 
 
-def _segments_of_features(reducer: str) -> Program:
-    script = _reducing(_RAGGED, _REDUCE_FEATURES, reducer)
-    return Program(_script("a c indptr", "m longest nnz feat", script), _reduced(reducer))
+def _segments_of_features(reducer_name: str) -> Program:
+    script = _reducing(_RAGGED, _REDUCE_FEATURES, reducer_name)
+    return Program(_script("a c indptr", "m longest nnz feat", script), _reduced(reducer_name))
 
 
-def _rows(reducer: str) -> Program:
-    script = _reducing(_CSR, _REDUCE, reducer)
-    return Program(_script("a c indptr indices", "m n nnz", script), _vectors(_reduced(reducer)))
+def _rows(reducer_name: str) -> Program:
+    script = _reducing(_CSR, _REDUCE, reducer_name)
+    return Program(
+        _script("a c indptr indices", "m n nnz", script), _vectors(_reduced(reducer_name))
+    )
 
 
 _STORED = "a b c indptr_i indices_i"

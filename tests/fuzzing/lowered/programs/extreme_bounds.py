@@ -115,12 +115,12 @@ class _Far:
         value = self.scope.choose([number, *inputs])
         return f"{element} = {self.scope.choose((value, f'{element} + {value}'))}"
 
-    def condition(self, var: str) -> str:
+    def condition(self, var_name: str) -> str:
         far, offset = self.extreme(), self.scope.choose(("1", "2", "8"))
-        sums = (f"{var} + {far}", f"{far} + {var}")
+        sums = (f"{var_name} + {far}", f"{far} + {var_name}")
         others = (
-            f"{far} - ({var})", f"{var} - {far}", f"{var} - T.int64({offset})", f"({var}) * {far}",
-            f"({var}) * {offset} + {far}", f"({var} + {far}) * {offset}",
+            f"{far} - ({var_name})", f"{var_name} - {far}", f"{var_name} - T.int64({offset})",
+            f"({var_name}) * {far}", f"({var_name}) * {offset} + {far}", f"({var_name} + {far}) * {offset}",
         )  # fmt: skip
         left = self.scope.choose(self.scope.choose((sums, others)))
         compared = self.scope.choose((*["<"] * 6, *COMPARISONS))

@@ -444,13 +444,13 @@ class Bodies:
         scope.vars, scope.in_block = outer, before
         return under(f'with T.block("{scope.fresh("b")}"):', lines) if names else []
 
-    def _iterator(self, name: str, loop: str, bound: str, kind: str) -> str:
+    def _iterator(self, name: str, loop_name: str, bound: str, kind: str) -> str:
         axis = "spatial" if kind == "S" else "reduce"
         if self.scope.chance(0.1):
-            return f"{name} = T.axis.{axis}(T.int64(64), {loop} + {self.scope.choose((1, 2))})"
+            return f"{name} = T.axis.{axis}(T.int64(64), {loop_name} + {self.scope.choose((1, 2))})"
         if any(character in bound for character in "[+%(") and not bound.startswith("T.int64("):
             bound = "T.int64(16)"
-        return f"{name} = T.axis.{axis}({bound}, {loop})"
+        return f"{name} = T.axis.{axis}({bound}, {loop_name})"
 
     def _stores(self, loops: list[tuple[str, str, str]]) -> tuple[Lines, bool]:
         """An init (`@` stands for its value), a body, and whether the body accumulates."""

@@ -34,12 +34,12 @@ def evaluate_size(expr: Expr, scalars: Scalars, *, arrays: Mapping[str, Array]) 
         ) from None
 
 
-def _array_element(arrays: Mapping[str, Array], buffer: str, position: int) -> int:
-    array = arrays[buffer]
+def _array_element(arrays: Mapping[str, Array], buffer_name: str, position: int) -> int:
+    array = arrays[buffer_name]
     if not 0 <= position < array.size:
         raise ArgumentError(
             "kernel.size",
-            f"A size is element {position} of '{buffer}', which has {counted(array.size, 'element')}.",
+            f"A size is element {position} of '{buffer_name}', which has {counted(array.size, 'element')}.",
         )
     return int(array.reshape(-1)[position])
 

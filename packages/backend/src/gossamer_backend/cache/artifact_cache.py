@@ -246,8 +246,8 @@ def _level_of_the_caller() -> int:
     return level
 
 
-def _is_ours(module: str) -> bool:
-    package = module.partition(".")[0]
+def _is_ours(module_name: str) -> bool:
+    package = module_name.partition(".")[0]
     return package == "gossamer" or package.startswith("gossamer_")
 
 

@@ -52,8 +52,8 @@ def buffer_checks(
     return tuple(checks)
 
 
-def _is_cut(buffer: str, index: FactIndex) -> bool:
-    return any(fact.indptr is not None for fact in index.about(buffer, SortedSegments))
+def _is_cut(buffer_name: str, index: FactIndex) -> bool:
+    return any(fact.indptr is not None for fact in index.about(buffer_name, SortedSegments))
 
 
 def _buffer_check(

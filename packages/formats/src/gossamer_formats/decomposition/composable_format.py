@@ -52,7 +52,7 @@ class ComposableFormat(NamedTuple):
             with COMPOSABLE_FORMATS.errors_of(self.name, doing="decompose a matrix by the"):
                 # The function may be a generator, whose body runs here.
                 found = list(self.decompose(matrix, **values))
-            return required_parts(found, matrix, format=self.name)
+            return required_parts(found, matrix, format_name=self.name)
 
         return decomposition_from_csr(tensor, self.name, parts_of)
 

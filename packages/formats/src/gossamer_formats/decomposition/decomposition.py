@@ -224,7 +224,7 @@ class Decomposition(NotAnArray):
         return gathered[:-1]
 
     def rewrite(
-        self, program: Module | str, buffer: str = "A", *, declares_rows: bool = False
+        self, program: Module | str, buffer_name: str = "A", *, declares_rows: bool = False
     ) -> Module:
         """Return a program at the coordinate stage, in which the parts are stored instead of a buffer.
 
@@ -263,7 +263,7 @@ class Decomposition(NotAnArray):
 
         module = parse_module(program) if isinstance(program, str) else program
         rows = partial(self._rows_of_parts, are_declared=declares_rows)
-        return program_over_parts(module, buffer, self.parts, rows=rows)
+        return program_over_parts(module, buffer_name, self.parts, rows=rows)
 
     def _rows_of_parts(self, dimension: int, *, are_declared: bool) -> RowsOfParts:
         initializing, _, left = self.coverage(dimension)

@@ -17,7 +17,7 @@ from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
 
 
-def required_parts(found: Sequence[Any], matrix: SparseTensor, *, format: str) -> list[Part]:
+def required_parts(found: Sequence[Any], matrix: SparseTensor, *, format_name: str) -> list[Part]:
     """Return the parts of a matrix that a composable format has made, once they are checked.
 
     Raises `PluginError` (`plugin.composable_format`) unless they are `Part`s with names of their own, the
@@ -25,7 +25,7 @@ def required_parts(found: Sequence[Any], matrix: SparseTensor, *, format: str) -
     matrix is in one of them.
 
     >>> from scipy.sparse import eye_array
-    >>> required_parts([7], SparseTensor(eye_array(2)), format="halves")
+    >>> required_parts([7], SparseTensor(eye_array(2)), format_name="halves")
     Traceback (most recent call last):
     ...
     gossamer_ir.errors.PluginError: The composable format 'halves' returned an object of type 'int'; \
@@ -36,13 +36,13 @@ expected a gossamer_formats.Part. [plugin.composable_format]
     for part in found:
         if not isinstance(part, Part):
             raise _error(
-                format,
+                format_name,
                 f"returned an object of type '{type(part).__name__}'; expected a gossamer_formats.Part.",
             )
-        _require_name(part.name, names, format)
-        _require_fitting(part, matrix, format)
+        _require_name(part.name, names, format_name)
+        _require_fitting(part, matrix, format_name)
         parts.append(part)
-    _require_each_once(parts, matrix.nnz, format)
+    _require_each_once(parts, matrix.nnz, format_name)
     return parts
 
 
@@ -80,36 +80,36 @@ element in one part. [format.parts]
         )
 
 
-def _require_name(name: Any, names: set[str], format: str) -> None:
+def _require_name(name: Any, names: set[str], format_name: str) -> None:
     """Raise unless a name is not in `names` yet, to which it is added, and can end that of a parameter."""
     if not isinstance(name, str) or not f"_{name}".isidentifier():
         raise _error(
-            format, f"named a part {name!r}; expected letters, digits and underscores only."
+            format_name, f"named a part {name!r}; expected letters, digits and underscores only."
         )
     if name in names:
-        raise _error(format, f"named two parts '{name}'; expected a name of its own for each.")
+        raise _error(format_name, f"named two parts '{name}'; expected a name of its own for each.")
     names.add(name)
 
 
-def _require_fitting(part: Part, matrix: SparseTensor, format: str) -> None:
+def _require_fitting(part: Part, matrix: SparseTensor, format_name: str) -> None:
     tensor, permutation = part.tensor, part.permutation
     if tensor.shape != matrix.shape or tensor.dtype != matrix.dtype:
         raise _error(
-            format,
+            format_name,
             f"returned the part '{part.name}' with the shape {tensor.shape} and the dtype {tensor.dtype}; "
             f"expected {matrix.shape} and {matrix.dtype}, those of the matrix.",
         )
     count = tensor.storage.values.size
     if permutation.shape != (count,) or permutation.dtype.kind != "i":
         raise _error(
-            format,
+            format_name,
             f"returned the part '{part.name}' with {counted(count, 'value')} and a permutation of the shape "
             f"{permutation.shape} and the dtype {permutation.dtype}; expected a signed integer for each "
             "value.",
         )
 
 
-def _require_each_once(parts: Sequence[Part], count: int, format: str) -> None:
+def _require_each_once(parts: Sequence[Part], count: int, format_name: str) -> None:
     """Raise unless the parts have each of `count` values of the matrix once."""
     # One more at the end, which `UNSTORED` selects.
     is_stored = np.zeros(count + 1, bool)
@@ -120,7 +120,7 @@ def _require_each_once(parts: Sequence[Part], count: int, format: str) -> None:
             continue
         if permutation.min() < UNSTORED or permutation.max() >= count:
             raise _error(
-                format,
+                format_name,
                 f"returned the part '{part.name}', whose permutation has indices from {permutation.min()} to "
                 f"{permutation.max()}; expected {UNSTORED} to {count - 1}.",
             )
@@ -133,11 +133,13 @@ def _require_each_once(parts: Sequence[Part], count: int, format: str) -> None:
     times = np.bincount(np.concatenate([np.zeros(0, np.int64), *stored_of_parts]), minlength=count)
     at = int(np.argmax(times != 1))
     raise _error(
-        format,
+        format_name,
         f"stored value {at} of the matrix in {counted(int(times[at]), 'slot')}; each value must be in "
         "exactly one part.",
     )
 
 
-def _error(format: str, message: str) -> PluginError:
-    return PluginError("plugin.composable_format", f"The composable format '{format}' {message}")
+def _error(format_name: str, message: str) -> PluginError:
+    return PluginError(
+        "plugin.composable_format", f"The composable format '{format_name}' {message}"
+    )

@@ -14,7 +14,7 @@ from gossamer_ir.verify.module_in_parts import require_valid_parts
 
 
 def program_over_parts(
-    module: Module, buffer: str, parts: Sequence[Part], *, rows: RowsOf
+    module: Module, buffer_name: str, parts: Sequence[Part], *, rows: RowsOf
 ) -> Module:
     """Return a program at the coordinate stage, in which parts are stored instead of a buffer.
 
@@ -31,7 +31,7 @@ coordinate stage. [format.program]
     formats = {part.name: part.tensor.description for part in parts}
     sizes = {part.name: part.fixed_sizes for part in parts}
     try:
-        rewritten = program_in_parts(module, (buffer,), formats, fixed_sizes=sizes, rows=rows)
+        rewritten = program_in_parts(module, (buffer_name,), formats, fixed_sizes=sizes, rows=rows)
         require_valid_parts(rewritten, undivided=module)
     except DecompositionError as error:
         raise FormatError("format.program", str(error)) from None

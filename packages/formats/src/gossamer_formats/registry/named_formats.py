@@ -36,5 +36,5 @@ def formats_in(package: str, names: Iterable[str]) -> dict[str, Callable[[], Any
     return {name: partial(_format_in, f"{package}.{name}") for name in names}
 
 
-def _format_in(module: str) -> Any:
-    return import_module(module).FORMAT
+def _format_in(module_name: str) -> Any:
+    return import_module(module_name).FORMAT

@@ -59,29 +59,29 @@ def prune(
     return _stored(elements, kept).asformat(format, **sizes)
 
 
-def _rule_of(format: str) -> PruningRule:
-    found = FORMATS.find(format)
+def _rule_of(format_name: str) -> PruningRule:
+    found = FORMATS.find(format_name)
     if found is not None and found.pruning is not None:
         return found.pruning
     raise FormatError(
         "format.prune",
-        f"There is no rule to prune a matrix to the format '{format}'; expected one of "
+        f"There is no rule to prune a matrix to the format '{format_name}'; expected one of "
         f"{', '.join(record.name for record in formats_with(attrgetter('pruning')))}.",
         hint="Prune to csr, and convert the result.",
     )
 
 
-def _require_density(format: str, density: float | None, *, is_needed: bool) -> None:
+def _require_density(format_name: str, density: float | None, *, is_needed: bool) -> None:
     if is_needed and density is None:
         raise FormatError(
             "format.prune",
-            f"Pruning to '{format}' needs the density, the share of elements that are kept.",
+            f"Pruning to '{format_name}' needs the density, the share of elements that are kept.",
             hint="Pass density=..., a number from 0 to 1.",
         )
     if density is not None and not is_needed:
         raise FormatError(
             "format.prune",
-            f"The sizes of the format '{format}' are its density; expected no other.",
+            f"The sizes of the format '{format_name}' are its density; expected no other.",
         )
     if density is not None and not 0 <= density <= 1:
         raise FormatError(

@@ -82,7 +82,7 @@ def borrow_in_own_format(matrix: Any) -> Storage | None:
 
 # Cached, because operators ask at each call.
 @lru_cache(maxsize=KEPT_VARIANTS)
-def _described(format: str, dtypes: tuple[tuple[str, Any], ...]) -> FormatDescription:
+def _described(format_name: str, dtypes: tuple[tuple[str, Any], ...]) -> FormatDescription:
     """Return the description of elements in any order in arrays of these dtypes."""
     arrays = {name: np.empty(0, dtype) for name, dtype in dtypes}
-    return with_dtypes_of(without_order(describe(format, rank=2)), arrays)
+    return with_dtypes_of(without_order(describe(format_name, rank=2)), arrays)

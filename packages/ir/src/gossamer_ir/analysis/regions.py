@@ -60,13 +60,13 @@ class Regions(msgspec.Struct, frozen=True):
     reads: tuple[AccessedRegion, ...]
     writes: tuple[AccessedRegion, ...]
 
-    def read(self, buffer: str) -> AccessedRegion | None:
+    def read(self, buffer_name: str) -> AccessedRegion | None:
         """Return the region that is read of a buffer; None if there is none."""
-        return next((read for read in self.reads if read.region.buffer == buffer), None)
+        return next((read for read in self.reads if read.region.buffer == buffer_name), None)
 
-    def written(self, buffer: str) -> AccessedRegion | None:
+    def written(self, buffer_name: str) -> AccessedRegion | None:
         """Return the region that is written of a buffer; None if there is none."""
-        return next((write for write in self.writes if write.region.buffer == buffer), None)
+        return next((write for write in self.writes if write.region.buffer == buffer_name), None)
 
 
 def regions_of(function: Function, body: tuple[Stmt, ...], *, is_clamped: bool = True) -> Regions:
@@ -223,9 +223,9 @@ class _Boxes:
         low = self._bounds.chosen("min", first[0], second[0])
         return low, self._bounds.chosen("max", first[1], second[1])
 
-    def _region(self, buffer: str, box: _Box) -> Region:
-        pairs = zip(box.ends, self._shapes[buffer], strict=True)
-        return Region(buffer, tuple(_range(ends, extent) for ends, extent in pairs))
+    def _region(self, buffer_name: str, box: _Box) -> Region:
+        pairs = zip(box.ends, self._shapes[buffer_name], strict=True)
+        return Region(buffer_name, tuple(_range(ends, extent) for ends, extent in pairs))
 
 
 def _range(ends: _Ends, extent: Expr) -> Range:

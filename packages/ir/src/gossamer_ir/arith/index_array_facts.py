@@ -52,9 +52,9 @@ class IndexArrayFacts:
         self._constraints = constraints
         self._proves = proves
 
-    def has_products(self, buffer: str) -> bool:
+    def has_products(self, buffer_name: str) -> bool:
         """Return whether an array holds prefix sums of products."""
-        return self._facts.holds(buffer, ProductSteps)
+        return self._facts.holds(buffer_name, ProductSteps)
 
     def about_load(self, atom: Expr, load: Load, goal: Affine) -> Iterator[Affine]:
         """Yield forms that are not negative, from all facts about a load (`atom`, if it is widened) of a

@@ -5,32 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def indptr_name(axis: str) -> str:
+def indptr_name(axis_name: str) -> str:
     """Return the name of the buffer of the starts of an axis's fibers.
 
     >>> indptr_name("J")
     'J_indptr'
     """
-    return f"{axis}_indptr"
+    return f"{axis_name}_indptr"
 
 
-def indices_name(axis: str) -> str:
+def indices_name(axis_name: str) -> str:
     """Return the name of the buffer of an axis's coordinates."""
-    return f"{axis}_indices"
+    return f"{axis_name}_indices"
 
 
-def words_name(axis: str) -> str:
+def words_name(axis_name: str) -> str:
     """Return the name of the buffer of the words of a bitmask."""
-    return f"{axis}_words"
+    return f"{axis_name}_words"
 
 
-def data_name(buffer: str) -> str:
+def data_name(buffer_name: str) -> str:
     """Return the name of the ordinary buffer of a sparse buffer's elements.
 
     >>> data_name("A")
     'A_data'
     """
-    return f"{buffer}_data"
+    return f"{buffer_name}_data"
 
 
 def fused_name(vars: Sequence[str]) -> str:

@@ -67,7 +67,7 @@ def _reads_any(form: LinearForm | None, buffers: Set[str]) -> bool:
 
 
 def disjointness(
-    loop: str,
+    loop_name: str,
     accesses: Iterable[AccessForm],
     *,
     varying: Set[str],
@@ -92,7 +92,7 @@ def disjointness(
     'race'
     """
     loops, facts = loops_of(function), known_facts(function)
-    extent = integer_value(loops[loop].extent)
+    extent = integer_value(loops[loop_name].extent)
     # A single iteration has no other one to conflict with.
     if extent is not None and extent <= 1:
         return "disjoint"
@@ -104,19 +104,21 @@ def disjointness(
     # Y[P[i]] with distinct values in P: different i give different elements.
     distinct = {fact.buffer for fact in fact_index(facts).of_type(Distinct)}
     columns += _loaded_indices(columns, distinct, loops=loops, varying=varying)
-    if any(_determine_iteration(loop, forms, loops=loops, varying=varying) for forms in columns):
+    if any(
+        _determine_iteration(loop_name, forms, loops=loops, varying=varying) for forms in columns
+    ):
         return "disjoint"
-    if _is_recovered(loop, columns, loops=loops, varying=varying):
+    if _is_recovered(loop_name, columns, loops=loops, varying=varying):
         return "disjoint"
     # An inner loop with one iteration does not vary.
-    others = {name for name in varying - {loop} if integer_value(loops[name].extent) != 1}
+    others = {name for name in varying - {loop_name} if integer_value(loops[name].extent) != 1}
     if any(
-        _share_injective_coordinate(loops[loop], forms, others=others, facts=facts)
+        _share_injective_coordinate(loops[loop_name], forms, others=others, facts=facts)
         for forms in columns
     ):
         return "disjoint"
     # Last: only a store to an element that ignores the loop is a proof of a race. All else is unknown.
-    if any(access.is_store and _is_independent_of(access, loop, varying) for access in every):
+    if any(access.is_store and _is_independent_of(access, loop_name, varying) for access in every):
         return "race"
     return "unknown"
 
@@ -150,12 +152,14 @@ def _loaded_indices(
 
 
 def _determine_iteration(
-    loop: str, forms: Iterable[LinearForm | None], *, loops: LoopsByName, varying: Set[str]
+    loop_name: str, forms: Iterable[LinearForm | None], *, loops: LoopsByName, varying: Set[str]
 ) -> bool:
     """Return whether all forms determine the iteration of the loop in the same way."""
     keys = set()
     for form in forms:
-        key = None if form is None else injectivity_key(form, loop, loops=loops, varying=varying)
+        key = (
+            None if form is None else injectivity_key(form, loop_name, loops=loops, varying=varying)
+        )
         if key is None:
             return False
         keys.add(key)
@@ -165,7 +169,7 @@ def _determine_iteration(
 
 
 def _is_recovered(
-    loop: str,
+    loop_name: str,
     columns: Iterable[Iterable[LinearForm | None]],
     *,
     loops: LoopsByName,
@@ -185,7 +189,7 @@ def _is_recovered(
         if isinstance(expr, Binary) and _is_known(expr.lhs, shared, varying)
     )
     return any(
-        injectivity_key(form_of(expr, {}, loops=loops), loop, loops=loops, varying=varying)
+        injectivity_key(form_of(expr, {}, loops=loops), loop_name, loops=loops, varying=varying)
         is not None
         for expr in whole
     )
@@ -280,8 +284,8 @@ def _is_natural(expr: Expr, loops: LoopsByName) -> bool:
     return False
 
 
-def _is_independent_of(access: AccessForm, loop: str, varying: Set[str]) -> bool:
+def _is_independent_of(access: AccessForm, loop_name: str, varying: Set[str]) -> bool:
     """Return whether every iteration accesses the same element."""
     return not any(
-        form is None or loop in form.terms or form.opaque & varying for form in access.indices
+        form is None or loop_name in form.terms or form.opaque & varying for form in access.indices
     )

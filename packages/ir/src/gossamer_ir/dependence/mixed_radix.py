@@ -106,18 +106,18 @@ def digits_of(form: LinearForm, names: Set[str], *, loops: Mapping[str, For]) ->
 
 
 def injectivity_key(
-    form: LinearForm, loop: str, *, loops: LoopsByName, varying: Set[str]
+    form: LinearForm, loop_name: str, *, loops: LoopsByName, varying: Set[str]
 ) -> Key | None:
     """Return a key that describes how the form determines the iteration of a loop; None if it does not.
 
     Accesses with equal keys access different elements in different iterations of the loop, for all values of
     the other `varying` loops. Loops that do not vary are part of the key.
     """
-    if loop not in form.terms or form.opaque & varying:
+    if loop_name not in form.terms or form.opaque & varying:
         return None
-    digits = digits_of(form, varying | {loop}, loops=loops)
+    digits = digits_of(form, varying | {loop_name}, loops=loops)
     # The other digits must be below the loop's place value or multiples of the place value above it.
-    own = digits.pop(loop)
+    own = digits.pop(loop_name)
     if _is_negative(own.coefficient):  # the loop counts backwards: negate the whole number
         own, digits = (
             _negated_digit(own),
@@ -129,7 +129,7 @@ def injectivity_key(
             return None
         is_above = quotient(digit.coefficient, own.radix) is not None
         # Digits above need the loop's own digit to start at 0, or it might carry into them.
-        if not (is_above and integer_value(loops[loop].start) == 0):
+        if not (is_above and integer_value(loops[loop_name].start) == 0):
             low.append(digit)
     if not _is_positive(own.coefficient, low) or not digits_fit(low, own.coefficient):
         return None
@@ -138,7 +138,7 @@ def injectivity_key(
         return None
     # Accesses that differ in an outer, fixed loop are of different elements in the same iteration already.
     fixed = frozenset(item for item in form.terms.items() if item[0] not in varying)
-    return (form.terms[loop], fixed, form.base)
+    return (form.terms[loop_name], fixed, form.base)
 
 
 def _is_negative(coefficient: Affine) -> bool:

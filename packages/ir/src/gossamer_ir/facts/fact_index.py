@@ -31,18 +31,18 @@ class FactIndex:
         """Return the facts of a type, of all buffers."""
         return self._by_type.get(kind, ())
 
-    def about(self, buffer: str, kind: type[F]) -> tuple[F, ...]:
+    def about(self, buffer_name: str, kind: type[F]) -> tuple[F, ...]:
         """Return the facts of a type about one buffer."""
-        return self._by_subject.get((buffer, kind), ())
+        return self._by_subject.get((buffer_name, kind), ())
 
-    def last(self, buffer: str, kind: type[F]) -> F | None:
+    def last(self, buffer_name: str, kind: type[F]) -> F | None:
         """Return the last fact of a type about a buffer, or None."""
-        facts = self.about(buffer, kind)
+        facts = self.about(buffer_name, kind)
         return facts[-1] if facts else None
 
-    def holds(self, buffer: str, kind: type[Any]) -> bool:
+    def holds(self, buffer_name: str, kind: type[Any]) -> bool:
         """Return whether there is a fact of a type about a buffer."""
-        return (buffer, kind) in self._by_subject
+        return (buffer_name, kind) in self._by_subject
 
 
 def fact_index(facts: Iterable[Fact]) -> FactIndex:

@@ -51,13 +51,13 @@ class GivenArrays(msgspec.Struct, frozen=True):
     names: Mapping[str, str]
     size: Callable[[Expr], int]
 
-    def named(self, buffer: str) -> NamedArray:
+    def named(self, buffer_name: str) -> NamedArray:
         """Return an array, after its name."""
-        return self.names[buffer], self.arrays[buffer]
+        return self.names[buffer_name], self.arrays[buffer_name]
 
-    def pad(self, buffer: str, index: FactIndex) -> int | None:
+    def pad(self, buffer_name: str, index: FactIndex) -> int | None:
         """Return the value of the unused slots of a buffer; None if it has none."""
-        padded = index.last(buffer, PaddedSlots)
+        padded = index.last(buffer_name, PaddedSlots)
         return None if padded is None else self.size(padded.length)
 
 

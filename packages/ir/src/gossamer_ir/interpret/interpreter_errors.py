@@ -10,8 +10,8 @@ from gossamer_ir.errors import GossamerError
 class InterpreterError(GossamerError):
     """The program did something undefined. `buffer` is the name of the buffer concerned, if any."""
 
-    def __init__(self, message: str, *, buffer: str | None = None) -> None:
-        self.buffer = buffer
+    def __init__(self, message: str, *, buffer_name: str | None = None) -> None:
+        self.buffer = buffer_name
         super().__init__(message)
 
 
@@ -32,9 +32,11 @@ class AllocationFailed(InterpreterError):  # noqa: N818  (names the event)
 class GuardFailed(InterpreterError):  # noqa: N818  (as above)
     """A guard's condition was false: a kernel would return the status OUT_OF_BOUNDS."""
 
-    def __init__(self, buffer: str, why: str = "") -> None:
+    def __init__(self, buffer_name: str, why: str = "") -> None:
         self._why = why
-        super().__init__(f"The guard of buffer '{buffer}' failed{why}.", buffer=buffer)
+        super().__init__(
+            f"The guard of buffer '{buffer_name}' failed{why}.", buffer_name=buffer_name
+        )
 
     def __reduce__(self) -> tuple[type[GuardFailed], tuple[str | None, str]]:
         """Return how another process makes an error with the same message."""
@@ -42,10 +44,11 @@ class GuardFailed(InterpreterError):  # noqa: N818  (as above)
 
 
 def out_of_bounds_error(
-    buffer: str, indices: Sequence[object], shape: Sequence[int]
+    buffer_name: str, indices: Sequence[object], shape: Sequence[int]
 ) -> InterpreterError:
     """Return the error for an access outside of a buffer."""
     subscript = ", ".join(str(index) for index in indices)
     return InterpreterError(
-        f"{buffer}[{subscript}] is out of bounds: the shape there is {tuple(shape)}.", buffer=buffer
+        f"{buffer_name}[{subscript}] is out of bounds: the shape there is {tuple(shape)}.",
+        buffer_name=buffer_name,
     )

@@ -22,8 +22,8 @@ def tiled(p: T.handle, q: T.handle, y: T.handle, m: T.int64, e: T.int64, w: T.in
 T, ROW, M = map(index_var, "tim")
 
 
-def analysis(shape: str, *, loop: str = "e"):
-    text = TILED.replace("SHAPE", shape).replace("START", loop)
+def analysis(shape: str, *, loop_name: str = "e"):
+    text = TILED.replace("SHAPE", shape).replace("START", loop_name)
     (function,) = parse_module(text).functions
     return overflow_of(function)
 
@@ -50,7 +50,7 @@ OTHER = {
 
 @pytest.mark.parametrize(("shape", "loop"), OTHER.values(), ids=OTHER)
 def test_other_products_may_overflow(shape, loop):
-    assert not analysis(shape, loop=loop).is_exact(mul(T, M))
+    assert not analysis(shape, loop_name=loop).is_exact(mul(T, M))
 
 
 def test_a_large_constant_may_overflow_even_so():

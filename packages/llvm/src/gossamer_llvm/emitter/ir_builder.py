@@ -134,21 +134,21 @@ class FunctionText:
         self._blocks += 1
         return f"b{self._blocks}"
 
-    def begin(self, block: str) -> None:
+    def begin(self, block_name: str) -> None:
         """Start a block; the one before it must have ended."""
-        self._lines.append(f"{block}:")
+        self._lines.append(f"{block_name}:")
         # A value of another block need not dominate this one. Hoisted values are kept with their loop.
         self._known.clear()
-        self.block = block
+        self.block = block_name
 
-    def jump(self, block: str) -> None:
+    def jump(self, block_name: str) -> None:
         """End the block."""
-        self.line(f"br label %{block}")
+        self.line(f"br label %{block_name}")
 
-    def fall_into(self, block: str) -> None:
+    def fall_into(self, block_name: str) -> None:
         """End the block and start the one that follows."""
-        self.jump(block)
-        self.begin(block)
+        self.jump(block_name)
+        self.begin(block_name)
 
     def branch(self, condition: str, if_true: str, if_false: str, *, suffix: str = "") -> None:
         """End the block with a conditional branch."""

@@ -28,11 +28,11 @@ class Address(msgspec.Struct, frozen=True, gc=False):
 
 
 def emit_address(
-    emitter: FunctionEmitter, buffer: str, indices: tuple[Expr, ...], *, is_certain: bool
+    emitter: FunctionEmitter, buffer_name: str, indices: tuple[Expr, ...], *, is_certain: bool
 ) -> Address:
     """Emit the address of an access. `is_certain`: the access is executed unconditionally, so the address is
     in bounds, which LLVM may rely on (`inbounds`, `nsw`)."""
-    location = emitter.buffers[buffer]
+    location = emitter.buffers[buffer_name]
     indices = without_unit_dimensions(location, indices)
     indices, uniform = _split_uniform_offset(indices)
     if uniform is not None:

@@ -66,16 +66,18 @@ def define_search(emitter: FunctionEmitter, weight: str, captures: Captures) -> 
     return symbol
 
 
-def _collect_captures(emitter: FunctionEmitter, node: Expr, var: str, captures: Captures) -> None:
+def _collect_captures(
+    emitter: FunctionEmitter, node: Expr, var_name: str, captures: Captures
+) -> None:
     for inner in walk(node):
-        if isinstance(inner, Var) and inner.name != var:
+        if isinstance(inner, Var) and inner.name != var_name:
             captures[inner.name] = emitter.values[inner.name]
         elif isinstance(inner, Load) and _BUFFER + inner.buffer not in captures:
             location = emitter.buffers[inner.buffer]
             captures[_BUFFER + inner.buffer] = Value(location.address, "handle")
             # Addresses of several dimensions are computed from the extents.
             for extent in location.buffer.shape:
-                _collect_captures(emitter, extent, var, captures)
+                _collect_captures(emitter, extent, var_name, captures)
     if len(captures) > _MAX_CAPTURES:
         raise UnsupportedError(
             "llvm.weight",

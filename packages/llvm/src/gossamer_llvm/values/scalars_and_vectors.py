@@ -149,8 +149,10 @@ def _reduce_plain(emitter: FunctionEmitter, node: LaneReduce, value: Value, scal
     return emitter.call(result, function, f"{result} {start}, {value.typed}", flags="reassoc ")
 
 
-def _emit_branch(emitter: FunctionEmitter, node: Expr, block: str, join: str) -> tuple[Value, str]:
-    emitter.text.begin(block)
+def _emit_branch(
+    emitter: FunctionEmitter, node: Expr, block_name: str, join: str
+) -> tuple[Value, str]:
+    emitter.text.begin(block_name)
     with emitter.scope():
         value = emitter.expr(node)
     # The value may have branches of its own: another block then leads to the join.

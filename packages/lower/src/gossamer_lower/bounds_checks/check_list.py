@@ -31,13 +31,13 @@ class CheckList(list[Guard]):
         self._stated: defaultdict[Expr, list[Expr | None]] = defaultdict(list)
         """The conditions of the guards, each with its exceptions (`unless`)."""
 
-    def require(self, condition: Expr, unless: Expr | None, buffer: str) -> None:
+    def require(self, condition: Expr, unless: Expr | None, buffer_name: str) -> None:
         """Append a guard of the parts that no guard in the list checks. Without this, the guards of
         nested indirect indices would grow exponentially."""
         parts = [part for part in conjuncts(condition) if not self._is_stated(part, unless)]
         unstated = conjunction(*parts)
         if unstated is not None:
-            self.append(Guard(short_circuit_or(unless, unstated), buffer))
+            self.append(Guard(short_circuit_or(unless, unstated), buffer_name))
             for part in parts:
                 self._stated[part].append(unless)
 

@@ -96,10 +96,10 @@ def _lowered(loop: For, own: Set[str], namer: Namer) -> For:
     return msgspec.structs.replace(loop, body=body, annotations=kept)
 
 
-def _unsupported_error(buffer: str) -> UnsupportedError:
+def _unsupported_error(buffer_name: str) -> UnsupportedError:
     return UnsupportedError(
         "lower.lower_atomics.not_atomic",
-        f"The atomic loop accesses '{buffer}' by something other than an atomic "
+        f"The atomic loop accesses '{buffer_name}' by something other than an atomic "
         f"{', '.join(ATOMIC_OPS[:-1])} or {ATOMIC_OPS[-1]}.",
         hint="Use accumulate='privatized'.",
     )

@@ -211,12 +211,14 @@ class _RemainderPeeler:
         return kept, If(group.whole, main, remainder), after
 
 
-def _group(condition: Expr, var: str, count: int) -> _UnrolledGroup | None:
+def _group(condition: Expr, var_name: str, count: int) -> _UnrolledGroup | None:
     """Return the group of `count` iterations if a condition is equivalent to `base + var < bound`."""
-    parts = slack_along(condition, var)
+    parts = slack_along(condition, var_name)
     if parts is None or parts[0] != Affine({}, -1):
         return None
-    return _UnrolledGroup(parts[1], count, substitute(condition, {var: build.index(count - 1)}))
+    return _UnrolledGroup(
+        parts[1], count, substitute(condition, {var_name: build.index(count - 1)})
+    )
 
 
 # --- a body with such a loop

@@ -139,10 +139,10 @@ def _choice_of(loop: For) -> If | None:
     return choice if is_choice and isinstance(choice, If) else None
 
 
-def _bound_of(condition: Expr, var: str) -> Expr | None:
+def _bound_of(condition: Expr, var_name: str) -> Expr | None:
     """Return the least value of a variable for which a condition fails, if it holds for all smaller values;
     None if the condition is not such a bound."""
-    parts = slack_along(condition, var)
+    parts = slack_along(condition, var_name)
     # A positive coefficient would mean that the condition holds from the bound on.
     if parts is None or not parts[0].is_constant or parts[0].constant >= 0:
         return None

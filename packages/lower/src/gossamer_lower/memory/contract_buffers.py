@@ -300,8 +300,8 @@ def _is_segment(interval: Interval, loop: For, function: Function) -> bool:
     return combine(end, affine_of(atom), -1) in interval.lengths
 
 
-def _never_decreases(buffer: str, function: Function) -> bool:
-    return fact_index(invariant_facts(function)).holds(buffer, Monotone)
+def _never_decreases(buffer_name: str, function: Function) -> bool:
+    return fact_index(invariant_facts(function)).holds(buffer_name, Monotone)
 
 
 def _varies_with_loop(interval: Interval, loop: For) -> bool:

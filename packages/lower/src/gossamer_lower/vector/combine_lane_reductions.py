@@ -234,9 +234,9 @@ class _LaneReductionCombiner:
             for one, other in zip(node.indices, store.indices, strict=True)
         )
 
-    def _memory_of(self, buffer: str) -> str:
+    def _memory_of(self, buffer_name: str) -> str:
         """Return the memory of a buffer, named by its handle: several buffers may share one array."""
-        return self._handles.get(buffer, buffer)
+        return self._handles.get(buffer_name, buffer_name)
 
     def _read(self, nodes: Iterable[Node]) -> Iterator[str]:
         return map(self._memory_of, buffers_read(*nodes))

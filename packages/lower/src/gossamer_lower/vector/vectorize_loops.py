@@ -127,10 +127,10 @@ class _LoopVectorizer(PointVisitor):
         vectors = Vectors(loop, self.namer, is_whole=self.is_whole)
         return (*starts, *simplify_body(vectors.body(self.body(loop.body), None)))
 
-    def is_whole(self, buffer: str, indices: tuple[Expr, ...]) -> bool:
+    def is_whole(self, buffer_name: str, indices: tuple[Expr, ...]) -> bool:
         """Return whether all lanes of an access of a local buffer are in bounds, so that it needs no
         mask: other threads do not see a local buffer, so masked-off lanes may write their old values."""
-        shape, (*outer, last) = self._locals.get(buffer), indices
+        shape, (*outer, last) = self._locals.get(buffer_name), indices
         if (
             shape is None
             or any(map(has_lanes, outer))

@@ -10,13 +10,13 @@ INIT_SUFFIX = "init"
 """The suffix of the loops, block and iterators that `decompose_reduction` makes."""
 
 
-def split_loop_names(loop: str, count: int) -> tuple[str, ...]:
+def split_loop_names(loop_name: str, count: int) -> tuple[str, ...]:
     """Return the names of the loops that a loop is split into, outermost first.
 
     >>> split_loop_names("k", 2)
     ('k_0', 'k_1')
     """
-    return tuple(f"{loop}_{position}" for position in range(count))
+    return tuple(f"{loop_name}_{position}" for position in range(count))
 
 
 def init_name(name: str, *, suffix: str = INIT_SUFFIX) -> str:
@@ -29,14 +29,14 @@ def partial_name(name: str) -> str:
     return f"{name}_rf"
 
 
-def cache_name(buffer: str, scope: str) -> str:
+def cache_name(buffer_name: str, scope: str) -> str:
     """Return the name of the cache of a buffer in a scope."""
-    return f"{buffer}_{scope}"
+    return f"{buffer_name}_{scope}"
 
 
-def horizontally_fused_name(loop: str) -> str:
+def horizontally_fused_name(loop_name: str) -> str:
     """Return the name of the loop into which `horizontal_fuse` fuses a loop and those after it."""
-    return f"{loop}_fused"
+    return f"{loop_name}_fused"
 
 
 def numbered_name(name: str, number: int) -> str:
@@ -53,33 +53,33 @@ def unit_loop_name(name: str) -> str:
     return f"{name}_unit"
 
 
-def extent_name(loop: str) -> str:
+def extent_name(loop_name: str) -> str:
     """Return the name of the buffer with the extent of a loop (`uniform_extent`)."""
-    return f"{loop}_extent"
+    return f"{loop_name}_extent"
 
 
-def longest_name(loop: str) -> str:
+def longest_name(loop_name: str) -> str:
     """Return the name of the block that computes the largest extent of a loop (`uniform_extent`)."""
-    return f"{loop}_longest"
+    return f"{loop_name}_longest"
 
 
-def region_loop_name(buffer: str, dimension: int) -> str:
+def region_loop_name(buffer_name: str, dimension: int) -> str:
     """Return the name of the loop over a dimension in the copy of a region (`cache_region`).
 
     >>> region_loop_name("X", 0)
     'X_0_c'
     """
-    return copy_name(dimension_name(buffer, dimension))
+    return copy_name(dimension_name(buffer_name, dimension))
 
 
-def dimension_name(buffer: str, dimension: int) -> str:
+def dimension_name(buffer_name: str, dimension: int) -> str:
     """Return the name of a dimension of a buffer, by which the loops of a copied region are named."""
-    return f"{buffer}_{dimension}"
+    return f"{buffer_name}_{dimension}"
 
 
-def copy_block_name(block: str, cache: str) -> str:
+def copy_block_name(block_name: str, cache: str) -> str:
     """Return the name of the block that copies between a buffer and its cache."""
-    return f"{block}_{cache}"
+    return f"{block_name}_{cache}"
 
 
 def copy_name(name: str) -> str:

@@ -209,13 +209,13 @@ def _description(given: Description) -> FormatDescription:
     return required_format(given, "format_rewrite_rule.format")
 
 
-def _var(axis: str, taken: set[str]) -> str:
+def _var(axis_name: str, taken: set[str]) -> str:
     """Return the name of an index along an axis, other than those of parameters.
 
     >>> _variable("IO", {"io"})
     'io_'
     """
-    name = axis.lower()
+    name = axis_name.lower()
     while name in taken:
         name += "_"
     return name

@@ -66,11 +66,11 @@ def _nested_loops(
     return tuple(chain)
 
 
-def _loop_over(axis: Axis, var: str, namer: Namer) -> tuple[str, tuple[Stmt, ...]]:
+def _loop_over(axis: Axis, var_name: str, namer: Namer) -> tuple[str, tuple[Stmt, ...]]:
     """Return the variable of the loop over an axis, and the let of the coordinate if that is another one."""
     indices = indices_of(axis)
     if indices is None or indices.unique:
-        return var, ()
-    slot = namer.fresh(f"{var}_slot")
+        return var_name, ()
+    slot = namer.fresh(f"{var_name}_slot")
     coordinate = Load(indices.handle, (index_var(slot),), "int64")
-    return slot, (Let(Var(var, "int64"), coordinate),)
+    return slot, (Let(Var(var_name, "int64"), coordinate),)

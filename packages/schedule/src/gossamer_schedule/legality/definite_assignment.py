@@ -12,7 +12,7 @@ from gossamer_ir.nodes import Block, If, Stmt
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 
 
-def definitely_assigns(body: Sequence[Stmt], buffer: str) -> bool:
+def definitely_assigns(body: Sequence[Stmt], buffer_name: str) -> bool:
     """Return whether a body always stores to a buffer, and reads nothing of it before.
 
     >>> from gossamer_ir.script import parse_module
@@ -32,43 +32,44 @@ def definitely_assigns(body: Sequence[Stmt], buffer: str) -> bool:
     True
     """
     for stmt in body:
-        if buffer in buffers_accessed(stmt):
-            return _stmt_assigns(stmt, buffer)
+        if buffer_name in buffers_accessed(stmt):
+            return _stmt_assigns(stmt, buffer_name)
     return False
 
 
-def _stmt_assigns(stmt: Stmt, buffer: str) -> bool:
+def _stmt_assigns(stmt: Stmt, buffer_name: str) -> bool:
     """Return whether a statement that uses the buffer always stores to it, and reads nothing of it before."""
     effects = effects_of(stmt)
     domains = stmt.iters if isinstance(stmt, Block) else ()
     # A read before the store would see the old value.
-    if buffer in buffers_accessed(*effects.evaluates, *effects.reads, *domains):
+    if buffer_name in buffers_accessed(*effects.evaluates, *effects.reads, *domains):
         return False
     # A predicated store may leave the old value.
     if effects.writes:
         return _is_unpredicated(effects)
     if isinstance(stmt, If):
-        return all(definitely_assigns(body.stmts, buffer) for body in effects.bodies)
-    accessing = [body for body in effects.bodies if buffer in buffers_accessed(*body.stmts)]
+        return all(definitely_assigns(body.stmts, buffer_name) for body in effects.bodies)
+    accessing = [body for body in effects.bodies if buffer_name in buffers_accessed(*body.stmts)]
     return any(
-        _always_runs(body, stmt) and definitely_assigns(body.stmts, buffer)
+        _always_runs(body, stmt) and definitely_assigns(body.stmts, buffer_name)
         for body in accessing[:1]
     )
 
 
-def always_stores(body: Sequence[Stmt], buffer: str) -> bool:
+def always_stores(body: Sequence[Stmt], buffer_name: str) -> bool:
     """Return whether a body stores to a buffer each time that it runs, whatever it reads before."""
-    return any(_stmt_always_stores(stmt, buffer) for stmt in body)
+    return any(_stmt_always_stores(stmt, buffer_name) for stmt in body)
 
 
-def _stmt_always_stores(stmt: Stmt, buffer: str) -> bool:
+def _stmt_always_stores(stmt: Stmt, buffer_name: str) -> bool:
     effects = effects_of(stmt)
-    if any(write.buffer == buffer for write in effects.writes):
+    if any(write.buffer == buffer_name for write in effects.writes):
         return _is_unpredicated(effects)
     if isinstance(stmt, If):
-        return all(always_stores(body.stmts, buffer) for body in effects.bodies)
+        return all(always_stores(body.stmts, buffer_name) for body in effects.bodies)
     return any(
-        _always_runs(body, stmt) and always_stores(body.stmts, buffer) for body in effects.bodies
+        _always_runs(body, stmt) and always_stores(body.stmts, buffer_name)
+        for body in effects.bodies
     )
 
 

@@ -13,7 +13,7 @@ from gossamer_schedule.legality.races import accesses_below, difference_text, is
 
 
 def require_distinct_stores(
-    cursor: Cursor, buffer: str, *, nest: Iterable[For] | None = None
+    cursor: Cursor, buffer_name: str, *, nest: Iterable[For] | None = None
 ) -> None:
     """Refuse a block unless different iterations of each loop of its nest store to different elements.
 
@@ -23,12 +23,12 @@ def require_distinct_stores(
     """
     for loop in cursor.nest if nest is None else nest:
         at = find_loop(cursor.top, loop=loop.var)
-        if not is_race_free(at, buffer):
+        if not is_race_free(at, buffer_name):
             raise schedule_error(
                 f"{cursor.primitive}.not_proved",
                 f"Cannot prove that different points of block '{cursor.node.name}' are different "
-                f"elements of '{buffer}'.",
+                f"elements of '{buffer_name}'.",
                 needs=difference_text(
-                    loop.var, accesses_below(at)[buffer], varying=loops_within((loop,))
+                    loop.var, accesses_below(at)[buffer_name], varying=loops_within((loop,))
                 ),
             )

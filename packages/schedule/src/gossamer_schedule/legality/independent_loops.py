@@ -57,11 +57,12 @@ def require_independent(first: Cursor, second: Cursor) -> None:
                 raise _error(code, first, second, buffer, needs)
 
 
-def _error(code: str, first: Cursor, second: Cursor, buffer: str, needs: str) -> ScheduleError:
+def _error(code: str, first: Cursor, second: Cursor, buffer_name: str, needs: str) -> ScheduleError:
     if code == "race":
         return schedule_error(
             f"{first.primitive}.race",
-            f"Loops '{first.node.var}' and '{second.node.var}' access one element of '{buffer}', and one of "
+            f"Loops '{first.node.var}' and '{second.node.var}' access one element of "
+            f"'{buffer_name}', and one of "
             "them writes it.",
             hint="Leave one of the loops out.",
             place=second.place,
@@ -69,17 +70,17 @@ def _error(code: str, first: Cursor, second: Cursor, buffer: str, needs: str) ->
     return schedule_error(
         f"{first.primitive}.{code}",
         f"Cannot prove that loops '{first.node.var}' and '{second.node.var}' access different elements "
-        f"of '{buffer}'.",
+        f"of '{buffer_name}'.",
         needs=needs,
         place=second.place,
     )
 
 
-def _forms(cursor: Cursor, buffer: str, changing: Set[str]) -> list[AccessForm]:
+def _forms(cursor: Cursor, buffer_name: str, changing: Set[str]) -> list[AccessForm]:
     # The variable of a loop that runs once is a number.
     values = {loop.var: loop.start for loop in cursor.loops if integer_value(loop.extent) == 1}
     values |= values_at(cursor)
-    forms = access_forms(cursor.node.body, {buffer}, values=values, function=cursor.function)
+    forms = access_forms(cursor.node.body, {buffer_name}, values=values, function=cursor.function)
     return [without_changing(form, changing) for form in forms]
 
 

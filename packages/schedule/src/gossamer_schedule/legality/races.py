@@ -53,18 +53,20 @@ def accesses_below(cursor: Cursor) -> Mapping[str, Sequence[AccessForm]]:
     return written_accesses(cursor.node.body, values=values_at(cursor), function=cursor.function)
 
 
-def is_race_free(cursor: Cursor, buffer: str) -> bool:
+def is_race_free(cursor: Cursor, buffer_name: str) -> bool:
     """Return whether different iterations of the loop at a cursor provably access different elements of a
     buffer that the loop writes."""
     # Index forms first: the order of accesses needs the prover.
-    return _race_verdict(cursor, buffer) == "disjoint" or are_iterations_apart(cursor, buffer)
+    return _race_verdict(cursor, buffer_name) == "disjoint" or are_iterations_apart(
+        cursor, buffer_name
+    )
 
 
-def are_iterations_apart(cursor: Cursor, buffer: str) -> bool:
+def are_iterations_apart(cursor: Cursor, buffer_name: str) -> bool:
     """Return whether an order proves that iterations of the loop at a cursor access different elements of
     the buffer."""
     return are_apart(
-        list(accesses(cursor.node.body, values=values_at(cursor), buffers={buffer})),
+        list(accesses(cursor.node.body, values=values_at(cursor), buffers={buffer_name})),
         cursor.node,
         outer=cursor.loops,
         changing=buffers_written(cursor.node.body),
@@ -72,11 +74,11 @@ def are_iterations_apart(cursor: Cursor, buffer: str) -> bool:
     )
 
 
-def _race_verdict(cursor: Cursor, buffer: str) -> Disjointness:
+def _race_verdict(cursor: Cursor, buffer_name: str) -> Disjointness:
     loop = cursor.node
     varying = loops_within((loop,))
     return disjointness(
-        loop.var, accesses_below(cursor)[buffer], varying=varying, function=cursor.function
+        loop.var, accesses_below(cursor)[buffer_name], varying=varying, function=cursor.function
     )
 
 
@@ -89,18 +91,18 @@ def require_no_race(cursor: Cursor, *, buffers: Set[str] | None = None) -> None:
     by_buffer = accesses_below(cursor)
     for buffer in by_buffer if buffers is None else buffers & by_buffer.keys():
         if not is_race_free(cursor, buffer):
-            raise _race_error(cursor, buffer=buffer)
+            raise _race_error(cursor, buffer_name=buffer)
 
 
-def _race_error(cursor: Cursor, *, buffer: str) -> ScheduleError:
-    loop, accesses = cursor.node, accesses_below(cursor)[buffer]
+def _race_error(cursor: Cursor, *, buffer_name: str) -> ScheduleError:
+    loop, accesses = cursor.node, accesses_below(cursor)[buffer_name]
     varying = loops_within((loop,))
     collision = collision_text(loop, accesses, loops=loops_of(cursor.function), varying=varying)
     # A proved race has a code of its own: "not proved" would suggest that a fact could help.
-    if _race_verdict(cursor, buffer) == "race" or collision is not None:
+    if _race_verdict(cursor, buffer_name) == "race" or collision is not None:
         return schedule_error(
             f"{cursor.primitive}.race",
-            f"Different iterations of loop '{loop.var}' access the same elements of '{buffer}'"
+            f"Different iterations of loop '{loop.var}' access the same elements of '{buffer_name}'"
             f"{f', {collision}' if collision else ''}, and one writes them.",
             hint="Choose a loop that selects the element.",
             place=cursor.place,
@@ -108,20 +110,22 @@ def _race_error(cursor: Cursor, *, buffer: str) -> ScheduleError:
     return schedule_error(
         f"{cursor.primitive}.not_proved",
         f"Cannot prove that different iterations of loop '{loop.var}' access different "
-        f"elements of '{buffer}'.",
+        f"elements of '{buffer_name}'.",
         needs=difference_text(loop.var, accesses, varying=varying),
         place=cursor.place,
     )
 
 
-def difference_text(loop: str, accesses: Sequence[AccessForm], *, varying: Set[str]) -> str:
+def difference_text(loop_name: str, accesses: Sequence[AccessForm], *, varying: Set[str]) -> str:
     """Return the condition that a store to a buffer and another access of it (else the store itself) are to
     different elements in different iterations of the loop."""
     store = next(access for access in accesses if access.is_store)
     other = next((access for access in accesses if access.indices != store.indices), store)
-    renamed: dict[str, Expr] = {name: index_var(name + _OTHER_SUFFIX) for name in varying | {loop}}
+    renamed: dict[str, Expr] = {
+        name: index_var(name + _OTHER_SUFFIX) for name in varying | {loop_name}
+    }
     left, right = _element_text(store, {}), _element_text(other, renamed)
-    return f"{left} != {right} wherever {loop} != {loop}{_OTHER_SUFFIX}"
+    return f"{left} != {right} wherever {loop_name} != {loop_name}{_OTHER_SUFFIX}"
 
 
 def _element_text(access: AccessForm, renamed: Mapping[str, Expr]) -> str:

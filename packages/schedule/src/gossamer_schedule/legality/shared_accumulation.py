@@ -30,55 +30,55 @@ def required_shared_buffers(cursor: Cursor) -> tuple[str, ...]:
     for name in shared:
         # Under another name, an element could be read between two atomic updates.
         if not is_accumulated(cursor.node, name) or _is_aliased(cursor, name):
-            raise _accumulation_error(cursor, buffer=name)
+            raise _accumulation_error(cursor, buffer_name=name)
     return shared
 
 
-def _is_aliased(cursor: Cursor, buffer: str) -> bool:
+def _is_aliased(cursor: Cursor, buffer_name: str) -> bool:
     """Return whether the loop also uses the memory of a buffer under another name."""
     handles = {item.name: item.handle for item in all_buffers(cursor.function)}
-    aliases = {name for name, handle in handles.items() if handle and handle == handles[buffer]} - {
-        buffer
-    }
+    aliases = {
+        name for name, handle in handles.items() if handle and handle == handles[buffer_name]
+    } - {buffer_name}
     return bool(aliases & buffers_accessed(*cursor.node.body))
 
 
-def _accumulation_error(cursor: Cursor, *, buffer: str) -> ScheduleError:
+def _accumulation_error(cursor: Cursor, *, buffer_name: str) -> ScheduleError:
     loop = cursor.node
-    for store in _stores_to(cursor, buffer):
+    for store in _stores_to(cursor, buffer_name):
         reduction = match_reduction(store)
-        dtype = next(b.dtype for b in all_buffers(cursor.function) if b.name == buffer)
+        dtype = next(b.dtype for b in all_buffers(cursor.function) if b.name == buffer_name)
         if reduction is not None and not (reduction.op in ATOMIC_OPS and is_combined(dtype)):
             return schedule_error(
                 f"{cursor.primitive}.not_atomic",
-                f"No atomic step combines elements of '{buffer}', which are {dtype}, by {reduction.op}.",
+                f"No atomic step combines elements of '{buffer_name}', which are {dtype}, by {reduction.op}.",
                 hint="Expected numbers and add, min or max, or accumulate='privatized'.",
                 place=cursor.place,
             )
     return schedule_error(
         f"{cursor.primitive}.no_reduction",
-        f"Iterations of loop '{loop.var}' may share elements of '{buffer}', and do more to them than "
+        f"Iterations of loop '{loop.var}' may share elements of '{buffer_name}', and do more to them than "
         "one reduction X[...] = X[...] op value.",
-        hint=_accumulation_hint(cursor, buffer),
+        hint=_accumulation_hint(cursor, buffer_name),
         place=cursor.place,
     )
 
 
-def _stores_to(cursor: Cursor, buffer: str) -> Iterator[Store]:
+def _stores_to(cursor: Cursor, buffer_name: str) -> Iterator[Store]:
     for stmt in addressable_stmts(cursor.node.body):
-        if isinstance(stmt, Store) and stmt.buffer == buffer:
+        if isinstance(stmt, Store) and stmt.buffer == buffer_name:
             yield stmt
 
 
-def _accumulation_hint(cursor: Cursor, buffer: str) -> str:
+def _accumulation_hint(cursor: Cursor, buffer_name: str) -> str:
     """Return a hint: the step after which iterations only accumulate."""
     for stmt in addressable_stmts(cursor.node.body):
-        if isinstance(stmt, Block) and buffer in outer_writes(stmt.init):
+        if isinstance(stmt, Block) and buffer_name in outer_writes(stmt.init):
             return (
                 f"Apply decompose_reduction to block '{stmt.name}' with loop='{cursor.node.var}', so "
-                f"that '{buffer}' is initialized before the loop."
+                f"that '{buffer_name}' is initialized before the loop."
             )
     return (
-        f"Give each iteration elements of '{buffer}' of its own, or let it accumulate into others and "
+        f"Give each iteration elements of '{buffer_name}' of its own, or let it accumulate into others and "
         "add the result once: reindex_cache_write, then reverse_compute_at."
     )

@@ -82,14 +82,14 @@ def _dependent_buffers(
     return dependent
 
 
-def _is_combined(top: Cursor, chain: Sequence[For], buffer: str, names: Set[str]) -> bool:
+def _is_combined(top: Cursor, chain: Sequence[For], buffer_name: str, names: Set[str]) -> bool:
     """Return whether the nest only combines elements of a buffer, and initializes them, if at all, before
     all iterations of the loops `names`."""
     # Reading a partial sum makes the order of the additions visible.
-    if combiner_of(chain[-1].body, buffer) is None:
+    if combiner_of(chain[-1].body, buffer_name) is None:
         return False
     return all(
         names <= reduction_loops(cursor.node, values_at(cursor))
         for cursor in blocks_with_init(top)
-        if buffer in buffers_accessed(*cursor.node.init)
+        if buffer_name in buffers_accessed(*cursor.node.init)
     )

@@ -82,7 +82,7 @@ def _assignment_error(cursor: Cursor) -> ScheduleError:
     )
 
 
-def required_writer(top: Cursor, buffer: str) -> Cursor:
+def required_writer(top: Cursor, buffer_name: str) -> Cursor:
     """Return the cursor at the block with the only store to a buffer.
 
     Raises `.writers`.
@@ -90,14 +90,14 @@ def required_writer(top: Cursor, buffer: str) -> Cursor:
     writers = [
         cursor
         for cursor in top.below()
-        if isinstance(cursor.node, Block) and buffer in outer_writes((cursor.node,))
+        if isinstance(cursor.node, Block) and buffer_name in outer_writes((cursor.node,))
     ]
     writes = [each for each in addressable_stmts(top.function.body) if isinstance(each, WRITES)]
-    count = sum(write.buffer == buffer for write in writes)
+    count = sum(write.buffer == buffer_name for write in writes)
     if not writers or count != 1:
         raise schedule_error(
             f"{top.primitive}.writers",
-            f"Buffer '{buffer}' has {counted(count, 'store')}; expected one, in a block.",
+            f"Buffer '{buffer_name}' has {counted(count, 'store')}; expected one, in a block.",
         )
     # Blocks around the one with the store write the buffer, too: the last is the innermost.
     return writers[-1]
@@ -134,17 +134,17 @@ def without_block(cursor: Cursor) -> Function:
     return function_with_replaced(own_nest(cursor), ())
 
 
-def without_buffer(function: Function, buffer: str) -> Function:
+def without_buffer(function: Function, buffer_name: str) -> Function:
     """Return the function without an unused buffer and its allocation.
 
     The buffer stays declared if its offsets are an argument of the function that no other buffer has.
     """
 
-    others = tuple(other for other in function.buffers if other.name != buffer)
+    others = tuple(other for other in function.buffers if other.name != buffer_name)
     shared_offsets = {getattr(other, "offsets", None) for other in others}
     is_needed = any(
-        old.name == buffer and getattr(old, "offsets", None) not in shared_offsets | {None}
+        old.name == buffer_name and getattr(old, "offsets", None) not in shared_offsets | {None}
         for old in function.buffers
     )
     kept = function.buffers if is_needed else others
-    return replace(function, buffers=kept, body=without_allocations(function.body, {buffer}))
+    return replace(function, buffers=kept, body=without_allocations(function.body, {buffer_name}))

@@ -38,14 +38,14 @@ from gossamer_schedule.nests.init_nest import enclosed_block
 from gossamer_schedule.regions.match_indices import match_all
 
 
-def may_keep_values(cursor: Cursor, buffer: str) -> bool:
+def may_keep_values(cursor: Cursor, buffer_name: str) -> bool:
     """Return whether the statement at a cursor may run again during the lifetime of a buffer that it fills.
 
     An element that it does not store the next time then keeps its old value; otherwise it is undefined.
     """
     for step in reversed(cursor.path):
         # Each iteration of loops around the allocation gets a new buffer.
-        if any(_is_allocation_of(stmt, buffer) for stmt in step.earlier):
+        if any(_is_allocation_of(stmt, buffer_name) for stmt in step.earlier):
             return False
         # With at most one iteration, nothing can be left from an earlier one.
         if not isinstance(step.parent, Function) and body_in(step.parent, step.field).repeats:
@@ -53,9 +53,9 @@ def may_keep_values(cursor: Cursor, buffer: str) -> bool:
     return False
 
 
-def _is_allocation_of(stmt: Stmt, buffer: str) -> bool:
+def _is_allocation_of(stmt: Stmt, buffer_name: str) -> bool:
     allocated = allocation_of(stmt)
-    return allocated is not None and allocated.name == buffer
+    return allocated is not None and allocated.name == buffer_name
 
 
 def is_constant_in_function(value: Expr, function: Function) -> bool:

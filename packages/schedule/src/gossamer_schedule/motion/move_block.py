@@ -236,7 +236,7 @@ def moved_nest(
 
 def _extent_at(
     extent: Expr,
-    loop: str,
+    loop_name: str,
     value: Expr,
     *,
     bound: tuple[BlockIter, ProducedRange | None],
@@ -246,6 +246,6 @@ def _extent_at(
     bound_item, part = bound
     if part is not None and not part.is_within:
         whole = substitute(bound_item.domain.extent, {item.var: item.value for item in iters})
-        extent = zero_beyond_end(extent, loop, extent=whole)
-    extent_at_value: Expr = substitute(extent, {loop: value})
+        extent = zero_beyond_end(extent, loop_name, extent=whole)
+    extent_at_value: Expr = substitute(extent, {loop_name: value})
     return extent_at_value

@@ -103,9 +103,9 @@ def _index_vars(names: Mapping[str, str]) -> dict[str, Expr]:
     return {old: index_var(new) for old, new in names.items()}
 
 
-def _without_iterator_prefix(var: str) -> str:
+def _without_iterator_prefix(var_name: str) -> str:
     """Return the name of an iterator without the prefix "v" of iterators."""
-    return var[1:] if var.startswith("v") and var[1:].isidentifier() else var
+    return var_name[1:] if var_name.startswith("v") and var_name[1:].isidentifier() else var_name
 
 
 def names_of_nest(nest: Stmt) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from gossamer_ir.traversal.substitute import substitute_body
 
 
 def split_variable(
-    body: tuple[Stmt, ...], loop: str, digits: Mapping[str, Digit]
+    body: tuple[Stmt, ...], loop_name: str, digits: Mapping[str, Digit]
 ) -> tuple[Stmt, ...]:
     """Return a body in which a loop's variable is replaced by the number whose digits, outermost first, are
     the new loops.
@@ -34,12 +34,14 @@ def split_variable(
 
     def rule(node: Node) -> Expr | None:
         match node:
-            case Binary(op="floordiv" | "floormod", lhs=Var(name=name), rhs=rhs) if name == loop:
+            case Binary(op="floordiv" | "floormod", lhs=Var(name=name), rhs=rhs) if (
+                name == loop_name
+            ):
                 divisor = integer_value(rhs)
                 return _quotient_or_remainder(node.op, divisor, digits) if divisor else None
         return None
 
-    return substitute_body(rewrite_body(body, rule), {loop: number_from_digits(digits)})
+    return substitute_body(rewrite_body(body, rule), {loop_name: number_from_digits(digits)})
 
 
 def _quotient_or_remainder(op: str, divisor: int, digits: Mapping[str, Digit]) -> Expr | None:

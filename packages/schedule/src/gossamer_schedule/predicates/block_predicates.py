@@ -19,26 +19,26 @@ def less_than(value: Expr, extent: Expr) -> Compare:
     return Compare("lt", value, extent)
 
 
-def with_upper_bound(block: Block, loop: str, *, extent: Expr) -> Block:
+def with_upper_bound(block: Block, loop_name: str, *, extent: Expr) -> Block:
     """Return the block with the further condition that a loop's variable is below its extent.
 
     The condition uses the block iterator that is bound to the loop, if there is one.
     """
-    condition = less_than(*_var_and_extent(block, loop, extent))
-    return _restricted(block, loop, condition, extent=extent)
+    condition = less_than(*_var_and_extent(block, loop_name, extent))
+    return _restricted(block, loop_name, condition, extent=extent)
 
 
-def with_conditional_bound(block: Block, loop: str, *, extent: Expr) -> Block:
+def with_conditional_bound(block: Block, loop_name: str, *, extent: Expr) -> Block:
     """Return the block with the further condition that a loop's variable is below its extent, for a loop that
     also runs if the condition of the extent does not hold.
 
     What the extent reads need not exist then, so the bound is evaluated only if the condition holds.
     """
-    bound: Expr = less_than(*_var_and_extent(block, loop, extent))
+    bound: Expr = less_than(*_var_and_extent(block, loop_name, extent))
     # Innermost first, so that the outermost condition is evaluated before the others.
     for condition in reversed(_conditions_of(extent)):
         bound = short_circuit_and(_in_block(condition, block), bound)
-    return _restricted(block, loop, bound, extent=extent)
+    return _restricted(block, loop_name, bound, extent=extent)
 
 
 def _conditions_of(extent: Expr) -> list[Expr]:
@@ -60,50 +60,50 @@ def _in_block(condition: Expr, block: Block) -> Expr:
     return condition
 
 
-def _restricted(block: Block, loop: str, condition: Expr, *, extent: Expr) -> Block:
+def _restricted(block: Block, loop_name: str, condition: Expr, *, extent: Expr) -> Block:
     """Return the block with a condition on a loop's variable, and iterators that read nothing beyond its
     extent."""
-    restricted = _with_condition(block, condition, loop)
+    restricted = _with_condition(block, condition, loop_name)
     iters = (
-        replace(item, value=zero_beyond_end(item.value, loop, extent=extent))
+        replace(item, value=zero_beyond_end(item.value, loop_name, extent=extent))
         for item in block.iters
     )
     return replace(restricted, iters=tuple(iters))
 
 
-def with_range_condition(block: Block, loop: str, *, extent: Expr) -> Block:
+def with_range_condition(block: Block, loop_name: str, *, extent: Expr) -> Block:
     """Return the block with the further condition that a loop's variable is in [0, extent).
 
     The loop has gained iterations outside of that range. Parts of the predicate that load are evaluated
     only inside it, since the loaded elements need not exist elsewhere. If the block has an init, parts
     that do not depend on the loop stay as they are: the init runs under them, too.
     """
-    var, plain = _var_and_extent(block, loop, extent)
+    var, plain = _var_and_extent(block, loop_name, extent)
     end = plain if unconditional_extent(extent) == extent else extent
     condition = Binary("and", *in_range(var, end))
     values = {item.var: item.value for item in block.iters}
     parts = [
         short_circuit_and(condition, part)
-        if _reads_in(part) and (not block.init or loop in free_vars(resolve(part, values)))
+        if _reads_in(part) and (not block.init or loop_name in free_vars(resolve(part, values)))
         else part
         for part in conjuncts(block.predicate)
     ]
     return replace(block, predicate=conjunction(*parts, condition))
 
 
-def _var_and_extent(block: Block, loop: str, extent: Expr) -> tuple[Expr, Expr]:
+def _var_and_extent(block: Block, loop_name: str, extent: Expr) -> tuple[Expr, Expr]:
     """Return the iterator that is bound to a loop, or the loop's variable, and its bound."""
-    var = Var(loop, "int64")
+    var = Var(loop_name, "int64")
     for iterator in block.iters:
         if iterator.value == var:
             return Var(iterator.var, "int64"), _extent_in_block(block, iterator, extent)
     return var, extent
 
 
-def _with_condition(block: Block, condition: Expr, loop: str) -> Block:
+def _with_condition(block: Block, condition: Expr, loop_name: str) -> Block:
     values = {item.var: item.value for item in block.iters}
     return replace(
-        block, predicate=_conjunction_with_bound(condition, block.predicate, loop, values)
+        block, predicate=_conjunction_with_bound(condition, block.predicate, loop_name, values)
     )
 
 
@@ -148,15 +148,15 @@ def _reads_in(expr: Expr) -> list[Load | Search]:
     return [node for node in walk(expr) if isinstance(node, READS)]
 
 
-def zero_beyond_end(inner: Expr, loop: str, *, extent: Expr, always: bool = False) -> Expr:
+def zero_beyond_end(inner: Expr, loop_name: str, *, extent: Expr, always: bool = False) -> Expr:
     """Return a bound that is 0 beyond a loop's end, where an element that it loads may not exist.
 
     A bound without loads that depend on the loop stays as it is, unless `always`: then any dependence on the
     loop counts. Loops that also run for an init need that, as the init lacks the predicate of the block.
     """
-    is_loading_by_loop = any(loop in free_vars(load) for load in _reads_in(inner))
-    if is_loading_by_loop or (always and loop in free_vars(inner)):
-        return IfThenElse(less_than(Var(loop, "int64"), extent), inner, ZERO)
+    is_loading_by_loop = any(loop_name in free_vars(load) for load in _reads_in(inner))
+    if is_loading_by_loop or (always and loop_name in free_vars(inner)):
+        return IfThenElse(less_than(Var(loop_name, "int64"), extent), inner, ZERO)
     return inner
 
 

@@ -48,7 +48,7 @@ def with_bounded_digits(body: tuple[Stmt, ...], names: Set[str]) -> tuple[Stmt, 
 
 
 def with_bounded_iterations(
-    body: tuple[Stmt, ...], loop: str, *, extent: Expr, is_always_reached: bool = False
+    body: tuple[Stmt, ...], loop_name: str, *, extent: Expr, is_always_reached: bool = False
 ) -> tuple[Stmt, ...]:
     """Return the body, restricted to iterations below the extent of the old loop.
 
@@ -63,13 +63,13 @@ def with_bounded_iterations(
     'vi < n'
     """
     inner = tuple(
-        _with_bounds(stmt, loop, extent=extent, is_always_reached=is_always_reached)
+        _with_bounds(stmt, loop_name, extent=extent, is_always_reached=is_always_reached)
         for stmt in body
     )
     # Predicates of blocks suffice if all other statements are loops; anything else needs an If.
     if all(isinstance(outside, (For, Block)) for outside in _stmts_outside_blocks(body)):
         return inner
-    return (If(less_than(index_var(loop), extent), inner),)
+    return (If(less_than(index_var(loop_name), extent), inner),)
 
 
 def _stmts_outside_blocks(body: tuple[Stmt, ...]) -> list[Any]:
@@ -97,35 +97,35 @@ def _loads_depend_on(loop: For) -> bool:
     return False
 
 
-def _is_reduction_loop_of(node: Node, loop: str) -> bool:
+def _is_reduction_loop_of(node: Node, loop_name: str) -> bool:
     """Return whether a loop is a reduction loop of a block, whose init runs without conditions on it."""
-    return isinstance(node, Block) and bool(node.init) and loop in reduction_loops(node, {})
+    return isinstance(node, Block) and bool(node.init) and loop_name in reduction_loops(node, {})
 
 
-def _with_bounds(node: Node, loop: str, *, extent: Expr, is_always_reached: bool) -> Any:
+def _with_bounds(node: Node, loop_name: str, *, extent: Expr, is_always_reached: bool) -> Any:
     """Return a statement whose blocks and loop bounds are restricted to iterations below the extent."""
     if isinstance(node, Block):
         if is_always_reached:
-            return with_conditional_bound(node, loop, extent=extent)
-        return with_upper_bound(node, loop, extent=extent)
+            return with_conditional_bound(node, loop_name, extent=extent)
+        return with_upper_bound(node, loop_name, extent=extent)
     changed: dict[str, Any] = {
         name: tuple(
-            _with_bounds(stmt, loop, extent=extent, is_always_reached=is_always_reached)
+            _with_bounds(stmt, loop_name, extent=extent, is_always_reached=is_always_reached)
             for stmt in getattr(node, name)
         )
         for name in ADDRESSABLE_BODIES.get(type(node), ())
     }
     if isinstance(node, For):
-        changed["start"] = zero_beyond_end(node.start, loop, extent=extent)
-        changed["extent"] = _extent_within_bounds(node, loop, extent=extent)
+        changed["start"] = zero_beyond_end(node.start, loop_name, extent=extent)
+        changed["extent"] = _extent_within_bounds(node, loop_name, extent=extent)
     return replace(node, **changed) if changed else node
 
 
-def _extent_within_bounds(inner: For, loop: str, *, extent: Expr) -> Expr:
+def _extent_within_bounds(inner: For, loop_name: str, *, extent: Expr) -> Expr:
     """Return the extent of an inner loop, 0 past the end of the split loop if it would otherwise load
     elements that may not exist, or run an init."""
     is_read = _loads_depend_on(inner)
-    if is_read and loop in free_vars(inner.start):
-        return IfThenElse(less_than(index_var(loop), extent), inner.extent, ZERO)
-    is_rerun = any(_is_reduction_loop_of(stmt, loop) for stmt in addressable_stmts(inner.body))
-    return zero_beyond_end(inner.extent, loop, extent=extent, always=is_rerun or is_read)
+    if is_read and loop_name in free_vars(inner.start):
+        return IfThenElse(less_than(index_var(loop_name), extent), inner.extent, ZERO)
+    is_rerun = any(_is_reduction_loop_of(stmt, loop_name) for stmt in addressable_stmts(inner.body))
+    return zero_beyond_end(inner.extent, loop_name, extent=extent, always=is_rerun or is_read)

@@ -71,19 +71,19 @@ def partial_buffers(
     return PartialBuffers(loop, axis, tuple(buffers), (new,) if is_needed else ())
 
 
-def fed_iters(block: Block, loop: str) -> tuple[BlockIter, ...]:
+def fed_iters(block: Block, loop_name: str) -> tuple[BlockIter, ...]:
     """Return the iterators whose value depends on a loop."""
-    return tuple(item for item in block.iters if loop in free_vars(item.value))
+    return tuple(item for item in block.iters if loop_name in free_vars(item.value))
 
 
-def preceding_iters(block: Block, loop: str) -> dict[str, Var]:
+def preceding_iters(block: Block, loop_name: str) -> dict[str, Var]:
     """Return the spatial iterators before the first one that the loop feeds, by the loop that each is
     bound to.
 
     Such a loop may determine the extent of the reduction, as the loop over ragged rows does.
     """
     # Domains may use earlier iterators only, so the new ones stand where the first replaced one stood.
-    first = min(block.iters.index(item) for item in fed_iters(block, loop))
+    first = min(block.iters.index(item) for item in fed_iters(block, loop_name))
     return {
         item.value.name: index_var(item.var)
         for item in block.iters[:first]
@@ -103,7 +103,7 @@ def factored_block(
     change = _iterator_change(cursor, parts.loop, namer=namer)
     part = change.vars[parts.loop.var].name
     iters = _new_iters(block, change, part=part)
-    per_part, conditions = _split_conditions(cursor, change, iters, loop=parts.loop.var)
+    per_part, conditions = _split_conditions(cursor, change, iters, loop_name=parts.loop.var)
 
     elements = [
         replace(term, buffer=new.name, indices=parts.element(term.indices, part))
@@ -190,7 +190,7 @@ def _new_iters(block: Block, change: _IteratorChange, *, part: str) -> tuple[Blo
 
 
 def _split_conditions(
-    cursor: Cursor, change: _IteratorChange, iters: tuple[BlockIter, ...], *, loop: str
+    cursor: Cursor, change: _IteratorChange, iters: tuple[BlockIter, ...], *, loop_name: str
 ) -> tuple[list[Expr], list[Expr]]:
     """Return the conditions that depend on the loop but not on the remaining reduction, and the others.
 
@@ -204,7 +204,7 @@ def _split_conditions(
     others: list[Expr] = []
     for condition in conjuncts(cursor.node.predicate):
         used = free_vars(resolve(condition, known))
-        is_of_part = loop in used and used.isdisjoint(reducing)
+        is_of_part = loop_name in used and used.isdisjoint(reducing)
         (per_part if is_of_part else others).append(substitute(condition, change.replaced))
     return per_part, others
 

@@ -43,7 +43,7 @@ def is_reduction(block: Block) -> bool:
     )
 
 
-def combiner_of(body: Iterable[Stmt], buffer: str) -> str | None:
+def combiner_of(body: Iterable[Stmt], buffer_name: str) -> str | None:
     """Return the reducer by which statements combine elements of a buffer, else None.
 
     The statements must not use the buffer otherwise, so they may run in any order. Inits, which run before
@@ -57,14 +57,14 @@ def combiner_of(body: Iterable[Stmt], buffer: str) -> str | None:
     updates = tuple(_without_inits(body, inits))
     combines = collect(Combine, *updates)
     combining = {id(store) for combine in combines for store in combine.stores}
-    stores = [store for store in collect(Store, *updates) if store.buffer == buffer]
+    stores = [store for store in collect(Store, *updates) if store.buffer == buffer_name]
     plain = [store for store in stores if id(store) not in combining]
     reducers = {_reducer_of(stmt) for stmt in plain}
     for combine in combines:
-        if any(store.buffer == buffer for store in combine.stores):
+        if any(store.buffer == buffer_name for store in combine.stores):
             reducers.add(_user_reducer_of(combine))
-    loads = [at for at in collect(READS, *updates) if at.buffer == buffer]
-    is_read = any(at.buffer == buffer for at in collect(READS, *inits))
+    loads = [at for at in collect(READS, *updates) if at.buffer == buffer_name]
+    is_read = any(at.buffer == buffer_name for at in collect(READS, *inits))
     # Each plain update loads its element once: one load more is another use of the buffer.
     if len(reducers) != 1 or len(loads) != len(plain) or is_read:
         return None

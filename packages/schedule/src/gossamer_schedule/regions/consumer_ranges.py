@@ -71,7 +71,7 @@ def _is_cut(produced: ProducedRange | None) -> bool:
 
 def _extended_ranges(
     move: ConsumerMove,
-    buffer: str,
+    buffer_name: str,
     stores: Sequence[AccessForm],
     *,
     known: Mapping[str, ProducedRange],
@@ -90,7 +90,7 @@ def _extended_ranges(
         if ranges.setdefault(name, item_range) != item_range:
             return None
         captured |= item_range.path
-    for item, forms in _producer_forms(move, buffer, stores):
+    for item, forms in _producer_forms(move, buffer_name, stores):
         produced = produced_range(move.block, item, forms=forms, path=move.path, known=ranges)
         if produced is None or ranges.setdefault(item.var, produced) != produced:
             return None
@@ -103,13 +103,13 @@ def _extended_ranges(
 
 
 def _producer_forms(
-    move: ConsumerMove, buffer: str, stores: Sequence[AccessForm]
+    move: ConsumerMove, buffer_name: str, stores: Sequence[AccessForm]
 ) -> Iterator[tuple[BlockIter, list[LinearForm | None]]]:
     """Yield iterators of the block, each with the index by which every store selects it."""
     iters = move.block.node.iters
-    plain = iterator_indexed_dimensions(move.block, buffer)
+    plain = iterator_indexed_dimensions(move.block, buffer_name)
     if len(plain) < len(iters):
-        matched = producer_forms(move.block, buffer, move.target)
+        matched = producer_forms(move.block, buffer_name, move.target)
         if matched:
             yield from ((item, matched[item.var]) for item in iters)
             return

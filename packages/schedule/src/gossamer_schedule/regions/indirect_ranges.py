@@ -43,10 +43,12 @@ def indirect_ranges(
     return {}
 
 
-def _read_coordinates(cursor: Cursor, buffer: str) -> tuple[Expr | None, ...]:
+def _read_coordinates(cursor: Cursor, buffer_name: str) -> tuple[Expr | None, ...]:
     """Return the coordinates at which the block reads a buffer, in terms of its loops."""
     values = values_at(cursor) | {iterator.var: iterator.value for iterator in cursor.node.iters}
-    accesses = access_forms(cursor.node.body, {buffer}, values=values, function=cursor.function)
+    accesses = access_forms(
+        cursor.node.body, {buffer_name}, values=values, function=cursor.function
+    )
     reads = {tuple(coordinate_of(at) for at in access.indices) for access in accesses}
     return reads.pop() if len(reads) == 1 else ()
 

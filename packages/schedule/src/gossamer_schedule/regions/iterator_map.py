@@ -80,13 +80,15 @@ class BufferLayout(msgspec.Struct, frozen=True):
             if var in self.padded or not self._is_leading(var)
         )
 
-    def _is_leading(self, var: str) -> bool:
+    def _is_leading(self, var_name: str) -> bool:
         """Return whether the leading digit of an index is also the leading digit of a result.
 
         The result is then out of bounds if the index is.
         """
         leading = [
-            at for at in self.mapped_digits if at.source.var == var and at.source.modulus is None
+            at
+            for at in self.mapped_digits
+            if at.source.var == var_name and at.source.modulus is None
         ]
         return bool(leading) and all(map(self._is_leading_in_result, leading))
 
@@ -102,11 +104,11 @@ class BufferLayout(msgspec.Struct, frozen=True):
         condition = conjunction(*inside)
         return None if condition is None else Unary("not", condition)
 
-    def _index(self, var: str, indices: Sequence[Expr]) -> Expr:
+    def _index(self, var_name: str, indices: Sequence[Expr]) -> Expr:
         """Return one old index of the element at new indices."""
         total: Expr = ZERO
         for mapped in self.mapped_digits:
-            if mapped.source.var == var:
+            if mapped.source.var == var_name:
                 by = product_of(mapped.digit.coefficient)
                 value = floordiv(indices[mapped.result], by)
                 if not self._is_leading_in_result(mapped):
@@ -177,10 +179,10 @@ def _digit_extent(split: IndexDigit, extents: Mapping[str, Expr]) -> Expr:
     return ceildiv_by(extents[split.var], Affine({}, split.divisor))
 
 
-def _is_determined(var: str, extent: Expr, mapped_digits: Sequence[MappedDigit]) -> bool:
+def _is_determined(var_name: str, extent: Expr, mapped_digits: Sequence[MappedDigit]) -> bool:
     """Return whether the digits of a variable determine its value: they leave no gaps, and the highest,
     and no other, has no modulus."""
-    own = [mapped for mapped in mapped_digits if mapped.source.var == var]
+    own = [mapped for mapped in mapped_digits if mapped.source.var == var_name]
     digits = {at.source: Digit(Affine({}, at.source.divisor), at.digit.extent) for at in own}
     # A digit that occurs twice would use each element several times.
     order = names_if_gapless(digits) if len(digits) == len(own) else None
@@ -189,9 +191,9 @@ def _is_determined(var: str, extent: Expr, mapped_digits: Sequence[MappedDigit])
     return [split for split in order if split.modulus is None] == [order[-1]]
 
 
-def _is_exact(var: str, extent: Expr, mapped_digits: Sequence[MappedDigit]) -> bool:
+def _is_exact(var_name: str, extent: Expr, mapped_digits: Sequence[MappedDigit]) -> bool:
     """Return whether the extent of a variable is a multiple of its largest divisor."""
-    divisors = [mapped.source.divisor for mapped in mapped_digits if mapped.source.var == var]
+    divisors = [mapped.source.divisor for mapped in mapped_digits if mapped.source.var == var_name]
     return quotient(affine_of(extent), Affine({}, max(divisors, default=1))) is not None
 
 

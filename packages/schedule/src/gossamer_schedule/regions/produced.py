@@ -42,13 +42,13 @@ class ProducedRange(msgspec.Struct, frozen=True):
     is_within: bool
 
 
-def iterator_indexed_dimensions(cursor: Cursor, buffer: str) -> list[tuple[int, BlockIter]]:
+def iterator_indexed_dimensions(cursor: Cursor, buffer_name: str) -> list[tuple[int, BlockIter]]:
     """Return the dimensions in which the block indexes the buffer by one of its iterators.
 
     Empty if the block reads the buffer at several indices.
     """
     by_name = {iterator.var: iterator for iterator in cursor.node.iters}
-    loads = {load.indices for load in collect(Load, cursor.node) if load.buffer == buffer}
+    loads = {load.indices for load in collect(Load, cursor.node) if load.buffer == buffer_name}
     if len(loads) != 1:
         return []
     (indices,) = loads
@@ -60,15 +60,15 @@ def iterator_indexed_dimensions(cursor: Cursor, buffer: str) -> list[tuple[int, 
 
 
 def producer_forms(
-    cursor: Cursor, buffer: str, target: Cursor
+    cursor: Cursor, buffer_name: str, target: Cursor
 ) -> dict[str, list[LinearForm | None]]:
     """Return, for each iterator of the block, the linear form of its value at each store below the target.
 
     Empty unless the indices at which the block reads the buffer determine all of its iterators.
     """
-    loads = {load for load in collect(Load, cursor.node) if load.buffer == buffer}
+    loads = {load for load in collect(Load, cursor.node) if load.buffer == buffer_name}
     names, loops = {item.var for item in cursor.node.iters}, loops_of(cursor.function)
-    if buffer in buffers_with_aliasing_indices(cursor.function):
+    if buffer_name in buffers_with_aliasing_indices(cursor.function):
         return {}
     # Loads at two places, as in a stencil, need the products of several iterations.
     if len(loads) != 1 or not names <= determined_iters(cursor, next(iter(loads))):
@@ -76,7 +76,7 @@ def producer_forms(
     (load,) = loads
     forms: dict[str, list[LinearForm | None]] = {name: [] for name in names}
     for access in accesses(target.node.body, values=values_at(target)):
-        if access.buffer == buffer and access.is_store:
+        if access.buffer == buffer_name and access.is_store:
             points = tuple(at for at in access.indices if not isinstance(at, Range))
             matched = match_all(load.indices, points, free=names)
             if matched is None or matched.keys() != names:

@@ -41,7 +41,7 @@ class SlidingWindow(msgspec.Struct, frozen=True):
 
 
 def required_window(
-    cursor: Cursor, target: Cursor, own_loops: tuple[For, ...], *, buffer: str
+    cursor: Cursor, target: Cursor, own_loops: tuple[For, ...], *, buffer_name: str
 ) -> SlidingWindow:
     """Return the window that a block computes in each iteration of the target loop.
 
@@ -49,11 +49,12 @@ def required_window(
 
     Raises `.window` and `.overlap`.
     """
-    window = next(_candidate_windows(cursor, target, own_loops, buffer=buffer), None)
+    window = next(_candidate_windows(cursor, target, own_loops, buffer_name=buffer_name), None)
     if window is None or _depends_otherwise(cursor, target, own_loops, window):
         raise schedule_error(
             f"{cursor.primitive}.window",
-            f"Iterations of loop '{target.node.var}' do not compute windows of '{buffer}' with a constant "
+            f"Iterations of loop '{target.node.var}' do not compute windows of '{buffer_name}' "
+            "with a constant "
             "width and a constant step.",
             hint="Give the loops of the block constant extents, and leave them serial.",
         )
@@ -68,12 +69,12 @@ def required_window(
 
 
 def _candidate_windows(
-    cursor: Cursor, target: Cursor, own_loops: tuple[For, ...], *, buffer: str
+    cursor: Cursor, target: Cursor, own_loops: tuple[For, ...], *, buffer_name: str
 ) -> Iterator[SlidingWindow]:
     """Yield a window for each dimension along which the block computes one."""
     block: Block = cursor.node
     loops, by_name = loops_of(cursor.function), {item.var: item for item in block.iters}
-    stored = {store.indices for store in collect(Store, block) if store.buffer == buffer}
+    stored = {store.indices for store in collect(Store, block) if store.buffer == buffer_name}
     for dimension, at in enumerate(stored.pop() if len(stored) == 1 else ()):
         item = by_name.get(at.name) if isinstance(at, Var) else None
         if item is not None and item.kind == "S":

@@ -111,11 +111,11 @@ def _work_of(loop: For, loops: LoopsByName) -> _Work:
     return _Work(constant, before)
 
 
-def _before(extent: Expr, var: str) -> Expr | None:
+def _before(extent: Expr, var_name: str) -> Expr | None:
     """Return the number of iterations of an inner loop before one of the loop over `variable`; None if it is
     unknown."""
     offset = offset_of_length(extent)
     if offset is not None:
-        return widen(offset) if offset.indices == (index_var(var),) else None
-    is_constant = var not in free_vars(extent) and not buffers_read(extent)
-    return mul(extent, index_var(var)) if is_constant else None
+        return widen(offset) if offset.indices == (index_var(var_name),) else None
+    is_constant = var_name not in free_vars(extent) and not buffers_read(extent)
+    return mul(extent, index_var(var_name)) if is_constant else None

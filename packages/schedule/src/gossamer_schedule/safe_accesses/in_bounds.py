@@ -39,7 +39,7 @@ NewIndices: TypeAlias = Callable[[Sequence[Expr]], tuple[Expr, ...]]
 
 def body_with_moved_accesses(
     top: Cursor,
-    buffer: str,
+    buffer_name: str,
     new_indices: NewIndices,
     *,
     lost: Mapping[int, Expr],
@@ -53,19 +53,21 @@ def body_with_moved_accesses(
     Raises `.not_proved` if the index of a vector would need a test, or if the buffer is searched.
     """
     function = top.function
-    if lost and any(_is_search_in(buffer, node) for node in collect(INDEXED_NODES, *function.body)):
+    if lost and any(
+        _is_search_in(buffer_name, node) for node in collect(INDEXED_NODES, *function.body)
+    ):
         raise schedule_error(
             f"{top.primitive}.not_proved",
-            f"Cannot prove that a search in buffer '{buffer}' stays in bounds of it.",
+            f"Cannot prove that a search in buffer '{buffer_name}' stays in bounds of it.",
             needs="the buffer is not searched",
         )
     values = _iterator_and_let_values(function)
-    unproved = _unproved_dimensions(function, buffer, lost) if lost else {}
+    unproved = _unproved_dimensions(function, buffer_name, lost) if lost else {}
 
     def tested_indices(indices: Sequence[Expr]) -> tuple[Expr, ...]:
         tested = unproved.get(tuple(resolve(index, values) for index in indices), ())
         conditions = [
-            _in_bounds_condition(indices[dimension], lost[dimension], buffer, top)
+            _in_bounds_condition(indices[dimension], lost[dimension], buffer_name, top)
             for dimension in tested
         ]
         *others, last = new_indices(indices)
@@ -75,13 +77,14 @@ def body_with_moved_accesses(
         return (*others, last)
 
     return tuple(
-        _with_moved_accesses(stmt, buffer, tested_indices, new_indices) for stmt in function.body
+        _with_moved_accesses(stmt, buffer_name, tested_indices, new_indices)
+        for stmt in function.body
     )
 
 
-def _is_search_in(buffer: str, node: Any) -> bool:
+def _is_search_in(buffer_name: str, node: Any) -> bool:
     """Return whether a node addresses a range of a buffer, which has no indices to test."""
-    return node.buffer == buffer and not isinstance(node, ELEMENT_NODES)
+    return node.buffer == buffer_name and not isinstance(node, ELEMENT_NODES)
 
 
 def _iterator_and_let_values(function: Function) -> dict[str, Expr]:
@@ -91,11 +94,11 @@ def _iterator_and_let_values(function: Function) -> dict[str, Expr]:
 
 
 def _unproved_dimensions(
-    function: Function, buffer: str, lost: Mapping[int, Expr]
+    function: Function, buffer_name: str, lost: Mapping[int, Expr]
 ) -> dict[tuple[Expr, ...], tuple[int, ...]]:
     """Return, for the indices of each access, the lost dimensions not proved in bounds."""
     dimensions: dict[tuple[Expr, ...], tuple[int, ...]] = {}
-    for access in accesses(function.body, buffers={buffer}):
+    for access in accesses(function.body, buffers={buffer_name}):
         indices = tuple(at for at in access.indices if not isinstance(at, Range))
         unproved = tuple(
             dimension
@@ -112,24 +115,28 @@ def _is_in_bounds(at: Expr, extent: Expr, context: EnclosingContext, function: F
     return point.is_in_range(at, extent)
 
 
-def _in_bounds_condition(at: Expr, extent: Expr, buffer: str, top: Cursor) -> Expr:
+def _in_bounds_condition(at: Expr, extent: Expr, buffer_name: str, top: Cursor) -> Expr:
     if has_lanes(at):
         raise schedule_error(
             f"{top.primitive}.not_proved",
-            f"Cannot prove that vectors of elements of buffer '{buffer}' are in bounds of it.",
+            f"Cannot prove that vectors of elements of buffer '{buffer_name}' are in bounds of it.",
             needs=f"{text_of(at)} is below {text_of(extent)} in all lanes",
         )
     return Binary("and", *in_range(at, extent))
 
 
-def _with_moved_accesses(node: Node, buffer: str, tested: NewIndices, untested: NewIndices) -> Any:
+def _with_moved_accesses(
+    node: Node, buffer_name: str, tested: NewIndices, untested: NewIndices
+) -> Any:
     """Return a node with the accesses to a buffer at their new indices.
 
     Hints, such as prefetches, need no test: they never fault.
     """
-    if isinstance(node, ELEMENT_NODES) and node.buffer == buffer:
+    if isinstance(node, ELEMENT_NODES) and node.buffer == buffer_name:
         new_indices = untested if isinstance(node, HINTS) else tested
         node = replace(node, indices=new_indices(node.indices))
-    inner = map_children(node, lambda child: _with_moved_accesses(child, buffer, tested, untested))
+    inner = map_children(
+        node, lambda child: _with_moved_accesses(child, buffer_name, tested, untested)
+    )
     is_changed = isinstance(inner, Block) and inner is not node
     return replace(inner, reads=None, writes=None) if is_changed else inner

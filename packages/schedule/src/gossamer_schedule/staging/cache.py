@@ -13,13 +13,15 @@ from gossamer_schedule.legality.races import require_no_race_on_new
 from gossamer_schedule.nests.block_nest import BlockNest
 
 
-def required_block_and_buffer(root: Cursor, *, block: str, buffer: str) -> tuple[Cursor, AnyBuffer]:
+def required_block_and_buffer(
+    root: Cursor, *, block_name: str, buffer_name: str
+) -> tuple[Cursor, AnyBuffer]:
     """Return the cursor at a block and the buffer to cache for it.
 
     Raises `.no_block` and `.no_buffer`.
     """
-    cursor = find_block(root, block=block)
-    old = find_buffer(root, buffer=buffer)
+    cursor = find_block(root, block=block_name)
+    old = find_buffer(root, buffer=buffer_name)
     return cursor, old
 
 

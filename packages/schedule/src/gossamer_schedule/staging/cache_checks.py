@@ -14,17 +14,17 @@ from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest
 
 
-def require_allocated_outside(nest: BlockNest, buffer: str) -> None:
+def require_allocated_outside(nest: BlockNest, buffer_name: str) -> None:
     """Refuse a buffer that is allocated inside the nest of a block; it will be used outside, too.
 
     Raises `.inner`.
     """
-    if buffer in buffers_allocated((nest.top.node,)):
+    if buffer_name in buffers_allocated((nest.top.node,)):
         raise schedule_error(
             f"{nest.block.primitive}.inner",
-            f"Buffer '{buffer}' is allocated inside the loop nest of block '{nest.name}', and "
+            f"Buffer '{buffer_name}' is allocated inside the loop nest of block '{nest.name}', and "
             f"{nest.block.primitive} would use it outside of the nest.",
-            hint=f"Apply {nest.block.primitive} before moving the writer of '{buffer}' into the nest.",
+            hint=f"Apply {nest.block.primitive} before moving the writer of '{buffer_name}' into the nest.",
         )
 
 

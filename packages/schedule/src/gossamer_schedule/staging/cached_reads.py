@@ -19,7 +19,7 @@ from gossamer_schedule.staging.redirected_accesses import with_redirected_loads
 def with_cached_reads(
     cursor: Cursor,
     elements: ReadElements,
-    buffer: str,
+    buffer_name: str,
     *,
     cache: AnyBuffer,
     namer: Namer,
@@ -36,9 +36,9 @@ def with_cached_reads(
     copy = copy_nest(
         copy_block_name(cursor.node.name, cache.name),
         elements.points,
-        copy_stmts(elements, buffer, to=cache.name, cache_indices=cache_indices),
+        copy_stmts(elements, buffer_name, to=cache.name, cache_indices=cache_indices),
         namer=namer,
     )
-    reading = with_redirected_loads(cursor.node, buffer, to=cache.name, at=indices)
+    reading = with_redirected_loads(cursor.node, buffer_name, to=cache.name, at=indices)
     rewritten = with_cache(cache, nest=loop_nest(cursor), block=reading, before=(copy,))
     return Change(rewritten, (cache.name, *names_of_nest(copy)))

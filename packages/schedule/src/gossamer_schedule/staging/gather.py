@@ -14,15 +14,21 @@ from gossamer_schedule.staging.read_elements import ReadElements, required_eleme
 
 
 def with_gathered_reads(
-    root: Cursor, block: str, *, buffer: str, scope: str, name: str, order: tuple[str, ...]
+    root: Cursor,
+    block_name: str,
+    *,
+    buffer_name: str,
+    scope: str,
+    name: str,
+    order: tuple[str, ...],
 ) -> Change:
-    """Let a block read a new buffer `name` over its iterators instead of `buffer`.
+    """Let a block read a new buffer `name` over its iterators instead of `buffer_name`.
 
     The new names are those of the buffer, of the block that fills it, and of its loops.
     """
-    cursor, old = required_block_and_buffer(root, block=block, buffer=buffer)
-    elements = required_elements(cursor, buffer)
-    _require_one_read(cursor, elements, buffer=buffer)
+    cursor, old = required_block_and_buffer(root, block_name=block_name, buffer_name=buffer_name)
+    elements = required_elements(cursor, buffer_name)
+    _require_one_read(cursor, elements, buffer_name=buffer_name)
     # Only the selecting iterators become dimensions: lanes that share an element must still share it.
     indices = [read.indices for read in elements.reads]
     selecting = selecting_iters(cursor.node, elements.reads[0].indices)
@@ -32,15 +38,16 @@ def with_gathered_reads(
     cache = cache_with_dimensions(old, scope, dimensions, name=namer.fresh(name))
     cache_indices = tuple(dimension.index for dimension in dimensions)
     return with_cached_reads(
-        cursor, elements, buffer, cache=cache, namer=namer, indices=cache_indices
+        cursor, elements, buffer_name, cache=cache, namer=namer, indices=cache_indices
     )
 
 
-def _require_one_read(cursor: Cursor, elements: ReadElements, *, buffer: str) -> None:
+def _require_one_read(cursor: Cursor, elements: ReadElements, *, buffer_name: str) -> None:
     if len(elements.reads) != 1:
         raise schedule_error(
             f"{cursor.primitive}.single",
-            f"Block '{cursor.node.name}' reads {len(elements.reads)} elements of '{buffer}' at each point, "
+            f"Block '{cursor.node.name}' reads {len(elements.reads)} elements of '{buffer_name}' "
+            "at each point, "
             "and the cache has one element for each point.",
             hint="Apply cache_read instead.",
         )

@@ -56,18 +56,18 @@ class ConditionalLoad(msgspec.Struct, frozen=True):
     condition: Expr | None
 
 
-def loads_of(cursor: Cursor, buffer: str) -> tuple[ConditionalLoad, ...]:
+def loads_of(cursor: Cursor, buffer_name: str) -> tuple[ConditionalLoad, ...]:
     """Return the distinct elements of the buffer that the body of the block at a cursor loads."""
-    return _distinct_loads(_evaluations(cursor.node, _is_load_of(buffer)))
+    return _distinct_loads(_evaluations(cursor.node, _is_load_of(buffer_name)))
 
 
 def loads_and_stores_of(
-    cursor: Cursor, buffer: str, dtype: str
+    cursor: Cursor, buffer_name: str, dtype: str
 ) -> tuple[tuple[ConditionalLoad, ...], frozenset[ElementIndices]]:
     """Return the distinct elements of the buffer that the body of the block at a cursor loads or stores, and
     the indices of those that it stores."""
-    stored = list(_stored_elements(cursor.node, buffer, dtype))
-    loads = chain(_evaluations(cursor.node, _is_load_of(buffer)), stored)
+    stored = list(_stored_elements(cursor.node, buffer_name, dtype))
+    loads = chain(_evaluations(cursor.node, _is_load_of(buffer_name)), stored)
     return _distinct_loads(loads), frozenset([load.indices for load, _ in stored])
 
 
@@ -197,18 +197,18 @@ def _matches(expr: Node, conditions: Conjunction, is_match: _Test) -> Iterator[_
         yield from _matches(child, conditions, is_match)
 
 
-def _is_load_of(buffer: str) -> _Test:
-    return lambda node: isinstance(node, Load) and node.buffer == buffer
+def _is_load_of(buffer_name: str) -> _Test:
+    return lambda node: isinstance(node, Load) and node.buffer == buffer_name
 
 
-def _stored_elements(block: Block, buffer: str, dtype: str) -> Iterator[_Evaluation]:
+def _stored_elements(block: Block, buffer_name: str, dtype: str) -> Iterator[_Evaluation]:
     """Yield the elements that a block stores to a buffer, each as a load of it."""
     for at in _stmts(block):
         store = at.stmt
-        if isinstance(store, Store) and store.buffer == buffer:
+        if isinstance(store, Store) and store.buffer == buffer_name:
             on = () if store.predicate is None else (resolve(store.predicate, at.values),)
             indices = tuple(resolve(index, at.values) for index in store.indices)
-            yield Load(buffer, indices, dtype), (*at.context.conditions(), *on)
+            yield Load(buffer_name, indices, dtype), (*at.context.conditions(), *on)
 
 
 def _resolved_header(part: LoopOrCondition, values: Mapping[str, Expr]) -> LoopOrCondition:

@@ -43,16 +43,18 @@ class ReadElements(msgspec.Struct, frozen=True):
     points: IterationDomain
 
 
-def required_elements(cursor: Cursor, buffer: str) -> ReadElements:
+def required_elements(cursor: Cursor, buffer_name: str) -> ReadElements:
     """Return the elements that the body of a block reads, if all of them may be read before its nest.
 
     Raises `.inner`, `.loads`, `.written`, `.domain` and `.not_proved`.
     """
-    require_loads(loop_nest(cursor), buffer)
-    return elements_of(cursor, buffer, loads_of(cursor, buffer))
+    require_loads(loop_nest(cursor), buffer_name)
+    return elements_of(cursor, buffer_name, loads_of(cursor, buffer_name))
 
 
-def elements_of(cursor: Cursor, buffer: str, reads: tuple[ConditionalLoad, ...]) -> ReadElements:
+def elements_of(
+    cursor: Cursor, buffer_name: str, reads: tuple[ConditionalLoad, ...]
+) -> ReadElements:
     """Return the elements of given reads in the body of a block, if all may be read before its nest.
 
     Raises `.domain` and `.not_proved`.
@@ -70,7 +72,7 @@ def elements_of(cursor: Cursor, buffer: str, reads: tuple[ConditionalLoad, ...])
     elements = ReadElements(reads, IterationDomain(iters, own))
     # These iterators may select more elements than the block reads: the conditions on others are dropped.
     # If one of them may be out of bounds, exactly the points of the block are visited.
-    if not is_safely_read(cursor, elements, buffer=buffer):
+    if not is_safely_read(cursor, elements, buffer_name=buffer_name):
         elements = ReadElements(reads, IterationDomain(block.iters, conditions))
         require_covered(nest, block.iters)
     selectors = (*_selecting_expressions(reads), *elements.points.conditions)
@@ -78,28 +80,32 @@ def elements_of(cursor: Cursor, buffer: str, reads: tuple[ConditionalLoad, ...])
     return elements
 
 
-def require_loads(nest: BlockNest, buffer: str) -> None:
+def require_loads(nest: BlockNest, buffer_name: str) -> None:
     """Refuse a block whose body does not load from a buffer, or whose nest changes the buffer.
 
     Raises `.inner`, `.loads`, `.domain` and `.written`.
     """
-    require_allocated_outside(nest, buffer)
+    require_allocated_outside(nest, buffer_name)
     cursor = nest.block
-    if not loads_of(cursor, buffer):
+    if not loads_of(cursor, buffer_name):
         raise schedule_error(
             f"{cursor.primitive}.loads",
-            f"The body of block '{cursor.node.name}' does not load from '{buffer}'.",
+            f"The body of block '{cursor.node.name}' does not load from '{buffer_name}'.",
         )
     inside = (stmt for stmt in addressable_stmts(cursor.node.body) if isinstance(stmt, Block))
-    if any(buffer in buffers_accessed(*[item.domain for item in block.iters]) for block in inside):
+    if any(
+        buffer_name in buffers_accessed(*[item.domain for item in block.iters]) for block in inside
+    ):
         raise schedule_error(
             f"{cursor.primitive}.domain",
-            f"A block inside block '{cursor.node.name}' loads the domain of an iterator from '{buffer}'.",
+            f"A block inside block '{cursor.node.name}' loads the domain of an iterator from "
+            f"'{buffer_name}'.",
         )
-    if buffer in buffers_written((nest.top.node,)):
+    if buffer_name in buffers_written((nest.top.node,)):
         raise schedule_error(
             f"{cursor.primitive}.written",
-            f"The nest of block '{cursor.node.name}' writes '{buffer}', and copies made before it would be "
+            f"The nest of block '{cursor.node.name}' writes '{buffer_name}', and copies made "
+            "before it would be "
             "outdated.",
         )
 
@@ -110,12 +116,12 @@ def _selecting_expressions(reads: Sequence[ConditionalLoad]) -> tuple[Expr, ...]
     return (*(at for read in reads for at in read.indices), *conditions)
 
 
-def is_safely_read(cursor: Cursor, elements: ReadElements, *, buffer: str) -> bool:
+def is_safely_read(cursor: Cursor, elements: ReadElements, *, buffer_name: str) -> bool:
     """Return whether all elements are proved in bounds at all points of the iterators."""
     return all(
         are_loads_safe(
             cursor.function,
-            (Load(buffer, read.indices, read.dtype),),
+            (Load(buffer_name, read.indices, read.dtype),),
             iters=elements.points.iters,
             conditions=(*elements.points.conditions, *_conditions_of(read)),
         )
@@ -136,7 +142,7 @@ def require_stored(
     axes = items_by_name(cursor.function.axes)
     if not any(is_varied(axes[name]) for name in old.axes):
         return
-    if not is_safely_read(cursor, elements, buffer=old.name):
+    if not is_safely_read(cursor, elements, buffer_name=old.name):
         raise schedule_error(
             f"{cursor.primitive}.not_proved",
             f"Elements of buffer '{old.name}' that are read may lie beyond their fibers, where a copy "
@@ -151,11 +157,11 @@ def _conditions_of(read: ConditionalLoad) -> tuple[Expr, ...]:
 
 
 def copy_stmts(
-    elements: ReadElements, buffer: str, *, to: str, cache_indices: Sequence[tuple[Expr, ...]]
+    elements: ReadElements, buffer_name: str, *, to: str, cache_indices: Sequence[tuple[Expr, ...]]
 ) -> tuple[Stmt, ...]:
     """Return the statements that copy the elements of one point into a cache, at `cache_indices`."""
     return tuple(
-        _conditional_store(read, Store(to, indices, Load(buffer, read.indices, read.dtype)))
+        _conditional_store(read, Store(to, indices, Load(buffer_name, read.indices, read.dtype)))
         for read, indices in zip(elements.reads, cache_indices, strict=True)
     )
 

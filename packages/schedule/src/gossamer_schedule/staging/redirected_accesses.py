@@ -13,33 +13,32 @@ from gossamer_ir.traversal.rewrite import rewrite, rewrite_body
 
 
 def with_redirected_loads(
-    block: Block, buffer: str, *, to: str, at: tuple[Expr, ...] | None = None
+    block: Block, buffer_name: str, *, to: str, at: tuple[Expr, ...] | None = None
 ) -> Block:
-    """Return the block with its body loading from buffer `to` instead of `buffer`, at the indices `at` if
-    given."""
+    """Return the block with its body loading from buffer `to` instead, at the indices `at` if given."""
     # Not in the init: a copy of the elements that the body loads need not have those of the init.
-    body = rewrite_body(block.body, _redirection(Load, buffer, to=to, at=at))
+    body = rewrite_body(block.body, _redirection(Load, buffer_name, to=to, at=at))
     return replace(block, body=body, reads=None, writes=None)
 
 
 def with_redirected_accesses(
-    block: Block, buffer: str, *, to: str, at: tuple[Expr, ...] | None = None
+    block: Block, buffer_name: str, *, to: str, at: tuple[Expr, ...] | None = None
 ) -> Block:
-    """Return the block with buffer `to` instead of `buffer`, at the indices `at` if given."""
-    rule = _redirection(ELEMENT_ACCESSES, buffer, to=to, at=at)
+    """Return the block with buffer `to` instead of `buffer_name`, at the indices `at` if given."""
+    rule = _redirection(ELEMENT_ACCESSES, buffer_name, to=to, at=at)
     rewritten: Block = rewrite(replace(block, reads=None, writes=None), rule)
     return rewritten
 
 
 def _redirection(
     accesses: type[Any] | tuple[type[Any], ...],
-    buffer: str,
+    buffer_name: str,
     *,
     to: str,
     at: tuple[Expr, ...] | None,
 ) -> Callable[[Any], Any | None]:
     def rule(node: Node) -> Any | None:
-        if isinstance(node, accesses) and node.buffer == buffer:
+        if isinstance(node, accesses) and node.buffer == buffer_name:
             return replace(node, buffer=to, indices=node.indices if at is None else at)
         return None
 

@@ -38,16 +38,22 @@ from gossamer_schedule.staging.written_element import (
 
 
 def with_scattered_writes(
-    root: Cursor, block: str, *, buffer: str, scope: str, name: str, order: tuple[str, ...]
+    root: Cursor,
+    block_name: str,
+    *,
+    buffer_name: str,
+    scope: str,
+    name: str,
+    order: tuple[str, ...],
 ) -> Change:
-    """Let a block write a new buffer `name` over its iterators instead of `buffer`.
+    """Let a block write a new buffer `name` over its iterators instead of `buffer_name`.
 
     The new names are those of the buffer, of the block that copies it afterward, and of its loops.
     """
-    cursor, old = required_block_and_buffer(root, block=block, buffer=buffer)
+    cursor, old = required_block_and_buffer(root, block_name=block_name, buffer_name=buffer_name)
     # First: reduction iterators that select the element would be missing among the dimensions of the cache.
-    cursor = _with_spatial_selectors(cursor, buffer)
-    element = required_element(cursor, buffer)
+    cursor = _with_spatial_selectors(cursor, buffer_name)
+    element = required_element(cursor, buffer_name)
     elements = (element.store.indices,)
     dimensions = required_dimensions(cursor, element.points.iters, order, elements=elements)
     reduction = _required_reduction(cursor, element)
@@ -56,21 +62,21 @@ def with_scattered_writes(
     namer = namer_of(cursor.function)
     cache = cache_with_dimensions(old, scope, dimensions, name=namer.fresh(name))
     cached = Load(cache.name, tuple(dimension.index for dimension in dimensions), old.dtype)
-    caching = with_redirected_accesses(cursor.node, buffer, to=cache.name, at=cached.indices)
+    caching = with_redirected_accesses(cursor.node, buffer_name, to=cache.name, at=cached.indices)
     caching = _without_loaded_conditions(cursor, caching, element)
     if reduction is not None:
         caching = _starting_from_identity(caching, cached, reduction)
     copy = _scatter_nest(
-        copy_block_name(block, cache.name), element, cached, reduction, namer=namer
+        copy_block_name(block_name, cache.name), element, cached, reduction, namer=namer
     )
 
     rewritten = with_cache(cache, nest=reduction_nest(cursor), block=caching, after=(copy,))
     names = names_of_nest(copy)
     if reduction is not None:
-        require_init_of_nest(reduction_nest(find_block(rewritten, block=block)))
+        require_init_of_nest(reduction_nest(find_block(rewritten, block=block_name)))
     else:
         # Without a reduction, the copy overwrites: two points of one element would store in another order.
-        require_distinct_stores(find_block(rewritten, block=names[0]), buffer)
+        require_distinct_stores(find_block(rewritten, block=names[0]), buffer_name)
     return Change(rewritten, (cache.name, *names))
 
 
@@ -118,7 +124,7 @@ def _scatter_nest(
     return copy if reduction is None else with_reassociation_marks((copy,))[0]
 
 
-def _with_spatial_selectors(cursor: Cursor, buffer: str) -> Cursor:
+def _with_spatial_selectors(cursor: Cursor, buffer_name: str) -> Cursor:
     """Return the cursor at the block after the iterators that select the element are made spatial.
 
     This applies to reductions without an init only. The iterators also select the element of the cache, in
@@ -126,7 +132,7 @@ def _with_spatial_selectors(cursor: Cursor, buffer: str) -> Cursor:
     """
     block: Block = cursor.node
     reduction = reduction_of(block)
-    if reduction is None or reduction.store.buffer != buffer or block.init:
+    if reduction is None or reduction.store.buffer != buffer_name or block.init:
         return cursor
     selecting = {item.var for item in selecting_iters(block, reduction.store.indices)}
     iters = tuple(

@@ -39,18 +39,18 @@ class WrittenElement(msgspec.Struct, frozen=True):
     points: IterationDomain
 
 
-def required_element(cursor: Cursor, buffer: str) -> WrittenElement:
+def required_element(cursor: Cursor, buffer_name: str) -> WrittenElement:
     """Return the element that each point of a block writes, if all of them may be copied after its nest.
 
     Raises `.inner`, `.stores`, `.reads`, `.other_access`, `.element`, `.domain`, `.predicate` and
     `.not_proved`.
     """
     nest = reduction_nest(cursor)
-    require_allocated_outside(nest, buffer)
-    store = _required_store(cursor, buffer)
+    require_allocated_outside(nest, buffer_name)
+    store = _required_store(cursor, buffer_name)
     _require_own_element(cursor, store)
     # Another user in the nest would see the old buffer, whose elements are copied only after the nest.
-    require_sole_user(cursor, nest.top, buffer)
+    require_sole_user(cursor, nest.top, buffer_name)
     iters = selecting_iters(cursor.node, store.indices)
     _require_spatial(cursor, iters, store=store)
     tiles = required_tiles(nest, iters)
@@ -61,16 +61,16 @@ def required_element(cursor: Cursor, buffer: str) -> WrittenElement:
     return WrittenElement(store, IterationDomain(iters, conditions, tiles))
 
 
-def _required_store(cursor: Cursor, buffer: str) -> Store:
+def _required_store(cursor: Cursor, buffer_name: str) -> Store:
     stores = [
         item
         for item in addressable_stmts(cursor.node.body)
-        if isinstance(item, Store) and item.buffer == buffer
+        if isinstance(item, Store) and item.buffer == buffer_name
     ]
     if len(stores) != 1:
         raise schedule_error(
             f"{cursor.primitive}.stores",
-            f"Block '{cursor.node.name}' has {len(stores)} stores to '{buffer}'; expected one.",
+            f"Block '{cursor.node.name}' has {len(stores)} stores to '{buffer_name}'; expected one.",
         )
     return stores[0]
 
@@ -88,18 +88,18 @@ def _require_own_element(cursor: Cursor, store: Store) -> None:
             )
 
 
-def require_sole_user(cursor: Cursor, top: Cursor, buffer: str) -> None:
+def require_sole_user(cursor: Cursor, top: Cursor, buffer_name: str) -> None:
     """Refuse a buffer that the loop at `top` uses outside of the block at a cursor.
 
     Raises `.other_access`.
     """
     for stmt in stmts_beside(cursor, top):
-        if buffer in buffers_used_by(stmt):
+        if buffer_name in buffers_used_by(stmt):
             kind = ADDRESSED.get(type(stmt))
             name = f"{kind.word.capitalize()} '{name_of(stmt)}'" if kind else "A statement"
             raise schedule_error(
                 f"{cursor.primitive}.other_access",
-                f"{name} uses '{buffer}' in the same nest as block '{cursor.node.name}'.",
+                f"{name} uses '{buffer_name}' in the same nest as block '{cursor.node.name}'.",
                 hint=f"Apply {cursor.primitive} before decompose_reduction; fission gives statements nests "
                 "of their own.",
             )
@@ -193,11 +193,11 @@ def _is_in_bounds(cursor: Cursor, element: WrittenElement) -> bool:
     )
 
 
-def is_assigning(block: Block, buffer: str) -> bool:
+def is_assigning(block: Block, buffer_name: str) -> bool:
     """Return whether a block without an init gives each element that it visits a new value."""
-    return not block.init and definitely_assigns(block.body, buffer)
+    return not block.init and definitely_assigns(block.body, buffer_name)
 
 
-def is_initializing(block: Block, buffer: str) -> bool:
+def is_initializing(block: Block, buffer_name: str) -> bool:
     """Return whether the init of a block gives its element of a buffer a new value."""
-    return definitely_assigns(block.init, buffer)
+    return definitely_assigns(block.init, buffer_name)

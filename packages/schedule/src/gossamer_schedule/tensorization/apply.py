@@ -55,7 +55,7 @@ class StoreNest(msgspec.Struct, frozen=True):
 
 def with_intrinsic(
     root: Cursor,
-    loop: str,
+    loop_name: str,
     *,
     intrinsic: str,
     intrinsics: Sequence[Intrinsic],
@@ -66,7 +66,7 @@ def with_intrinsic(
     The loops remain for the case that their block does not run in all iterations. If `is_sparse`, the nest
     may load through index arrays.
     """
-    top = find_loop(root, loop=loop)
+    top = find_loop(root, loop=loop_name)
 
     parsed = find_intrinsic(intrinsics, intrinsic, at=top)
     nest = _required_nest(top)

@@ -78,8 +78,8 @@ def vector_loops(implementation: Function, match: Match) -> dict[str, Set[str]]:
     return {name: frozenset(loops) for name, loops in by_buffer.items()}
 
 
-def is_contiguous(binding: BufferBinding, loop: str) -> bool:
+def is_contiguous(binding: BufferBinding, loop_name: str) -> bool:
     """Return whether the elements of a binding along a loop are contiguous."""
-    parts = coefficient_and_rest(affine_of(binding.indices[-1]), loop)
+    parts = coefficient_and_rest(affine_of(binding.indices[-1]), loop_name)
     is_by_one = parts is not None and parts[0] == UNIT
-    return is_by_one and loop not in free_vars(*binding.indices[:-1])
+    return is_by_one and loop_name not in free_vars(*binding.indices[:-1])

@@ -47,8 +47,8 @@ def _module(*body: Stmt, **changes: Any) -> Module:
     return Module("flat", (replace(function, **changes),), "entry")
 
 
-def _store(value: Expr, *indices: Expr, buffer: str = "X") -> Module:
-    return _module(Store(buffer, indices or (index(0),), value))
+def _store(value: Expr, *indices: Expr, buffer_name: str = "X") -> Module:
+    return _module(Store(buffer_name, indices or (index(0),), value))
 
 
 def _deep() -> Module:
@@ -78,7 +78,7 @@ BAD_MODULES: dict[str, Callable[[], Module]] = {
     "a parameter without a dtype": lambda: _module(params=(Param("x", "handle"), Param("n", ""))),
     "a pointer without a buffer": lambda: _module(buffers=()),
     "a buffer without its pointer": lambda: _module(params=(Param("n", "int64"),)),
-    "an unknown buffer": lambda: _store(_ONE, buffer="Y"),
+    "an unknown buffer": lambda: _store(_ONE, buffer_name="Y"),
     "an unknown variable": lambda: _store(_ONE, index_var("k")),
     "a variable of another dtype": lambda: _store(Var("n", "float32")),
     "a variable after its loop": lambda: _module(

@@ -114,9 +114,9 @@ class _Arrays(dict[str, Array]):
         self._params = {param.buffer: param for param in signature.buffers}
         self._values, self._scalars = values, scalars
 
-    def __missing__(self, buffer: str) -> Array:
-        param = self._params[buffer]
-        self[buffer] = array = self._array(param, self._values[param.name])
+    def __missing__(self, buffer_name: str) -> Array:
+        param = self._params[buffer_name]
+        self[buffer_name] = array = self._array(param, self._values[param.name])
         return array
 
     def _array(self, param: BufferParam, address: int | None) -> Array:

@@ -34,19 +34,19 @@ def let(name: str, value: Expr) -> Let:
     return Let(index_var(name), value)
 
 
-def load(buffer: str, at: Expr, dtype: str) -> Expr:
+def load(buffer_name: str, at: Expr, dtype: str) -> Expr:
     """Return an element of an array of integers as an int64.
 
     >>> from gossamer_ir.script import print_expr
     >>> print_expr(load("X", ZERO, "int32"))
     'T.int64(X[0])'
     """
-    return widen(Load(buffer, (at,), dtype))
+    return widen(Load(buffer_name, (at,), dtype))
 
 
-def store(buffer: str, at: Expr, value: Expr, dtype: str = "int64") -> Store:
+def store(buffer_name: str, at: Expr, value: Expr, dtype: str = "int64") -> Store:
     """Return a statement that stores an index in an array of integers."""
-    return Store(buffer, (at,), cast(value, dtype))
+    return Store(buffer_name, (at,), cast(value, dtype))
 
 
 def cast(value: Expr, dtype: str) -> Expr:
@@ -110,9 +110,11 @@ def select(condition: Expr, if_true: Expr, if_false: Expr) -> Expr:
     return Select(condition, if_true, if_false)
 
 
-def increment(buffer: str, at: Expr, dtype: str) -> Store:
+def increment(buffer_name: str, at: Expr, dtype: str) -> Store:
     """Return a statement that adds 1 to an element of an array of integers."""
-    return Store(buffer, (at,), Binary("add", Load(buffer, (at,), dtype), Const(dtype, "1")))
+    return Store(
+        buffer_name, (at,), Binary("add", Load(buffer_name, (at,), dtype), Const(dtype, "1"))
+    )
 
 
 def digits(number: Expr, base: Expr, digit: Expr) -> Expr:
@@ -125,11 +127,11 @@ def digits(number: Expr, base: Expr, digit: Expr) -> Expr:
     return add(mul(number, base), digit)
 
 
-def offsets_facts(buffer: str, fibers: Expr, count: Expr) -> tuple[Fact, ...]:
+def offsets_facts(buffer_name: str, fibers: Expr, count: Expr) -> tuple[Fact, ...]:
     """Return what holds for the first slots of fibers, after which the number of all slots stands."""
     return (
-        Monotone(buffer),
-        InRange(buffer, ZERO, add(count, ONE)),
-        HasValue(buffer, ZERO, ZERO),
-        HasValue(buffer, fibers, count),
+        Monotone(buffer_name),
+        InRange(buffer_name, ZERO, add(count, ONE)),
+        HasValue(buffer_name, ZERO, ZERO),
+        HasValue(buffer_name, fibers, count),
     )

@@ -58,7 +58,7 @@ def require_contents(target: ConversionTarget, inverse: InverseMap) -> None:
             )
 
 
-def listed_contents(target: ConversionTarget, buffer: str, counts: Array | None) -> Array:
+def listed_contents(target: ConversionTarget, buffer_name: str, counts: Array | None) -> Array:
     """Return the contents of an index array in the order of the format.
 
     `counts` has the number of elements for each possible value, None if values are not bounded. Raises
@@ -67,23 +67,25 @@ def listed_contents(target: ConversionTarget, buffer: str, counts: Array | None)
     if counts is None:
         raise FormatError(
             "format.order",
-            f"The format '{target.description.name}' orders the contents of '{buffer}', but the map does not "
+            f"The format '{target.description.name}' orders the contents of '{buffer_name}', but "
+            "the map does not "
             "bound them.",
         )
-    listed = target.orders[buffer](counts, target.parameters)
+    listed = target.orders[buffer_name](counts, target.parameters)
     is_listed = np.zeros(counts.size, bool)
     is_listed[listed] = True
     if np.count_nonzero(is_listed) < listed.size or not is_listed[counts > 0].all():
         raise FormatError(
             "format.order",
-            f"The order of '{buffer}' of the format '{target.description.name}' leaves out contents, or has "
+            f"The order of '{buffer_name}' of the format '{target.description.name}' leaves out "
+            "contents, or has "
             "some twice.",
         )
     return listed
 
 
 def listed_array(
-    description: FormatDescription, buffer: str, listed: Array, *, size: int, unused: int
+    description: FormatDescription, buffer_name: str, listed: Array, *, size: int, unused: int
 ) -> Array:
     """Return an index array of `size` entries, of which the first have the listed contents and the others
     `unused`, or `unused`, `unused` + 1, ... where the format declares that values are distinct.
@@ -93,7 +95,7 @@ def listed_array(
     array([1, 0, 2, 3, 4])
     """
     rest = np.full(size - listed.size, unused, np.int64)
-    if declares_distinct(description, buffer):
+    if declares_distinct(description, buffer_name):
         # More than `unused` may be listed: an empty dimension has a coordinate, too.
         rest = np.arange(rest.size) + max(unused, int(listed.max(initial=-1)) + 1)
     return np.concatenate((listed.astype(np.int64, copy=False), rest))
@@ -101,7 +103,7 @@ def listed_array(
 
 def scattered_array(
     description: FormatDescription,
-    buffer: str,
+    buffer_name: str,
     *,
     shape: Sequence[int],
     entries: tuple[Array, ...],
@@ -115,19 +117,20 @@ def scattered_array(
     """
     array = np.full(shape, unused, np.int64)
     array[entries] = values
-    if declares_distinct(description, buffer):
+    if declares_distinct(description, buffer_name):
         is_unused = np.ones(shape, np.bool_)
         is_unused[entries] = False
         array[is_unused] += np.arange(np.count_nonzero(is_unused))
         if not is_distinct(array):
             raise FormatError(
                 "format.distinct",
-                f"The format '{description.name}' declares that the values of '{buffer}' are distinct, but "
+                f"The format '{description.name}' declares that the values of '{buffer_name}' are "
+                "distinct, but "
                 "the elements need one of them at several entries.",
             )
     return array
 
 
-def declares_distinct(description: FormatDescription, buffer: str) -> bool:
+def declares_distinct(description: FormatDescription, buffer_name: str) -> bool:
     """Return whether a format declares that the values of an index array are distinct."""
-    return fact_index(description.facts).holds(buffer, Distinct)
+    return fact_index(description.facts).holds(buffer_name, Distinct)

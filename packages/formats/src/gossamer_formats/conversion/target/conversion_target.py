@@ -134,9 +134,11 @@ def _describe(named: Format, rank: int) -> FormatDescription:
     return found
 
 
-def _ordered(format: str, order: ContentsOrder, counts: Array, sizes: Mapping[str, int]) -> Array:
+def _ordered(
+    format_name: str, order: ContentsOrder, counts: Array, sizes: Mapping[str, int]
+) -> Array:
     """Return the contents of an index array in the order of a format's function."""
-    with FORMATS.errors_of(format, doing="order an index array of the"):
+    with FORMATS.errors_of(format_name, doing="order an index array of the"):
         return order(counts, sizes)
 
 

@@ -59,7 +59,7 @@ def _scaled(function: Function, handle: str, factor: str) -> Function:
     )
 
 
-def _times(buffer: str, factor: Expr, node: Any) -> Expr | None:
+def _times(buffer_name: str, factor: Expr, node: Any) -> Expr | None:
     """Return a load of the buffer multiplied by the factor."""
-    is_value = isinstance(node, Load) and node.buffer == buffer
+    is_value = isinstance(node, Load) and node.buffer == buffer_name
     return Binary("mul", node, factor) if is_value else None

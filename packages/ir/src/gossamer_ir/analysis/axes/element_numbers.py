@@ -30,14 +30,14 @@ from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 
 
 def numbers_of(
-    function: Function, buffer: str, indices: Sequence[Expr | Range]
+    function: Function, buffer_name: str, indices: Sequence[Expr | Range]
 ) -> tuple[Expr | None, ...]:
     """Return the element numbers that positions in a buffer select, one for each varied axis; None for an
     axis whose element number cannot be derived."""
-    axes = _varied_axes(function).get(buffer)
+    axes = _varied_axes(function).get(buffer_name)
     if not axes:
         return ()
-    names = _axes_of(function, buffer)
+    names = _axes_of(function, buffer_name)
     positions = dict(zip(names, indices, strict=False))
     numbers = (_number(function, name, positions) for name in axes)
     return tuple(None if number is None else _normalized(number) for number in numbers)
@@ -54,8 +54,8 @@ def _varied_axes(function: Function) -> Mapping[str, tuple[str, ...]]:
     }
 
 
-def _axes_of(function: Function, buffer: str) -> tuple[str, ...]:
-    return items_by_name(sparse_buffers(function.buffers))[buffer].axes
+def _axes_of(function: Function, buffer_name: str) -> tuple[str, ...]:
+    return items_by_name(sparse_buffers(function.buffers))[buffer_name].axes
 
 
 @memoize_by_identity

@@ -62,8 +62,8 @@ class OverflowAnalysis(ValueBounds):
         result._exact = {}
         return result
 
-    def _forget(self, var: str) -> None:
-        super()._forget(var)
+    def _forget(self, var_name: str) -> None:
+        super()._forget(var_name)
         # A bound of a variable may be part of any cached answer.
         self._exact.clear()
 

@@ -129,23 +129,23 @@ class ValueBounds:
         self._bound[loop.var] = loop
         self._bind_extent(loop.var, loop)
 
-    def _bind_extent(self, var: str, domain: For | Range) -> None:
+    def _bind_extent(self, var_name: str, domain: For | Range) -> None:
         if domain.start == ZERO:
-            self._domain_extents[var] = domain.extent
+            self._domain_extents[var_name] = domain.extent
 
-    def bind(self, var: str, *values: Expr) -> None:
+    def bind(self, var_name: str, *values: Expr) -> None:
         """Record that a variable is at most the sum of the bounds of these values."""
-        self._forget(var)
-        self._bound[var] = values
+        self._forget(var_name)
+        self._bound[var_name] = values
 
-    def is_bound(self, var: str) -> bool:
+    def is_bound(self, var_name: str) -> bool:
         """Return whether a bound of a variable was recorded."""
-        return var in self._bound or var in self._vars
+        return var_name in self._bound or var_name in self._vars
 
-    def _forget(self, var: str) -> None:
+    def _forget(self, var_name: str) -> None:
         """Discard results that may depend on an earlier bound of a variable."""
-        self._vars.pop(var, None)
-        self._domain_extents.pop(var, None)
+        self._vars.pop(var_name, None)
+        self._domain_extents.pop(var_name, None)
         self._limits.clear()
 
     def _of_var(self, name: str, dtype: str) -> int:

@@ -55,10 +55,10 @@ class BoundedReads:
             return all(map(self._is_proved_below, nodes))
         return all(map(self._is_proved, collect(READS, *nodes)))
 
-    def extents(self, buffer: str, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+    def extents(self, buffer_name: str, indices: Sequence[Expr]) -> tuple[Expr, ...]:
         """Return the extents of the dimensions of an access, up to the first one that is unknown. The indices
         of a search are its prefix and any position in the range that it covers."""
-        declared = self._buffers[buffer]
+        declared = self._buffers[buffer_name]
         if isinstance(declared, SparseBuffer):
             return tuple(self._fibers(declared, indices))
         return declared.shape

@@ -39,39 +39,39 @@ def never_decreases(expr: Expr, loop: For, point: ProgramPoint) -> bool:
     return _rises(expr, loop.var, point)
 
 
-def _rises(expr: Expr, var: str, point: ProgramPoint) -> bool:
+def _rises(expr: Expr, var_name: str, point: ProgramPoint) -> bool:
     # The loop variable itself, or an invariant expression.
-    if type(expr) is Var or var not in free_vars(expr):
+    if type(expr) is Var or var_name not in free_vars(expr):
         return True
     # The structural rule first. The prover is needed for i - i // 2, whose operands rise but are
     # subtracted.
-    return _operands_rise(expr, var, point) or _is_at_most_next(expr, var, point)
+    return _operands_rise(expr, var_name, point) or _is_at_most_next(expr, var_name, point)
 
 
-def _operands_rise(expr: Expr, var: str, point: ProgramPoint) -> bool:
+def _operands_rise(expr: Expr, var_name: str, point: ProgramPoint) -> bool:
     """Return whether an expression never decreases because its operands do not."""
     match expr:
         case Cast(dtype="int64", value=value):
-            return _is_kept_by_int64(dtype_of(value)) and _rises(value, var, point)
+            return _is_kept_by_int64(dtype_of(value)) and _rises(value, var_name, point)
         case Binary(op="add", lhs=lhs, rhs=rhs):
-            return _rises(lhs, var, point) and _rises(rhs, var, point)
+            return _rises(lhs, var_name, point) and _rises(rhs, var_name, point)
         case Binary(op="sub", lhs=lhs, rhs=rhs):
             # With an invariant subtrahend only: subtracting what rises may fall.
-            return var not in free_vars(rhs) and _rises(lhs, var, point)
+            return var_name not in free_vars(rhs) and _rises(lhs, var_name, point)
         case Binary(op="mul", lhs=lhs, rhs=rhs):
             return any(
-                _is_natural(factor, var, point) and _rises(other, var, point)
+                _is_natural(factor, var_name, point) and _rises(other, var_name, point)
                 for factor, other in ((lhs, rhs), (rhs, lhs))
             )
         case Binary(op="floordiv", lhs=lhs, rhs=rhs):
-            return _is_natural(rhs, var, point) and _rises(lhs, var, point)
+            return _is_natural(rhs, var_name, point) and _rises(lhs, var_name, point)
         case Load(indices=(*outer, last), predicate=None):
-            is_fixed = var not in free_vars(*outer)
+            is_fixed = var_name not in free_vars(*outer)
             # Another outer index is another row, and rows are not ordered with each other.
-            return is_fixed and _is_sorted(expr, point) and _rises(last, var, point)
+            return is_fixed and _is_sorted(expr, point) and _rises(last, var_name, point)
         case Search(kind="lower" | "upper", prefix=prefix, begin=begin, end=end, value=value):
-            is_fixed = var not in free_vars(*prefix, begin, end)
-            return is_fixed and _rises(value, var, point)
+            is_fixed = var_name not in free_vars(*prefix, begin, end)
+            return is_fixed and _rises(value, var_name, point)
     return False
 
 
@@ -80,9 +80,9 @@ def _is_kept_by_int64(dtype: str) -> bool:
     return kind.is_integer and (kind.kind == "int" or kind.bits < 64)
 
 
-def _is_natural(factor: Expr, var: str, point: ProgramPoint) -> bool:
+def _is_natural(factor: Expr, var_name: str, point: ProgramPoint) -> bool:
     """Return whether a factor or divisor is loop invariant and not negative."""
-    return var not in free_vars(factor) and point.is_nonnegative(factor)
+    return var_name not in free_vars(factor) and point.is_nonnegative(factor)
 
 
 def _is_sorted(load: Load, point: ProgramPoint) -> bool:
@@ -94,7 +94,7 @@ def _is_sorted(load: Load, point: ProgramPoint) -> bool:
         return point.prover.proves_nonnegative(Binary("sub", second, first))
 
 
-def _is_at_most_next(expr: Expr, var: str, point: ProgramPoint) -> bool:
+def _is_at_most_next(expr: Expr, var_name: str, point: ProgramPoint) -> bool:
     """Return whether the prover shows that the value is at most that of the next iteration."""
-    later: Expr = substitute(expr, {var: add(index_var(var), ONE)})
+    later: Expr = substitute(expr, {var_name: add(index_var(var_name), ONE)})
     return point.is_at_most(expr, later)

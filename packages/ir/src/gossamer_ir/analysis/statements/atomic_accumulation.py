@@ -51,10 +51,10 @@ def shared_names(loop: For) -> tuple[str, ...] | None:
     return tuple(mark.split(", ")) if isinstance(mark, str) else None
 
 
-def is_shared(loop: For, buffer: str) -> bool:
+def is_shared(loop: For, buffer_name: str) -> bool:
     """Return whether the iterations of an annotated loop share elements of a buffer from outside the loop."""
     names = shared_names(loop)
-    return names is None or buffer in names
+    return names is None or buffer_name in names
 
 
 def atomic_of(store: Store) -> Atomic | None:
@@ -91,13 +91,13 @@ def buffer_shared_otherwise(loop: For) -> str | None:
     return next((name for name in shared if not is_accumulated(loop, name)), None)
 
 
-def is_accumulated(loop: For, buffer: str) -> bool:
+def is_accumulated(loop: For, buffer_name: str) -> bool:
     """Return whether a loop accesses a buffer only to accumulate into it, by one operator that can be
     atomic."""
     stores = [
-        stmt for stmt in stmts(loop.body) if isinstance(stmt, Store) and stmt.buffer == buffer
+        stmt for stmt in stmts(loop.body) if isinstance(stmt, Store) and stmt.buffer == buffer_name
     ]
-    read = [node for node in collect(READS, *loop.body) if node.buffer == buffer]
+    read = [node for node in collect(READS, *loop.body) if node.buffer == buffer_name]
     # Each operation reads the element that it updates once. Any other read could see a partial sum.
     ops = {_accumulation_operator(store) for store in stores}
     return len(ops) == 1 and None not in ops and len(read) == len(stores)

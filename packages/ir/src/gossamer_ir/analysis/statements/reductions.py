@@ -47,6 +47,6 @@ def match_reduction(store: Store) -> Reduction | None:
     return None
 
 
-def reads_buffer(expr: Expr, buffer: str) -> bool:
+def reads_buffer(expr: Expr, buffer_name: str) -> bool:
     """Return whether an expression reads a buffer."""
-    return any(node.buffer == buffer for node in collect(READS, expr))
+    return any(node.buffer == buffer_name for node in collect(READS, expr))

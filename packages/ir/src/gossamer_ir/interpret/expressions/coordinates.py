@@ -85,11 +85,13 @@ def positions_of(
     return tuple(np.int64(position) for position in positions)
 
 
-def _locate(buffer: str, indices: tuple[Expr, ...], translator: Translator) -> Locate:
+def _locate(buffer_name: str, indices: tuple[Expr, ...], translator: Translator) -> Locate:
     coordinates = translator.exprs(indices)
     vars = tuple(index.name if isinstance(index, Var) else None for index in indices)
 
     def run(frame: Frame) -> tuple[Any, ...] | None:
-        return positions_of(frame, frame.layouts[buffer], coordinates=coordinates(frame), vars=vars)
+        return positions_of(
+            frame, frame.layouts[buffer_name], coordinates=coordinates(frame), vars=vars
+        )
 
     return run

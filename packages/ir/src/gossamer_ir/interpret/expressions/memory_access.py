@@ -62,9 +62,11 @@ def search(node: Search, translator: Translator) -> Eval:
     return run
 
 
-def is_by_coordinate(buffer: str, translator: Translator) -> bool:
+def is_by_coordinate(buffer_name: str, translator: Translator) -> bool:
     """Return whether the indices of a buffer are coordinates rather than positions."""
-    return translator.stage == "coordinate" and isinstance(translator.buffers[buffer], SparseBuffer)
+    return translator.stage == "coordinate" and isinstance(
+        translator.buffers[buffer_name], SparseBuffer
+    )
 
 
 def _read(node: Load, translator: Translator) -> Eval:
@@ -131,11 +133,11 @@ def _new_lanes(done: Initialized, view: View, indices: ViewIndices, mask: Array 
     return np.array(are_new)
 
 
-def _require_ordinary(buffer: str, translator: Translator) -> None:
-    if isinstance(translator.buffers[buffer], SparseBuffer):
+def _require_ordinary(buffer_name: str, translator: Translator) -> None:
+    if isinstance(translator.buffers[buffer_name], SparseBuffer):
         raise UnsupportedError(
             "interpret.vector_index",
-            f"The sparse buffer '{buffer}' is accessed with a vector index.",
+            f"The sparse buffer '{buffer_name}' is accessed with a vector index.",
             hint="Vectors are allowed at the stages loop and flat.",
         )
 

@@ -60,9 +60,9 @@ def _forget_before_loop(
     return None
 
 
-def _forgetting_record(block: str) -> Exec:
+def _forgetting_record(block_name: str) -> Exec:
     def run(frame: Frame) -> None:
-        frame.inits[block] = {}
+        frame.inits[block_name] = {}
 
     return run
 
@@ -194,12 +194,12 @@ def _init(
     return run
 
 
-def _of_new_elements(block: str, init: Exec, repeats: tuple[str, ...]) -> Exec:
+def _of_new_elements(block_name: str, init: Exec, repeats: tuple[str, ...]) -> Exec:
     def run(frame: Frame) -> None:
         now = tuple(int(frame.values[name]) for name in repeats)
         outer = frame.initialized
         # One record per iteration of the loops that repeat the init.
-        frame.initialized = frame.inits[block].setdefault(now, Initialized())
+        frame.initialized = frame.inits[block_name].setdefault(now, Initialized())
         init(frame)
         frame.initialized.end()
         frame.initialized = outer
@@ -263,7 +263,7 @@ def bind_iters(iters: Iterable[BlockIter], translator: Translator) -> Exec:
     return run
 
 
-def check_domains(iters: Iterable[BlockIter], block: str, translator: Translator) -> Exec:
+def check_domains(iters: Iterable[BlockIter], block_name: str, translator: Translator) -> Exec:
     """Raise an error if an iterator of a block is outside of its domain, or if that cannot be evaluated.
 
     The error names no buffer, also if the domain loads out of bounds: kernels do not evaluate domains.
@@ -284,11 +284,13 @@ def check_domains(iters: Iterable[BlockIter], block: str, translator: Translator
             try:
                 first, count = int(start(frame)), int(extent(frame))
             except InterpreterError as error:
-                message = f"The domain of '{name}' in block '{block}' cannot be evaluated: {error}"
+                message = (
+                    f"The domain of '{name}' in block '{block_name}' cannot be evaluated: {error}"
+                )
                 raise InterpreterError(message) from None
             if not first <= value < first + count:
                 raise InterpreterError(
-                    f"In block '{block}', '{name}' is {value}, outside of its domain "
+                    f"In block '{block_name}', '{name}' is {value}, outside of its domain "
                     f"[{first}, {first + count})."
                 )
 

@@ -180,8 +180,8 @@ def _element_above(level: Level, frame: Frame) -> int:
     return element
 
 
-def _parent_error(axis: str, parent: str | None) -> UnsupportedError:
+def _parent_error(axis_name: str, parent: str | None) -> UnsupportedError:
     return UnsupportedError(
         "interpret.missing_parent",
-        f"Axis '{axis}' is iterated without an iterator over '{parent}' before it.",
+        f"Axis '{axis_name}' is iterated without an iterator over '{parent}' before it.",
     )

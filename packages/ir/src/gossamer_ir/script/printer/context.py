@@ -21,14 +21,14 @@ class Printer:
         """Record the dtype of a buffer."""
         self._dtypes[buffer.name] = buffer.dtype
 
-    def store_dtype(self, buffer: str, indices: Sequence[Expr]) -> str | None:
+    def store_dtype(self, buffer_name: str, indices: Sequence[Expr]) -> str | None:
         """Return the dtype of values stored to a buffer at indices; None for an unknown buffer."""
-        dtype = self._dtypes.get(buffer)
+        dtype = self._dtypes.get(buffer_name)
         return None if dtype is None else load_dtype(dtype, indices)
 
-    def range_of(self, loop: str) -> Range | None:
+    def range_of(self, loop_name: str) -> Range | None:
         """Return the range of an enclosing loop, by its variable."""
         for enclosing in self.loops:
-            if enclosing.var == loop:
+            if enclosing.var == loop_name:
                 return Range(enclosing.start, enclosing.extent)
         return None

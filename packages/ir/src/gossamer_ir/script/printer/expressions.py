@@ -203,9 +203,9 @@ def _load(w: Writer, node: Load, expected: str | None, level: int) -> None:
     return w.put(")")
 
 
-def write_access(w: Writer, name: str, buffer: str, indices: Sequence[Expr]) -> None:
+def write_access(w: Writer, name: str, buffer_name: str, indices: Sequence[Expr]) -> None:
     """Write `T.load(A, i, j`. The caller closes the bracket, so that a node needs only one."""
-    w.put(f"T.{name}({buffer}")
+    w.put(f"T.{name}({buffer_name}")
     for number, index in enumerate(indices):
         w.put(", ")
         write_index(w, index, "indices", item=number)

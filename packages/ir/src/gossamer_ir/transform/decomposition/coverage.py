@@ -110,9 +110,9 @@ def _covering_product(lengths: Sequence[Expr | None], extent: Expr) -> bool:
     return False
 
 
-def _dense_length(var: str, along: Mapping[str, Axis]) -> Expr | None:
+def _dense_length(var_name: str, along: Mapping[str, Axis]) -> Expr | None:
     """Return the length of the axis of a variable if it has all coordinates, wherever it is iterated."""
-    axis = along.get(var)
+    axis = along.get(var_name)
     return axis.length if axis is not None and is_dense_root(axis) else None
 
 

@@ -72,10 +72,10 @@ class InitMarks:
             for stmt in self._zeros(self._names[name], self._shape_of_marks(name))
         )
 
-    def _shape_of_marks(self, buffer: str) -> tuple[Expr, ...]:
+    def _shape_of_marks(self, buffer_name: str) -> tuple[Expr, ...]:
         # A loop with a negative extent has no iteration.
-        counts = (Binary("max", loop.extent, ZERO) for loop in self._repeating[buffer])
-        return (*counts, *self._shapes[buffer])
+        counts = (Binary("max", loop.extent, ZERO) for loop in self._repeating[buffer_name])
+        return (*counts, *self._shapes[buffer_name])
 
     def numbered(self) -> tuple[Stmt, ...]:
         """Return the statements that allocate and clear the number of the last run."""

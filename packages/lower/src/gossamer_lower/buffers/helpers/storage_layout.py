@@ -214,7 +214,7 @@ class StorageLayout:
                     yield above, varied, dimension
 
 
-def _extra_positions(buffer: SparseBuffer, axis: str) -> int:
+def _extra_positions(buffer: SparseBuffer, axis_name: str) -> int:
     """Return the number of positions after the end of each fiber that may be accessed: only along the
     last axis, as many as the extra elements of the buffer."""
-    return buffer.extra_storage if axis == buffer.axes[-1] else 0
+    return buffer.extra_storage if axis_name == buffer.axes[-1] else 0

@@ -68,17 +68,17 @@ class IteratorKinds:
             for iterator in nest.in_block.values()
         )
 
-    def _is_determined_by(self, store: Store, var: str, *, nest: LoopNest) -> bool:
+    def _is_determined_by(self, store: Store, var_name: str, *, nest: LoopNest) -> bool:
         """Return whether the element of a store is a different one for each value of an iterator."""
-        if var not in nest.fused:
-            return self._is_indexed_by(store, build.index_var(var), nest=nest)
+        if var_name not in nest.fused:
+            return self._is_indexed_by(store, build.index_var(var_name), nest=nest)
         # One iterator over fused axes has a position along each of them: all together determine it.
         buffer = self._buffers.get(store.buffer)
         by_axis = {} if buffer is None else dict(zip(buffer.axes, store.indices, strict=True))
         return all(
             by_axis.get(iterator.axis.name) == iterator.position
             for iterator in nest.in_block.values()
-            if var in free_vars(iterator.position)
+            if var_name in free_vars(iterator.position)
         )
 
     def _is_indexed_by(self, store: Store, position: Expr, *, nest: LoopNest) -> bool:

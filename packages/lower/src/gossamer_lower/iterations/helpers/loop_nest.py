@@ -197,10 +197,11 @@ def _kind_of(letter: str) -> Literal["S", "R"]:
     return "R" if letter == "R" else "S"
 
 
-def _innermost(axis: str, scope: AxisIters) -> AxisIterator | None:
+def _innermost(axis_name: str, scope: AxisIters) -> AxisIterator | None:
     """Return the innermost iterator over an axis; None if it is not iterated."""
     return next(
-        (iterator for iterator in reversed([*scope.values()]) if iterator.axis.name == axis), None
+        (iterator for iterator in reversed([*scope.values()]) if iterator.axis.name == axis_name),
+        None,
     )
 
 

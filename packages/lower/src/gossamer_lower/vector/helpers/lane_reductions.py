@@ -292,20 +292,20 @@ def _lanes_combined(op: ReduceOp, lanes: Expr) -> LaneReduce:
 _OF_BOOLS: dict[ReduceOp, ReduceOp] = {"min": "and", "max": "or"}
 
 
-def _shared_part(condition: Expr | None, var: str) -> Expr | None:
+def _shared_part(condition: Expr | None, var_name: str) -> Expr | None:
     """Return the part of a condition that is uniform across lanes. The accumulation stays under it,
     because the element may be out of bounds otherwise."""
     if condition is None:
         return None
     match as_short_circuit(condition) or condition:
         case Binary(op="and", lhs=lhs, rhs=rhs):
-            return conjunction(_shared_part(lhs, var), _shared_part(rhs, var))
+            return conjunction(_shared_part(lhs, var_name), _shared_part(rhs, var_name))
         case ShortCircuit("and", first, second):
-            outer, inner = _shared_part(first, var), _shared_part(second, var)
+            outer, inner = _shared_part(first, var_name), _shared_part(second, var_name)
             if inner is None or outer is not first:
                 return outer
             return short_circuit_and(outer, inner)
-    return None if var in free_vars(condition) else condition
+    return None if var_name in free_vars(condition) else condition
 
 
 def _accumulated(vectors: Vectors, partial: Expr, reduction: LaneReduction) -> Expr:

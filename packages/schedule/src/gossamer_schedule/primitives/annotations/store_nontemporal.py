@@ -52,28 +52,28 @@ def store_nontemporal(
     return Change(cursor.replaced_by((replace(cursor.node, body=body),)), (block,))
 
 
-def _require_written(cursor: Cursor, buffer: str) -> None:
+def _require_written(cursor: Cursor, buffer_name: str) -> None:
     stored = sorted({node.buffer for node in collect(Store, *cursor.node.body)})
-    if buffer not in stored:
+    if buffer_name not in stored:
         raise schedule_error(
             "store_nontemporal.no_store",
-            f"Block '{cursor.node.name}' does not store to '{buffer}'.",
+            f"Block '{cursor.node.name}' does not store to '{buffer_name}'.",
             hint=listing("buffers to which it stores", stored),
             place=cursor.place,
         )
 
 
-def _require_unread(cursor: Cursor, buffer: str) -> None:
-    if buffer in buffers_read(*cursor.node.body):
+def _require_unread(cursor: Cursor, buffer_name: str) -> None:
+    if buffer_name in buffers_read(*cursor.node.body):
         raise schedule_error(
             "store_nontemporal.read",
-            f"Block '{cursor.node.name}' also reads '{buffer}', and each read would wait for memory.",
+            f"Block '{cursor.node.name}' also reads '{buffer_name}', and each read would wait for memory.",
             hint="Accumulate in a local buffer with cache_write, and apply this to the block that copies it.",
             place=cursor.place,
         )
 
 
-def _with_hint(node: Node, buffer: str) -> Store | None:
-    if isinstance(node, Store) and node.buffer == buffer and not node.nontemporal:
+def _with_hint(node: Node, buffer_name: str) -> Store | None:
+    if isinstance(node, Store) and node.buffer == buffer_name and not node.nontemporal:
         return replace(node, nontemporal=True)
     return None

@@ -203,8 +203,8 @@ def _require_independent_inits(cursor: Cursor, top: Cursor) -> None:
             )
 
 
-def _accesses_to(buffer: str, accesses: Sequence[AccessForm]) -> list[AccessForm]:
-    return [access for access in accesses if access.buffer == buffer]
+def _accesses_to(buffer_name: str, accesses: Sequence[AccessForm]) -> list[AccessForm]:
+    return [access for access in accesses if access.buffer == buffer_name]
 
 
 def _bounds_or_condition(part: LoopOrCondition) -> tuple[Expr, ...]:

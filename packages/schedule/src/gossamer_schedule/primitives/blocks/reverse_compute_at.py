@@ -144,10 +144,10 @@ def _required_shared_buffers(cursor: Cursor, top: Cursor, *, own_loops: Sequence
     return outer_writes((cursor.node,)) & buffers_accessed(top.node)
 
 
-def _conflict_error(block: str, buffers: Set[str]) -> ScheduleError:
+def _conflict_error(block_name: str, buffers: Set[str]) -> ScheduleError:
     return schedule_error(
         "reverse_compute_at.other_access",
-        f"Block '{block}' cannot move past other uses of {quoted(buffers)}.",
+        f"Block '{block_name}' cannot move past other uses of {quoted(buffers)}.",
     )
 
 

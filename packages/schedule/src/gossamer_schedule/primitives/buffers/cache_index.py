@@ -101,15 +101,15 @@ def cache_index(
     return Change(root, tuple(names))
 
 
-def _required_lookups(cursor: Cursor, buffer: str | None) -> list[Expr]:
+def _required_lookups(cursor: Cursor, buffer_name: str | None) -> list[Expr]:
     """Return the lookups to cache, larger ones first, since these may contain others."""
     block: Block = cursor.node
     varying = {item.var for item in block.iters if integer_value(item.domain.extent) != 1}
     lookups: dict[Expr, None] = {}
-    for index in _access_indices(block.body, buffer):
+    for index in _access_indices(block.body, buffer_name):
         lookups |= dict.fromkeys(_largest_lookups(index, block, varying))
     if not lookups:
-        where = "" if buffer is None else f" of '{buffer}'"
+        where = "" if buffer_name is None else f" of '{buffer_name}'"
         raise schedule_error(
             "cache_index.no_reuse",
             f"No index{where} in block '{block.name}' contains a load or search that has the same value in "
@@ -118,14 +118,14 @@ def _required_lookups(cursor: Cursor, buffer: str | None) -> list[Expr]:
     return sorted(lookups, key=lambda lookup: -sum(1 for _ in walk(lookup)))
 
 
-def _access_indices(body: tuple[Stmt, ...], buffer: str | None) -> Iterator[Expr]:
+def _access_indices(body: tuple[Stmt, ...], buffer_name: str | None) -> Iterator[Expr]:
     """Yield the indices of all accesses in statements, except in the headers of loops and blocks."""
     for stmt in addressable_stmts(body):
         if isinstance(stmt, HEADERS):
             continue
         own = (stmt,) if isinstance(stmt, ELEMENT_ACCESSES) else ()
         for access in (*own, *collect(ELEMENT_ACCESSES, *effects_of(stmt).evaluates)):
-            if buffer in (None, access.buffer):
+            if buffer_name in (None, access.buffer):
                 yield from access.indices
 
 
@@ -151,18 +151,18 @@ def _bound_vars(block: Block) -> set[str]:
 
 
 def _with_cached_lookup(
-    root: Cursor, block: str, lookup: Expr, *, scope: str
+    root: Cursor, block_name: str, lookup: Expr, *, scope: str
 ) -> tuple[Cursor, tuple[str, ...]]:
     """Return the cursor at the function with a lookup kept in a buffer, and the names of the buffer, its
     block and loops."""
-    cursor = find_block(root, block=block)
+    cursor = find_block(root, block=block_name)
     nest = loop_nest(cursor)
     iters, conditions = _required_domain(cursor, lookup)
     dimensions = required_dimensions(cursor, iters, (), elements=())
 
     namer = namer_of(root.function)
     shape = tuple(dimension.extent for dimension in dimensions)
-    cache = Buffer(namer.fresh(f"{block}_index"), shape, "int64", scope=cast(Scope, scope))
+    cache = Buffer(namer.fresh(f"{block_name}_index"), shape, "int64", scope=cast(Scope, scope))
     indices = tuple(dimension.index for dimension in dimensions)
     fill = copy_nest(
         f"{cache.name}_fill",

@@ -85,14 +85,14 @@ def cache_inplace(
                 vi_c_1, vl_c_1 = T.axis.remap("SS", [i_c_1, l_c_1])
                 C[vi_c_1, vl_c_1] = C_local[vi_c_1, vl_c_1]
     """
-    cursor, old = required_block_and_buffer(root, block=block, buffer=buffer)
+    cursor, old = required_block_and_buffer(root, block_name=block, buffer_name=buffer)
     elements, stored = _required_elements(cursor, old)
 
     require_constant_size(old, cursor)
     require_stored(cursor, old, elements)
 
     cache = cache_of(old, scope, namer=namer_of(cursor.function))
-    copies = _copy_nests(cursor, elements, stored, buffer=buffer, cache=cache)
+    copies = _copy_nests(cursor, elements, stored, buffer_name=buffer, cache=cache)
 
     rewritten = with_cache(
         cache,
@@ -122,7 +122,12 @@ def _required_elements(cursor: Cursor, old: AnyBuffer) -> tuple[ReadElements, Re
 
 
 def _copy_nests(
-    cursor: Cursor, elements: ReadElements, stored: ReadElements, *, buffer: str, cache: AnyBuffer
+    cursor: Cursor,
+    elements: ReadElements,
+    stored: ReadElements,
+    *,
+    buffer_name: str,
+    cache: AnyBuffer,
 ) -> tuple[Stmt, ...]:
     """Return the nests that copy elements in and out.
 
@@ -141,45 +146,47 @@ def _copy_nests(
             namer=namer,
         )
         for way, chosen, source, target in (
-            ("in", elements, buffer, cache.name),
-            ("out", stored, cache.name, buffer),
+            ("in", elements, buffer_name, cache.name),
+            ("out", stored, cache.name, buffer_name),
         )
     )
 
 
-def _require_loads_and_stores(cursor: Cursor, buffer: str) -> None:
+def _require_loads_and_stores(cursor: Cursor, buffer_name: str) -> None:
     """Refuse a block whose body does not both load from the buffer and store to it."""
     nodes = [node for node in walk(*cursor.node.body) if isinstance(node, (Load, Store, Combine))]
-    is_read = any(isinstance(node, Load) and node.buffer == buffer for node in nodes)
-    is_written = any(isinstance(node, Store) and node.buffer == buffer for node in nodes)
+    is_read = any(isinstance(node, Load) and node.buffer == buffer_name for node in nodes)
+    is_written = any(isinstance(node, Store) and node.buffer == buffer_name for node in nodes)
     # A declared reducer reads the elements that it combines with, although there is no load of them.
     is_combined = any(
-        buffer in buffers_accessed(node) for node in nodes if isinstance(node, Combine)
+        buffer_name in buffers_accessed(node) for node in nodes if isinstance(node, Combine)
     )
     if not (is_written and (is_read or is_combined)):
         raise schedule_error(
             "cache_inplace.loads",
-            f"The body of block '{cursor.node.name}' does not both load from '{buffer}' and store to it.",
+            f"The body of block '{cursor.node.name}' does not both load from '{buffer_name}' and "
+            "store to it.",
             hint=f"Apply {'cache_write' if is_written else 'cache_read'} instead.",
         )
 
 
-def _require_uses_in_body_only(nest: BlockNest, buffer: str) -> None:
+def _require_uses_in_body_only(nest: BlockNest, buffer_name: str) -> None:
     """Refuse accesses of the buffer in the nest other than loads and stores in the body of the block."""
     block: Block = nest.block.node
-    if buffer in buffers_accessed(*block.init):
+    if buffer_name in buffers_accessed(*block.init):
         raise schedule_error(
             "cache_inplace.init",
-            f"The init of block '{block.name}' uses '{buffer}', so no element needs to be copied in.",
+            f"The init of block '{block.name}' uses '{buffer_name}', so no element needs to be copied in.",
             hint="Apply cache_write instead, or decompose_reduction first.",
         )
-    require_sole_user(nest.block, nest.top, buffer)
+    require_sole_user(nest.block, nest.top, buffer_name)
     header = replace(block, body=(), init=(), reads=None, writes=None)
-    inside = (node for node in collect(BUFFER_NODES, *block.body) if node.buffer == buffer)
-    if buffer in buffers_accessed(header) or any(
+    inside = (node for node in collect(BUFFER_NODES, *block.body) if node.buffer == buffer_name)
+    if buffer_name in buffers_accessed(header) or any(
         type(node) not in (Load, Store) for node in inside
     ):
         raise schedule_error(
             "cache_inplace.other_access",
-            f"Block '{block.name}' accesses '{buffer}' in other ways than by loads and stores in its body.",
+            f"Block '{block.name}' accesses '{buffer_name}' in other ways than by loads and stores "
+            "in its body.",
         )

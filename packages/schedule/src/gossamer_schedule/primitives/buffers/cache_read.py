@@ -55,7 +55,7 @@ def cache_read(
             vi = T.axis.spatial(n, i)
             Y[vi] = X_local[P[vi]]
     """
-    cursor, old = required_block_and_buffer(root, block=block, buffer=buffer)
+    cursor, old = required_block_and_buffer(root, block_name=block, buffer_name=buffer)
     elements = required_elements(cursor, buffer)
 
     require_constant_size(old, cursor)

@@ -92,7 +92,7 @@ def cache_region(
                 vt, vi = T.axis.remap("SS", [t, i])
                 Y[vt, vi] = X_local[vt * 16 + T.int64(P[vt, vi])]
     """
-    cursor, old = required_block_and_buffer(root, block=block, buffer=buffer)
+    cursor, old = required_block_and_buffer(root, block_name=block, buffer_name=buffer)
     target = find_loop(root, loop=loop)
 
     plain = _required_plain(old, cursor)

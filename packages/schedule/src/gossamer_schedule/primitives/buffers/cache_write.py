@@ -94,7 +94,7 @@ def cache_write(
             vi_c = T.axis.spatial(m, i_c)
             Y[vi_c] = Y_local[vi_c]
     """
-    cursor, old = required_block_and_buffer(root, block=block, buffer=buffer)
+    cursor, old = required_block_and_buffer(root, block_name=block, buffer_name=buffer)
     writer = without_outer_blocks(cursor) if _is_written_by_inner(cursor, buffer) else cursor
     element = required_element(writer, buffer)
     is_loading = _is_old_value_needed(writer, element)
@@ -119,18 +119,18 @@ def cache_write(
     return Change(rewritten, (cache.name, *names_of_nest(copy)))
 
 
-def _copy_stmt(element: WrittenElement, buffer: str, *, to: str) -> Store:
+def _copy_stmt(element: WrittenElement, buffer_name: str, *, to: str) -> Store:
     """Return the statement that copies an element from one buffer to another."""
     indices = element.store.indices
-    return Store(to, indices, Load(buffer, indices, dtype_of(element.store.value)))
+    return Store(to, indices, Load(buffer_name, indices, dtype_of(element.store.value)))
 
 
-def _is_written_by_inner(cursor: Cursor, buffer: str) -> bool:
+def _is_written_by_inner(cursor: Cursor, buffer_name: str) -> bool:
     """Return whether an inner block selects the element of the buffer that a block writes."""
     inside = [inner for inner in addressable_stmts(cursor.node.body) if isinstance(inner, Block)]
     names = {item.var for inner in inside for item in inner.iters}
     writes = (each for each in addressable_stmts(cursor.node.body) if isinstance(each, WRITES))
-    return any(free_vars(*write.indices) & names for write in writes if write.buffer == buffer)
+    return any(free_vars(*write.indices) & names for write in writes if write.buffer == buffer_name)
 
 
 def _nest_around_outer(cursor: Cursor, nest: BlockNest) -> BlockNest:
@@ -140,10 +140,10 @@ def _nest_around_outer(cursor: Cursor, nest: BlockNest) -> BlockNest:
     return BlockNest(cursor, enclosing[len(enclosing) - count :])
 
 
-def _initialization_error(cursor: Cursor, buffer: str) -> ScheduleError:
+def _initialization_error(cursor: Cursor, buffer_name: str) -> ScheduleError:
     return schedule_error(
         "cache_write.element",
-        f"No statement that always runs initializes the element of '{buffer}' that block "
+        f"No statement that always runs initializes the element of '{buffer_name}' that block "
         f"'{cursor.node.name}' writes.",
         hint="Give the block an init, or apply reindex_cache_write, whose cache of a sum starts at 0.",
     )
@@ -174,7 +174,7 @@ def _with_init_stmt(cursor: Cursor, store: Store) -> Cursor:
     return find_block(changed, block=block.name)
 
 
-def _require_no_use_between_iterations(cursor: Cursor, buffer: str) -> None:
+def _require_no_use_between_iterations(cursor: Cursor, buffer_name: str) -> None:
     """Refuse other uses of the buffer in loops around the nest whose iterations may share an element.
 
     The init of the cache runs once for all of these iterations, so a change of the element in between would
@@ -186,7 +186,7 @@ def _require_no_use_between_iterations(cursor: Cursor, buffer: str) -> None:
     outside_first = (cursor.up(count) for count in range(len(cursor.path), 0, -1))
     for top in outside_first:
         if isinstance(top.node, For) and top.node.var in reinitializing:
-            require_sole_user(cursor, top, buffer)
+            require_sole_user(cursor, top, buffer_name)
 
 
 def _is_loaded_once(cursor: Cursor, store: Store) -> bool:

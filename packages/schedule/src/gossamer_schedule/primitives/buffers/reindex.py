@@ -55,4 +55,4 @@ def reindex(
         with_scattered_writes if buffer in outer_writes((cursor.node,)) else with_gathered_reads
     )
     name = f"{buffer}_reindex"
-    return through(root, block, buffer=buffer, scope=old.scope, name=name, order=order)
+    return through(root, block, buffer_name=buffer, scope=old.scope, name=name, order=order)

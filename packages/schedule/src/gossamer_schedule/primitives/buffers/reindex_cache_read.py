@@ -55,4 +55,4 @@ def reindex_cache_read(
             Y[vi] = X_local[vi]
     """
     name = cache_name(buffer, scope)
-    return with_gathered_reads(root, block, buffer=buffer, scope=scope, name=name, order=order)
+    return with_gathered_reads(root, block, buffer_name=buffer, scope=scope, name=name, order=order)

@@ -57,4 +57,6 @@ def reindex_cache_write(
             Y[vi_c] = Y_local[vi_c]
     """
     name = cache_name(buffer, scope)
-    return with_scattered_writes(root, block, buffer=buffer, scope=scope, name=name, order=order)
+    return with_scattered_writes(
+        root, block, buffer_name=buffer, scope=scope, name=name, order=order
+    )

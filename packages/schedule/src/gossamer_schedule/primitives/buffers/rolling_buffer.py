@@ -113,11 +113,11 @@ def rolling_buffer(root: Cursor, block: str, *, buffer: str, function: str | Non
     target = _required_loop(cursor, buffer)
     require_serial(target)
     own_loops = _required_own_loops(cursor, target)
-    _require_repeatable(cursor, target, own_loops, buffer=buffer)
-    window = required_window(cursor, target, own_loops, buffer=buffer)
+    _require_repeatable(cursor, target, own_loops, buffer_name=buffer)
+    window = required_window(cursor, target, own_loops, buffer_name=buffer)
     assert isinstance(old, Buffer)  # Only dense buffers are allocated by statements.
     _require_known_shape(old, target)
-    _require_loads_after(cursor, target, buffer=buffer)
+    _require_loads_after(cursor, target, buffer_name=buffer)
     _require_accesses_in_window(target, window, old)
 
     shape = list(old.shape)
@@ -126,21 +126,21 @@ def rolling_buffer(root: Cursor, block: str, *, buffer: str, function: str | Non
     changed, names = _with_new_elements_only(cursor, target, own_loops, window)
     inside = find_loop(root.with_function(changed), loop=target.node.var)
     loop = replace(
-        inside.node, body=_with_circular_indices(inside.node.body, window, buffer=buffer)
+        inside.node, body=_with_circular_indices(inside.node.body, window, buffer_name=buffer)
     )
     return Change(inside.replaced_by((Allocate(rolled), loop)), (buffer, *names))
 
 
-def _required_loop(cursor: Cursor, buffer: str) -> Cursor:
+def _required_loop(cursor: Cursor, buffer_name: str) -> Cursor:
     """Return the cursor at the loop around the block in whose body the buffer is allocated."""
     for below in cursor.top.below():
-        if buffer in names_after(below.node):
+        if buffer_name in names_after(below.node):
             loop = below.up(1)
             if isinstance(loop.node, For) and any(loop.node is above for above in cursor.parents):
                 return loop
     raise schedule_error(
         "rolling_buffer.scope",
-        f"Buffer '{buffer}' is not allocated in the body of a loop around block '{cursor.node.name}'.",
+        f"Buffer '{buffer_name}' is not allocated in the body of a loop around block '{cursor.node.name}'.",
         hint="Apply compute_at first.",
     )
 
@@ -157,19 +157,19 @@ def _required_own_loops(cursor: Cursor, target: Cursor) -> tuple[For, ...]:
 
 
 def _require_repeatable(
-    cursor: Cursor, target: Cursor, own_loops: tuple[For, ...], *, buffer: str
+    cursor: Cursor, target: Cursor, own_loops: tuple[For, ...], *, buffer_name: str
 ) -> None:
     """Refuse a block unless computing an element of the buffer again would give the same value.
 
     Only the block may write the buffer, and it may only read values that do not change in the loop.
     """
     block: Block = cursor.node
-    if outer_writes((block,)) != {buffer} or _store_count(target.node.body, buffer) != _store_count(
-        (block,), buffer
-    ):
+    if outer_writes((block,)) != {buffer_name} or _store_count(
+        target.node.body, buffer_name
+    ) != _store_count((block,), buffer_name):
         raise schedule_error(
             "rolling_buffer.writers",
-            f"Block '{block.name}' is not the only writer of '{buffer}', or also writes another buffer.",
+            f"Block '{block.name}' is not the only writer of '{buffer_name}', or also writes another buffer.",
         )
     if updates_old_values(block):
         raise schedule_error(
@@ -181,7 +181,7 @@ def _require_repeatable(
     nest = resolve(own_loops[0] if own_loops else block, values_at(cursor))
     # The new predicate of the block reads the start of the loop in each iteration.
     reads = nest, target.node.start
-    changed = changed_in(target.node.body, *reads, function=target.function) - {buffer}
+    changed = changed_in(target.node.body, *reads, function=target.function) - {buffer_name}
     if changed:
         raise schedule_error(
             "rolling_buffer.changed",
@@ -190,8 +190,8 @@ def _require_repeatable(
         )
 
 
-def _store_count(body: tuple[Stmt, ...], buffer: str) -> int:
-    return sum(store.buffer == buffer for store in collect(Store, *body))
+def _store_count(body: tuple[Stmt, ...], buffer_name: str) -> int:
+    return sum(store.buffer == buffer_name for store in collect(Store, *body))
 
 
 def _require_known_shape(buffer: Buffer, target: Cursor) -> None:
@@ -205,7 +205,7 @@ def _require_known_shape(buffer: Buffer, target: Cursor) -> None:
         )
 
 
-def _require_loads_after(cursor: Cursor, target: Cursor, *, buffer: str) -> None:
+def _require_loads_after(cursor: Cursor, target: Cursor, *, buffer_name: str) -> None:
     """Refuse uses of the buffer other than loads after the block."""
     at = cursor.steps_from(target)[0].index
     body = target.node.body
@@ -214,10 +214,10 @@ def _require_loads_after(cursor: Cursor, target: Cursor, *, buffer: str) -> None
         if isinstance(stmt, Block) and stmt is not cursor.node:
             used |= buffers_named(*stmt.init)
     used |= {node.buffer for node in collect(BUFFER_NODES, *body) if not isinstance(node, ACCESSES)}
-    if buffer in used:
+    if buffer_name in used:
         raise schedule_error(
             "rolling_buffer.other_access",
-            f"Buffer '{buffer}' has other uses than loads after block '{cursor.node.name}'.",
+            f"Buffer '{buffer_name}' has other uses than loads after block '{cursor.node.name}'.",
         )
 
 
@@ -296,12 +296,12 @@ def _require_same_init(cursor: Cursor, own_loops: tuple[For, ...]) -> None:
 
 
 def _with_circular_indices(
-    body: tuple[Stmt, ...], window: SlidingWindow, *, buffer: str
+    body: tuple[Stmt, ...], window: SlidingWindow, *, buffer_name: str
 ) -> tuple[Stmt, ...]:
     """Return the body of the loop, with indices of the circular buffer and without its allocation."""
 
     def rule(node: Node) -> Any | None:
-        if isinstance(node, ELEMENT_ACCESSES) and node.buffer == buffer:
+        if isinstance(node, ELEMENT_ACCESSES) and node.buffer == buffer_name:
             indices = list(node.indices)
             at = indices[window.dimension]
             indices[window.dimension] = Binary("floormod", at, index(window.width))
@@ -311,4 +311,4 @@ def _with_circular_indices(
             return replace(node, reads=None, writes=None)
         return None
 
-    return rewrite_body(without_allocations(body, {buffer}), rule)
+    return rewrite_body(without_allocations(body, {buffer_name}), rule)

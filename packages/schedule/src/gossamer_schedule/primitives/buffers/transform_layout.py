@@ -214,36 +214,43 @@ def _parsed_constant(text: str, dtype: str) -> Const | None:
         return None
 
 
-def _require_only_elements(function: Function, buffer: str) -> None:
+def _require_only_elements(function: Function, buffer_name: str) -> None:
     """Refuse a buffer with searches or facts, which refer to the order of its elements."""
     named = {name for fact in function.facts for name in buffers_of_fact(fact)}
     searched = {search.buffer for search in collect(Search, *function.body)}
-    if buffer in named | searched:
+    if buffer_name in named | searched:
         raise schedule_error(
             "transform_layout.other_access",
-            f"Buffer '{buffer}' is searched, or facts are declared about its values, and both refer to its "
+            f"Buffer '{buffer_name}' is searched, or facts are declared about its values, and both "
+            "refer to its "
             "layout.",
         )
 
 
-def _require_no_vectors(function: Function, buffer: str, layout: BufferLayout) -> None:
+def _require_no_vectors(function: Function, buffer_name: str, layout: BufferLayout) -> None:
     """Refuse vectors of a buffer whose indices are divided into digits: digits of lanes are not supported."""
     # A permutation of the dimensions keeps vectors whole.
     if all(isinstance(result, Var) for result in layout.map.results):
         return
     for loop in addressable_stmts(function.body):
-        if isinstance(loop, For) and loop.kind == "vectorized" and buffer in buffers_accessed(loop):
+        if (
+            isinstance(loop, For)
+            and loop.kind == "vectorized"
+            and buffer_name in buffers_accessed(loop)
+        ):
             raise schedule_error(
                 "transform_layout.kind",
-                f"The map splits or combines indices of buffer '{buffer}', which the vectorized loop "
+                f"The map splits or combines indices of buffer '{buffer_name}', which the vectorized loop "
                 f"'{loop.var}' uses.",
                 hint=f"Apply transform_layout before '{loop.var}' is made vectorized.",
             )
-    accesses = (node for node in collect(INDEXED_NODES, *function.body) if node.buffer == buffer)
+    accesses = (
+        node for node in collect(INDEXED_NODES, *function.body) if node.buffer == buffer_name
+    )
     if any(has_lanes(at) for node in accesses for at in node.indices):
         raise schedule_error(
             "transform_layout.kind",
-            f"The map splits or combines indices of buffer '{buffer}', which is accessed in vectors.",
+            f"The map splits or combines indices of buffer '{buffer_name}', which is accessed in vectors.",
         )
 
 

@@ -83,7 +83,7 @@ def sparse_compute_at(
     cursor = find_iteration(root, iteration=iteration)
     target = find_iteration(root, iteration=into)
 
-    shared = _required_shared_vars(cursor, target, var=var)
+    shared = _required_shared_vars(cursor, target, var_name=var)
     _require_before(cursor, target)
     _require_no_conflict_between(cursor, target)
     _require_own_inits(cursor, shared)
@@ -98,20 +98,20 @@ def sparse_compute_at(
     return Change(find_iteration(bare, iteration=into).replaced_by((outer,)), (outer.name,))
 
 
-def _required_shared_vars(cursor: Cursor, target: Cursor, *, var: str) -> tuple[str, ...]:
+def _required_shared_vars(cursor: Cursor, target: Cursor, *, var_name: str) -> tuple[str, ...]:
     """Return the target's variables of the shared axes; refuse axes that the iterations cannot share.
 
     Duplicate coordinates are refused, since a coordinate would then be visited by several iterations of
     the shared axes, in which the later iteration may see the first one only partly done.
     """
     into: Iteration = target.node
-    if var not in into.vars:
+    if var_name not in into.vars:
         raise schedule_error(
             "sparse_compute_at.variable",
-            f"Iteration '{into.name}' has no variable '{var}'.",
+            f"Iteration '{into.name}' has no variable '{var_name}'.",
             hint=listing("variables", into.vars),
         )
-    count = into.vars.index(var) + 1
+    count = into.vars.index(var_name) + 1
     axes = items_by_name(cursor.function.axes)
     is_shared = (
         cursor.node.axes[:count] == into.axes[:count]
@@ -125,7 +125,7 @@ def _required_shared_vars(cursor: Cursor, target: Cursor, *, var: str) -> tuple[
         raise schedule_error(
             "sparse_compute_at.axes",
             f"Iterations '{cursor.node.name}' and '{into.name}' do not begin with the same spatial axes, up "
-            f"to variable '{var}'.",
+            f"to variable '{var_name}'.",
             hint="Expected axes that are not fused, and whose coordinates are unique.",
         )
     return into.vars[:count]
@@ -209,17 +209,17 @@ def _require_independent(first: Iteration, second: Iteration, shared: Sequence[s
                 )
 
 
-def _dimensions_at(node: Iteration, buffer: str, var: str) -> set[int]:
+def _dimensions_at(node: Iteration, buffer_name: str, var_name: str) -> set[int]:
     """Return the dimensions in which all accesses of a buffer have a variable as index."""
     dimensions: set[int] | None = None
     for access in collect(ACCESSES, node):
-        if access.buffer != buffer:
+        if access.buffer != buffer_name:
             continue
         if not isinstance(access, ELEMENT_ACCESSES):
             return set()
         # Only the plain variable counts: `i + 1` selects an element that another iteration uses, too.
         own_dimensions = {
-            dimension for dimension, at in enumerate(access.indices) if at == Var(var, "int64")
+            dimension for dimension, at in enumerate(access.indices) if at == Var(var_name, "int64")
         }
         dimensions = own_dimensions if dimensions is None else dimensions & own_dimensions
     return dimensions or set()

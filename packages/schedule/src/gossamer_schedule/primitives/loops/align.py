@@ -164,19 +164,19 @@ def _required_misalignment(buffer: Buffer, lanes: int) -> Expr:
     return Binary("floormod", elements, index(lanes))
 
 
-def _shifted_block(block: Block, loop: str, *, shift: Expr, lanes: int) -> Block:
+def _shifted_block(block: Block, loop_name: str, *, shift: Expr, lanes: int) -> Block:
     """Return a block whose loop runs `shift` iterations ahead of the values that it had.
 
     An iterator that is bound to the loop itself follows it, and what uses the iterator is shifted: then a
     buffer that is indexed by the iterator, as by `reindex_cache_write`, is aligned in the same way. In other
     values the loop is shifted.
     """
-    followers = {item.var for item in block.iters if item.value == index_var(loop)}
+    followers = {item.var for item in block.iters if item.value == index_var(loop_name)}
     # Followers keep the loop as their value, so what uses them is shifted in the same way as the loop.
-    early: dict[str, Expr] = {var: sub(index_var(var), shift) for var in (loop, *followers)}
+    early: dict[str, Expr] = {var: sub(index_var(var), shift) for var in (loop_name, *followers)}
     moved: Block = substitute(block, early)
     iters = tuple(
-        replace(item, value=index_var(loop), domain=_extended_domain(item.domain, lanes))
+        replace(item, value=index_var(loop_name), domain=_extended_domain(item.domain, lanes))
         if item.var in followers
         else item
         for item in moved.iters

@@ -172,14 +172,14 @@ def _require_independent(before: BodyPart, part: BodyPart, cursor: Cursor) -> No
 
 
 def _access_pairs(
-    before: BodyPart, part: BodyPart, buffer: str, cursor: Cursor
+    before: BodyPart, part: BodyPart, buffer_name: str, cursor: Cursor
 ) -> Iterator[tuple[AccessForm, AccessForm]]:
     """Yield the pairs of an access in earlier parts and one in this part that include a store."""
     changing, values = buffers_written(cursor.node.body), values_at(cursor)
     first, second = (
         [
             without_changing(access, changing)
-            for access in access_forms(body, {buffer}, values=values, function=cursor.function)
+            for access in access_forms(body, {buffer_name}, values=values, function=cursor.function)
         ]
         for body in (before, part)
     )

@@ -129,7 +129,7 @@ def _is_in_block(cursor: Cursor, top: Cursor) -> bool:
     return any(isinstance(step.parent, Block) for step in cursor.steps_from(top))
 
 
-def _loop_around_block(loop: For, block: Block, iterator: str) -> For:
+def _loop_around_block(loop: For, block: Block, iterator_name: str) -> For:
     """Return the loop around the block, with the block's iterators in its bounds replaced by their values."""
     values = {item.var: item.value for item in block.iters}
     start, extent = substitute(loop.start, values), substitute(loop.extent, values)
@@ -138,7 +138,7 @@ def _loop_around_block(loop: For, block: Block, iterator: str) -> For:
         predicate = substitute(block.predicate, values)
         start, extent = (IfThenElse(predicate, bound, ZERO) for bound in (start, extent))
     domain = Range(loop.start, loop.extent)
-    added = BlockIter(iterator, "S", domain, index_var(loop.var))
-    body = substitute_body(loop.body, {loop.var: index_var(iterator)})
+    added = BlockIter(iterator_name, "S", domain, index_var(loop.var))
+    body = substitute_body(loop.body, {loop.var: index_var(iterator_name)})
     moved = replace(block, iters=(*block.iters, added), body=body)
     return replace(loop, start=start, extent=extent, body=(moved,))

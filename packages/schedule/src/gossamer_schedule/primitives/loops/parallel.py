@@ -152,11 +152,11 @@ def _require_accumulation_form(
 
 
 def _parallelize_parts(
-    root: Cursor, loop: str, accumulate: Accumulation | None, *, parts: int
+    root: Cursor, loop_name: str, accumulate: Accumulation | None, *, parts: int
 ) -> Change:
     """Run equal parts of a reduction in parallel, and combine their results afterward."""
     require_scheduled_stage(root, ("loop",))
-    cursor = find_loop(root, loop=loop)
+    cursor = find_loop(root, loop=loop_name)
 
     require_serial(cursor)
     _require_not_nested(cursor)
@@ -165,7 +165,7 @@ def _parallelize_parts(
     dimension = required_segment_dimension(reduction) if accumulate == "segmented" else None
     # Equal numbers of iterations: a constant number of parts gives the same rounding with any number of
     # threads.
-    divided = split(root.module, loop, factors=(parts, None), function=root.function.name)
+    divided = split(root.module, loop_name, factors=(parts, None), function=root.function.name)
 
     in_parts = root.function_in(divided.module)
     outer = find_loop(in_parts, loop=divided.names[0])
@@ -182,7 +182,7 @@ def _block_names(function: Function) -> tuple[str, ...]:
 
 def parallelize_loop(
     root: Cursor,
-    loop: str,
+    loop_name: str,
     weight: str | None,
     *,
     grain: int | None,
@@ -190,7 +190,7 @@ def parallelize_loop(
     accumulate: str | None = None,
 ) -> Change:
     """Mark a loop as parallel, if `require` allows it."""
-    cursor = find_loop(root, loop=loop)
+    cursor = find_loop(root, loop=loop_name)
 
     require_serial(cursor)
     require(cursor)
@@ -206,7 +206,7 @@ def parallelize_loop(
         marks = (*cursor.node.annotations, mark_of(shared))
         parallel_loop = replace(parallel_loop, annotations=marks)
 
-    return Change(cursor.replaced_by((parallel_loop,)), (loop,))
+    return Change(cursor.replaced_by((parallel_loop,)), (loop_name,))
 
 
 def _require_not_nested(cursor: Cursor) -> None:

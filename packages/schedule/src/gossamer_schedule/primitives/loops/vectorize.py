@@ -128,16 +128,16 @@ def vectorize(
 
 
 def _vectorize(
-    root: Cursor, loop: str, rest: Remainder, accumulate: Literal["atomic"] | None
+    root: Cursor, loop_name: str, rest: Remainder, accumulate: Literal["atomic"] | None
 ) -> Change:
     if accumulate is not None:
-        return _vectorize_terms(root, loop)
-    return vectorize_loop(root, loop, rest, require=require_no_race)
+        return _vectorize_terms(root, loop_name)
+    return vectorize_loop(root, loop_name, rest, require=require_no_race)
 
 
-def _split_into_lanes(root: Cursor, loop: str, lanes: int | str) -> Change:
+def _split_into_lanes(root: Cursor, loop_name: str, lanes: int | str) -> Change:
     """Split a loop into a loop over vectors and one over their lanes."""
-    cursor = find_loop(root, loop=loop)
+    cursor = find_loop(root, loop=loop_name)
 
     # Before the split, so that errors name the loop that the user named.
     require_serial(cursor)
@@ -185,10 +185,10 @@ def _require_no_rest(rest: Remainder) -> None:
         )
 
 
-def _vectorize_terms(root: Cursor, loop: str) -> Change:
+def _vectorize_terms(root: Cursor, loop_name: str) -> Change:
     """Compute the terms of a reduction in lanes, and combine them one by one."""
     require_scheduled_stage(root, ("loop",))
-    cursor = find_loop(root, loop=loop)
+    cursor = find_loop(root, loop=loop_name)
 
     require_serial(cursor)
     _require_innermost(cursor)
@@ -200,9 +200,11 @@ def _vectorize_terms(root: Cursor, loop: str) -> Change:
     return Change(root.with_function(changed), names)
 
 
-def vectorize_loop(root: Cursor, loop: str, rest: Remainder, *, require: Requirement) -> Change:
+def vectorize_loop(
+    root: Cursor, loop_name: str, rest: Remainder, *, require: Requirement
+) -> Change:
     """Vectorize a loop; `require` checks a loop that is not a reduction."""
-    cursor = find_loop(root, loop=loop)
+    cursor = find_loop(root, loop=loop_name)
 
     require_serial(cursor)
     _require_innermost(cursor)
@@ -215,7 +217,7 @@ def vectorize_loop(root: Cursor, loop: str, rest: Remainder, *, require: Require
     if rest != "scalar":
         vector_loop = replace(vector_loop, annotations=(*vector_loop.annotations, (REST, rest)))
 
-    return Change(cursor.replaced_by((vector_loop,)), (loop,))
+    return Change(cursor.replaced_by((vector_loop,)), (loop_name,))
 
 
 def _require_innermost(cursor: Cursor) -> None:

@@ -82,11 +82,12 @@ def _require_parameter(buffer: AnyBuffer) -> None:
         )
 
 
-def _require_written(block: Block, buffer: str) -> None:
+def _require_written(block: Block, buffer_name: str) -> None:
     """Refuse a buffer that the block only reads: it may hold an input, which the new buffer lacks."""
-    if buffer not in outer_writes((block,)):
+    if buffer_name not in outer_writes((block,)):
         raise schedule_error(
-            "unsafe_match_to_alloc.stores", f"Block '{block.name}' does not store to '{buffer}'."
+            "unsafe_match_to_alloc.stores",
+            f"Block '{block.name}' does not store to '{buffer_name}'.",
         )
 
 
@@ -100,11 +101,11 @@ def _require_selected(block: Block, owner: Function) -> None:
         )
 
 
-def _function_with_redirected(owner: Function, buffer: str, *, to: str) -> Function:
+def _function_with_redirected(owner: Function, buffer_name: str, *, to: str) -> Function:
     """Return the function with accesses moved to another buffer: all, or those of the filtered blocks."""
 
     def use(node: Any) -> Any | None:
-        if type(node) in BUFFER_NODES and node.buffer == buffer:
+        if type(node) in BUFFER_NODES and node.buffer == buffer_name:
             return replace(node, buffer=to)
         return None
 

@@ -116,7 +116,7 @@ def _require_numbers(old: AnyBuffer, dtype: str) -> None:
             )
 
 
-def _require_plain(function: Function, buffer: str) -> None:
+def _require_plain(function: Function, buffer_name: str) -> None:
     """Refuse a buffer that is not only loaded and stored: other uses cannot be converted."""
     combined = {
         store.buffer
@@ -131,10 +131,10 @@ def _require_plain(function: Function, buffer: str) -> None:
         (searched, "searched"),
         (stated, "the subject of a fact"),
     ):
-        if buffer in names:
+        if buffer_name in names:
             raise schedule_error(
                 "unsafe_set_dtype.other_access",
-                f"Buffer '{buffer}' is {what}, which requires its present dtype.",
+                f"Buffer '{buffer_name}' is {what}, which requires its present dtype.",
             )
 
 
@@ -161,8 +161,8 @@ def _is_wider(dtype: str, old: str) -> bool:
 class _Conversion:
     """Rewrites the accesses of a buffer for a new dtype."""
 
-    def __init__(self, buffer: str, dtype: str, *, is_wider: bool) -> None:
-        self._buffer = buffer
+    def __init__(self, buffer_name: str, dtype: str, *, is_wider: bool) -> None:
+        self._buffer = buffer_name
         self._dtype = dtype
         self._is_wider = is_wider
 

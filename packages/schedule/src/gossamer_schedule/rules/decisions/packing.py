@@ -77,18 +77,24 @@ def packing_refusal(found: Packing, operand: str, *, copy: str, cache: str) -> V
 
 def pack_operand(
     trace: TraceBuilder,
-    block: str,
+    block_name: str,
     *,
     tiles: VectorTiles,
     operand: str,
-    loop: str,
+    loop_name: str,
     dimensions: int,
     is_shared: bool = True,
 ) -> None:
     """Pack what a block reads of an operand in an iteration of a loop. Its last dimension are the features of
     a tile. Threads pack a copy that they share in parallel."""
     copy = copy_in_vectors(
-        trace, block, tiles, buffer=operand, loop=loop, scope="global", dimensions=dimensions
+        trace,
+        block_name,
+        tiles,
+        buffer=operand,
+        loop=loop_name,
+        scope="global",
+        dimensions=dimensions,
     )
     # Over the rows of the copy: a tile has too few features for several threads.
     if is_shared:

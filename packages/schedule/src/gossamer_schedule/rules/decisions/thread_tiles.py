@@ -85,7 +85,7 @@ def run_thread_tiles(
         pattern.block,
         tiles=packed.tiles,
         operand=operand,
-        loop=loops.tile,
+        loop_name=loops.tile,
         dimensions=2,
         is_shared=False,
     )

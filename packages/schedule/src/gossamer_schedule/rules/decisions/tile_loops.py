@@ -45,13 +45,13 @@ _TEXTS = {
 }
 
 
-def run_tiles(trace: TraceBuilder, tiles: VectorTiles, *, loop: str | None) -> None:
+def run_tiles(trace: TraceBuilder, tiles: VectorTiles, *, loop_name: str | None) -> None:
     """Decide how the loop over tiles runs, if there is one."""
-    if not loop:
+    if not loop_name:
         return
     chosen = tile_loop(tiles)
     if chosen.form == "peeled":
-        trace.record.annotate(name=loop, key="peel", value="last")
+        trace.record.annotate(name=loop_name, key="peel", value="last")
     elif chosen.form == "unrolled":
-        trace.unroll(loop)
+        trace.unroll(loop_name)
     trace.decide(_TEXTS[chosen.form], chosen.why)

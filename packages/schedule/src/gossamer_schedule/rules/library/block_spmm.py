@@ -65,8 +65,8 @@ def block_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     trace.decide(tile.text, tile_reason(pattern, machine))
     nests = _accumulate_tile(trace, pattern, tile=tile, loops=loops, is_packed=packing.pays)
     _run_in_vectors(trace, pattern, nests=nests)
-    _run_panels(trace, pattern, tile=tile, loop=loops.panel)
-    _pack_tiles(trace, pattern, tile=tile, packing=packing, loop=loops.features.tile)
+    _run_panels(trace, pattern, tile=tile, loop_name=loops.panel)
+    _pack_tiles(trace, pattern, tile=tile, packing=packing, loop_name=loops.features.tile)
     _run_rows_in_parallel(trace, pattern, tile=tile)
     return PatternMatch(pattern.text, trace)
 
@@ -154,7 +154,7 @@ def _run_in_vectors(trace: TraceBuilder, pattern: BlockReduction, *, nests: Tile
 
 
 def _run_panels(
-    trace: TraceBuilder, pattern: BlockReduction, *, tile: RegisterTile, loop: str | None
+    trace: TraceBuilder, pattern: BlockReduction, *, tile: RegisterTile, loop_name: str | None
 ) -> None:
     """Decide whether the panels of a block row are unrolled."""
     height = pattern.height or tile.rows
@@ -162,7 +162,7 @@ def _run_panels(
     if height > UNROLLED_PANELS * tile.rows and height % tile.rows:
         why = f"more than {UNROLLED_PANELS} copies are too much code, so rows are masked"
     elif height % tile.rows:
-        trace.unroll(loop)
+        trace.unroll(loop_name)
         what, why = "panels of rows unrolled", "only the last panel is partial, so no row is masked"
     trace.decide(what, why)
 
@@ -173,17 +173,17 @@ def _pack_tiles(
     *,
     tile: RegisterTile,
     packing: Verdict,
-    loop: str | None,
+    loop_name: str | None,
 ) -> None:
     """Pack the operand in each iteration of the loop over tiles of features, if that pays."""
     what = "the dense operand is read where it is"
-    if packing.pays and pattern.operand is not None and loop is not None:
+    if packing.pays and pattern.operand is not None and loop_name is not None:
         pack_operand(
             trace,
             pattern.block,
             tiles=tile.features,
             operand=pattern.operand,
-            loop=loop,
+            loop_name=loop_name,
             dimensions=pattern.operand_rank,
         )
         what = f"{pattern.operand} packed for each tile of features"

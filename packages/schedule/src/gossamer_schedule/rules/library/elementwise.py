@@ -52,7 +52,7 @@ def _run_all_elements(trace: TraceBuilder, pattern: Elementwise, *, lanes: int) 
         f"no value depends on the row {pattern.row} of its element",
         stage="coordinate",
     )
-    vectors = _run_in_vectors(trace, pattern, lanes=lanes, loop=loop)
+    vectors = _run_in_vectors(trace, pattern, lanes=lanes, loop_name=loop)
     least = grain(1)
     trace.record.parallel(loop=vectors, grain=least)
     trace.decide(
@@ -68,7 +68,7 @@ def _run_row_by_row(
     if why_scalar:
         trace.decide("one element at a time", why_scalar)
     else:
-        _run_in_vectors(trace, pattern, lanes=lanes, loop=pattern.position)
+        _run_in_vectors(trace, pattern, lanes=lanes, loop_name=pattern.position)
     run_rows_in_parallel(trace, pattern.row, before=pattern.before, vectors=1)
 
 
@@ -85,9 +85,11 @@ def _why_scalar(context: RuleContext) -> str | None:
     return None
 
 
-def _run_in_vectors(trace: TraceBuilder, pattern: Elementwise, *, lanes: int, loop: str) -> str:
+def _run_in_vectors(
+    trace: TraceBuilder, pattern: Elementwise, *, lanes: int, loop_name: str
+) -> str:
     """Run a loop over elements in vectors. Return the loop over these."""
-    vectors = trace.run_in_lanes(loop, lanes=lanes)
+    vectors = trace.run_in_lanes(loop_name, lanes=lanes)
     trace.decide(
         f"vectors of {lanes} elements",
         f"a register has {lanes} lanes of {pattern.dtype}; the last vector is masked",

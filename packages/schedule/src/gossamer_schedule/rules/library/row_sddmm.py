@@ -76,7 +76,7 @@ def _run_elements(trace: TraceBuilder, pattern: SampledProducts, *, context: Rul
             "one element at a time",
             f"rows have {stats.mean_row:.3g} elements on average; groups pay above {short_row}",
         )
-        _sum_over_features(trace, pattern, context=context, loop=pattern.position)
+        _sum_over_features(trace, pattern, context=context, loop_name=pattern.position)
         return
     group, why = _group(stats, _vectors(pattern, context.machine.lanes(pattern.dtype)))
     _, inner = trace.split(pattern.position, factors=(None, group))
@@ -84,7 +84,7 @@ def _run_elements(trace: TraceBuilder, pattern: SampledProducts, *, context: Rul
         f"groups of {group} elements of a row",
         f"one transpose-reduce turns the partial sums of a group into its results; {why}",
     )
-    _sum_over_features(trace, pattern, context=context, loop=inner)
+    _sum_over_features(trace, pattern, context=context, loop_name=inner)
     trace.unroll(inner)
     trace.decide(
         "the elements of a group unrolled",
@@ -113,7 +113,7 @@ def _sum_over_features(
     pattern: SampledProducts,
     *,
     context: RuleContext,
-    loop: str,
+    loop_name: str,
 ) -> None:
     """Compute the dot products of the elements of a loop, and prefetch the rows that it gathers."""
     gather, machine, stats = pattern.gather, context.machine, context.stats
@@ -127,7 +127,7 @@ def _sum_over_features(
     )
     align_to_rows(trace, gather, aligning=aligning, machine=machine)
     _run_dot_products(trace, pattern, lanes=machine.lanes(pattern.dtype), is_aligned=aligning.pays)
-    prefetch_rows(trace, gather._replace(loop=loop), prefetching=prefetching)
+    prefetch_rows(trace, gather._replace(loop=loop_name), prefetching=prefetching)
 
 
 def _run_dot_products(

@@ -171,7 +171,7 @@ def _run_selected_rows(
     align_to_rows(trace, gather, aligning=tiling.aligning, machine=machine)
     nests = _accumulate_tile(trace, pattern, tiling=tiling)
     run_tile_in_vectors(trace, nests.all)
-    run_tiles(trace, tiling.tiles, loop=nests.update.features.tile)
+    run_tiles(trace, tiling.tiles, loop_name=nests.update.features.tile)
     if not context.is_sibling:
         _store(trace, pattern, copy_block=nests.copy_block, context=context)
     prefetch_rows(trace, gather, prefetching=tiling.prefetching, tiles=tiling.tiles.tiles or 1)

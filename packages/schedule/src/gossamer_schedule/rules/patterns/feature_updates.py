@@ -104,12 +104,12 @@ def _is_over_features(
     axes = items_by_name(function.axes)
     buffers = buffers_by_name(function)
 
-    def is_last(buffer: str, indices: Sequence[Expr], *, is_required: bool) -> bool:
-        if any(feature in free_vars(index) for index in indices[:-1]) or buffer not in buffers:
+    def is_last(buffer_name: str, indices: Sequence[Expr], *, is_required: bool) -> bool:
+        if any(feature in free_vars(index) for index in indices[:-1]) or buffer_name not in buffers:
             return False
         if not indices or feature not in free_vars(indices[-1]):
             return not is_required
-        last = axes[buffers[buffer].axes[-1]]
+        last = axes[buffers[buffer_name].axes[-1]]
         is_whole = is_dense_root(last) and last.length == features.length
         return is_whole and indices[-1] == index_var(feature)
 

@@ -72,9 +72,9 @@ class _Roles(NamedTuple):
     inner_column: str | None
     axis_of_var: dict[str, Axis]
 
-    def extent(self, var: str | None) -> int | None:
+    def extent(self, var_name: str | None) -> int | None:
         """Return the constant length of an axis, 1 for none; None if it is symbolic."""
-        return 1 if var is None else integer_value(self.axis_of_var[var].length)
+        return 1 if var_name is None else integer_value(self.axis_of_var[var_name].length)
 
 
 @of_one_iteration

@@ -102,9 +102,9 @@ def _array_of_listed(
 
 
 def _listed_array(
-    description: FormatDescription, buffer: str, listed: Array, size: int, unused: int
+    description: FormatDescription, buffer_name: str, listed: Array, size: int, unused: int
 ) -> Array:
-    return listed_array(description, buffer, listed, size=size, unused=unused)
+    return listed_array(description, buffer_name, listed, size=size, unused=unused)
 
 
 def ranked_in_groups(

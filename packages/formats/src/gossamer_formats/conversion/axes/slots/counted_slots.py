@@ -72,10 +72,10 @@ def counted_slot(
     return CountedSlot(taken.value, elements, storage)
 
 
-def _prefix_sums(axis: str, fibers: Expr, dtype: str) -> list[Stmt]:
+def _prefix_sums(axis_name: str, fibers: Expr, dtype: str) -> list[Stmt]:
     """Return the statements that store the first slots of fibers over their numbers of elements."""
-    total, next_slots = f"SUM_{axis}", next_array(axis)
-    fiber, count = index_var(f"f_{axis}"), index_var(f"count_{axis}")
+    total, next_slots = f"SUM_{axis_name}", next_array(axis_name)
+    fiber, count = index_var(f"f_{axis_name}"), index_var(f"count_{axis_name}")
     after = add(fiber, ONE)
     body: list[Stmt] = [
         let(count.name, load(next_slots, after, dtype)),

@@ -85,13 +85,13 @@ def take_next_from(name: str, *, fiber: AxisSlot, dtype: str) -> NextInFiber:
     return NextInFiber(taken, stmts)
 
 
-def next_array(axis: str) -> str:
+def next_array(axis_name: str) -> str:
     """Return the name of the array of the index that is next in each fiber of an axis.
 
     >>> next_array("J")
     'NEXT_J'
     """
-    return f"NEXT_{axis}"
+    return f"NEXT_{axis_name}"
 
 
 def _counting_dtype(starts: Array, count: int) -> str:

@@ -69,7 +69,7 @@ class _PartedLoops(NamedTuple):
 
 
 def slots_in_parts(
-    target_axes: TargetAxes, axis: str, *, fibers: AxisSlot, offsets: ArrayArgument
+    target_axes: TargetAxes, axis_name: str, *, fibers: AxisSlot, offsets: ArrayArgument
 ) -> SlotsInParts | None:
     """Store the slots of all elements of an axis, and the ends of its fibers in `offsets`.
 
@@ -81,7 +81,7 @@ def slots_in_parts(
     values = target_axes.source.value_count
     if not recorder.decide(_are_few, fibers.size.value, requires.threads, values):
         return None
-    name, dtype = f"SLOTS_{axis}", offsets.dtype
+    name, dtype = f"SLOTS_{axis_name}", offsets.dtype
     slots = new_slots(target_axes, values)
     loops = _loops(target_axes, fibers, dtype, name=name, slots=slots)
     extent = None if loops is None else _value_of(target_axes, loops.counting.extent)
@@ -102,7 +102,7 @@ def slots_in_parts(
     run_kernel(recorder, count, arguments)
     run_kernel(recorder, [_in_parts(loops.taking)], arguments)
     complete = target_axes.arguments.by_name[name] = complete_slots(name, slots)
-    slot = index_var(f"r_{axis}")
+    slot = index_var(f"r_{axis_name}")
     stmts = (let(slot.name, load_slot(name, complete)),)
     later = later_listed_slot(target_axes, name, complete)
     return SlotsInParts(slot, ElementBindings(stmts=stmts, later=later))

@@ -123,14 +123,14 @@ def with_axis(target_axes: TargetAxes, axis: Axis, result: AxisResult) -> Target
     )
 
 
-def coordinate_along(target_axes: TargetAxes, axis: str) -> Expr:
+def coordinate_along(target_axes: TargetAxes, axis_name: str) -> Expr:
     """Return an element's coordinate along an axis."""
-    return target_axes.elements.coordinates[axis].value
+    return target_axes.elements.coordinates[axis_name].value
 
 
-def logical_dimension(target_axes: TargetAxes, axis: str) -> int | None:
+def logical_dimension(target_axes: TargetAxes, axis_name: str) -> int | None:
     """Return the logical dimension that has the coordinate along an axis; None if there is none."""
-    found = target_axes.elements.coordinates.get(axis)
+    found = target_axes.elements.coordinates.get(axis_name)
     return None if found is None else found.logical
 
 

@@ -152,8 +152,8 @@ def coordinates_of_slots(storage: Storage, slots: Slots, dimension: int) -> Arra
     vars: dict[str, Array | int] = dict(storage.sizes)
     vars |= {var: slots.coordinates[name] for var, name in pairs if name in slots.coordinates}
 
-    def elements(buffer: str, indices: tuple[Array, ...]) -> Array:
-        return index_array(storage, buffer)[indices]
+    def elements(buffer_name: str, indices: tuple[Array, ...]) -> Array:
+        return index_array(storage, buffer_name)[indices]
 
     result = map_results(storage.description)[dimension]
     values = evaluate_arrays(result, vars, elements=elements)

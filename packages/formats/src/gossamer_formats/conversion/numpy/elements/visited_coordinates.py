@@ -69,12 +69,12 @@ def _used_axes(storage: Storage, coordinate: Expr) -> list[str]:
     return [axis for var, axis in pairs if var in vars]
 
 
-def _first_slots(slots: dict[str, Array], axis: str) -> Array:
+def _first_slots(slots: dict[str, Array], axis_name: str) -> Array:
     """Return the indices of the first slot of an axis in each slot of the axes before it."""
-    begins = np.zeros(slots[axis].size, bool)
+    begins = np.zeros(slots[axis_name].size, bool)
     begins[:1] = True
     for name, own in slots.items():
-        if name != axis:
+        if name != axis_name:
             begins[1:] |= own[1:] != own[:-1]
     return np.flatnonzero(begins)
 

@@ -133,8 +133,8 @@ def _evaluate(solved: Solved, logical: Sequence[Array], sizes: KnownSizes) -> Ar
     return np.broadcast_to(evaluate_arrays(solved.value, vars), logical[0].shape)
 
 
-def _axis_of(description: FormatDescription, var: str) -> str:
-    return description.buffer.axes[map_vars(description).index(var)]
+def _axis_of(description: FormatDescription, var_name: str) -> str:
+    return description.buffer.axes[map_vars(description).index(var_name)]
 
 
 def _ranks(groups: list[Array], values: Array, listed: Array | None) -> Array:
