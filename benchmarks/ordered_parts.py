@@ -20,6 +20,7 @@ FILES = (
     "conversions",
     "programs",
     "choice",
+    "instructions",
 )
 """The files of the folder `parts`. The names of stored runs list parts in this order."""
 

@@ -21,6 +21,7 @@ from benchmarks.parts import (
     choice,
     conversions,
     first_calls,
+    instructions,
     mini_batches,
     programs,
     python_share,
@@ -260,3 +261,41 @@ def test_programs_are_reported_beside_the_fastest_baseline():
     assert second[-2:] == ("2.00", "0.50")
     assert len(programs.program_times_sheet(times).rows) == 3
     assert programs.programs_sheet(times[:2]).rows == []
+
+
+@pytest.mark.usefixtures("emulated")
+def test_instructions_are_counted_exactly(tmp_path):
+    problem = instructions.problem_of("spmv")
+    ours, again = (
+        instructions.measure_count("spmv", "gossamer", problem, vector_bits=512, folder=tmp_path)
+        for _ in range(2)
+    )
+    assert ours == again
+    loop = instructions.measure_count("spmv", "gcc", problem, vector_bits=512, folder=tmp_path)
+    short = instructions.measure_count("spmv", "gcc", problem, vector_bits=128, folder=tmp_path)
+    assert 0.1 < loop.per_nonzero < short.per_nonzero
+    # The value, the column and the element of the vector, and what rows need.
+    assert 12 <= loop.loaded_bytes < 20
+    rows = instructions.instruction_sheet([ours, loop, short]).rows
+    assert [row[:2] for row in rows] == [
+        ("spmv", "gossamer"),
+        ("spmv", "gcc"),
+        ("spmv", "times fewer"),
+    ]
+    assert rows[0][2] == "-"
+    assert rows[2][4] == f"{loop.per_nonzero / ours.per_nonzero:.2f}"
+    assert rows[2][7] in ("1.3: met", "1.3: MISSED")
+    assert instructions.loaded_sheet([short]).rows[0][2] == f"{short.loaded_bytes:.0f}"
+
+
+@pytest.mark.usefixtures("emulated")
+@pytest.mark.parametrize("op", instructions.SCHEDULES)
+def test_kernels_in_scalable_vectors_need_fewer_instructions_with_longer_vectors(op, tmp_path):
+    problem = instructions.problem_of(op)
+    short, long = (
+        instructions.measure_count(op, "gossamer", problem, vector_bits=bits, folder=tmp_path)
+        for bits in (128, 512)
+    )
+    assert long.per_nonzero < 0.6 * short.per_nonzero
+    if op in ("spmm", "bsr_spmm"):
+        assert long.per_nonzero < short.per_nonzero / 3

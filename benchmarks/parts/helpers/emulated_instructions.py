@@ -1,0 +1,131 @@
+"""Counts the instructions that a function executes in an emulated process of AArch64.
+
+The emulator translates each instruction into a block of its own (`-singlestep`) and writes a line for each
+block that it executes (`-d exec,nochain`), in the range of addresses of the function alone (`-dfilter`). So
+the count is exact, and the same in every run.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import subprocess
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from benchmarks.parts.helpers.part import PartError
+
+EMULATOR = "qemu-aarch64-static"
+PREFIX = "aarch64-linux-gnu-"
+CALLER = Path(__file__).parents[1] / "processes" / "emulated_call.c"
+SECTION = "measured"
+Value: TypeAlias = int | np.ndarray[Any, Any]
+
+_EXECUTED = re.compile(rb"Trace .*\[[0-9a-f]+/([0-9a-f]+)/")
+_LISTED = re.compile(r"^\s*([0-9a-f]+):\t[0-9a-f]{8} \t(\S+)(.*)$", re.MULTILINE)
+_SCALAR_LOADS = {"ldrb": 1, "ldrsb": 1, "ldrh": 2, "ldrsh": 2, "ldrsw": 4, "ldpsw": 8}
+_REGISTER_BYTES = {"w": 4, "x": 8, "b": 1, "h": 2, "s": 4, "d": 8, "q": 16}
+
+
+class Execution(NamedTuple):
+    """The number of executed instructions, the bytes that they load if all lanes are active, and the arrays
+    afterward, by their positions among the arguments."""
+
+    instructions: int
+    loaded_bytes: int
+    arrays: Mapping[int, np.ndarray[Any, Any]]
+
+
+class Executable:
+    """A program that calls a function of an object file."""
+
+    def __init__(self, code: Path, *, name: str, folder: Path) -> None:
+        self._path = folder / f"{code.stem}.exe"
+        moved = folder / f"{code.stem}-moved.o"
+        rename = ("--rename-section", f".text={SECTION}", "--redefine-sym", f"{name}=entry")
+        run(f"{PREFIX}objcopy", *rename, str(code), str(moved))
+        run(
+            f"{PREFIX}gcc", "-O2", "-static", "-no-pie", str(CALLER), str(moved), "-lm", "-o", str(self._path)
+        )  # fmt: skip
+        self._range = run(EMULATOR, str(self._path), "range").decode().strip()
+        listing = run(f"{PREFIX}objdump", "-d", "-j", SECTION, str(self._path)).decode()
+        self.listing = {
+            int(address, 16): f"{op}{operands}"
+            for address, op, operands in _LISTED.findall(listing)
+        }
+
+    def call(self, arguments: Sequence[Value], *, vector_bits: int) -> Execution:
+        """Call the function with vectors of a length in bits."""
+        log = self._path.with_suffix(".log")
+        size = vector_bits // 8
+        cpu = f"max,sve-max-vq={size // 16},sve-default-vector-length={size}"
+        logged = ("-singlestep", "-d", "exec,nochain", "-dfilter", self._range, "-D", str(log))
+        output = run(EMULATOR, "-cpu", cpu, *logged, str(self._path), given=_encoded(arguments))
+        executed = Counter(int(at, 16) for at in _EXECUTED.findall(log.read_bytes()))
+        log.unlink()
+        loaded = sum(
+            count * loaded_bytes(self.listing[at], vector_bytes=size)
+            for at, count in executed.items()
+        )
+        return Execution(executed.total(), loaded, _decoded(output, arguments))
+
+
+def loaded_bytes(instruction: str, *, vector_bytes: int) -> int:
+    """Return the bytes that an instruction loads, with all lanes active.
+
+    >>> loaded_bytes("ld1w {z1.s}, p0/z, [x1, x2, lsl #2]", vector_bytes=64)
+    64
+    >>> loaded_bytes("ldp w8, w9, [x3]", vector_bytes=64)
+    8
+    >>> loaded_bytes("fmla z0.s, p0/m, z1.s, z2.s", vector_bytes=64)
+    0
+    """
+    op, _, operands = instruction.replace("\t", " ").partition(" ")
+    if re.match(r"ld(nt|ff|nf)?1r?[bhwd]|ld1s", op):
+        lane = {"b": 1, "h": 2, "s": 4, "d": 8}[re.search(r"z\d+\.([bhsd])", operands)[1]]  # type: ignore[index]
+        stored = {"b": 1, "h": 2, "w": 4, "d": 8}[op[-1]]
+        return stored if op.startswith("ld1r") else vector_bytes // lane * stored
+    if not op.startswith("ld"):
+        return 0
+    register = operands.strip()[0]
+    if register == "z":
+        return vector_bytes
+    if register == "p":
+        return vector_bytes // 8
+    each = _SCALAR_LOADS.get(op, _REGISTER_BYTES.get(register, 0))
+    return each * (2 if op == "ldp" else 1)
+
+
+def run(*command: str, given: bytes = b"") -> bytes:
+    """Return the output of a program; raise `PartError` if it fails or is absent."""
+    try:
+        done = subprocess.run(command, input=given, capture_output=True, check=False)
+    except FileNotFoundError:
+        raise PartError(f"{command[0]} is not installed") from None
+    if done.returncode:
+        raise PartError(f"{' '.join(command)} failed: {done.stderr.decode(errors='replace')}")
+    return done.stdout
+
+
+def _encoded(arguments: Sequence[Value]) -> bytes:
+    parts = [struct.pack("<q", len(arguments))]
+    for value in arguments:
+        if isinstance(value, np.ndarray):
+            parts += [struct.pack("<q", value.nbytes), value.tobytes()]
+        else:
+            parts.append(struct.pack("<qq", -1, value))
+    return b"".join(parts)
+
+
+def _decoded(output: bytes, arguments: Sequence[Value]) -> dict[int, np.ndarray[Any, Any]]:
+    arrays, at = {}, 0
+    for place, value in enumerate(arguments):
+        if isinstance(value, np.ndarray):
+            part = output[at : at + value.nbytes]
+            arrays[place] = np.frombuffer(part, value.dtype).reshape(value.shape)
+            at += value.nbytes
+    return arrays

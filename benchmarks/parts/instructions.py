@@ -1,0 +1,252 @@
+"""Instructions that kernels in scalable vectors execute, compared with C loops that compilers vectorize.
+
+Kernels and loops are called once in an emulated process of AArch64, at each vector length of Arm SVE, on one
+thread. The counts are exact, so they are the same on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from scipy import sparse
+
+from benchmarks.harness.job import Job
+from benchmarks.harness.progress import Bar
+from benchmarks.parts.helpers.emulated_instructions import PREFIX, Executable, Value, run
+from benchmarks.parts.helpers.part import PartError, RunPart, Series
+from benchmarks.scalable_schedules import SCHEDULES
+from benchmarks.text_tables import Sheet
+from gossamer.pipeline import lower_by_stage
+from gossamer.resolve_target import plugin_of, registry
+from gossamer_ir.interchange.records import Schedule, Target
+
+VECTOR_LENGTHS = (128, 256, 512, 1024, 2048)
+FEATURES = 128
+ROWS, COLUMNS, DENSITY, BLOCK = 24, 400, 0.16, 8
+OURS = "gossamer"
+COMPILERS = {"gcc": (f"{PREFIX}gcc",), "clang": ("clang", "--target=aarch64-linux-gnu")}
+FLAGS = ("-O3", "-march=armv8-a+sve", "-ffast-math", "-DVALUE=float", "-c")
+LOOPS = Path(__file__).parents[1] / "contenders" / "c_loops"
+GOALS = {"spmv": 1.3, "spmm": 2.0, "sddmm": 2.0}
+"""How many times fewer instructions than the better C loop are wanted."""
+SECONDS_PER_CALL = 1.5
+"""Used only to estimate the duration."""
+
+
+class InstructionCount(msgspec.Struct, frozen=True):
+    """The instructions that a kernel executes per stored nonzero with vectors of a length in bits, and the
+    bytes that they load if all lanes are active. `by` is gossamer or the compiler of the C loop."""
+
+    op: str
+    by: str
+    vector_bits: int
+    nnz: int
+    features: int
+    per_nonzero: float
+    loaded_bytes: float
+
+
+class Problem(NamedTuple):
+    """The arguments of the C loop of an operator, whose last one is the result, those of a kernel by name,
+    the name of the kernel's result, and the expected result."""
+
+    loop: Sequence[Value]
+    kernel: Mapping[str, Value]
+    result: str
+    expected: np.ndarray[Any, Any]
+    nnz: int
+    features: int
+
+
+def estimated_seconds(job: Job) -> float:
+    """Return the estimated duration."""
+    return SECONDS_PER_CALL * len(SCHEDULES) * (1 + len(COMPILERS)) * len(VECTOR_LENGTHS)
+
+
+def measure_instructions(job: Job, bar: Bar) -> Iterator[InstructionCount]:
+    """Count the instructions of all operators, by everyone, at all vector lengths."""
+    with TemporaryDirectory() as folder:
+        for op in SCHEDULES:
+            problem = problem_of(op)
+            for by in (OURS, *COMPILERS):
+                bar.describe(f"instructions of {op} by {by}")
+                for bits in VECTOR_LENGTHS:
+                    yield measure_count(op, by, problem, vector_bits=bits, folder=Path(folder))
+                    bar.advance(SECONDS_PER_CALL)
+
+
+def measure_count(
+    op: str, by: str, problem: Problem, *, vector_bits: int, folder: Path
+) -> InstructionCount:
+    """Count the instructions of one call, whose result is checked."""
+    if by == OURS:
+        executable, order = _kernel(op, folder)
+        workspace = np.array([1, 0, -1, 0], np.int64)
+        arguments = [*(problem.kernel[name] for name in order), workspace]
+        place = order.index(problem.result)
+    else:
+        executable = _loop(op, by, folder)
+        arguments = list(problem.loop)
+        place = len(arguments) - 1
+    execution = executable.call(arguments, vector_bits=vector_bits)
+    found = execution.arrays[place].reshape(problem.expected.shape)
+    # Small integers, whose sums are exact.
+    if not np.array_equal(found, problem.expected):
+        raise PartError(f"{op} by {by} has a wrong result with {vector_bits} bits")
+    return InstructionCount(
+        op,
+        by,
+        vector_bits,
+        problem.nnz,
+        problem.features,
+        round(execution.instructions / problem.nnz, 2),
+        round(execution.loaded_bytes / problem.nnz, 1),
+    )
+
+
+def _kernel(op: str, folder: Path) -> tuple[Executable, tuple[str, ...]]:
+    """Return the kernel of gossamer, and the names of its parameters."""
+    target = Target("llvm-sve")
+    module = SCHEDULES[op]().module
+    *_, flat = lower_by_stage(module, Schedule(), plugin=plugin_of(target), target=target)
+    artifact = registry.backend(target.backend).compile(flat, target)
+    code = folder / f"{op}-{OURS}.o"
+    code.write_bytes(artifact.code)
+    return Executable(code, name="gossamer_kernel", folder=folder), artifact.signature.order
+
+
+def _loop(op: str, compiler: str, folder: Path) -> Executable:
+    """Return the C loop as a compiler vectorizes it."""
+    code = folder / f"{op}-{compiler}.o"
+    run(*COMPILERS[compiler], *FLAGS, str(LOOPS / f"{op}.c"), "-o", str(code))
+    return Executable(code, name=op, folder=folder)
+
+
+def problem_of(op: str) -> Problem:
+    """Return arguments of small integers, the same in every run."""
+    random = np.random.default_rng(0)
+    return _bsr_problem(random) if op == "bsr_spmm" else _csr_problem(op, random)
+
+
+def _csr_problem(op: str, random: np.random.Generator) -> Problem:
+    matrix = _random_csr(random, ROWS, COLUMNS)
+    matrix.data[:] = _integers(random, matrix.nnz)
+    arrays = {"indptr": matrix.indptr, "indices": matrix.indices}
+    sizes = {"m": ROWS, "n": COLUMNS, "nnz": matrix.nnz, "feat_size": FEATURES}
+    pattern = (matrix.indptr, matrix.indices)
+    if op == "spmv":
+        x = _integers(random, COLUMNS)
+        y = np.full(ROWS, np.nan, np.float32)
+        given = {**arrays, **sizes, "a": matrix.data, "x": x, "y": y}
+        return Problem((ROWS, *pattern, matrix.data, x, y), given, "y", matrix @ x, matrix.nnz, 1)
+    b = _integers(random, COLUMNS, FEATURES)
+    if op == "spmm":
+        c = np.full((ROWS, FEATURES), np.nan, np.float32)
+        given = {**arrays, **sizes, "a": matrix.data, "b": b, "c": c}
+        loop: Sequence[Value] = (ROWS, FEATURES, *pattern, matrix.data, b, c)
+        return Problem(loop, given, "c", matrix @ b, matrix.nnz, FEATURES)
+    x = _integers(random, ROWS, FEATURES)
+    out = np.full(matrix.nnz, np.nan, np.float32)
+    rows, columns = matrix.nonzero()
+    given = {**arrays, **sizes, "x": x, "y": b, "out": out}
+    products = np.einsum("ek,ek->e", x[rows], b[columns])
+    return Problem(
+        (ROWS, FEATURES, *pattern, x, b, out), given, "out", products, matrix.nnz, FEATURES
+    )
+
+
+def _bsr_problem(random: np.random.Generator) -> Problem:
+    rows, columns = ROWS // BLOCK, COLUMNS // BLOCK
+    blocks = _random_csr(random, rows, columns)
+    values = _integers(random, blocks.nnz, BLOCK, BLOCK)
+    pattern = (blocks.indptr, blocks.indices)
+    b = _integers(random, columns, BLOCK, FEATURES)
+    c = np.full((rows, BLOCK, FEATURES), np.nan, np.float32)
+    matrix = sparse.bsr_array((values, blocks.indices, blocks.indptr), (ROWS, COLUMNS))
+    given = {
+        "a": values, "b": b, "c": c, "indptr": blocks.indptr, "indices": blocks.indices,
+        "nb": rows, "mb": columns, "nnzb": blocks.nnz, "blk": BLOCK, "feat_size": FEATURES,
+    }  # fmt: skip
+    expected = (matrix @ b.reshape(COLUMNS, FEATURES)).reshape(c.shape)
+    loop: Sequence[Value] = (rows, BLOCK, FEATURES, *pattern, values, b, c)
+    return Problem(loop, given, "c", expected, values.size, FEATURES)
+
+
+def _random_csr(random: np.random.Generator, rows: int, columns: int) -> Any:
+    return sparse.random_array(
+        (rows, columns), density=DENSITY, format="csr", dtype=np.float32, rng=random
+    )
+
+
+def _integers(random: np.random.Generator, *shape: int) -> np.ndarray[Any, Any]:
+    return random.integers(1, 4, shape).astype(np.float32)
+
+
+def instruction_sheet(counts: Sequence[InstructionCount]) -> Sheet:
+    """Instructions per nonzero, by vector length, and how many times fewer they are than those of the better
+    C loop."""
+    title = "instructions per nonzero, by bits of vectors, emulated"
+    sheet = Sheet(title, ("operator", "by", *map(str, VECTOR_LENGTHS), ""))
+    for op in dict.fromkeys(count.op for count in counts):
+        by_bits: dict[str, dict[int, float]] = {}
+        for one in counts:
+            if one.op == op:
+                by_bits.setdefault(one.by, {})[one.vector_bits] = one.per_nonzero
+        for by, found in by_bits.items():
+            sheet.rows.append((op, by, *_cells(found, digits=1), ""))
+        ratios = _ratios(by_bits)
+        if ratios:
+            sheet.rows.append((op, "times fewer", *_cells(ratios, digits=2), _verdict(op, ratios)))
+    return sheet
+
+
+def _ratios(by_bits: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
+    """Return the instructions of the better C loop over ours, where both were counted."""
+    ours, loops = by_bits.get(OURS, {}), [by_bits[by] for by in COMPILERS if by in by_bits]
+    return {
+        bits: min(loop[bits] for loop in loops) / count
+        for bits, count in ours.items()
+        if loops and all(bits in loop for loop in loops)
+    }
+
+
+def _cells(found: Mapping[int, float], *, digits: int) -> list[str]:
+    return [f"{found[bits]:.{digits}f}" if bits in found else "-" for bits in VECTOR_LENGTHS]
+
+
+def _verdict(op: str, ratios: Mapping[int, float]) -> str:
+    goal = GOALS.get(op)
+    if goal is None:
+        return ""
+    return f"{goal}: {'met' if min(ratios.values()) >= goal else 'MISSED'}"
+
+
+def loaded_sheet(counts: Sequence[InstructionCount]) -> Sheet:
+    """Bytes that are loaded per nonzero if all lanes are active, by vector length."""
+    title = "bytes loaded per nonzero with all lanes active, by bits of vectors"
+    sheet = Sheet(title, ("operator", "by", *map(str, VECTOR_LENGTHS)))
+    for op, by in dict.fromkeys((count.op, count.by) for count in counts):
+        loaded = {
+            one.vector_bits: one.loaded_bytes for one in counts if (one.op, one.by) == (op, by)
+        }
+        sheet.rows.append((op, by, *_cells(loaded, digits=0)))
+    return sheet
+
+
+PART = RunPart(
+    "instructions",
+    "instructions per nonzero of kernels in scalable vectors and of C loops, at every vector length of Arm "
+    "SVE, counted under emulation",
+    (
+        Series(
+            "instruction_counts", InstructionCount, summary=instruction_sheet, details=loaded_sheet
+        ),
+    ),
+    estimated_seconds,
+    measure_instructions,
+)
