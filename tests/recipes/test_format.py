@@ -11,6 +11,7 @@ import pytest
 
 from gossamer_formats import format_names
 from gossamer_formats.internal_api import COMPOSABLE_FORMATS
+from gossamer_testkit import corpus_names
 from tests.fuzzing.programs.decomposed import FORMATS, NO_PARTS
 from tests.support.recipes import recipe
 
@@ -43,6 +44,17 @@ LISTED = {
     "benchmarks/parts/processes/conversions.py",
 }
 """Files with a line for each format that the list has."""
+WITHOUT_PROGRAM = {
+    "most other programs of the corpus are over it": ("csr",),
+    "operators convert it to CSR, and tests of `packages/gossamer` compile what is written over it": (
+        "coo", "csc", "csf", "dbsr", "dia", "ell3d", "ell_rows", "n_m", "padded_csr", "ragged",
+        "sr_bcrs", "v_n_m",
+    ),
+    "its products have tests of their own, with rows in the lanes of vectors": (
+        "blocked_sell", "sell",
+    ),
+}  # fmt: skip
+"""The formats without a program of the corpus, by the reason."""
 PACKAGES = (
     "formats", "testkit", "gossamer", "tune", "schedule", "lower", "backend", "llvm", "machine", "ir",
 )  # fmt: skip
@@ -88,3 +100,22 @@ def test_each_model_of_costs_is_about_one_format(root):
     names = {*format_names(), *COMPOSABLE_FORMATS.names()}
     for path in (root / MODELS).glob("*_times_*.py"):
         assert len(formats_named_in(path.read_text(), names)) == 1, path.name
+
+
+def test_a_format_has_a_program_of_the_corpus_or_a_reason_to_have_none():
+    """Programs over other formats are compiled by every backend, on edge cases of matrices."""
+    own = {
+        name for name in format_names() if any(is_about(name, found) for found in corpus_names())
+    }
+    without = {name for names in WITHOUT_PROGRAM.values() for name in names}
+    assert own.isdisjoint(without)
+    missing = {*format_names()} - own - without
+    assert not missing, (
+        f"no program of the corpus is over {', '.join(sorted(missing))}: add one to "
+        "tools/corpus_programs/other_formats.py, or the reason to WITHOUT_PROGRAM"
+    )
+
+
+def is_about(format, program):
+    """Whether the name of a program of the corpus begins with that of a format."""
+    return program.startswith((f"{format}_", f"{format}mm_", f"{format}mv_"))

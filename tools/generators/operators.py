@@ -1,4 +1,5 @@
-"""The imports of operators in `gossamer/__init__.py`, and those of oracles in `gossamer_testkit/__init__.py`.
+"""The imports of operators in `gossamer/__init__.py`, their entry points for CSR and their table in
+`docs/plugins.md`, and the imports of oracles in `gossamer_testkit/__init__.py`.
 
 `NAMES` of `gossamer.operators` is the only list of operators that is kept by hand. The public functions of
 `oracles.py` are the only list of oracles. The exports follow from the imports (generator `exports`).
@@ -10,17 +11,35 @@ import ast
 import re
 from pathlib import Path
 
-from tools import ROOT
+from tools import ROOT, with_table
 
 PACKAGE = ROOT / "packages/gossamer/src/gossamer"
 TESTKIT = ROOT / "packages/testkit/src/gossamer_testkit"
 _ORACLES = re.compile(r"(from gossamer_testkit\.matrices\.oracles import \().*?(\n\))", re.DOTALL)
 _IMPORTS = re.compile(r"(?:    from gossamer\.operators\.\w+ import \w+\n)+")
+_ENTRY_POINTS = re.compile(r'(?:"csr\.\w+" = "gossamer\.operators\.\w+:\w+"\n)+')
+HEADER = "| operator | is called by | computes |"
+OF_TENSORS = {
+    "matmul": (
+        "`tensor @ dense`",
+        "the product with a dense matrix or vector; without it, `@` calls `spmm` or `spmv`",
+    ),
+    "rmatmul": (
+        "`dense @ tensor`",
+        "the product of a dense matrix or vector with the tensor",
+    ),
+}
+"""The operators of Python, which `products.py` computes: the call, and what it computes."""
 
 
 def files() -> dict[Path, str]:
-    """Return the text of the `__init__.py` of both packages."""
-    return {**_package_of_operators(), **_package_of_oracles()}
+    """Return the text of each file that lists the operators or the oracles."""
+    return {
+        **_package_of_operators(),
+        **_entry_points(),
+        **_table_for_plugins(),
+        **_package_of_oracles(),
+    }
 
 
 def _package_of_operators() -> dict[Path, str]:
@@ -30,6 +49,25 @@ def _package_of_operators() -> dict[Path, str]:
     ]
     text = _IMPORTS.sub("".join(sorted(imports)), path.read_text())
     return {path: text}
+
+
+def _entry_points() -> dict[Path, str]:
+    path = ROOT / "packages/gossamer/pyproject.toml"
+    homes = dict.fromkeys(OF_TENSORS, "products") | {name: name for name in public_operator_names()}
+    lines = (f'"csr.{name}" = "gossamer.operators.{home}:{name}"\n' for name, home in homes.items())
+    return {path: _ENTRY_POINTS.sub("".join(lines), path.read_text())}
+
+
+def _table_for_plugins() -> dict[Path, str]:
+    """Return the page of plugins with a row for each operator: the first line of its file says what it
+    computes."""
+    path = ROOT / "docs/plugins.md"
+    rows = [f"| `{name}` | {call} | {what} |" for name, (call, what) in OF_TENSORS.items()]
+    for name in public_operator_names():
+        text = (PACKAGE / "operators" / f"{name}.py").read_text()
+        summary = (ast.get_docstring(ast.parse(text)) or name).splitlines()[0].rstrip(".")
+        rows.append(f"| `{name}` | `gossamer.{name}` | {summary[0].lower()}{summary[1:]} |")
+    return {path: with_table(path.read_text(), header=HEADER, rows=rows)}
 
 
 def _package_of_oracles() -> dict[Path, str]:

@@ -1,0 +1,55 @@
+"""The recipe "Add a rule" in docs/extending: random programs match each rule, and each option of a CPU is
+documented."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+import pytest
+
+from gossamer_ir.interchange.records import Target
+from gossamer_ir.transform.specialize import specialize
+from gossamer_machine.cpu_options import CPU_OPTIONS
+from gossamer_schedule.rules import RULES, schedule_report
+from tests.fuzzing.programs.draw_program import draw_program
+
+pytestmark = pytest.mark.unserialized
+
+MOST_DRAWN = 400
+"""Random programs that are drawn until each rule has matched one; the rarest matches one of forty."""
+SEVERAL = "programs of one iteration are drawn; tests of the rule have those of several"
+NO_SUCH_AXES = "no such tree of axes is drawn; tests of the rule compare with NumPy"
+WITHOUT_RANDOM_PROGRAMS = {
+    "dense_rows": SEVERAL,
+    "fused_rows": SEVERAL,
+    "separate_iterations": SEVERAL,
+    "block_spmv": NO_SUCH_AXES,
+    "group_spmm": NO_SUCH_AXES,
+    "slice_spmv": NO_SUCH_AXES,
+}
+"""Rules that no program of `tests/fuzzing/programs/rule_patterns.py` is meant to match, with the reasons."""
+
+
+def test_random_programs_match_each_rule():
+    names = {rule.name for rule in RULES}
+    assert WITHOUT_RANDOM_PROGRAMS.keys() <= names
+    missing = names - WITHOUT_RANDOM_PROGRAMS.keys()
+    for number in range(MOST_DRAWN):
+        if not missing:
+            break
+        program = draw_program(Random(number), is_common=True)
+        sizes = {name: size for name, size in program.sizes.items() if isinstance(size, int)}
+        module = specialize(program.module, sizes)
+        missing.discard(schedule_report(module, Target.parse("generic-cpu")).rule)
+    assert not missing, (
+        f"no random program matches {', '.join(sorted(missing))}: draw some in "
+        "tests/fuzzing/programs/rule_patterns.py, or add the reason to WITHOUT_RANDOM_PROGRAMS"
+    )
+
+
+def test_each_option_of_a_cpu_is_in_the_table_of_the_backend(root):
+    page = (root / "plugins/generic-cpu/README.md").read_text()
+    rows = re.findall(r"^\| ((?:`\w+=`(?:, )?)+) \|", page, re.MULTILINE)
+    listed = {name for row in rows for name in re.findall(r"`(\w+)=`", row)}
+    assert {option.name for option in CPU_OPTIONS} - listed == set()
