@@ -8,7 +8,7 @@ STMTS: dict[str, tuple[str, ...]] = {
     "A pass that changes loops or conditions leaves any other statement as it is, or changes its bodies": (
         "gossamer_lower.loops.peel_last_iteration:_LastIterationPeeler._unconditional",
         "gossamer_lower.loops.unswitch_on_alignment:_separate_part",
-        "gossamer_lower.loops.unswitch_on_alignment:_statement",
+        "gossamer_lower.loops.unswitch_on_alignment:_stmt",
         "gossamer_lower.loops.unswitch_uniform_conditions:_is_around_vectors",
         "gossamer_lower.loops.unswitch_uniform_conditions:_split",
         "gossamer_lower.loops.unswitch_uniform_conditions:_split_body",
@@ -17,9 +17,9 @@ STMTS: dict[str, tuple[str, ...]] = {
         "gossamer_lower.loops.helpers.cse_unrolled:cse_unrolled",
         "gossamer_lower.loops.peel_remainder:_RemainderPeeler._group_of",
         "gossamer_lower.memory.contract_buffers:_body_with_allocation",
-        "gossamer_lower.search.expand_search:_SearchExpander._statement",
+        "gossamer_lower.search.expand_search:_SearchExpander._stmt",
         "gossamer_lower.search.expand_search:_windows",
-        "gossamer_lower.search.merge_searches:_SearchMerger._statement",
+        "gossamer_lower.search.merge_searches:_SearchMerger._stmt",
         "gossamer_schedule.reductions.reassociation:_with_mark",
         "gossamer_schedule.reductions.reassociation:combiner_of",
         "gossamer_schedule.reductions.reassociation:is_reduction",
@@ -34,7 +34,7 @@ STMTS: dict[str, tuple[str, ...]] = {
     "Only a guard is moved or removed; any other check stays, and ends what may be moved": (
         "gossamer_lower.bounds.hoist_bounds_checks:_BoundsCheckHoister._loop",
         "gossamer_lower.bounds.hoist_bounds_checks:_hoist_function",
-        "gossamer_lower.buffers.helpers.proved_conditions:_ConditionProver._statement",
+        "gossamer_lower.buffers.helpers.proved_conditions:_ConditionProver._stmt",
     ),
     "Only `Combine` applies a declared reducer": (
         "gossamer_ir.verify.statements.write_conflicts:_accumulates",
@@ -55,22 +55,22 @@ STMTS: dict[str, tuple[str, ...]] = {
         "gossamer_schedule.staging.scatter:_without_loaded_conditions",
     ),
     "What only some statements have is lowered; the bodies of any other statement are visited": (
-        "gossamer_lower.blocks.lower_blocks:_BlockLowerer._statement",
+        "gossamer_lower.blocks.lower_blocks:_BlockLowerer._stmt",
         "gossamer_lower.blocks.lower_blocks:_bodies_on_path",
-        "gossamer_lower.memory.hoist_allocations:_AllocationHoister._statement",
-        "gossamer_lower.vector.vectorize_loops:_LoopVectorizer.statement",
+        "gossamer_lower.memory.hoist_allocations:_AllocationHoister._stmt",
+        "gossamer_lower.vector.vectorize_loops:_LoopVectorizer.stmt",
     ),
     "Searches in the bodies of a statement that may not run, or may repeat them, stay": (
-        "gossamer_lower.inspector.helpers.search_results:_SearchExtractor._statement",
+        "gossamer_lower.inspector.helpers.search_results:_SearchExtractor._stmt",
     ),
     "Calls are computed before any other statement; a condition that is evaluated again is refused": (
-        "gossamer_lower.math.helpers.statement_lowering:_MathLowerer._statement",
+        "gossamer_lower.math.helpers.statement_lowering:_MathLowerer._stmt",
     ),
     "Any other statement around a block with an init is refused": (
         "gossamer_ir.interpret.statements.inits:_InitDependences.__init__",
         "gossamer_ir.interpret.statements.inits:_inside_stmt",
         "gossamer_ir.interpret.statements.inits:_nest",
-        "gossamer_ir.interpret.translator:Translator._statement",
+        "gossamer_ir.interpret.translator:Translator._stmt",
         "gossamer_ir.interpret.translator:_AROUND_INITS",
     ),
     "Only loops and conditions belong to the nest of a block; any other statement ends it": (
@@ -92,6 +92,7 @@ STMTS: dict[str, tuple[str, ...]] = {
     ),
     "The nests that the same package makes have no other statements": (
         "gossamer_formats.conversion.axes.slots.later_slots:later_slot",
+        "gossamer_formats.conversion.axes.slots.slots_in_fibers:_number_of_digits",
         "gossamer_formats.conversion.kernels.loop_nest:_filled",
         "gossamer_formats.conversion.kernels.loop_nest:hoisted",
         "gossamer_formats.conversion.kernels.loop_nest:is_level",
@@ -111,6 +112,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "gossamer_ir.analysis.bounds.overflow:OverflowAnalysis.is_sound",
         "gossamer_ir.analysis.statements.reductions:match_reduction",
         "gossamer_ir.analysis.proofs.symbolic_bounds:Bounds._end_of_atom",
+        "gossamer_ir.analysis.bounds.value_bounds:ValueBounds.is_nonnegative",
         "gossamer_ir.analysis.bounds.value_bounds:ValueBounds.of_unwrapped",
         "gossamer_ir.arith.affine:affine_of",
         "gossamer_ir.arith.atom_inequalities:AtomInequalities.about",
@@ -128,6 +130,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "gossamer_ir.transform.decomposition.slots:_vanishes",
         "gossamer_ir.verify.statements.write_conflicts:is_order_independent_update",
         "gossamer_formats.conversion.source.solved_axis:solved_axis",
+        "gossamer_formats.conversion.axes.slots.slots_in_fibers:_number_of_digits",
         "gossamer_formats.conversion.maps.inverse_map:_load_of",
         "gossamer_lower.axes.fiber_positions:element_number",
         "gossamer_lower.axes.fiber_positions:found_by_search",
@@ -167,7 +170,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "gossamer_lower.loops.helpers.cse_unrolled:_CommonExpressionHoister._is_same",
         "gossamer_lower.loops.helpers.cse_unrolled:_CommonExpressionHoister._is_shared",
         "gossamer_lower.loops.unswitch_on_alignment:_is_misalignment",
-        "gossamer_lower.search.expand_search:_SearchExpander._statement",
+        "gossamer_lower.search.expand_search:_SearchExpander._stmt",
         "gossamer_lower.search.hoist_searches:_SearchHoister._node",
         "gossamer_lower.search.hoist_searches:_is_harmless",
         "gossamer_lower.search.merge_searches:_SearchMerger._let",
@@ -226,12 +229,13 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "gossamer_lower.vector.lower_vscale:_with_constant",
     ),
     "Only calls and divisions of floats are lowered to arithmetic": (
-        "gossamer_lower.math.helpers.statement_lowering:_MathLowerer._statement",
+        "gossamer_lower.math.helpers.statement_lowering:_MathLowerer._stmt",
     ),
 }
 
 OPERATIONS: dict[str, tuple[str, ...]] = {
     "Nothing is concluded from the result of any other operation: it is an atom that may be anything": (
+        "gossamer_formats.conversion.axes.slots.slots_in_fibers:_number_of_digits",
         "gossamer_ir.analysis.bounds.array_extents:_part_of_size",
         "gossamer_ir.analysis.bounds.array_extents:_rounded_quotient",
         "gossamer_ir.analysis.proofs.nondecreasing:_operands_rise",
