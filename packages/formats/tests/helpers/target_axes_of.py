@@ -35,7 +35,7 @@ def target_axes_of(
     for expr, size in zip(shape_of(wanted.description), recorded.shape, strict=True):
         sizes.bind(expr, size)
     loop = element_loop(SharedArguments(recorder), recorded, drop_zeros=False)
-    requires = Requirements(order=True, one_kernel=one_kernel)
+    requires = Requirements(order=True, one_kernel=one_kernel, threads=1)
     order = order_of_loop(loop, recorded)
     if not order.are_distinct:
         order = observed_order(order, loop)
