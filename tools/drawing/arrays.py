@@ -16,7 +16,7 @@ from gossamer_formats.conversion.numpy.elements.stored_elements import (
     no_slots,
     stored_elements,
 )
-from gossamer_formats.storage import Storage, evaluate, values_handle
+from gossamer_formats.storage import Storage, ancestors, evaluate, values_handle
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.nodes import Axis
 from gossamer_ir.support.items_by_name import items_by_name
@@ -127,7 +127,8 @@ def _arrays_of_storage(storage: Storage) -> Iterator[Drawn]:
             yield Drawn(handle, [[*_bits(storage, axis, array)]])
         elif axis is not None:
             cells = [*_entries(array, slots.of_axes[axis.name], rows)]
-            yield Drawn(handle, _shaped(cells, _dimensions(storage, _ancestors(axes, axis))))
+            path = [axes[name] for name in ancestors(axes, axis.name)][::-1]
+            yield Drawn(handle, _shaped(cells, _dimensions(storage, [*path, axis])))
         elif any(_handle(indptr_of(axis)) == handle for axis in axes.values()):
             yield Drawn(handle, [[[(str(offset), "cell") for offset in array]]])
         else:
@@ -198,12 +199,6 @@ def _contents(storage: Storage, handle: str) -> list[BoxGrid]:
         return f"row{entry}" if entry < storage.shape[0] else "pad"
 
     return _shaped([(str(entry), kind(int(entry))) for entry in storage.arrays[handle]], shape)
-
-
-def _ancestors(by_name: dict[str, Axis], axis: Axis) -> list[Axis]:
-    """Return an axis and those above it, the outermost first."""
-    above = [] if axis.parent is None else _ancestors(by_name, by_name[axis.parent])
-    return [*above, axis]
 
 
 def _value_axes(storage: Storage) -> list[Axis]:

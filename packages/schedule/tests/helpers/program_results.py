@@ -10,13 +10,19 @@ from gossamer_ir.nodes import For
 from gossamer_ir.verify import verify
 
 
-def outcome(module, **scalars) -> list[list[float]]:
-    """All arrays of a `program` after a run."""
+def arrays_after(module, **arguments) -> dict[str, np.ndarray]:
+    """The arrays of values of a `program` after a run with these offsets and scalars."""
     random = np.random.default_rng(5)
     arrays = {name: random.integers(-4, 5, (8, 8)).astype(np.float32) for name in "xyz"}
     arrays |= {name: random.integers(-4, 5, 64).astype(np.float32) for name in "vw"}
-    run(verify(module), arrays | {"p": np.arange(9, dtype=np.int32), "n": 7} | scalars)
-    return [array.ravel().tolist() for array in arrays.values()]
+    run(verify(module), arrays | arguments)
+    return arrays
+
+
+def outcome(module, **scalars) -> list[list[float]]:
+    """All arrays of a `program` after a run."""
+    arguments = {"p": np.arange(9, dtype=np.int32), "n": 7} | scalars
+    return [array.ravel().tolist() for array in arrays_after(module, **arguments).values()]
 
 
 def same(builder, module, **scalars) -> bool:

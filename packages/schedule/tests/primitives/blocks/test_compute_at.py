@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from program_results import arrays_after
 from refused import reason_of
 from refused_programs import BEHIND, FIVE_ROWS, LAST_WINS, STAGED
 
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Step
-from gossamer_ir.interpret import run
 from gossamer_ir.verify import verify
 from gossamer_schedule import ScheduleBuilder, apply
 from gossamer_testkit import examples
@@ -178,12 +178,7 @@ for i in T.serial(7):
 
 
 def outcome(module):
-    random = np.random.default_rng(5)
-    arrays = {name: random.integers(-4, 5, (8, 8)).astype(np.float32) for name in "xyz"}
-    arrays |= {name: random.integers(-4, 5, 64).astype(np.float32) for name in "vw"}
-    offsets = {"p": np.array([0, 0, 5, 6, 30, 30, 41, 64, 64], np.int32)}
-    run(verify(module), arrays | offsets | {"n": 8})
-    return arrays
+    return arrays_after(module, p=np.array([0, 0, 5, 6, 30, 30, 41, 64, 64], np.int32), n=8)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from nest_programs import COPY
+from program_results import arrays_after
 from refused import reason_of
 from refused_programs import BEHIND, STAGED, STAGED_HALF, STAGED_SUM
 
 from gossamer_ir.interchange.records import Step
-from gossamer_ir.interpret import run
-from gossamer_ir.verify import verify
 from gossamer_schedule import ScheduleBuilder, apply
 from gossamer_testkit import examples
 from gossamer_testkit.show import body_text
@@ -123,12 +122,7 @@ FACTS = "T.assume(monotone(P))\nT.assume(in_range(P, 0, 65))"
 
 
 def outcome(module):
-    random = np.random.default_rng(5)
-    arrays = {name: random.integers(-4, 5, (8, 8)).astype(np.float32) for name in "xyz"}
-    arrays |= {name: random.integers(-4, 5, 64).astype(np.float32) for name in "vw"}
-    offsets = {"p": np.array([0, 3, 5, 6, 30, 30, 41, 64, 64], np.int32)}
-    run(verify(module), arrays | offsets | {"n": 8})
-    return arrays
+    return arrays_after(module, p=np.array([0, 3, 5, 6, 30, 30, 41, 64, 64], np.int32), n=8)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -169,12 +169,19 @@ def _relation(w: Writer, fact: Relation) -> None:
     w.put(f"{fact.kind}({fact.left}, {fact.right})")
 
 
-def _in_range(w: Writer, fact: InRange) -> None:
-    w.put(f"in_range({fact.buffer}, ")
-    write_index(w, fact.low, "low")
-    w.put(", ")
-    write_index(w, fact.high, "high")
+def _with_indices(
+    w: Writer, fact: InRange | HasValue, function: str, fields: tuple[str, str]
+) -> None:
+    """Print a fact about a buffer with two expressions."""
+    w.put(f"{function}({fact.buffer}")
+    for field in fields:
+        w.put(", ")
+        write_index(w, getattr(fact, field), field)
     w.put(")")
+
+
+def _in_range(w: Writer, fact: InRange) -> None:
+    _with_indices(w, fact, "in_range", ("low", "high"))
 
 
 def _monotone(w: Writer, fact: Monotone) -> None:
@@ -186,11 +193,7 @@ def _distinct(w: Writer, fact: Distinct) -> None:
 
 
 def _known_value(w: Writer, fact: HasValue) -> None:
-    w.put(f"has_value({fact.buffer}, ")
-    write_index(w, fact.index, "index")
-    w.put(", ")
-    write_index(w, fact.value, "value")
-    w.put(")")
+    _with_indices(w, fact, "has_value", ("index", "value"))
 
 
 def _product_steps(w: Writer, fact: ProductSteps) -> None:
