@@ -64,14 +64,24 @@ def test_explain_shows_the_schedule_for_a_target():
     assert "8 lanes" in report.decisions[1].what
 
 
-@pytest.mark.usefixtures("emulated")
+@pytest.fixture
+def threads():
+    """Restores the number of threads."""
+    before = gs.get_num_threads()
+    yield
+    gs.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("emulated", "threads")
 def test_run_says_that_it_emulates(tmp_path, capsys):
     path = tmp_path / "a.npz"
     sparse.save_npz(path, sparse.random_array((30, 40), density=0.2, format="csr", dtype="f4"))
-    arguments = ["run", "spmm", "--matrix", str(path), "--repeat", "1", "--check"]
+    arguments = ["run", "spmm", "--matrix", str(path), "--repeat", "1", "--check", "--threads", "2"]
     assert main([*arguments, "--features", "20", "--target", "llvm-sve:vector_bits=512"]) == 0
     printed = capsys.readouterr().out
-    assert "llvm-sve:vector_bits=512, emulated by qemu-aarch64-static" in printed
+    assert (
+        "on        1 thread, llvm-sve:vector_bits=512, emulated by qemu-aarch64-static" in printed
+    )
     assert "within the rounding" in printed
 
 
