@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pkgutil
 import sys
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 from scipy import sparse
 
 from gossamer_ir.errors import PluginError
-from gossamer_tune import COST_MODELS, Workload, choose_format, properties_of
+from gossamer_tune import COST_MODELS, Workload, choose_format, model, properties_of
+from gossamer_tune.cost_models import MODELS
 
 PLUGIN = """
 from gossamer_tune import Estimate
@@ -95,3 +97,8 @@ def test_a_name_of_gossamer_is_its_own(install):
     install(PLUGIN, name="csr_times_vector")
     assert [point.name for point in COST_MODELS.ignored()] == ["csr_times_vector"]
     assert choose_format(PROPERTIES, Workload(), calls=10).csr.reason
+
+
+def test_every_model_of_the_folder_is_in_the_list():
+    files = {info.name for info in pkgutil.iter_modules(model.__path__)}
+    assert {found.__name__ for found in MODELS} == {name for name in files if "_times_" in name}

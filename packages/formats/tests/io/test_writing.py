@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pkgutil
+from importlib import import_module
 from importlib.util import find_spec
 
 import numpy as np
@@ -12,10 +14,17 @@ from scipy import sparse
 from scipy.io import mmread
 
 from gossamer_formats import from_arrays, from_scipy, read, to_scipy, write
+from gossamer_formats.io import file_formats
+from gossamer_formats.io.file_formats.by_suffix import FILE_FORMATS
 from gossamer_ir.errors import FormatError
 
 SUFFIXES = (".mtx", ".mtx.gz", ".tns", ".tns.gz", ".npz", ".bsp.h5")
 NEED_H5PY = (".bsp.h5",)
+OTHERS = {
+    ".smtx": "a pattern without values, with tests of its own",
+    ".bsp.hdf5": "another suffix of a format in the list",
+}
+"""Suffixes that are not in `SUFFIXES`, with the reasons."""
 
 
 def installed(suffixes):
@@ -138,3 +147,17 @@ def test_a_file_of_matrices_holds_two_dimensions(suffix, tmp_path):
     with pytest.raises(FormatError, match="files hold 2") as caught:
         write(tensor, tmp_path / f"a{suffix}")
     assert caught.value.code == "format.dimensions"
+
+
+def test_every_file_format_of_the_folder_is_in_the_list():
+    names = {info.name for info in pkgutil.iter_modules(file_formats.__path__)} - {"by_suffix"}
+    modules = [import_module(f"{file_formats.__name__}.{name}") for name in sorted(names)]
+    assert {
+        module.__name__ for module in modules if module.FILE_FORMAT not in FILE_FORMATS
+    } == set()
+    assert len(modules) == len(FILE_FORMATS)
+
+
+def test_every_suffix_is_written_and_read_back():
+    suffixes = {suffix for format in FILE_FORMATS for suffix in format.suffixes}
+    assert suffixes == {*SUFFIXES, *OTHERS}
