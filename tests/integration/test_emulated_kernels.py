@@ -10,6 +10,8 @@ from scipy import sparse
 
 import gossamer as gs
 from gossamer.cli import main
+from gossamer.operator_calls.program import Variant, module_of
+from gossamer.operators import operator_named
 from gossamer.pipeline import stage_texts
 from gossamer_ir.errors import UserError
 from gossamer_ir.interchange.records import Schedule
@@ -52,6 +54,78 @@ def test_the_assembly_has_predicated_vectors_and_no_scalar_remainder(name, instr
     assert not re.search(r"fmadd\ts|fmul\ts", text)
 
 
+@pytest.mark.usefixtures("emulated")
+@pytest.mark.parametrize("bits", [128, 256, 512, 1024, 2048])
+def test_default_schedules_are_right_at_every_vector_length(bits):
+    target, lanes = f"llvm-sve:vector_bits={bits}", bits // 32
+    for size in (0, 1, lanes - 1, lanes, lanes + 1, 37, 115):
+        arguments, expected = operands("spmv", size)
+        matrix = sparse.csr_array(
+            (arguments["a"], arguments["indices"], arguments["indptr"]), shape=(7, size)
+        )
+        np.testing.assert_array_equal(gs.spmv(matrix, arguments["b"], target=target), expected)
+    for size in (lanes + 1, 128):
+        arguments, expected = operands("spmm", size)
+        matrix = sparse.csr_array(
+            (arguments["a"], arguments["indices"], arguments["indptr"]), shape=(7, 9)
+        )
+        np.testing.assert_array_equal(gs.spmm(matrix, arguments["b"], target=target), expected)
+        arguments, expected = operands("sddmm", size)
+        found = gs.sddmm(matrix, arguments["b"], arguments["d"], target=target)
+        rows, columns = matrix.nonzero()
+        products = np.einsum("ek,ek->e", arguments["b"][rows], arguments["d"][columns])
+        np.testing.assert_array_equal(found.data, products)
+
+
+ELEMENTWISE = """
+@T.prim_func
+def square(a: T.handle, c: T.handle, indptr: T.handle, indices: T.handle,
+           m: T.int64, n: T.int64, nnz: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices), "int32")
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    C = T.sp.match_buffer(c, (I, J), "float32")
+    with T.sp.iteration([I, J], "SS", "square") as [i, j]:
+        C[i, j] = A[i, j] * A[i, j]
+"""
+
+
+@pytest.mark.usefixtures("emulated")
+@pytest.mark.parametrize("bits", [128, 512, 2048])
+def test_elements_are_in_scalable_vectors(bits):
+    target, lanes = f"llvm-sve:vector_bits={bits}", bits // 32
+    assert "4 * T.vscale()" in gs.explain(ELEMENTWISE, target=target).decisions[1].what
+    kernel = gs.compile(ELEMENTWISE, target=target)
+    for size in (0, 1, lanes - 1, lanes, lanes + 1, 115):
+        a = np.arange(size, dtype=np.float32)
+        c, indices = np.full_like(a, np.nan), np.arange(size, dtype=np.int32)
+        kernel(a=a, c=c, indptr=np.array([0, size], np.int32), indices=indices,
+               m=1, n=size, nnz=size)  # fmt: skip
+        np.testing.assert_array_equal(c, a * a)
+
+
+@pytest.mark.parametrize(
+    ("name", "features", "instructions"),
+    [
+        ("spmv", None, (r"ld1w\t\{ z\d+\.s \}, p\d+/z, \[x\d+, z\d+\.s, [us]xtw #2\]",)),
+        ("spmm", 128, ()),
+        ("spmm", 20, ()),
+        ("sddmm", 128, ()),
+    ],
+)  # fmt: skip
+def test_default_schedules_have_predicated_vectors_and_no_scalar_remainder(
+    name, features, instructions
+):
+    module = module_of(operator_named(name).program, Variant(features=features))
+    text = stage_texts(module, target="llvm-sve")["asm"]
+    common = (r"whilelo\tp\d+\.s", r"ld1w\t\{ z\d+\.s \}, p\d+/z", r"fm(la|ad)\tz\d+\.s, p\d+/m")
+    for instruction in (*common, *instructions):
+        assert re.search(instruction, text), instruction
+    # Neither a scalar loop, nor vectors of fixed lanes, nor spilled vectors.
+    assert not re.search(r"fmadd\ts|fmul\ts|fmla\tv|(str|ldr)\tz", text)
+
+
 def test_export_needs_no_emulator(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "")
     builder = spmm(LANES)
@@ -61,7 +135,8 @@ def test_export_needs_no_emulator(tmp_path, monkeypatch):
 
 def test_explain_shows_the_schedule_for_a_target():
     report = gs.explain("spmm", target="llvm-sve:cpu=neoverse-v1", specialize={"feat_size": 64})
-    assert "8 lanes" in report.decisions[1].what
+    assert "4 * T.vscale() lanes" in report.decisions[1].what
+    assert "predicate register" in report.decisions[1].why
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ first.
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS, DType
 from gossamer_ir.interchange.records import Target
@@ -50,6 +51,22 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         while holding is not None and lanes // 2 >= max(1, holding):
             lanes //= 2
         return lanes
+
+    def native_lanes(self, dtype: str) -> int | str:
+        """Return the lanes of a vector register as a factor of `split`: a multiple of vscale if vectors are
+        scalable.
+
+        >>> Machine().native_lanes("float32"), Machine(is_scalable=True).native_lanes("float64")
+        (16, '2 * T.vscale()')
+        """
+        if not self.is_scalable:
+            return self.lanes(dtype)
+        return f"{VSCALE_UNIT_BITS // max(8, DType.parse(dtype).bits)} * T.vscale()"
+
+    @property
+    def with_fixed_vectors(self) -> Machine:
+        """The machine with vectors of the least number of bits, for schedules that need fixed lanes."""
+        return replace(self, is_scalable=False)
 
     @property
     def accumulators(self) -> int:

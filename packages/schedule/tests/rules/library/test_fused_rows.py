@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
+from rule_programs import NARROW
 
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.script import parse_module
@@ -123,3 +125,12 @@ LEFT_ALONE = {
 @pytest.mark.parametrize("why", LEFT_ALONE)
 def test_other_programs_are_left_alone(why):
     assert apply_rule("fused_rows", module_of(LEFT_ALONE[why]), TARGET) is None
+
+
+def test_parts_have_the_vectors_of_the_machine():
+    """Those of a machine with scalable vectors have fixed lanes, of the least length."""
+    for machine in (NARROW, replace(NARROW, is_scalable=True)):
+        schedule = default_schedule(module_of(features=32), machine, rows_of(80))
+        lanes = {args["factors"][-1] for args in steps(schedule, "split")}
+        assert 16 not in lanes
+        assert 4 in lanes

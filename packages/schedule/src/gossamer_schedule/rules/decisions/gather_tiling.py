@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
+from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS
 from gossamer_ir.interchange.records import Stats
 from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.analysis.gathers import Gather
@@ -28,6 +31,17 @@ MORE_TILES = 2
 PREFETCHED_VECTORS = 8
 """Maximum number of vectors of a tile if rows are prefetched. With more, the prefetches of one nonzero take
 most of the buffers that wait for lines (measured at 16 vectors: 0.75 to 0.9 times as fast)."""
+
+GOVERNING_PREDICATES = 8
+"""Maximum number of scalable vectors of a tile: each has a mask, and only the first eight predicate registers
+of SVE can govern loads and multiply-adds."""
+
+LONG_VECTORS = 4
+"""Multiple of the least vector length up to which no vector of a tile of scalable vectors is empty."""
+
+MAX_UNIT_LANES = 32
+"""Maximum number of lanes of a tile for each unit of vscale: two tiles of more lanes are not proved to have
+different features."""
 
 SPARE_REGISTERS = 2
 """Registers that hold neither results of several rows nor the gathered row. (With more vectors, LLVM spills
@@ -61,7 +75,9 @@ def gather_tiling(
     aligning = pays_not(
         "the accumulators of a row cannot be indexed by the iterators of the block alone"
     )
-    if has_rows:
+    if machine.is_scalable:
+        aligning = pays_not("vectors have no fixed length that could be aligned to cache lines")
+    elif has_rows:
         least = least_of_sums(machine) if rows == 1 else MIN_ALIGNED
         aligning = row_alignment(gather, machine, stats=stats, least=least)
     prefetching = row_prefetching(
@@ -97,6 +113,8 @@ def tiles_of(
     >>> tiles[:3]
     (4, 8, 16)
     """
+    if machine.is_scalable:
+        return _scalable_tiles(features, dtype, machine)
     lanes = machine.lanes(dtype, holding=features)
     if features is None:
         return VectorTiles(None, SYMBOLIC_VECTORS, lanes, is_exact=False), ""
@@ -119,6 +137,26 @@ def tiles_of(
     per_tile = -(-vectors // tiles)
     is_exact = tiles * per_tile * lanes == features + is_aligned * lanes
     return VectorTiles(tiles, per_tile, lanes, is_exact), limit
+
+
+def _scalable_tiles(features: int | None, dtype: str, machine: Machine) -> tuple[VectorTiles, str]:
+    """Return tiles of scalable vectors, whose number follows from the length of vectors at run time.
+
+    >>> tiles, _ = _scalable_tiles(128, "float32", Machine(vector_bits=128, is_scalable=True))
+    >>> tiles.vectors, tiles.lane_factor
+    (8, '4 * T.vscale()')
+    """
+    lanes = replace(machine, vector_bits=VSCALE_UNIT_BITS).lanes(dtype)
+    most = min(machine.accumulators, GOVERNING_PREDICATES, MAX_UNIT_LANES // lanes)
+    wanted = SYMBOLIC_VECTORS
+    if features is not None:
+        wanted = -(-features // (machine.lanes(dtype) * LONG_VECTORS))
+    limit = (
+        f"{most} vectors at most, each with a predicate register that governs it, and no empty one in "
+        f"vectors of up to {machine.vector_bits * LONG_VECTORS} bits"
+    )
+    tiles = VectorTiles(None, min(most, wanted), lanes, is_exact=False, is_scalable=True)
+    return tiles, limit
 
 
 def _number_of_tiles(vectors: int, most: int) -> int:

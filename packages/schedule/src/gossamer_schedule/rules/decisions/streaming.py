@@ -18,6 +18,8 @@ def streaming_verdict(
 ) -> Verdict:
     """Decide whether an output with so many bytes (0: unknown) for each row of the matrix is stored around
     the caches."""
+    if machine.is_scalable:
+        return pays_not("stores of scalable vectors go through the caches")
     if stats is None or not row_bytes:
         return pays_not(f"the size of {output} is unknown")
     size, large = stats.rows * row_bytes, machine.shared_cache // LARGE_PART

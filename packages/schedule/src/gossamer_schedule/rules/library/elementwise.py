@@ -34,7 +34,7 @@ def elementwise(module: Module, context: RuleContext) -> PatternMatch | None:
     pattern = elementwise_pattern(module)
     if pattern is None:
         return None
-    trace, lanes = context.new_trace(), context.machine.lanes(pattern.dtype)
+    trace, lanes = context.new_trace(), context.machine.native_lanes(pattern.dtype)
     if pattern.is_flat and not context.is_sibling:
         _run_all_elements(trace, pattern, lanes=lanes)
     else:
@@ -42,7 +42,7 @@ def elementwise(module: Module, context: RuleContext) -> PatternMatch | None:
     return PatternMatch(pattern.text, trace)
 
 
-def _run_all_elements(trace: TraceBuilder, pattern: Elementwise, *, lanes: int) -> None:
+def _run_all_elements(trace: TraceBuilder, pattern: Elementwise, *, lanes: int | str) -> None:
     # At the coordinate stage: lowering would make a loop over rows around one over positions.
     loop = trace.sparse_fuse(
         pattern.iteration, axes=pattern.axis_names, vars=(pattern.row, pattern.position)
@@ -62,7 +62,7 @@ def _run_all_elements(trace: TraceBuilder, pattern: Elementwise, *, lanes: int) 
 
 
 def _run_row_by_row(
-    trace: TraceBuilder, pattern: Elementwise, *, lanes: int, context: RuleContext
+    trace: TraceBuilder, pattern: Elementwise, *, lanes: int | str, context: RuleContext
 ) -> None:
     why_scalar = _why_scalar(context)
     if why_scalar:
@@ -86,7 +86,7 @@ def _why_scalar(context: RuleContext) -> str | None:
 
 
 def _run_in_vectors(
-    trace: TraceBuilder, pattern: Elementwise, *, lanes: int, loop_name: str
+    trace: TraceBuilder, pattern: Elementwise, *, lanes: int | str, loop_name: str
 ) -> str:
     """Run a loop over elements in vectors. Return the loop over these."""
     vectors = trace.run_in_lanes(loop_name, lanes=lanes)

@@ -123,7 +123,14 @@ def _plan_iteration(
 ) -> bool:
     """Take the decisions of the first rule that matches an iteration by itself, without those on the loop
     over rows. Return whether there is one."""
-    sibling = RuleContext(context.stats, is_sibling=True, thresholds=SIBLINGS, taken=trace.names)
+    sibling = RuleContext(
+        context.stats,
+        is_sibling=True,
+        thresholds=SIBLINGS,
+        # Buffers of one row, which siblings share, have fixed lanes.
+        machine=context.machine.with_fixed_vectors,
+        taken=trace.names,
+    )
     form = ProgramForm(only(iteration, module=module))
     found = first_match(context.sibling_rules, [form], sibling)
     if found is None:

@@ -16,6 +16,7 @@ from gossamer_schedule.rules.decisions.prefetching import prefetch_rows, row_pre
 from gossamer_schedule.rules.patterns.sampled_products import SampledProducts, sampled_products
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
+from gossamer_schedule.rules.steps.vector_loops import lanes_in_words
 
 SHORT_GROUP, LONG_GROUP = 4, 16
 """Nonzeros in a group. The remainder of a row runs one nonzero at a time."""
@@ -57,6 +58,10 @@ def row_sddmm(module: Module, context: RuleContext) -> PatternMatch | None:
         why = "each slot is tested for padding, so groups would branch as often"
         trace.decide("one element at a time", why)
         _run_dot_products(trace, pattern, lanes=lanes)
+    elif context.machine.is_scalable:
+        why = "the number of vectors of partial sums depends on the length of vectors at run time"
+        trace.decide("one element at a time", why)
+        _run_dot_products(trace, pattern, lanes=context.machine.native_lanes(pattern.dtype))
     else:
         _run_elements(trace, pattern, context=context)
     run_rows_in_parallel(trace, pattern.row, before=pattern.before, vectors=vectors or 1)
@@ -131,10 +136,10 @@ def _sum_over_features(
 
 
 def _run_dot_products(
-    trace: TraceBuilder, pattern: SampledProducts, *, lanes: int, is_aligned: bool = False
+    trace: TraceBuilder, pattern: SampledProducts, *, lanes: int | str, is_aligned: bool = False
 ) -> None:
     """Sum over the features in vectors: as many as hold all features, and one more if loads are aligned."""
-    vectors = _vectors(pattern, lanes)
+    vectors = None if isinstance(lanes, str) else _vectors(pattern, lanes)
     vectors = None if vectors is None else vectors + is_aligned
     outer, lane = trace.split(pattern.feature, factors=(vectors, lanes))
     # The init runs before the loop over vectors, so that lanes keep their sums from one vector to the next.
@@ -148,6 +153,6 @@ def _run_dot_products(
             trace.unroll(outer)
         why = f"{pattern.features} features take {counted(vectors, 'vector')}, {how}"
     trace.decide(
-        f"partial sums over the features in vectors of {lanes} lanes",
+        f"partial sums over the features in vectors of {lanes_in_words(lanes)}",
         f"additions in different lanes do not wait for each other; {why}",
     )

@@ -98,6 +98,8 @@ def _form(
     # Before the other cases, since none of them can use vectors.
     if not pattern.is_regular:
         return "single_features"
+    if machine.is_scalable:
+        return "dot_products" if pattern.features == 1 else "selected_rows"
     may_pack = gather.operand is not None
     by_sizes = csr_form(gather.features, gather.dtype, machine, stats, may_pack=may_pack)
     if not context.is_sibling:
@@ -175,7 +177,7 @@ def _run_selected_rows(
     if not context.is_sibling:
         _store(trace, pattern, copy_block=nests.copy_block, context=context)
     prefetch_rows(trace, gather, prefetching=tiling.prefetching, tiles=tiling.tiles.tiles or 1)
-    if has_rows:
+    if has_rows and not machine.is_scalable:
         packed = thread_tiles(gather, machine=machine, stats=stats)
         # The reason against packing, where there are tiles that might be packed.
         if packed.tiles.tiles != 1:
@@ -222,6 +224,8 @@ def _tiles_in_words(pattern: RowReduction, tiling: GatherTiling) -> tuple[str, s
     what = f"features in {tiles.text}"
     if pattern.features is None:
         return what, "their number is known at run time only, so every vector of a tile is masked"
+    if tiles.is_scalable:
+        return what, f"{tiling.limit}; the lanes past the last feature are masked"
     filled = counted(-(-pattern.features // tiles.lanes), "vector")
     rest = (
         "no lane is left over" if tiles.is_exact else "the lanes left over in the last are masked"

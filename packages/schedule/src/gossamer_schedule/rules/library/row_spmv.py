@@ -95,7 +95,7 @@ def _run_row_by_row(trace: TraceBuilder, pattern: RowReduction, *, context: Rule
         f"the terms of row {pattern.row} are consecutive iterations, so memory is written once per row",
     )
     chosen = _lanes(pattern, context)
-    if chosen.lanes > 1:
+    if chosen.lanes != 1:
         trace.run_in_lanes(pattern.position, lanes=chosen.lanes, rest=chosen.rest)
     trace.decide(chosen.what, chosen.why)
     run_rows_in_parallel(trace, pattern.row, before=pattern.before, vectors=1)
@@ -105,7 +105,7 @@ class _Lanes(NamedTuple):
     """The number of partial results in lanes, and how the remainder runs (None: in a loop), with the reason.
     One lane stands for scalar code."""
 
-    lanes: int
+    lanes: int | str
     rest: Remainder | None
     why: str
 
@@ -128,6 +128,10 @@ def _lanes(pattern: RowReduction, context: RuleContext) -> _Lanes:
         return _scalar("the bits of a word are found one after the other")
     if not pattern.is_regular:
         return _scalar("an operand is read, or terms are combined, in a way that vectors cannot do")
+    if context.machine.is_scalable:
+        lanes = context.machine.native_lanes(pattern.dtype)
+        why = "the last vector of a row is masked, so that short rows need no remainder"
+        return _Lanes(lanes, "masked", f"vectors are scalable; {why}")
     if pattern.is_contiguous:
         return _contiguous(pattern, context)
     return _gathered(pattern, context)

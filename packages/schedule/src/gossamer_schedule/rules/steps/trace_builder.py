@@ -140,7 +140,7 @@ class TraceBuilder:
         self.record.sparse_fuse(iteration, axes=tuple(axes))
         return self._fresh(fused_name(vars))
 
-    def split(self, loop: str, *, factors: tuple[int | None, ...]) -> tuple[str, ...]:
+    def split(self, loop: str, *, factors: tuple[int | str | None, ...]) -> tuple[str, ...]:
         """Split a loop. Return the new loops, outermost first."""
         self.record.split(loop, factors=factors)
         made = tuple(map(self._fresh, split_loop_names(loop, len(factors))))
@@ -157,13 +157,18 @@ class TraceBuilder:
         outer = tuple(count for count in (tiles.tiles, tiles.vectors) if count != 1)
         if not outer and tiles.is_exact:
             return VectorLoops(None, None, loop)
-        made = iter(self.split(loop, factors=(*outer, tiles.lanes)))
+        made = iter(self.split(loop, factors=(*outer, tiles.lane_factor)))
         tile = next(made) if tiles.tiles != 1 else None
         vector = next(made) if tiles.vectors != 1 else None
         return VectorLoops(tile, vector, next(made))
 
     def run_in_lanes(
-        self, loop: str, *, lanes: int, vectors: int | None = None, rest: Remainder | None = None
+        self,
+        loop: str,
+        *,
+        lanes: int | str,
+        vectors: int | None = None,
+        rest: Remainder | None = None,
     ) -> str:
         """Split a loop into vectors (None: as many as needed) of lanes. Return the loop over the vectors."""
         outer, lane = self.split(loop, factors=(vectors, lanes))

@@ -9,17 +9,23 @@ from gossamer_ir.support.counted import counted
 
 class VectorTiles(NamedTuple):
     """The split of a loop: in `tiles` (None: as many as needed) of `vectors` of `lanes`. It is exact if no
-    lane is left over."""
+    lane is left over. Scalable vectors have `lanes` for each unit of vscale."""
 
     tiles: int | None
     vectors: int
     lanes: int
     is_exact: bool
+    is_scalable: bool = False
+
+    @property
+    def lane_factor(self) -> int | str:
+        """Return the lanes as a factor of `split`."""
+        return f"{self.lanes} * T.vscale()" if self.is_scalable else self.lanes
 
     @property
     def of_one_tile(self) -> VectorTiles:
         """Return the vectors of one tile, for a loop over its elements only."""
-        return VectorTiles(1, self.vectors, self.lanes, self.is_exact and self.tiles == 1)
+        return self._replace(tiles=1, is_exact=self.is_exact and self.tiles == 1)
 
     @property
     def text(self) -> str:
@@ -29,12 +35,21 @@ class VectorTiles(NamedTuple):
         '8 tiles of 4 vectors of 16 lanes'
         """
         tiles = "tiles" if self.tiles is None else counted(self.tiles, "tile")
-        return f"{tiles} of {counted(self.vectors, 'vector')} of {counted(self.lanes, 'lane')}"
+        return f"{tiles} of {counted(self.vectors, 'vector')} of {lanes_in_words(self.lane_factor)}"
 
     @property
     def work(self) -> int:
         """Return the vectors of all tiles; an unknown number of tiles counts as 1."""
         return self.vectors * (self.tiles or 1)
+
+
+def lanes_in_words(lanes: int | str) -> str:
+    """Return a number of lanes, or their multiple of vscale, in words.
+
+    >>> lanes_in_words(1), lanes_in_words("4 * T.vscale()")
+    ('1 lane', '4 * T.vscale() lanes')
+    """
+    return f"{lanes} lanes" if isinstance(lanes, str) else counted(lanes, "lane")
 
 
 class VectorLoops(NamedTuple):
@@ -49,7 +64,7 @@ def tiles_holding(count: int | None, *, vectors: int, lanes: int) -> VectorTiles
     """Return the tiles of so many vectors that hold a number of elements (None: symbolic).
 
     >>> tiles_holding(40, vectors=2, lanes=16)
-    VectorTiles(tiles=2, vectors=2, lanes=16, is_exact=False)
+    VectorTiles(tiles=2, vectors=2, lanes=16, is_exact=False, is_scalable=False)
     """
     if count is None:
         return VectorTiles(None, vectors, lanes, is_exact=False)
