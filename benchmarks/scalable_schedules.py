@@ -21,14 +21,14 @@ def _loops(text: str) -> ScheduleBuilder:
 
 
 def _in_registers(
-    builder: ScheduleBuilder, block: str, *, buffer: str, tile: str, reduction: str
+    builder: ScheduleBuilder, block_name: str, *, buffer_name: str, tile: str, reduction: str
 ) -> tuple[str, str]:
     """Keep the results of an iteration of the loop `tile` in registers, and return the blocks that
     initialize and store them."""
-    builder.cache_write(block, buffer=buffer, scope="local")
-    copy = f"{block}_{buffer}_local"
-    builder.reverse_compute_at(copy, loop=tile).decompose_reduction(block, loop=reduction)
-    return f"{block}_init", copy
+    builder.cache_write(block_name, buffer=buffer_name, scope="local")
+    copy = f"{block_name}_{buffer_name}_local"
+    builder.reverse_compute_at(copy, loop=tile).decompose_reduction(block_name, loop=reduction)
+    return f"{block_name}_init", copy
 
 
 def _vectorize_innermost(builder: ScheduleBuilder, *blocks: str) -> None:
@@ -39,7 +39,7 @@ def _vectorize_innermost(builder: ScheduleBuilder, *blocks: str) -> None:
 def spmv_schedule() -> ScheduleBuilder:
     """Return SpMV with the nonzeros of a row in lanes."""
     builder = _loops(spmv.SCRIPT)
-    _in_registers(builder, "csrmv", buffer="Y_data", tile="i", reduction="j")
+    _in_registers(builder, "csrmv", buffer_name="Y_data", tile="i", reduction="j")
     return builder.vectorize("j", lanes=ONE_REGISTER, rest="masked")
 
 
@@ -47,7 +47,7 @@ def spmm_schedule() -> ScheduleBuilder:
     """Return SpMM over CSR with features in lanes."""
     builder = _loops(spmm.SCRIPT)
     builder.split("k", factors=(None, FOUR_REGISTERS)).reorder("i", "k_0", "j", "k_1")
-    others = _in_registers(builder, "csrmm", buffer="C_data", tile="k_0", reduction="j")
+    others = _in_registers(builder, "csrmm", buffer_name="C_data", tile="k_0", reduction="j")
     _vectorize_innermost(builder, "csrmm", *others)
     return builder
 
@@ -55,7 +55,7 @@ def spmm_schedule() -> ScheduleBuilder:
 def sddmm_schedule() -> ScheduleBuilder:
     """Return SDDMM with features in lanes, which are combined for each nonzero."""
     builder = _loops(sddmm.SCRIPT)
-    _in_registers(builder, "sddmm", buffer="Out_data", tile="j", reduction="k")
+    _in_registers(builder, "sddmm", buffer_name="Out_data", tile="j", reduction="k")
     return builder.vectorize("k", lanes=FOUR_REGISTERS, rest="masked")
 
 
@@ -63,7 +63,7 @@ def bsr_spmm_schedule() -> ScheduleBuilder:
     """Return SpMM over BSR with features in lanes."""
     builder = _loops(script("bsr_spmm"))
     builder.split("f", factors=(None, FOUR_REGISTERS)).reorder("i", "bi", "f_0", "j", "bj", "f_1")
-    others = _in_registers(builder, "bsrmm", buffer="C_data", tile="f_0", reduction="j")
+    others = _in_registers(builder, "bsrmm", buffer_name="C_data", tile="f_0", reduction="j")
     _vectorize_innermost(builder, "bsrmm", *others)
     return builder
 

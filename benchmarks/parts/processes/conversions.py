@@ -175,7 +175,7 @@ def time_threads(name: str, matrix: Any, seconds_per_pair: float) -> list[dict[s
             (other, "csr"): partial(stored.asformat, "csr"),
         }
         for (source, target), step in steps.items():
-            one, two = (partial(on_threads, count, step) for count in (1, 2))
+            one, two = (partial(run_on_threads, count, step) for count in (1, 2))
             warm_up(one)
             warm_up(two)
             one_ms, two_ms = interleaved_medians(one, two, seconds_per_pair)
@@ -192,7 +192,7 @@ def time_threads(name: str, matrix: Any, seconds_per_pair: float) -> list[dict[s
     return found
 
 
-def on_threads(count: int, step: Callable[[], object]) -> object:
+def run_on_threads(count: int, step: Callable[[], object]) -> object:
     """Call a function whose kernels run on a number of threads."""
     gs.set_num_threads(count)
     return step()

@@ -69,8 +69,8 @@ def _places_in_distinct(
     if any(access.buffer in buffers_with_aliasing_indices(function) for access in listed):
         return
     rank = min((len(access.indices) for access in listed), default=0) if distinct else 0
-    for dim in range(rank):
-        loads = [_load_along(access, dim) for access in listed]
+    for dimension in range(rank):
+        loads = [_load_along(access, dimension) for access in listed]
         found = [load for load in loads if load is not None and load.buffer in distinct]
         if len(found) == len(loads) and len({load.buffer for load in found}) == 1:
             yield [
@@ -79,8 +79,8 @@ def _places_in_distinct(
             ]
 
 
-def _load_along(access: Access, dim: int) -> Load | None:
-    index = access.indices[dim]
+def _load_along(access: Access, dimension: int) -> Load | None:
+    index = access.indices[dimension]
     return None if isinstance(index, Range) else load_of_index(index)
 
 

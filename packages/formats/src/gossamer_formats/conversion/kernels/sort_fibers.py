@@ -101,7 +101,7 @@ def _own_buffers(dtype: str) -> list[Stmt]:
     longest = (index_var("longest"),)
     buffers: list[Stmt] = [Allocate(Buffer(name, longest, dtype)) for name in ("SORTED", "MERGED")]
     cells = [define_local(name, ZERO) for name in ("FIRST", "MIDDLE", "LEFT", "RIGHT")]
-    return [*buffers, *(statement for cell in cells for statement in cell)]
+    return [*buffers, *(stmt for cell in cells for stmt in cell)]
 
 
 def _count_runs(dtype: str, length: Expr) -> Stmt:

@@ -27,9 +27,9 @@ AXES = target_axes_of(
 
 def test_a_slot_that_is_computed_is_bound_once():
     row = AXES.by_name["IO"]
-    variable = with_axis(AXES, row, AxisResult(AxisSlot(index_var("r"), SINGLE)))
-    assert variable.axis_slots["IO"].slot == index_var("r")
-    assert variable.elements.stmts == AXES.elements.stmts
+    var = with_axis(AXES, row, AxisResult(AxisSlot(index_var("r"), SINGLE)))
+    assert var.axis_slots["IO"].slot == index_var("r")
+    assert var.elements.stmts == AXES.elements.stmts
     computed = with_axis(AXES, row, AxisResult(AxisSlot(add(index_var("r"), ONE), SINGLE)))
     assert computed.axis_slots["IO"].slot == index_var("t_IO")
     assert computed.elements.stmts[-1] == Let(index_var("t_IO"), add(index_var("r"), ONE))

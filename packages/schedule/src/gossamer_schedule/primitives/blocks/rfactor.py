@@ -182,12 +182,10 @@ def _require_reduction_loop(cursor: Cursor, top: Cursor) -> None:
             f"is between it and block '{cursor.node.name}'.",
             place=top.place,
         )
-    _require_own_iterators(
-        cursor, top, others=spatial | (loops_of(cursor.function).keys() - inside)
-    )
+    _require_own_iters(cursor, top, others=spatial | (loops_of(cursor.function).keys() - inside))
 
 
-def _require_own_iterators(cursor: Cursor, top: Cursor, *, others: Set[str]) -> None:
+def _require_own_iters(cursor: Cursor, top: Cursor, *, others: Set[str]) -> None:
     """Refuse a loop that determines an iterator together with one of the `others`."""
     loop = top.node.var
     fed = fed_iters(cursor.node, loop)
