@@ -262,3 +262,15 @@ def test_the_table_pins_every_code_of_the_package():
 def test_a_misspelled_name_is_compared_with_those_that_exist(old, new, hint):
     with pytest.raises(ParseError, match=re.escape(hint)):
         parse_module(f"{HEAD}    pass\n".replace(old, new))
+
+
+def test_no_name_is_suggested_where_there_is_none():
+    script = """
+@T.prim_func
+def f() -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    if nine < 2:
+        pass
+"""
+    with pytest.raises(ParseError, match="Names here: none"):
+        parse_module(script)

@@ -77,15 +77,15 @@ class BoundedReads:
             self._point.assume(condition)
             return self._is_proved_below(node)
 
-    def _is_proved(self, look: Load | Search) -> bool:
+    def _is_proved(self, read: Load | Search) -> bool:
         """Return whether the element, or the whole range that is searched, is proved to be in bounds."""
-        indices = look.indices if isinstance(look, Load) else (*look.prefix, look.begin)
-        extents = self.extents(look.buffer, indices)
+        indices = read.indices if isinstance(read, Load) else (*read.prefix, read.begin)
+        extents = self.extents(read.buffer, indices)
         # An unknown extent cannot be compared.
         if len(extents) != len(indices):
             return False
-        bounds = [*bounds_of_read(look, extents)]
-        if isinstance(look, Search) and self._is_window(look, extents[-1]):
+        bounds = [*bounds_of_read(read, extents)]
+        if isinstance(read, Search) and self._is_window(read, extents[-1]):
             # The window is proved as a whole, so its ends need no proof of their own: begin may be beyond
             # the end.
             del bounds[-2:]
@@ -115,12 +115,12 @@ class BoundedReads:
         return None if offset is None else length_of(offset)
 
 
-def bounds_of_read(look: Load | Search, shape: Sequence[Expr]) -> Iterator[tuple[Expr, Expr]]:
+def bounds_of_read(read: Load | Search, shape: Sequence[Expr]) -> Iterator[tuple[Expr, Expr]]:
     """Yield the indices of a read, each with its exclusive upper bound; for a search the prefix, begin and
     end."""
-    if isinstance(look, Load):
-        yield from zip(look.indices, shape, strict=True)
+    if isinstance(read, Load):
+        yield from zip(read.indices, shape, strict=True)
         return
     *outer, last = shape
-    yield from zip(look.prefix, outer, strict=True)
-    yield from ((at, add(last, ONE)) for at in (look.begin, look.end))
+    yield from zip(read.prefix, outer, strict=True)
+    yield from ((at, add(last, ONE)) for at in (read.begin, read.end))

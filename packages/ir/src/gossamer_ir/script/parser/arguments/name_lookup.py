@@ -22,7 +22,7 @@ def buffer_named(context: ParserContext, node: ast.expr) -> SparseBuffer | Buffe
             "not_a_buffer",
             f"'{node.id}' is not a buffer.",
             node,
-            hint=f"Buffers here: {context.names((SparseBuffer, Buffer))}.",
+            hint=f"Buffers here: {context.listed_names((SparseBuffer, Buffer))}.",
         )
     return value
 
@@ -44,8 +44,9 @@ def lookup(context: ParserContext, node: ast.Name) -> object:
     """Return what a name refers to; raises `parse.unknown_name` if it is not defined."""
     value = context.lookup(node.id)
     if value is None:
-        near = get_close_matches(node.id, context.names(object).split(", "), n=1)
-        hint = f"Did you mean '{near[0]}'?" if near else f"Names here: {context.names(object)}."
+        near = get_close_matches(node.id, context.names(object), n=1)
+        names = context.listed_names(object)
+        hint = f"Did you mean '{near[0]}'?" if near else f"Names here: {names}."
         raise context.error("unknown_name", f"'{node.id}' is not defined here.", node, hint=hint)
     return value
 

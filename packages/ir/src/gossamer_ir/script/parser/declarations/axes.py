@@ -37,7 +37,7 @@ def handle_argument(context: ParserContext, node: ast.expr) -> str:
         if isinstance(value, Param):
             return value.name
     text = context.text_of(node)
-    hint = f"Handles here: {context.names(Param)}."
+    hint = f"Handles here: {context.listed_names(Param)}."
     raise context.error("not_a_handle", f"'{text}' is not a handle parameter.", node, hint=hint)
 
 
@@ -47,7 +47,7 @@ def axis_argument(context: ParserContext, node: ast.expr) -> str:
         value = lookup(context, node)
         if is_axis(value):
             return value.name
-    hint = f"Axes here: {context.names(AXES)}."
+    hint = f"Axes here: {context.listed_names(AXES)}."
     raise context.error(
         "not_an_axis", f"'{context.text_of(node)}' is not an axis.", node, hint=hint
     )

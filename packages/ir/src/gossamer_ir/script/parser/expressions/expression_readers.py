@@ -178,7 +178,7 @@ def _name(context: ParserContext, node: ast.Name, expected: str | None) -> Expr:
         "not_a_value",
         f"'{node.id}' is {kind_of(value)}, not a value.",
         node,
-        hint=f"Variables here: {context.names(Var)}.",
+        hint=f"Variables here: {context.listed_names(Var)}.",
     )
 
 

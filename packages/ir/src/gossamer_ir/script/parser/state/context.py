@@ -102,10 +102,13 @@ class ParserContext:
         text = line[span.column : end]
         return text if len(text) <= 40 else text[:37] + "..."
 
-    def names(self, kinds: type | tuple[type, ...]) -> str:
-        """Return the names in scope that refer to entities of these types, for a hint."""
-        names = [name for scope in self.scopes for name in scope if isinstance(scope[name], kinds)]
-        return ", ".join(names) or "none"
+    def names(self, kinds: type | tuple[type, ...]) -> list[str]:
+        """Return the names in scope that refer to entities of these types."""
+        return [name for scope in self.scopes for name in scope if isinstance(scope[name], kinds)]
+
+    def listed_names(self, kinds: type | tuple[type, ...]) -> str:
+        """Return `names` as a text, for a hint."""
+        return ", ".join(self.names(kinds)) or "none"
 
 
 Handler: TypeAlias = Callable[[ParserContext, ast.Call, str | None], Expr]
