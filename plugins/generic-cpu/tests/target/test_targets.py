@@ -221,3 +221,15 @@ def test_spmv_gathers_with_narrow_indices(spmv):
 def test_text_is_that_of_the_module(spmm):
     text = llvm_text(spmm(16), HOST)
     assert text.count("define i64 @gossamer_kernel(") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "bits", "registers"),
+    [("x86_64", 512, 32), ("x86_64", 256, 16), ("aarch64", 128, 32), ("riscv64", 128, 32)],
+)
+def test_the_machine_has_the_vector_registers_of_its_architecture(
+    monkeypatch, name, bits, registers
+):
+    monkeypatch.setattr("gossamer_generic_cpu.target.architecture.architecture", lambda: name)
+    machine = GenericCpu().machine(Target.parse(f"generic-cpu:vector_bits={bits}"))
+    assert (machine.vector_bits, machine.vector_registers) == (bits, registers)
