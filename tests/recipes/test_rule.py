@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from gossamer_ir.interchange.records import Target
 from gossamer_ir.transform.specialize import specialize
+from gossamer_machine import Machine
 from gossamer_machine.cpu_options import CPU_OPTIONS
 from gossamer_schedule.rules import RULES, schedule_report
 from tests.fuzzing.programs.draw_program import draw_program
@@ -41,7 +41,7 @@ def test_random_programs_match_each_rule():
         program = draw_program(Random(number), is_common=True)
         sizes = {name: size for name, size in program.sizes.items() if isinstance(size, int)}
         module = specialize(program.module, sizes)
-        missing.discard(schedule_report(module, Target.parse("generic-cpu")).rule)
+        missing.discard(schedule_report(module, Machine()).rule)
     assert not missing, (
         f"no random program matches {', '.join(sorted(missing))}: draw some in "
         "tests/fuzzing/programs/rule_patterns.py, or add the reason to WITHOUT_RANDOM_PROGRAMS"
