@@ -17,7 +17,12 @@ from scipy import sparse
 
 from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
-from benchmarks.parts.helpers.emulated_instructions import PREFIX, Executable, Value, run
+from benchmarks.parts.helpers.emulated_instructions import (
+    TOOLCHAIN,
+    ArgumentOfC,
+    Executable,
+    output_of,
+)
 from benchmarks.parts.helpers.part import PartError, RunPart, Series
 from benchmarks.scalable_schedules import SCHEDULES
 from benchmarks.text_tables import Sheet
@@ -28,8 +33,8 @@ from gossamer_ir.interchange.records import Schedule, Target
 VECTOR_LENGTHS = (128, 256, 512, 1024, 2048)
 FEATURES = 128
 ROWS, COLUMNS, DENSITY, BLOCK = 24, 400, 0.16, 8
-OURS = "gossamer"
-COMPILERS = {"gcc": (f"{PREFIX}gcc",), "clang": ("clang", "--target=aarch64-linux-gnu")}
+GOSSAMER = "gossamer"
+COMPILERS = {"gcc": (f"{TOOLCHAIN}gcc",), "clang": ("clang", "--target=aarch64-linux-gnu")}
 FLAGS = ("-O3", "-march=armv8-a+sve", "-ffast-math", "-DVALUE=float", "-c")
 LOOPS = Path(__file__).parents[1] / "contenders" / "c_loops"
 GOALS = {"spmv": 1.3, "spmm": 2.0, "sddmm": 2.0}
@@ -51,12 +56,12 @@ class InstructionCount(msgspec.Struct, frozen=True):
     loaded_bytes: float
 
 
-class Problem(NamedTuple):
+class CountedProblem(NamedTuple):
     """The arguments of the C loop of an operator, whose last one is the result, those of a kernel by name,
     the name of the kernel's result, and the expected result."""
 
-    loop: Sequence[Value]
-    kernel: Mapping[str, Value]
+    loop: Sequence[ArgumentOfC]
+    kernel: Mapping[str, ArgumentOfC]
     result: str
     expected: np.ndarray[Any, Any]
     nnz: int
@@ -73,7 +78,7 @@ def measure_instructions(job: Job, bar: Bar) -> Iterator[InstructionCount]:
     with TemporaryDirectory() as folder:
         for op in SCHEDULES:
             problem = problem_of(op)
-            for by in (OURS, *COMPILERS):
+            for by in (GOSSAMER, *COMPILERS):
                 bar.describe(f"instructions of {op} by {by}")
                 for bits in VECTOR_LENGTHS:
                     yield measure_count(op, by, problem, vector_bits=bits, folder=Path(folder))
@@ -81,10 +86,10 @@ def measure_instructions(job: Job, bar: Bar) -> Iterator[InstructionCount]:
 
 
 def measure_count(
-    op: str, by: str, problem: Problem, *, vector_bits: int, folder: Path
+    op: str, by: str, problem: CountedProblem, *, vector_bits: int, folder: Path
 ) -> InstructionCount:
     """Count the instructions of one call, whose result is checked."""
-    if by == OURS:
+    if by == GOSSAMER:
         executable, order = _kernel(op, folder)
         workspace = np.array([1, 0, -1, 0], np.int64)
         arguments = [*(problem.kernel[name] for name in order), workspace]
@@ -115,7 +120,7 @@ def _kernel(op: str, folder: Path) -> tuple[Executable, tuple[str, ...]]:
     module = SCHEDULES[op]().module
     *_, flat = lower_by_stage(module, Schedule(), plugin=plugin_of(target), target=target)
     artifact = registry.backend(target.backend).compile(flat, target)
-    code = folder / f"{op}-{OURS}.o"
+    code = folder / f"{op}-{GOSSAMER}.o"
     code.write_bytes(artifact.code)
     return Executable(code, name="gossamer_kernel", folder=folder), artifact.signature.order
 
@@ -123,17 +128,17 @@ def _kernel(op: str, folder: Path) -> tuple[Executable, tuple[str, ...]]:
 def _loop(op: str, compiler: str, folder: Path) -> Executable:
     """Return the C loop as a compiler vectorizes it."""
     code = folder / f"{op}-{compiler}.o"
-    run(*COMPILERS[compiler], *FLAGS, str(LOOPS / f"{op}.c"), "-o", str(code))
+    output_of(*COMPILERS[compiler], *FLAGS, str(LOOPS / f"{op}.c"), "-o", str(code))
     return Executable(code, name=op, folder=folder)
 
 
-def problem_of(op: str) -> Problem:
+def problem_of(op: str) -> CountedProblem:
     """Return arguments of small integers, the same in every run."""
     random = np.random.default_rng(0)
     return _bsr_problem(random) if op == "bsr_spmm" else _csr_problem(op, random)
 
 
-def _csr_problem(op: str, random: np.random.Generator) -> Problem:
+def _csr_problem(op: str, random: np.random.Generator) -> CountedProblem:
     matrix = _random_csr(random, ROWS, COLUMNS)
     matrix.data[:] = _integers(random, matrix.nnz)
     arrays = {"indptr": matrix.indptr, "indices": matrix.indices}
@@ -143,24 +148,26 @@ def _csr_problem(op: str, random: np.random.Generator) -> Problem:
         x = _integers(random, COLUMNS)
         y = np.full(ROWS, np.nan, np.float32)
         given = {**arrays, **sizes, "a": matrix.data, "x": x, "y": y}
-        return Problem((ROWS, *pattern, matrix.data, x, y), given, "y", matrix @ x, matrix.nnz, 1)
+        return CountedProblem(
+            (ROWS, *pattern, matrix.data, x, y), given, "y", matrix @ x, matrix.nnz, 1
+        )
     b = _integers(random, COLUMNS, FEATURES)
     if op == "spmm":
         c = np.full((ROWS, FEATURES), np.nan, np.float32)
         given = {**arrays, **sizes, "a": matrix.data, "b": b, "c": c}
-        loop: Sequence[Value] = (ROWS, FEATURES, *pattern, matrix.data, b, c)
-        return Problem(loop, given, "c", matrix @ b, matrix.nnz, FEATURES)
+        loop: Sequence[ArgumentOfC] = (ROWS, FEATURES, *pattern, matrix.data, b, c)
+        return CountedProblem(loop, given, "c", matrix @ b, matrix.nnz, FEATURES)
     x = _integers(random, ROWS, FEATURES)
     out = np.full(matrix.nnz, np.nan, np.float32)
     rows, columns = matrix.nonzero()
     given = {**arrays, **sizes, "x": x, "y": b, "out": out}
     products = np.einsum("ek,ek->e", x[rows], b[columns])
-    return Problem(
+    return CountedProblem(
         (ROWS, FEATURES, *pattern, x, b, out), given, "out", products, matrix.nnz, FEATURES
     )
 
 
-def _bsr_problem(random: np.random.Generator) -> Problem:
+def _bsr_problem(random: np.random.Generator) -> CountedProblem:
     rows, columns = ROWS // BLOCK, COLUMNS // BLOCK
     blocks = _random_csr(random, rows, columns)
     values = _integers(random, blocks.nnz, BLOCK, BLOCK)
@@ -173,8 +180,8 @@ def _bsr_problem(random: np.random.Generator) -> Problem:
         "nb": rows, "mb": columns, "nnzb": blocks.nnz, "blk": BLOCK, "feat_size": FEATURES,
     }  # fmt: skip
     expected = (matrix @ b.reshape(COLUMNS, FEATURES)).reshape(c.shape)
-    loop: Sequence[Value] = (rows, BLOCK, FEATURES, *pattern, values, b, c)
-    return Problem(loop, given, "c", expected, values.size, FEATURES)
+    loop: Sequence[ArgumentOfC] = (rows, BLOCK, FEATURES, *pattern, values, b, c)
+    return CountedProblem(loop, given, "c", expected, values.size, FEATURES)
 
 
 def _random_csr(random: np.random.Generator, rows: int, columns: int) -> Any:
@@ -207,7 +214,7 @@ def instruction_sheet(counts: Sequence[InstructionCount]) -> Sheet:
 
 def _ratios(by_bits: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
     """Return the instructions of the better C loop over ours, where both were counted."""
-    ours, loops = by_bits.get(OURS, {}), [by_bits[by] for by in COMPILERS if by in by_bits]
+    ours, loops = by_bits.get(GOSSAMER, {}), [by_bits[by] for by in COMPILERS if by in by_bits]
     return {
         bits: min(loop[bits] for loop in loops) / count
         for bits, count in ours.items()

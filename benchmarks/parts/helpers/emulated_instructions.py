@@ -20,10 +20,10 @@ import numpy as np
 from benchmarks.parts.helpers.part import PartError
 
 EMULATOR = "qemu-aarch64-static"
-PREFIX = "aarch64-linux-gnu-"
+TOOLCHAIN = "aarch64-linux-gnu-"
 CALLER = Path(__file__).parents[1] / "processes" / "emulated_call.c"
 SECTION = "measured"
-Value: TypeAlias = int | np.ndarray[Any, Any]
+ArgumentOfC: TypeAlias = int | np.ndarray[Any, Any]
 
 _EXECUTED = re.compile(rb"Trace .*\[[0-9a-f]+/([0-9a-f]+)/")
 _LISTED = re.compile(r"^\s*([0-9a-f]+):\t[0-9a-f]{8} \t(\S+)(.*)$", re.MULTILINE)
@@ -47,24 +47,27 @@ class Executable:
         self._path = folder / f"{code.stem}.exe"
         moved = folder / f"{code.stem}-moved.o"
         rename = ("--rename-section", f".text={SECTION}", "--redefine-sym", f"{name}=entry")
-        run(f"{PREFIX}objcopy", *rename, str(code), str(moved))
-        run(
-            f"{PREFIX}gcc", "-O2", "-static", "-no-pie", str(CALLER), str(moved), "-lm", "-o", str(self._path)
+        output_of(f"{TOOLCHAIN}objcopy", *rename, str(code), str(moved))
+        output_of(
+            f"{TOOLCHAIN}gcc", "-O2", "-static", "-no-pie", str(CALLER), str(moved), "-lm", "-o",
+            str(self._path),
         )  # fmt: skip
-        self._range = run(EMULATOR, str(self._path), "range").decode().strip()
-        listing = run(f"{PREFIX}objdump", "-d", "-j", SECTION, str(self._path)).decode()
+        self._range = output_of(EMULATOR, str(self._path), "range").decode().strip()
+        listing = output_of(f"{TOOLCHAIN}objdump", "-d", "-j", SECTION, str(self._path)).decode()
         self.listing = {
             int(address, 16): f"{op}{operands}"
             for address, op, operands in _LISTED.findall(listing)
         }
 
-    def call(self, arguments: Sequence[Value], *, vector_bits: int) -> Execution:
+    def call(self, arguments: Sequence[ArgumentOfC], *, vector_bits: int) -> Execution:
         """Call the function with vectors of a length in bits."""
         log = self._path.with_suffix(".log")
         size = vector_bits // 8
         cpu = f"max,sve-max-vq={size // 16},sve-default-vector-length={size}"
         logged = ("-singlestep", "-d", "exec,nochain", "-dfilter", self._range, "-D", str(log))
-        output = run(EMULATOR, "-cpu", cpu, *logged, str(self._path), given=_encoded(arguments))
+        output = output_of(
+            EMULATOR, "-cpu", cpu, *logged, str(self._path), given=_encoded(arguments)
+        )
         executed = Counter(int(at, 16) for at in _EXECUTED.findall(log.read_bytes()))
         log.unlink()
         loaded = sum(
@@ -100,7 +103,7 @@ def loaded_bytes(instruction: str, *, vector_bytes: int) -> int:
     return each * (2 if op == "ldp" else 1)
 
 
-def run(*command: str, given: bytes = b"") -> bytes:
+def output_of(*command: str, given: bytes = b"") -> bytes:
     """Return the output of a program; raise `PartError` if it fails or is absent."""
     try:
         done = subprocess.run(command, input=given, capture_output=True, check=False)
@@ -111,7 +114,7 @@ def run(*command: str, given: bytes = b"") -> bytes:
     return done.stdout
 
 
-def _encoded(arguments: Sequence[Value]) -> bytes:
+def _encoded(arguments: Sequence[ArgumentOfC]) -> bytes:
     parts = [struct.pack("<q", len(arguments))]
     for value in arguments:
         if isinstance(value, np.ndarray):
@@ -121,7 +124,7 @@ def _encoded(arguments: Sequence[Value]) -> bytes:
     return b"".join(parts)
 
 
-def _decoded(output: bytes, arguments: Sequence[Value]) -> dict[int, np.ndarray[Any, Any]]:
+def _decoded(output: bytes, arguments: Sequence[ArgumentOfC]) -> dict[int, np.ndarray[Any, Any]]:
     arrays, at = {}, 0
     for place, value in enumerate(arguments):
         if isinstance(value, np.ndarray):
