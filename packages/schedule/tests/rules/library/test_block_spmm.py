@@ -90,6 +90,33 @@ def test_blocks_are_recognized_with_their_sizes():
     assert (found.output, found.before) == ("C_data", "T.int64(JO_indptr[io])")
 
 
+@pytest.mark.parametrize(
+    ("sizes", "decision"),
+    [
+        (
+            {"height": 3, "width": 3, "features": 32},
+            "columns of a block unrolled: there are 18 multiply-adds of vectors for all of them",
+        ),
+        ({"height": 4, "width": 4, "features": 128}, "columns of a block unrolled"),
+        (
+            {"height": 8, "width": 8, "features": 128},
+            "a loop over columns of a block: 128 multiply-adds of vectors for all of them, more than 64, are "
+            "too much code",
+        ),
+        (
+            {"height": 3, "features": 32},
+            "a loop over columns of a block: their number is unknown",
+        ),
+    ],
+)
+def test_columns_of_small_blocks_are_unrolled(sizes, decision):
+    report = schedule_report(sized(COORDINATE, **sizes), WIDE)
+    decisions = [f"{found.what}: {found.why}" for found in report.decisions]
+    assert any(found.startswith(decision) for found in decisions)
+    unrolled = [step for step in report.schedule.loop if step.op == "unroll"]
+    assert any("ji" in str(step) for step in unrolled) == decision.startswith("columns")
+
+
 COUNTED = (
     COORDINATE.replace("(IO, II, K)", "(I, K)")
     .replace("C[io, ii, k]", "C[io * bh + ii, k]")
