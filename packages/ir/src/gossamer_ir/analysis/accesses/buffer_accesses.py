@@ -124,7 +124,7 @@ def stmts_in_context(
     >>> from gossamer_ir.nodes import Store
     >>> loop = For("i", ZERO, index_var("n"), (Store("Y", (index_var("i"),), ONE),))
     >>> walk = stmts_in_context((loop,), 0, lambda at, body: at.context + 1)
-    >>> [(type(at.statement).__name__, at.context) for at in walk]
+    >>> [(type(at.stmt).__name__, at.context) for at in walk]
     [('For', 0), ('Store', 1)]
     """
     bound = None if values is None else dict(values)
