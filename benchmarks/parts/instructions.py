@@ -195,8 +195,8 @@ def _integers(random: np.random.Generator, *shape: int) -> np.ndarray[Any, Any]:
 
 
 def instruction_sheet(counts: Sequence[InstructionCount]) -> Sheet:
-    """Instructions per nonzero, by vector length, and how many times fewer they are than those of the better
-    C loop."""
+    """Tabulate instructions per nonzero, by vector length, and how many times fewer they are than those of
+    the better C loop."""
     title = "instructions per nonzero, by bits of vectors, emulated"
     sheet = Sheet(title, ("operator", "by", *map(str, VECTOR_LENGTHS), ""))
     for op in dict.fromkeys(count.op for count in counts):
@@ -208,7 +208,7 @@ def instruction_sheet(counts: Sequence[InstructionCount]) -> Sheet:
             sheet.rows.append((op, by, *_cells(found, digits=1), ""))
         ratios = _ratios(by_bits)
         if ratios:
-            sheet.rows.append((op, "times fewer", *_cells(ratios, digits=2), _verdict(op, ratios)))
+            sheet.rows.append((op, "times fewer", *_cells(ratios, digits=2), _verdict(op, ratios) or ""))
     return sheet
 
 
@@ -226,15 +226,15 @@ def _cells(found: Mapping[int, float], *, digits: int) -> list[str]:
     return [f"{found[bits]:.{digits}f}" if bits in found else "-" for bits in VECTOR_LENGTHS]
 
 
-def _verdict(op: str, ratios: Mapping[int, float]) -> str:
+def _verdict(op: str, ratios: Mapping[int, float]) -> str | None:
     goal = GOALS.get(op)
     if goal is None:
-        return ""
+        return None
     return f"{goal}: {'met' if min(ratios.values()) >= goal else 'MISSED'}"
 
 
 def loaded_sheet(counts: Sequence[InstructionCount]) -> Sheet:
-    """Bytes that are loaded per nonzero if all lanes are active, by vector length."""
+    """Tabulate the bytes that are loaded per nonzero if all lanes are active, by vector length."""
     title = "bytes loaded per nonzero with all lanes active, by bits of vectors"
     sheet = Sheet(title, ("operator", "by", *map(str, VECTOR_LENGTHS)))
     for op, by in dict.fromkeys((count.op, count.by) for count in counts):
