@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gossamer as gs
+from gossamer.resolve_target import registry
 from gossamer_generic_cpu.backend import GenericCpu
 from gossamer_ir.core import encodings
 from gossamer_ir.core.bfloat16 import decode_bfloat16, encode_bfloat16
@@ -49,9 +50,10 @@ def entries(monkeypatch):
     widened = half_precision.HALF_CONVERSIONS["bfloat16"].widened
     conversion = half_precision.HalfConversion(widened, truncated_bits)
     monkeypatch.setitem(half_precision.HALF_CONVERSIONS, TRUNCATED, conversion)
-    # The capabilities are made from `SCALARS` at import.
+    # The capabilities are made from `SCALARS` at import, and the registry keeps those of a loaded backend.
     words = GenericCpu.capabilities | {f"dtype.{TRUNCATED}"}
     monkeypatch.setattr(GenericCpu, "capabilities", words)
+    monkeypatch.setattr(registry.backend(GenericCpu.name), "capabilities", words)
     # Made from `SCALARS` at import, as the parsers of all other dtypes are.
     cast = CALL_PARSERS["bfloat16"]
     monkeypatch.setitem(CALL_PARSERS, TRUNCATED, type(cast)(cast.func, TRUNCATED))

@@ -133,7 +133,7 @@ DEFECTS = (
     Defect(
         "a whole group runs whose last iteration is beyond the bound",
         of="peel_remainder", home="loops.peel_remainder",
-        line="{var: build.index(count - 1)}", instead="{var: build.index(count - 2)}",
+        line="{var_name: build.index(count - 1)}", instead="{var_name: build.index(count - 2)}",
         schedule="rules",
     ),
     Defect(

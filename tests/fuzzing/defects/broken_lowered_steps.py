@@ -62,7 +62,7 @@ DEFECTS = (
     Defect(
         "a copy is read after the buffer has changed",
         of="cache_read", home="staging.read_elements",
-        line="    if buffer in buffers_written((nest.top.node,)):\n", instead="    if False:\n",
+        line="    if buffer_name in buffers_written((nest.top.node,)):\n", instead="    if False:\n",
     ),
     Defect(
         "an aligned buffer has the padding only",
@@ -102,7 +102,7 @@ DEFECTS = (
     Defect(
         "elements are gathered that the nest changes afterward",
         of="reindex_cache_read", home="staging.read_elements",
-        line="    if buffer in buffers_written((nest.top.node,)):\n", instead="    if False:\n",
+        line="    if buffer_name in buffers_written((nest.top.node,)):\n", instead="    if False:\n",
     ),
     Defect(
         "scattered sums replace what was there",

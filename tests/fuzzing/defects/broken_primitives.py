@@ -65,7 +65,7 @@ DEFECTS = (
     Defect(
         "iterations run that only the longest row has",
         of="uniform_extent", home="predicates.bounded_body",
-        line="            return with_conditional_bound(node, loop, extent=extent)\n",
+        line="            return with_conditional_bound(node, loop_name, extent=extent)\n",
         instead="            return node\n",
         along=("reorder",),
     ),
