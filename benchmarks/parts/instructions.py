@@ -208,7 +208,9 @@ def instruction_sheet(counts: Sequence[InstructionCount]) -> Sheet:
             sheet.rows.append((op, by, *_cells(found, digits=1), ""))
         ratios = _ratios(by_bits)
         if ratios:
-            sheet.rows.append((op, "times fewer", *_cells(ratios, digits=2), _verdict(op, ratios) or ""))
+            sheet.rows.append(
+                (op, "times fewer", *_cells(ratios, digits=2), _verdict(op, ratios) or "")
+            )
     return sheet
 
 
