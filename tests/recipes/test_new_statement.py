@@ -20,8 +20,8 @@ from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.interpret.statements import statement_translators as translations
 from gossamer_ir.nodes import Expr, For, Guard, Name, Node, Stmt
 from gossamer_ir.script import parse_module, print_module
-from gossamer_ir.script.parser.expressions.expression_readers import index_expr
-from gossamer_ir.script.parser.statements import statement_readers as readers
+from gossamer_ir.script.parser.expressions.expression_parsers import index_expr
+from gossamer_ir.script.parser.statements import statement_parsers as parsers
 from gossamer_ir.script.printer.expressions import write_index
 from gossamer_ir.script.printer.statements import STMT_PRINTERS, write_body
 from gossamer_ir.traversal.walk import collect, stmts
@@ -65,13 +65,13 @@ def write(p, node):
     write_body(p, node.body, "body")
 
 
-def read(context, node, call):
+def parse(context, node, call):
     times = index_expr(context, call.args[0])
     target = node.items[0].optional_vars
     assert isinstance(target, ast.Name)
     context.scopes.append({})
     var = context.bind_var(target.id).name
-    body = readers.read_body(context, node.body)
+    body = parsers.parse_body(context, node.body)
     context.scopes.pop()
     return Repeat(var, times, body)
 
@@ -100,7 +100,7 @@ def entries(monkeypatch):
     monkeypatch.setitem(ADDRESSABLE_BODIES, Repeat, ("body",))  # made from the union `Stmt`
     monkeypatch.setitem(STMT_KINDS, Repeat, KIND)
     monkeypatch.setitem(STMT_PRINTERS, Repeat, write)
-    monkeypatch.setitem(readers.WITH_READERS, "repeat", read)
+    monkeypatch.setitem(parsers.WITH_PARSERS, "repeat", parse)
     for stage in ("position", "loop", "flat"):
         monkeypatch.setitem(RULES_BY_STAGE[stage].stmts, Repeat, check)
     monkeypatch.setitem(translations.STMT_TRANSLATIONS, Repeat, translate)

@@ -13,7 +13,7 @@ import pytest
 from gossamer_ir.core import integers, operations
 from gossamer_ir.interpret.expressions import operators
 from gossamer_ir.nodes import AtomicOp, BinaryOp, CompareOp, ReduceOp, UnaryOp
-from gossamer_ir.script.parser.expressions import calls, expression_readers
+from gossamer_ir.script.parser.expressions import calls, expression_parsers
 from gossamer_ir.script.printer import expressions as printer
 from gossamer_llvm.values import operations as instructions
 from gossamer_lower.math.helpers import function_table
@@ -49,13 +49,13 @@ TABLES = [
     (operations, operations.BINARY_KINDS, BINARY),
     (operators, operators.BINARY, BINARY),
     (printer, {*printer._INFIX, *CALLED}, BINARY),
-    (expression_readers, {*expression_readers.BINARY_OPS.values(), *CALLED, "and", "or"}, BINARY),
+    (expression_parsers, {*expression_parsers.BINARY_OPS.values(), *CALLED, "and", "or"}, BINARY),
     (integers, {*integers.UNBOUNDED, "div", "and", "or"}, BINARY),
     (function_table, function_table._DIVISIONS, DIVISIONS),
     (operations, operations.UNARY_OPERANDS, UNARY),
     (operators, operators.UNARY, UNARY),
     (printer, printer._UNARY, UNARY),
-    (expression_readers, {*expression_readers.UNARY_OPS.values()}, UNARY),
+    (expression_parsers, {*expression_parsers.UNARY_OPS.values()}, UNARY),
     (instructions, instructions.UNARY_INSTRUCTIONS, UNARY),
     (instructions, instructions.BINARY_EMITTERS["int"], operations_of("int")),
     (instructions, instructions.BINARY_EMITTERS["uint"], operations_of("int")),

@@ -222,7 +222,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "Only literals and declared values change their dtype": (
         "gossamer_ir.script.parser.arguments.coercion:_is_declared",
         "gossamer_ir.script.parser.arguments.coercion:with_int64_operands",
-        "gossamer_ir.script.parser.expressions.expression_readers:expr",
+        "gossamer_ir.script.parser.expressions.expression_parsers:expr",
     ),
     "The types without operands, which walks may skip": ("gossamer_ir.traversal.fields:LEAVES",),
     "Replaces vscale and the lanes that it counts; any other expression has its parts replaced": (

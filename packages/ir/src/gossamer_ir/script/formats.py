@@ -10,7 +10,7 @@ from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import Buffer, FormatDescription
 from gossamer_ir.script.limits import parse_syntax
 from gossamer_ir.script.parse import CapturedNames, source_of
-from gossamer_ir.script.parser.functions import read_parts
+from gossamer_ir.script.parser.functions import parse_parts
 from gossamer_ir.script.parser.modules import top_level
 from gossamer_ir.script.parser.state.context import Captured, ParserContext
 from gossamer_ir.script.print import write_signature
@@ -109,7 +109,7 @@ def _parse(source: Source, captured: Captured) -> FormatDescription:
     nodes, constants = top_level(source, parse_syntax(source.text), captured)
     if len(nodes) != 1:
         raise ParseError("parse.format", f"Expected one description, found {len(nodes)}.")
-    context, body = read_parts(source, nodes[0], constants)
+    context, body = parse_parts(source, nodes[0], constants)
     return _description(context, nodes[0], has_body=bool(body))
 
 

@@ -1,4 +1,4 @@
-"""The public functions that read script text: modules, decorated functions, expressions."""
+"""The public functions that parse script text: modules, decorated functions, expressions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gossamer_ir.nodes import Buffer, Expr, Module, Var
 from gossamer_ir.script.limits import parse_syntax
 from gossamer_ir.script.parser.arguments.call_arguments import call_name
 from gossamer_ir.script.parser.expressions.calls import CALL_PARSERS, METHOD_PARSERS
-from gossamer_ir.script.parser.expressions.expression_readers import expr
+from gossamer_ir.script.parser.expressions.expression_parsers import expr
 from gossamer_ir.script.parser.modules import ParsedModule, parse_text
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.script.source import Source

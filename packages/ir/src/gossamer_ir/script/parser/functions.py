@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import mutable_buffers
 from gossamer_ir.nodes import Function, InRange, Node, StageName, Stmt
-from gossamer_ir.script.parser.declarations.parameters import read_parameters
+from gossamer_ir.script.parser.declarations.parameters import parse_parameters
 from gossamer_ir.script.parser.expressions.calls import CALL_PARSERS, METHOD_PARSERS
 from gossamer_ir.script.parser.state.context import Captured, ParserContext
-from gossamer_ir.script.parser.statements.statement_readers import read_stmt
+from gossamer_ir.script.parser.statements.statement_parsers import parse_stmt
 from gossamer_ir.script.source import Source
 from gossamer_ir.traversal.names import to_identifier
 from gossamer_ir.traversal.walk import children
@@ -23,11 +23,11 @@ _POSITION_NODES = ("For", "Block", "While")
 Origins: TypeAlias = dict[int, tuple[Node, ast.AST]]
 
 
-def read_function(
+def parse_function_def(
     source: Source, node: ast.FunctionDef, *, captured: Captured, origins: Origins
 ) -> tuple[Function, StageName]:
-    """Read a function and its stage; add the syntax nodes of its nodes to `origins`."""
-    context, body = read_parts(source, node, captured)
+    """Parse a function and its stage; add the syntax nodes of its nodes to `origins`."""
+    context, body = parse_parts(source, node, captured)
     parts = context.function
     if parts.map is not None:
         raise context.error("map", "Only a format description can have a map.", node)
@@ -57,16 +57,16 @@ def _without_hints(function: Function, hints: Sequence[InRange]) -> Function:
     return replace(function, facts=facts) if idle else function
 
 
-def read_parts(
+def parse_parts(
     source: Source, node: ast.FunctionDef, captured: Captured
 ) -> tuple[ParserContext, tuple[Stmt, ...]]:
-    """Read the declarations and the body of a function."""
+    """Parse the declarations and the body of a function."""
     context = ParserContext(source, captured, CALL_PARSERS, METHOD_PARSERS)
-    read_parameters(context, node)
+    parse_parameters(context, node)
     context.scopes.append({})
     body: list[Stmt] = []
     for stmt in node.body:
-        read_stmt(context, stmt, body)
+        parse_stmt(context, stmt, body)
     return context, tuple(body)
 
 

@@ -14,7 +14,7 @@ from gossamer_ir.nodes import Function, Module, StageName
 from gossamer_ir.script.limits import check_parsed_depth, parse_syntax
 from gossamer_ir.script.parser.arguments.call_arguments import dotted
 from gossamer_ir.script.parser.arguments.statics import required_bool, static_text, static_value
-from gossamer_ir.script.parser.functions import Origins, read_function
+from gossamer_ir.script.parser.functions import Origins, parse_function_def
 from gossamer_ir.script.parser.state.context import Captured, ParserContext
 from gossamer_ir.script.source import Source
 
@@ -28,7 +28,7 @@ class ParsedModule(msgspec.Struct, frozen=True):
 
 
 def parse_text(source: Source, *, captured: Captured, needs_decorator: bool = True) -> ParsedModule:
-    """Read a module; errors are `ParseError` with the source line and carets."""
+    """Parse a module; errors are `ParseError` with the source line and carets."""
     tree = parse_syntax(source.text)
     nodes, constants = top_level(source, tree, captured)
     for node in nodes if needs_decorator else ():
@@ -41,7 +41,7 @@ def parse_text(source: Source, *, captured: Captured, needs_decorator: bool = Tr
     functions: list[Function] = []
     stages: list[StageName] = []
     for node in nodes:
-        function, stage = read_function(source, node, captured=constants, origins=origins)
+        function, stage = parse_function_def(source, node, captured=constants, origins=origins)
         if stages and stage != stages[0]:
             message = (
                 f"'{function.name}' has the stage '{stage}', but the module has '{stages[0]}'."

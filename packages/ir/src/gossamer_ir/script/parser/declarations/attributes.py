@@ -15,7 +15,7 @@ STAGE_KEY = "sparse_tir_level"
 STAGES_OF_LEVELS: Mapping[int, StageName] = {2: "coordinate", 1: "position", 0: "loop"}
 
 
-def read_annotations(context: ParserContext, node: ast.expr) -> Annotations:
+def parse_annotations(context: ParserContext, node: ast.expr) -> Annotations:
     """Return the annotations in a dictionary display that maps strings to bools, integers and strings."""
     if not isinstance(node, ast.Dict):
         raise context.error("annotation", "Expected a dictionary such as {'key': 1}.", node)
@@ -28,9 +28,9 @@ def read_annotations(context: ParserContext, node: ast.expr) -> Annotations:
 
 
 def func_attr(context: ParserContext, call: ast.Call) -> None:
-    """Read `T.func_attr({...})`; the key `sparse_tir_level` gives the stage and is not an annotation."""
+    """Parse `T.func_attr({...})`; the key `sparse_tir_level` gives the stage and is not an annotation."""
     node = bind(context, call, "attributes", required=1)["attributes"]
-    for key, value in read_annotations(context, _without_map(context, node)):
+    for key, value in parse_annotations(context, _without_map(context, node)):
         if key != STAGE_KEY:
             context.function.annotations.append((key, value))
         elif not isinstance(value, int) or value not in STAGES_OF_LEVELS:
@@ -55,7 +55,7 @@ def _without_map(context: ParserContext, node: ast.expr) -> ast.expr:
 
 
 def stage(context: ParserContext, call: ast.Call) -> None:
-    """Read `T.stage("flat")`, or another stage by name."""
+    """Parse `T.stage("flat")`, or another stage by name."""
     node = bind(context, call, "name", required=1)["name"]
     text = required_text(context, node, "a stage")
     for name in STAGES:
@@ -66,7 +66,7 @@ def stage(context: ParserContext, call: ast.Call) -> None:
 
 
 def block_attr(context: ParserContext, call: ast.Call) -> None:
-    """Read `T.block_attr({...})` and `T.sp.iteration_attr({...})`, at most once per block or iteration."""
+    """Parse `T.block_attr({...})` and `T.sp.iteration_attr({...})`, at most once per block or iteration."""
     node = bind(context, call, "attributes", required=1)["attributes"]
     if context.parts is None:
         raise context.error(
@@ -74,7 +74,7 @@ def block_attr(context: ParserContext, call: ast.Call) -> None:
         )
     if context.parts.annotations is not None:
         raise context.error("duplicate", "The attributes are given twice.", call)
-    context.parts.annotations = read_annotations(context, node)
+    context.parts.annotations = parse_annotations(context, node)
 
 
 def _set_stage(context: ParserContext, node: ast.AST, name: StageName) -> None:

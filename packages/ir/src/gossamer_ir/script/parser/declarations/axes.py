@@ -21,11 +21,11 @@ from gossamer_ir.script.parser.arguments.call_arguments import bind, items
 from gossamer_ir.script.parser.arguments.name_lookup import is_axis, lookup
 from gossamer_ir.script.parser.arguments.statics import required_bool, static_text
 from gossamer_ir.script.parser.expressions.calls import dtype_argument
-from gossamer_ir.script.parser.expressions.expression_readers import index_expr
+from gossamer_ir.script.parser.expressions.expression_parsers import index_expr
 from gossamer_ir.script.parser.state.context import ParserContext
 
 NamedArguments: TypeAlias = dict[str, ast.expr]
-AxisReader: TypeAlias = Callable[[ParserContext, str, ast.Call], Axis]
+AxisParser: TypeAlias = Callable[[ParserContext, str, ast.Call], Axis]
 
 _FLAGS = "sorted unique padded"
 
@@ -54,7 +54,7 @@ def axis_argument(context: ParserContext, node: ast.expr) -> str:
 
 
 def dense_fixed(context: ParserContext, name: str, call: ast.Call) -> Axis:
-    """Read `T.sp.dense_fixed(length, parent=P)`; the published `idtype` is accepted and ignored."""
+    """Parse `T.sp.dense_fixed(length, parent=P)`; the published `idtype` is accepted and ignored."""
     # Published scripts have the dtype second, and others the parent. Only a dtype is a text.
     if len(call.args) > 1 and static_text(context, call.args[1]) is None:
         given = bind(context, call, "length parent idtype", required=1)
@@ -67,7 +67,7 @@ def dense_fixed(context: ParserContext, name: str, call: ast.Call) -> Axis:
 
 
 def dense_varied(context: ParserContext, name: str, call: ast.Call) -> Axis:
-    """Read `T.sp.dense_varied(P, n, indptr)` or `(P, (n, nnz), indptr)`."""
+    """Parse `T.sp.dense_varied(P, n, indptr)` or `(P, (n, nnz), indptr)`."""
     given = bind(context, call, "parent shape indptr idtype indptr_dtype", required=3)
     length, nnz = _sizes(context, given["shape"])
     return DenseVaried(
@@ -81,7 +81,7 @@ def dense_varied(context: ParserContext, name: str, call: ast.Call) -> Axis:
 
 
 def compressed_fixed(context: ParserContext, name: str, call: ast.Call) -> Axis:
-    """Read `T.sp.compressed_fixed(P, (n, width), indices)`."""
+    """Parse `T.sp.compressed_fixed(P, (n, width), indices)`."""
     names = f"parent shape indices idtype {_FLAGS} indices_dtype"
     given = bind(context, call, names, required=3)
     length, width = _sizes(context, given["shape"])
@@ -99,7 +99,7 @@ def compressed_fixed(context: ParserContext, name: str, call: ast.Call) -> Axis:
 
 
 def compressed_varied(context: ParserContext, name: str, call: ast.Call) -> Axis:
-    """Read `T.sp.compressed_varied(P, (n, nnz), (indptr, indices))`; nnz may be omitted."""
+    """Parse `T.sp.compressed_varied(P, (n, nnz), (indptr, indices))`; nnz may be omitted."""
     names = f"parent shape data idtype {_FLAGS} indptr_dtype indices_dtype"
     given = bind(context, call, names, required=3)
     length, nnz = _sizes(context, given["shape"])
@@ -118,7 +118,7 @@ def compressed_varied(context: ParserContext, name: str, call: ast.Call) -> Axis
 
 
 def bitmask_varied(context: ParserContext, name: str, call: ast.Call) -> Axis:
-    """Read `T.sp.bitmask_varied(P, (n, nnz), (indptr, words))`; nnz may be omitted."""
+    """Parse `T.sp.bitmask_varied(P, (n, nnz), (indptr, words))`; nnz may be omitted."""
     names = "parent shape data idtype indptr_dtype words_dtype"
     given = bind(context, call, names, required=3)
     length, nnz = _sizes(context, given["shape"])
@@ -167,7 +167,7 @@ def _flags(context: ParserContext, given: NamedArguments) -> dict[str, bool]:
     }
 
 
-AXIS_READERS: Mapping[str, AxisReader] = {
+AXIS_PARSERS: Mapping[str, AxisParser] = {
     "sp.dense_fixed": dense_fixed,
     "sp.dense_varied": dense_varied,
     "sp.compressed_fixed": compressed_fixed,
@@ -179,4 +179,4 @@ AXIS_READERS: Mapping[str, AxisReader] = {
     "sparse_fixed": compressed_fixed,
     "sparse_variable": compressed_varied,
 }
-"""The readers of axis declarations, by their name in `T`."""
+"""The parsers of axis declarations, by their name in `T`."""

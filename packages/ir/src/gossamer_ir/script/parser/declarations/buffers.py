@@ -15,9 +15,9 @@ from gossamer_ir.script.parser.declarations.axes import (
     axis_argument,
     handle_argument,
 )
-from gossamer_ir.script.parser.declarations.strides import read_layout, with_offset
+from gossamer_ir.script.parser.declarations.strides import parse_layout, with_offset
 from gossamer_ir.script.parser.expressions.calls import value_dtype
-from gossamer_ir.script.parser.expressions.expression_readers import expr, index_expr
+from gossamer_ir.script.parser.expressions.expression_parsers import expr, index_expr
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.script.parser.state.layouts import AnyLayout, NestedLayout
 
@@ -25,13 +25,13 @@ _FRAGMENTS = ("wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator")
 """The published scopes of the operands of matrix instructions. All become the scope 'fragment', because
 the intrinsic determines which operand a buffer is."""
 
-BufferReader: TypeAlias = Callable[[ParserContext, str, ast.Call], AnyBuffer]
+BufferParser: TypeAlias = Callable[[ParserContext, str, ast.Call], AnyBuffer]
 
 _SPARSE = "dtype scope extra_storage default default_value offsets"
 
 
 def match_sparse(context: ParserContext, name: str, call: ast.Call) -> SparseBuffer:
-    """Read `T.sp.match_buffer(a, (I, J), "float32")`; a number as fourth argument is the published
+    """Parse `T.sp.match_buffer(a, (I, J), "float32")`; a number as fourth argument is the published
     `extra_storage`."""
     order = _SPARSE
     if len(call.args) > 3 and static_value(context, call.args[3]) is not None:
@@ -41,7 +41,7 @@ def match_sparse(context: ParserContext, name: str, call: ast.Call) -> SparseBuf
 
 
 def alloc_sparse(context: ParserContext, name: str, call: ast.Call) -> SparseBuffer:
-    """Read `T.sp.alloc_buffer((I, J), "float32", scope="local")`."""
+    """Parse `T.sp.alloc_buffer((I, J), "float32", scope="local")`."""
     given = bind(context, call, f"axes {_SPARSE}", required=1)
     return _sparse(context, name, given, None)
 
@@ -50,13 +50,13 @@ _DENSE = "dtype scope strides elem_offset align offset_factor"
 
 
 def match_dense(context: ParserContext, name: str, call: ast.Call) -> Buffer:
-    """Read `T.match_buffer(a, (m, n), "float32", strides=[ld, 1])`."""
+    """Parse `T.match_buffer(a, (m, n), "float32", strides=[ld, 1])`."""
     given = bind(context, call, f"handle shape {_DENSE}", required=2)
     return _dense(context, name, given, handle_argument(context, given["handle"]))
 
 
 def alloc_dense(context: ParserContext, name: str, call: ast.Call) -> Buffer:
-    """Read `T.alloc_buffer((m, n), "float32", scope="local")`."""
+    """Parse `T.alloc_buffer((m, n), "float32", scope="local")`."""
     given = bind(context, call, f"shape {_DENSE}", required=1)
     return _dense(context, name, given, None)
 
@@ -96,7 +96,7 @@ def _dense(context: ParserContext, name: str, given: NamedArguments, handle: str
     offset = _offset(context, given)
     layout: AnyLayout = NestedLayout(tuple(range(len(shape))), shape)
     if "strides" in given and not _is_none(given["strides"]):
-        layout = read_layout(context, given["strides"], shape)
+        layout = parse_layout(context, given["strides"], shape)
     if handle is not None and offset != ZERO:
         layout = with_offset(layout, offset)
     if not layout.is_plain:
@@ -155,7 +155,7 @@ def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-BUFFERS: Mapping[str, BufferReader] = {
+BUFFER_PARSERS: Mapping[str, BufferParser] = {
     "sp.match_buffer": match_sparse,
     "match_sparse_buffer": match_sparse,
     "sp.alloc_buffer": alloc_sparse,
@@ -163,5 +163,5 @@ BUFFERS: Mapping[str, BufferReader] = {
     "match_buffer": match_dense,
     "decl_buffer": alloc_dense,
 }
-"""The readers of buffers of a whole function, by their name in `T`. `T.decl_buffer` allocates a dense
+"""The parsers of buffers of a whole function, by their name in `T`. `T.decl_buffer` allocates a dense
 buffer for the function, whereas `T.alloc_buffer` is a statement."""

@@ -24,12 +24,12 @@ from gossamer_ir.script.parser.arguments.call_arguments import bind, dotted, ite
 from gossamer_ir.script.parser.arguments.name_lookup import plain_buffer_named
 from gossamer_ir.script.parser.arguments.statics import required_bool
 from gossamer_ir.script.parser.declarations.axes import axis_argument
-from gossamer_ir.script.parser.expressions.expression_readers import index_expr
+from gossamer_ir.script.parser.expressions.expression_parsers import index_expr
 from gossamer_ir.script.parser.state.context import ParserContext
 
 
 def assume_axes(context: ParserContext, call: ast.Call) -> None:
-    """Read `T.sp.assume(subset(J1, J2))`: a relation between the coordinates of two axes."""
+    """Parse `T.sp.assume(subset(J1, J2))`: a relation between the coordinates of two axes."""
     inner = _claim(context, call, RELATION_KINDS)
     given = bind(context, inner, "left right", required=2)
     left, right = axis_argument(context, given["left"]), axis_argument(context, given["right"])
@@ -37,13 +37,13 @@ def assume_axes(context: ParserContext, call: ast.Call) -> None:
 
 
 def assume_buffers(context: ParserContext, call: ast.Call) -> None:
-    """Read `T.assume(in_range(X, 0, n))` and the other facts about index buffers."""
-    inner = _claim(context, call, tuple(FACT_READERS))
-    context.function.facts.append(context.mark(FACT_READERS[_name(inner)](context, inner), call))
+    """Parse `T.assume(in_range(X, 0, n))` and the other facts about index buffers."""
+    inner = _claim(context, call, tuple(FACT_PARSERS))
+    context.function.facts.append(context.mark(FACT_PARSERS[_name(inner)](context, inner), call))
 
 
 def assume_buffer_domain(context: ParserContext, call: ast.Call) -> None:
-    """Read the published `T.assume_buffer_domain(X, [low, high])`, an `in_range` fact.
+    """Parse the published `T.assume_buffer_domain(X, [low, high])`, an `in_range` fact.
 
     The upper bound is exclusive for indices and inclusive for an indptr, which is recognized by its extra
     storage. For a buffer that the function writes it is dropped as a hint: values that are read from such a
@@ -133,7 +133,7 @@ def _buffer(context: ParserContext, given: dict[str, ast.expr]) -> str:
     return plain_buffer_named(context, given["buffer"]).name
 
 
-FACT_READERS: Mapping[str, Callable[[ParserContext, ast.Call], Fact]] = {
+FACT_PARSERS: Mapping[str, Callable[[ParserContext, ast.Call], Fact]] = {
     **dict.fromkeys(RELATION_KINDS, _relation),
     "in_range": _in_range,
     "monotone": _monotone,
@@ -144,4 +144,4 @@ FACT_READERS: Mapping[str, Callable[[ParserContext, ast.Call], Fact]] = {
     "bit_counts": _bit_counts,
     "padded_slots": _padded_slots,
 }
-"""The readers of facts, by their name in `T.assume`."""
+"""The parsers of facts, by their name in `T.assume`."""

@@ -14,17 +14,17 @@ from gossamer_ir.script.parser.arguments.call_arguments import (
     dotted,
     parameter_names,
 )
-from gossamer_ir.script.parser.declarations.axes import AXIS_READERS
-from gossamer_ir.script.parser.declarations.buffers import BUFFERS, parameter_buffer
+from gossamer_ir.script.parser.declarations.axes import AXIS_PARSERS
+from gossamer_ir.script.parser.declarations.buffers import BUFFER_PARSERS, parameter_buffer
 from gossamer_ir.script.parser.expressions.calls import dtype_argument, known_dtype
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.script.syntax import child_nodes, syntax_nodes
 
-_SIZED = {*AXIS_READERS, *BUFFERS, "alloc_buffer", "Buffer"}
+_SIZED = {*AXIS_PARSERS, *BUFFER_PARSERS, "alloc_buffer", "Buffer"}
 
 
-def read_parameters(context: ParserContext, node: ast.FunctionDef) -> None:
-    """Read the parameters, bind their names and append them to the function's parts."""
+def parse_parameters(context: ParserContext, node: ast.FunctionDef) -> None:
+    """Parse the parameters, bind their names and append them to the function's parts."""
     arguments = node.args
     parameter_names(context, arguments)
     for item in arguments.args:
@@ -94,7 +94,7 @@ def _dtype(context: ParserContext, item: ast.arg) -> str:
 
 
 def _buffer(context: ParserContext, name: str, call: ast.Call) -> None:
-    """Read `A: T.Buffer((m, n), "float32")`: a handle `A`, and a buffer `A_buffer` that is bound to it."""
+    """Parse `A: T.Buffer((m, n), "float32")`: a handle `A`, and a buffer `A_buffer` that is bound to it."""
     handle = next(item for item in context.function.params if context.lookup(name) is item)
     buffer = parameter_buffer(context, context.fresh(f"{handle.name}_buffer"), call, handle.name)
     context.function.buffers.append(context.mark(buffer, call))

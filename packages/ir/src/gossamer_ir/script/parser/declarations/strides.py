@@ -24,7 +24,7 @@ from gossamer_ir.core.build import ONE, ZERO, add, index, integer_value, mul
 from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import Binary, Expr
 from gossamer_ir.script.parser.arguments.call_arguments import items_or_one
-from gossamer_ir.script.parser.expressions.expression_readers import index_expr
+from gossamer_ir.script.parser.expressions.expression_parsers import index_expr
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.script.parser.state.layouts import AnyLayout, FlatLayout, NestedLayout, span
 from gossamer_ir.support.counted import counted
@@ -36,7 +36,7 @@ Monomial: TypeAlias = tuple[int, "Counter[Expr]"]
 """A product: its numeric factor, and its symbolic factors."""
 
 
-def read_layout(context: ParserContext, node: ast.expr, shape: tuple[Expr, ...]) -> AnyLayout:
+def parse_layout(context: ParserContext, node: ast.expr, shape: tuple[Expr, ...]) -> AnyLayout:
     """Return the layout of a buffer with a shape and these strides; raises `parse.strides` if there is
     none."""
     strides = [index_expr(context, item) for item in items_or_one(node)]

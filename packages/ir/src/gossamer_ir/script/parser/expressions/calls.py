@@ -47,13 +47,13 @@ from gossamer_ir.script.parser.arguments.statics import (
     static_text,
     static_value,
 )
-from gossamer_ir.script.parser.expressions.expression_readers import (
+from gossamer_ir.script.parser.expressions.expression_parsers import (
     expr,
     index_expr,
     load_of,
     unify,
 )
-from gossamer_ir.script.parser.state.context import Handler, MethodHandler, ParserContext
+from gossamer_ir.script.parser.state.context import CallParser, MethodParser, ParserContext
 
 # Five digits: far beyond any register, and small enough that the dtype of a vector is a short name.
 _MAX_LANES = 99_999
@@ -132,7 +132,7 @@ def _cast(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
 
 
 def _reinterpret(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
-    """Read `T.reinterpret(x, "int32")`, or `T.reinterpret("int32", x)`; a handle can become int64."""
+    """Parse `T.reinterpret(x, "int32")`, or `T.reinterpret("int32", x)`; a handle can become int64."""
     given = bind(context, call, "value dtype", required=2)
     if static_text(context, given["value"]) is not None:
         given = {"value": given["dtype"], "dtype": given["value"]}
@@ -226,7 +226,7 @@ def _lane_reduce(context: ParserContext, call: ast.Call, expected: str | None) -
 
 
 def _transpose_reduce(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
-    """Read `T.transpose_reduce("add", a, b, ...)`."""
+    """Parse `T.transpose_reduce("add", a, b, ...)`."""
     first, *rest = call.args or [call]
     if not rest or call.keywords:
         message = "T.transpose_reduce needs a reducer and vectors, all as positional arguments."
@@ -237,7 +237,7 @@ def _transpose_reduce(context: ParserContext, call: ast.Call, expected: str | No
 
 
 def _active_lane_mask(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
-    """Read TVM's `T.get_active_lane_mask("boolxvscalex4", base, limit)`: a comparison of a ramp, the form
+    """Parse TVM's `T.get_active_lane_mask("boolxvscalex4", base, limit)`: a comparison of a ramp, the form
     that every pass and proof knows."""
     given = bind(context, call, "dtype base limit", required=3)
     # TVM calls a bool an unsigned integer of one bit.
@@ -255,7 +255,7 @@ def _active_lane_mask(context: ParserContext, call: ast.Call, expected: str | No
 
 
 def _load(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
-    """Read `T.load(A, i, j, predicate=p, passthrough=v)`, or `T.load(A[i, j], ...)`."""
+    """Parse `T.load(A, i, j, predicate=p, passthrough=v)`, or `T.load(A[i, j], ...)`."""
     target, named = access_arguments(context, call)
     plain = load_of(context, buffer_named(context, target[0]), target[1:])
     given = bind(context, named, "predicate passthrough", required=2)
@@ -275,7 +275,7 @@ def _zero(dtype: str) -> Expr:
 
 
 def _vload(context: ParserContext, buffer: ast.expr, call: ast.Call, expected: str | None) -> Expr:
-    """Read TVM's `A.vload([i, j], predicate=p, passthrough=v)`. Without a passthrough, which TVM does not
+    """Parse TVM's `A.vload([i, j], predicate=p, passthrough=v)`. Without a passthrough, which TVM does not
     have, disabled lanes are zero."""
     given = bind(context, call, "indices predicate passthrough", required=1)
     indices = items(context, given["indices"], "indices")
@@ -314,7 +314,7 @@ def _limit(op: ReduceOp, context: ParserContext, call: ast.Call, expected: str |
     return identity(op, dtype)
 
 
-CALL_PARSERS: Mapping[str, Handler] = {
+CALL_PARSERS: Mapping[str, CallParser] = {
     **{name: partial(_convert, name) for name in SCALARS if name != "handle"},
     **{name: partial(_math, name) for name in FUNCTIONS},
     **{name: partial(_operator, name) for name in ("min", "max", "floordiv", "floormod")},
@@ -336,7 +336,7 @@ CALL_PARSERS: Mapping[str, Handler] = {
     "min_value": partial(_limit, "max"),
     "max_value": partial(_limit, "min"),
 }
-"""The readers of calls that are expressions, by their name in `T`."""
+"""The parsers of calls that are expressions, by their name in `T`."""
 
-METHOD_PARSERS: Mapping[str, MethodHandler] = {"vload": _vload}
-"""The readers of methods of buffers that are expressions."""
+METHOD_PARSERS: Mapping[str, MethodParser] = {"vload": _vload}
+"""The parsers of methods of buffers that are expressions."""

@@ -6,12 +6,12 @@ import ast
 
 from gossamer_ir.nodes import IndexMap
 from gossamer_ir.script.parser.arguments.call_arguments import bind, parameter_names
-from gossamer_ir.script.parser.expressions.expression_readers import index_expr
+from gossamer_ir.script.parser.expressions.expression_parsers import index_expr
 from gossamer_ir.script.parser.state.context import ParserContext
 
 
 def declare_map(context: ParserContext, call: ast.Call) -> None:
-    """Read `T.sp.map(lambda ..., shape=...)`, a map from coordinates of axes to those of the tensor."""
+    """Parse `T.sp.map(lambda ..., shape=...)`, a map from coordinates of axes to those of the tensor."""
     given = bind(context, call, "function shape", required=1)
     set_map(context, given["function"])
     if "shape" in given:
@@ -24,11 +24,11 @@ def set_map(context: ParserContext, node: ast.expr) -> None:
     """Set a lambda as the map of the format."""
     if context.function.map is not None:
         raise context.error("duplicate", "The map is given twice.", node)
-    context.function.map = _read(context, node)
+    context.function.map = _parse_map(context, node)
 
 
-def _read(context: ParserContext, node: ast.expr) -> IndexMap:
-    """Read a map. In the published `(lambda i: i // 4, i % 4)`, a tuple in Python, the lambda's body and the
+def _parse_map(context: ParserContext, node: ast.expr) -> IndexMap:
+    """Parse a map. In the published `(lambda i: i // 4, i % 4)`, a tuple in Python, the lambda's body and the
     other items are all results."""
     function, *rest = node.elts if isinstance(node, ast.Tuple) and node.elts else [node]
     if not isinstance(function, ast.Lambda):

@@ -9,13 +9,13 @@ from gossamer_ir.core.build import ONE, ZERO
 from gossamer_ir.nodes import Range, Region
 from gossamer_ir.script.parser.arguments.call_arguments import bind, call_name
 from gossamer_ir.script.parser.arguments.name_lookup import buffer_named, index_nodes
-from gossamer_ir.script.parser.expressions.expression_readers import index_expr
+from gossamer_ir.script.parser.expressions.expression_parsers import index_expr
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.script.parser.state.layouts import ranges_in
 from gossamer_ir.script.parser.state.range_stops import extent_between
 
 
-def read_range(context: ParserContext, nodes: Sequence[ast.expr], origin: ast.AST) -> Range:
+def parse_range(context: ParserContext, nodes: Sequence[ast.expr], origin: ast.AST) -> Range:
     """Return a range given by one argument (stop, or `T.from_extent`) or two (start, stop)."""
     if not 1 <= len(nodes) <= 2:
         raise context.error("range", "Expected (stop) or (start, stop).", origin)
@@ -30,7 +30,7 @@ def read_range(context: ParserContext, nodes: Sequence[ast.expr], origin: ast.AS
     return context.mark(Range(start, extent_between(start, stop)), origin)
 
 
-def read_region(context: ParserContext, node: ast.expr) -> Region:
+def parse_region(context: ParserContext, node: ast.expr) -> Region:
     """Return a region such as `A[vi, 0:n]`; an index is a range of extent 1."""
     if not isinstance(node, ast.Subscript):
         raise context.error("region", "Expected a region such as A[i, 0:n].", node)
@@ -44,7 +44,7 @@ def _dimension(context: ParserContext, node: ast.expr) -> Range:
     if isinstance(node, ast.Slice):
         if node.lower is None or node.upper is None or node.step is not None:
             raise context.error("region", "A slice of a region needs a start and a stop.", node)
-        return read_range(context, (node.lower, node.upper), node)
+        return parse_range(context, (node.lower, node.upper), node)
     if call_name(node) == "from_extent":
-        return read_range(context, (node,), node)
+        return parse_range(context, (node,), node)
     return context.mark(Range(index_expr(context, node), ONE), node)

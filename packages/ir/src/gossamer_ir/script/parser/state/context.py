@@ -1,4 +1,4 @@
-"""The state of the parser while it reads one function: names, source, captured values, loops."""
+"""The state of the parser of one function: names, source, captured values, loops."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ N = TypeVar("N", bound=Node)
 
 
 class ParserContext:
-    """The names in scope and the parts of the function read so far; also makes errors at syntax nodes.
+    """The names in scope and the parts of the function parsed so far; also makes errors at syntax nodes.
 
     `layouts` are the layouts of buffers with strides or an offset. `declared` are the dtypes that the text
     gives to scalar parameters, of which those used as sizes are int64 in the module.
@@ -44,8 +44,8 @@ class ParserContext:
         self,
         source: Source,
         captured: Captured,
-        calls: Mapping[str, Handler],
-        methods: Mapping[str, MethodHandler],
+        calls: Mapping[str, CallParser],
+        methods: Mapping[str, MethodParser],
     ) -> None:
         self.source = source
         self.captured = captured
@@ -84,7 +84,7 @@ class ParserContext:
         return var
 
     def mark(self, node: N, origin: ast.AST) -> N:
-        """Record the syntax node that a node was read from. Keeps the node alive: `origins` is keyed by its
+        """Record the syntax node that a node was parsed from. Keeps the node alive: `origins` is keyed by its
         id, which Python could otherwise reuse."""
         self.origins.setdefault(id(node), (node, origin))
         return node
@@ -111,7 +111,7 @@ class ParserContext:
         return ", ".join(self.names(kinds)) or "none"
 
 
-Handler: TypeAlias = Callable[[ParserContext, ast.Call, str | None], Expr]
+CallParser: TypeAlias = Callable[[ParserContext, ast.Call, str | None], Expr]
 """Reads a call as an expression; the last argument is the dtype that its context expects, if any."""
-MethodHandler: TypeAlias = Callable[[ParserContext, ast.expr, ast.Call, str | None], Expr]
+MethodParser: TypeAlias = Callable[[ParserContext, ast.expr, ast.Call, str | None], Expr]
 """The same for a method; the second argument is the object."""

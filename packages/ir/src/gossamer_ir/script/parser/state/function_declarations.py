@@ -1,4 +1,4 @@
-"""The declarations of a function, collected while its body is read."""
+"""The declarations of a function, collected while its body is parsed."""
 
 from __future__ import annotations
 

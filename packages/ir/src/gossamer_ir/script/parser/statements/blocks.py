@@ -8,8 +8,8 @@ from typing import Literal
 from gossamer_ir.nodes import Block, BlockIter, Expr, Range, Region, Var
 from gossamer_ir.script.parser.arguments.call_arguments import bind, call_name, items
 from gossamer_ir.script.parser.arguments.statics import required_text
-from gossamer_ir.script.parser.expressions.expression_readers import expr, index_expr
-from gossamer_ir.script.parser.expressions.range_arguments import read_range, read_region
+from gossamer_ir.script.parser.expressions.expression_parsers import expr, index_expr
+from gossamer_ir.script.parser.expressions.range_arguments import parse_range, parse_region
 from gossamer_ir.script.parser.state.block_declarations import BlockDeclarations
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.support.counted import counted
@@ -35,8 +35,8 @@ def required_block_parts(context: ParserContext, node: ast.AST) -> BlockDeclarat
     return context.parts
 
 
-def read_iters(context: ParserContext, target: ast.expr, call: ast.Call) -> None:
-    """Read `vi = T.axis.spatial(m, i)` or `vi, vj = T.axis.remap("SR", [i, j])`."""
+def parse_iters(context: ParserContext, target: ast.expr, call: ast.Call) -> None:
+    """Parse `vi = T.axis.spatial(m, i)` or `vi, vj = T.axis.remap("SR", [i, j])`."""
     parts = required_block_parts(context, call)
     name = call_name(call) or ""
     targets = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
@@ -50,12 +50,12 @@ def read_iters(context: ParserContext, target: ast.expr, call: ast.Call) -> None
     value = index_expr(context, given["value"])
     domain = given["domain"]
     bounds = domain.elts if isinstance(domain, ast.Tuple) else [domain]
-    _add(context, parts, targets[0], (_KINDS[name], read_range(context, bounds, domain), value))
+    _add(context, parts, targets[0], (_KINDS[name], parse_range(context, bounds, domain), value))
     return None
 
 
 def where(context: ParserContext, call: ast.Call) -> None:
-    """Read `T.where(predicate)`."""
+    """Parse `T.where(predicate)`."""
     parts = required_block_parts(context, call)
     if parts.predicate is not None:
         raise context.error("duplicate", "T.where is given twice.", call)
@@ -65,7 +65,7 @@ def where(context: ParserContext, call: ast.Call) -> None:
 
 
 def reads(context: ParserContext, call: ast.Call) -> None:
-    """Read `T.reads(A[i, 0:n], ...)`."""
+    """Parse `T.reads(A[i, 0:n], ...)`."""
     parts = required_block_parts(context, call)
     if parts.reads is not None:
         raise context.error("duplicate", "T.reads is given twice.", call)
@@ -73,7 +73,7 @@ def reads(context: ParserContext, call: ast.Call) -> None:
 
 
 def writes(context: ParserContext, call: ast.Call) -> None:
-    """Read `T.writes(C[i, k])`."""
+    """Parse `T.writes(C[i, k])`."""
     parts = required_block_parts(context, call)
     if parts.writes is not None:
         raise context.error("duplicate", "T.writes is given twice.", call)
@@ -98,7 +98,7 @@ def _regions(context: ParserContext, call: ast.Call) -> tuple[Region, ...]:
     nodes = call.args
     if len(nodes) == 1 and isinstance(nodes[0], ast.List):
         nodes = nodes[0].elts
-    return tuple([read_region(context, node) for node in nodes])
+    return tuple([parse_region(context, node) for node in nodes])
 
 
 def _remap(

@@ -30,14 +30,14 @@ from gossamer_ir.script.parser.arguments.statics import required_bool, required_
 from gossamer_ir.script.parser.declarations import attributes, facts
 from gossamer_ir.script.parser.expressions import index_maps
 from gossamer_ir.script.parser.expressions.calls import access_arguments
-from gossamer_ir.script.parser.expressions.expression_readers import expr, index_expr, load_of
-from gossamer_ir.script.parser.expressions.range_arguments import read_range
+from gossamer_ir.script.parser.expressions.expression_parsers import expr, index_expr, load_of
+from gossamer_ir.script.parser.expressions.range_arguments import parse_range
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.script.parser.statements import blocks
 from gossamer_ir.script.parser.statements.loops import thread_tag
 
-StmtReader: TypeAlias = Callable[[ParserContext, ast.Call], Stmt]
-DeclarationReader: TypeAlias = Callable[[ParserContext, ast.Call], None]
+StmtParser: TypeAlias = Callable[[ParserContext, ast.Call], Stmt]
+DeclarationParser: TypeAlias = Callable[[ParserContext, ast.Call], None]
 
 
 def store_to(context: ParserContext, target: list[ast.expr], value: ast.expr) -> Store:
@@ -52,7 +52,7 @@ def store_to(context: ParserContext, target: list[ast.expr], value: ast.expr) ->
 
 
 def _store(context: ParserContext, call: ast.Call) -> Stmt:
-    """Read `T.store(A, i, value=v, predicate=p, nontemporal=True)`; the last two are optional."""
+    """Parse `T.store(A, i, value=v, predicate=p, nontemporal=True)`; the last two are optional."""
     target, named = access_arguments(context, call)
     given = bind(context, named, "value predicate nontemporal", required=1)
     plain = store_to(context, target, given["value"])
@@ -64,7 +64,7 @@ def _store(context: ParserContext, call: ast.Call) -> Stmt:
 
 
 def _vstore(context: ParserContext, buffer: ast.expr, call: ast.Call) -> Stmt:
-    """Read TVM's `A.vstore([i, j], value, predicate=p)`; the predicate is optional."""
+    """Parse TVM's `A.vstore([i, j], value, predicate=p)`; the predicate is optional."""
     given = bind(context, call, "indices value predicate", required=2)
     plain = store_to(
         context, [buffer, *items(context, given["indices"], "indices")], given["value"]
@@ -73,10 +73,10 @@ def _vstore(context: ParserContext, buffer: ast.expr, call: ast.Call) -> Stmt:
     return Store(plain.buffer, plain.indices, plain.value, predicate)
 
 
-def _atomic(op: AtomicOp) -> StmtReader:
-    """Return the reader of `T.atomic_add(Y[P[i]], value)` or another atomic operation."""
+def _atomic(op: AtomicOp) -> StmtParser:
+    """Return the parser of `T.atomic_add(Y[P[i]], value)` or another atomic operation."""
 
-    def read(context: ParserContext, call: ast.Call) -> Stmt:
+    def parse(context: ParserContext, call: ast.Call) -> Stmt:
         given = bind(context, call, "element value", required=2)
         element = given["element"]
         if not isinstance(element, ast.Subscript):
@@ -86,7 +86,7 @@ def _atomic(op: AtomicOp) -> StmtReader:
         plain = store_to(context, [element.value, *index_nodes(element)], given["value"])
         return Atomic(op, plain.buffer, plain.indices, plain.value)
 
-    return read
+    return parse
 
 
 def _prefetch(context: ParserContext, call: ast.Call) -> Stmt:
@@ -114,17 +114,17 @@ def _argument(context: ParserContext, node: ast.expr) -> Expr:
 
 
 def _parallel_for(context: ParserContext, call: ast.Call) -> Stmt:
-    """Read `T.parallel_for("f", "i", stop, args=[...], weight=..., grain=...)`, or with start and stop."""
+    """Parse `T.parallel_for("f", "i", stop, args=[...], weight=..., grain=...)`, or with start and stop."""
     if not 3 <= len(call.args) <= 4:
         message = "T.parallel_for needs a function, a variable and a range."
         raise context.error("arguments", message, call)
     function = required_text(context, call.args[0], "a function's name")
     name = required_text(context, call.args[1], "a variable's name")
-    bounds = read_range(context, call.args[2:], call)
+    bounds = parse_range(context, call.args[2:], call)
     named = ast.copy_location(ast.Call(call.func, [], call.keywords), call)
     options = bind(context, named, "args weight grain", required=0)
     args = _arguments(context, options.get("args"))
-    # The range and the arguments are read before: they are evaluated once, when the variable has no value.
+    # The range and the arguments are parsed before: they are evaluated once, when the variable has no value.
     context.scopes.append({})
     var = context.bind_var(name).name
     weight, grain = (
@@ -135,7 +135,7 @@ def _parallel_for(context: ParserContext, call: ast.Call) -> Stmt:
 
 
 def _launch(context: ParserContext, call: ast.Call) -> Stmt:
-    """Read `T.launch("f", [...], threads={"blockIdx.x": n})`."""
+    """Parse `T.launch("f", [...], threads={"blockIdx.x": n})`."""
     given = bind(context, call, "function args threads", required=1)
     function = required_text(context, given["function"], "a function's name")
     args = _arguments(context, given.get("args"))
@@ -157,14 +157,14 @@ def _threads(context: ParserContext, node: ast.expr | None) -> tuple[ThreadExten
 
 
 def _evaluate(context: ParserContext, call: ast.Call) -> None:
-    """Read the published `T.evaluate(0)`, a placeholder for an empty body."""
+    """Parse the published `T.evaluate(0)`, a placeholder for an empty body."""
     node = bind(context, call, "value", required=1)["value"]
     # Anything else would be dropped without a word.
     if not isinstance(node, ast.Constant):
         raise context.error("evaluate", "An expression is not a statement.", call)
 
 
-CALL_STMTS: Mapping[str, StmtReader] = {
+CALL_STMT_PARSERS: Mapping[str, StmtParser] = {
     "store": _store,
     **{f"atomic_{op}": _atomic(op) for op in ATOMIC_OPS},
     "prefetch": _prefetch,
@@ -172,14 +172,14 @@ CALL_STMTS: Mapping[str, StmtReader] = {
     "parallel_for": _parallel_for,
     "launch": _launch,
 }
-"""The readers of calls that are statements, by their name in `T`."""
+"""The parsers of calls that are statements, by their name in `T`."""
 
-METHOD_STMTS: Mapping[str, Callable[[ParserContext, ast.expr, ast.Call], Stmt]] = {
+METHOD_STMT_PARSERS: Mapping[str, Callable[[ParserContext, ast.expr, ast.Call], Stmt]] = {
     "vstore": _vstore
 }
-"""The readers of methods of buffers that are statements."""
+"""The parsers of methods of buffers that are statements."""
 
-DECLARATIONS: Mapping[str, DeclarationReader] = {
+DECLARATION_PARSERS: Mapping[str, DeclarationParser] = {
     "where": blocks.where,
     "reads": blocks.reads,
     "writes": blocks.writes,
@@ -189,9 +189,9 @@ DECLARATIONS: Mapping[str, DeclarationReader] = {
     "iter_attr": attributes.block_attr,
     "evaluate": _evaluate,
 }
-"""The readers of declarations of the enclosing block or iteration, by their name in `T`."""
+"""The parsers of declarations of the enclosing block or iteration, by their name in `T`."""
 
-FUNCTION_DECLARATIONS: Mapping[str, DeclarationReader] = {
+FUNCTION_DECLARATION_PARSERS: Mapping[str, DeclarationParser] = {
     "func_attr": attributes.func_attr,
     "stage": attributes.stage,
     "sp.assume": facts.assume_axes,
@@ -199,29 +199,29 @@ FUNCTION_DECLARATIONS: Mapping[str, DeclarationReader] = {
     "assume_buffer_domain": facts.assume_buffer_domain,
     "sp.map": index_maps.declare_map,
 }
-"""The readers of declarations of the function, by their name in `T`."""
+"""The parsers of declarations of the function, by their name in `T`."""
 
 
-def read_call(context: ParserContext, call: ast.Call) -> Stmt | None:
-    """Read a call as a statement; None if it is a declaration. Raises `parse.unknown_call` if neither."""
+def parse_call(context: ParserContext, call: ast.Call) -> Stmt | None:
+    """Parse a call as a statement; None if it is a declaration. Raises `parse.unknown_call` if neither."""
     name = call_name(call)
-    method = method_of(call, METHOD_STMTS)
+    method = method_of(call, METHOD_STMT_PARSERS)
     if method is not None:
-        return METHOD_STMTS[method.attr](context, method.value, call)
+        return METHOD_STMT_PARSERS[method.attr](context, method.value, call)
     if name is None:
         raise context.error("statement", "This call is not a statement.", call)
-    if name in CALL_STMTS:
-        return CALL_STMTS[name](context, call)
-    if name in DECLARATIONS:
-        DECLARATIONS[name](context, call)
+    if name in CALL_STMT_PARSERS:
+        return CALL_STMT_PARSERS[name](context, call)
+    if name in DECLARATION_PARSERS:
+        DECLARATION_PARSERS[name](context, call)
         return None
-    if name in FUNCTION_DECLARATIONS:
+    if name in FUNCTION_DECLARATION_PARSERS:
         # It holds for the whole function; in a loop or a branch it would seem to hold only there.
         if not context.is_top:
             raise context.error(
                 "nested", f"T.{name} is allowed only at the top level of a function.", call
             )
-        FUNCTION_DECLARATIONS[name](context, call)
+        FUNCTION_DECLARATION_PARSERS[name](context, call)
         return None
-    known = {**CALL_STMTS, **DECLARATIONS, **FUNCTION_DECLARATIONS}
+    known = {**CALL_STMT_PARSERS, **DECLARATION_PARSERS, **FUNCTION_DECLARATION_PARSERS}
     raise unknown_member_error(context, call.func, name, known)

@@ -18,7 +18,9 @@ from gossamer_ir.traversal.names import to_identifier
 ITERATION_CALLS = ("sp.iteration", "sp_iter", "iter", "sp.iter")
 
 
-def read_head(context: ParserContext, call: ast.Call) -> tuple[str, tuple[IterationAxis, ...], str]:
+def parse_head(
+    context: ParserContext, call: ast.Call
+) -> tuple[str, tuple[IterationAxis, ...], str]:
     """Return the name, axes and kinds of `T.sp.iteration([I, J], "SR", "name")`."""
     given = bind(context, call, "axes kinds name", required=3)
     nodes = items(context, given["axes"], "axes")
@@ -33,7 +35,7 @@ def read_head(context: ParserContext, call: ast.Call) -> tuple[str, tuple[Iterat
     return context.labels.fresh(name), axes, kinds
 
 
-def read_vars(
+def parse_vars(
     context: ParserContext, target: ast.expr | None, call: ast.Call, count: int
 ) -> tuple[str, ...]:
     """Bind the variables after `as`."""

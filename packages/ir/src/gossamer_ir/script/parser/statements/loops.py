@@ -12,9 +12,9 @@ from gossamer_ir.nodes import Annotations, Expr, For, Range, Stmt, ThreadTag
 from gossamer_ir.script.parser.arguments.call_arguments import call_name
 from gossamer_ir.script.parser.arguments.name_lookup import unknown_member_error
 from gossamer_ir.script.parser.arguments.statics import required_text, static_text
-from gossamer_ir.script.parser.declarations.attributes import read_annotations
-from gossamer_ir.script.parser.expressions.expression_readers import expr
-from gossamer_ir.script.parser.expressions.range_arguments import read_range
+from gossamer_ir.script.parser.declarations.attributes import parse_annotations
+from gossamer_ir.script.parser.expressions.expression_parsers import expr
+from gossamer_ir.script.parser.expressions.range_arguments import parse_range
 from gossamer_ir.script.parser.state.context import ParserContext
 
 LOOP_CALLS: Mapping[str, str] = {
@@ -57,7 +57,7 @@ class LoopHead(msgspec.Struct, frozen=True):
         )
 
 
-def read_heads(context: ParserContext, node: ast.For) -> list[LoopHead]:
+def parse_heads(context: ParserContext, node: ast.For) -> list[LoopHead]:
     """Return the loops of one `for`, outermost first; binds their variables in the current scope."""
     call = node.iter
     name = call_name(call)
@@ -80,7 +80,7 @@ def _grid(context: ParserContext, call: ast.Call, targets: list[ast.expr]) -> li
     if call.keywords or len(call.args) != len(targets):
         raise context.error("target", "T.grid takes one extent for each variable.", call)
     ranges = [
-        read_range(context, arg.elts if isinstance(arg, ast.Tuple) else [arg], arg)
+        parse_range(context, arg.elts if isinstance(arg, ast.Tuple) else [arg], arg)
         for arg in call.args
     ]
     return [
@@ -102,7 +102,7 @@ def _single(context: ParserContext, call: ast.Call, target: ast.expr, kind: str)
         if name not in _KEYWORDS:
             hint = f"Expected one of {', '.join(_KEYWORDS)}."
             raise context.error("arguments", f"A loop has no argument '{name}'.", value, hint=hint)
-    span = read_range(context, bounds, call)
+    span = parse_range(context, bounds, call)
     var = _bind_loop(context, target, span)
     return LoopHead(
         var,
@@ -111,7 +111,7 @@ def _single(context: ParserContext, call: ast.Call, target: ast.expr, kind: str)
         _thread(context, kind, options.get("thread"), call),
         _optional(context, options.get("weight")),
         _optional(context, options.get("grain")),
-        read_annotations(context, options["annotations"]) if "annotations" in options else (),
+        parse_annotations(context, options["annotations"]) if "annotations" in options else (),
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from gossamer_ir.nodes import Combine, Const, Reducer, Store
 from gossamer_ir.script.parser.arguments.call_arguments import bind, items_or_one, parameter_names
 from gossamer_ir.script.parser.arguments.coercion import required_in_dtype
-from gossamer_ir.script.parser.expressions.expression_readers import expr
+from gossamer_ir.script.parser.expressions.expression_parsers import expr
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.script.parser.statements.call_statements import store_to
 from gossamer_ir.support.counted import counted
@@ -16,8 +16,8 @@ from gossamer_ir.support.counted import counted
 COMM_REDUCER = "comm_reducer"
 
 
-def read_reducer(context: ParserContext, name: str, call: ast.Call) -> Reducer:
-    """Read a reducer: a lambda of all left and then all right operands, and the identity constants."""
+def parse_reducer(context: ParserContext, name: str, call: ast.Call) -> Reducer:
+    """Parse a reducer: a lambda of all left and then all right operands, and the identity constants."""
     given = bind(context, call, "fcombine identity", required=2)
     identity = tuple([_constant(context, node) for node in items_or_one(given["identity"])])
     function = given["fcombine"]
@@ -68,10 +68,10 @@ def reducer_of(context: ParserContext, value: ast.expr) -> Reducer | None:
     return reducer if isinstance(reducer, Reducer) else None
 
 
-def read_combine(
+def parse_combine(
     context: ParserContext, targets: Sequence[ast.expr], call: ast.Call, *, reducer: Reducer
 ) -> Combine:
-    """Read `C[i], V[i] = argmax(C[i], V[i], j, A[i, j])`: the arguments are the targets, then values."""
+    """Parse `C[i], V[i] = argmax(C[i], V[i], j, A[i, j])`: the arguments are the targets, then values."""
     count = len(reducer.lhs)
     if len(targets) != count or len(call.args) != 2 * count or call.keywords:
         given = counted(len(call.args) + len(call.keywords), "argument")

@@ -79,8 +79,8 @@ UNARY_OPS: Mapping[type[ast.unaryop], UnaryOp] = {
 
 
 def expr(context: ParserContext, node: ast.expr, expected: str | None = None) -> Expr:
-    """Read an expression."""
-    # What is known while the script is read is a literal, which takes the dtype of its context.
+    """Parse an expression."""
+    # What is known while the script is parsed is a literal, which takes the dtype of its context.
     constant = static_value(context, node)
     if constant is not None:
         return context.mark(literal(context, node, constant, expected), node)
@@ -88,29 +88,29 @@ def expr(context: ParserContext, node: ast.expr, expected: str | None = None) ->
     if isinstance(node, ast.Call):
         result = _call(context, node, expected)
     else:
-        handler = _HANDLERS.get(type(node))
-        if handler is None:
+        parser = _EXPR_PARSERS.get(type(node))
+        if parser is None:
             raise context.error(
                 "expression", f"{type(node).__name__} is not an expression of the language.", node
             )
-        result = handler(context, node, expected)
+        result = parser(context, node, expected)
     if expected == "int64" and isinstance(result, (Var, Load, Cast)):
         result = with_int64_operands(context.mark(result, node))
     return context.mark(result, node)
 
 
 def index_expr(context: ParserContext, node: ast.expr) -> Expr:
-    """Read an int64 expression, such as an index, an extent or a size."""
+    """Parse an int64 expression, such as an index, an extent or a size."""
     return expr(context, node, "int64")
 
 
 def unify(context: ParserContext, nodes: Sequence[ast.expr], expected: str | None) -> list[Expr]:
-    """Read operands that must have one dtype.
+    """Parse operands that must have one dtype.
 
     Literals take the dtype of the first operand that is not a literal. If an operand is int64, those of
     narrower integers are widened. Raises `parse.dtype` if other dtypes differ.
     """
-    # Literals are read last, because the operands beside them decide their dtype.
+    # Literals are parsed last, because the operands beside them decide their dtype.
     is_static = [static_value(context, node) is not None for node in nodes]
     values: list[Expr | None] = []
     for node, static in zip(nodes, is_static, strict=True):
@@ -129,7 +129,7 @@ def unify(context: ParserContext, nodes: Sequence[ast.expr], expected: str | Non
 def load_of(
     context: ParserContext, buffer: SparseBuffer | Buffer, nodes: Sequence[ast.expr]
 ) -> Load:
-    """Read a load; it has the lanes of a vector index."""
+    """Parse a load; it has the lanes of a vector index."""
     indices = []
     for node in nodes:
         if isinstance(node, ast.Slice):
@@ -143,12 +143,12 @@ def _call(context: ParserContext, node: ast.Call, expected: str | None) -> Expr:
     method = method_of(node, context.methods)
     if method is not None:
         return context.methods[method.attr](context, method.value, node, expected)
-    return _call_handler(context, node)(context, node, expected)
+    return _call_parser(context, node)(context, node, expected)
 
 
-def _call_handler(context: ParserContext, node: ast.Call) -> Callable[..., Expr]:
+def _call_parser(context: ParserContext, node: ast.Call) -> Callable[..., Expr]:
     name = dotted(node.func)
-    # Python's own min and max are read like those of T.
+    # Python's own min and max are parsed like those of T.
     if name is None and isinstance(node.func, ast.Name) and node.func.id in ("min", "max"):
         name = node.func.id
     if name is None:
@@ -159,10 +159,10 @@ def _call_handler(context: ParserContext, node: ast.Call) -> Callable[..., Expr]
             node.func,
             hint="A script calls members of T, such as T.exp and T.sp.dense_fixed.",
         )
-    handler = context.calls.get(name)
-    if handler is None:
+    parser = context.calls.get(name)
+    if parser is None:
         raise unknown_member_error(context, node.func, name, context.calls)
-    return handler
+    return parser
 
 
 def _name(context: ParserContext, node: ast.Name, expected: str | None) -> Expr:
@@ -245,7 +245,7 @@ def _attribute(context: ParserContext, node: ast.Attribute, expected: str | None
     raise context.error("attribute", f"'{context.text_of(node)}' is not a value.", node)
 
 
-_HANDLERS: Mapping[type[ast.expr], Callable[..., Expr]] = {
+_EXPR_PARSERS: Mapping[type[ast.expr], Callable[..., Expr]] = {
     ast.Name: _name,
     ast.UnaryOp: _unary,
     ast.BinOp: _binary,

@@ -16,10 +16,10 @@ from gossamer_ir.script.parser.arguments.name_lookup import (
     unknown_member_error,
 )
 from gossamer_ir.script.parser.arguments.statics import required_text
-from gossamer_ir.script.parser.declarations.axes import AXIS_READERS
-from gossamer_ir.script.parser.declarations.buffers import BUFFERS, alloc_dense
+from gossamer_ir.script.parser.declarations.axes import AXIS_PARSERS
+from gossamer_ir.script.parser.declarations.buffers import BUFFER_PARSERS, alloc_dense
 from gossamer_ir.script.parser.expressions.calls import value_dtype
-from gossamer_ir.script.parser.expressions.expression_readers import (
+from gossamer_ir.script.parser.expressions.expression_parsers import (
     BINARY_OPS,
     expr,
     load_of,
@@ -28,40 +28,40 @@ from gossamer_ir.script.parser.expressions.expression_readers import (
 )
 from gossamer_ir.script.parser.state.block_declarations import BlockDeclarations
 from gossamer_ir.script.parser.state.context import ParserContext
-from gossamer_ir.script.parser.statements.blocks import AXIS_CALLS, read_iters, to_block
-from gossamer_ir.script.parser.statements.call_statements import read_call, store_to
-from gossamer_ir.script.parser.statements.iterations import ITERATION_CALLS, read_head, read_vars
-from gossamer_ir.script.parser.statements.loops import read_heads
+from gossamer_ir.script.parser.statements.blocks import AXIS_CALLS, parse_iters, to_block
+from gossamer_ir.script.parser.statements.call_statements import parse_call, store_to
+from gossamer_ir.script.parser.statements.iterations import ITERATION_CALLS, parse_head, parse_vars
+from gossamer_ir.script.parser.statements.loops import parse_heads
 from gossamer_ir.script.parser.statements.reducers import (
     COMM_REDUCER,
-    read_combine,
-    read_reducer,
+    parse_combine,
+    parse_reducer,
     reducer_of,
 )
 from gossamer_ir.traversal.names import to_identifier
 
 
-def read_body(
+def parse_body(
     context: ParserContext, nodes: Sequence[ast.stmt], parts: BlockDeclarations | None = None
 ) -> tuple[Stmt, ...]:
-    """Read a body in a scope of its own; `parts` collects the declarations of a block or iteration."""
+    """Parse a body in a scope of its own; `parts` collects the declarations of a block or iteration."""
     outer, was_top, context.parts, context.is_top = context.parts, context.is_top, parts, False
     context.scopes.append({})
     result: list[Stmt] = []
     for node in nodes:
-        read_stmt(context, node, result)
+        parse_stmt(context, node, result)
     context.scopes.pop()
     context.parts, context.is_top = outer, was_top
     return tuple(result)
 
 
-def read_stmt(context: ParserContext, node: ast.stmt, result: list[Stmt]) -> None:
-    """Read a statement and append it to `result`; declarations append nothing."""
-    handler = _HANDLERS.get(type(node))
-    if handler is None:
+def parse_stmt(context: ParserContext, node: ast.stmt, result: list[Stmt]) -> None:
+    """Parse a statement and append it to `result`; declarations append nothing."""
+    parser = _STMT_PARSERS.get(type(node))
+    if parser is None:
         kind = type(node).__name__
         raise context.error("statement", f"{kind} is not a statement of the language.", node)
-    stmt = handler(context, node)
+    stmt = parser(context, node)
     if stmt is not None:
         result.append(context.mark(stmt, node))
 
@@ -76,7 +76,7 @@ def _expression(context: ParserContext, node: ast.Expr) -> Stmt | None:
         return None
     if not isinstance(node.value, ast.Call):
         raise context.error("statement", "An expression is not a statement.", node)
-    return read_call(context, node.value)
+    return parse_call(context, node.value)
 
 
 def _assign(context: ParserContext, node: ast.Assign) -> Stmt | None:
@@ -86,25 +86,25 @@ def _assign(context: ParserContext, node: ast.Assign) -> Stmt | None:
     reducer = reducer_of(context, value)
     if reducer is not None and isinstance(value, ast.Call):
         targets = target.elts if isinstance(target, ast.Tuple) else [target]
-        return read_combine(context, targets, value, reducer=reducer)
+        return parse_combine(context, targets, value, reducer=reducer)
     if isinstance(target, ast.Subscript):
         return store_to(context, [target.value, *index_nodes(target)], value)
     name = call_name(value)
     if name in AXIS_CALLS and isinstance(value, ast.Call):
-        read_iters(context, target, value)
+        parse_iters(context, target, value)
         return None
     if not isinstance(target, ast.Name):
         raise context.error("target", "Expected a variable or an element of a buffer.", target)
     _require_new(context, target)
     if isinstance(value, ast.Call) and name is not None:
-        if name in AXIS_READERS or name in BUFFERS or name == COMM_REDUCER:
+        if name in AXIS_PARSERS or name in BUFFER_PARSERS or name == COMM_REDUCER:
             _declare(context, target.id, name, value)
             return None
         if name == "alloc_buffer":
             return _allocate(context, target.id, value)
         if name not in context.calls:
             raise unknown_member_error(
-                context, value.func, name, {**AXIS_READERS, **BUFFERS, **context.calls}
+                context, value.func, name, {**AXIS_PARSERS, **BUFFER_PARSERS, **context.calls}
             )
     result = expr(context, value)
     return Let(context.bind_var(target.id, dtype_of(result)), result)
@@ -116,15 +116,15 @@ def _declare(context: ParserContext, target: str, name: str, call: ast.Call) -> 
             "nested", f"T.{name} is allowed only at the top level of a function.", call
         )
     own = context.fresh(target)
-    if name in AXIS_READERS:
-        axis = context.mark(AXIS_READERS[name](context, own, call), call)
+    if name in AXIS_PARSERS:
+        axis = context.mark(AXIS_PARSERS[name](context, own, call), call)
         context.function.axes.append(axis)
         return context.bind(target, axis)
     if name == COMM_REDUCER:
-        reducer = context.mark(read_reducer(context, own, call), call)
+        reducer = context.mark(parse_reducer(context, own, call), call)
         context.function.reducers.append(reducer)
         return context.bind(target, reducer)
-    buffer = context.mark(BUFFERS[name](context, own, call), call)
+    buffer = context.mark(BUFFER_PARSERS[name](context, own, call), call)
     context.function.buffers.append(buffer)
     return context.bind(target, buffer)
 
@@ -164,21 +164,21 @@ def _augmented_assignment(context: ParserContext, node: ast.AugAssign) -> Stmt:
 
 def _if(context: ParserContext, node: ast.If) -> Stmt:
     condition = expr(context, node.test, "bool")
-    return If(condition, read_body(context, node.body), read_body(context, node.orelse))
+    return If(condition, parse_body(context, node.body), parse_body(context, node.orelse))
 
 
 def _while(context: ParserContext, node: ast.While) -> Stmt:
     if node.orelse:
         raise context.error("statement", "A loop has no else.", node.orelse[0])
-    return While(expr(context, node.test, "bool"), read_body(context, node.body))
+    return While(expr(context, node.test, "bool"), parse_body(context, node.body))
 
 
 def _for(context: ParserContext, node: ast.For) -> Stmt:
     if node.orelse:
         raise context.error("statement", "A loop has no else.", node.orelse[0])
     context.scopes.append({})
-    heads = read_heads(context, node)
-    body = read_body(context, node.body)
+    heads = parse_heads(context, node)
+    body = parse_body(context, node.body)
     context.scopes.pop()
     for head in reversed(heads):
         del context.loops[head.var]
@@ -189,11 +189,11 @@ def _for(context: ParserContext, node: ast.For) -> Stmt:
 
 def _with_stmt(context: ParserContext, node: ast.With) -> Stmt | None:
     call = node.items[0].context_expr
-    reader = WITH_READERS.get(call_name(call) or "")
-    if reader is None or len(node.items) != 1 or not isinstance(call, ast.Call):
+    parser = WITH_PARSERS.get(call_name(call) or "")
+    if parser is None or len(node.items) != 1 or not isinstance(call, ast.Call):
         hint = "Expected T.block, T.init or T.sp.iteration."
         raise context.error("with", "This is not allowed in a with statement.", call, hint=hint)
-    return reader(context, node, call)
+    return parser(context, node, call)
 
 
 def _init(context: ParserContext, node: ast.With, _call: ast.Call) -> None:
@@ -202,22 +202,22 @@ def _init(context: ParserContext, node: ast.With, _call: ast.Call) -> None:
         raise context.error("outside_block", message, node)
     if context.parts.init is not None:
         raise context.error("duplicate", "T.init is given twice.", node)
-    context.parts.init = read_body(context, node.body)
+    context.parts.init = parse_body(context, node.body)
 
 
 def _block(context: ParserContext, node: ast.With, call: ast.Call) -> Stmt:
     text = required_text(context, call.args[0], "a name") if call.args else "block"
     name = context.labels.fresh(to_identifier(text))
     parts = BlockDeclarations("block")
-    return to_block(name, parts, read_body(context, node.body, parts))
+    return to_block(name, parts, parse_body(context, node.body, parts))
 
 
 def _iteration(context: ParserContext, node: ast.With, call: ast.Call) -> Stmt:
-    name, axes, kinds = read_head(context, call)
+    name, axes, kinds = parse_head(context, call)
     context.scopes.append({})
-    names = read_vars(context, node.items[0].optional_vars, call, len(kinds))
+    names = parse_vars(context, node.items[0].optional_vars, call, len(kinds))
     parts = BlockDeclarations("iteration")
-    body = read_body(context, node.body, parts)
+    body = parse_body(context, node.body, parts)
     context.scopes.pop()
     return Iteration(name, axes, kinds, names, body, parts.init or (), parts.annotations or ())
 
@@ -236,14 +236,14 @@ def _reassignment_error(context: ParserContext, target: ast.expr) -> ParseError:
     )
 
 
-WITH_READERS: dict[str, Callable[[ParserContext, ast.With, ast.Call], Stmt | None]] = {
+WITH_PARSERS: dict[str, Callable[[ParserContext, ast.With, ast.Call], Stmt | None]] = {
     "init": _init,
     "block": _block,
     **dict.fromkeys(ITERATION_CALLS, _iteration),
 }
-"""The calls of `T` that a `with` statement may have, each with its reader."""
+"""The calls of `T` that a `with` statement may have, each with its parser."""
 
-_HANDLERS: Mapping[type[ast.stmt], Callable[..., Stmt | None]] = {
+_STMT_PARSERS: Mapping[type[ast.stmt], Callable[..., Stmt | None]] = {
     ast.Pass: _pass,
     ast.Expr: _expression,
     ast.Assign: _assign,
