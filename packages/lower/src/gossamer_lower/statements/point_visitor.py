@@ -18,13 +18,13 @@ T = TypeVar("T", bound=Stmt)
 class PointVisitor:
     """Rewrites the statements of one function in order; `point` is the program point before the statement.
 
-    A pass overrides `statement`, and calls `inside` for the statements whose bodies it visits. It overrides
+    A pass overrides `stmt`, and calls `inside` for the statements whose bodies it visits. It overrides
     `in_body` or `move_past` if it needs more than the point at a body, or after a statement.
 
     >>> from gossamer_ir.nodes import If
     >>> from gossamer_testkit.examples import program
     >>> class WithoutProvedChoices(PointVisitor):
-    ...     def statement(self, stmt):
+    ...     def stmt(self, stmt):
     ...         is_choice = isinstance(stmt, If)
     ...         if is_choice and self.point.proves(stmt.condition):
     ...             return self.body(stmt.then_body)

@@ -73,7 +73,7 @@ def with_parallel_parts(
     """Return the function in which the parts of a reduction run in parallel.
 
     `outer` is the cursor at the loop over the `count` parts, into which the loop of `whole` was split. In
-    the form "segmented", `dim` is the dimension whose index changes with the loop.
+    the form "segmented", `dimension` is the dimension whose index changes with the loop.
     """
     parts = SplitReduction(outer, required_loop_reduction(outer), count)
     if dimension is None:
@@ -111,7 +111,7 @@ def with_carries(
 ) -> Function:
     """Return the function in which each part accumulates directly, except into the element it visits first.
 
-    Earlier parts may share that element, whose index in dimension `dim` is `first`. Its terms go into the
+    Earlier parts may share that element, whose index in dimension `dimension` is `first`. Its terms go into the
     carry of the part, which is combined after the loop. `begin` is the first iteration of a part. Both are
     expressed by the number of the part; a part that begins at `extent` or later is empty.
     """

@@ -27,7 +27,7 @@ from gossamer_schedule.errors import schedule_error
 
 
 class SlidingWindow(msgspec.Struct, frozen=True):
-    """The elements that one iteration of a loop computes along dimension `dim` of a buffer.
+    """The elements that one iteration of a loop computes along dimension `dimension` of a buffer.
 
     Iterator `var` runs over `width` elements, the first of which is `base`. In the next iteration of the
     loop, `base` is larger by `step`.

@@ -112,7 +112,7 @@ def _work_of(loop: For, loops: LoopsByName) -> _Work:
 
 
 def _before(extent: Expr, var_name: str) -> Expr | None:
-    """Return the number of iterations of an inner loop before one of the loop over `variable`; None if it is
+    """Return the number of iterations of an inner loop before one of the loop over `var_name`; None if it is
     unknown."""
     offset = offset_of_length(extent)
     if offset is not None:
