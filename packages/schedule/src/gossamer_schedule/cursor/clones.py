@@ -36,7 +36,7 @@ def clones_of(body: tuple[Stmt, ...], count: int, namer: Namer) -> tuple[Clone, 
     >>> from gossamer_testkit.examples import SCALE
     >>> (function,) = SCALE.functions
     >>> for found in clones_of(function.body, 2, namer_of(function)):
-    ...     print(found.variables, found.blocks, found.buffers)
+    ...     print(found.vars, found.blocks, found.buffers)
     {'i': 'i_0', 'vi': 'vi_0'} {'scale': 'scale_0'} {}
     {'i': 'i_1', 'vi': 'vi_1'} {'scale': 'scale_1'} {}
     """

@@ -212,7 +212,7 @@ def _description(given: Description) -> FormatDescription:
 def _var(axis_name: str, taken: set[str]) -> str:
     """Return the name of an index along an axis, other than those of parameters.
 
-    >>> _variable("IO", {"io"})
+    >>> _var("IO", {"io"})
     'io_'
     """
     name = axis_name.lower()

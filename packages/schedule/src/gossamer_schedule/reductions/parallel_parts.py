@@ -111,8 +111,8 @@ def with_carries(
 ) -> Function:
     """Return the function in which each part accumulates directly, except into the element it visits first.
 
-    Earlier parts may share that element, whose index in dimension `dimension` is `first`. Its terms go into the
-    carry of the part, which is combined after the loop. `begin` is the first iteration of a part. Both are
+    Earlier parts may share that element, whose index in `dimension` is `first`. Its terms go into the carry
+    of the part, which is combined after the loop. `begin` is the first iteration of a part. Both are
     expressed by the number of the part; a part that begins at `extent` or later is empty.
     """
     accumulation, namer = parts.sum, namer_of(parts.cursor.function)

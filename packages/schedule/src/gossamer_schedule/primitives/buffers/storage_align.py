@@ -102,7 +102,7 @@ def _require_factor(factor: int, offset: int) -> None:
 
 
 def _required_padded_extent(buffer: Buffer, dimension: int, *, factor: int, offset: int) -> Expr:
-    """Return the smallest extent of dimension `dimension` that gives the dimension before it such a stride."""
+    """Return the smallest extent of a dimension that gives the dimension before it such a stride."""
     extent, later = buffer.shape[dimension], buffer.shape[dimension + 1 :]
     inner = [integer_value(size) for size in later]
     known = prod(size for size in inner if size is not None)
