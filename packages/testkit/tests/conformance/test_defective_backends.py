@@ -138,7 +138,7 @@ class ListOfCapabilities(Interpreting):
 
 
 class OldApi(Interpreting):
-    api_version = API_VERSION + 1
+    api_version = API_VERSION - 1
 
 
 class NoLoad(Interpreting):
@@ -407,7 +407,10 @@ UNDECLARED = "test_what_it_does_not_declare_is_refused_by_name"
 WRONG = {
     MisspelledCapability: (f"{IT[:-1]}s_capabilities_are_words_that_exist", "dtype.float23"),
     ListOfCapabilities: (f"{IT[:-1]}s_capabilities_are_words_that_exist", "not a frozenset"),
-    OldApi: (f"{IT}is_a_backend_of_this_version_of_the_protocol", "version 2 of the protocol"),
+    OldApi: (
+        f"{IT}is_a_backend_of_this_version_of_the_protocol",
+        f"version {API_VERSION - 1} of the protocol",
+    ),
     NoLoad: (f"{IT}is_a_backend_of_this_version_of_the_protocol", "lacks members"),
     BadName: (f"{IT[:-1]}s_name_can_stand_in_a_target", "cannot stand in a target"),
     NameWithOptions: (f"{IT[:-1]}s_name_can_stand_in_a_target", "has options in it"),
