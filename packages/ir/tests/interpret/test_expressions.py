@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from itertools import product
 from typing import get_args
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.core.constants import constant
-from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.dtypes import SCALARS, DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.math_functions import FUNCTIONS
 from gossamer_ir.errors import UnsupportedError
@@ -266,12 +267,24 @@ BIT_CASES = [
     ("find_nth_bit", (0, 0), {"uint16": 16, "uint64": 64}),
 ]
 
+COUNTING = [name for name, function in FUNCTIONS.items() if function.counts_bits]
+
 
 @pytest.mark.parametrize(("name", "args", "expected"), BIT_CASES)
 def test_functions_of_bits(name, args, expected):
     for dtype, count in expected.items():
         call = Call(name, tuple(constant(arg, dtype) for arg in args), dtype)
         assert evaluate(call) == count
+
+
+@pytest.mark.parametrize("dtype", [name for name in SCALARS if DType(name).is_integer])
+@pytest.mark.parametrize("name", COUNTING)
+def test_a_number_of_bits_is_at_least_0_and_at_most_the_bits_of_the_dtype(name, dtype):
+    info, bits = np.iinfo(dtype), DType(dtype).bits
+    operands = {*range(max(info.min, -2), 4), bits - 1, bits, info.min, info.max - 1, info.max}
+    for values in product(sorted(operands), repeat=FUNCTIONS[name].arity):
+        call = Call(name, tuple(constant(value, dtype) for value in values), dtype)
+        assert 0 <= evaluate(call) <= bits, values
 
 
 def test_functions_of_bits_work_in_lanes():

@@ -15,7 +15,7 @@ InstructionSet: TypeAlias = Literal["base", "sse4.1", "fma"]
 
 class MathFunction(msgspec.Struct, frozen=True):
     """A function of `arity` arguments of one dtype, which is also that of the result. `operands` says which
-    dtypes these may be. A function of integers counts bits: its result is at most the number of bits."""
+    dtypes these may be."""
 
     name: str
     arity: int
@@ -24,10 +24,9 @@ class MathFunction(msgspec.Struct, frozen=True):
     """The feature of x86-64 CPUs with which the function is an instruction ("base": all have it). The base
     instruction set of AArch64 has all of these. Lowering computes others from simpler functions."""
 
-    @property
-    def counts_bits(self) -> bool:
-        """True if the result is a number of bits, or the position of a bit."""
-        return self.operands == "integers"
+    counts_bits: bool = False
+    """True if the result is a number of bits or the position of a bit: at least 0, and at most the number of
+    bits of the dtype, for all arguments. Bounds are proved from this."""
 
 
 FUNCTIONS: dict[str, MathFunction] = items_by_name(
@@ -53,9 +52,9 @@ FUNCTIONS: dict[str, MathFunction] = items_by_name(
         MathFunction("pow", 2),
         MathFunction("fma", 3, instruction="fma"),
         MathFunction("abs", 1, "numbers", instruction="base"),
-        MathFunction("popcount", 1, "integers", instruction="base"),
-        MathFunction("ctz", 1, "integers", instruction="base"),
-        MathFunction("find_nth_bit", 2, "integers"),
+        MathFunction("popcount", 1, "integers", instruction="base", counts_bits=True),
+        MathFunction("ctz", 1, "integers", instruction="base", counts_bits=True),
+        MathFunction("find_nth_bit", 2, "integers", counts_bits=True),
     )
 )
 
