@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from gossamer_backend.arguments.match import Arguments
+from gossamer_backend.arguments.match import ArgumentChecker
 from gossamer_backend.arguments.scalar_checks import require_size
 from gossamer_ir.core.build import add, index, index_var, mul
 from gossamer_ir.errors import ArgumentError, InternalError, UnsupportedError
@@ -162,13 +162,13 @@ REFUSED = {
 @pytest.mark.parametrize(("changes", "code", "text"), REFUSED.values(), ids=REFUSED.keys())
 def test_bad_operands_are_refused_in_one_sentence(changes, code, text):
     with pytest.raises(ArgumentError, match=re.escape(text)) as caught:
-        Arguments(SPMM).check((), operands(**changes))
+        ArgumentChecker(SPMM).check((), operands(**changes))
     assert caught.value.code == code
 
 
 def test_good_operands_give_every_parameter():
     given = operands()
-    values = Arguments(SPMM).check((), given).values
+    values = ArgumentChecker(SPMM).check((), given).values
     assert {name: values[name] for name in ("m", "n", "k", "nnz")} == {
         "m": 3, "n": 4, "k": 2, "nnz": 5,
     }  # fmt: skip
@@ -180,7 +180,7 @@ def test_an_output_without_elements_shares_no_memory():
     inside = np.ndarray((0, 2), np.float32, buffer=b, offset=8)
     given = operands(a=nothing, b=b, c=inside, indptr=np.zeros(1, np.int32))
     given["indices"] = np.zeros(0, np.int32)
-    assert Arguments(SPMM).check((), given).values["m"] == 0
+    assert ArgumentChecker(SPMM).check((), given).values["m"] == 0
 
 
 def test_the_largest_size_is_accepted_and_one_more_is_not():
@@ -192,12 +192,12 @@ def test_the_largest_size_is_accepted_and_one_more_is_not():
 
 def test_operands_may_be_given_in_order():
     given = operands()
-    values = Arguments(SPMM).check((*given.values(), 3), {"k": 2}).values
+    values = ArgumentChecker(SPMM).check((*given.values(), 3), {"k": 2}).values
     assert (values["m"], values["c"] is given["c"]) == (3, True)
 
 
 def test_arguments_are_counted():
-    check = Arguments(SPMM).check
+    check = ArgumentChecker(SPMM).check
     with pytest.raises(
         ArgumentError, match="The number of positional arguments is 10; expected at most 9"
     ):
@@ -212,15 +212,15 @@ def test_arguments_are_counted():
 
 def test_verified_arrays_are_not_read():
     wrong = np.full(5, 99, np.int32)
-    values = Arguments(SPMM).check((), operands(indices=wrong), verified=("indices",)).values
+    values = ArgumentChecker(SPMM).check((), operands(indices=wrong), verified=("indices",)).values
     assert values["indices"] is wrong
 
 
 def test_sizes_of_a_flat_array_must_be_given():
     flat = operands(b=np.ones(8, np.float32), c=np.zeros(6, np.float32))
     with pytest.raises(ArgumentError, match="'n' is missing"):
-        Arguments(SPMM).check((), flat)
-    values = Arguments(SPMM).check((), flat | {"n": 4, "k": 2}).values
+        ArgumentChecker(SPMM).check((), flat)
+    values = ArgumentChecker(SPMM).check((), flat | {"n": 4, "k": 2}).values
     assert values["b"].shape == (8,)
 
 
@@ -233,25 +233,25 @@ def test_nothing_at_all_is_accepted(rows):
         "indptr": np.zeros(rows + 1, np.int32),
         "indices": np.zeros(0, np.int32),
     }
-    values = Arguments(SPMM).check((), empty).values
+    values = ArgumentChecker(SPMM).check((), empty).values
     assert [values[name] for name in ("m", "n", "k", "nnz")] == [rows, 0, 0, 0]
 
 
 def test_arrays_that_touch_do_not_overlap():
     memory = np.zeros(14, np.float32)
     given = operands(b=memory[:8].reshape(4, 2), c=memory[8:].reshape(3, 2))
-    assert Arguments(SPMM).check((), given).values["c"] is given["c"]
+    assert ArgumentChecker(SPMM).check((), given).values["c"] is given["c"]
 
 
 def test_inputs_may_share_memory_and_be_read_only():
     given = operands(b=read_only(np.ones((4, 2), np.float32)))
     given["a"] = read_only(given["b"].reshape(-1)[:5])
-    assert Arguments(SPMM).check((), given).values["a"] is given["a"]
+    assert ArgumentChecker(SPMM).check((), given).values["a"] is given["a"]
 
 
 def test_subclasses_that_are_plain_memory_are_accepted(tmp_path):
     mapped = np.memmap(tmp_path / "b", np.float32, mode="w+", shape=(4, 2))
-    assert Arguments(SPMM).check((), operands(b=mapped)).values["b"] is mapped
+    assert ArgumentChecker(SPMM).check((), operands(b=mapped)).values["b"] is mapped
 
 
 BLOCKS = Signature(
@@ -264,9 +264,9 @@ BLOCKS = Signature(
 
 def test_a_flat_buffer_takes_an_array_shaped_by_fixed_dimensions():
     blocks = np.zeros((3, 2, 2), np.float32)
-    assert Arguments(BLOCKS).check((blocks,), {}).values["blocks"] == 3
+    assert ArgumentChecker(BLOCKS).check((blocks,), {}).values["blocks"] == 3
     with pytest.raises(ArgumentError, match="'blocks' is missing"):
-        Arguments(BLOCKS).check((np.zeros(5, np.float32),), {})
+        ArgumentChecker(BLOCKS).check((np.zeros(5, np.float32),), {})
 
 
 BY_LAST_OFFSET = Signature(
@@ -282,11 +282,14 @@ BY_LAST_OFFSET = Signature(
 
 def test_a_size_may_be_the_last_offset():
     indptr = np.array([0, 1, 4], np.int32)
-    assert Arguments(BY_LAST_OFFSET).check((np.zeros(4, np.float32), indptr), {}).values["m"] == 2
+    assert (
+        ArgumentChecker(BY_LAST_OFFSET).check((np.zeros(4, np.float32), indptr), {}).values["m"]
+        == 2
+    )
     with pytest.raises(ArgumentError, match=re.escape("'x' has shape (5,); expected (4,)")):
-        Arguments(BY_LAST_OFFSET).check((np.zeros(5, np.float32), indptr), {})
+        ArgumentChecker(BY_LAST_OFFSET).check((np.zeros(5, np.float32), indptr), {})
     with pytest.raises(ArgumentError, match="element 7 of 'J_indptr', which has 3 elements"):
-        Arguments(BY_LAST_OFFSET).check((np.zeros(4, np.float32), indptr), {"m": 7})
+        ArgumentChecker(BY_LAST_OFFSET).check((np.zeros(4, np.float32), indptr), {"m": 7})
 
 
 SCALARS = {
@@ -302,12 +305,12 @@ SCALARS = {
 
 @pytest.mark.parametrize(("dtype", "values"), SCALARS.items())
 def test_scalars_are_checked_against_their_dtype(dtype, values):
-    arguments = Arguments(Signature("f", (), (ScalarParam("s", dtype),), ("s",)))
+    checker = ArgumentChecker(Signature("f", (), (ScalarParam("s", dtype),), ("s",)))
     *fitting, too_much = values
     for value in fitting:
-        np.testing.assert_equal(arguments.check((value,), {}).values["s"], value)
+        np.testing.assert_equal(checker.check((value,), {}).values["s"], value)
     with pytest.raises(ArgumentError, match=f"'s' is .* {dtype}") as caught:
-        arguments.check((too_much,), {})
+        checker.check((too_much,), {})
     assert caught.value.code == "kernel.scalar_range"
 
 
@@ -316,42 +319,42 @@ def test_scalars_are_checked_against_their_dtype(dtype, values):
     [("int64", "3"), ("float32", "x"), ("float32", 1j), ("bool", 1), ("int64", np.array([3]))],
 )
 def test_scalars_of_other_types_are_refused(dtype, value):
-    arguments = Arguments(Signature("f", (), (ScalarParam("s", dtype),), ("s",)))
+    checker = ArgumentChecker(Signature("f", (), (ScalarParam("s", dtype),), ("s",)))
     with pytest.raises(ArgumentError) as caught:
-        arguments.check((value,), {})
+        checker.check((value,), {})
     assert caught.value.code == "kernel.scalar"
 
 
 def test_bools_are_accepted():
-    arguments = Arguments(Signature("f", (), (ScalarParam("s", "bool"),), ("s",)))
-    assert arguments.check((np.True_,), {}).values == {"s": True}
+    checker = ArgumentChecker(Signature("f", (), (ScalarParam("s", "bool"),), ("s",)))
+    assert checker.check((np.True_,), {}).values == {"s": True}
 
 
 def test_arrays_that_numpy_has_not_are_refused_by_name():
     with pytest.raises(UnsupportedError, match="float32x4") as caught:
-        Arguments(Signature("f", (buffer("x", (N,), "float32x4"),), (), ("x",)))
+        ArgumentChecker(Signature("f", (buffer("x", (N,), "float32x4"),), (), ("x",)))
     assert caught.value.code == "backend.array_dtype"
 
 
 def test_arrays_of_bfloat16_are_those_of_uint16():
-    arguments = Arguments(
+    checker = ArgumentChecker(
         Signature("f", (buffer("x", (N,), "bfloat16"),), (ScalarParam("n", "int64"),), ("x", "n"))
     )
     bits = np.array([0x3F80, 0xC000], np.uint16)
-    assert arguments.check((bits,), {"n": 2}).values["x"] is bits
+    assert checker.check((bits,), {"n": 2}).values["x"] is bits
     with pytest.raises(ArgumentError, match="has dtype float16; expected uint16"):
-        arguments.check((bits.view(np.float16),), {"n": 2})
+        checker.check((bits.view(np.float16),), {"n": 2})
 
 
 def test_facts_about_another_name_of_an_array_are_checked():
     facts = (InRange("ALIAS", index(0), index(5)), SortedSegments("X", None, True))
     param = buffer("x", (N,), "int32", facts=facts)
-    arguments = Arguments(Signature("f", (param,), (ScalarParam("n", "int64"),), ("x", "n")))
-    assert arguments.check((np.array([1, 4], np.int32),), {}).values["n"] == 2
+    checker = ArgumentChecker(Signature("f", (param,), (ScalarParam("n", "int64"),), ("x", "n")))
+    assert checker.check((np.array([1, 4], np.int32),), {}).values["n"] == 2
     with pytest.raises(ArgumentError, match="Element 1 of 'x' is 5"):
-        arguments.check((np.array([1, 5], np.int32),), {})
+        checker.check((np.array([1, 5], np.int32),), {})
 
 
 def test_a_signature_with_unknown_sizes_is_a_bug():
     with pytest.raises(InternalError, match=r"\{'n'\}, which are not parameters"):
-        Arguments(Signature("f", (buffer("x", (N,)),), (), ("x",)))
+        ArgumentChecker(Signature("f", (buffer("x", (N,)),), (), ("x",)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer_ir.analysis.accesses.buffer_accesses import accesses
-from gossamer_ir.arith.elimination import Elimination
+from gossamer_ir.arith.elimination import Eliminator
 from gossamer_ir.dependence.ordered_accesses import are_apart, are_ordered
 from gossamer_ir.nodes import For
 from gossamer_ir.script import parse_module
@@ -63,13 +63,13 @@ def test_loops_with_a_condition_are_ordered_whatever_their_extents(extents):
 
 def test_loops_over_equal_ranges_are_proved_once(monkeypatch):
     goals = []
-    proves = Elimination.proves
+    proves = Eliminator.proves
 
     def counted(search, goal):
         goals.append(goal)
         return proves(search, goal)
 
-    monkeypatch.setattr(Elimination, "proves", counted)
+    monkeypatch.setattr(Eliminator, "proves", counted)
     assert is_ordered(visits(0))
     few = len(goals)
     assert is_ordered(visits(0, 0, 0, 0, 0))

@@ -45,7 +45,7 @@ class _BufferMatch(NamedTuple):
     shape: tuple[tuple[Expr, LinearSize | None], ...]
 
 
-class Arguments:
+class ArgumentChecker:
     """The argument checks of one signature, prepared once.
 
     If `fact_checker` is set, it is tried before the contents of arrays are checked by NumPy.

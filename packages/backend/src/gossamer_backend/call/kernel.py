@@ -10,7 +10,7 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 
 from gossamer_backend.arguments.array_checks import address
-from gossamer_backend.arguments.match import Arguments, ArgumentValue
+from gossamer_backend.arguments.match import ArgumentChecker, ArgumentValue
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.call.abi import (
     Parallelism,
@@ -86,7 +86,7 @@ class Kernel:
         self._of_integers: Callable[..., int] | None = None
         # The code must not be freed as long as the kernel can be called.
         self._keep_alive = keep_alive
-        self._arguments = Arguments(artifact.signature)
+        self._argument_checker = ArgumentChecker(artifact.signature)
         self._types = dict(
             zip(artifact.signature.order, parameter_types(artifact.signature), strict=True)
         )
@@ -99,7 +99,7 @@ class Kernel:
     def set_fact_checker(self, check: FactChecker) -> None:
         """Use `check` as a fast check of index arrays; if it returns False, they are checked as without
         it."""
-        self._arguments.fact_checker = check
+        self._argument_checker.fact_checker = check
 
     def __call__(self, *args: ArgumentValue, **kwargs: ArgumentValue) -> None:
         """Check the arguments and run."""
@@ -160,7 +160,7 @@ class Kernel:
         *,
         verified: Collection[str] = (),
     ) -> BoundCall:
-        checked = self._arguments.check(args, kwargs, verified=verified)
+        checked = self._argument_checker.check(args, kwargs, verified=verified)
         prepared = [
             kind(checked.addresses[name] if kind is _POINTER else checked.values[name])
             for name, kind in self._types.items()

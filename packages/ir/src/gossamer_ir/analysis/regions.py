@@ -15,7 +15,7 @@ import msgspec
 
 from gossamer_ir.analysis.accesses.buffer_accesses import Access, accesses, accesses_of_block
 from gossamer_ir.analysis.accesses.linear_form import coefficient_and_rest
-from gossamer_ir.analysis.proofs.symbolic_bounds import Bounds
+from gossamer_ir.analysis.proofs.symbolic_bounds import SymbolicBounds
 from gossamer_ir.analysis.vectors.lane_projection import lanes_of
 from gossamer_ir.arith.affine import Affine, affine_of, combine, expr_of
 from gossamer_ir.core import build
@@ -169,7 +169,7 @@ class _Boxes:
 
     def __init__(self, function: Function, body: tuple[Stmt, ...], *, is_clamped: bool) -> None:
         self._is_clamped = is_clamped
-        self._bounds = Bounds(function, body)
+        self._bounds = SymbolicBounds(function, body)
         self._shapes = dict(shapes_of(function))
         self._found: dict[tuple[bool, str], _Box] = {}
 

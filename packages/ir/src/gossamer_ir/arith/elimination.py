@@ -62,18 +62,18 @@ class _Assumptions(AbstractContextManager[None]):
         self._constraints.release(self._mark)
 
 
-class Elimination:
+class Eliminator:
     """Proves goals from constraints and from the facts about index arrays.
 
     >>> i, n = build.index_var("i"), build.index_var("n")
-    >>> search = Elimination(())
+    >>> eliminator = Eliminator(())
     >>> goal = affine_of(Binary("sub", n, build.ONE))
-    >>> with search.scope():
-    ...     search.constraints.add(affine_of(i))  # i >= 0
-    ...     search.constraints.add(Affine({n: 1, i: -1}, -1))  # i < n
-    ...     search.proves(goal)
+    >>> with eliminator.scope():
+    ...     eliminator.constraints.add(affine_of(i))  # i >= 0
+    ...     eliminator.constraints.add(Affine({n: 1, i: -1}, -1))  # i < n
+    ...     eliminator.proves(goal)
     True
-    >>> search.proves(goal)
+    >>> eliminator.proves(goal)
     False
     """
 
@@ -320,4 +320,4 @@ class Elimination:
                     yield combine(goal, multiple, -1)
 
 
-__all__ = ["Elimination"]
+__all__ = ["Eliminator"]

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import TypeAlias
 
 from gossamer_ir.arith.affine import affine_of
-from gossamer_ir.arith.elimination import Elimination
+from gossamer_ir.arith.elimination import Eliminator
 from gossamer_ir.arith.inequalities import as_nonnegative, negated, widened_sides
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import with_operators
@@ -37,8 +37,8 @@ class Prover:
     """
 
     def __init__(self, facts: Iterable[Fact] = ()) -> None:
-        self._elimination = Elimination(facts)
-        self._constraints = self._elimination.constraints
+        self._eliminator = Eliminator(facts)
+        self._constraints = self._eliminator.constraints
         self._answers: dict[_Query, bool] = {}
 
     @property
@@ -48,7 +48,7 @@ class Prover:
 
     def scope(self) -> AbstractContextManager[None]:
         """Return a context in which constraints may be added; they are retracted at its end."""
-        return self._elimination.scope()
+        return self._eliminator.scope()
 
     def assume_nonnegative(self, expr: Expr) -> None:
         """Assume expr >= 0 from here on."""
@@ -72,8 +72,8 @@ class Prover:
 
     def assume(self, condition: Expr) -> None:
         """Assume a condition; the parts that are not comparisons of integers are ignored."""
-        self._elimination.begin()
-        self._elimination.assume(condition)
+        self._eliminator.begin()
+        self._eliminator.assume(condition)
 
     def proves_nonnegative(self, expr: Expr) -> bool:
         """Return whether expr >= 0 is proved."""
@@ -82,7 +82,7 @@ class Prover:
         query = self._constraints.state, goal.constant, frozenset(goal.terms.items())
         answer = self._answers.get(query)
         if answer is None:
-            answer = self._answers[query] = self._elimination.proves(goal)
+            answer = self._answers[query] = self._eliminator.proves(goal)
         return answer
 
     def proves_in_range(self, expr: Expr, extent: Expr) -> bool:

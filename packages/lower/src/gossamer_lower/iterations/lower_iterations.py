@@ -49,7 +49,7 @@ from gossamer_lower.axes.subset_relations import relations_of_fibers
 from gossamer_lower.iterations.helpers.coordinate_lookup import (
     AccessIndex,
     AxisIters,
-    Lookups,
+    CoordinateTranslator,
     value_if,
 )
 from gossamer_lower.iterations.helpers.fused_axes import (
@@ -106,10 +106,10 @@ class _IterationLowerer:
         self._axes = items_by_name(function.axes)
         self._namer = namer_of(function)
         self.index_buffers = IndexBuffers(function.axes, self._namer)
-        self._lookups = Lookups(self.index_buffers, relations_of_fibers(function))
-        self._nests = NestBuilder(self.index_buffers, self._lookups, self._namer)
+        self._translator = CoordinateTranslator(self.index_buffers, relations_of_fibers(function))
+        self._nests = NestBuilder(self.index_buffers, self._translator, self._namer)
         self._kinds = IteratorKinds(
-            self._buffers, self.index_buffers, self._lookups, facts=fact_index(function.facts)
+            self._buffers, self.index_buffers, self._translator, facts=fact_index(function.facts)
         )
 
     # --- statements
@@ -200,7 +200,7 @@ class _IterationLowerer:
         """Return a prefetch under the condition that the element is present. A prefetch must not fail, so
         the bounds of dense axes are checked before index arrays are read."""
         indices, axes = self._indices(node, scope), self._buffers[node.buffer].axes
-        location, inside = self._location(node, indices), self._lookups.inside(axes, indices)
+        location, inside = self._location(node, indices), self._translator.inside(axes, indices)
         whole = ElementLocation(conditions=(*inside, *location.conditions))
         present = whole.access_condition(_coordinates(indices))
         hint = Prefetch(node.buffer, location.positions)
@@ -222,7 +222,7 @@ class _IterationLowerer:
     def _location(
         self, node: Load | Store | Prefetch, indices: Sequence[AccessIndex]
     ) -> ElementLocation:
-        return self._lookups.location(self._buffers[node.buffer].axes, indices, of=node.buffer)
+        return self._translator.location(self._buffers[node.buffer].axes, indices, of=node.buffer)
 
     def _indices(self, node: Load | Store | Prefetch, scope: AxisIters) -> list[AccessIndex]:
         return [
@@ -236,7 +236,7 @@ class _IterationLowerer:
     def _value(self, node: Node, scope: AxisIters) -> Any:
         if isinstance(node, Var):
             iterator = scope.get(node.name)
-            return node if iterator is None else self._lookups.coordinate(iterator)
+            return node if iterator is None else self._translator.coordinate(iterator)
         if self._is_sparse_access(node):
             return ACCESS_RULES[type(node)](self, node, scope)
         return map_children(node, lambda child: self._value(child, scope))

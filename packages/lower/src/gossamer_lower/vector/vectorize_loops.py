@@ -34,7 +34,7 @@ from gossamer_lower.vector.helpers.lane_reductions import (
     lane_reduction,
     reduced_at_once,
 )
-from gossamer_lower.vector.helpers.vector_form import Vectors
+from gossamer_lower.vector.helpers.vector_form import BodyVectorizer
 
 
 @lowering_pass(
@@ -124,8 +124,8 @@ class _LoopVectorizer(PointVisitor):
         if reduction is not None:
             return reduced_at_once(loop, reduction, self.namer)
         starts, loop = with_hoisted_start(loop, self.function, self.namer)
-        vectors = Vectors(loop, self.namer, is_whole=self.is_whole)
-        return (*starts, *simplify_body(vectors.body(self.body(loop.body), None)))
+        vectorizer = BodyVectorizer(loop, self.namer, is_whole=self.is_whole)
+        return (*starts, *simplify_body(vectorizer.body(self.body(loop.body), None)))
 
     def is_whole(self, buffer_name: str, indices: tuple[Expr, ...]) -> bool:
         """Return whether all lanes of an access of a local buffer are in bounds, so that it needs no

@@ -10,10 +10,10 @@ from gossamer_ir.nodes import Module
 from gossamer_schedule.result import Result
 
 P = ParamSpec("P")
-A = TypeVar("A", bound="Applying")
+A = TypeVar("A", bound="AppliesPrimitives")
 
 
-class Applying:
+class AppliesPrimitives:
     """An object to which primitives are applied one after another."""
 
     def apply(self: A, primitive: Callable[..., Result], /, *args: Any, **keywords: Any) -> A:

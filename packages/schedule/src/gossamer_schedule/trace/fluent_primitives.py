@@ -66,10 +66,10 @@ from gossamer_schedule.primitives.unsafe.unsafe_parallel import unsafe_parallel
 from gossamer_schedule.primitives.unsafe.unsafe_reorder import unsafe_reorder
 from gossamer_schedule.primitives.unsafe.unsafe_set_dtype import unsafe_set_dtype
 from gossamer_schedule.primitives.unsafe.unsafe_vectorize import unsafe_vectorize
-from gossamer_schedule.trace.fluent import Applying, fluent
+from gossamer_schedule.trace.fluent import AppliesPrimitives, fluent
 
 
-class Fluent(Applying):
+class Fluent(AppliesPrimitives):
     """The primitives as methods that take the arguments after the module and return the object."""
 
     add_unit_loop = fluent(add_unit_loop)

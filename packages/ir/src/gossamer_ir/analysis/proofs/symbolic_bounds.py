@@ -70,7 +70,7 @@ def ends_of(form: Affine, values_of: Callable[[Expr], range | None]) -> tuple[in
     return low, high
 
 
-class Bounds:
+class SymbolicBounds:
     """Bounds of the indices in a body, from the facts of its function and the loops and lets around it."""
 
     def __init__(self, function: Function, body: tuple[Stmt, ...]) -> None:

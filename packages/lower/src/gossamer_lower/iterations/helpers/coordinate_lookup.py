@@ -54,7 +54,7 @@ class AccessIndex(msgspec.Struct, frozen=True):
     iterator: AxisIterator | None = None
 
 
-class Lookups:
+class CoordinateTranslator:
     """Translates coordinates to positions along the axes of one function."""
 
     def __init__(self, buffers: IndexBuffers, relations: Iterable[Relation]) -> None:

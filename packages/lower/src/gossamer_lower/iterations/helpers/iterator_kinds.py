@@ -25,7 +25,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower.axes.index_buffers import IndexBuffers
-from gossamer_lower.iterations.helpers.coordinate_lookup import Lookups
+from gossamer_lower.iterations.helpers.coordinate_lookup import CoordinateTranslator
 from gossamer_lower.iterations.helpers.loop_nest import LoopNest, is_unit
 
 
@@ -36,14 +36,14 @@ class IteratorKinds:
         self,
         buffers: Mapping[str, SparseBuffer],
         index_buffers: IndexBuffers,
-        lookups: Lookups,
+        translator: CoordinateTranslator,
         *,
         facts: FactIndex,
     ) -> None:
         self._buffers = buffers
         self._facts = facts
         self._index_buffers = index_buffers
-        self._lookups = lookups
+        self._translator = translator
 
     def with_kind(
         self, iterator: BlockIter, init: tuple[Stmt, ...], *, nest: LoopNest
@@ -100,7 +100,7 @@ class IteratorKinds:
         if indices is None or not indices.is_searchable:
             return False
         is_only = all(is_unit(ancestor) for ancestor in self._index_buffers.tree.chain(axis)[:-1])
-        is_coordinate = self._lookups.coordinate(iterator) in store.indices
+        is_coordinate = self._translator.coordinate(iterator) in store.indices
         return is_only and is_coordinate and not indices.padded
 
     def _is_own_value(self, index: Expr, position: Expr) -> bool:

@@ -32,7 +32,7 @@ from gossamer_lower.axes.index_buffers import IndexBuffers
 from gossamer_lower.iterations.helpers.coordinate_lookup import (
     AxisIterator,
     AxisIters,
-    Lookups,
+    CoordinateTranslator,
     value_if,
 )
 from gossamer_lower.iterations.helpers.fused_axes import FusedAxes
@@ -60,9 +60,11 @@ class LoopNest(msgspec.Struct):
 class NestBuilder:
     """Builds the loop nests of the iterations of one function."""
 
-    def __init__(self, index_buffers: IndexBuffers, lookups: Lookups, namer: Namer) -> None:
+    def __init__(
+        self, index_buffers: IndexBuffers, translator: CoordinateTranslator, namer: Namer
+    ) -> None:
         self._index_buffers = index_buffers
-        self._lookups = lookups
+        self._translator = translator
         self._namer = namer
 
     def nest_of(self, node: Iteration, scope: AxisIters) -> LoopNest:
@@ -127,7 +129,7 @@ class NestBuilder:
         over = _innermost(item.parent, scope)
         assert over is not None
         above = self._ancestor_positions(parent, scope)
-        return (*above, self._lookups.attached(parent, above, over=over, location=location))
+        return (*above, self._translator.attached(parent, above, over=over, location=location))
 
     def _ancestor_positions(self, axis: Axis, scope: AxisIters) -> tuple[Expr, ...]:
         """Return the positions along the ancestors of an axis that is not iterated itself."""
@@ -184,7 +186,7 @@ class NestBuilder:
         axis = iterator.axis
         # The slot is skipped instead of shortened: rows keep one length, which vectors need.
         if is_padded(axis):
-            slot = Compare("ne", self._lookups.coordinate(iterator), axis.length)
+            slot = Compare("ne", self._translator.coordinate(iterator), axis.length)
             nest.predicate = conjunction(nest.predicate, slot)
 
 

@@ -55,7 +55,7 @@ from gossamer_ir.traversal.lazy_conjunction import conjunction_with_lazy_reads
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute, substitute_body
-from gossamer_lower.vector.helpers.vector_form import Vectors
+from gossamer_lower.vector.helpers.vector_form import BodyVectorizer
 
 
 class LaneReduction(msgspec.Struct, frozen=True):
@@ -81,23 +81,23 @@ class _PartialResults:
     def __init__(self, inner: For, reduction: LaneReduction, namer: Namer) -> None:
         self.store, self.condition = reduction.reduction.store, reduction.condition
         self._reduction = reduction
-        self._vectors = Vectors(inner, namer)
-        lanes, dtype = self._vectors.lanes, dtype_of(self.store.value)
+        self._vectorizer = BodyVectorizer(inner, namer)
+        lanes, dtype = self._vectorizer.lanes, dtype_of(self.store.value)
         name, count = namer.fresh(f"{self.store.buffer}_lanes"), lane_count(lanes)
         self._buffer = Buffer(name, (count,), dtype, None, "local")
         where = (Ramp(build.ZERO, build.ONE, lanes),)
-        self._load = Load(name, where, self._vectors.dtype(dtype))
+        self._load = Load(name, where, self._vectorizer.dtype(dtype))
 
     def cleared(self) -> tuple[Stmt, ...]:
         """Return the allocation of the partial results, and the store of their identity."""
         neutral = identity(self._reduction.reduction.op, self._buffer.dtype)
-        return Allocate(self._buffer), self._stored(Broadcast(neutral, self._vectors.lanes))
+        return Allocate(self._buffer), self._stored(Broadcast(neutral, self._vectorizer.lanes))
 
     def accumulated(self, condition: Expr | None) -> tuple[Stmt, ...]:
         """Return the statements that accumulate one more vector under a condition."""
         conditioned = msgspec.structs.replace(self._reduction, condition=condition)
-        value = _accumulated(self._vectors, self._load, conditioned)
-        return self._vectors.after_lets(self._stored(value))
+        value = _accumulated(self._vectorizer, self._load, conditioned)
+        return self._vectorizer.after_lets(self._stored(value))
 
     def total(self) -> Store:
         """Return the store of the element combined with all partial results."""
@@ -270,15 +270,15 @@ def lane_reduction(loop: For) -> LaneReduction | None:
 
 def reduced_at_once(loop: For, reduction: LaneReduction, namer: Namer) -> tuple[Stmt, ...]:
     """Return code that combines the lanes and then accumulates, for a loop without a serial loop around."""
-    vectors = Vectors(loop, namer)
+    vectorizer = BodyVectorizer(loop, namer)
     store, op = reduction.reduction.store, reduction.reduction.op
     # Masked-off lanes must not change the result of the combination.
-    none = Broadcast(identity(op, dtype_of(store.value)), vectors.lanes)
-    mask = vectors.mask(reduction.condition)
-    value = vectors.vector(vectors.value(reduction.reduction.value, mask))
+    none = Broadcast(identity(op, dtype_of(store.value)), vectorizer.lanes)
+    mask = vectorizer.mask(reduction.condition)
+    value = vectorizer.vector(vectorizer.value(reduction.reduction.value, mask))
     lanes = value if mask is None else Select(mask, value, none)
     total = Binary(op, _load_of(store), _lanes_combined(op, lanes))
-    stored = vectors.after_lets(Store(store.buffer, store.indices, total))
+    stored = vectorizer.after_lets(Store(store.buffer, store.indices, total))
     shared = _shared_part(reduction.condition, loop.var)
     return simplify_body(stored if shared is None else (If(shared, stored),))
 
@@ -308,10 +308,10 @@ def _shared_part(condition: Expr | None, var_name: str) -> Expr | None:
     return None if var_name in free_vars(condition) else condition
 
 
-def _accumulated(vectors: Vectors, partial: Expr, reduction: LaneReduction) -> Expr:
+def _accumulated(vectorizer: BodyVectorizer, partial: Expr, reduction: LaneReduction) -> Expr:
     """Return the partial results after one more vector; those of masked-off lanes do not change."""
-    mask = vectors.mask(reduction.condition)
-    value = vectors.vector(vectors.value(reduction.reduction.value, mask))
+    mask = vectorizer.mask(reduction.condition)
+    value = vectorizer.vector(vectorizer.value(reduction.reduction.value, mask))
     total = Binary(reduction.reduction.op, partial, value)
     return total if mask is None else Select(mask, total, partial)
 

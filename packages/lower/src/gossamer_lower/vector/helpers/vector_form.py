@@ -43,7 +43,7 @@ from gossamer_ir.traversal.walk import children, collect, contains
 IsWhole: TypeAlias = Callable[[str, tuple[Expr, ...]], bool]
 
 
-class Vectors:
+class BodyVectorizer:
     """Rewrites the body of one vectorized loop as vector code.
 
     `is_whole` returns whether an access is in bounds in all lanes, also in masked-off ones. Such an access

@@ -97,8 +97,8 @@ def unsafe_set_dtype(
     _require_plain(root.function, buffer)
 
     new = _buffer_with_dtype(old, dtype)
-    conversion = _Conversion(buffer, dtype, is_wider=_is_wider(dtype, old.dtype))
-    body = tuple(conversion.visit(stmt) for stmt in root.function.body)
+    converter = _DtypeConverter(buffer, dtype, is_wider=_is_wider(dtype, old.dtype))
+    body = tuple(converter.visit(stmt) for stmt in root.function.body)
 
     changed = with_buffer(replace(root.function, body=body), new)
     return marked_unsafe(Change(root.with_function(changed), (buffer,)))
@@ -158,7 +158,7 @@ def _is_wider(dtype: str, old: str) -> bool:
     return is_alike and new.bits > before.bits
 
 
-class _Conversion:
+class _DtypeConverter:
     """Rewrites the accesses of a buffer for a new dtype."""
 
     def __init__(self, buffer_name: str, dtype: str, *, is_wider: bool) -> None:

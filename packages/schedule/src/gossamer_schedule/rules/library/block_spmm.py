@@ -78,7 +78,7 @@ def block_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     return PatternMatch(pattern.text, trace)
 
 
-class _Loops(NamedTuple):
+class _BlockLoops(NamedTuple):
     """The loops over panels, the rows of a panel, and features; None for a loop that does not exist."""
 
     panel: str | None
@@ -88,7 +88,7 @@ class _Loops(NamedTuple):
 
 def _order_loops(
     trace: TraceBuilder, pattern: BlockReduction, *, tile: RegisterTile, is_packed: bool
-) -> _Loops:
+) -> _BlockLoops:
     """Order the loops as tile, panel, position, inner position, row, vector, lane, and the block row around
     the tile of features, or inside of it if the operand is packed. Loops of one iteration are not made."""
     features = VectorLoops(pattern.feature, None, None)
@@ -99,7 +99,7 @@ def _order_loops(
     # Rows and vectors of a tile innermost: each element of a block is used for all of them at once.
     inside = (pattern.position, pattern.inner_position, row, features.vector, features.lane)
     trace.reorder(*around, panel, *inside)
-    return _Loops(panel, row, features)
+    return _BlockLoops(panel, row, features)
 
 
 def _split_rows(
@@ -120,7 +120,7 @@ def _accumulate_tile(
     pattern: BlockReduction,
     *,
     tile: RegisterTile,
-    loops: _Loops,
+    loops: _BlockLoops,
     is_packed: bool,
 ) -> TileNests:
     """Accumulate a tile in a local buffer, which is copied row by row."""

@@ -39,7 +39,7 @@ class _Tiling(NamedTuple):
     is_packed: bool
 
 
-class _Loops(NamedTuple):
+class _TileLoops(NamedTuple):
     """The loop over panels, the loop over the rows of a panel, and the loops over features."""
 
     panel: str
@@ -97,7 +97,7 @@ def _column_bytes(pattern: TiledReduction) -> int:
 
 def _order_loops(
     trace: TraceBuilder, pattern: TiledReduction, *, tiling: _Tiling, partial: PartialResults
-) -> _Loops:
+) -> _TileLoops:
     """Order the loops as panel, feature tile, column tile, row, position, vector, lane."""
     panel, row = trace.split(pattern.row, factors=(None, tiling.panel))
     features = trace.split_in_vectors(pattern.feature, tiling.features)
@@ -110,7 +110,7 @@ def _order_loops(
         "all rows of a panel use the rows that a tile of columns selects; a tile of features has at most "
         f"{counted(MAX_PACKED_VECTORS, 'vector')}, and {_kilobytes(PACKED_BYTES)} in these rows",
     )
-    return _Loops(panel, row, features)
+    return _TileLoops(panel, row, features)
 
 
 def _pack_rows(
@@ -152,7 +152,7 @@ def _run_in_vectors(
     *,
     tiling: _Tiling,
     partial: PartialResults,
-    loops: _Loops,
+    loops: _TileLoops,
 ) -> None:
     """Vectorize the lanes and unroll the vectors of sums, of their init and of their copy. One feature is not
     a vector."""
@@ -170,7 +170,7 @@ def _run_in_vectors(
 
 
 def _run_panels_in_parallel(
-    trace: TraceBuilder, tiling: _Tiling, *, loops: _Loops, stats: Stats | None
+    trace: TraceBuilder, tiling: _Tiling, *, loops: _TileLoops, stats: Stats | None
 ) -> None:
     """Run panels in parallel, as few for a thread as pay for it."""
     # For unknown data the least work of a row, so that no thread is woken for too little.

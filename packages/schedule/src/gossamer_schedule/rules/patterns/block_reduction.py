@@ -78,7 +78,7 @@ class _IteratedAxis(msgspec.Struct, frozen=True):
     kind: str
 
 
-class _Roles(msgspec.Struct, frozen=True):
+class _BlockRoles(msgspec.Struct, frozen=True):
     """The axes of an iteration by role."""
 
     row: _IteratedAxis
@@ -110,7 +110,7 @@ def _reduction_of(iteration: Iteration) -> Store | None:
     return None if store is None or match_reduction(store) is None else store
 
 
-def _roles(iterated_axes: tuple[_IteratedAxis, ...], store: Store) -> _Roles | None:
+def _roles(iterated_axes: tuple[_IteratedAxis, ...], store: Store) -> _BlockRoles | None:
     """Return the roles of the axes; None if they are not those of a sum over blocks."""
     # The output tells rows from features: the order of the iteration's axes is free.
     indices = (part for index in store.indices for part in _block_and_place(index, iterated_axes))
@@ -129,11 +129,11 @@ def _roles(iterated_axes: tuple[_IteratedAxis, ...], store: Store) -> _Roles | N
         case [_IteratedAxis() as row, _IteratedAxis() as inner_row] if (
             row.axis.name == fiber.parent
         ):
-            return _Roles(row, fiber, position.var, inner_row, inner, None)
+            return _BlockRoles(row, fiber, position.var, inner_row, inner, None)
         case [_IteratedAxis() as row, _IteratedAxis() as inner_row, _IteratedAxis() as feature] if (
             row.axis.name == fiber.parent
         ):
-            return _Roles(row, fiber, position.var, inner_row, inner, feature)
+            return _BlockRoles(row, fiber, position.var, inner_row, inner, feature)
     return None
 
 
@@ -161,7 +161,7 @@ def _selected(index: Expr, iterated_axes: tuple[_IteratedAxis, ...]) -> _Iterate
 
 
 def _pattern(
-    function: Function, iteration: Iteration, *, roles: _Roles, store: Store
+    function: Function, iteration: Iteration, *, roles: _BlockRoles, store: Store
 ) -> BlockReduction | None:
     output = dense_buffer(function, store.buffer)
     feature = roles.feature.var if roles.feature else None

@@ -50,7 +50,7 @@ class Elementwise(msgspec.Struct, frozen=True):
         return f"a value for each element {self.position} that row {self.row} stores"
 
 
-class _Elements(msgspec.Struct, frozen=True):
+class _RowElements(msgspec.Struct, frozen=True):
     """The axes of an iteration, its variables, and the buffers of the function."""
 
     row: Axis
@@ -82,17 +82,17 @@ def elementwise_pattern(function: Function, iteration: Iteration) -> Elementwise
     )
 
 
-def _elements(function: Function, iteration: Iteration) -> _Elements | None:
+def _elements(function: Function, iteration: Iteration) -> _RowElements | None:
     axes = axes_of(function, iteration)
     if len(axes) != 2 or iteration.kinds != "SS" or not is_dense_root(axes[0]):
         return None
     row, fiber = axes
     if is_full(fiber) or fiber.parent != row.name:
         return None
-    return _Elements(row, fiber, iteration.vars, buffers_by_name(function))
+    return _RowElements(row, fiber, iteration.vars, buffers_by_name(function))
 
 
-def _is_own(access: Load | Store, elements: _Elements) -> bool:
+def _is_own(access: Load | Store, elements: _RowElements) -> bool:
     """Return whether an access is to the stored element of the iteration's variables."""
     buffer = elements.buffers.get(access.buffer)
     vars = tuple(index_var(name) for name in elements.vars)
@@ -100,7 +100,7 @@ def _is_own(access: Load | Store, elements: _Elements) -> bool:
     return is_stored and access.indices == vars
 
 
-def _depends_on_row(value: Any, elements: _Elements) -> bool:
+def _depends_on_row(value: Any, elements: _RowElements) -> bool:
     """Return whether a value depends on the row, or, in a dense fiber, on the start of the row."""
     if isinstance(value, Load) and _is_own(value, elements):
         return False

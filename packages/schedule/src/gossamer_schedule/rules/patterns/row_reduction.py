@@ -73,7 +73,7 @@ class RowReduction(msgspec.Struct, frozen=True):
         )
 
 
-class _Roles(msgspec.Struct, frozen=True):
+class _RowRoles(msgspec.Struct, frozen=True):
     """The axes of an iteration by role. Roots have one element each."""
 
     roots: tuple[Axis, ...]
@@ -94,7 +94,7 @@ def row_reduction(function: Function, iteration: Iteration) -> RowReduction | No
     return None if terms is None else _pattern(function, terms, roles)
 
 
-def _roles(axes: tuple[Axis, ...]) -> _Roles | None:
+def _roles(axes: tuple[Axis, ...]) -> _RowRoles | None:
     """Return the row, its fiber and at most one axis of features, and before a stored row its root."""
     count = 1 if _is_stored_row(axes) else 0
     roots, found = axes[:count], axes[count:]
@@ -107,7 +107,7 @@ def _roles(axes: tuple[Axis, ...]) -> _Roles | None:
     dense = tuple(axis for axis in features if is_dense_root(axis))
     above = (row, *words)[-1]
     is_reduced = fiber.parent == above.name and len(dense) == len(features)
-    return _Roles(roots, row, words, fiber, dense) if is_reduced else None
+    return _RowRoles(roots, row, words, fiber, dense) if is_reduced else None
 
 
 def _words(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
@@ -133,12 +133,12 @@ def _is_stored_row(axes: tuple[Axis, ...]) -> bool:
     return has_one_fiber and fiber.parent == row.name
 
 
-def _has_kinds(iteration: Iteration, roles: _Roles) -> bool:
+def _has_kinds(iteration: Iteration, roles: _RowRoles) -> bool:
     reduced = "R" * (len(roles.words) + 1)
     return iteration.kinds[len(roles.roots) :] == f"S{reduced}" + "S" * len(roles.features)
 
 
-def _without_condition(iteration: Iteration, roles: _Roles) -> Iteration | None:
+def _without_condition(iteration: Iteration, roles: _RowRoles) -> Iteration | None:
     """Return an iteration over words without the condition of its body; None if that depends on a feature."""
     if not roles.words:
         return iteration
@@ -149,7 +149,7 @@ def _without_condition(iteration: Iteration, roles: _Roles) -> Iteration | None:
     return msgspec.structs.replace(iteration, body=body)
 
 
-def _pattern(function: Function, iteration: Iteration, roles: _Roles) -> RowReduction | None:
+def _pattern(function: Function, iteration: Iteration, roles: _RowRoles) -> RowReduction | None:
     row, *others = iteration.vars[len(roles.roots) :]
     words, (position, *features) = others[: len(roles.words)], others[len(roles.words) :]
     output = accumulated_buffer(function, iteration, element=(row, *features))
@@ -174,7 +174,7 @@ def _pattern(function: Function, iteration: Iteration, roles: _Roles) -> RowRedu
     )
 
 
-def _is_regular(function: Function, iteration: Iteration, roles: _Roles, *, lane: str) -> bool:
+def _is_regular(function: Function, iteration: Iteration, roles: _RowRoles, *, lane: str) -> bool:
     """Return whether vectors can read and combine the terms. Lanes over the bits of a word cannot: each bit
     is found from the rest of the word."""
     if roles.words:
@@ -186,7 +186,7 @@ def _is_regular(function: Function, iteration: Iteration, roles: _Roles, *, lane
     )
 
 
-def _before(roles: _Roles, vars: tuple[str, ...]) -> str | None:
+def _before(roles: _RowRoles, vars: tuple[str, ...]) -> str | None:
     row = vars[len(roles.roots)]
     # The number of words is a size of the program, whose product with the row no proof of order knows.
     if roles.words:

@@ -61,7 +61,7 @@ class SlicedReduction(msgspec.Struct, frozen=True):
         )
 
 
-class _Roles(NamedTuple):
+class _SliceRoles(NamedTuple):
     """The variables of an iteration by role, and the axes of slices, slots and rows."""
 
     slice: str
@@ -112,7 +112,7 @@ def sliced_reduction(function: Function, iteration: Iteration) -> SlicedReductio
     )
 
 
-def _roles(function: Function, iteration: Iteration, store: Store) -> _Roles | None:
+def _roles(function: Function, iteration: Iteration, store: Store) -> _SliceRoles | None:
     """Return the roles of the variables; None if the axes are not those of slices."""
     axis_of_var = dict(zip(iteration.vars, axes_of(function, iteration), strict=False))
     kinds = dict(zip(iteration.vars, iteration.kinds, strict=True))
@@ -127,12 +127,12 @@ def _roles(function: Function, iteration: Iteration, store: Store) -> _Roles | N
     ):
         return None
     if not inner:
-        return _Roles(s, w, r, j, None, None, axis_of_var)
+        return _SliceRoles(s, w, r, j, None, None, axis_of_var)
     inner.sort(key=lambda name: name not in free_vars(*store.indices))
     row, column = inner
     is_reduced = kinds[column] == "R" or axis_of_var[column].length == ONE
     is_block = kinds[row] == "S" and is_reduced
-    return _Roles(s, w, r, j, row, column, axis_of_var) if is_block else None
+    return _SliceRoles(s, w, r, j, row, column, axis_of_var) if is_block else None
 
 
 def _is_sliced(slices: Axis, slots: Axis, rows: Axis, elements: Axis, *, kinds: str) -> bool:

@@ -44,7 +44,7 @@ from gossamer_ir.core.build import ONE, add, index_var
 from gossamer_ir.support.arrays import Array
 
 
-class _Elements(NamedTuple):
+class _FiberElements(NamedTuple):
     """`keys`: the axes by whose coordinates a fiber is sorted. `are_sequence`: the loop visits the elements
     in the order of their slots."""
 
@@ -69,7 +69,7 @@ def add_own_slots(target_axes: TargetAxes, new: CompressedAxis) -> AxisResult:
         *(other.name for other in axes_after(target_axes, axis) if indices_of(other)),
     ]
     are_sequence = new.parent.size.value == 1 or is_grouped(target_axes, axis)
-    elements = _Elements(keys, are_sequence and is_sorted(target_axes, keys))
+    elements = _FiberElements(keys, are_sequence and is_sorted(target_axes, keys))
     counts_values = target_axes.loop.counts_values
     # Appending is tried first: it needs no query, since the last kernel counts what it stores.
     if elements.are_sequence and not counts_values and _takes_any_count(target_axes, new):
@@ -146,7 +146,7 @@ def _scatter(
     return _result(target_axes, new, slot, slots=filled, elements=elements, storage=offsets.storage)
 
 
-def _add_list(target_axes: TargetAxes, new: CompressedAxis, elements: _Elements) -> AxisResult:
+def _add_list(target_axes: TargetAxes, new: CompressedAxis, elements: _FiberElements) -> AxisResult:
     """Return an axis whose only fiber has all elements."""
     axis, parent, recorder = new.axis, new.parent, target_axes.recorder
     _require_slots_of_values(target_axes, parent)
@@ -167,7 +167,7 @@ def _add_list(target_axes: TargetAxes, new: CompressedAxis, elements: _Elements)
 
 
 def _add_slots_of_width(
-    target_axes: TargetAxes, new: CompressedAxis, elements: _Elements
+    target_axes: TargetAxes, new: CompressedAxis, elements: _FiberElements
 ) -> AxisResult:
     """Return an axis with fibers of equal width."""
     axis, parent, recorder = new.axis, new.parent, target_axes.recorder
