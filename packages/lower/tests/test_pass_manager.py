@@ -21,7 +21,7 @@ from gossamer_ir.nodes import STAGES
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
 from gossamer_lower.lower_to_flat import FLAT_PASSES, LISTED, lower_to_flat
-from gossamer_lower.lowering_pass import CONTENTS, record_of
+from gossamer_lower.lowering_pass import CONTENTS, listed_records, record_of
 from gossamer_lower.pass_manager import ARGUMENT_TYPES, PASSES, apply_pass
 from gossamer_lower.pass_order import require_order
 from gossamer_lower.passes import ORDERED_PASSES
@@ -85,6 +85,15 @@ def test_every_pass_of_the_package_is_listed_once():
 
 def test_the_records_of_the_listed_passes_are_in_their_order():
     assert [record.function for record in LISTED] == [*ORDERED_PASSES]
+
+
+def test_a_function_without_the_decorator_is_refused_in_the_list():
+    def undecorated(module):
+        return module
+
+    message = "'undecorated' is listed as a pass, but has no decorator `lowering_pass`"
+    with pytest.raises(InternalError, match=message):
+        listed_records([*ORDERED_PASSES, undecorated])
 
 
 def test_a_folder_of_passes_holds_only_passes_and_their_helpers():

@@ -12,15 +12,13 @@ from gossamer_lower.lowering_pass import (
     CONTENTS,
     PassRecord,
     has_content,
+    listed_records,
     lowering_pass,
-    record_of,
 )
 from gossamer_lower.pass_order import require_order
 from gossamer_lower.passes import ORDERED_PASSES
 
-LISTED: tuple[PassRecord, ...] = tuple(
-    record for record in map(record_of, ORDERED_PASSES) if record is not None
-)
+LISTED: tuple[PassRecord, ...] = listed_records(ORDERED_PASSES)
 """The records of `ORDERED_PASSES`, in this order, which each pass allows."""
 require_order(LISTED)
 

@@ -5,7 +5,7 @@ A pass is a function with the decorator `lowering_pass` in a file of its name. `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from inspect import signature
 from types import MappingProxyType
@@ -188,6 +188,25 @@ def record_of(function: object) -> PassRecord | None:
     """
     record = getattr(function, "lowering_pass", None)
     return record if isinstance(record, PassRecord) else None
+
+
+def listed_records(passes: Iterable[object]) -> tuple[PassRecord, ...]:
+    """Return the records of passes; raise `InternalError` for a function without the decorator.
+
+    >>> listed_records([len])
+    Traceback (most recent call last):
+    ...
+    gossamer_ir.errors.InternalError: 'len' is listed as a pass, but has no decorator `lowering_pass`
+    """
+    return tuple(map(_listed_record, passes))
+
+
+def _listed_record(function: object) -> PassRecord:
+    record = record_of(function)
+    if record is None:
+        name = getattr(function, "__name__", function)
+        raise InternalError(f"'{name}' is listed as a pass, but has no decorator `lowering_pass`")
+    return record
 
 
 def _replaced(function: Function, by: Callable[[Function], Function]) -> Function:
