@@ -30,7 +30,7 @@ class IterationDomain(msgspec.Struct, frozen=True):
     def looped(self) -> tuple[BlockIter, ...]:
         """The iterators that need a loop: all but those whose tile is one value."""
         units = {var for var, tile in self.tiles.items() if tile.extent == ONE}
-        return tuple(item for item in self.iters if item.var not in units)
+        return tuple(iterator for iterator in self.iters if iterator.var not in units)
 
 
 def copy_nest(
@@ -46,31 +46,33 @@ def copy_nest(
 
     The conditions become the predicate of the block. All iterators become spatial, except `reduced`.
     """
-    fresh = {item.var: namer.fresh(copy_name(item.var)) for item in points.iters}
+    fresh = {iterator.var: namer.fresh(copy_name(iterator.var)) for iterator in points.iters}
     loops = {
-        item.var: namer.fresh(copy_name(_without_iterator_prefix(item.var)))
-        for item in points.looped
+        iterator.var: namer.fresh(copy_name(_without_iterator_prefix(iterator.var)))
+        for iterator in points.looped
     }
     in_block, values = _index_vars(fresh), _iterator_values(points, loops)
     iters = tuple(
         BlockIter(
-            fresh[item.var],
-            "R" if item.var == reduced else "S",
-            substitute(item.domain, in_block),
-            values[item.var],
+            fresh[iterator.var],
+            "R" if iterator.var == reduced else "S",
+            substitute(iterator.domain, in_block),
+            values[iterator.var],
         )
-        for item in points.iters
+        for iterator in points.iters
     )
     nest: Stmt = Block(
         namer.fresh(name),
         iters,
         substitute_body(body, in_block),
         init=substitute_body(init, in_block),
-        predicate=conjunction(*(substitute(part, in_block) for part in points.conditions)),
+        predicate=conjunction(
+            *(substitute(condition, in_block) for condition in points.conditions)
+        ),
     )
-    for item in reversed(points.looped):
-        extent = substitute(_loop_extent(item, points), values)
-        nest = For(loops[item.var], item.domain.start, extent, (nest,))
+    for iterator in reversed(points.looped):
+        extent = substitute(_loop_extent(iterator, points), values)
+        nest = For(loops[iterator.var], iterator.domain.start, extent, (nest,))
     return nest
 
 
@@ -82,21 +84,23 @@ def _iterator_values(points: IterationDomain, loops: Mapping[str, str]) -> dict[
     return values
 
 
-def _loop_extent(item: BlockIter, points: IterationDomain) -> Expr:
+def _loop_extent(iterator: BlockIter, points: IterationDomain) -> Expr:
     """Return the extent of the loop of an iterator.
 
     If the extent is loaded at an index in a tile, which may reach beyond its domain, the element may not
     exist there. The loop is then empty.
     """
-    if item.var in points.tiles:
-        return points.tiles[item.var].extent
-    extent, needed = item.domain.extent, free_vars(item.domain.extent)
+    if iterator.var in points.tiles:
+        return points.tiles[iterator.var].extent
+    extent, needed = iterator.domain.extent, free_vars(iterator.domain.extent)
     if not needed & points.tiles.keys() or not buffers_accessed(extent):
         return extent
     others = {iterator.var for iterator in points.iters} - needed
-    evaluable = (part for part in points.conditions if not free_vars(part) & others)
-    condition = conjunction(*(part for part in evaluable if free_vars(part) & needed))
-    return extent if condition is None else IfThenElse(condition, extent, ZERO)
+    evaluable = (condition for condition in points.conditions if not free_vars(condition) & others)
+    existence = conjunction(
+        *(condition for condition in evaluable if free_vars(condition) & needed)
+    )
+    return extent if existence is None else IfThenElse(existence, extent, ZERO)
 
 
 def _index_vars(names: Mapping[str, str]) -> dict[str, Expr]:

@@ -90,14 +90,14 @@ def row_loop_of(module: Module) -> RowLoop | None:
     arrays = _compressed_arrays(entry, launches[0].extent)
     if arrays is None:
         return None
-    found = RowLoop(arrays, launches[0], function, loops[0])
+    row_loop = RowLoop(arrays, launches[0], function, loops[0])
     is_proved = (
-        _launches_all_rows(found)
-        and _is_only_use(entry, found)
-        and _runs_its_range(found)
-        and _uses_own_rows(found)
+        _launches_all_rows(row_loop)
+        and _is_only_use(entry, row_loop)
+        and _runs_its_range(row_loop)
+        and _uses_own_rows(row_loop)
     )
-    return found if is_proved else None
+    return row_loop if is_proved else None
 
 
 def _compressed_arrays(function: Function, rows: Expr) -> CompressedArrays | None:
@@ -110,55 +110,55 @@ def _compressed_arrays(function: Function, rows: Expr) -> CompressedArrays | Non
     if len(offsets) != 1 or len(others) != 1:
         return None
     indptr, indices = (buffers[name] for name in (offsets[0], others[0].buffer))
-    found = CompressedArrays(indptr, indices, rows, others[0].high, indices.shape[0])
+    arrays = CompressedArrays(indptr, indices, rows, others[0].high, indices.shape[0])
     is_flat = len(indices.shape) == 1 and indptr.shape == (build.add(rows, build.ONE),)
-    return found if is_flat and found.facts() >= set(function.facts) else None
+    return arrays if is_flat and arrays.facts() >= set(function.facts) else None
 
 
-def _launches_all_rows(found: RowLoop) -> bool:
+def _launches_all_rows(row_loop: RowLoop) -> bool:
     """Return whether the loop runs over all rows, and its function has the names of the entry."""
-    launch, function = found.launch, found.function
+    launch, function = row_loop.launch, row_loop.function
     passed = [arg.name if isinstance(arg, Var) else None for arg in launch.args]
     return (
         launch.start == build.ZERO
         and launch.function == function.name
         and passed == [param.name for param in function.params[2:]]
-        and found.arrays.facts() >= set(function.facts)
+        and row_loop.arrays.facts() >= set(function.facts)
     )
 
 
-def _is_only_use(entry: Function, found: RowLoop) -> bool:
+def _is_only_use(entry: Function, row_loop: RowLoop) -> bool:
     """Return whether the entry reads the arrays for the weight of the loop only: the offset of a row."""
-    row = build.index_var(found.launch.var)
-    reads = list(_reads(found.arrays, entry.body))
-    weight = found.launch.weight
-    expected = [] if weight is None else list(_reads(found.arrays, (weight,)))
+    row = build.index_var(row_loop.launch.var)
+    reads = list(_reads(row_loop.arrays, entry.body))
+    weight = row_loop.launch.weight
+    expected = [] if weight is None else list(_reads(row_loop.arrays, (weight,)))
     return len(reads) == len(expected) and all(
         isinstance(read, Load)
-        and read.buffer == found.arrays.indptr.name
+        and read.buffer == row_loop.arrays.indptr.name
         and read.indices == (row,)
         for read in expected
     )
 
 
-def _runs_its_range(found: RowLoop) -> bool:
+def _runs_its_range(row_loop: RowLoop) -> bool:
     """Return whether the loop runs over the range that the function is called for, and only the loop uses the
     arrays."""
-    begin, end, *_ = found.function.params
+    begin, end, *_ = row_loop.function.params
     first, last = build.index_var(begin.name), build.index_var(end.name)
-    loop = found.loop
-    outside = (stmt for stmt in found.function.body if stmt is not loop)
+    loop = row_loop.loop
+    outside = (stmt for stmt in row_loop.function.body if stmt is not loop)
     return (
         loop.kind == "serial"
         and loop.start == first
         and loop.extent == build.sub(last, first)
-        and not any(True for _ in _reads(found.arrays, tuple(outside)))
+        and not any(True for _ in _reads(row_loop.arrays, tuple(outside)))
     )
 
 
-def _uses_own_rows(found: RowLoop) -> bool:
-    visitor = _OwnRowVisitor(found)
-    visitor.body(found.function.body)
+def _uses_own_rows(row_loop: RowLoop) -> bool:
+    visitor = _OwnRowVisitor(row_loop)
+    visitor.body(row_loop.function.body)
     return visitor.is_proved
 
 
@@ -173,12 +173,12 @@ class _OwnRowVisitor(PointVisitor):
     """Proves that the loop reads the offsets of its row and of the next one only, and that each index which
     it uses is between them."""
 
-    def __init__(self, found: RowLoop) -> None:
-        super().__init__(found.function)
+    def __init__(self, row_loop: RowLoop) -> None:
+        super().__init__(row_loop.function)
         self.is_proved = True
-        self._arrays = found.arrays
+        self._arrays = row_loop.arrays
         self._unproved = UnprovedAccesses(self.point)
-        row = build.index_var(found.loop.var)
+        row = build.index_var(row_loop.loop.var)
         name, dtype = self._arrays.indptr.name, self._arrays.indptr.dtype
         self._offsets = [Load(name, (index,), dtype) for index in (row, build.add(row, build.ONE))]
         first, last = map(build.widen, self._offsets)
@@ -186,7 +186,7 @@ class _OwnRowVisitor(PointVisitor):
         # element.
         self._first, self._row = first, f"row of {self._arrays.indices.name}"
         # The launch passes ranges of [0, rows): see `_launches_all_rows`.
-        for bound in found.function.params[:2]:
+        for bound in row_loop.function.params[:2]:
             limit = build.add(self._arrays.rows, build.ONE)
             self.point.assume_loop(For(bound.name, build.ZERO, limit, ()))
         self.point.shapes[self._row] = (build.sub(last, first),)

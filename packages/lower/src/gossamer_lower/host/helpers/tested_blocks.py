@@ -20,15 +20,15 @@ MIN_ROWS = 16
 """The least number of rows in a block: one vector of offsets. Long rows do not fit in the L1 cache anyway."""
 
 
-def in_tested_blocks(entry: Function, found: RowLoop) -> tuple[Function, Function]:
+def in_tested_blocks(entry: Function, row_loop: RowLoop) -> tuple[Function, Function]:
     """Return the entry, which tests the ends of the offsets, and the function with the loop in blocks, which
     test the rest. Both have no facts."""
-    return _without_facts(_with_end_test(entry, found)), _without_facts(_in_blocks(found))
+    return _without_facts(_with_end_test(entry, row_loop)), _without_facts(_in_blocks(row_loop))
 
 
-def _with_end_test(entry: Function, found: RowLoop) -> Function:
+def _with_end_test(entry: Function, row_loop: RowLoop) -> Function:
     def tested(stmt: Stmt) -> tuple[Stmt, ...]:
-        return (*end_test(found.arrays), stmt) if stmt is found.launch else (stmt,)
+        return (*end_test(row_loop.arrays), stmt) if stmt is row_loop.launch else (stmt,)
 
     return with_body(entry, map_stmts(entry.body, tested))
 
@@ -37,31 +37,31 @@ def _without_facts(function: Function) -> Function:
     return msgspec.structs.replace(function, facts=())
 
 
-def _in_blocks(found: RowLoop) -> Function:
+def _in_blocks(row_loop: RowLoop) -> Function:
     """Return the function with its loop in blocks of rows."""
 
     def blocked(stmt: Stmt) -> tuple[Stmt, ...]:
-        return _blocks(found) if stmt is found.loop else (stmt,)
+        return _blocks(row_loop) if stmt is row_loop.loop else (stmt,)
 
-    return with_body(found.function, map_stmts(found.function.body, blocked))
+    return with_body(row_loop.function, map_stmts(row_loop.function.body, blocked))
 
 
-def _blocks(found: RowLoop) -> tuple[Stmt, ...]:
-    loop, namer = found.loop, namer_of(found.function)
+def _blocks(row_loop: RowLoop) -> tuple[Stmt, ...]:
+    loop, namer = row_loop.loop, namer_of(row_loop.function)
     size, block, first, last = (
         Var(namer.fresh(name), "int64") for name in ("block_size", "block", "first", "last")
     )
-    _, end, *_ = found.function.params
+    _, end, *_ = row_loop.function.params
     whole = build.sub(build.add(loop.extent, size), build.ONE)
     limit = Binary("min", build.add(first, size), build.index_var(end.name))
     body = (
         Let(first, build.add(loop.start, Binary("mul", block, size))),
         Let(last, limit),
-        *row_tests(found.arrays, first.name, last.name, namer=namer),
+        *row_tests(row_loop.arrays, first.name, last.name, namer=namer),
         msgspec.structs.replace(loop, start=first, extent=build.sub(last, first)),
     )
     blocks = For(block.name, build.ZERO, Binary("floordiv", whole, size), body)
-    return (Let(size, _rows_per_block(found.arrays)), blocks)
+    return (Let(size, _rows_per_block(row_loop.arrays)), blocks)
 
 
 def _rows_per_block(arrays: CompressedArrays) -> Expr:

@@ -28,8 +28,8 @@ def row_packing_verdict(gather: Gather, machine: Machine, *, stats: Stats | None
         return not_one_operand()
     if stats is None:
         return unknown_size_verdict(gather.operand)
-    found = row_packing(gather.row_bytes, machine, stats)
-    return _private_cache_verdict(found, gather.operand)
+    packing = row_packing(gather.row_bytes, machine, stats)
+    return _private_cache_verdict(packing, gather.operand)
 
 
 def shared_tile_verdict(
@@ -46,8 +46,8 @@ def shared_tile_verdict(
         return unknown_size_verdict(pattern.operand)
     bits = max(8, DType.parse(pattern.dtype).bits)
     tile_bytes = tiles.vectors * tiles.lanes * bits // 8
-    found = shared_tile_packing(tile_bytes, machine, stats, block_rows=tile.rows)
-    return _private_cache_verdict(found, pattern.operand)
+    packing = shared_tile_packing(tile_bytes, machine, stats, block_rows=tile.rows)
+    return _private_cache_verdict(packing, pattern.operand)
 
 
 def not_one_operand() -> Verdict:
@@ -55,23 +55,23 @@ def not_one_operand() -> Verdict:
     return pays_not("there is not exactly one dense operand")
 
 
-def _private_cache_verdict(found: Packing, operand: str) -> Verdict:
+def _private_cache_verdict(packing: Packing, operand: str) -> Verdict:
     """Return the verdict about a copy that would stay in the private cache, from which all rows of the matrix
     read it."""
-    if not found.pays:
-        return packing_refusal(found, operand, copy="the copy", cache="private cache")
+    if not packing.pays:
+        return packing_refusal(packing, operand, copy="the copy", cache="private cache")
     return pays(
-        f"each of its rows is used {found.uses} times or more on average, the copy of "
-        f"{size_in_words(found.copy)} stays in the private cache, and no load of it crosses a cache line"
+        f"each of its rows is used {packing.uses} times or more on average, the copy of "
+        f"{size_in_words(packing.copy)} stays in the private cache, and no load of it crosses a cache line"
     )
 
 
-def packing_refusal(found: Packing, operand: str, *, copy: str, cache: str) -> Verdict:
+def packing_refusal(packing: Packing, operand: str, *, copy: str, cache: str) -> Verdict:
     """Return the verdict against packing an operand whose rows are used too rarely, or whose copy is too
     large for its part of a cache."""
-    if found.obstacle == "few uses":
-        return pays_not(f"a row of {operand} is used fewer than {found.uses} times on average")
-    size, room = size_in_words(found.copy), size_in_words(found.room)
+    if packing.obstacle == "few uses":
+        return pays_not(f"a row of {operand} is used fewer than {packing.uses} times on average")
+    size, room = size_in_words(packing.copy), size_in_words(packing.room)
     return pays_not(f"{copy} would take {size}, and {room} of the {cache} are for it")
 
 

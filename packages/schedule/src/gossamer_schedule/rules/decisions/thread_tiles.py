@@ -43,13 +43,13 @@ def _thread_tile_verdict(
         return not_one_operand()
     if stats is None:
         return unknown_size_verdict(operand)
-    found = thread_tile_packing(gather.features or 0, gather.dtype, machine, stats)
-    size = size_in_words(found.operand)
-    match found.obstacle:
+    packing = thread_tile_packing(gather.features or 0, gather.dtype, machine, stats)
+    size = size_in_words(packing.operand)
+    match packing.obstacle:
         case None:
             return pays(
-                f"{operand} has {size}, the copy of a tile {size_in_words(found.copy)}; each row of it is "
-                f"used {found.uses} times or more on average, from a cache nearer to the core"
+                f"{operand} has {size}, the copy of a tile {size_in_words(packing.copy)}; each row of it is "
+                f"used {packing.uses} times or more on average, from a cache nearer to the core"
             )
         case "partial tiles":
             return pays_not("there are not several whole tiles of features")
@@ -59,10 +59,12 @@ def _thread_tile_verdict(
         case "small operand":
             return pays_not(
                 f"{operand} has {size}, and rows of {stats.mean_row:.3g} elements pay for packing from "
-                f"{size_in_words(found.least)}"
+                f"{size_in_words(packing.least)}"
             )
         case _:
-            return packing_refusal(found, operand, copy="the copy of a tile", cache="shared cache")
+            return packing_refusal(
+                packing, operand, copy="the copy of a tile", cache="shared cache"
+            )
 
 
 def run_thread_tiles(
