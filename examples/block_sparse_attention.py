@@ -66,7 +66,7 @@ def block_sparse_attention(
         with T.init():
             SUM[h, i, bi, f] = 0.0
         SUM[h, i, bi, f] = SUM[h, i, bi, f] + P[h, i, j, bj, bi] * V[h, j, bj, f]
-    with T.sp.iteration([H, I, BI, F], "SSSS", "shares") as [h, i, bi, f]:
+    with T.sp.iteration([H, I, BI, F], "SSSS", "quotients") as [h, i, bi, f]:
         OUT[h, i, bi, f] = T.Select(
             TOTAL[h, i, bi] > 0.0, SUM[h, i, bi, f] / TOTAL[h, i, bi], 0.0
         )
@@ -95,7 +95,7 @@ class Attention(NamedTuple):
 def schedule(sizes: dict[str, int]) -> ScheduleBuilder:
     """Return the schedule of `SCRIPT`: all steps of a row of blocks in one loop, which runs in parallel."""
     sch = gs.schedule(SCRIPT, specialize=sizes).lower().lower()
-    head, row, *_ = sch.get_loops("shares")
+    head, row, *_ = sch.get_loops("quotients")
     sch.cache_write("scores", buffer="S_data", scope="local")
     sch.cache_write("values", buffer="SUM_data", scope="local")
     for block in (
@@ -107,7 +107,7 @@ def schedule(sizes: dict[str, int]) -> ScheduleBuilder:
     for block in ("most", "total"):
         schedule_reduction(sch, block)
     schedule_values(sch, "values", buffer_name="SUM_data")
-    for block in ("transpose", "powers", "shares"):
+    for block in ("transpose", "powers", "quotients"):
         sch.vectorize(sch.split(sch.get_loops(block)[-1], factors=(None, LANES)).names[1])
     return sch.parallel(sch.fuse(head, row).names[0])
 
@@ -229,8 +229,8 @@ def torch_blocks(torch: Any, inputs: Attention) -> Callable[[], Any]:
     def call() -> Any:
         keys, values = (each[:, gathered].reshape(heads, count, -1, width) for each in (k, v))
         scores = (q * inputs.scale) @ keys.transpose(2, 3)
-        shares = torch.softmax(scores.masked_fill(~is_column, float("-inf")), dimension=3)
-        return torch.nan_to_num(shares @ values).reshape(heads, positions, width)
+        weights = torch.softmax(scores.masked_fill(~is_column, float("-inf")), dimension=3)
+        return torch.nan_to_num(weights @ values).reshape(heads, positions, width)
 
     return call
 
@@ -255,7 +255,7 @@ def oracle(inputs: Attention) -> Array:
 
 
 def magnitude(inputs: Attention) -> Array:
-    """Return the scale of errors: the error of a score multiplies all shares of its row."""
+    """Return the scale of errors: the error of a score multiplies all weights of its row."""
     largest = np.abs(inputs.v).max(initial=0)
     score = np.abs(inputs.q).sum(axis=2).max(initial=0) * np.abs(inputs.k).max(initial=0)
     scale: Array = np.full(inputs.q.shape, largest * (1 + score * inputs.scale))

@@ -59,8 +59,8 @@ def attended(arguments, name):
         if name.endswith("causal"):
             is_seen = np.tri(*is_seen.shape, dtype=bool)
         powers = np.exp(scores - scores.max(axis=2, initial=-np.inf, keepdims=True)) * is_seen
-        shares = powers / powers.sum(axis=2, keepdims=True)
-        parts.append(np.einsum("hij,jhf->ihf", shares, v[columns]))
+        weights = powers / powers.sum(axis=2, keepdims=True)
+        parts.append(np.einsum("hij,jhf->ihf", weights, v[columns]))
     return np.concatenate(parts)
 
 

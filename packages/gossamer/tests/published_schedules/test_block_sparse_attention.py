@@ -201,7 +201,7 @@ def row_case(rows: int, columns: int, width: int) -> Any:
     return arguments, {"out": out}
 
 
-def test_rows_of_scores_shares_and_values_together():
+def test_rows_of_scores_weights_and_values_together():
     cases = [row_case(*size) for size in ((0, 3, 4), (7, 5, 3), (4, 6, 8))]
     tolerance = 64 * float(np.finfo(np.float64).eps)
     inlined = (

@@ -71,8 +71,8 @@ def attention(
         with T.init():
             Out[i, d_value] = 0.0
         Out[i, d_value] = Out[i, d_value] + P[i, j_value] * V[j_value, d_value]
-    with T.sp.iteration([I, D], "SS", "shares") as [i, d_share]:
-        Out[i, d_share] = Out[i, d_share] / T.Select(Total[i] == 0.0, 1.0, Total[i])
+    with T.sp.iteration([I, D], "SS", "quotients") as [i, d_quotient]:
+        Out[i, d_quotient] = Out[i, d_quotient] / T.Select(Total[i] == 0.0, 1.0, Total[i])
 """
 
 PROGRAM = OperatorProgram(

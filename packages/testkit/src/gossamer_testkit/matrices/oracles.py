@@ -158,8 +158,8 @@ def attention(
     """
     result = np.zeros((matrix.shape[0], values.shape[1]))
     with np.errstate(all="ignore"):
-        for row, columns, shares, _ in _shares(matrix, queries, keys, scale):
-            result[row] = shares @ values[columns].astype(np.float64)
+        for row, columns, weights, _ in _weights_of_rows(matrix, queries, keys, scale):
+            result[row] = weights @ values[columns].astype(np.float64)
     return result
 
 
@@ -179,15 +179,15 @@ def attention_bound(
     """
     bound = np.zeros((matrix.shape[0], values.shape[1]))
     with np.errstate(all="ignore"):
-        for row, columns, shares, largest in _shares(matrix, queries, keys, scale):
+        for row, columns, weights, largest in _weights_of_rows(matrix, queries, keys, scale):
             roundings = keys.shape[1] + len(columns) + WEIGHT_ROUNDINGS
-            terms = shares @ np.abs(values[columns].astype(np.float64))
+            terms = weights @ np.abs(values[columns].astype(np.float64))
             # Twice: each weight has this relative error, and so has the sum by which it is divided.
             bound[row] = 2 * (1 + largest) * roundings * terms
     return bound
 
 
-def _shares(
+def _weights_of_rows(
     matrix: CsrPattern, queries: Array, keys: Array, scale: float | None
 ) -> Iterator[tuple[int, Array, Array, float]]:
     """Yield for each row with elements its index, columns, weights, and the largest magnitude of its

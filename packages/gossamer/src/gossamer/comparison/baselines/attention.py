@@ -1,4 +1,7 @@
-"""The baseline of `attention`: sampled products, a softmax of each row, and SciPy's product."""
+"""The baseline of `attention`: sampled products, a softmax of each row, and SciPy's product.
+
+It checks the results of the operator, so it shares no code with it.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ def attention_bound(matrix: csr_array, queries: Array, keys: Array, values: Arra
 
 
 def softmax(scores: Array, indptr: Array) -> Array:
-    """Return the softmax of the scores, row by row.
+    """Return the weights of the scores: their softmax, row by row.
 
     >>> softmax(np.array([2.0, 2.0, 5.0]), np.array([0, 2, 2, 3]))
     array([0.5, 0.5, 1. ])
@@ -57,8 +60,8 @@ def softmax(scores: Array, indptr: Array) -> Array:
     if not len(stored):
         return scores
     powers = np.exp(scores - np.repeat(np.maximum.reduceat(scores, starts), stored))
-    shares: Array = powers / np.repeat(np.add.reduceat(powers, starts), stored)
-    return shares
+    weights: Array = powers / np.repeat(np.add.reduceat(powers, starts), stored)
+    return weights
 
 
 def _scale(queries: Array) -> float:
