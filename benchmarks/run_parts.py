@@ -63,7 +63,7 @@ def estimated_total(job: Job) -> float:
 def measure_run(job: Job, console: Console) -> Run:
     """Measure all selected parts."""
     missing = dict(job.missing)
-    # What the run and its contenders use themselves is no disturbance.
+    # What the run and its contenders use themselves is not a disturbance.
     before = read_meter([job.cpu_seconds])
     with progress_bar(console, estimated_total(job)) as bar:
         try:

@@ -74,7 +74,8 @@ def estimated_seconds(job: Job) -> float:
 
 
 def measure_instructions(job: Job, bar: Bar) -> Iterator[InstructionCount]:
-    """Count the instructions of all operators, by everyone, at all vector lengths."""
+    """Count the instructions of all operators, compiled by gossamer and by each C compiler, at all vector
+    lengths."""
     with TemporaryDirectory() as folder:
         for op in SCHEDULES:
             problem = problem_of(op)

@@ -92,7 +92,7 @@ STATS = [None, *(Stats(rows, 64, 9 * rows, 60, 1) for rows in (64, 1024, 1 << 20
 @pytest.mark.parametrize("features", [1, 3, 15, 16, 100, 128, 300])
 @pytest.mark.parametrize(("dtype", "index"), [("float32", "int32"), ("float64", "int64")])
 def test_a_product_of_many_rows(features, stats, dtype, index):
-    """Rows are no multiple of a panel, features none of a tile of features."""
+    """Rows are not a multiple of a panel, nor features of a tile of features."""
     module = product(features, width=16, dtype=dtype, index=index)
     kernel = gs.compile(module, schedule=default_schedule(module, Machine(), stats))
     for rows, columns in ((1, 16), (63, 48), (1300, 32)):

@@ -20,7 +20,7 @@ VSCALES = (1, 2, 4, 8, 16)
 
 
 def sizes(vscale: int) -> tuple[int, ...]:
-    """Sizes around one vector, and some that are no multiple of it."""
+    """Sizes around one vector, and some that are not a multiple of it."""
     lanes = 4 * vscale
     return (0, 1, lanes - 1, lanes, lanes + 1, 37, 115)
 

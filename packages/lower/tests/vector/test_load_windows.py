@@ -55,7 +55,7 @@ LEFT = {
     "another stride": sums(load_of("A").replace(ELEMENT, ELEMENT + " + T.broadcast(j, 4)")),
     "an array that is written": f"A[0] = T.float32(0)\n{sums(load_of('A'))}",
     "a window of no whole lines": sums(load_of("A"), window=12),
-    "a window that is no number": sums(load_of("A"), window='"16"'),
+    "a window that is not a number": sums(load_of("A"), window='"16"'),
     "a loop that starts later": sums(load_of("A"), loop="T.serial(1, m, annotations=ANNOTATIONS)"),
     "offsets that may not exist": sums(load_of("A").replace(BELOW, f"P[{OFFSETS}]")),
     "a mask of other lanes": sums(load_of("A").replace(BELOW, BELOW.replace("<", ">="))),

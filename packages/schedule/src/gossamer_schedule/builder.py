@@ -251,7 +251,7 @@ class ScheduleBuilder(Fluent):
                 hint="from_json reads a trace in JSON.",
             )
         for step in trace:
-            # Lowering is no primitive: it runs passes of the builder, and the trace only says that they ran.
+            # Lowering is not a primitive: it runs passes of the builder, and the trace only records that.
             if step.op in LOWERINGS.values():
                 require_lowers(step, self.module)
                 self.lower()

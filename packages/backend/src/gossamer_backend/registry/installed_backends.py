@@ -139,7 +139,7 @@ class Registry:
         """Return the entry points of extensions whose backend is not installed, each with the name of an
         installed backend that may be meant, or None.
 
-        They are no error, since an extension may have an entry point for each of several backends.
+        They are not errors, since an extension may have an entry point for each of several backends.
         """
         names = self.names()
         points = self._all_extension_entry_points()

@@ -126,7 +126,7 @@ def _show_stages(console: Console, operator: OperatorRun) -> None:
 
 
 def _titled_text(name: str, text: str) -> str:
-    """Print a titled text in lines of at most 80 columns."""
+    """Return a titled text in lines of at most 80 columns."""
     start = f"{name:<16}"
     return fill(text, 79, initial_indent=start, subsequent_indent=" " * len(start))
 
