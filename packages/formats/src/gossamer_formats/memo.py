@@ -21,9 +21,9 @@ M = TypeVar("M", bound=KeepsValues)
 class MemoKey(Generic[T]):
     """The key of a value of type `T` in the memo of a matrix.
 
-    Each module that derives a value makes a key of its own: keys are equal only to themselves, so two modules
-    never meet under one name. No lock is held, since a process forked in the meantime would inherit it
-    locked: two threads may both compute a value, and all get the one that was stored first.
+    Each derived value has a key of its own: keys are equal only to themselves, so two values never meet under
+    one name. No lock is held, since a process forked in the meantime would inherit it locked: two threads may
+    both compute a value, and all get the one that was stored first.
 
     >>> from scipy.sparse import eye_array
     >>> from gossamer_formats import SparseTensor

@@ -15,7 +15,7 @@ from gossamer_formats.memo import MemoKey
 from gossamer_formats.permutation import stored_count, with_fill
 from gossamer_formats.registry.operators import operator_of
 from gossamer_formats.storage import values_handle
-from gossamer_formats.tensors.sparse_tensor import SparseTensor
+from gossamer_formats.tensors.sparse_tensor import IN_CSR, SparseTensor
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import FormatDescription, Module
 from gossamer_ir.support.arrays import Array
@@ -122,7 +122,7 @@ class Decomposition(NotAnArray):
         >>> decompose(SparseTensor(eye_array(3)), "hyb").tocsr().arrays["indices"]
         array([0, 1, 2], dtype=int32)
         """
-        return _CSR.of(self, _in_csr)
+        return IN_CSR.of(self, lambda matrix: matrix.asformat("csr"))
 
     def asformat(
         self,
@@ -281,14 +281,6 @@ class Decomposition(NotAnArray):
             f"Decomposition({self.name}, {shape}, {counted(self.nnz, 'nonzero')}, {self.dtype}, "
             f"{size_in_words(self.nbytes)}, {counted(len(self.parts), 'part')}{names and f': {names}'})"
         )
-
-
-_CSR = MemoKey[SparseTensor]("the matrix in CSR")
-
-
-def _in_csr(matrix: Decomposition) -> SparseTensor:
-    found: SparseTensor = matrix.asformat("csr")
-    return found
 
 
 def _with_values(part: Part, values: Array) -> Part:

@@ -301,7 +301,7 @@ class SparseTensor(NotAnArray):
             return SparseTensor(self._storage).tocsr()
         if is_format(self.description, "csr"):
             return self
-        return _CSR.of(self, _in_csr)
+        return IN_CSR.of(self, lambda tensor: tensor.asformat("csr", duplicates="keep"))
 
     @property
     def kept_csr(self) -> SparseTensor | None:
@@ -313,7 +313,7 @@ class SparseTensor(NotAnArray):
         >>> tensor.kept_csr is None, tensor.tocsr() is tensor.kept_csr
         (True, True)
         """
-        return _CSR.find(self)
+        return IN_CSR.find(self)
 
     def __matmul__(self, other: Any) -> Any:
         """Return the product with a dense matrix or vector; needs distribution `gossamer`."""
@@ -362,13 +362,9 @@ class SparseTensor(NotAnArray):
         )
 
 
-_CSR = MemoKey[SparseTensor]("the matrix in CSR")
+IN_CSR = MemoKey[SparseTensor]("the matrix in CSR")
 _TRANSPOSED = MemoKey[SparseTensor]("the transposed matrix in CSR")
 _STATS = MemoKey[Stats]("the statistics")
-
-
-def _in_csr(tensor: SparseTensor) -> SparseTensor:
-    return tensor.asformat("csr", duplicates="keep")
 
 
 def _transposed(tensor: SparseTensor) -> SparseTensor:
