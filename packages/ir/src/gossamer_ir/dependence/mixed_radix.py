@@ -131,7 +131,7 @@ def injectivity_key(
         # Digits above need the loop's own digit to start at 0, or it might carry into them.
         if not (is_above and integer_value(loops[loop_name].start) == 0):
             low.append(digit)
-    if not _is_positive(own.coefficient, low) or not digits_fit(low, own.coefficient):
+    if not _is_positive_if_nonempty(own.coefficient, low) or not digits_fit(low, own.coefficient):
         return None
     # The fifth multiple of 2**62 is 2**64, which wraps to 0: distinct numbers, but one element.
     if value_span(form, varying, loops=loops) >= _WORD:
@@ -156,7 +156,7 @@ def value_span(form: LinearForm, varying: Set[str], *, loops: LoopsByName) -> in
     extents = [unconditional_extent(digit.extent) for digit in digits.values()]
     whole = 0
     for digit, extent in zip(digits.values(), extents, strict=True):
-        count, factors = _factored(digit.coefficient, extents)
+        count, factors = _factored_by_extents(digit.coefficient, extents)
         # A constant extent with symbolic factors is bounded as a product: the factors may be sizes of one
         # array.
         values = integer_value(extent)
@@ -172,19 +172,19 @@ def is_positive(form: Affine) -> bool:
     return count > 0 and all(isinstance(factor, VScale) for factor in factors)
 
 
-def _is_positive(coefficient: Affine, low: list[Digit]) -> bool:
+def _is_positive_if_nonempty(coefficient: Affine, low: list[Digit]) -> bool:
     """Return whether a coefficient is positive provided that the loops of the lower digits are not empty."""
     if not coefficient.terms:
         return coefficient.constant > 0
     extents = [digit.extent for digit in low]
-    count, factors = _factored(coefficient, extents)
+    count, factors = _factored_by_extents(coefficient, extents)
     nonnegative = {factor for extent in extents for factor in factors_of(extent)}
     return count > 0 and all(
         factor in nonnegative or isinstance(factor, VScale) for factor in factors
     )
 
 
-def _factored(form: Affine, extents: Iterable[Expr]) -> tuple[int, tuple[Expr, ...]]:
+def _factored_by_extents(form: Affine, extents: Iterable[Expr]) -> tuple[int, tuple[Expr, ...]]:
     """Return a form as an integer times factors, among them the factors of some extents that divide it."""
     if not form.terms:
         return form.constant, ()

@@ -70,7 +70,7 @@ def decompose_padding(
     padded = _required_padded_store(cursor)
     nest = required_enclosing_nest(cursor, top)
     _require_no_other_use(nest, padded)
-    _require_unchanged(nest, padded)
+    _require_unchanged_conditions(nest, padded)
     require_distinct_stores(cursor, padded.buffer, nest=nest.loops)
 
     # As an init, the padding gets a nest over all elements that the block stores, without its other loops.
@@ -136,7 +136,7 @@ def _require_no_other_use(nest: BlockNest, padded: _PaddedStore) -> None:
         )
 
 
-def _require_unchanged(nest: BlockNest, padded: _PaddedStore) -> None:
+def _require_unchanged_conditions(nest: BlockNest, padded: _PaddedStore) -> None:
     """Refuse loops and conditions that may change: they are evaluated before the loop and again in it."""
     bounds = (part for loop in nest.loops for part in (loop.start, loop.extent))
     conditions = (*nest.conditions, *conjuncts(nest.block.node.predicate))

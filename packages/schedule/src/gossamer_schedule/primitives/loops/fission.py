@@ -88,7 +88,7 @@ def fission(
 
     require_serial(cursor)
     parts = _required_parts(cursor, after)
-    _require_unchanged(cursor)
+    _require_unchanged_domains(cursor)
     for at in range(1, len(parts)):
         # All earlier parts together: each of them now runs completely before this one.
         before: BodyPart = sum(parts[:at], ())
@@ -123,7 +123,7 @@ def _required_parts(cursor: Cursor, after: str | None) -> tuple[BodyPart, ...]:
     return tuple(body[start:end] for start, end in pairwise(edges))
 
 
-def _require_unchanged(cursor: Cursor) -> None:
+def _require_unchanged_domains(cursor: Cursor) -> None:
     """Refuse a loop that may change its bounds, which each part evaluates again, or iterator domains.
 
     Domains are not among the accesses that `_require_independent` compares, so the loop must not write

@@ -59,7 +59,7 @@ def lift_loop(root: Cursor, loop: str, *, function: str | None = None) -> Change
 
     require_serial(cursor)
     block = _required_block(cursor)
-    _require_unchanged(cursor, block)
+    _require_unchanged_block(cursor, block)
     _require_no_reduction(cursor, block)
 
     iterator = namer_of(root.function).fresh(f"v{loop}")
@@ -91,7 +91,7 @@ def _required_block(cursor: Cursor) -> Block:
     return block
 
 
-def _require_unchanged(cursor: Cursor, block: Block) -> None:
+def _require_unchanged_block(cursor: Cursor, block: Block) -> None:
     """Refuse a loop that may change its bounds, or the predicate and iterator values of the block.
 
     After the move they are evaluated in each iteration of the loop.

@@ -87,7 +87,7 @@ def loop_partition(
 
     require_serial(cursor)
     cuts = _required_cuts(points, cursor)
-    _require_unchanged(cursor, cuts)
+    _require_unchanged_points(cursor, cuts)
     once = _required_once_initialized(cursor, cuts)
 
     # Names are unique in a function, so each part has blocks, loops and buffers of its own.
@@ -137,7 +137,7 @@ def _points_error(reason: str, cursor: Cursor) -> ScheduleError:
     )
 
 
-def _require_unchanged(cursor: Cursor, cuts: Sequence[Expr]) -> None:
+def _require_unchanged_points(cursor: Cursor, cuts: Sequence[Expr]) -> None:
     """Refuse bounds and points that the loop may change: each part evaluates them again."""
     bounds = resolved_exprs((cursor.node.start, cursor.node.extent, *cuts), cursor)
     require_unchanged(cursor.node, bounds, at=cursor, what="a bound or point")

@@ -80,7 +80,7 @@ def prefetch(
     _require_allocated_outside(target, cursor)
     reads = _required_indices(inside, target, cursor=cursor)
     spans = [_required_span(read, target, cursor=cursor) for read in reads]
-    _require_unchanged(spans, cursor)
+    _require_unchanged_spans(spans, cursor)
 
     namer = namer_of(root.function)
     conditions = _known_conditions(inside, cursor)
@@ -143,7 +143,7 @@ def _nodes_outside_inner_blocks(body: Iterable[Node]) -> Iterator[Node]:
             yield from _nodes_outside_inner_blocks(children(node))
 
 
-def _require_unchanged(spans: list[ElementSpan], cursor: Cursor) -> None:
+def _require_unchanged_spans(spans: list[ElementSpan], cursor: Cursor) -> None:
     """Refuse spans that depend on buffers which the loop writes or allocates: their values may still change
     between the prefetch and the access."""
     parts = [part for span in spans for part in (*span.indices, span.count)]

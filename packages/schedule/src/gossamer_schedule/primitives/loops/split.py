@@ -96,7 +96,7 @@ def split_by(
     if _is_exact(cursor, counts):
         body = split_variable(cursor.node.body, loop, digits)
     else:
-        _require_unchanged(cursor)
+        _require_unchanged_extent(cursor)
         body = with_bounded_iterations(cursor.node.body, loop, extent=cursor.node.extent)
         if _may_wrap(cursor, _product_of_known(counts)):
             # Past the largest int64 the old variable wraps around to a negative number, below the extent.
@@ -116,7 +116,7 @@ def _require_inits(cursor: Cursor, extents: Sequence[Expr]) -> None:
     require_inits_with_added_factors(cursor, feeding, extents[1:])
 
 
-def _require_unchanged(cursor: Cursor) -> None:
+def _require_unchanged_extent(cursor: Cursor) -> None:
     """Refuse an extent or domain that the loop may change: each iteration is checked against it."""
     require_unchanged_bounds((cursor.node,), at=cursor)
     iters = (item for block in collect(Block, cursor.node) for item in block.iters)
