@@ -17,7 +17,7 @@ from gossamer_ir.analysis.accesses.buffer_accesses import Access, accesses, acce
 from gossamer_ir.analysis.accesses.linear_form import coefficient_and_rest
 from gossamer_ir.analysis.proofs.symbolic_bounds import SymbolicBounds
 from gossamer_ir.analysis.vectors.lane_projection import lanes_of
-from gossamer_ir.arith.affine import Affine, affine_of, combine, expr_of
+from gossamer_ir.arith.affine import UNIT, Affine, affine_of, combine, expr_of
 from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.interchange.records import MAX_SIZE
@@ -232,7 +232,7 @@ def _range(ends: _Ends, extent: Expr) -> Range:
     if ends is None:
         return Range(build.ZERO, extent)
     low, high = ends
-    count = combine(combine(high, low, -1), Affine({}, 1), 1)
+    count = combine(combine(high, low, -1), UNIT, 1)
     return Range(expr_of(low), expr_of(count))
 
 

@@ -161,12 +161,12 @@ def multiplier_of(factor: Expr, form: Affine) -> Affine:
     >>> expr_of(multiplier_of(i, affine_of(add(mul(i, m), mul(n, i))))) == add(m, n)
     True
     """
-    result = Affine({}, 0)
+    result = NOTHING
     for atom, coefficient in form.terms.items():
         others = list(factors_of(atom))
         if factor in others:
             others.remove(factor)
-            rest = Affine({reduce(_multiplied, others): 1}, 0) if others else Affine({}, 1)
+            rest = Affine({reduce(_multiplied, others): 1}, 0) if others else UNIT
             result = combine(result, rest, coefficient)
     return result
 
@@ -319,7 +319,7 @@ def distance(lhs: Expr, rhs: Expr) -> int | None:
 def scale(form: Affine, factor: int) -> Affine:
     """Return the form factor * form."""
     if factor == 0:
-        return Affine({}, 0)
+        return NOTHING
     if factor == 1:
         return form
     return Affine({atom: c * factor for atom, c in form.terms.items()}, form.constant * factor)

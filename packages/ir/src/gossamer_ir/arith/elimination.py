@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from typing import TypeAlias
 
 from gossamer_ir.arith.affine import (
+    UNIT,
     Affine,
     affine_of,
     combine,
@@ -166,7 +167,7 @@ class Eliminator:
             rest = multiply(multiplier, affine_of(factor))
             if rest is None:
                 continue
-            for sign in (expr_of(combine(multiplier, Affine({}, 1), -1)), factor):
+            for sign in (expr_of(combine(multiplier, UNIT, -1)), factor):
                 self.begin()
                 if not self.holds(sign):
                     break

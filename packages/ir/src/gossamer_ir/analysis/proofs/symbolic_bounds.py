@@ -16,7 +16,15 @@ from typing import Literal
 from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.analysis.vectors.lane_projection import LANE, lane_count, lane_of, lanes_of
-from gossamer_ir.arith.affine import Affine, affine_of, combine, expr_of, factors_of, multiply
+from gossamer_ir.arith.affine import (
+    NOTHING,
+    Affine,
+    affine_of,
+    combine,
+    expr_of,
+    factors_of,
+    multiply,
+)
 from gossamer_ir.core import build
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.facts.fact_index import fact_index
@@ -118,7 +126,7 @@ class SymbolicBounds:
         """Return bounds of an index, clamped to 0, ..., extent - 1 unless they are proved to be in this
         range."""
         last = affine_of(build.sub(extent, build.ONE))
-        return self.chosen("max", low, Affine({}, 0)), self.chosen("min", high, last)
+        return self.chosen("max", low, NOTHING), self.chosen("min", high, last)
 
     def chosen(self, op: Literal["min", "max"], first: Affine, second: Affine) -> Affine:
         """Return the minimum or maximum of two bounds: one of them if their order is proved."""
