@@ -1,10 +1,14 @@
-"""Rows of which several are lanes of a vector: when that pays, for the rule that schedules products with a
-vector and for the model of their cost."""
+"""Short rows: when scalar code pays for them, and when several of them are lanes of a vector. For the rules
+that schedule them and for the model of their cost."""
 
 from __future__ import annotations
 
 from gossamer_ir.interchange.records import Stats
 from gossamer_machine.machine import Machine
+
+SHORT_ROW = 4
+"""Maximum length of all rows for scalar code on contiguous elements: the branches of short rows of equal
+length are predicted (measured in sums of rows: 2.5 times faster at 2 elements)."""
 
 MEAN_ROW_IN_LANE = 4
 """Maximum mean number of gathered terms of rows that are lanes of a vector. A lane gathers the column, the
@@ -12,7 +16,7 @@ value and the operand of each term, where a vector along the row gathers operand
 these: 1.2 to 1.5 times as fast at 2 and 4 terms, 0.85 at 6)."""
 
 MAX_ROW_IN_LANE = 8
-"""Maximum number of terms of such a row: the lanes of shorter rows wait."""
+"""Maximum number of terms of a row in a lane: the lanes of shorter rows wait."""
 
 SPREAD = 3
 """Maximum length of the longest row, in mean rows. If lengths vary more, most lanes wait for one of them

@@ -7,12 +7,12 @@ the rows, which are weighted by their elements.
 from __future__ import annotations
 
 from gossamer_ir.nodes import Module
+from gossamer_machine.sizing.short_rows import SHORT_ROW
 from gossamer_schedule.rules.decisions.parallel_rows import (
     FULL_VECTORS_PER_THREAD,
     grain,
     run_rows_in_parallel,
 )
-from gossamer_schedule.rules.decisions.short_rows import SHORT_ROW
 from gossamer_schedule.rules.patterns.elementwise import Elementwise, elementwise_pattern
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder

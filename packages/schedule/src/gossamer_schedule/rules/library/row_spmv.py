@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Module
 from gossamer_machine.machine import Machine
+from gossamer_machine.sizing.short_rows import SHORT_ROW
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.rows_in_lanes import (
@@ -20,7 +21,6 @@ from gossamer_schedule.rules.decisions.rows_in_lanes import (
     rows_in_lanes,
     run_rows_in_lanes,
 )
-from gossamer_schedule.rules.decisions.short_rows import SHORT_ROW
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction, row_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
