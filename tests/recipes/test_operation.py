@@ -51,7 +51,7 @@ TABLES = [
     (printer, {*printer._INFIX, *CALLED}, BINARY),
     (expression_parsers, {*expression_parsers.BINARY_OPS.values(), *CALLED, "and", "or"}, BINARY),
     (integers, {*integers.UNBOUNDED, "div", "and", "or"}, BINARY),
-    (function_table, function_table._DIVISIONS, DIVISIONS),
+    (function_table, function_table.LOWERED & BINARY, DIVISIONS),
     (operations, operations.UNARY_OPERANDS, UNARY),
     (operators, operators.UNARY, UNARY),
     (printer, printer._UNARY, UNARY),

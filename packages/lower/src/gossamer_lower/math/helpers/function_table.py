@@ -17,63 +17,68 @@ from gossamer_lower.math.helpers.functions.bit_positions import find_nth_bit
 from gossamer_lower.math.helpers.functions.powers import power
 from gossamer_lower.math.helpers.term_builder import Term
 
-Precise: TypeAlias = Callable[..., Term]
+Value: TypeAlias = Callable[..., Term]
+"""Returns the value of a function of terms. With `precise`, it is computed to the precision of float64."""
 
-_IN_FLOAT32: dict[str, Precise] = {
-    "exp": exponentials.exp,
-    "exp2": exponentials.exp2,
-}
-"""Functions computed in float32 for float32 arguments; all others are computed in float64."""
 
-_IN_FLOAT64: dict[str, Precise] = {
-    **_IN_FLOAT32,
-    "sigmoid": exponentials.sigmoid,
-    "expm1": exponentials.expm1,
-    "tanh": exponentials.tanh,
-    "log": logarithms.log,
-    "log2": logarithms.log2,
-    "log10": logarithms.log10,
-    "log1p": logarithms.log1p,
-    "sin": trigonometric.sin,
-    "cos": trigonometric.cos,
-    "erf": error_function.erf,
-    "pow": power,
-}
-_EXACT: dict[str, Callable[[Term], Term]] = {
+def _in_own_dtype(function: Value) -> Value:
+    """Return a function that computes in the dtype of its argument."""
+
+    def value(x: Term) -> Term:
+        return function(x, precise=x.scalar == "float64")
+
+    return value
+
+
+def _in_float64(function: Value) -> Value:
+    """Return a function that computes in float64 and rounds to the dtype of its arguments."""
+
+    def value(*args: Term) -> Term:
+        scalar = args[0].scalar
+        wide = (arg.to("float64") for arg in args)
+        return function(*wide, precise=scalar == "float64").to(scalar)
+
+    return value
+
+
+def _rsqrt(x: Term) -> Term:
+    return 1.0 / x.code.call("sqrt", x)
+
+
+def _fma(a: Term, b: Term, c: Term) -> Term:
+    wide = (term.to("float64") for term in (a, b, c))
+    return roundings.fma_by_wider(*wide).to(a.scalar)
+
+
+_VALUES: dict[str, Value] = {
+    "exp": _in_own_dtype(exponentials.exp),
+    "exp2": _in_own_dtype(exponentials.exp2),
+    "sigmoid": _in_float64(exponentials.sigmoid),
+    "expm1": _in_float64(exponentials.expm1),
+    "tanh": _in_float64(exponentials.tanh),
+    "log": _in_float64(logarithms.log),
+    "log2": _in_float64(logarithms.log2),
+    "log10": _in_float64(logarithms.log10),
+    "log1p": _in_float64(logarithms.log1p),
+    "sin": _in_float64(trigonometric.sin),
+    "cos": _in_float64(trigonometric.cos),
+    "erf": _in_float64(error_function.erf),
+    "pow": _in_float64(power),
     "floor": roundings.floor,
     "ceil": roundings.ceil,
     "trunc": roundings.trunc,
     "round": roundings.rounded_to_even,
-}
-_DIVISIONS: dict[str, Callable[[Term, Term], Term]] = {
     "floordiv": float_division.floordiv,
     "floormod": float_division.floormod,
+    "rsqrt": _rsqrt,
+    "fma": _fma,
+    "find_nth_bit": find_nth_bit,
 }
 
-LOWERED = frozenset({*_IN_FLOAT64, *_EXACT, *_DIVISIONS, "rsqrt", "fma", "find_nth_bit"})
+LOWERED = frozenset(_VALUES)
 """The functions that can be lowered. The others are instructions on every target."""
 
 
 def function_value(function: str, args: tuple[Term, ...]) -> Term:
     """Return the value of a function of float32 or float64 terms, or of integers."""
-    first = args[0]
-    if function == "find_nth_bit":
-        return find_nth_bit(*args)
-    is_wide = first.scalar == "float64"
-    if function == "rsqrt":
-        return 1.0 / first.code.call("sqrt", first)
-    if function in _EXACT:
-        return _EXACT[function](first)
-    if function in _DIVISIONS:
-        return _DIVISIONS[function](*args)
-    if function == "fma":
-        return _fma(args)
-    if not is_wide and function in _IN_FLOAT32:
-        return _IN_FLOAT32[function](first, precise=False)
-    wide = tuple(arg.to("float64") for arg in args)
-    return _IN_FLOAT64[function](*wide, precise=is_wide).to(first.scalar)
-
-
-def _fma(args: tuple[Term, ...]) -> Term:
-    a, b, c = (arg.to("float64") for arg in args)
-    return roundings.fma_by_wider(a, b, c).to(args[0].scalar)
+    return _VALUES[function](*args)
