@@ -43,15 +43,15 @@ def prepare(
 ) -> Stored:
     """Return a matrix in the format in which an operator is expected to compute fastest.
 
-    A is a `SparseTensor` or a SciPy matrix, `op` is "spmm" or "spmv", and `features` the number of columns of
-    the dense operand of "spmm". A conversion is made if it is expected to pay within so many calls; otherwise
-    the result is in CSR. Expected are calls on as many threads as are set (`gossamer.set_num_threads`). With
-    `measure`, the most promising formats are timed. `gossamer.explain` returns the
-    choice for the result: the expected cost of each format, with the reasons. Operators take the result, also
-    with other numbers of features.
+    A is a `SparseTensor` or a SciPy matrix, `op` the name of an operator that multiplies a matrix, and
+    `features` the number of columns of its dense operand, unless that is a vector. A conversion is made if
+    it is expected to pay within so many calls; otherwise the result is in CSR. Expected are calls on as many
+    threads as are set (`gossamer.set_num_threads`). With `measure`, the most promising formats are timed.
+    `gossamer.explain` returns the choice for the result: the expected cost of each format, with the reasons.
+    Operators take the result, also with other numbers of features.
 
-    Raises `ArgumentError`: `prepare.op`, `prepare.features`, `prepare.calls`; and `FormatError` for a matrix
-    that is not valid.
+    Raises `ArgumentError`: `prepare.op` (its message lists the operators), `prepare.features`,
+    `prepare.calls`; and `FormatError` for a matrix that is not valid.
 
     >>> import numpy as np, scipy.sparse, gossamer as gs
     >>> A = scipy.sparse.random_array((512, 2048), density=0.2, format="csr", dtype=np.float32)
