@@ -15,7 +15,7 @@ from gossamer_formats.memo import MemoKey
 from gossamer_formats.permutation import stored_count, with_fill
 from gossamer_formats.registry.operators import operator_of
 from gossamer_formats.storage import values_handle
-from gossamer_formats.tensors.sparse_tensor import IN_CSR, SparseTensor
+from gossamer_formats.tensors.sparse_tensor import MATRIX_IN_CSR, SparseTensor
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import FormatDescription, Module
 from gossamer_ir.support.arrays import Array
@@ -122,7 +122,7 @@ class Decomposition(NotAnArray):
         >>> decompose(SparseTensor(eye_array(3)), "hyb").tocsr().arrays["indices"]
         array([0, 1, 2], dtype=int32)
         """
-        return IN_CSR.of(self, lambda matrix: matrix.asformat("csr"))
+        return MATRIX_IN_CSR.of(self, lambda matrix: matrix.asformat("csr"))
 
     def asformat(
         self,

@@ -301,7 +301,7 @@ class SparseTensor(NotAnArray):
             return SparseTensor(self._storage).tocsr()
         if is_format(self.description, "csr"):
             return self
-        return IN_CSR.of(self, lambda tensor: tensor.asformat("csr", duplicates="keep"))
+        return MATRIX_IN_CSR.of(self, lambda tensor: tensor.asformat("csr", duplicates="keep"))
 
     @property
     def kept_csr(self) -> SparseTensor | None:
@@ -313,7 +313,7 @@ class SparseTensor(NotAnArray):
         >>> tensor.kept_csr is None, tensor.tocsr() is tensor.kept_csr
         (True, True)
         """
-        return IN_CSR.find(self)
+        return MATRIX_IN_CSR.find(self)
 
     def __matmul__(self, other: Any) -> Any:
         """Return the product with a dense matrix or vector; needs distribution `gossamer`."""
@@ -362,7 +362,7 @@ class SparseTensor(NotAnArray):
         )
 
 
-IN_CSR = MemoKey[SparseTensor]("the matrix in CSR")
+MATRIX_IN_CSR = MemoKey[SparseTensor]("the matrix in CSR")
 _TRANSPOSED = MemoKey[SparseTensor]("the transposed matrix in CSR")
 _STATS = MemoKey[Stats]("the statistics")
 

@@ -17,11 +17,11 @@ from gossamer_lower.math.helpers.functions.bit_positions import find_nth_bit
 from gossamer_lower.math.helpers.functions.powers import power
 from gossamer_lower.math.helpers.term_builder import Term
 
-Value: TypeAlias = Callable[..., Term]
+TermFunction: TypeAlias = Callable[..., Term]
 """Returns the value of a function of terms. With `precise`, it is computed to the precision of float64."""
 
 
-def _in_own_dtype(function: Value) -> Value:
+def _in_own_dtype(function: TermFunction) -> TermFunction:
     """Return a function that computes in the dtype of its argument."""
 
     def value(x: Term) -> Term:
@@ -30,7 +30,7 @@ def _in_own_dtype(function: Value) -> Value:
     return value
 
 
-def _in_float64(function: Value) -> Value:
+def _in_float64(function: TermFunction) -> TermFunction:
     """Return a function that computes in float64 and rounds to the dtype of its arguments."""
 
     def value(*args: Term) -> Term:
@@ -50,7 +50,7 @@ def _fma(a: Term, b: Term, c: Term) -> Term:
     return roundings.fma_by_wider(*wide).to(a.scalar)
 
 
-_VALUES: dict[str, Value] = {
+_VALUES: dict[str, TermFunction] = {
     "exp": _in_own_dtype(exponentials.exp),
     "exp2": _in_own_dtype(exponentials.exp2),
     "sigmoid": _in_float64(exponentials.sigmoid),
