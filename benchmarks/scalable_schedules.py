@@ -66,11 +66,3 @@ def bsr_spmm_schedule() -> ScheduleBuilder:
     others = _in_registers(builder, "bsrmm", buffer_name="C_data", tile="f_0", reduction="j")
     _vectorize_innermost(builder, "bsrmm", *others)
     return builder
-
-
-SCHEDULES = {
-    "spmv": spmv_schedule,
-    "spmm": spmm_schedule,
-    "sddmm": sddmm_schedule,
-    "bsr_spmm": bsr_spmm_schedule,
-}

@@ -9,36 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-from scipy import sparse
 
+from benchmarks.goals import INSTRUCTION_GOALS
 from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
-from benchmarks.parts.helpers.emulated_instructions import (
-    TOOLCHAIN,
-    ArgumentOfC,
-    Executable,
-    output_of,
-)
+from benchmarks.parts.helpers.counted_operators import COUNTED, CountedProblem
+from benchmarks.parts.helpers.emulated_instructions import TOOLCHAIN, Executable, output_of
 from benchmarks.parts.helpers.part import PartError, RunPart, Series
-from benchmarks.scalable_schedules import SCHEDULES
 from benchmarks.text_tables import Sheet
 from gossamer.pipeline import lower_by_stage
 from gossamer.resolve_target import plugin_of, registry
 from gossamer_ir.interchange.records import Schedule, Target
 
 VECTOR_LENGTHS = (128, 256, 512, 1024, 2048)
-FEATURES = 128
-ROWS, COLUMNS, DENSITY, BLOCK = 24, 400, 0.16, 8
 GOSSAMER = "gossamer"
 COMPILERS = {"gcc": (f"{TOOLCHAIN}gcc",), "clang": ("clang", "--target=aarch64-linux-gnu")}
 FLAGS = ("-O3", "-march=armv8-a+sve", "-ffast-math", "-DVALUE=float", "-c")
 LOOPS = Path(__file__).parents[1] / "contenders" / "c_loops"
-GOALS = {"spmv": 1.3, "spmm": 2.0, "sddmm": 2.0}
-"""How many times fewer instructions than the better C loop are wanted."""
 SECONDS_PER_CALL = 1.5
 """Used only to estimate the duration."""
 
@@ -56,29 +46,17 @@ class InstructionCount(msgspec.Struct, frozen=True):
     loaded_bytes: float
 
 
-class CountedProblem(NamedTuple):
-    """The arguments of the C loop of an operator, whose last one is the result, those of a kernel by name,
-    the name of the kernel's result, and the expected result."""
-
-    loop: Sequence[ArgumentOfC]
-    kernel: Mapping[str, ArgumentOfC]
-    result: str
-    expected: np.ndarray[Any, Any]
-    nnz: int
-    features: int
-
-
 def estimated_seconds(job: Job) -> float:
     """Return the estimated duration."""
-    return SECONDS_PER_CALL * len(SCHEDULES) * (1 + len(COMPILERS)) * len(VECTOR_LENGTHS)
+    return SECONDS_PER_CALL * len(COUNTED) * (1 + len(COMPILERS)) * len(VECTOR_LENGTHS)
 
 
 def measure_instructions(job: Job, bar: Bar) -> Iterator[InstructionCount]:
     """Count the instructions of all operators, compiled by gossamer and by each C compiler, at all vector
     lengths."""
     with TemporaryDirectory() as folder:
-        for op in SCHEDULES:
-            problem = problem_of(op)
+        for op, counted in COUNTED.items():
+            problem = counted.problem()
             for by in (GOSSAMER, *COMPILERS):
                 bar.describe(f"instructions of {op} by {by}")
                 for bits in VECTOR_LENGTHS:
@@ -118,7 +96,7 @@ def measure_count(
 def _kernel(op: str, folder: Path) -> tuple[Executable, tuple[str, ...]]:
     """Return the kernel of gossamer, and the names of its parameters."""
     target = Target("llvm-sve")
-    module = SCHEDULES[op]().module
+    module = COUNTED[op].schedule().module
     *_, flat = lower_by_stage(module, Schedule(), plugin=plugin_of(target), target=target)
     artifact = registry.backend(target.backend).compile(flat, target)
     code = folder / f"{op}-{GOSSAMER}.o"
@@ -131,68 +109,6 @@ def _loop(op: str, compiler: str, folder: Path) -> Executable:
     code = folder / f"{op}-{compiler}.o"
     output_of(*COMPILERS[compiler], *FLAGS, str(LOOPS / f"{op}.c"), "-o", str(code))
     return Executable(code, name=op, folder=folder)
-
-
-def problem_of(op: str) -> CountedProblem:
-    """Return arguments of small integers, the same in every run."""
-    random = np.random.default_rng(0)
-    return _bsr_problem(random) if op == "bsr_spmm" else _csr_problem(op, random)
-
-
-def _csr_problem(op: str, random: np.random.Generator) -> CountedProblem:
-    matrix = _random_csr(random, ROWS, COLUMNS)
-    matrix.data[:] = _integers(random, matrix.nnz)
-    arrays = {"indptr": matrix.indptr, "indices": matrix.indices}
-    sizes = {"m": ROWS, "n": COLUMNS, "nnz": matrix.nnz, "feat_size": FEATURES}
-    pattern = (matrix.indptr, matrix.indices)
-    if op == "spmv":
-        x = _integers(random, COLUMNS)
-        y = np.full(ROWS, np.nan, np.float32)
-        given = {**arrays, **sizes, "a": matrix.data, "x": x, "y": y}
-        return CountedProblem(
-            (ROWS, *pattern, matrix.data, x, y), given, "y", matrix @ x, matrix.nnz, 1
-        )
-    b = _integers(random, COLUMNS, FEATURES)
-    if op == "spmm":
-        c = np.full((ROWS, FEATURES), np.nan, np.float32)
-        given = {**arrays, **sizes, "a": matrix.data, "b": b, "c": c}
-        loop: Sequence[ArgumentOfC] = (ROWS, FEATURES, *pattern, matrix.data, b, c)
-        return CountedProblem(loop, given, "c", matrix @ b, matrix.nnz, FEATURES)
-    x = _integers(random, ROWS, FEATURES)
-    out = np.full(matrix.nnz, np.nan, np.float32)
-    rows, columns = matrix.nonzero()
-    given = {**arrays, **sizes, "x": x, "y": b, "out": out}
-    products = np.einsum("ek,ek->e", x[rows], b[columns])
-    return CountedProblem(
-        (ROWS, FEATURES, *pattern, x, b, out), given, "out", products, matrix.nnz, FEATURES
-    )
-
-
-def _bsr_problem(random: np.random.Generator) -> CountedProblem:
-    rows, columns = ROWS // BLOCK, COLUMNS // BLOCK
-    blocks = _random_csr(random, rows, columns)
-    values = _integers(random, blocks.nnz, BLOCK, BLOCK)
-    pattern = (blocks.indptr, blocks.indices)
-    b = _integers(random, columns, BLOCK, FEATURES)
-    c = np.full((rows, BLOCK, FEATURES), np.nan, np.float32)
-    matrix = sparse.bsr_array((values, blocks.indices, blocks.indptr), (ROWS, COLUMNS))
-    given = {
-        "a": values, "b": b, "c": c, "indptr": blocks.indptr, "indices": blocks.indices,
-        "nb": rows, "mb": columns, "nnzb": blocks.nnz, "blk": BLOCK, "feat_size": FEATURES,
-    }  # fmt: skip
-    expected = (matrix @ b.reshape(COLUMNS, FEATURES)).reshape(c.shape)
-    loop: Sequence[ArgumentOfC] = (rows, BLOCK, FEATURES, *pattern, values, b, c)
-    return CountedProblem(loop, given, "c", expected, values.size, FEATURES)
-
-
-def _random_csr(random: np.random.Generator, rows: int, columns: int) -> Any:
-    return sparse.random_array(
-        (rows, columns), density=DENSITY, format="csr", dtype=np.float32, rng=random
-    )
-
-
-def _integers(random: np.random.Generator, *shape: int) -> np.ndarray[Any, Any]:
-    return random.integers(1, 4, shape).astype(np.float32)
 
 
 def instruction_sheet(counts: Sequence[InstructionCount]) -> Sheet:
@@ -230,7 +146,7 @@ def _cells(found: Mapping[int, float], *, digits: int) -> list[str]:
 
 
 def _verdict(op: str, ratios: Mapping[int, float]) -> str | None:
-    goal = GOALS.get(op)
+    goal = INSTRUCTION_GOALS.get(op)
     if goal is None:
         return None
     return f"{goal}: {'met' if min(ratios.values()) >= goal else 'MISSED'}"

@@ -14,6 +14,7 @@ from scipy import sparse
 
 import gossamer as gs
 from benchmarks import options, ordered_parts
+from benchmarks.goals import INSTRUCTION_GOALS
 from benchmarks.harness.job import Job
 from benchmarks.harness.progress import progress_bar
 from benchmarks.parts import (
@@ -30,6 +31,7 @@ from benchmarks.parts import (
 from benchmarks.parts.choice import ChoiceTime
 from benchmarks.parts.conversions import ConversionTime, FormatBuild, ThreadedConversion
 from benchmarks.parts.helpers import fresh_process
+from benchmarks.parts.helpers.counted_operators import COUNTED
 from benchmarks.parts.processes import choice as choice_process
 from benchmarks.parts.processes import conversions as conversion_process
 from benchmarks.parts.processes import programs as program_process
@@ -263,9 +265,14 @@ def test_programs_are_reported_beside_the_fastest_baseline():
     assert programs.programs_sheet(times[:2]).rows == []
 
 
+def test_each_counted_operator_has_a_c_loop():
+    assert all((instructions.LOOPS / f"{op}.c").exists() for op in COUNTED)
+    assert INSTRUCTION_GOALS.keys() <= COUNTED.keys()
+
+
 @pytest.mark.usefixtures("emulated")
 def test_instructions_are_counted_exactly(tmp_path):
-    problem = instructions.problem_of("spmv")
+    problem = COUNTED["spmv"].problem()
     ours, again = (
         instructions.measure_count("spmv", "gossamer", problem, vector_bits=512, folder=tmp_path)
         for _ in range(2)
@@ -289,9 +296,9 @@ def test_instructions_are_counted_exactly(tmp_path):
 
 
 @pytest.mark.usefixtures("emulated")
-@pytest.mark.parametrize("op", instructions.SCHEDULES)
+@pytest.mark.parametrize("op", COUNTED)
 def test_kernels_in_scalable_vectors_need_fewer_instructions_with_longer_vectors(op, tmp_path):
-    problem = instructions.problem_of(op)
+    problem = COUNTED[op].problem()
     short, long = (
         instructions.measure_count(op, "gossamer", problem, vector_bits=bits, folder=tmp_path)
         for bits in (128, 512)
