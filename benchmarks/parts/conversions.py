@@ -139,31 +139,30 @@ def measure_conversions(matrices: Sequence[str], bar: Bar) -> Iterator[Conversio
 
 def measure_matrix(name: str) -> list[ConversionTime]:
     """Measure all pairs of formats for one matrix in a fresh process."""
-    return [ConversionTime(**found) for found in _measured("pairs", name)]
+    found = _measured("pairs", name, str(SECONDS_PER_PAIR))
+    return [ConversionTime(**time) for time in found]
 
 
 def measure_threads(matrices: Sequence[str], bar: Bar) -> Iterator[ThreadedConversion]:
     """Measure conversions on one thread and on two for those matrices that are available."""
     for name in available(matrices):
         bar.describe(f"conversions of {name} on two threads")
-        for found in _measured("threads", name):
-            yield ThreadedConversion(**found)
+        for time in _measured("threads", name, str(SECONDS_PER_PAIR)):
+            yield ThreadedConversion(**time)
         bar.advance(ESTIMATED_SECONDS_PER_MATRIX)
 
 
-def _measured(command: str, matrix: str) -> list[dict[str, Any]]:
-    """Return what a fresh process measures for a matrix."""
+def _measured(*arguments: str) -> list[dict[str, Any]]:
+    """Return what a fresh process measures for a command and its arguments."""
     module = "benchmarks.parts.processes.conversions"
-    arguments = ("-m", module, command, matrix, str(SECONDS_PER_PAIR))
-    found: list[dict[str, Any]] = json.loads(run_fresh(sys.executable, *arguments))
+    found: list[dict[str, Any]] = json.loads(run_fresh(sys.executable, "-m", module, *arguments))
     return found
 
 
 def measure_builds(bar: Bar, *, rows: int = BUILD_ROWS) -> Iterator[FormatBuild]:
     """Measure the building of formats of a large matrix on two threads in a fresh process."""
     bar.describe("formats of a large matrix")
-    arguments = ("-m", "benchmarks.parts.processes.conversions", "builds", str(rows))
-    for build in json.loads(run_fresh(sys.executable, *arguments)):
+    for build in _measured("builds", str(rows)):
         yield FormatBuild(**build)
     bar.advance(ESTIMATED_SECONDS_OF_BUILDS)
 
