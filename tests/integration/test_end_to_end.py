@@ -255,7 +255,7 @@ built = kernel_for(request)
 slow = ("llvmlite", "gossamer_ir.script.parse", "gossamer_lower", "importlib.metadata")
 unneeded = (
     "gossamer_ir.script.print",
-    "gossamer_lower.math.helpers.function_table",
+    "gossamer_lower.math.function_table",
     "gossamer_formats.conversion.convert_storage",
     "gossamer_formats.conversion.numpy.elements.stored_elements",
 )

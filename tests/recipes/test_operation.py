@@ -16,7 +16,7 @@ from gossamer_ir.nodes import AtomicOp, BinaryOp, CompareOp, ReduceOp, UnaryOp
 from gossamer_ir.script.parser.expressions import calls, expression_parsers
 from gossamer_ir.script.printer import expressions as printer
 from gossamer_llvm.values import operations as instructions
-from gossamer_lower.math.helpers import function_table
+from gossamer_lower.math import function_table
 from gossamer_testkit.corpus.oracles import elementwise_results, program_results
 from tests.fuzzing.lowered import evaluator
 from tests.fuzzing.oracle import arithmetic

@@ -41,13 +41,18 @@ TESTED_IN = {
             for name in ("arguments", "declarations", "expressions", "state", "statements")
         },
     },
+    "gossamer-lower": {
+        "host/index_array_tests": "host/test_check_index_arrays.py",
+        "inspector/results": "inspector/test_extract_inspector.py",
+        "math/functions": "math/test_lower_math.py",
+        "vector/vectorized_bodies": "vector/test_vectorize_loops.py",
+    },
     "gossamer-testkit": {
         "corpus/inputs": "corpus/test_corpus.py",
         "corpus/oracles": "corpus/test_corpus.py",
     },
 }
-"""The first file to look at for each folder of sources without a folder of tests. The folder `helpers` of a
-folder is tested with it."""
+"""The first file to look at for each folder of sources without a folder of tests."""
 
 
 def test_it_is_whole(distribution):
@@ -69,8 +74,9 @@ def test_every_folder_of_sources_has_tests_or_says_where_they_are(distribution):
     tests, listed = distribution.folder / "tests", TESTED_IN.get(distribution.name, {})
     modules = (path for path in distribution.source.rglob("*.py") if path.name != "__init__.py")
     folders = {path.parent.relative_to(distribution.source).as_posix() for path in modules}
-    folders = {name.partition("/helpers")[0] for name in folders - {"."}}
-    assert {name for name in folders if not [*(tests / name).glob("test_*.py")]} == set(listed)
+    assert {name for name in folders - {"."} if not [*(tests / name).glob("test_*.py")]} == set(
+        listed
+    )
     assert [path for path in listed.values() if not (tests / path).is_file()] == []
 
 

@@ -96,23 +96,29 @@ def test_a_function_without_the_decorator_is_refused_in_the_list():
         listed_records([*ORDERED_PASSES, undecorated])
 
 
-def test_a_folder_of_passes_holds_only_passes_and_their_helpers():
-    for home in modules_of_the_package():
-        _, *folders, name = home.__name__.split(".")
-        if folders and folders[0] not in SHARED and not hasattr(home, "__path__"):
-            assert folders[1:2] == ["helpers"] or name in PASSES, home.__name__
-
-
-def test_helpers_are_private_to_the_passes_of_their_folder():
+def test_the_modules_of_a_folder_of_passes_are_private_to_it():
     """Import contracts would need one for each folder: a wildcard in `protected_modules` is not bound to the
     one in `allowed_importers`."""
-    imported = 0
+    private, imported = set(), set()
+    for home in modules_of_the_package():
+        _, *folders, name = home.__name__.split(".")
+        if (
+            folders
+            and folders[0] not in SHARED
+            and name not in PASSES
+            and "__path__" not in vars(home)
+        ):
+            private.add(home.__name__)
     for home in modules_of_the_package():
         for node in ast.walk(ast.parse(inspect.getsource(home))):
-            if isinstance(node, ast.ImportFrom) and ".helpers." in f"{node.module}.":
-                assert home.__name__.startswith(node.module.partition("helpers")[0]), home.__name__
-                imported += 1
-    assert imported
+            if isinstance(node, ast.ImportFrom):
+                for name in {
+                    node.module,
+                    *(f"{node.module}.{alias.name}" for alias in node.names),
+                } & private:
+                    assert name.split(".")[1] == home.__name__.split(".")[1], home.__name__
+                    imported.add(name)
+    assert imported == private, "a module that no pass of its folder uses"
 
 
 def test_the_file_of_a_pass_exports_only_the_pass():

@@ -26,17 +26,17 @@ class Defect(Planted):
 DEFECTS = (
     Defect(
         "a coordinate that is looked up is taken to be there",
-        of="lower_iterations", home="iterations.helpers.coordinate_lookup",
+        of="lower_iterations", home="iterations.nests.coordinate_lookup",
         line="            return (hit,)\n", instead="            return ()\n",
     ),
     Defect(
         "an iterator of one fiber is taken for one of another fiber",
-        of="lower_iterations", home="iterations.helpers.coordinate_lookup",
+        of="lower_iterations", home="iterations.nests.coordinate_lookup",
         line="iterator.above == above and ", instead="",
     ),
     Defect(
         "padded slots are visited",
-        of="lower_iterations", home="iterations.helpers.loop_nest",
+        of="lower_iterations", home="iterations.nests.loop_nest",
         line="nest.predicate = conjunction(nest.predicate, slot)", instead="pass",
     ),
     Defect(
@@ -51,12 +51,12 @@ DEFECTS = (
     ),
     Defect(
         "points that meet in one element each initialize it",
-        of="lower_iterations", home="iterations.helpers.iterator_kinds",
+        of="lower_iterations", home="iterations.nests.iterator_kinds",
         line="return iterator if is_element else ", instead="return iterator if iterator else ",
     ),
     Defect(
         "an element of fused axes belongs to the row before, where it is the first of its row",
-        of="lower_iterations", home="iterations.helpers.fused_axes",
+        of="lower_iterations", home="iterations.nests.fused_axes",
         line='Search("upper", ', instead='Search("lower", ',
     ),
     Defect(
@@ -72,7 +72,7 @@ DEFECTS = (
     ),
     Defect(
         "a search finds a position after its window",
-        of="expand_search", home="search.helpers.search_expansion",
+        of="expand_search", home="search.search_state",
         line='Compare("lt", low, self.search.end)', instead='Compare("le", low, self.search.end)',
     ),
     Defect(
@@ -89,7 +89,7 @@ DEFECTS = (
     ),
     Defect(
         "lanes that are masked off are stored",
-        of="vectorize_loops", home="vector.helpers.vector_form",
+        of="vectorize_loops", home="vector.vectorized_bodies.vector_form",
         line="predicate = conjunction(mask, own)", instead="predicate = own",
         schedule="steps",
     ),

@@ -24,12 +24,12 @@ DEFECTS = (
     ),
     Defect(
         "a search that fails has a result",
-        of="expand_search", home="search.helpers.search_expansion",
+        of="expand_search", home="search.search_state",
         line="Select(is_equal, low, absent)", instead="low",
     ),
     Defect(
         "an upper bound is a lower one",
-        of="expand_search", home="search.helpers.search_expansion",
+        of="expand_search", home="search.search_state",
         line='"le" if self.search.kind == "upper" else "lt"', instead='"lt"',
     ),
     Defect(
@@ -62,7 +62,7 @@ DEFECTS = (
     ),
     Defect(
         "a search begins at the first element of all",
-        of="expand_search", home="search.helpers.search_expansion",
+        of="expand_search", home="search.search_state",
         line="return (*allocated_cell(self.low, begin), *allocated_cell(self.size, size))",
         instead="return (*allocated_cell(self.low, build.ZERO), *allocated_cell(self.size, end))",
     ),

@@ -25,7 +25,7 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import verify
 from gossamer_lower import lower_math
-from gossamer_lower.math.helpers.function_table import LOWERED
+from gossamer_lower.math.function_table import LOWERED
 
 TARGET = frozenset({"sqrt", "abs"})
 HEAD = """

@@ -46,11 +46,11 @@ from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.verify.statements.region_coverage import without_false_regions
 from gossamer_lower.axes.fiber_positions import element_number, position_in_fiber
 from gossamer_lower.axes.subset_relations import relations_of_fibers
-from gossamer_lower.buffers.helpers.fiber_conditions import FiberConditions, ranges_of
-from gossamer_lower.buffers.helpers.ordinary_buffers import OrdinaryBuffers
-from gossamer_lower.buffers.helpers.ordinary_facts import facts_of_axes, stated_facts
-from gossamer_lower.buffers.helpers.position_conditions import PositionConditions
-from gossamer_lower.buffers.helpers.proved_conditions import without_proved
+from gossamer_lower.buffers.conditions.fiber_conditions import FiberConditions, ranges_of
+from gossamer_lower.buffers.conditions.proved_conditions import without_proved
+from gossamer_lower.buffers.layout.ordinary_buffers import OrdinaryBuffers
+from gossamer_lower.buffers.layout.ordinary_facts import facts_of_axes, stated_facts
+from gossamer_lower.buffers.layout.position_conditions import PositionConditions
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 A = TypeVar("A", Load, Store, Prefetch)

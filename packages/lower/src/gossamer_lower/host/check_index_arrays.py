@@ -55,8 +55,8 @@ def check_index_arrays(module: Module) -> Module:
     if not dict(entry.annotations).get(CHECK_INDEX_ARRAYS):
         return module
     # Imported late: few modules have the annotation.
-    from gossamer_lower.host.helpers.row_loop import row_loop_of
-    from gossamer_lower.host.helpers.tested_blocks import in_tested_blocks
+    from gossamer_lower.host.index_array_tests.row_loop import row_loop_of
+    from gossamer_lower.host.index_array_tests.tested_blocks import in_tested_blocks
 
     found = row_loop_of(module)
     if found is None:

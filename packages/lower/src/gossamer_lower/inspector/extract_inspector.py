@@ -28,9 +28,9 @@ from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.rename import with_names
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import substitute
-from gossamer_lower.inspector.helpers.marked_blocks import split_marked
-from gossamer_lower.inspector.helpers.search_results import ExtractedSearch, extract_searches
 from gossamer_lower.inspector.remove_unused_args import remove_unused_args
+from gossamer_lower.inspector.results.marked_blocks import split_marked
+from gossamer_lower.inspector.results.search_results import ExtractedSearch, extract_searches
 from gossamer_lower.lowering_pass import lowering_pass
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.nodes import Function, Module
-from gossamer_lower.inspector.helpers.marked_blocks import split_marked
-from gossamer_lower.inspector.helpers.search_results import extract_searches
+from gossamer_lower.inspector.results.marked_blocks import split_marked
+from gossamer_lower.inspector.results.search_results import extract_searches
 from gossamer_lower.lowering_pass import lowering_pass
 
 

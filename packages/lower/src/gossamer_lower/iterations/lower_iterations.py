@@ -46,18 +46,18 @@ from gossamer_ir.traversal.rewrite import map_children, rewrite
 from gossamer_lower.axes.element_location import ElementLocation
 from gossamer_lower.axes.index_buffers import IndexBuffers
 from gossamer_lower.axes.subset_relations import relations_of_fibers
-from gossamer_lower.iterations.helpers.coordinate_lookup import (
+from gossamer_lower.iterations.nests.coordinate_lookup import (
     AccessIndex,
     AxisIters,
     CoordinateTranslator,
     value_if,
 )
-from gossamer_lower.iterations.helpers.fused_axes import (
+from gossamer_lower.iterations.nests.fused_axes import (
     init_visits_others,
     where_searchable,
 )
-from gossamer_lower.iterations.helpers.iterator_kinds import IteratorKinds
-from gossamer_lower.iterations.helpers.loop_nest import NestBuilder
+from gossamer_lower.iterations.nests.iterator_kinds import IteratorKinds
+from gossamer_lower.iterations.nests.loop_nest import NestBuilder
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 

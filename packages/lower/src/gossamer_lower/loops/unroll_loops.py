@@ -10,7 +10,7 @@ from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import walk
-from gossamer_lower.loops.helpers.cse_unrolled import cse_unrolled
+from gossamer_lower.loops.common_subexpressions import cse_unrolled
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import (
     map_stmts,

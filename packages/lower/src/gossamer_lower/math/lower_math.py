@@ -9,7 +9,7 @@ import msgspec
 from gossamer_ir.nodes import Binary, Call, Module
 from gossamer_ir.traversal.node_index import nodes_in_body
 from gossamer_lower.lowering_pass import lowering_pass
-from gossamer_lower.math.helpers.lowered_calls import is_lowered
+from gossamer_lower.math.calls.lowered_calls import is_lowered
 
 
 @lowering_pass(takes=("flat",), on_request=True)
@@ -39,7 +39,7 @@ def lower_math(module: Module, *, instructions: Collection[str]) -> Module:
     if not any(is_lowered(node, instructions) for node in nodes):
         return module
     # Imported late: most modules have no such call.
-    from gossamer_lower.math.helpers.statement_lowering import lower_calls_in
+    from gossamer_lower.math.calls.statement_lowering import lower_calls_in
 
     functions = tuple(lower_calls_in(function, instructions) for function in module.functions)
     return msgspec.structs.replace(module, functions=functions)

@@ -34,7 +34,7 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.walk import contains
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.search.helpers.search_expansion import (
+from gossamer_lower.search.search_state import (
     SearchCells,
     allocated_cell,
     buffer_dtypes,

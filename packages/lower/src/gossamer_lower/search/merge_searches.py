@@ -38,7 +38,7 @@ from gossamer_ir.traversal.statement_queries import loop_of
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.search.helpers.search_expansion import (
+from gossamer_lower.search.search_state import (
     SearchCells,
     allocated_cell,
     buffer_dtypes,

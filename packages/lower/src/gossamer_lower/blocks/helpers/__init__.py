@@ -1,1 +1,0 @@
-"""Inits of blocks, and lets that are inlined."""

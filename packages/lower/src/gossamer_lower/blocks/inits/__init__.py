@@ -1,0 +1,1 @@
+"""When the init of a block runs, and which inits conflict."""

@@ -1,0 +1,1 @@
+"""Conditions under which a position exists, and which of them are proved."""

@@ -1,1 +1,0 @@
-"""Ordinary buffers, facts and conditions that replace sparse buffers and their axes."""

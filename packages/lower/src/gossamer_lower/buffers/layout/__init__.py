@@ -1,0 +1,1 @@
+"""Where the elements of a sparse buffer are stored: the ordinary buffers, their sizes and facts."""

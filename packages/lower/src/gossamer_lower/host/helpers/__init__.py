@@ -1,1 +1,0 @@
-"""Functions that passes of this folder share."""

@@ -1,0 +1,1 @@
+"""Tests of the index arrays of an axis, inside the loop over its rows."""

@@ -1,1 +1,0 @@
-"""The search results that the inspector stores."""

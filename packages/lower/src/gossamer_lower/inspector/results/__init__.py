@@ -1,0 +1,1 @@
+"""What the inspector stores: the results of searches, and the arrays that hold them."""

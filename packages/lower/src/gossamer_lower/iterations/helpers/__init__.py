@@ -1,1 +1,0 @@
-"""Lookups of coordinates, and the loops over fused axes."""

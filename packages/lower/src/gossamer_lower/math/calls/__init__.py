@@ -1,0 +1,1 @@
+"""Calls of math functions, and the statements around them, are replaced by arithmetic."""

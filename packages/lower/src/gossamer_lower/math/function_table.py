@@ -1,0 +1,84 @@
+"""The table of math functions that are lowered to arithmetic, and the precision of the arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from gossamer_lower.math.functions import (
+    error_function,
+    exponentials,
+    float_division,
+    logarithms,
+    roundings,
+    trigonometric,
+)
+from gossamer_lower.math.functions.bit_positions import find_nth_bit
+from gossamer_lower.math.functions.powers import power
+from gossamer_lower.math.term_builder import Term
+
+TermFunction: TypeAlias = Callable[..., Term]
+"""Returns the value of a function of terms. With `precise`, it is computed to the precision of float64."""
+
+
+def _in_own_dtype(function: TermFunction) -> TermFunction:
+    """Return a function that computes in the dtype of its argument."""
+
+    def value(x: Term) -> Term:
+        return function(x, precise=x.scalar == "float64")
+
+    return value
+
+
+def _in_float64(function: TermFunction) -> TermFunction:
+    """Return a function that computes in float64 and rounds to the dtype of its arguments."""
+
+    def value(*args: Term) -> Term:
+        scalar = args[0].scalar
+        wide = (arg.to("float64") for arg in args)
+        return function(*wide, precise=scalar == "float64").to(scalar)
+
+    return value
+
+
+def _rsqrt(x: Term) -> Term:
+    return 1.0 / x.code.call("sqrt", x)
+
+
+def _fma(a: Term, b: Term, c: Term) -> Term:
+    wide = (term.to("float64") for term in (a, b, c))
+    return roundings.fma_by_wider(*wide).to(a.scalar)
+
+
+_VALUES: dict[str, TermFunction] = {
+    "exp": _in_own_dtype(exponentials.exp),
+    "exp2": _in_own_dtype(exponentials.exp2),
+    "sigmoid": _in_float64(exponentials.sigmoid),
+    "expm1": _in_float64(exponentials.expm1),
+    "tanh": _in_float64(exponentials.tanh),
+    "log": _in_float64(logarithms.log),
+    "log2": _in_float64(logarithms.log2),
+    "log10": _in_float64(logarithms.log10),
+    "log1p": _in_float64(logarithms.log1p),
+    "sin": _in_float64(trigonometric.sin),
+    "cos": _in_float64(trigonometric.cos),
+    "erf": _in_float64(error_function.erf),
+    "pow": _in_float64(power),
+    "floor": roundings.floor,
+    "ceil": roundings.ceil,
+    "trunc": roundings.trunc,
+    "round": roundings.rounded_to_even,
+    "floordiv": float_division.floordiv,
+    "floormod": float_division.floormod,
+    "rsqrt": _rsqrt,
+    "fma": _fma,
+    "find_nth_bit": find_nth_bit,
+}
+
+LOWERED = frozenset(_VALUES)
+"""The functions that can be lowered. The others are instructions on every target."""
+
+
+def function_value(function: str, args: tuple[Term, ...]) -> Term:
+    """Return the value of a function of float32 or float64 terms, or of integers."""
+    return _VALUES[function](*args)

@@ -1,1 +1,0 @@
-"""The table of math functions, and the statements and calls that are replaced by their arithmetic."""

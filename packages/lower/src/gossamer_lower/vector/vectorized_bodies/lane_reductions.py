@@ -1,0 +1,320 @@
+"""Reductions over the lanes of vectorized loops.
+
+Inside a serial loop, each lane keeps a partial result, and the lanes are combined after the loop. Without
+one, the lanes are combined at once.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer_ir.analysis.accesses.linear_form import by_vars
+from gossamer_ir.analysis.proofs.program_point import (
+    ProgramPoint,
+    is_invariant,
+    is_speculatable_before,
+)
+from gossamer_ir.analysis.statements.reductions import (
+    Reduction,
+    identity,
+    match_reduction,
+    reads_buffer,
+)
+from gossamer_ir.analysis.vectors.lane_projection import lane_count
+from gossamer_ir.arith.affine import UNIT, Affine, combine, expr_of
+from gossamer_ir.arith.inequalities import slack_of
+from gossamer_ir.arith.simplify import simplify_body
+from gossamer_ir.core import build
+from gossamer_ir.core.annotations import REST
+from gossamer_ir.core.conditions import (
+    ShortCircuit,
+    as_short_circuit,
+    conjunction,
+    conjuncts,
+    short_circuit_and,
+)
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.nodes import (
+    Allocate,
+    Binary,
+    Broadcast,
+    Buffer,
+    Expr,
+    For,
+    If,
+    LaneReduce,
+    Load,
+    Ramp,
+    ReduceOp,
+    Select,
+    Stmt,
+    Store,
+)
+from gossamer_ir.traversal.lazy_conjunction import conjunction_with_lazy_reads
+from gossamer_ir.traversal.names import Namer
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import substitute, substitute_body
+from gossamer_lower.vector.vectorized_bodies.vector_form import BodyVectorizer
+
+
+class LaneReduction(msgspec.Struct, frozen=True):
+    """The only store of a vectorized loop, which accumulates all lanes in one element."""
+
+    reduction: Reduction
+    condition: Expr | None
+
+
+class _Peeled(msgspec.Struct, frozen=True):
+    """The part of a condition that bounds a position, its bound, the other parts of the condition, and the
+    number of whole vectors below the bound."""
+
+    condition: Expr
+    bound: Expr
+    others: Expr | None
+    whole: Expr
+
+
+class _PartialResults:
+    """The partial results of a reduction, one per lane, in a local buffer."""
+
+    def __init__(self, inner: For, reduction: LaneReduction, namer: Namer) -> None:
+        self.store, self.condition = reduction.reduction.store, reduction.condition
+        self._reduction = reduction
+        self._vectorizer = BodyVectorizer(inner, namer)
+        lanes, dtype = self._vectorizer.lanes, dtype_of(self.store.value)
+        name, count = namer.fresh(f"{self.store.buffer}_lanes"), lane_count(lanes)
+        self._buffer = Buffer(name, (count,), dtype, None, "local")
+        where = (Ramp(build.ZERO, build.ONE, lanes),)
+        self._load = Load(name, where, self._vectorizer.dtype(dtype))
+
+    def cleared(self) -> tuple[Stmt, ...]:
+        """Return the allocation of the partial results, and the store of their identity."""
+        neutral = identity(self._reduction.reduction.op, self._buffer.dtype)
+        return Allocate(self._buffer), self._stored(Broadcast(neutral, self._vectorizer.lanes))
+
+    def accumulated(self, condition: Expr | None) -> tuple[Stmt, ...]:
+        """Return the statements that accumulate one more vector under a condition."""
+        conditioned = msgspec.structs.replace(self._reduction, condition=condition)
+        value = _accumulated(self._vectorizer, self._load, conditioned)
+        return self._vectorizer.after_lets(self._stored(value))
+
+    def total(self) -> Store:
+        """Return the store of the element combined with all partial results."""
+        op = self._reduction.reduction.op
+        total = Binary(op, _load_of(self.store), _lanes_combined(op, self._load))
+        return Store(self.store.buffer, self.store.indices, total)
+
+    def _stored(self, value: Expr) -> Store:
+        return Store(self._buffer.name, self._load.indices, value)
+
+
+class LaneReducer:
+    """Vectorizes loops around reductions over lanes, at a point of a function."""
+
+    def __init__(self, point: ProgramPoint, namer: Namer) -> None:
+        self._point = point
+        self._namer = namer
+
+    def with_partial_results(self, outer: For) -> tuple[Stmt, ...] | None:
+        """Return a loop around a lane reduction with one partial result per lane; None for other loops."""
+        inner = outer.body[0] if len(outer.body) == 1 else None
+        # Anything else in the loop could read the element between two of its iterations.
+        if not isinstance(inner, For) or inner.kind != "vectorized":
+            return None
+        reduction = lane_reduction(inner)
+        if reduction is None or not self._may_be_stored_after(outer, inner, reduction):
+            return None
+        peeled = self._peeled(outer, inner, reduction)
+        results = _PartialResults(inner, reduction, self._namer)
+        condition = reduction.condition if peeled is None else peeled.others
+        accumulate = results.accumulated(condition)
+        shared = _shared_part(condition, inner.var)
+        # The element may be out of bounds where the shared condition fails.
+        if shared is not None:
+            accumulate = (If(shared, accumulate),)
+        extent = outer.extent if peeled is None else peeled.whole
+        main = msgspec.structs.replace(outer, extent=extent, body=accumulate)
+        code = (*results.cleared(), main, *self._combined(outer, inner, peeled, results))
+        return simplify_body(code)
+
+    def _combined(
+        self, outer: For, inner: For, peeled: _Peeled | None, results: _PartialResults
+    ) -> tuple[Stmt, ...]:
+        """Return the statements that combine the partial results, and add the elements after the last whole
+        vector: as one more vector before, or one by one after."""
+        total = results.total()
+        if peeled is None:
+            return (total,)
+        if _has_masked_remainder(inner):
+            masked = results.accumulated(results.condition)
+            return (_masked_remainder(outer, inner, peeled, body=masked), total)
+        return (total, self._serial_remainder(outer, inner, peeled, store=results.store))
+
+    def _may_be_stored_after(self, outer: For, inner: For, reduction: LaneReduction) -> bool:
+        """Return whether all iterations accumulate into one element, over one range of lanes. The element
+        must be in bounds even if the loop has no iteration, or all lanes are masked off: the combined result
+        is stored in any case."""
+        store = reduction.reduction.store
+        return (
+            not any(outer.var in free_vars(index) for index in store.indices)
+            and is_invariant(inner.start, outer.body, self._point.function)
+            and all(
+                self._point.is_in_range(index, extent)
+                for index, extent in zip(
+                    store.indices, self._point.shapes[store.buffer], strict=True
+                )
+            )
+        )
+
+    def _serial_remainder(self, outer: For, inner: For, peeled: _Peeled, *, store: Store) -> For:
+        """Return the loop over the elements after the last whole vector, one at a time."""
+        remainder = build.sub(peeled.bound, build.mul(peeled.whole, inner.extent))
+        var = self._namer.fresh(f"{outer.var}_rest")
+        at = {outer.var: peeled.whole, inner.var: build.index_var(var)}
+        return For(var, build.ZERO, remainder, substitute_body((store,), at))
+
+    def _peeled(self, outer: For, inner: For, reduction: LaneReduction) -> _Peeled | None:
+        """Return the part of the condition that is "position < bound" with a bound known before the loop.
+
+        Whole vectors then need no mask for it; only the remainder does. None if there is no such part, or
+        lanes are scalable.
+        """
+        lanes = build.integer_value(inner.extent)
+        parts = list(conjuncts(reduction.condition))
+        for part in parts:
+            bound = _bound_of(outer, inner, part)
+            # If the loops end before the bound, the remainder would run over iterations that do not exist.
+            if bound is None or lanes is None or not self._covers(outer, lanes, bound):
+                continue
+            # The bound is evaluated before the loop, which may have no iteration that would evaluate it.
+            if not is_speculatable_before(bound, outer, self._point.function):
+                continue
+            if not self._is_as_computed(part, bound, loops=(outer, inner)):
+                continue
+            others = conjunction(*[other for other in parts if other is not part])
+            # A scalar remainder under further conditions would be a loop with branches, slower than masks.
+            is_peeled = others is None or _has_masked_remainder(inner)
+            whole = self._whole_vectors(outer, inner, bound)
+            # The number of copies of an unrolled loop must be constant, so they cover all vectors that there
+            # may be.
+            is_peeled &= outer.kind != "unrolled" or build.integer_value(whole) is not None
+            return _Peeled(part, bound, others, whole) if is_peeled else None
+        return None
+
+    def _is_as_computed(self, condition: Expr, bound: Expr, *, loops: tuple[For, For]) -> bool:
+        """Return whether a condition is equivalent to the bound solved from it: neither may overflow."""
+        outer, inner = loops
+        with self._point.inside(outer), self._point.inside(inner):
+            return self._point.is_exact(condition, bound)
+
+    def _whole_vectors(self, outer: For, inner: For, bound: Expr) -> Expr:
+        """Return the number of vectors with all lanes below the bound, which may be negative. If all but
+        the last are whole, the number is extent - 1, often a constant."""
+        last = build.sub(outer.extent, build.ONE)
+        reached = build.mul(last, inner.extent)
+        # All vectors but the last are whole: a constant trip count, which LLVM can unroll.
+        if build.integer_value(last) and self._point.is_at_most(reached, bound):
+            return last
+        whole = build.floordiv(bound, inner.extent)
+        # A negative bound would make the number of vectors negative, and the remainder would start before
+        # 0.
+        return whole if self._point.is_nonnegative(bound) else Binary("max", whole, build.ZERO)
+
+    def _covers(self, outer: For, lanes: int, bound: Expr) -> bool:
+        reached = build.mul(outer.extent, build.index(lanes))
+        return self._point.is_at_most(bound, reached)
+
+
+def _masked_remainder(outer: For, inner: For, peeled: _Peeled, *, body: tuple[Stmt, ...]) -> If:
+    """Return the accumulation of the last vector, masked, if any of its lanes is below the bound."""
+    at = {outer.var: peeled.whole}
+    reached = substitute(peeled.condition, {**at, inner.var: build.ZERO})
+    return If(reached, substitute_body(body, at))
+
+
+def _has_masked_remainder(loop: For) -> bool:
+    """Return whether the remainder of a reduction is to be one masked vector (`vectorize(rest=)`)."""
+    return dict(loop.annotations).get(REST) == "masked"
+
+
+def _bound_of(outer: For, inner: For, condition: Expr) -> Expr | None:
+    """Return the bound if a condition on loops that start at 0 is equivalent to
+    `outer * lanes + inner < bound`; else None."""
+    slack, lanes = slack_of(condition), build.integer_value(inner.extent)
+    if slack is None or lanes is None or (outer.start, inner.start) != (build.ZERO, build.ZERO):
+        return None
+    form = by_vars(slack, (outer.var, inner.var))
+    wanted = {outer.var: Affine({}, -lanes), inner.var: Affine({}, -1)}
+    is_bound = form.terms == wanted and not form.opaque
+    return expr_of(combine(form.base, UNIT, 1)) if is_bound else None
+
+
+def lane_reduction(loop: For) -> LaneReduction | None:
+    condition: Expr | None = None
+    body = loop.body
+    while len(body) == 1 and isinstance(body[0], If) and not body[0].else_body:
+        condition = conjunction_with_lazy_reads(condition, body[0].condition)
+        body = body[0].then_body
+    if len(body) != 1 or not isinstance(body[0], Store):
+        return None
+    # Each lane has an element of its own: not a reduction over lanes.
+    if any(loop.var in free_vars(index) for index in body[0].indices):
+        return None
+    # The condition could see partial sums.
+    if condition is not None and reads_buffer(condition, body[0].buffer):
+        return None
+    reduction = match_reduction(body[0])
+    return None if reduction is None else LaneReduction(reduction, condition)
+
+
+def reduced_at_once(loop: For, reduction: LaneReduction, namer: Namer) -> tuple[Stmt, ...]:
+    """Return code that combines the lanes and then accumulates, for a loop without a serial loop around."""
+    vectorizer = BodyVectorizer(loop, namer)
+    store, op = reduction.reduction.store, reduction.reduction.op
+    # Masked-off lanes must not change the result of the combination.
+    none = Broadcast(identity(op, dtype_of(store.value)), vectorizer.lanes)
+    mask = vectorizer.mask(reduction.condition)
+    value = vectorizer.vector(vectorizer.value(reduction.reduction.value, mask))
+    lanes = value if mask is None else Select(mask, value, none)
+    total = Binary(op, _load_of(store), _lanes_combined(op, lanes))
+    stored = vectorizer.after_lets(Store(store.buffer, store.indices, total))
+    shared = _shared_part(reduction.condition, loop.var)
+    return simplify_body(stored if shared is None else (If(shared, stored),))
+
+
+def _lanes_combined(op: ReduceOp, lanes: Expr) -> LaneReduce:
+    """Return the reduction over lanes; min and max of bools are `and` and `or`."""
+    is_bool = DType.parse(dtype_of(lanes)).kind == "bool"
+    return LaneReduce(_OF_BOOLS.get(op, op) if is_bool else op, lanes)
+
+
+_OF_BOOLS: dict[ReduceOp, ReduceOp] = {"min": "and", "max": "or"}
+
+
+def _shared_part(condition: Expr | None, var_name: str) -> Expr | None:
+    """Return the part of a condition that is uniform across lanes. The accumulation stays under it,
+    because the element may be out of bounds otherwise."""
+    if condition is None:
+        return None
+    match as_short_circuit(condition) or condition:
+        case Binary(op="and", lhs=lhs, rhs=rhs):
+            return conjunction(_shared_part(lhs, var_name), _shared_part(rhs, var_name))
+        case ShortCircuit("and", first, second):
+            outer, inner = _shared_part(first, var_name), _shared_part(second, var_name)
+            if inner is None or outer is not first:
+                return outer
+            return short_circuit_and(outer, inner)
+    return None if var_name in free_vars(condition) else condition
+
+
+def _accumulated(vectorizer: BodyVectorizer, partial: Expr, reduction: LaneReduction) -> Expr:
+    """Return the partial results after one more vector; those of masked-off lanes do not change."""
+    mask = vectorizer.mask(reduction.condition)
+    value = vectorizer.vector(vectorizer.value(reduction.reduction.value, mask))
+    total = Binary(reduction.reduction.op, partial, value)
+    return total if mask is None else Select(mask, total, partial)
+
+
+def _load_of(store: Store) -> Load:
+    return Load(store.buffer, store.indices, dtype_of(store.value))
