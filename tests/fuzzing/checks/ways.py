@@ -7,7 +7,7 @@ from random import Random
 from typing import Literal, TypeAlias
 
 from tests.fuzzing.checks.disagreements import Verdict, verdict_of
-from tests.fuzzing.execution.compilers import EMULATED, unscheduled
+from tests.fuzzing.execution.compilers import EMULATED, TOO_LARGE, unscheduled
 from tests.fuzzing.programs.program import Program
 from tests.fuzzing.schedules.draw_schedule import REFUSED_SCHEDULES, by_rules, random_schedule
 from tests.fuzzing.schedules.native_lanes import with_native_lanes
@@ -41,7 +41,8 @@ class Way:
     def refusals(self) -> frozenset[str]:
         """The reasons for which a program may be refused."""
         is_free = self.schedule == "random" or self.vscale is not None
-        return REFUSED_SCHEDULES if is_free else frozenset()
+        # A program may be too large whatever the schedule is.
+        return REFUSED_SCHEDULES if is_free else frozenset({TOO_LARGE})
 
     def verdict(self, program: Program) -> Verdict:
         scheduler = unscheduled
