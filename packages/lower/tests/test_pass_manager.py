@@ -141,7 +141,7 @@ def test_a_function_of_modules_that_is_named_as_its_file_is_a_pass():
 def test_every_pass_can_be_imported_from_the_package():
     assert set(gossamer_lower.__all__) == {*OWN, "FLAT_PASSES"}
     for name in OWN:
-        assert getattr(gossamer_lower, name) is PASSES[name].function
+        assert record_of(getattr(gossamer_lower, name)) is PASSES[name]
 
 
 @pytest.mark.parametrize("name", PASSES)
