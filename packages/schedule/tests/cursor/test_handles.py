@@ -50,7 +50,10 @@ def test_a_name_that_is_used_anew_is_not_what_the_handle_stood_for(spmm):
     builder = ScheduleBuilder(spmm(8)).split("k", factors=(2, 4))
     first = builder.names[0]
     builder.split("k_0", factors=(1, 2)).split("i", factors=(None, 3))
-    assert forwarded_names(first, builder._applied.program, builder._applied.results) == ("k_0_0", "k_0_1")
+    assert forwarded_names(first, builder._applied.program, builder._applied.results) == (
+        "k_0_0",
+        "k_0_1",
+    )
 
 
 def test_a_handle_is_followed_in_a_copy_too():
