@@ -126,7 +126,7 @@ def _with_fixed_vectors(module: Module, plugin: Plugin | None, target: Target | 
     if vscale is None:
         raise UnsupportedError(
             "target.vscale",
-            f"The program has scalable vectors, and the target '{target.text}' has none.",
+            f"The program has scalable vectors, and '{target.backend}' with vscale=none has none.",
             hint="Use vscale=native to compile it with vectors of a fixed number of lanes.",
         )
     return lower_vscale(module, vscale=vscale)
