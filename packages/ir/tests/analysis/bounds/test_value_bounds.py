@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 import pytest
 
 from gossamer_ir.analysis.bounds.overflow import overflow_of
-from gossamer_ir.core.build import add, index, index_var, mul
-from gossamer_ir.nodes import Load
+from gossamer_ir.core.build import add, floordiv, index, index_var, mul, sub
+from gossamer_ir.nodes import Load, VScale
 from gossamer_ir.script import parse_module
 
 TILED = """
@@ -102,3 +104,18 @@ def test_counts_of_bits_are_bounded_by_the_array_of_the_words(fact, is_exact):
     (function,) = parse_module(BITS.replace("FACT", fact)).functions
     count = Load("P", (index_var("n"),), "int64")
     assert overflow_of(function).is_exact(add(count, index(1))) is is_exact
+
+
+@pytest.mark.parametrize(
+    ("lanes", "is_exact"),
+    [
+        (mul(index(64), VScale()), True),
+        (mul(VScale(), index(64)), True),
+        # It may wrap around to any number.
+        (reduce(mul, [VScale()] * 7), False),
+        (mul(index(64), M), False),
+    ],
+)  # fmt: skip
+def test_a_size_rounded_up_to_whole_vectors_does_not_overflow(lanes, is_exact):
+    rounded = mul(floordiv(add(M, sub(lanes, index(1))), lanes), lanes)
+    assert analysis("e").is_exact(rounded) == is_exact

@@ -242,7 +242,7 @@ class ValueBounds:
                 # together.
                 return lhs * rhs if lhs * rhs < limit else self.of_product(factors_of(expr))
             case "floordiv":
-                divisor = abs(integer_value(expr.rhs) or 1)
+                divisor = max(self._least_of(expr.rhs), 1)
                 # Rounded up: -7 // 2 is -4.
                 return -(-lhs // divisor)
             case "shr":
@@ -258,6 +258,19 @@ class ValueBounds:
                     (mask for mask in masks if mask is not None and mask >= 0), default=limit
                 )
         return limit
+
+    def _least_of(self, expr: Expr) -> int:
+        """Return a lower bound of the absolute value of a constant or of a number of lanes, 0 of others."""
+        match expr:
+            case VScale():
+                return 1
+            # A product that wraps around may be any number.
+            case Binary(op="mul", lhs=lhs, rhs=rhs) if self._fits(lhs, rhs, dtype_of(expr)):
+                return self._least_of(lhs) * self._least_of(rhs)
+        return abs(integer_value(expr) or 0)
+
+    def _fits(self, lhs: Expr, rhs: Expr, dtype: str) -> bool:
+        return self.of(lhs) * self.of(rhs) < limit_of(dtype)
 
     def _of_load(self, load: Load) -> int:
         limit = limit_of(load.dtype)
