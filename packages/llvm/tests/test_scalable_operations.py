@@ -8,9 +8,10 @@ from typing import get_args
 
 import pytest
 
+from gossamer_ir.analysis.vectors.lane_projection import lanes_of
 from gossamer_ir.core.build import ZERO, constant, index, index_var, mul, zero_of
 from gossamer_ir.core.dtypes import SCALARS, DType, vscale_factor
-from gossamer_ir.core.expression_kinds import dtype_of, has_lanes
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.math_functions import FUNCTIONS, INSTRUCTIONS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
@@ -31,6 +32,7 @@ from gossamer_ir.nodes import (
     Reinterpret,
     Select,
     Store,
+    TransposeReduce,
     Unary,
     UnaryOp,
     VScale,
@@ -63,6 +65,7 @@ def values(dtype, lanes):
         yield Select(Compare(op, x, z), x, z)
     for op in get_args(ReduceOp):
         yield LaneReduce(op, x)
+        yield TransposeReduce(op, (x, z))
     for name in sorted(INSTRUCTIONS):
         yield Call(name, (x, z, x)[: FUNCTIONS[name].arity], dtype_of(x))
     for other in DTYPES:
@@ -79,10 +82,11 @@ def values(dtype, lanes):
         yield Ramp(constant(1, dtype), constant(3, dtype), lanes)
 
 
-def stores(value, lanes):
+def stores(value):
     """The stores of a value: of consecutive elements and of others, masked and not; of a scalar, one."""
     array = f"Y_{DType.parse(dtype_of(value)).scalar}"
-    if not has_lanes(value):
+    lanes = lanes_of(value)
+    if lanes is None:
         return [Store(array, (ZERO,), value)]
     run, strided = (Ramp(ZERO, index(stride), lanes) for stride in (1, 3))
     mask = Compare("lt", run, Broadcast(N, lanes))
@@ -107,7 +111,7 @@ def program(module, dtype, lanes):
     buffers = tuple(Buffer(name, (N,), each, name.lower()) for name, each in arrays.items())
     body = []
     for value in values(dtype, lanes):
-        kept = stores(value, lanes) if not body else stores(value, lanes)[:1]
+        kept = stores(value) if not body else stores(value)[:1]
         if not diagnostics(module(*kept, buffers=buffers)) and not is_lowered(value, dtype):
             body += kept
     return module(For("i", ZERO, N, tuple(body)), buffers=buffers)

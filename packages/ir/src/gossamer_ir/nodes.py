@@ -233,7 +233,7 @@ class LaneReduce(Node, frozen=True):
 
 class TransposeReduce(Node, frozen=True):
     """The vector whose lane u is the reduction of the lanes of `values[u]`, in an unspecified order. There
-    are 2 to 64 values of one dtype; their number and their fixed number of lanes are powers of two."""
+    are 2, 4, ... or 64 values of one dtype. Their lanes may be scalable; those of the result are fixed."""
 
     op: ReduceOp
     values: tuple[Expr, ...]

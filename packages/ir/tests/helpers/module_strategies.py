@@ -300,7 +300,8 @@ class Generator:
         if kind.scalable or not 2 <= kind.lanes <= 64:
             return None
         op = self.one(("and", "or") if kind.scalar == "bool" else ("add", "mul", "min", "max"))
-        vector = with_lanes(kind.scalar, self.one((2, 8, 16)))
+        lanes = self.one(_LANES)
+        vector = with_lanes(kind.scalar, lanes.count, scalable=lanes.scalable)
         rest = [self.leaf(vector) for _ in range(kind.lanes - 1)]
         return TransposeReduce(op, (self.expr(vector, fuel), *rest))
 

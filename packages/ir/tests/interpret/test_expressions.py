@@ -390,6 +390,14 @@ def test_lanes_of_several_vectors_are_reduced(op, ufunc, values, lanes):
 
 
 @pytest.mark.parametrize("vscale", [1, 2, 4])
+def test_lanes_of_several_scalable_vectors_are_reduced(vscale):
+    ramps = [Ramp(index(at), index(1), Lanes(2, True)) for at in range(4)]
+    reduced = evaluate(TransposeReduce("add", tuple(ramps)), vscale=vscale)
+    lanes = np.arange(2 * vscale)
+    assert reduced.tolist() == [(at + lanes).sum() for at in range(4)]
+
+
+@pytest.mark.parametrize("vscale", [1, 2, 4])
 def test_scalable_vectors_have_as_many_lanes_as_the_machine(vscale):
     ramp = Ramp(index(0), index(1), Lanes(2, True))
     assert evaluate(LaneReduce("add", ramp), vscale=vscale) == sum(range(2 * vscale))

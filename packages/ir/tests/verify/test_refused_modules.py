@@ -209,14 +209,6 @@ MORE_CASES = {
     "a transpose-reduce of 128 values": (
         "verify.lanes.count", value(TransposeReduce("add", (RUN,) * 128), "int64x128")
     ),
-    "a transpose-reduce of three lanes": (
-        "verify.lanes.count",
-        value(TransposeReduce("add", (Broadcast(N, Lanes(3)),) * 2), "int64x2"),
-    ),
-    "a transpose-reduce of scalable vectors": (
-        "verify.lanes.count",
-        value(TransposeReduce("add", (Broadcast(N, Lanes(4, scalable=True)),) * 2), "int64x2"),
-    ),
     "a value where statements stand": ("verify.stage.node", module(N)),
     "two thread axes of one name": (
         "verify.thread.tag",

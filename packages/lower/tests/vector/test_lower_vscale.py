@@ -69,6 +69,20 @@ def test_each_stage_computes_what_a_machine_with_this_vscale_does(body, factor, 
                 np.testing.assert_array_equal(found, wanted[name], err_msg=f"{name} of {n}")
 
 
+@pytest.mark.parametrize("vscale", [1, 2, 3, 16])
+@pytest.mark.parametrize("factor", [1, 4])
+def test_a_transpose_reduce_keeps_its_number_of_lanes(factor, vscale):
+    rows = (f"X[T.ramp({at}, 1, {factor} * T.vscale())]" for at in range(4))
+    scalable = parse_module(
+        f'{HEADER}    if n > 70:\n        Y[T.ramp(0, 1, 4)] = T.transpose_reduce("add", {", ".join(rows)})\n'
+    )
+    fixed = verify(lower_vscale(scalable, vscale=vscale))
+    assert "vscale" not in print_module(fixed)
+    wanted = results(scalable, 80, vscale=vscale)["y"]
+    np.testing.assert_array_equal(results(fixed, 80)["y"], wanted)
+    assert wanted.any()
+
+
 def test_a_module_without_vscale_stays_the_same_object():
     module = parse_module(HEADER + "    for i in T.vectorized(4):\n        Y[i] = X[i]\n")
     assert lower_vscale(module, vscale=2) is module

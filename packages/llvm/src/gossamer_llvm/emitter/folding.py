@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gossamer_ir.core.dtypes import DType
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.types import integer_text, value_type
@@ -71,6 +73,14 @@ def broadcast(emitter: FunctionEmitter, value: Value, dtype: str) -> Value:
         f"shufflevector {vector} {lane}, {vector} poison, {mask} zeroinitializer"
     )
     return Value(spread, dtype)
+
+
+def vector_of(emitter: FunctionEmitter, elements: Iterable[Value], dtype: str) -> Value:
+    """Return the vector of a fixed dtype with these scalars in its lanes."""
+    type_, vector = value_type(dtype), "poison"
+    for lane, element in enumerate(elements):
+        vector = emitter.text.value(f"insertelement {type_} {vector}, {element.typed}, i64 {lane}")
+    return Value(vector, dtype)
 
 
 def _operation(emitter: FunctionEmitter, operation: str, lhs: Value, rhs: Value) -> Value:

@@ -95,18 +95,22 @@ def emit_broadcast(emitter: FunctionEmitter, node: Broadcast) -> Value:
 
 
 def emit_lane_reduce(emitter: FunctionEmitter, node: LaneReduce) -> Value:
-    """Emit a reduction of lanes, the only operation in which float additions may be reassociated."""
-    value = emitter.expr(node.value)
+    """Emit a reduction of the lanes of an expression."""
+    return reduce_lanes(emitter, node.op, emitter.expr(node.value))
+
+
+def reduce_lanes(emitter: FunctionEmitter, op: ReduceOp, value: Value) -> Value:
+    """Return the reduction of lanes, the only operation in which float additions may be reassociated."""
     scalar = DType.parse(value.dtype).scalar
     if DType.parse(scalar).is_float:
-        return _reduce_floats(emitter, node, value)
+        return _reduce_floats(emitter, op, value)
     # LLVM has no order of bools: True is -1 as a signed integer of one bit.
-    if scalar == "bool" and node.op in _OF_BOOLS:
-        node = LaneReduce(_OF_BOOLS[node.op], node.value)
-    name = _REDUCERS.get(node.op)
+    if scalar == "bool":
+        op = _OF_BOOLS.get(op, op)
+    name = _REDUCERS.get(op)
     if name is None:
         prefix = "s" if DType.parse(scalar).kind == "int" else "u"
-        name = f"{prefix}{node.op}"
+        name = f"{prefix}{op}"
     function = f"llvm.vector.reduce.{name}.{intrinsic_suffix(value.type)}"
     return Value(emitter.call(value_type(scalar), function, value.typed), scalar)
 
@@ -122,11 +126,11 @@ def lane_numbers(emitter: FunctionEmitter, dtype: str) -> Value:
     return Value(f"<{lanes}>", dtype)
 
 
-def _reduce_floats(emitter: FunctionEmitter, node: LaneReduce, value: Value) -> Value:
+def _reduce_floats(emitter: FunctionEmitter, op: ReduceOp, value: Value) -> Value:
     # Partial results in half precision would each be rounded; this rounds once.
     wide = widen_to_float32(emitter, value)
     scalar = DType.parse(wide.dtype).scalar
-    reduced = Value(_reduce_plain(emitter, node, wide, scalar), scalar)
+    reduced = Value(_reduce_plain(emitter, op, wide, scalar), scalar)
     return (
         round_to_half(emitter, reduced, DType.parse(value.dtype).scalar)
         if wide != value
@@ -134,18 +138,16 @@ def _reduce_floats(emitter: FunctionEmitter, node: LaneReduce, value: Value) -> 
     )
 
 
-def _reduce_plain(emitter: FunctionEmitter, node: LaneReduce, value: Value, scalar: str) -> str:
+def _reduce_plain(emitter: FunctionEmitter, op: ReduceOp, value: Value, scalar: str) -> str:
     result, shape = value_type(scalar), intrinsic_suffix(value.type)
-    if node.op in ("min", "max"):
-        function = f"llvm.vector.reduce.f{node.op}imum.{shape}"
+    if op in ("min", "max"):
+        function = f"llvm.vector.reduce.f{op}imum.{shape}"
         return emitter.call(result, function, value.typed, flags=NO_SIGNED_ZEROS)
-    if node.op not in ("add", "mul"):
-        raise UnsupportedError(
-            f"llvm.lane_reduce.{node.op}", f"Floats have no operation '{node.op}'."
-        )
+    if op not in ("add", "mul"):
+        raise UnsupportedError(f"llvm.lane_reduce.{op}", f"Floats have no operation '{op}'.")
     # A sum of negative zeros is one, which 0.0 as the start would turn into 0.0.
-    start = constant_text(Const(scalar, "-0.0" if node.op == "add" else "1.0"))
-    function = f"llvm.vector.reduce.f{node.op}.{shape}"
+    start = constant_text(Const(scalar, "-0.0" if op == "add" else "1.0"))
+    function = f"llvm.vector.reduce.f{op}.{shape}"
     return emitter.call(result, function, f"{result} {start}, {value.typed}", flags="reassoc ")
 
 

@@ -4,6 +4,9 @@ Each level combines a pair of vectors to one, with half as many partial results 
 levels, n vectors are one. That takes n - 1 operations and 2 (n - 1) shuffles; separate reductions take
 n log2(n) of both. The levels are those of a matrix transpose (H. S. Warren, Hacker's Delight, 2nd
 edition, section 7-3).
+
+The levels depend on the number of lanes. Scalable vectors are reduced one by one: Arm SVE has an
+instruction for that.
 """
 
 from __future__ import annotations
@@ -13,16 +16,22 @@ from collections.abc import Iterator, Sequence
 from gossamer_ir.core.dtypes import DType, scalar_of, with_lanes
 from gossamer_ir.nodes import ReduceOp, TransposeReduce
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.folding import vector_of
 from gossamer_llvm.values.operations import emit_operation
+from gossamer_llvm.values.scalars_and_vectors import reduce_lanes
 
 _BLOCK_BITS = 128
 """Shuffles within blocks of this size, and of whole blocks, are one instruction on all targets."""
 
 
 def emit_transpose_reduce(emitter: FunctionEmitter, node: TransposeReduce) -> Value:
-    """Emit a transpose-reduce, in groups of as many values as they have lanes."""
+    """Emit a transpose-reduce, of fixed lanes in groups of as many values as they have lanes."""
     values = [emitter.expr(value) for value in node.values]
-    lanes = DType.parse(values[0].dtype).lanes
+    kind = DType.parse(values[0].dtype)
+    if kind.scalable:
+        reduced = [reduce_lanes(emitter, node.op, value) for value in values]
+        return vector_of(emitter, reduced, with_lanes(kind.scalar, len(reduced)))
+    lanes = kind.lanes
     parts = [
         _reduced(emitter, node.op, values[at : at + lanes]) for at in range(0, len(values), lanes)
     ]

@@ -191,7 +191,8 @@ class _LaneReductionCombiner:
         if not isinstance(store.value, LaneReduce) or not self._is_scalar(store):
             return False
         kind = DType.parse(dtype_of(store.value.value))
-        # `TransposeReduce` halves vectors, so the number of lanes must be a known power of two.
+        # Halving vectors saves shuffles if their number of lanes is a known power of two. Scalable
+        # vectors would be reduced one by one in any case.
         return bool(store.indices) and not kind.scalable and kind.lanes.bit_count() == 1
 
     def _forwards(self, user: Store, stored: Store) -> bool:

@@ -15,11 +15,15 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import (
     Binary,
     Broadcast,
+    Compare,
+    Expr,
     LaneReduce,
     Lanes,
     Module,
     Node,
     Ramp,
+    Select,
+    TransposeReduce,
     VScale,
 )
 from gossamer_ir.traversal.rewrite import rewrite
@@ -81,7 +85,21 @@ def _with_constant(node: Node, vscale: int) -> Any | None:
             return node.value
         case LaneReduce() if not has_lanes(node.value):
             return node.value
+        case TransposeReduce() if not has_lanes(node.values[0]):
+            return _vector_of(node.values)
     return _with_fixed_dtype(node, vscale)
+
+
+def _vector_of(values: tuple[Expr, ...]) -> Expr:
+    """Return the vector with these scalars in its lanes."""
+    lanes = Lanes(len(values))
+    numbers = Ramp(build.ZERO, build.ONE, lanes)
+    first, *rest = (Broadcast(value, lanes) for value in values)
+    vector: Expr = first
+    for number, value in enumerate(rest, 1):
+        is_own = Compare("eq", numbers, Broadcast(build.index(number), lanes))
+        vector = Select(is_own, value, vector)
+    return vector
 
 
 def _with_fixed_dtype(node: Node, vscale: int) -> Node | None:

@@ -78,12 +78,7 @@ def check_transpose_reduce(context: VerifyContext, node: TransposeReduce, at: At
             return None
     _check_reducer(context, node.op, first, at)
     kind = None if first is None else parse_dtype(first)
-    if kind is None:
-        return None
-    if kind.is_vector and (kind.scalable or not _is_power_of_two(kind.lanes)):
-        message = f"Vectors of {first} are reduced; expected a fixed power of two of lanes."
-        context.report("verify.lanes.count", message, at)
-    return DType(kind.scalar, len(dtypes)).text
+    return None if kind is None else DType(kind.scalar, len(dtypes)).text
 
 
 def _is_power_of_two(count: int) -> bool:

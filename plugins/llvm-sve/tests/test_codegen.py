@@ -1,0 +1,33 @@
+"""Values of scalable vectors, at every vector length."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+LENGTHS = (128, 256, 512, 1024, 2048)
+REDUCERS = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
+MULTIPLES = {"float32": 4, "float64": 4, "float16": 8, "int8": 16, "int64": 2, "uint16": 8}
+"""A multiple of vscale for each dtype; vectors of float64 take two registers."""
+
+
+@pytest.mark.parametrize("values", [2, 4, 16])
+@pytest.mark.parametrize("dtype", MULTIPLES)
+def test_a_transpose_reduce_combines_the_lanes_of_each_vector(dtype, values, flat, load):
+    lanes = f"{MULTIPLES[dtype]} * T.vscale()"
+    lines = []
+    for at, op in enumerate(REDUCERS):
+        rows = (f"X[T.ramp({u} * ({lanes}), 1, {lanes})]" for u in range(values))
+        text = f'T.transpose_reduce("{op}", {", ".join(rows)})'
+        lines.append(f"Y[T.ramp({at * values}, 1, {values})] = {text}")
+    module = flat(*lines, dtype=dtype)
+    for bits in LENGTHS:
+        shape = (values, MULTIPLES[dtype] * bits // 128)
+        x = np.random.default_rng(bits).integers(1, 3, shape).astype(dtype)
+        # Products of at most 16 twos, which no dtype of floats rounds.
+        x[:, 4:] = 1
+        y = np.zeros(x.size + 64, dtype)
+        load(module, f"llvm-sve:vector_bits={bits}")(np.resize(x, y.size), y, y.size)
+        found = y[: len(REDUCERS) * values].reshape(len(REDUCERS), values)
+        for row, ufunc in zip(found, REDUCERS.values(), strict=True):
+            np.testing.assert_array_equal(row, ufunc.reduce(x, axis=1, dtype=dtype))
