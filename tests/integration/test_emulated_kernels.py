@@ -17,11 +17,10 @@ from gossamer_ir.errors import UserError
 from gossamer_ir.interchange.records import Schedule
 from tests.support.scalable_programs import BUILDERS, operands, spmm
 
-pytestmark = pytest.mark.unserialized
-
 LANES = "4 * T.vscale()"
 
 
+@pytest.mark.unserialized
 @pytest.mark.usefixtures("emulated")
 @pytest.mark.parametrize("bits", [128, 256, 512, 1024, 2048])
 @pytest.mark.parametrize("name", BUILDERS)
@@ -54,6 +53,7 @@ def test_the_assembly_has_predicated_vectors_and_no_scalar_remainder(name, instr
     assert not re.search(r"fmadd\ts|fmul\ts", text)
 
 
+@pytest.mark.unserialized
 @pytest.mark.usefixtures("emulated")
 @pytest.mark.parametrize("bits", [128, 256, 512, 1024, 2048])
 def test_default_schedules_are_right_at_every_vector_length(bits):
@@ -91,6 +91,7 @@ def square(a: T.handle, c: T.handle, indptr: T.handle, indices: T.handle,
 """
 
 
+@pytest.mark.unserialized
 @pytest.mark.usefixtures("emulated")
 @pytest.mark.parametrize("bits", [128, 512, 2048])
 def test_elements_are_in_scalable_vectors(bits):
@@ -105,6 +106,7 @@ def test_elements_are_in_scalable_vectors(bits):
         np.testing.assert_array_equal(c, a * a)
 
 
+@pytest.mark.unserialized
 @pytest.mark.parametrize(
     ("name", "features", "instructions"),
     [

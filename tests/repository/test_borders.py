@@ -97,7 +97,23 @@ def test_every_border_of_the_code_is_in_the_table(distributions):
 
 def test_the_table_has_every_border_once():
     assert len(set(BORDERS)) == len(BORDERS)
-    assert len(set(listed())) == len(BORDERS)
+    by_caller = {(border.package, *found) for border, found in zip(BORDERS, listed(), strict=True)}
+    assert len(by_caller) == len(BORDERS)
+
+
+def test_the_backend_of_each_plugin_is_in_the_table(distributions):
+    backends = [
+        found
+        for distribution in distributions
+        if distribution.folder.parent.name == "plugins"
+        for found in vars(importlib.import_module(f"{distribution.package}.backend")).values()
+        if inspect.isclass(found) and hasattr(found, "api_version") and not is_protocol(found)
+    ]
+    assert len(backends) > 1
+    for backend in backends:
+        data = {(backend, name) for name, value in members(backend) if carries_data(value)}
+        assert data
+        assert data <= set(listed())
 
 
 SIGNATURE = Signature("f", (), (), ())
@@ -128,7 +144,7 @@ def test_what_is_no_data_stays_as_it_is(value):
 def test_a_call_is_forced_through_bytes_there_and_back():
     border, seen = Border("a", "b", "c", "d"), []
     target = Target("toy")
-    crossing = forced(border, lambda given, number: seen.append((given, number)) or target)
+    crossing = forced((border,), lambda given, number: seen.append((given, number)) or target)
     assert crossing(target, number=3) == target
     assert seen == [(target, 3)]
     assert seen[0][0] is not target
@@ -153,3 +169,12 @@ def test_a_run_that_crosses_no_border_fails_and_says_so(root, tmp_path):
     assert (done.returncode, done.stderr) == (1, "")
     assert "1 passed" in done.stdout
     assert done.stdout.count("No test crosses") == len(BORDERS)
+
+
+def test_a_call_crosses_the_border_of_its_caller():
+    borders = [Border(caller, "c", "gossamer_c.d", "e") for caller in ("a", "b")]
+    crossing = forced(borders, lambda target: target)
+    for caller, counts in (("gossamer_b.x", [0, 2]), ("gossamer_c", [0, 0]), ("test", [2, 0])):
+        call = eval("lambda function, target: function(target)", {"__name__": caller})
+        assert call(crossing, Target("toy")) == Target("toy")
+        assert [CROSSED.pop(border, 0) for border in borders] == counts

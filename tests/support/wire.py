@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import FrameType, ModuleType
 from typing import Any
@@ -47,11 +48,21 @@ class Border:
             "gossamer" if self.caller == "gossamer" else f"gossamer_{self.caller.replace('-', '_')}"
         )
 
+    @property
+    def callee_package(self) -> str:
+        """The import package of the callee."""
+        return package_of(self.home)
+
     def __str__(self) -> str:
         return f"{self.caller} -> {self.callee}: {self.name}"
 
 
-BORDERS = (
+def package_of(module_name: str) -> str:
+    """Return the import package of a module."""
+    return module_name.partition(".")[0]
+
+
+TABLE = (
     Border("gossamer", "formats", "gossamer_formats", "SparseTensor.description"),
     Border("gossamer", "formats", "gossamer_formats", "SparseTensor.stats"),
     Border("gossamer", "formats", "gossamer_formats", "SparseTensor.asformat"),
@@ -122,7 +133,27 @@ BORDERS = (
     ),
     Border("generic-cpu", "llvm", "gossamer_llvm", "emit"),
     Border("generic-cpu", "llvm", "gossamer_llvm", "guarded_buffers"),
+    Border("backend", "llvm-sve", "gossamer_llvm_sve.backend", "LlvmSve.probe"),
+    Border("backend", "llvm-sve", "gossamer_llvm_sve.backend", "LlvmSve.machine"),
+    Border("backend", "llvm-sve", "gossamer_llvm_sve.backend", "LlvmSve.compile"),
+    Border("backend", "llvm-sve", "gossamer_llvm_sve.backend", "LlvmSve.texts"),
+    Border("backend", "llvm-sve", "gossamer_llvm_sve.backend", "LlvmSve.load"),
+    Border("llvm-sve", "backend", "gossamer_backend", "Kernel.__init__"),
+    Border("llvm-sve", "backend", "gossamer_backend", "ArtifactCache.get"),
+    Border("llvm-sve", "backend", "gossamer_backend.registry.requirements", "require_compilable"),
+    Border("llvm-sve", "llvm", "gossamer_llvm", "emit"),
+    Border("llvm-sve", "llvm", "gossamer_llvm", "guarded_buffers"),
 )
+"""A package that several packages call has a row for each of them."""
+
+
+def is_installed(border: Border) -> bool:
+    """Return whether both packages of a border are installed: the front door needs only one plugin."""
+    packages = (border.package, border.callee_package)
+    return all(importlib.util.find_spec(package) is not None for package in packages)
+
+
+BORDERS = tuple(filter(is_installed, TABLE))
 
 CROSSED: Counter[Border] = Counter()
 
@@ -149,16 +180,19 @@ def through(value: Any) -> Any:
     return value
 
 
-def is_inside(border: Border, caller: FrameType) -> bool:
-    """Return whether the callee calls itself, as a pass calls the checks of its own package."""
-    package = border.home.partition(".")[0]
-    return border.package != package == caller.f_globals.get("__name__", "").partition(".")[0]
+def crossed_border(borders: Sequence[Border], caller: FrameType) -> Border | None:
+    """Return the border that a call of an object crosses: the one of the calling package, or else the
+    first one, for example for a test. None if the callee calls itself, as a pass calls the checks of its
+    own package."""
+    package = package_of(caller.f_globals.get("__name__", ""))
+    own = next((border for border in borders if border.package == package), None)
+    return own or (None if package == borders[0].callee_package else borders[0])
 
 
-def forced(border: Border, function: Callable[..., Any]) -> Callable[..., Any]:
+def forced(borders: Sequence[Border], function: Callable[..., Any]) -> Callable[..., Any]:
     """The function with arguments and result encoded and decoded, unless its own package calls it."""
 
-    def sent(value: Any) -> Any:
+    def sent(value: Any, border: Border) -> Any:
         received = through(value)
         if received is not value:
             assert received == value, f"{border} changes {value!r}"
@@ -167,24 +201,26 @@ def forced(border: Border, function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def crossing(*arguments: Any, **named: Any) -> Any:
-        if is_inside(border, sys._getframe(1)):
+        border = crossed_border(borders, sys._getframe(1))
+        if border is None:
             return function(*arguments, **named)
-        given = [sent(value) for value in arguments]
-        return sent(function(*given, **{name: sent(value) for name, value in named.items()}))
+        given = [sent(value, border) for value in arguments]
+        by_name = {name: sent(value, border) for name, value in named.items()}
+        return sent(function(*given, **by_name), border)
 
     return crossing
 
 
-def forced_member(border: Border, plain: Any) -> Any:
+def forced_member(borders: Sequence[Border], plain: Any) -> Any:
     """As `forced`, for members of a class."""
     match plain:
         case property():
-            return property(forced(border, plain.fget))
+            return property(forced(borders, plain.fget))
         case functools.cached_property():
-            made = functools.cached_property(forced(border, plain.func))
+            made = functools.cached_property(forced(borders, plain.func))
             made.__set_name__(type(plain), plain.attrname)
             return made
-    return forced(border, plain)
+    return forced(borders, plain)
 
 
 def modules_of(package: str) -> Iterator[ModuleType]:
@@ -196,25 +232,34 @@ def modules_of(package: str) -> Iterator[ModuleType]:
             yield importlib.import_module(item.name)
 
 
-def install(border: Border) -> None:
-    """Replaces the plain function by the wrapped one wherever other packages have imported it."""
+def install(borders: Sequence[Border]) -> None:
+    """Replaces a plain function, which has these borders, by the wrapped one wherever other packages have
+    imported it."""
+    border = borders[0]
     owner, _, attribute = border.name.rpartition(".")
     home = importlib.import_module(border.home)
     if owner:
         cls = getattr(home, owner)
-        setattr(cls, attribute, forced_member(border, inspect.getattr_static(cls, attribute)))
+        setattr(cls, attribute, forced_member(borders, inspect.getattr_static(cls, attribute)))
         return
     plain = getattr(home, attribute)
-    made = forced(border, plain)
-    package = border.home.partition(".")[0]
+    made = forced(borders, plain)
     outside = [
         module
         for name, module in list(sys.modules.items())
-        if name.partition(".")[0].startswith("gossamer") and name.partition(".")[0] != package
+        if package_of(name).startswith("gossamer") and package_of(name) != border.callee_package
     ]
     for module in (home, *outside):
         if vars(module).get(attribute) is plain:
             setattr(module, attribute, made)
+
+
+def borders_by_object() -> dict[tuple[str, str], list[Border]]:
+    """Return the borders by the module and the name of what is called."""
+    found: dict[tuple[str, str], list[Border]] = {}
+    for border in BORDERS:
+        found.setdefault((border.home, border.name), []).append(border)
+    return found
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -222,11 +267,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    packages = {border.home.partition(".")[0] for border in BORDERS}
+    packages = {border.callee_package for border in BORDERS}
     for package in sorted(packages | {"gossamer"}):
         list(modules_of(package))
-    for border in BORDERS:
-        install(border)
+    for borders in borders_by_object().values():
+        install(borders)
 
 
 def never_crossed() -> list[Border]:
