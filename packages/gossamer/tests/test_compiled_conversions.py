@@ -9,6 +9,7 @@ from scipy import sparse
 import gossamer as gs
 from gossamer_formats import convert
 from gossamer_formats.conversion import convert_storage as convert_module
+from gossamer_formats.conversion.axes.slots.later_slots import MIN_ELEMENTS
 from gossamer_formats.descriptions.coo import coo
 from gossamer_formats.descriptions.csc import csc
 from gossamer_formats.descriptions.csr import csr
@@ -50,6 +51,16 @@ def test_large_tensors_are_converted_by_kernels(matrix, without_numpy, source, t
     np.testing.assert_array_equal(gs.to_scipy(found.asformat("csr")).toarray(), matrix.toarray())
     values = np.append(tensor.storage.values, 0.0)
     np.testing.assert_array_equal(found.storage.values, values[permutation])
+
+
+@pytest.mark.parametrize(("source", "target"), [("csr", "csc"), ("coo", "csc")])
+def test_tensors_whose_later_lines_are_fetched_are_converted(without_numpy, source, target):
+    count = MIN_ELEMENTS + 1000
+    rng = np.random.default_rng(5)
+    slots = np.sort(rng.choice(3000 * 2000, count, replace=False))
+    matrix = sparse.csr_array((rng.random(count), divmod(slots, 2000)), shape=(3000, 2000))
+    found = gs.from_scipy(matrix).asformat(source).asformat(target)
+    assert abs(gs.to_scipy(found) - matrix).nnz == 0
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ independent iterations, for all threads.
 
 from __future__ import annotations
 
-from gossamer_formats.conversion.axes.slots.later_slots import ELEMENTS_AHEAD
+from gossamer_formats.conversion.axes.slots.later_slots import ELEMENTS_AHEAD, is_fetched
 from gossamer_formats.conversion.axes.state.element_bindings import LaterSlot
 from gossamer_formats.conversion.axes.state.target_axes import TargetAxes
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
-from gossamer_formats.conversion.kernels.statements import compare, load, store
+from gossamer_formats.conversion.kernels.statements import load, store
 from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.source.element_loop import VALUE_INDEX
 from gossamer_formats.conversion.target.dtypes import native_index_dtype
@@ -56,5 +56,5 @@ def later_listed_slot(target_axes: TargetAxes, name: str, slots: ArrayArgument) 
     if not target_axes.loop.counts_values:
         return None
     later = add(VALUE_INDEX, index(ELEMENTS_AHEAD))
-    condition = compare("lt", later, target_axes.loop.size.expr)
+    condition = is_fetched(later, target_axes.loop.size.expr)
     return LaterSlot(condition, load(name, later, slots.dtype))
