@@ -13,26 +13,41 @@ from gossamer.cli import main
 from gossamer.operator_calls.program import Variant, module_of
 from gossamer.operators import operator_named
 from gossamer.pipeline import stage_texts
+from gossamer_ir.core.dtypes import NUMBERS, vscale_factor
 from gossamer_ir.errors import UserError
 from gossamer_ir.interchange.records import Schedule
+from tests.fuzzing.execution.compilers import EMULATED, VECTOR_LENGTHS
 from tests.support.scalable_programs import BUILDERS, operands, spmm
 
 LANES = "4 * T.vscale()"
+DTYPES = [
+    *((dtype, "int32") for dtype in NUMBERS),
+    *(
+        (dtype, index_dtype)
+        for dtype in ("float32", "float64")
+        for index_dtype in ("int64", "uint16")
+    ),
+]
+"""The dtypes of values and of index arrays."""
 
 
 @pytest.mark.unserialized
 @pytest.mark.usefixtures("emulated")
-@pytest.mark.parametrize("bits", [128, 256, 512, 1024, 2048])
+@pytest.mark.parametrize("registers", [1, 4])
+@pytest.mark.parametrize(("dtype", "index_dtype"), DTYPES)
 @pytest.mark.parametrize("name", BUILDERS)
-def test_products_are_right_at_every_vector_length(name, bits):
-    builder = BUILDERS[name](LANES)
-    target = f"llvm-sve:vector_bits={bits}"
-    kernel = gs.compile(builder.program, schedule=builder, target=target)
-    lanes = bits // 32
-    for size in (0, 1, lanes - 1, lanes, lanes + 1, 37, 115):
-        arguments, expected = operands(name, size)
-        kernel(**arguments)
-        np.testing.assert_array_equal(arguments["c"], expected, err_msg=str(size))
+def test_products_are_right_in_every_dtype_at_every_vector_length(
+    name, dtype, index_dtype, registers
+):
+    factor = registers * vscale_factor(dtype)
+    builder = BUILDERS[name](f"{factor} * T.vscale()", dtype, index_dtype)
+    *_, flat = EMULATED.stages(builder.module)
+    for bits, kernel in zip(VECTOR_LENGTHS, EMULATED.kernels(flat), strict=True):
+        lanes = factor * bits // 128
+        for size in (0, 1, lanes - 1, lanes, lanes + 1, 37, 115):
+            arguments, expected = operands(name, size, dtype, index_dtype)
+            kernel(**arguments)
+            np.testing.assert_array_equal(arguments["c"], expected, err_msg=f"{bits} bits, {size}")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""SpMV, SpMM and SDDMM over CSR with schedules in scalable vectors."""
+"""SpMV, SpMM and SDDMM over CSR in any dtype, with schedules in scalable vectors."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
 from gossamer_lower import lower_buffers, lower_iterations
@@ -16,51 +17,53 @@ _HEADER = """
 @T.prim_func
 def program(a: T.handle, b: T.handle, d: T.handle, c: T.handle, indptr: T.handle, indices: T.handle,
             m: T.int64, n: T.int64, features: T.int64, nnz: T.int64) -> None:
-    T.func_attr({"sparse_tir_level": 2})
+    T.func_attr({{"sparse_tir_level": 2}})
     I = T.sp.dense_fixed(m)
-    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices), "int32", sorted=False, unique=False)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices), "{index_dtype}", sorted=False, unique=False)
     J_detach = T.sp.dense_fixed(n)
     K = T.sp.dense_fixed(features)
-    A = T.sp.match_buffer(a, (I, J), "float32")
+    A = T.sp.match_buffer(a, (I, J), "{dtype}")
 """
 _SPMV = """
-    B = T.sp.match_buffer(b, (J_detach,), "float32")
-    D = T.sp.match_buffer(d, (K,), "float32")
-    C = T.sp.match_buffer(c, (I,), "float32")
+    B = T.sp.match_buffer(b, (J_detach,), "{dtype}")
+    D = T.sp.match_buffer(d, (K,), "{dtype}")
+    C = T.sp.match_buffer(c, (I,), "{dtype}")
     with T.sp.iteration([I, J], "SR", "spmv") as [i, j]:
         with T.init():
-            C[i] = 0.0
+            C[i] = {zero}
         C[i] = C[i] + A[i, j] * B[j]
 """
 _SPMM = """
-    B = T.sp.match_buffer(b, (J_detach, K), "float32")
-    D = T.sp.match_buffer(d, (K,), "float32")
-    C = T.sp.match_buffer(c, (I, K), "float32")
+    B = T.sp.match_buffer(b, (J_detach, K), "{dtype}")
+    D = T.sp.match_buffer(d, (K,), "{dtype}")
+    C = T.sp.match_buffer(c, (I, K), "{dtype}")
     with T.sp.iteration([I, J, K], "SRS", "spmm") as [i, j, k]:
         with T.init():
-            C[i, k] = 0.0
+            C[i, k] = {zero}
         C[i, k] = C[i, k] + A[i, j] * B[j, k]
 """
 _SDDMM = """
-    B = T.sp.match_buffer(b, (I, K), "float32")
-    D = T.sp.match_buffer(d, (J_detach, K), "float32")
-    C = T.sp.match_buffer(c, (I, J), "float32")
+    B = T.sp.match_buffer(b, (I, K), "{dtype}")
+    D = T.sp.match_buffer(d, (J_detach, K), "{dtype}")
+    C = T.sp.match_buffer(c, (I, J), "{dtype}")
     with T.sp.iteration([I, J, K], "SSR", "sddmm") as [i, j, k]:
         with T.init():
-            C[i, j] = 0.0
+            C[i, j] = {zero}
         C[i, j] = C[i, j] + A[i, j] * B[i, k] * D[j, k]
 """
 _BY_ROWS: Any = {"weight": "T.int64(J_indptr[i]) + i", "grain": 8}
 
 
-def _loops(body: str) -> Module:
-    return lower_buffers(lower_iterations(parse_module(_HEADER + body)))
+def _loops(body: str, dtype: str, index_dtype: str) -> Module:
+    zero = "0.0" if DType.parse(dtype).is_float else "0"
+    text = (_HEADER + body).format(dtype=dtype, index_dtype=index_dtype, zero=zero)
+    return lower_buffers(lower_iterations(parse_module(text)))
 
 
-def spmv(lanes: str) -> ScheduleBuilder:
+def spmv(lanes: str, dtype: str = "float32", index_dtype: str = "int32") -> ScheduleBuilder:
     """The elements of a row in lanes."""
     return (
-        ScheduleBuilder(_loops(_SPMV))
+        ScheduleBuilder(_loops(_SPMV, dtype, index_dtype))
         .cache_write("spmv", buffer="C_data", scope="local")
         .reverse_compute_at("spmv_C_data_local", loop="i")
         .decompose_reduction("spmv", loop="j")
@@ -70,10 +73,10 @@ def spmv(lanes: str) -> ScheduleBuilder:
     )
 
 
-def spmm(lanes: str) -> ScheduleBuilder:
+def spmm(lanes: str, dtype: str = "float32", index_dtype: str = "int32") -> ScheduleBuilder:
     """Features in lanes, and a result of one vector in a local buffer."""
     return (
-        ScheduleBuilder(_loops(_SPMM))
+        ScheduleBuilder(_loops(_SPMM, dtype, index_dtype))
         .split("k", factors=(None, lanes))
         .reorder("i", "k_0", "j", "k_1")
         .cache_write("spmm", buffer="C_data", scope="local")
@@ -86,10 +89,10 @@ def spmm(lanes: str) -> ScheduleBuilder:
     )
 
 
-def sddmm(lanes: str) -> ScheduleBuilder:
+def sddmm(lanes: str, dtype: str = "float32", index_dtype: str = "int32") -> ScheduleBuilder:
     """Features in lanes, combined for each element."""
     return (
-        ScheduleBuilder(_loops(_SDDMM))
+        ScheduleBuilder(_loops(_SDDMM, dtype, index_dtype))
         .cache_write("sddmm", buffer="C_data", scope="local")
         .reverse_compute_at("sddmm_C_data_local", loop="j")
         .decompose_reduction("sddmm", loop="k")
@@ -102,29 +105,42 @@ def sddmm(lanes: str) -> ScheduleBuilder:
 BUILDERS = {"spmv": spmv, "spmm": spmm, "sddmm": sddmm}
 
 
-def _integers(random: np.random.Generator, *shape: int) -> Any:
-    """Small integers, whose sums are exact."""
-    return random.integers(-3, 4, shape).astype(np.float32)
-
-
-def operands(name: str, size: int) -> tuple[dict[str, Any], np.ndarray]:
+def operands(
+    name: str, size: int, dtype: str = "float32", index_dtype: str = "int32"
+) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
     """The arguments and the result of a program with `size` features, or with rows of `size` elements for
-    SpMV; rows 0, 3 and 6 are empty, and row 1 is dense."""
+    SpMV; rows 0, 3 and 6 are empty, and row 1 is dense.
+
+    The values are integers that are small enough for all sums to be exact in floats, and to be at most 256 in
+    bfloat16. Integers wrap.
+    """
     features = 0 if name == "spmv" else size
     columns = size if name == "spmv" else 9
     random = np.random.default_rng(size)
-    dense = _integers(random, 7, columns) * (random.random((7, columns)) < 0.5)
-    dense[1], dense[[0, 3, 6]] = 2, 0
+    largest = 1 if dtype in ("float16", "bfloat16") else 3
+
+    def integers(*shape: int) -> Any:
+        return random.integers(-largest, largest + 1, shape)
+
+    dense = integers(7, columns) * (random.random((7, columns)) < 0.5)
+    dense[1], dense[[0, 3, 6]] = largest, 0
     a = sparse.csr_array(dense)
     sizes = {"m": 7, "n": columns, "features": features, "nnz": a.nnz}
-    b: Any = _integers(random, columns, features)
-    d: Any = np.zeros(features, np.float32)
-    if name == "spmv":
-        b = _integers(random, columns)
+    b = integers(columns) if name == "spmv" else integers(columns, features)
+    d: Any = np.zeros(features)
     result: Any = a @ b
     if name == "sddmm":
-        b, d = (_integers(random, count, features) for count in (7, columns))
+        b, d = integers(7, features), integers(columns, features)
         rows, found = a.nonzero()
         result = a.data * np.einsum("ek,ek->e", b[rows], d[found])
-    arrays = {"a": a.data, "b": b, "d": d, "indptr": a.indptr, "indices": a.indices}
-    return {**arrays, **sizes, "c": np.full(result.shape, np.nan, np.float32)}, result
+    arrays = {key: stored(value, dtype) for key, value in {"a": a.data, "b": b, "d": d}.items()}
+    unset = np.full(result.shape, 99)
+    indices = {"indptr": a.indptr.astype(index_dtype), "indices": a.indices.astype(index_dtype)}
+    return {**arrays, **indices, **sizes, "c": stored(unset, dtype)}, stored(result, dtype)
+
+
+def stored(integers: Any, dtype: str) -> Any:
+    """Return integers as an array of a dtype; those of bfloat16 are the upper halves of float32."""
+    if dtype == "bfloat16":
+        return (integers.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    return integers.astype(dtype)
