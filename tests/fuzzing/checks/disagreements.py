@@ -57,9 +57,9 @@ def verdict_of(
     *,
     native: bool = False,
     schedule: Scheduler = unscheduled,
-    vscale: int = 1,
+    vscale: int | None = 1,
 ) -> Verdict:
-    """Runs every stage, for a `vscale`, and machine code if `native`."""
+    """Interprets every stage for a `vscale`, unless it is None, and runs machine code if `native`."""
     where = "the parsed program"
     try:
         module = verify(parse_module(program.text))
@@ -70,7 +70,8 @@ def verdict_of(
             if current != known:
                 where = f"the {current.stage} stage"
                 _require_valid(current)
-                _interpret(program, current, vscale)
+                if vscale is not None:
+                    _interpret(program, current, vscale)
                 known = current
         if native:
             where = "machine code"
