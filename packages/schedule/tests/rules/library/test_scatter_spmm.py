@@ -53,6 +53,12 @@ def steps(found, op):
     return [step.args for step in found.schedule.loop if step.op == op]
 
 
+def test_rows_that_may_not_exist_are_not_cached():
+    """Of a row without slots nothing is stored, so it need not exist, but a cache would load it."""
+    found = report(PROGRAM.replace("(m, s), r", "(n, s), r"))
+    assert steps(found, "reindex_cache_write") == []
+
+
 @pytest.mark.parametrize("features", ["64", "7", "100", "512", "f"])
 def test_rows_that_are_cut_are_summed_in_registers(features):
     found = report(PROGRAM.replace("dense_fixed(64)", f"dense_fixed({features})"))

@@ -29,6 +29,7 @@ from gossamer_schedule.rules.analysis.iterations import (
     buffers_by_name,
     of_one_iteration,
 )
+from gossamer_schedule.rules.analysis.outputs import is_within
 
 
 class FeatureUpdates(msgspec.Struct, frozen=True):
@@ -69,7 +70,7 @@ def feature_updates(function: Function, iteration: Iteration) -> FeatureUpdates 
     return FeatureUpdates(
         block=iteration.name,
         outer=tuple(outer),
-        reduction=_reduction(iteration, axes, store),
+        reduction=_reduction(function, iteration, store),
         feature=feature,
         features=integer_value(axes[-1].length),
         output=data_name(store.buffer),
@@ -119,10 +120,13 @@ def _is_over_features(
     )
 
 
-def _reduction(iteration: Iteration, axes: Sequence[Axis], store: Store) -> str | None:
+def _reduction(function: Function, iteration: Iteration, store: Store) -> str | None:
     """Return the innermost loop before the features if several of its slots update one element."""
-    var, axis = iteration.vars[-2], axes[-2]
+    var, axis = iteration.vars[-2], axes_of(function, iteration)[-2]
     if var in free_vars(*store.indices) or axis.parent is None:
+        return None
+    # A sum in a cache continues from the element also where there are no slots.
+    if not is_within(function, iteration, store):
         return None
     # Conditions on it are predicates of the block; a sum in a cache must run in any case.
     if not isinstance(iteration.body[0], Store) or indices_of(axis) is None:
