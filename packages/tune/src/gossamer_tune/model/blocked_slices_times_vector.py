@@ -36,10 +36,10 @@ def blocked_slices_times_vector(
 
 
 def _estimate(matrix: MatrixProperties, workload: Workload, size: int, fill: float) -> Estimate:
-    slots = matrix.nnz / fill / matrix.slice_fill
-    block = size * (SLOT_CYCLES + late_cycles(matrix, workload)) + size**2 * TERM_CYCLES
+    machine, slots = workload.machine, matrix.nnz / fill / matrix.slice_fill
+    block = size * (SLOT_CYCLES.on(machine) + late_cycles(matrix, workload)) + size**2 * TERM_CYCLES
     slices = matrix.rows / size / HEIGHT
-    computed = slots / size**2 * block + slices * size * SLICE_CYCLES
+    computed = slots / size**2 * block + slices * size * SLICE_CYCLES.on(machine)
     cycles = vector_product_cycles(computed, slots, workload, block=size)
     reason = (
         f"blocks of {size} by {size} are filled to {fill:.0%}; block rows in lanes gather an element of the "

@@ -6,6 +6,7 @@ from gossamer_machine.sizing.operand_copies import shared_tile_packing
 from gossamer_tune.model.csr_times_dense import RESULT_CYCLES
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.operand_loads import gather_cycles, pack_cycles, page_cycles
+from gossamer_tune.model.per_cpu import PerCpu
 from gossamer_tune.model.thread_costs import on_threads
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties, scheduled_stats
@@ -13,18 +14,18 @@ from gossamer_tune.properties.matrix_properties import MatrixProperties, schedul
 MIN_FILL = 0.3
 """Blocks with less elements than this fraction of their slots are not considered."""
 
-SLOT_CYCLES = 0.52
+SLOT_CYCLES = PerCpu(0.52, 0.34)
 """Cycles for the multiply-add of a slot and a vector in registers (fitted to finite elements in blocks of 3
 by 3 with 32 to 512 features on Emerald Rapids, which are 1.05 to 1.9 times as fast as CSR)."""
 
 MAX_ROWS, MAX_VECTORS = 8, 4
 """Maximum number of rows and of vectors of a tile in registers."""
 
-BROADCAST_CYCLES = 0.3
+BROADCAST_CYCLES = PerCpu(0.3, 0.84)
 """Cycles to broadcast a slot for a tile. Multiply-adds do so themselves (fitted, as the cycles of a tile, to
 finite elements, generated blocks and pruned weights on Emerald Rapids)."""
 
-TILE_CYCLES = 60.0
+TILE_CYCLES = PerCpu(60.0, 12.0)
 """Cycles for a tile besides its blocks and its results: its loop ends, and the next one begins with other
 rows of the operand."""
 
@@ -46,6 +47,7 @@ def blocks_times_dense(matrix: MatrixProperties, workload: Workload) -> tuple[Es
 def _estimate(matrix: MatrixProperties, workload: Workload, size: int, fill: float) -> Estimate:
     # Slots that are filled up with zeros are multiplied like others.
     slots = matrix.nnz / fill
+    machine = workload.machine
     rows, tiles = min(size, MAX_ROWS), -(-workload.vectors // MAX_VECTORS)
     row_bytes, launches, copied = workload.row_bytes, 1, 0
     if _is_packed(matrix, workload, tiles=tiles, rows=rows):
@@ -55,10 +57,12 @@ def _estimate(matrix: MatrixProperties, workload: Workload, size: int, fill: flo
             matrix.columns * workload.vectors,
         )
     # A vector of the operand is loaded once for all rows of a tile.
-    load = gather_cycles(matrix, row_bytes, workload.machine, rows=rows) / rows
-    once = BROADCAST_CYCLES + page_cycles(matrix, row_bytes, rows=rows) / rows
-    cycles = slots * (workload.vectors * (SLOT_CYCLES + load) + tiles * once)
-    cycles += matrix.rows * (tiles * TILE_CYCLES / rows + workload.vectors * RESULT_CYCLES)
+    load = gather_cycles(matrix, row_bytes, machine, rows=rows) / rows
+    once = BROADCAST_CYCLES.on(machine) + page_cycles(matrix, row_bytes, machine, rows=rows) / rows
+    cycles = slots * (workload.vectors * (SLOT_CYCLES.on(machine) + load) + tiles * once)
+    cycles += matrix.rows * (
+        tiles * TILE_CYCLES.on(machine) / rows + workload.vectors * RESULT_CYCLES.on(machine)
+    )
     cycles += copied * pack_cycles(matrix, workload)
     cycles = on_threads(cycles, workload, launches=launches, shared_vectors=copied)
     reason = f"blocks of {size} by {size} are filled to {fill:.0%}"

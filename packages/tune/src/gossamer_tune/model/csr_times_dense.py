@@ -7,18 +7,20 @@ cases rows are selected from the operand where it is. Rule and model both ask `c
 
 from __future__ import annotations
 
+from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.csr_form import csr_form
 from gossamer_machine.sizing.thread_copies import packed_vectors
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.operand_loads import gather_cycles, pack_cycles, page_cycles
+from gossamer_tune.model.per_cpu import PerCpu
 from gossamer_tune.model.thread_costs import on_threads
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties, scheduled_stats
 
-ELEMENT_CYCLES = 0.8
+ELEMENT_CYCLES = PerCpu(0.8, 1.5)
 """Cycles for the index and the value of an element, and for the addresses that follow."""
 
-ROW_CYCLES, RESULT_CYCLES = 12.0, 6.0
+ROW_CYCLES, RESULT_CYCLES = PerCpu(12.0, 4.3), PerCpu(6.0, 8.7)
 """Cycles for a row, most of them for the mispredicted end of its loop, and for a vector of its result."""
 
 UNPACKED_SUM_LOADS = 2.0
@@ -47,7 +49,7 @@ def selected_rows_cycles(matrix: MatrixProperties, workload: Workload) -> float:
     # One more vector, because vectors are aligned to the cache lines of the operand.
     vectors = workload.vectors + 1
     load = gather_cycles(matrix, workload.row_bytes, workload.machine)
-    return _row_cycles(matrix, vectors, load=load, row_bytes=workload.row_bytes)
+    return _row_cycles(matrix, workload.machine, vectors, load=load, row_bytes=workload.row_bytes)
 
 
 def _selected_rows(matrix: MatrixProperties, workload: Workload) -> Estimate:
@@ -65,7 +67,7 @@ def _summed_rows(matrix: MatrixProperties, workload: Workload, *, is_packed: boo
     row_bytes = workload.row_bytes
     load = gather_cycles(matrix, row_bytes, workload.machine)
     load *= 1.0 if is_packed else UNPACKED_SUM_LOADS
-    cycles = _row_cycles(matrix, workload.vectors, load=load, row_bytes=row_bytes)
+    cycles = _row_cycles(matrix, workload.machine, workload.vectors, load=load, row_bytes=row_bytes)
     launches, shared = 1, 0
     if is_packed:
         cycles += _pack_cycles(matrix, workload)
@@ -83,7 +85,7 @@ def _packed_tiles(matrix: MatrixProperties, workload: Workload) -> Estimate:
     tiles = workload.vectors // vectors
     row_bytes = workload.row_bytes // tiles
     load = gather_cycles(matrix, row_bytes, machine)
-    cycles = tiles * _row_cycles(matrix, vectors, load=load, row_bytes=row_bytes)
+    cycles = tiles * _row_cycles(matrix, machine, vectors, load=load, row_bytes=row_bytes)
     cycles += _pack_cycles(matrix, workload)
     # The rule packs only where that was measured to pay.
     cycles = min(cycles, selected_rows_cycles(matrix, workload))
@@ -98,8 +100,12 @@ def _pack_cycles(matrix: MatrixProperties, workload: Workload) -> float:
     return matrix.columns * workload.vectors * pack_cycles(matrix, workload)
 
 
-def _row_cycles(matrix: MatrixProperties, vectors: int, *, load: float, row_bytes: float) -> float:
+def _row_cycles(
+    matrix: MatrixProperties, machine: Machine, vectors: int, *, load: float, row_bytes: float
+) -> float:
     """Return the cycles for all rows of a tile of so many vectors of features, whose load and multiply-add
     takes so long. Rows of the operand, or of the copy from which they are loaded, have so many bytes."""
-    element = ELEMENT_CYCLES + page_cycles(matrix, row_bytes) + vectors * load
-    return matrix.nnz * element + matrix.rows * (ROW_CYCLES + RESULT_CYCLES * vectors)
+    element = ELEMENT_CYCLES.on(machine) + page_cycles(matrix, row_bytes, machine) + vectors * load
+    return matrix.nnz * element + matrix.rows * (
+        ROW_CYCLES.on(machine) + RESULT_CYCLES.on(machine) * vectors
+    )

@@ -5,16 +5,17 @@ from __future__ import annotations
 from gossamer_machine.sizing.short_rows import are_lanes
 from gossamer_tune.model.element_loads import late_cycles
 from gossamer_tune.model.estimate import Estimate
+from gossamer_tune.model.per_cpu import PerCpu
 from gossamer_tune.model.streamed_values import vector_product_cycles
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties, scheduled_stats
 
-ELEMENT_CYCLES = 0.76
+ELEMENT_CYCLES = PerCpu(0.76, 0.53)
 """Cycles for an element: gathers of the vector's elements, beside which the loads of columns and values are
 hidden (measured on Emerald Rapids, as all below: 0.72 for gathers of 8 elements from the first-level cache,
 0.75 to 0.85 on rows of 200 elements and more)."""
 
-ROW_CYCLES, MISPREDICTED_CYCLES = 3.8, 4.7
+ROW_CYCLES, MISPREDICTED_CYCLES = PerCpu(3.8, 9.1), PerCpu(4.7, 15.0)
 """Cycles for a row, in which the last gather has half of its lanes and lanes are added; and for the end of
 its loop, if lengths vary. Fitted, together with all costs of products with vectors, to 29 matrices in 2 to 9
 formats on one thread and on two, in both precisions; the median error is 7 percent. Rows of 4 to 12 elements
@@ -28,12 +29,16 @@ def csr_times_vector(matrix: MatrixProperties, workload: Workload) -> tuple[Esti
     """Return the estimate of the matrix as it is."""
     if workload.columns > 1:
         return ()
+    machine = workload.machine
     varied = min(1.0, matrix.lengths.deviation)
-    row = ROW_CYCLES + varied * MISPREDICTED_CYCLES
+    row = ROW_CYCLES.on(machine) + varied * MISPREDICTED_CYCLES.on(machine)
     ends = f"the ends of {varied:.0%} are mispredicted"
-    if are_lanes(workload.machine, scheduled_stats(matrix)):
+    if are_lanes(machine, scheduled_stats(matrix)):
         row, ends = LANE_ROW_CYCLES, "several are lanes of a vector"
-    computed = matrix.nnz * (ELEMENT_CYCLES + late_cycles(matrix, workload)) + matrix.rows * row
+    computed = (
+        matrix.nnz * (ELEMENT_CYCLES.on(machine) + late_cycles(matrix, workload))
+        + matrix.rows * row
+    )
     cycles = vector_product_cycles(computed, matrix.nnz, workload)
     reason = (
         f"rows have {matrix.lengths.mean:.3g} elements on average (deviation "

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from gossamer_tune.model.operand_loads import mean_over_levels
+from gossamer_tune.model.per_cpu import PerCpu
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties
 
-LATE_CYCLES = (0.0, 0.78, 3.1, 8.0)
+LATE_CYCLES = PerCpu((0.0, 0.78, 3.1, 8.0), (0.0, 0.19, 0.82, 8.0))
 """Cycles that a load takes longer than one from the first-level cache while others are under way, if the
 vector is in the first, the second or the third level (fitted to graphs and meshes in CSR and in SELL, in both
 precisions, on Emerald Rapids) or in memory (in the proportion of `LOAD_CYCLES`)."""
@@ -28,4 +29,6 @@ def late_cycles(matrix: MatrixProperties, workload: Workload) -> float:
     10.0
     """
     size = matrix.columns * workload.element_bytes
-    return matrix.groups.fresh * mean_over_levels(LATE_CYCLES, size, workload.machine)
+    return matrix.groups.fresh * mean_over_levels(
+        LATE_CYCLES.on(workload.machine), size, workload.machine
+    )

@@ -16,21 +16,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gossamer_machine.machine import Machine
+from gossamer_tune.model.per_cpu import PerCpu
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties
 
 FIRST_CACHE = 32 << 10
 """Bytes of the first-level cache of nearly every CPU; targets do not state it."""
 
-TRANSLATED_BYTES, PAGE_CYCLES = 64 * 4096, 2.8
+TRANSLATED_BYTES, PAGE_CYCLES = 64 * 4096, PerCpu(2.8, 0.71)
 """Bytes whose pages the first level of address translation holds, and the cycles by which a row on another
 page is late (fitted to pruned weights on Emerald Rapids: elements that select from 1 MB take 1.5 to 2.5
 cycles longer than the caches explain)."""
 
-LOAD_CYCLES = (1.0, 1.7, 5.0, 13.0)
+LOAD_CYCLES = PerCpu((1.0, 1.7, 5.0, 13.0), (1.0, 2.8, 5.2, 15.0))
 """Cycles for rows in the first, the second and the third level, and in memory."""
 
-PACK_CYCLES = 9.0
+PACK_CYCLES = PerCpu(9.0, 7.5)
 """Cycles for a vector that is packed besides its load from the operand (6 in all on Zen 4, 13 to 20 on
 Sapphire Rapids)."""
 
@@ -39,9 +40,9 @@ def load_cycles(operand_bytes: float, machine: Machine) -> float:
     """Return the mean cycles of a load and multiply-add, for rows at random in an operand of this size.
 
     >>> load_cycles(1 << 14, Machine()), load_cycles(1 << 20, Machine())
-    (1.0, 3.328125)
+    (1.0, 3.94375)
     """
-    return mean_over_levels(LOAD_CYCLES, operand_bytes, machine)
+    return mean_over_levels(LOAD_CYCLES.on(machine), operand_bytes, machine)
 
 
 def mean_over_levels(
@@ -63,7 +64,8 @@ def mean_over_levels(
 
 def pack_cycles(matrix: MatrixProperties, workload: Workload) -> float:
     """Return the cycles for a vector of the dense operand that is packed, with its load."""
-    return PACK_CYCLES + load_cycles(matrix.columns * workload.row_bytes, workload.machine)
+    machine = workload.machine
+    return PACK_CYCLES.on(machine) + load_cycles(matrix.columns * workload.row_bytes, machine)
 
 
 def gather_cycles(
@@ -79,10 +81,12 @@ def gather_cycles(
     return _mean_cost(matrix, row_bytes, lambda size: load_cycles(size, machine), rows=rows)
 
 
-def page_cycles(matrix: MatrixProperties, row_bytes: float, *, rows: int = 1) -> float:
+def page_cycles(
+    matrix: MatrixProperties, row_bytes: float, machine: Machine, *, rows: int = 1
+) -> float:
     """Return the mean cycles for the address translation of a row of the operand, for the elements of a
     matrix in the order of its rows."""
-    return PAGE_CYCLES * _mean_cost(
+    return PAGE_CYCLES.on(machine) * _mean_cost(
         matrix, row_bytes, lambda size: max(0.0, 1 - TRANSLATED_BYTES / max(size, 1.0)), rows=rows
     )
 

@@ -11,6 +11,7 @@ from gossamer_tune.model.csr_times_dense import (
 )
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.operand_loads import FIRST_CACHE, LOAD_CYCLES
+from gossamer_tune.model.per_cpu import PerCpu
 from gossamer_tune.model.streamed_values import COLUMN_BYTES
 from gossamer_tune.model.thread_costs import on_threads
 from gossamer_tune.model.workload import Workload
@@ -20,11 +21,11 @@ from gossamer_tune.properties.matrix_properties import MatrixProperties
 HELD_PART = 0.75
 """The fraction of the private cache that holds what was used last: it is not fully associative."""
 
-SCATTERED_CYCLES = 1.0
+SCATTERED_CYCLES = PerCpu(1.0, 1.6)
 """Cycles that a vector of the result takes longer if rows are in any order (fitted to graphs on Emerald
 Rapids: 0 to 1.2)."""
 
-SHARED_RESULT_CYCLES = 18.0
+SHARED_RESULT_CYCLES = PerCpu(18.0, 9.0)
 """Cycles by which a row of the result delays a call on several threads if a private cache still has it from
 the last call (fitted to 12 graphs and meshes with 32 to 512 features on two threads of Emerald Rapids: the
 ratio to the time of CSR has a mean error of 10 percent, and of 14 with twice the cycles; two of them took 12
@@ -50,7 +51,7 @@ def ordered_rows_times_dense(matrix: MatrixProperties, workload: Workload) -> tu
     csr = selected_rows_cycles(matrix, workload)
     given = _cycles(matrix, workload, matrix.reuse)
     ordered = _cycles(matrix, workload, matrix.ordered_reuse)
-    ordered += matrix.rows * workload.vectors * SCATTERED_CYCLES
+    ordered += matrix.rows * workload.vectors * SCATTERED_CYCLES.on(workload.machine)
     held = workload.machine.private_cache * HELD_PART / workload.row_bytes
     before, after = matrix.reuse.misses(held), matrix.ordered_reuse.misses(held)
     reason = (
@@ -84,12 +85,12 @@ def shared_result_cycles(rows: int, workload: Workload) -> float:
     """Return the cycles by which threads delay each other that store rows of a result in any order.
 
     >>> [shared_result_cycles(1000, Workload(features=64, threads=threads)) for threads in (1, 2)]
-    [0.0, 18000.0]
+    [0.0, 9000.0]
     """
     if workload.threads == 1:
         return 0.0
     held = workload.threads * workload.machine.private_cache * KEPT_RESULT / workload.row_bytes
-    return min(rows, held) * SHARED_RESULT_CYCLES
+    return min(rows, held) * SHARED_RESULT_CYCLES.on(workload.machine)
 
 
 def _cycles(matrix: MatrixProperties, workload: Workload, reuse: ColumnReuse) -> float:
@@ -105,8 +106,11 @@ def _cycles(matrix: MatrixProperties, workload: Workload, reuse: ColumnReuse) ->
     # Elements and results take room in the caches, too.
     others = (workload.element_bytes + COLUMN_BYTES + results) / row_bytes
     sizes = (FIRST_CACHE, machine.private_cache * HELD_PART, machine.shared_cache)
-    load = LOAD_CYCLES[0]
-    for size, near, far in zip(sizes, LOAD_CYCLES, LOAD_CYCLES[1:], strict=False):
+    levels = LOAD_CYCLES.on(machine)
+    load = levels[0]
+    for size, near, far in zip(sizes, levels, levels[1:], strict=False):
         load += reuse.misses(size / row_bytes, others=others) * (far - near)
-    cycles = matrix.nnz * (ELEMENT_CYCLES + workload.vectors * load)
-    return cycles + matrix.rows * (ROW_CYCLES + RESULT_CYCLES * workload.vectors)
+    cycles = matrix.nnz * (ELEMENT_CYCLES.on(machine) + workload.vectors * load)
+    return cycles + matrix.rows * (
+        ROW_CYCLES.on(machine) + RESULT_CYCLES.on(machine) * workload.vectors
+    )

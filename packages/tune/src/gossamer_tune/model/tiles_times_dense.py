@@ -7,6 +7,7 @@ import math
 from gossamer_machine.sizing.column_tiles import column_tiling
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.operand_loads import FIRST_CACHE, pack_cycles
+from gossamer_tune.model.per_cpu import PerCpu
 from gossamer_tune.model.thread_costs import on_threads
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties
@@ -14,12 +15,12 @@ from gossamer_tune.properties.matrix_properties import MatrixProperties
 TILE_COLUMNS = (64, 128, 256, 512)
 """The numbers of columns of a tile that are considered."""
 
-ELEMENT_CYCLES = 1.9
+ELEMENT_CYCLES = PerCpu(1.9, 1.3)
 """Cycles for the index and the value of an element (fitted, as all below, to 15 matrices of pruned weights
 with 32 to 512 features on one thread and on two of Emerald Rapids: the ratio of the times of tiles and of CSR
 has a median error of 9 percent; 0.8 on Zen 4, 2 on Sapphire Rapids)."""
 
-PACKED_LOAD_CYCLES, FAR_PACKED_LOAD_CYCLES = 0.68, 0.86
+PACKED_LOAD_CYCLES, FAR_PACKED_LOAD_CYCLES = PerCpu(0.68, 0.86), PerCpu(0.86, 1.2)
 """Cycles for the multiply-add of a vector that is loaded from the packed rows, if these fit the first-level
 cache and if they do not (1.25 and 1.6 on Zen 4, 0.75 on Sapphire Rapids)."""
 
@@ -27,10 +28,10 @@ SEGMENT_CYCLES, SEGMENT_VECTOR_CYCLES = 8.0, 3.0
 """Cycles for a row in a tile, and for each vector of its sum, which is added to the result (3.1 and 2.9 on
 Zen 4)."""
 
-ZERO_CYCLES = 8.0
+ZERO_CYCLES = PerCpu(8.0, 15.0)
 """Cycles for a vector of the result, which is set to zero before."""
 
-MIN_SEGMENT = 45.0
+MIN_SEGMENT = PerCpu(45.0, 20.0)
 """Minimum cycles for a row with elements in a tile: the latency of its sum and of the mispredicted end of its
 loop, which shorter work does not hide."""
 
@@ -50,21 +51,22 @@ def tiles_times_dense(matrix: MatrixProperties, workload: Workload) -> tuple[Est
 
 
 def _estimate(matrix: MatrixProperties, workload: Workload, columns: int) -> Estimate:
-    vector_bytes = columns * workload.machine.lanes(workload.dtype) * workload.element_bytes
+    machine = workload.machine
+    vector_bytes = columns * machine.lanes(workload.dtype) * workload.element_bytes
     tiling = column_tiling(workload.vectors, vector_bytes=vector_bytes, rows=matrix.rows)
     vectors, packed = tiling.vectors, tiling.vectors * vector_bytes
     tiles = -(-matrix.columns // columns)
     panels = -(-matrix.rows // tiling.panel)
     segments = matrix.rows * tiles
     mean = matrix.lengths.mean / tiles
-    load = PACKED_LOAD_CYCLES if packed <= FIRST_CACHE else FAR_PACKED_LOAD_CYCLES
-    work = matrix.nnz * (ELEMENT_CYCLES + load * vectors)
+    load = (PACKED_LOAD_CYCLES if packed <= FIRST_CACHE else FAR_PACKED_LOAD_CYCLES).on(machine)
+    work = matrix.nnz * (ELEMENT_CYCLES.on(machine) + load * vectors)
     # A segment is the part of a row in a tile; its sum is added to the result even if it is empty.
     work += segments * (SEGMENT_CYCLES + SEGMENT_VECTOR_CYCLES * vectors)
     # Elements at random leave this fraction of segments empty.
-    latency = segments * (1 - math.exp(-mean)) * MIN_SEGMENT
+    latency = segments * (1 - math.exp(-mean)) * MIN_SEGMENT.on(machine)
     packing = panels * matrix.columns * vectors * pack_cycles(matrix, workload)
-    zeroing = matrix.rows * workload.vectors * ZERO_CYCLES
+    zeroing = matrix.rows * workload.vectors * ZERO_CYCLES.on(machine)
     # Threads take whole panels.
     busy = panels / workload.threads / -(-panels // workload.threads)
     cycles = tiling.feature_tiles * (max(work, latency) + packing) / busy + zeroing
