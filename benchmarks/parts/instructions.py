@@ -1,6 +1,7 @@
 """Instructions that kernels in scalable vectors execute, compared with C loops that compilers vectorize.
 
-Kernels and loops are called once in an emulated process of AArch64, at each vector length of Arm SVE, on one
+Kernels have the default schedules of the target. The number of features is known when kernels and loops are
+compiled. They are called once in an emulated process of AArch64, at each vector length of Arm SVE, on one
 thread. The counts are exact, so they are the same on every machine.
 """
 
@@ -16,18 +17,26 @@ import numpy as np
 from benchmarks.goals import INSTRUCTION_GOALS
 from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
-from benchmarks.parts.helpers.counted_operators import COUNTED, CountedProblem
+from benchmarks.parts.helpers.counted_operators import (
+    COUNTED,
+    COUNTED_BLOCK,
+    COUNTED_FEATURES,
+    CountedProblem,
+)
 from benchmarks.parts.helpers.emulated_instructions import TOOLCHAIN, Executable, output_of
 from benchmarks.parts.helpers.part import PartError, RunPart, Series
 from benchmarks.text_tables import Sheet
-from gossamer.pipeline import lower_by_stage
-from gossamer.resolve_target import plugin_of, registry
-from gossamer_ir.interchange.records import Schedule, Target
+from gossamer.pipeline import flat_module
+from gossamer.resolve_target import registry
+from gossamer_ir.interchange.records import Target
 
 VECTOR_LENGTHS = (128, 256, 512, 1024, 2048)
 GOSSAMER = "gossamer"
 COMPILERS = {"gcc": (f"{TOOLCHAIN}gcc",), "clang": ("clang", "--target=aarch64-linux-gnu")}
-FLAGS = ("-O3", "-march=armv8-a+sve", "-ffast-math", "-DVALUE=float", "-c")
+FLAGS = (
+    "-O3", "-march=armv8-a+sve", "-ffast-math", "-DVALUE=float", f"-DFEATURES={COUNTED_FEATURES}",
+    f"-DBLOCK={COUNTED_BLOCK}", "-c",
+)  # fmt: skip
 LOOPS = Path(__file__).parents[1] / "contenders" / "c_loops"
 SECONDS_PER_CALL = 1.5
 """Used only to estimate the duration."""
@@ -96,8 +105,7 @@ def measure_count(
 def _kernel(op: str, folder: Path) -> tuple[Executable, tuple[str, ...]]:
     """Return the kernel of gossamer, and the names of its parameters."""
     target = Target("llvm-sve")
-    module = COUNTED[op].schedule().module
-    *_, flat = lower_by_stage(module, Schedule(), plugin=plugin_of(target), target=target)
+    flat = flat_module(COUNTED[op].program(), target=target)
     artifact = registry.backend(target.backend).compile(flat, target)
     code = folder / f"{op}-{GOSSAMER}.o"
     code.write_bytes(artifact.code)

@@ -17,6 +17,7 @@ ONE_IN_EACH = {
     "ELEMENT_CYCLES": "a model of a format",
     "FILE_FORMAT": "the file of a file format",
     "FORMAT": "the file of a format",
+    "MIN_FILL": "a model of a format",
     "METHODS": "the table of another compiler's names",
     "NAMES": "a folder whose files are listed by name",
     "PROGRAM": "the file of an operator",

@@ -5,6 +5,11 @@ void bsr_spmm(int32_t block_rows, int32_t block, int32_t features,
               const int32_t *restrict A2_pos, const int32_t *restrict A2_crd,
               const VALUE *restrict A_vals, const VALUE *restrict B_vals,
               VALUE *restrict C_vals) {
+  /* Sizes that are known when the loop is compiled. */
+#ifdef FEATURES
+  block = BLOCK;
+  features = FEATURES;
+#endif
 #pragma omp parallel for schedule(static)
   for (int64_t pC = 0; pC < (int64_t)block_rows * block * features; pC++) {
     C_vals[pC] = 0;

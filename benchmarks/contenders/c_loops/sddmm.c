@@ -4,6 +4,10 @@
 void sddmm(int32_t rows, int32_t features, const int32_t *restrict A2_pos,
            const int32_t *restrict A2_crd, const VALUE *restrict X_vals,
            const VALUE *restrict Y_vals, VALUE *restrict out_vals) {
+  /* The number of features, if it is known when the loop is compiled. */
+#ifdef FEATURES
+  features = FEATURES;
+#endif
 #pragma omp parallel for schedule(dynamic, 8)
   for (int32_t i = 0; i < rows; i++) {
     for (int32_t jA = A2_pos[i]; jA < A2_pos[i + 1]; jA++) {

@@ -4,6 +4,10 @@
 void spmm(int32_t rows, int32_t features, const int32_t *restrict A2_pos,
           const int32_t *restrict A2_crd, const VALUE *restrict A_vals,
           const VALUE *restrict B_vals, VALUE *restrict C_vals) {
+  /* The number of features, if it is known when the loop is compiled. */
+#ifdef FEATURES
+  features = FEATURES;
+#endif
 #pragma omp parallel for schedule(static)
   for (int64_t pC = 0; pC < (int64_t)rows * features; pC++) {
     C_vals[pC] = 0;

@@ -1,24 +1,24 @@
-"""The operators whose instructions are counted: the schedule of each, and its arguments."""
+"""The operators whose instructions are counted: the program of each, and its arguments."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from benchmarks.parts.helpers.emulated_instructions import ArgumentOfC
-from benchmarks.scalable_schedules import (
-    bsr_spmm_schedule,
-    sddmm_schedule,
-    spmm_schedule,
-    spmv_schedule,
-)
-from gossamer_schedule import ScheduleBuilder
+from gossamer.operator_calls.program import Variant, module_of
+from gossamer.operators import operator_named
+from gossamer_ir.nodes import Module
+from gossamer_ir.script import parse_module
+from gossamer_ir.transform.specialize import specialize
+from gossamer_testkit import script
 
-FEATURES = 128
-ROWS, COLUMNS, DENSITY, BLOCK = 24, 400, 0.16, 8
+COUNTED_FEATURES = 128
+ROWS, COLUMNS, DENSITY, COUNTED_BLOCK = 24, 400, 0.16, 8
 
 
 class CountedProblem(NamedTuple):
@@ -34,15 +34,26 @@ class CountedProblem(NamedTuple):
 
 
 class CountedOperator(NamedTuple):
-    """The schedule of an operator in scalable vectors, and its problem from a source of random numbers. Its C
-    loop is the file with its name in `contenders/c_loops`."""
+    """The program of an operator with its number of features, and its problem from a source of random
+    numbers. Its C loop is the file with its name in `contenders/c_loops`."""
 
-    schedule: Callable[[], ScheduleBuilder]
+    program: Callable[[], Module]
     problem_from: Callable[[np.random.Generator], CountedProblem]
 
     def problem(self) -> CountedProblem:
         """Return arguments of small integers, the same in every run."""
         return self.problem_from(np.random.default_rng(0))
+
+
+def _operator_program(op: str, features: int | None = None) -> Module:
+    """Return the program of an operator as it is compiled for a call."""
+    return module_of(operator_named(op).program, Variant(features=features))
+
+
+def _bsr_spmm_program() -> Module:
+    return specialize(
+        parse_module(script("bsr_spmm")), {"blk": COUNTED_BLOCK, "feat_size": COUNTED_FEATURES}
+    )
 
 
 def _spmv_problem(random: np.random.Generator) -> CountedProblem:
@@ -56,46 +67,46 @@ def _spmv_problem(random: np.random.Generator) -> CountedProblem:
 
 def _spmm_problem(random: np.random.Generator) -> CountedProblem:
     matrix, arrays = _csr_arguments(random)
-    b = _integers(random, COLUMNS, FEATURES)
-    c = np.full((ROWS, FEATURES), np.nan, np.float32)
+    b = _integers(random, COLUMNS, COUNTED_FEATURES)
+    c = np.full((ROWS, COUNTED_FEATURES), np.nan, np.float32)
     given = {**arrays, "a": matrix.data, "b": b, "c": c}
-    loop = (ROWS, FEATURES, matrix.indptr, matrix.indices, matrix.data, b, c)
-    return CountedProblem(loop, given, "c", matrix @ b, matrix.nnz, FEATURES)
+    loop = (ROWS, COUNTED_FEATURES, matrix.indptr, matrix.indices, matrix.data, b, c)
+    return CountedProblem(loop, given, "c", matrix @ b, matrix.nnz, COUNTED_FEATURES)
 
 
 def _sddmm_problem(random: np.random.Generator) -> CountedProblem:
     matrix, arrays = _csr_arguments(random)
-    y = _integers(random, COLUMNS, FEATURES)
-    x = _integers(random, ROWS, FEATURES)
+    y = _integers(random, COLUMNS, COUNTED_FEATURES)
+    x = _integers(random, ROWS, COUNTED_FEATURES)
     out = np.full(matrix.nnz, np.nan, np.float32)
     rows, columns = matrix.nonzero()
     given = {**arrays, "x": x, "y": y, "out": out}
     products = np.einsum("ek,ek->e", x[rows], y[columns])
-    loop = (ROWS, FEATURES, matrix.indptr, matrix.indices, x, y, out)
-    return CountedProblem(loop, given, "out", products, matrix.nnz, FEATURES)
+    loop = (ROWS, COUNTED_FEATURES, matrix.indptr, matrix.indices, x, y, out)
+    return CountedProblem(loop, given, "out", products, matrix.nnz, COUNTED_FEATURES)
 
 
 def _bsr_spmm_problem(random: np.random.Generator) -> CountedProblem:
-    rows, columns = ROWS // BLOCK, COLUMNS // BLOCK
+    rows, columns = ROWS // COUNTED_BLOCK, COLUMNS // COUNTED_BLOCK
     blocks = _random_csr(random, rows, columns)
-    values = _integers(random, blocks.nnz, BLOCK, BLOCK)
-    b = _integers(random, columns, BLOCK, FEATURES)
-    c = np.full((rows, BLOCK, FEATURES), np.nan, np.float32)
+    values = _integers(random, blocks.nnz, COUNTED_BLOCK, COUNTED_BLOCK)
+    b = _integers(random, columns, COUNTED_BLOCK, COUNTED_FEATURES)
+    c = np.full((rows, COUNTED_BLOCK, COUNTED_FEATURES), np.nan, np.float32)
     matrix = sparse.bsr_array((values, blocks.indices, blocks.indptr), (ROWS, COLUMNS))
     given = {
         "a": values, "b": b, "c": c, "indptr": blocks.indptr, "indices": blocks.indices,
-        "nb": rows, "mb": columns, "nnzb": blocks.nnz, "blk": BLOCK, "feat_size": FEATURES,
+        "nb": rows, "mb": columns, "nnzb": blocks.nnz, "blk": COUNTED_BLOCK, "feat_size": COUNTED_FEATURES,
     }  # fmt: skip
-    expected = (matrix @ b.reshape(COLUMNS, FEATURES)).reshape(c.shape)
-    loop = (rows, BLOCK, FEATURES, blocks.indptr, blocks.indices, values, b, c)
-    return CountedProblem(loop, given, "c", expected, values.size, FEATURES)
+    expected = (matrix @ b.reshape(COLUMNS, COUNTED_FEATURES)).reshape(c.shape)
+    loop = (rows, COUNTED_BLOCK, COUNTED_FEATURES, blocks.indptr, blocks.indices, values, b, c)
+    return CountedProblem(loop, given, "c", expected, values.size, COUNTED_FEATURES)
 
 
 def _csr_arguments(random: np.random.Generator) -> tuple[Any, dict[str, ArgumentOfC]]:
     """Return a matrix of small integers, and the arguments of kernels for its pattern and the sizes."""
     matrix = _random_csr(random, ROWS, COLUMNS)
     matrix.data[:] = _integers(random, matrix.nnz)
-    sizes = {"m": ROWS, "n": COLUMNS, "nnz": matrix.nnz, "feat_size": FEATURES}
+    sizes = {"m": ROWS, "n": COLUMNS, "nnz": matrix.nnz, "feat_size": COUNTED_FEATURES}
     return matrix, {"indptr": matrix.indptr, "indices": matrix.indices, **sizes}
 
 
@@ -110,9 +121,9 @@ def _integers(random: np.random.Generator, *shape: int) -> np.ndarray[Any, Any]:
 
 
 COUNTED = {
-    "spmv": CountedOperator(spmv_schedule, _spmv_problem),
-    "spmm": CountedOperator(spmm_schedule, _spmm_problem),
-    "sddmm": CountedOperator(sddmm_schedule, _sddmm_problem),
-    "bsr_spmm": CountedOperator(bsr_spmm_schedule, _bsr_spmm_problem),
+    "spmv": CountedOperator(partial(_operator_program, "spmv"), _spmv_problem),
+    "spmm": CountedOperator(partial(_operator_program, "spmm", COUNTED_FEATURES), _spmm_problem),
+    "sddmm": CountedOperator(partial(_operator_program, "sddmm", COUNTED_FEATURES), _sddmm_problem),
+    "bsr_spmm": CountedOperator(_bsr_spmm_program, _bsr_spmm_problem),
 }
 """The operators, by the names of their C loops."""

@@ -18,6 +18,8 @@ PASSES = {
     "remove_unused_args": _ON_REQUEST,
     "check_index_arrays": "It does nothing without an annotation of the entry, which is not drawn.",
     "lower_vscale": _ON_REQUEST,
+    "split_vector_buffers": "It changes buffers of several scalable vectors only, which the programs drawn "
+    "for defects do not have; those that are emulated at every vector length do.",
     "lower_math": "It runs before code generation, which has defects of its own.",
     "narrow_lanes": "It is hardly drawn: it changed 1 of 1,650 programs drawn for rules, and none of 3,000 "
     "of the later stages.",

@@ -10,11 +10,11 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.kernel_abi import KERNEL_SYMBOL
 from gossamer_ir.nodes import Buffer, Function, Module, Param
 from gossamer_ir.support.typed_calls import typed
-from gossamer_llvm.abi import Abi
+from gossamer_llvm.abi import CODE_ALIGNMENT, Abi
 from gossamer_llvm.dispatch import EXPRESSION_EMITTERS, STMT_EMITTERS
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, ModuleEmitter, Value
 from gossamer_llvm.emitter.function_summary import FunctionSummary, summarize
-from gossamer_llvm.emitter.ir_builder import CODE_ALIGNMENT, COLD, HOT, FunctionText
+from gossamer_llvm.emitter.ir_builder import COLD, HOT, FunctionText
 from gossamer_llvm.emitter.types import value_type
 
 

@@ -28,6 +28,7 @@ from gossamer_lower.lower_to_flat import FLAT_PASSES, lower_to_flat
 from gossamer_lower.math.lower_math import lower_math
 from gossamer_lower.memory.contract_buffers import contract_buffers
 from gossamer_lower.memory.hoist_allocations import hoist_allocations
+from gossamer_lower.memory.split_vector_buffers import split_vector_buffers
 from gossamer_lower.search.expand_search import expand_search
 from gossamer_lower.search.hoist_searches import hoist_searches
 from gossamer_lower.search.merge_searches import merge_searches
@@ -72,6 +73,7 @@ __all__ = [
     "remove_unused_args",
     "scan_bits",
     "split_index_set",
+    "split_vector_buffers",
     "substitute_buffer",
     "unroll_loops",
     "unswitch_on_alignment",

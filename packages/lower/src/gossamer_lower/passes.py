@@ -38,6 +38,7 @@ from gossamer_lower.lowering_pass import PassRecord
 from gossamer_lower.math.lower_math import lower_math
 from gossamer_lower.memory.contract_buffers import contract_buffers
 from gossamer_lower.memory.hoist_allocations import hoist_allocations
+from gossamer_lower.memory.split_vector_buffers import split_vector_buffers
 from gossamer_lower.search.expand_search import expand_search
 from gossamer_lower.search.hoist_searches import hoist_searches
 from gossamer_lower.search.merge_searches import merge_searches
@@ -74,6 +75,7 @@ ORDERED_PASSES: tuple[Callable[..., Module], ...] = (
     # --- Vectors and copies. Lane reductions into consecutive elements come from copies of unrolled loops.
     vectorize_loops,
     unroll_loops,
+    split_vector_buffers,
     eliminate_redundant_masks,
     narrow_lanes,
     combine_lane_reductions,

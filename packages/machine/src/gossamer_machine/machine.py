@@ -8,7 +8,6 @@ first.
 from __future__ import annotations
 
 import msgspec
-from msgspec.structs import replace
 
 from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS, DType
 from gossamer_ir.interchange.records import Target
@@ -59,14 +58,15 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         >>> Machine().native_lanes("float32"), Machine(is_scalable=True).native_lanes("float64")
         (16, '2 * T.vscale()')
         """
-        if not self.is_scalable:
-            return self.lanes(dtype)
-        return f"{VSCALE_UNIT_BITS // max(8, DType.parse(dtype).bits)} * T.vscale()"
+        return f"{self.unit_lanes(dtype)} * T.vscale()" if self.is_scalable else self.lanes(dtype)
 
-    @property
-    def with_fixed_vectors(self) -> Machine:
-        """The machine with vectors of the least number of bits, for schedules that need fixed lanes."""
-        return replace(self, is_scalable=False)
+    def unit_lanes(self, dtype: str) -> int:
+        """Return the number of lanes of a scalable vector register for each unit of vscale.
+
+        >>> Machine(is_scalable=True).unit_lanes("float32")
+        4
+        """
+        return VSCALE_UNIT_BITS // max(8, DType.parse(dtype).bits)
 
     @property
     def accumulators(self) -> int:

@@ -46,6 +46,9 @@ def _abi(cpu: SveCpu) -> Abi:
         functions=INSTRUCTIONS,
         scalable=True,
         half_conversions=True,
+        displaced_indices=False,
+        # The width of fetches differs among these CPUs.
+        loop_alignment=0,
         attributes=(f"vscale_range({least},{most})",),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from gossamer_ir.arith.affine import Affine, affine_of, factors_of, multiply
+from gossamer_ir.arith.affine import Affine, affine_of, combine, factors_of, multiply
 from gossamer_ir.arith.constraints import Constraints
 from gossamer_ir.arith.index_array_facts import IndexArrayFacts
 from gossamer_ir.arith.nonaffine_bounds import (
@@ -64,6 +64,8 @@ class AtomInequalities:
     def _about_product(self, atom: Binary, goal: Affine) -> Iterator[Affine]:
         """Yield the inequalities of one factor, times the other factors if these are not negative."""
         factors = factors_of(atom)
+        for factor in factors:
+            yield from self._about_multiple(atom, factor)
         # Once for all factors: a proof of a sign may be expensive.
         signs = [self._holds(factor) for factor in factors]
         if all(signs):
@@ -78,6 +80,16 @@ class AtomInequalities:
                     multiple = multiple and multiply(multiple, affine_of(other))
                 if multiple is not None:
                     yield multiple
+
+    def _about_multiple(self, atom: Expr, quotient: Expr) -> Iterator[Affine]:
+        """Yield 0 <= x - q * d < d for a quotient q = x // d, if q * d is a multiple of the atom."""
+        if not isinstance(quotient, Binary) or quotient.op != "floordiv":
+            return
+        remainder = affine_of(Binary("sub", quotient.lhs, Binary("mul", quotient, quotient.rhs)))
+        last = Binary("sub", quotient.rhs, build.ONE)
+        if atom in remainder.terms and self._holds(last):
+            yield remainder
+            yield combine(affine_of(last), remainder, -1)
 
 
 def has_constant_form(expr: Expr) -> bool:

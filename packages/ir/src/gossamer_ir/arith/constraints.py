@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from gossamer_ir.arith.affine import Affine
-from gossamer_ir.nodes import Expr, Var
+from gossamer_ir.arith.affine import Affine, factors_of
+from gossamer_ir.nodes import Expr, Var, VScale
+
+VSCALE = VScale()
 
 
 class Constraints:
@@ -87,6 +89,37 @@ class Constraints:
             if len(form.terms) == 1 and (form.terms[atom] > 0) == is_least
         ]
         return (max if is_least else min)(bounds, default=None)
+
+    def range_bound(self, atom: Expr, *, is_least: bool) -> Affine | None:
+        """Return a bound of an atom, the lower or the upper one, as a constant and a multiple of vscale;
+        None if there is none.
+
+        >>> from gossamer_ir.core.build import index_var, mul
+        >>> lane, vector = index_var("lane"), index_var("vector")
+        >>> known = Constraints()
+        >>> known.add(Affine({VSCALE: 4, lane: -1}, -1))  # lane < 4 * vscale
+        >>> known.range_bound(lane, is_least=False) == Affine({VSCALE: 4}, -1)
+        True
+        >>> known.add(Affine({vector: -1}, 7))
+        >>> known.range_bound(mul(VSCALE, vector), is_least=False) == Affine({VSCALE: 7}, 0)
+        True
+        """
+        if atom == VSCALE:
+            return Affine({atom: 1}, 0)
+        constant = self.constant_bound(atom, is_least=is_least)
+        if constant is not None:
+            return Affine({}, constant)
+        factors = factors_of(atom)
+        if len(factors) == 2 and VSCALE in factors:
+            (other,) = (factor for factor in factors if factor != VSCALE)
+            constant = self.constant_bound(other, is_least=is_least)
+            # Times vscale, which is positive, a lower bound stays a lower one.
+            return None if constant is None else Affine({VSCALE: constant} if constant else {}, 0)
+        sign = 1 if is_least else -1
+        for form in self._about[atom]:
+            if form.terms.keys() == {atom, VSCALE} and form.terms[atom] == sign:
+                return Affine({VSCALE: -sign * form.terms[VSCALE]}, -sign * form.constant)
+        return None
 
     def depth_of(self, name: str) -> int:
         """Return the number of the constraint that last bounded a variable from above, from 1; 0 if there is

@@ -25,7 +25,7 @@ from gossamer_ir.arith.affine import (
     shared_factors,
 )
 from gossamer_ir.arith.atom_inequalities import AtomInequalities, has_constant_form
-from gossamer_ir.arith.constraints import Constraints
+from gossamer_ir.arith.constraints import VSCALE, Constraints
 from gossamer_ir.arith.goals import eliminate_atom, normalized_goal, with_value, without_atom
 from gossamer_ir.arith.index_array_facts import IndexArrayFacts
 from gossamer_ir.arith.inequalities import implied_by
@@ -124,18 +124,21 @@ class Eliminator:
             self.constraints.add(form)
 
     def _follows_from_ranges(self, goal: Affine) -> bool:
-        """Return whether a goal is proved by constant bounds of its atoms.
+        """Return whether a goal is proved by bounds of its atoms that are constant, or multiples of vscale.
 
-        Such is the goal that the index of a loop that was split by a constant is in bounds. The search finds
-        this last if conditions with more atoms were added after the ranges of the loops.
+        Such is the goal that the index of a loop that was split by a constant, or by the lanes of scalable
+        vectors, is in bounds. The search finds this last, or not at all, if conditions with more atoms were
+        added after the ranges of the loops.
         """
-        least = goal.constant
+        least = Affine({}, goal.constant)
         for atom, coefficient in goal.terms.items():
-            bound = self.constraints.constant_bound(atom, is_least=coefficient > 0)
+            bound = self.constraints.range_bound(atom, is_least=coefficient > 0)
             if bound is None:
                 return False
-            least += coefficient * bound
-        return least >= 0
+            least = combine(least, bound, coefficient)
+        # It is linear in vscale, so it is least for a vscale of 1 if it does not decrease.
+        by_vscale = least.terms.get(VSCALE, 0)
+        return by_vscale >= 0 and least.constant + by_vscale >= 0
 
     def _follows_at_once(self, goal: Affine) -> bool:
         """Return whether one constraint that shares several atoms with the goal leaves a goal that is proved.
@@ -281,20 +284,21 @@ class Eliminator:
             slack = combine(divisor, Affine({}, -1), 1)
             yield combine(total, slack, 1 if coefficient < 0 else 1 - coefficient)
 
-    def _rank(self, atom: Expr) -> tuple[int, bool, bool, bool]:
+    def _rank(self, atom: Expr) -> tuple[int, bool, bool, bool, bool]:
         """Return the sort key of elimination order, highest first.
 
         Innermost variables come first and sizes last, since the bounds of a variable contain variables
-        bound before it. Compound atoms come before their variables, remainders before quotients, and
-        prefix sums of products before the products: the atoms that an elimination introduces are
-        eliminated after it.
+        bound before it. Compound atoms come before their variables, operations before the loads that they
+        are made of, remainders before quotients, and prefix sums of products before the products: the
+        atoms that an elimination introduces are eliminated after it.
         """
         inner = unwidened(atom)
         is_sum = isinstance(inner, Load) and self._arrays.has_products(inner.buffer)
         is_compound = not isinstance(atom, Var)
+        is_operation = isinstance(atom, Binary)
         is_remainder = isinstance(atom, Binary) and atom.op == "floormod"
         depth = max(map(self.constraints.depth_of, free_vars(atom)), default=0)
-        return depth, is_sum, is_compound, is_remainder
+        return depth, is_sum, is_compound, is_operation, is_remainder
 
     def _without_factor(self, atom: Expr, goal: Affine) -> Iterator[Affine]:
         """Yield a goal without a factor that several of its products share.

@@ -11,6 +11,7 @@ from gossamer_ir.interchange.kernel_abi import INTERRUPTED, OUT_OF_BOUNDS
 from gossamer_ir.nodes import For, Guard, If, Let, Load, While
 from gossamer_ir.traversal.walk import collect, contains
 from gossamer_llvm.abi import workspace_address
+from gossamer_llvm.control.masked_loops import emit_masked_loop, loop_mask
 from gossamer_llvm.control.portions import (
     allocate_portions,
     begin_portions,
@@ -21,7 +22,6 @@ from gossamer_llvm.control.portions import (
 )
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add, literal_value
-from gossamer_llvm.emitter.ir_builder import CODE_ALIGNMENT
 
 UNROLL = "unroll"
 """The annotation of a loop with the number of times that LLVM is to unroll it."""
@@ -41,6 +41,7 @@ class _Iterations(NamedTuple):
 def emit_let(emitter: FunctionEmitter, node: Let) -> None:
     """Emit a let. Names are unique in a function, so the binding is never removed."""
     emitter.values[node.var.name] = emitter.expr(node.value)
+    emitter.depths[node.var.name] = emitter.depth_of(node.value)
     if collect(Load, node.value):
         emitter.loaded.add(node.var.name)
 
@@ -76,6 +77,11 @@ def emit_for(emitter: FunctionEmitter, node: For) -> None:
             f"Iterations of the loop '{node.var}' share elements, so it cannot be lowered to LLVM.",
             hint="Apply lower_atomics.",
         )
+    in_portions = _is_interrupted_in_portions(emitter, node)
+    mask = None if in_portions else loop_mask(emitter, node)
+    if mask is not None:
+        emit_masked_loop(emitter, node, mask, suffix=_loop_metadata(emitter, node))
+        return
     start, extent = emitter.expr(node.start), emitter.expr(node.extent)
     count = literal_value(extent)
     # The rotated form runs the body once before its test.
@@ -86,7 +92,6 @@ def emit_for(emitter: FunctionEmitter, node: For) -> None:
     inside, outside, before = text.new_block(), text.new_block(), text.block
     # The entry test of the rotated loop.
     some = "true" if count is not None else text.value(f"icmp sgt {extent.typed}, 0")
-    in_portions = _is_interrupted_in_portions(emitter, node)
     text.enter_loop()
     text.branch(some, inside, outside)
     text.begin(inside)
@@ -168,6 +173,7 @@ def _emit_iterations(emitter: FunctionEmitter, node: For, iterations: _Iteration
     start = f"[ {iterations.start.text}, %{iterations.before} ]"
     var = text.value(f"phi i64 {start}, [ {following}, %{latch} ]")
     emitter.values[node.var] = Value(var, "int64")
+    emitter.depths[node.var] = text.loop_depth
     emitter.body(node.body)
     text.fall_into(latch)
     flags = "" if iterations.wraps else " nuw nsw"
@@ -184,8 +190,11 @@ def _loop_metadata(emitter: FunctionEmitter, node: For | None) -> str:
     else:
         # The schedule decides about unrolling, not LLVM's heuristics.
         unroll = unit.new_metadata('!{!"llvm.loop.unroll.disable"}')
-    alignment = unit.new_metadata(f'!{{!"llvm.loop.align", i32 {CODE_ALIGNMENT}}}')
+    properties = [unroll]
+    if unit.abi.loop_alignment:
+        aligned = f'!{{!"llvm.loop.align", i32 {unit.abi.loop_alignment}}}'
+        properties.append(unit.new_metadata(aligned))
     # A distinct node refers to itself, or LLVM would merge the metadata of different loops.
     own = f"!{len(unit.metadata)}"
-    unit.new_metadata(f"distinct !{{{own}, {unroll}, {alignment}}}")
+    unit.new_metadata(f"distinct !{{{', '.join((own, *properties))}}}")
     return f", !llvm.loop {own}"

@@ -11,7 +11,8 @@ import msgspec
 from gossamer_ir.analysis.bounds.overflow import OverflowAnalysis
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Buffer, Expr, Load, Stmt
+from gossamer_ir.nodes import Buffer, Compare, Expr, Load, Stmt
+from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_llvm.abi import LANE_COUNTS, Abi
 from gossamer_llvm.emitter.ir_builder import FunctionText
@@ -117,10 +118,11 @@ class FunctionEmitter(msgspec.Struct):
     """The function being emitted.
 
     `workspace`: the operand. `overflow`: bounds of its integers. `loaded`: variables of lets that are read
-    from memory. `heap`: stack slots with the addresses of memory to free. `unchanging`: buffers that nothing
-    writes while it runs. `read`: values loaded from them, one table for each enclosing scope. Code in a scope
-    dominates what follows in it, so loads are reused there. `has_nontemporal_stores`: it needs a fence at its
-    end.
+    from memory. `depths`: the number of loops in which a variable varies. `masks`: those of loops that are
+    controlled by a mask. `heap`: stack slots with the addresses of memory to free. `unchanging`: buffers that
+    nothing writes while it runs. `read`: values loaded from them, one table for each enclosing scope. Code in
+    a scope dominates what follows in it, so loads are reused there. `has_nontemporal_stores`: it needs a
+    fence at its end.
     """
 
     unit: ModuleEmitter
@@ -129,6 +131,8 @@ class FunctionEmitter(msgspec.Struct):
     overflow: OverflowAnalysis | None = None
     values: dict[str, Value] = {}
     loaded: set[str] = msgspec.field(default_factory=set)
+    depths: dict[str, int] = {}
+    masks: dict[Compare, Value] = {}
     buffers: dict[str, BufferAddress] = {}
     heap: list[str] = []
     shared: frozenset[str] = frozenset()
@@ -140,6 +144,10 @@ class FunctionEmitter(msgspec.Struct):
     depth: int = 0
     stack_bytes: int = 0
     has_nontemporal_stores: bool = False
+
+    def depth_of(self, *nodes: Expr) -> int:
+        """Return the number of loops around the innermost variable of expressions."""
+        return max((self.depths.get(name, 0) for name in free_vars(*nodes)), default=0)
 
     def expr(self, node: Expr) -> Value:
         """Emit an expression."""

@@ -75,7 +75,7 @@ def broadcast(emitter: FunctionEmitter, value: Value, dtype: str) -> Value:
     return Value(spread, dtype)
 
 
-def vector_of(emitter: FunctionEmitter, elements: Iterable[Value], dtype: str) -> Value:
+def insert_elements(emitter: FunctionEmitter, elements: Iterable[Value], dtype: str) -> Value:
     """Return the vector of a fixed dtype with these scalars in its lanes."""
     type_, vector = value_type(dtype), "poison"
     for lane, element in enumerate(elements):

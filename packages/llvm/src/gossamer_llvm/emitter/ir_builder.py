@@ -19,11 +19,6 @@ COLD = "#1"
 """Attribute groups. Functions that run once for each call or chunk are not optimized: the runtime code of
 parallel loops took two thirds of the compile time of a kernel."""
 
-CODE_ALIGNMENT = 64
-"""Bytes to which functions and loops are aligned: then how well short loops are predicted does not depend on
-where code happens to be (measured on Emerald Rapids in products with rows of 4 elements: up to 1.3 times as
-fast as at multiples of 16, up to 1.2 times as at those of 32)."""
-
 
 class _LoopLines(msgspec.Struct):
     """A loop: `lines` are the instructions hoisted before it, `known` their values by text."""
@@ -113,6 +108,11 @@ class FunctionText:
     def is_in_loop(self) -> bool:
         """Whether the current block is inside a loop."""
         return bool(self._loops)
+
+    @property
+    def loop_depth(self) -> int:
+        """The number of loops around the current block."""
+        return len(self._loops)
 
     def leave_loop(self) -> None:
         """End the loop that `enter_loop` started."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.arith.affine import Affine, affine_of, expr_of
+from gossamer_ir.arith.affine import NOTHING, Affine, affine_of, combine, expr_of
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of, has_lanes
-from gossamer_ir.nodes import Binary, Broadcast, Cast, Expr, Load, Ramp
+from gossamer_ir.nodes import Binary, Broadcast, Cast, Expr, Load, Ramp, VScale
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value
@@ -39,7 +39,7 @@ def emit_address(
         return _offset_address(emitter, location, indices[0], uniform)
     if _is_gathered_row(emitter, indices):
         return _gathered_row_address(emitter, location, indices)
-    indices, distance = _split_constant_offset(indices)
+    indices, distance = _split_constant_offset(emitter, indices)
     # The address without its constant offset may lie before the buffer, so it is not in bounds itself.
     is_certain &= distance == 0
     last = indices[-1] if indices else None
@@ -112,22 +112,37 @@ def _gathered_row_address(
     emitter: FunctionEmitter, location: BufferAddress, indices: tuple[Expr, ...]
 ) -> Address:
     """Emit the address of consecutive elements of a gathered row: a pointer that all vectors of the row
-    share, and a constant distance from it."""
+    share, and a distance from it that is constant, or a multiple of vscale."""
     *outer, last = indices
     assert isinstance(last, Ramp)
     _require_vector_dtype(emitter, last)
-    form = affine_of(last.base)
+    form, distance = _split_distance(affine_of(last.base))
     row = [*map(emitter.expr, outer), index_constant(0)]
     offset = _row_major_offset(emitter, location, row, flags="")
-    # The same element of the first row is invariant in the loop over rows.
-    first = emitter.expr(expr_of(Affine(form.terms, 0)))
-    start = replace(location, address=_element_pointer(emitter, location, first, ""))
-    pointer = _in_register(emitter, _element_pointer(emitter, start, offset, ""))
-    if form.constant:
-        pointer, offset = _add_constant_offset(
-            emitter, location, pointer, offset=offset, distance=form.constant
-        )
+    first = emitter.expr(expr_of(form))
+    # The part that is invariant in the inner loop first: the same element of the first row, or the row.
+    is_row_inside = emitter.depth_of(last.base) <= emitter.depth_of(*outer)
+    outside, inside = (first, offset) if is_row_inside else (offset, first)
+    start = replace(location, address=_element_pointer(emitter, location, outside, ""))
+    pointer = _element_pointer(emitter, start, inside, "")
+    if is_row_inside:
+        pointer = _in_register(emitter, pointer)
+    if distance != NOTHING:
+        away = emitter.expr(expr_of(distance))
+        moved = replace(location, address=pointer)
+        pointer = _element_pointer(emitter, moved, away, "")
+        offset = add(emitter, offset, away)
     return Address(location, pointer, offset, is_scattered=False)
+
+
+def _split_distance(form: Affine) -> tuple[Affine, Affine]:
+    """Return an index without its constant and its multiple of vscale, and these, which instructions for
+    scalable vectors add themselves."""
+    terms: dict[Expr, int] = {
+        atom: by for atom, by in form.terms.items() if isinstance(atom, VScale)
+    }
+    distance = Affine(terms, form.constant)
+    return combine(form, distance, -1), distance
 
 
 def _in_register(emitter: FunctionEmitter, pointer: str) -> str:
@@ -141,10 +156,13 @@ def _in_register(emitter: FunctionEmitter, pointer: str) -> str:
     return emitter.text.value(call)
 
 
-def _split_constant_offset(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], int]:
+def _split_constant_offset(
+    emitter: FunctionEmitter, indices: tuple[Expr, ...]
+) -> tuple[tuple[Expr, ...], int]:
     """Return the indices without the constant offset of the last one, and the offset.
 
-    Only if something is subtracted from the constant. The offset then becomes part of an addressing mode, and
+    Only if something is subtracted from the constant, or if an address has either an index or a constant. The
+    offset then becomes part of an addressing mode, and
     the rest is shared between accesses.
     """
     *outer, last = indices or (ZERO,)
@@ -153,8 +171,10 @@ def _split_constant_offset(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...],
     if dtype_of(first) != "int64" or any(map(has_lanes, outer)):
         return indices, 0
     form = affine_of(first)
-    # `X[n - 1 - i]`: LLVM does not reassociate the constant out of the subtraction. Sums it handles itself.
-    if not form.constant or not any(factor < 0 for factor in form.terms.values()):
+    # `X[n - 1 - i]`: LLVM does not reassociate the constant out of the subtraction. Of sums it does, but adds
+    # the constant first.
+    is_sum = not any(factor < 0 for factor in form.terms.values())
+    if not form.constant or (is_sum and emitter.unit.abi.displaced_indices):
         return indices, 0
     rest = expr_of(Affine(form.terms, 0))
     if isinstance(last, Ramp):

@@ -10,7 +10,7 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Load, Prefetch, Ramp, Store
 from gossamer_llvm.abi import INSERTED_LANES
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
-from gossamer_llvm.emitter.folding import literal_value, vector_of
+from gossamer_llvm.emitter.folding import insert_elements, literal_value
 from gossamer_llvm.emitter.types import (
     constant_text,
     element_bytes,
@@ -141,7 +141,7 @@ def _gather_as_scalar_loads(emitter: FunctionEmitter, node: Load) -> Value | Non
     if loads is None:
         return None
     load_indices_in_pairs(emitter, node.indices)
-    return vector_of(emitter, map(emitter.expr, loads), node.dtype)
+    return insert_elements(emitter, map(emitter.expr, loads), node.dtype)
 
 
 def _is_short(dtype: DType, most: int) -> bool:

@@ -49,19 +49,22 @@ def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
     comparing 64-bit indices. This is wrong if the ramp may wrap, because its first lanes are not the lowest
     then.
     """
+    known = emitter.masks.get(node)
+    if known is not None:
+        return known
     ramp, limit = node.lhs, node.rhs
     if node.op != "lt" or not isinstance(ramp, Ramp) or not isinstance(limit, Broadcast):
         return None
     # With a wrapping ramp, lanes after the wrap would be below the limit although those before it are not.
     if integer_value(ramp.stride) != 1 or dtype_of(ramp.base) != "int64":
         return None
-    if not _is_ascending(emitter, ramp):
+    if not is_ascending(emitter, ramp):
         return None
     base, bound = emitter.expr(ramp.base), emitter.expr(limit.value)
     if ramp.lanes.scalable:
         if not _is_nonnegative(emitter, ramp.base):
             base, bound = index_constant(0), _rest(emitter, base, bound)
-        return _active_lane_mask(emitter, base, bound, dtype_of(node))
+        return active_lane_mask(emitter, base, bound, dtype_of(node))
     left, right, count = literal_value(base), literal_value(bound), ramp.lanes.count
     # All lanes or none: the caller then emits a plain access or nothing.
     if left is not None and right is not None and not left < right < left + count:
@@ -69,7 +72,7 @@ def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
     return _first_lanes(emitter, _lanes_left(emitter, base, bound, count), count)
 
 
-def _is_ascending(emitter: FunctionEmitter, ramp: Ramp) -> bool:
+def is_ascending(emitter: FunctionEmitter, ramp: Ramp) -> bool:
     """Return whether no lane of a ramp with stride 1 wraps."""
     if emitter.overflow is None:
         return False
@@ -81,15 +84,21 @@ def _is_nonnegative(emitter: FunctionEmitter, base: Expr) -> bool:
     return emitter.overflow is not None and emitter.overflow.is_nonnegative(base)
 
 
-def _active_lane_mask(emitter: FunctionEmitter, base: Value, bound: Value, dtype: str) -> Value:
-    """Return the mask of the lanes of a scalable vector below the bound: one instruction of Arm SVE. The base
-    is not negative."""
-    emitter.unit.require_dtype(dtype)
+def active_lane_mask(emitter: FunctionEmitter, base: Value, bound: Value, dtype: str) -> Value:
+    """Return the mask of the lanes of a scalable vector below the bound. The base is not negative."""
     # LLVM compares unsigned numbers, of which a negative bound would be a large one.
-    limit = emitter.call("i64", "llvm.smax.i64", f"{bound.typed}, i64 0")
-    mask = value_type(dtype)
+    limit = Value(emitter.call("i64", "llvm.smax.i64", f"{bound.typed}, i64 0"), bound.dtype)
+    return Value(emitter.text.value(active_lanes(emitter, base, limit, dtype)), dtype)
+
+
+def active_lanes(emitter: FunctionEmitter, base: Value, bound: Value, dtype: str) -> str:
+    """Return the text of the instruction for the mask of the lanes below a bound that is not negative either.
+    It is one instruction of Arm SVE."""
+    emitter.unit.require_dtype(dtype)
+    mask, arguments = value_type(dtype), f"{base.typed}, {bound.typed}"
     name = f"llvm.get.active.lane.mask.{intrinsic_suffix(mask)}.i64"
-    return Value(emitter.call(mask, name, f"{base.typed}, i64 {limit}"), dtype)
+    emitter.unit.declare(mask, name, arguments)
+    return f"call {mask} @{name}({arguments})"
 
 
 def _rest(emitter: FunctionEmitter, base: Value, bound: Value) -> Value:

@@ -96,10 +96,10 @@ def emit_broadcast(emitter: FunctionEmitter, node: Broadcast) -> Value:
 
 def emit_lane_reduce(emitter: FunctionEmitter, node: LaneReduce) -> Value:
     """Emit a reduction of the lanes of an expression."""
-    return reduce_lanes(emitter, node.op, emitter.expr(node.value))
+    return reduce_vector(emitter, node.op, emitter.expr(node.value))
 
 
-def reduce_lanes(emitter: FunctionEmitter, op: ReduceOp, value: Value) -> Value:
+def reduce_vector(emitter: FunctionEmitter, op: ReduceOp, value: Value) -> Value:
     """Return the reduction of lanes, the only operation in which float additions may be reassociated."""
     scalar = DType.parse(value.dtype).scalar
     if DType.parse(scalar).is_float:

@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 from gossamer_ir.core.dtypes import DType, scalar_of, with_lanes
 from gossamer_ir.nodes import ReduceOp, TransposeReduce
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
-from gossamer_llvm.emitter.folding import vector_of
+from gossamer_llvm.emitter.folding import insert_elements
 from gossamer_llvm.values.operations import emit_operation
-from gossamer_llvm.values.scalars_and_vectors import reduce_lanes
+from gossamer_llvm.values.scalars_and_vectors import reduce_vector
 
 _BLOCK_BITS = 128
 """Shuffles within blocks of this size, and of whole blocks, are one instruction on all targets."""
@@ -29,8 +29,8 @@ def emit_transpose_reduce(emitter: FunctionEmitter, node: TransposeReduce) -> Va
     values = [emitter.expr(value) for value in node.values]
     kind = DType.parse(values[0].dtype)
     if kind.scalable:
-        reduced = [reduce_lanes(emitter, node.op, value) for value in values]
-        return vector_of(emitter, reduced, with_lanes(kind.scalar, len(reduced)))
+        reduced = [reduce_vector(emitter, node.op, value) for value in values]
+        return insert_elements(emitter, reduced, with_lanes(kind.scalar, len(reduced)))
     lanes = kind.lanes
     parts = [
         _reduced(emitter, node.op, values[at : at + lanes]) for at in range(0, len(values), lanes)

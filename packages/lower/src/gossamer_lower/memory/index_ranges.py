@@ -26,7 +26,16 @@ from gossamer_ir.analysis.bounds.overflow import overflow_of
 from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.analysis.proofs.program_point import is_invariant
 from gossamer_ir.analysis.proofs.symbolic_bounds import constants_of, ends_of
-from gossamer_ir.arith.affine import UNIT, Affine, affine_of, combine, expr_of
+from gossamer_ir.arith.affine import (
+    UNIT,
+    Affine,
+    affine_of,
+    combine,
+    expr_of,
+    factors_of,
+    multiplier_of,
+    times,
+)
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.arith.nonaffine_bounds import unwidened
 from gossamer_ir.core import build
@@ -42,6 +51,7 @@ from gossamer_ir.nodes import (
     Load,
     Stmt,
     Var,
+    VScale,
 )
 from gossamer_ir.traversal.access_types import ELEMENT_NODES, INDEXED_NODES, READS
 from gossamer_ir.traversal.walk import collect, stmts
@@ -166,9 +176,9 @@ class _BoundVars:
             by > 0 and self._is_natural(atom) for atom, by in rest.terms.items()
         ):
             return
-        for name, extent in self._extents.items():
-            if rest == affine_of(build.index_var(name)):
-                yield affine_of(extent)
+        last = self._last_value(rest)
+        if last is not None:
+            yield combine(last, UNIT, 1)
         for condition in enclosing:
             slack = slack_of(condition)
             if slack is not None:
@@ -178,12 +188,31 @@ class _BoundVars:
                 if self._is_fixed(expr_of(length)) and self._is_exact(condition, expr_of(length)):
                     yield length
 
+    def _last_value(self, rest: Affine) -> Affine | None:
+        """Return the value of the varying part in the last iteration of all loops, which is its largest: it
+        is a sum of loop variables from 0, each multiplied by numbers that are not negative. None if an
+        extent is unknown."""
+        last = Affine({}, rest.constant)
+        for atom, by in rest.terms.items():
+            var, multiplier = _scaled_var(atom)
+            values = self._values.get(var.name) if var else None
+            extent = self._extents.get(var.name) if var else None
+            if values:
+                end = Affine({}, values[-1])
+            elif extent is not None:
+                end = combine(affine_of(extent), UNIT, -1)
+            else:
+                return None
+            last = combine(last, times(end, multiplier), by)
+        return last
+
     def _is_natural(self, atom: Expr) -> bool:
-        """Return whether an atom is a loop variable that is never negative."""
-        if not isinstance(atom, Var):
+        """Return whether an atom is a loop variable that is never negative, or such a multiple of it."""
+        var, _ = _scaled_var(atom)
+        if var is None:
             return False
-        values = self._values.get(atom.name)
-        return atom.name in self._extents or bool(values and values[0] >= 0)
+        values = self._values.get(var.name)
+        return var.name in self._extents or bool(values and values[0] >= 0)
 
     def _is_fixed(self, expr: Expr) -> bool:
         """Return whether an expression is invariant in the statements, and reads only elements that they
@@ -196,6 +225,16 @@ class _BoundVars:
     def _is_free(self, expr: Expr) -> bool:
         """Return whether an expression is invariant in the statements."""
         return is_invariant(expr, self._live, self._function)
+
+
+def _scaled_var(atom: Expr) -> tuple[Var | None, Affine]:
+    """Return the variable of an atom, and the power of vscale that it is multiplied by; None for any other
+    atom."""
+    others = [factor for factor in factors_of(atom) if not isinstance(factor, VScale)]
+    if len(others) != 1 or not isinstance(others[0], Var):
+        return None, UNIT
+    multiplier = multiplier_of(others[0], Affine({atom: 1}, 0))
+    return others[0], multiplier
 
 
 def _merged(intervals: list[Interval | None]) -> Interval | None:

@@ -56,7 +56,7 @@ def combine_lane_reductions(module: Module) -> Module:
 
     It runs after unrolling, whose copies make the consecutive elements. A group has 4, 8, ... reductions;
     no statement in between may access the elements. The stores may go through a local element that starts
-    at the identity of the reducer.
+    at the identity of the reducer. Reductions of scalable vectors are not combined, only stored at once.
 
     >>> from gossamer_testkit.examples import program
     >>> from gossamer_testkit.show import body_text
@@ -96,11 +96,14 @@ class _LaneReductionCombiner:
         # Inner bodies first; groups never extend across the border of a body.
         body = map_stmts(body, lambda stmt: (with_bodies(stmt, self.body),))
         # Most bodies have no group, and the rewrites below are quadratic in the length of a body.
-        if sum(1 for stmt in body if _ends_in_sum(stmt)) < MIN_VALUES:
+        sums = [stmt for stmt in body if _ends_in_sum(stmt)]
+        are_scalable = any(lane.scalable for lane in collect(Lanes, *sums))
+        if len(sums) < MIN_VALUES and not are_scalable:
             return body
         direct = self._forwarded(self._without_starts(list(body)))
         combined = self._combined(direct)
-        return body if combined is direct else _without_unused(combined)
+        # Those of scalable vectors stay apart, but need not be added to the identity.
+        return body if combined is direct and not are_scalable else _without_unused(combined)
 
     # --- groups
 
@@ -190,10 +193,7 @@ class _LaneReductionCombiner:
     def _is_sum(self, store: Store) -> bool:
         if not isinstance(store.value, LaneReduce) or not self._is_scalar(store):
             return False
-        kind = DType.parse(dtype_of(store.value.value))
-        # Halving vectors saves shuffles if their number of lanes is a known power of two. Scalable
-        # vectors would be reduced one by one in any case.
-        return bool(store.indices) and not kind.scalable and kind.lanes.bit_count() == 1
+        return bool(store.indices)
 
     def _forwards(self, user: Store, stored: Store) -> bool:
         """Return whether the value of a store is the element that the other one stored."""
@@ -211,6 +211,7 @@ class _LaneReductionCombiner:
                 isinstance(stmt, Store)
                 and self._is_sum(stmt)
                 and isinstance(stmt.value, LaneReduce)
+                and _may_combine(stmt.value)
             ):
                 yield _LaneSum(at, stmt, stmt.value)
 
@@ -262,6 +263,13 @@ def _ends_in_sum(stmt: Stmt) -> bool:
         return False
     parts = (stmt.value.lhs, stmt.value.rhs) if isinstance(stmt.value, Binary) else (stmt.value,)
     return any(isinstance(part, LaneReduce) for part in parts)
+
+
+def _may_combine(value: LaneReduce) -> bool:
+    """Return whether a reduction may be one of a `TransposeReduce`. Halving vectors saves shuffles if their
+    number of lanes is a known power of two; scalable vectors would be reduced one by one in any case."""
+    kind = DType.parse(dtype_of(value.value))
+    return not kind.scalable and kind.lanes.bit_count() == 1
 
 
 def _reduced_from(start: Store, stmt: Stmt) -> LaneReduce | None:

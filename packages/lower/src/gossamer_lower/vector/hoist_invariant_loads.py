@@ -6,14 +6,19 @@ the load is proved in bounds, so it can be speculated before the loop.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+from gossamer_ir.analysis.accesses.buffer_accesses import reads_in
 from gossamer_ir.analysis.proofs.program_point import is_invariant
 from gossamer_ir.analysis.vectors.lane_projection import in_lane
 from gossamer_ir.core import build
-from gossamer_ir.nodes import For, Function, Let, Load, Module, Node, Ramp, Var
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.statement_kinds import CHECKING_STMTS, effects_of
+from gossamer_ir.nodes import For, Function, Let, Load, Module, Node, Ramp, Search, Var
+from gossamer_ir.traversal.fields import has_bodies
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.rewrite import rewrite
+from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import Stmts, with_body
@@ -70,7 +75,7 @@ class _LoadHoister(SerialLoopVisitor):
         self._most_vectors = most_vectors
 
     def serial_loop(self, loop: For) -> Stmts:
-        lets = self._lets(loop)
+        lets = {**self._lets(loop), **self._row_lets(loop)}
         if not lets:
             return (self.inside(loop),)
         kept = rewrite(loop, lambda node: _var(node, lets), leaves=False)
@@ -92,6 +97,34 @@ class _LoadHoister(SerialLoopVisitor):
             if len(hoisted) <= self._most_vectors
             else {}
         )
+
+    def _row_lets(self, loop: For) -> dict[Load, Let]:
+        """Return the lets of the numbers of gathered rows, of which the loop reads vectors: LLVM may leave
+        them in the loop, with the addresses of the rows."""
+        rows = dict.fromkeys(
+            row
+            for load in collect(Load, *loop.body)
+            if isinstance(load.indices[-1], Ramp)
+            for row in collect(Load, *load.indices[:-1])
+        )
+        values = {stmt.var.name: stmt.value for stmt in loop.body if isinstance(stmt, Let)}
+        # In terms of what is bound before the loop.
+        resolved = {row: resolve(row, values) for row in rows}
+        certain = set(_reads_at_start(loop))
+        return {
+            row: self._let(value)
+            for row, value in resolved.items()
+            if row in certain and self._is_row(value, loop)
+        }
+
+    def _is_row(self, row: Load, loop: For) -> bool:
+        """Return whether a scalar load, whose index is loaded, is loop invariant."""
+        parts = collect(Load, row)
+        are_constant = all(
+            part.buffer in self.constant_shapes and not DType.parse(part.dtype).is_vector
+            for part in parts
+        )
+        return are_constant and len(parts) > 1 and is_invariant(row, (loop,), self.function)
 
     def _is_run(self, load: Load) -> bool:
         """Return whether a load is of consecutive elements that the function does not write."""
@@ -121,6 +154,18 @@ class _LoadHoister(SerialLoopVisitor):
 
     def _let(self, load: Load) -> Let:
         return Let(Var(self.namer.fresh(f"{load.buffer}_kept"), load.dtype), load)
+
+
+def _reads_at_start(loop: For) -> Iterator[Load | Search]:
+    """Yield what each iteration of a loop reads before anything that may stop it: a load before the loop is
+    not speculated if the loop has an iteration."""
+    for stmt in loop.body:
+        if isinstance(stmt, CHECKING_STMTS):
+            return
+        for part in effects_of(stmt).evaluates:
+            yield from (node for node, is_certain in reads_in(part) if is_certain)
+        if has_bodies(type(stmt)):
+            return
 
 
 def _var(node: Node, lets: Mapping[Load, Let]) -> Var | None:

@@ -29,8 +29,11 @@ class Clone(msgspec.Struct, frozen=True):
     buffers: dict[str, str]
 
 
-def clones_of(body: tuple[Stmt, ...], count: int, namer: Namer) -> tuple[Clone, ...]:
-    """Return `count` copies of a body, in which names `x` become `x_0`, `x_1`, and so on.
+def clones_of(
+    body: tuple[Stmt, ...], count: int, namer: Namer, *, own_buffers: Iterable[str] = ()
+) -> tuple[Clone, ...]:
+    """Return `count` copies of a body, in which names `x` become `x_0`, `x_1`, and so on. `own_buffers` are
+    declared outside of the body, and get such names, too.
 
     >>> from gossamer_ir.traversal.names import namer_of
     >>> from gossamer_testkit.examples import SCALE
@@ -41,6 +44,7 @@ def clones_of(body: tuple[Stmt, ...], count: int, namer: Namer) -> tuple[Clone, 
     {'i': 'i_1', 'vi': 'vi_1'} {'scale': 'scale_1'} {}
     """
     vars, blocks, buffers = _bound_names(body)
+    buffers += own_buffers
 
     def renaming(names: Iterable[str], number: int) -> dict[str, str]:
         return {name: namer.fresh(f"{name}_{number}") for name in names}

@@ -19,6 +19,15 @@ def split_loop_names(loop_name: str, count: int) -> tuple[str, ...]:
     return tuple(f"{loop_name}_{position}" for position in range(count))
 
 
+def part_name(name: str, part: int) -> str:
+    """Return the name of one of the parts into which a loop is cut, or of the copy of a name in it.
+
+    >>> part_name("k", 1)
+    'k_1'
+    """
+    return f"{name}_{part}"
+
+
 def init_name(name: str, *, suffix: str = INIT_SUFFIX) -> str:
     """Return the name of the init's copy of a block, a loop or an iterator."""
     return f"{name}_{suffix}"

@@ -11,11 +11,12 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.accesses.init_nests import reduction_loops
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.arith.simplify import simplify
-from gossamer_ir.core.build import ZERO, add, integer_value, sub
+from gossamer_ir.core.build import ZERO, add, sub
 from gossamer_ir.nodes import Binary, Expr, For
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.nests.floor_multiples import dividend_of_floor
 from gossamer_schedule.nests.init_checks import blocks_with_init
 
 
@@ -72,8 +73,7 @@ def _clamped_cuts(cuts: Sequence[Expr], cursor: Cursor, *, point: ProgramPoint) 
 def _capped_at_extent(cut: Expr, cursor: Cursor, *, point: ProgramPoint) -> Expr:
     """Return the smaller of a point and the extent, without `min` where the point is known to be smaller."""
     extent = cursor.node.extent
-    is_less = isinstance(cut, Binary) and cut.op == "mul" and _is_floor(cut, extent)
-    if is_less or _is_at_most(cut, extent, cursor, point=point):
+    if dividend_of_floor(cut) == extent or _is_at_most(cut, extent, cursor, point=point):
         return cut
     smaller: Expr = simplify(Binary("min", cut, extent))
     return smaller
@@ -84,14 +84,6 @@ def _is_at_most(lesser: Expr, greater: Expr, cursor: Cursor, *, point: ProgramPo
     if lesser == greater:
         return True
     return point.is_at_most(*resolved_exprs((lesser, greater), cursor))
-
-
-def _is_floor(cut: Binary, extent: Expr) -> bool:
-    """Return whether a product is `extent // c * c` for a positive constant `c`, which never overflows."""
-    count, by = cut.lhs, integer_value(cut.rhs)
-    if by is None or by < 1 or not isinstance(count, Binary):
-        return False
-    return (count.op, count.lhs, count.rhs) == ("floordiv", extent, cut.rhs)
 
 
 def resolved_exprs(exprs: Sequence[Expr], cursor: Cursor) -> tuple[Expr, ...]:

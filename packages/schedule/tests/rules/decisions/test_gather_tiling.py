@@ -13,12 +13,13 @@ SCALABLE = Machine(vector_bits=128, is_scalable=True)
 @pytest.mark.parametrize(
     ("features", "dtype", "vectors", "factor"),
     [
-        (128, "float32", 8, "4 * T.vscale()"),
-        (1000, "float32", 8, "4 * T.vscale()"),
+        (128, "float32", 4, "4 * T.vscale()"),
+        (1000, "float32", 4, "4 * T.vscale()"),
+        (112, "float32", 7, "4 * T.vscale()"),
         (16, "float32", 1, "4 * T.vscale()"),
         (17, "float32", 2, "4 * T.vscale()"),
         (None, "float32", 4, "4 * T.vscale()"),
-        (128, "float64", 8, "2 * T.vscale()"),
+        (128, "float64", 4, "2 * T.vscale()"),
         (512, "float16", 4, "8 * T.vscale()"),
         (None, "int8", 2, "16 * T.vscale()"),
     ],

@@ -32,6 +32,7 @@ from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts, name_o
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.made_names import part_name
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.legality.dependence_distance import dependence_distance
@@ -97,7 +98,7 @@ def fission(
         _require_late_inits(before, parts[at], cursor)
 
     namer = namer_of(root.function)
-    names = tuple(namer.fresh(f"{loop}_{at}") for at in range(len(parts)))
+    names = tuple(namer.fresh(part_name(loop, at)) for at in range(len(parts)))
     new_loops = tuple(
         _loop_over_part(cursor.node, *pair) for pair in zip(names, parts, strict=True)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from gossamer_ir.core.build import ZERO, add, index, index_var, integer_value, w
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.nodes import Block, Expr, For, Stmt
+from gossamer_ir.nodes import AnyBuffer, Block, Expr, For, Stmt
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
@@ -26,6 +26,7 @@ from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.legality.iteration_buffers import buffers_by_iteration
 from gossamer_schedule.legality.loop_invariance import require_unchanged
 from gossamer_schedule.nests.init_checks import (
     blocks_with_init,
@@ -56,7 +57,8 @@ def loop_partition(
     "n // 8 * 8" in parameters and enclosing loop variables. A point below the preceding one gives an
     empty part; points above the number of iterations are reduced to it. The last part, the tail, runs
     over the remaining iterations. A loop, iterator, block or buffer `x` inside is named `x_0`, `x_1`, ...
-    in the parts. If the loop feeds a reduction, only the first part keeps the init, which runs before that
+    in the parts; so is a local buffer of which only the loop uses elements, each in one iteration. If the
+    loop feeds a reduction, only the first part keeps the init, which runs before that
     part even if it is empty. The result's names are those of the loops.
 
     Raises `ScheduleError` with a code `schedule.loop_partition.*`:
@@ -91,7 +93,13 @@ def loop_partition(
     once = _required_once_initialized(cursor, cuts)
 
     # Names are unique in a function, so each part has blocks, loops and buffers of its own.
-    copies = clones_of((cursor.node,), len(cuts) + 1, namer_of(root.function))
+    own = buffers_by_iteration(cursor)
+    copies = clones_of(
+        (cursor.node,),
+        len(cuts) + 1,
+        namer_of(root.function),
+        own_buffers=[one.name for one in own],
+    )
     with program_point_around(cursor) as point:
         starts, extents = part_ranges(cuts, cursor, point=point)
     # The starts become terms of the iterators, as factors do in a split.
@@ -99,7 +107,18 @@ def loop_partition(
     parts = _part_loops(copies, starts, extents, once=once)
 
     names = tuple(copy.vars[loop] for copy in copies)
-    return Change(cursor.replaced_by(parts), names, forwards_of(copies))
+    changed = cursor.replaced_by(parts)
+    declared = {
+        one.name: [replace(one, name=copy.buffers[one.name]) for copy in copies] for one in own
+    }
+    return Change(_with_declared(changed, declared), names, forwards_of(copies))
+
+
+def _with_declared(cursor: Cursor, declared: Mapping[str, Sequence[AnyBuffer]]) -> Cursor:
+    """Return the function with other declarations instead of those of some buffers."""
+    function = cursor.function
+    buffers = [other for one in function.buffers for other in declared.get(one.name, (one,))]
+    return cursor.with_function(replace(function, buffers=tuple(buffers)))
 
 
 def _required_cuts(points: Sequence[int | str], cursor: Cursor) -> tuple[Expr, ...]:

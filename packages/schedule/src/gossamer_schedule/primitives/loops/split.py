@@ -8,7 +8,16 @@ from functools import reduce
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.bounds.overflow import overflow_of
-from gossamer_ir.arith.affine import UNIT, Affine, affine_of, factored, product_of, quotient, times
+from gossamer_ir.arith.affine import (
+    UNIT,
+    Affine,
+    affine_of,
+    expr_of,
+    factored,
+    product_of,
+    quotient,
+    times,
+)
 from gossamer_ir.core.build import ONE, ZERO, add, floordiv, index_var, integer_value
 from gossamer_ir.dependence.mixed_radix import ceildiv_by, digits_from_counts
 from gossamer_ir.errors import ScheduleError
@@ -26,6 +35,7 @@ from gossamer_schedule.definition.made_names import split_loop_names
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.loop_invariance import require_unchanged, require_unchanged_bounds
+from gossamer_schedule.nests.floor_multiples import dividend_of_floor
 from gossamer_schedule.nests.init_checks import require_inits_with_added_factors
 from gossamer_schedule.nests.split_variable import split_variable
 from gossamer_schedule.predicates.bounded_body import with_bounded_digits, with_bounded_iterations
@@ -211,8 +221,10 @@ def _divides(divisor: Affine, cursor: Cursor) -> bool:
 
 
 def _is_power_of_two(divisor: Affine) -> bool:
-    """Return whether a divisor is a power of two: these divide 2**64, so wrapping keeps their multiples."""
-    return divisor.is_constant and divisor.constant.bit_count() == 1
+    """Return whether a divisor is a power of two, as vscale is: these divide 2**64, so wrapping keeps their
+    multiples."""
+    number, others = factored(divisor)
+    return number.bit_count() == 1 and all(isinstance(other, VScale) for other in others)
 
 
 def _loop_extents(cursor: Cursor, counts: tuple[Affine | None, ...]) -> tuple[Expr, ...]:
@@ -230,12 +242,21 @@ def _inferred_extent(cursor: Cursor, divisor: Affine) -> Expr:
     The usual sum, extent + divisor - 1, is avoided where it may wrap around.
     """
     extent: Expr = cursor.node.extent
+    whole = quotient(affine_of(extent), divisor)
+    # Without the sum, a condition on the loop is about its extent, as is that on `n // 8 * 8` iterations.
+    if whole is not None and _is_exact_extent(extent, cursor):
+        return expr_of(whole)
     count = ceildiv_by(extent, divisor)
     if _divides(divisor, cursor) or overflow_of(cursor.function).is_exact(count):
         return count
     # n // 8 + min(n % 8, 1) never exceeds n, unlike (n + 7) // 8 for the largest n.
     by = product_of(divisor)
     return add(floordiv(extent, by), Binary("min", Binary("floormod", extent, by), ONE))
+
+
+def _is_exact_extent(extent: Expr, cursor: Cursor) -> bool:
+    """Return whether computing an extent does not wrap around."""
+    return dividend_of_floor(extent) is not None or overflow_of(cursor.function).is_exact(extent)
 
 
 def _may_wrap(cursor: Cursor, divisor: Affine) -> bool:

@@ -20,3 +20,11 @@ def slots_before(fiber: Axis, row: str, *, element: str) -> str | None:
     fixed = width_of(fiber)
     width = var_name(fixed) or integer_value(fixed)
     return None if width is None else f"{width} * {row}"
+
+
+def slots_of(fiber: Axis, row: str) -> str | None:
+    """Return the text of the number of slots of a row of a root axis at the loop stage; None if it is
+    unknown."""
+    begin = slots_before(fiber, row, element=row)
+    end = slots_before(fiber, f"({row} + 1)", element=f"{row} + 1")
+    return None if begin is None or end is None else f"{end} - {begin}"

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from gossamer_ir.support.counted import counted
 from gossamer_machine.machine import Machine
+from gossamer_schedule.rules.decisions.gather_tiling import LONG_VECTORS
 from gossamer_schedule.rules.patterns.block_reduction import BlockReduction
-from gossamer_schedule.rules.steps.vector_loops import VectorTiles, tiles_holding
+from gossamer_schedule.rules.steps.vector_loops import VectorTiles, lanes_in_words, tiles_holding
 
 MAX_TILE_VECTORS = 4
 """Maximum number of vectors of a tile. With more, each load of a vector is used by too few rows."""
@@ -35,7 +36,8 @@ class RegisterTile(NamedTuple):
         rows, vectors = counted(self.rows, "row"), counted(self.features.vectors, "vector")
         if self.features.lanes == 1:
             return f"a tile of {rows}"
-        return f"a tile of {rows} by {vectors} of {self.features.lanes} lanes"
+        lanes = lanes_in_words(self.features.lane_factor)
+        return f"a tile of {rows} by {vectors} of {lanes}"
 
 
 def best_tile(pattern: BlockReduction, machine: Machine) -> RegisterTile:
@@ -45,14 +47,23 @@ def best_tile(pattern: BlockReduction, machine: Machine) -> RegisterTile:
     axis for the rows of a block. With a known number of features, accumulators take up to three quarters of
     the registers. Otherwise they take half, since masks also need registers.
     """
-    lanes, budget = _tile_lanes(pattern, machine), _budget(pattern, machine)
+    budget = _budget(pattern, machine)
     tiles = [
-        RegisterTile(rows, tiles_holding(pattern.features, vectors=vectors, lanes=lanes))
+        RegisterTile(rows, _features(pattern, machine, vectors=vectors))
         for rows in _heights(pattern, budget)
-        for vectors in range(1, _most_vectors(pattern, lanes) + 1)
+        for vectors in range(1, _most_vectors(pattern, machine) + 1)
         if rows * vectors <= budget
     ]
     return min(tiles, key=lambda tile: _cost(tile, pattern))
+
+
+def _features(pattern: BlockReduction, machine: Machine, *, vectors: int) -> VectorTiles:
+    """Return the tiles of so many vectors of features: scalable ones if the machine has these, all with a
+    mask, since their number is known at run time only."""
+    if machine.is_scalable and pattern.feature:
+        lanes = machine.unit_lanes(pattern.dtype)
+        return VectorTiles(None, vectors, lanes, is_exact=False, is_scalable=True)
+    return tiles_holding(pattern.features, vectors=vectors, lanes=_tile_lanes(pattern, machine))
 
 
 def tile_reason(pattern: BlockReduction, machine: Machine) -> str:
@@ -93,8 +104,12 @@ def _heights(pattern: BlockReduction, budget: int) -> tuple[int, ...]:
     return (UNDIVIDED_ROWS,)
 
 
-def _most_vectors(pattern: BlockReduction, lanes: int) -> int:
+def _most_vectors(pattern: BlockReduction, machine: Machine) -> int:
     """Return the maximum number of vectors of a tile."""
+    lanes = _tile_lanes(pattern, machine)
+    if machine.is_scalable and pattern.feature:
+        # Longer vectors than the least should not be empty, either.
+        lanes = machine.lanes(pattern.dtype) * LONG_VECTORS
     if lanes == 1:
         return 1
     if pattern.features is None:

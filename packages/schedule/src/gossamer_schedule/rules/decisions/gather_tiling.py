@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
-from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS
 from gossamer_ir.interchange.records import Stats
 from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.analysis.gathers import Gather
@@ -32,9 +29,10 @@ PREFETCHED_VECTORS = 8
 """Maximum number of vectors of a tile if rows are prefetched. With more, the prefetches of one nonzero take
 most of the buffers that wait for lines (measured at 16 vectors: 0.75 to 0.9 times as fast)."""
 
-GOVERNING_PREDICATES = 8
-"""Maximum number of scalable vectors of a tile: each has a mask, and only the first eight predicate registers
-of SVE can govern loads and multiply-adds."""
+GOVERNING_PREDICATES = 7
+"""Maximum number of scalable vectors of a tile with masks. Only the first eight predicate registers of SVE
+can govern loads and multiply-adds, and one of them is true in all lanes (counted with 8 masks: 1.35 times as
+many instructions as with 4, since masks are spilled)."""
 
 LONG_VECTORS = 4
 """Multiple of the least vector length up to which no vector of a tile of scalable vectors is empty."""
@@ -144,9 +142,9 @@ def _scalable_tiles(features: int | None, dtype: str, machine: Machine) -> tuple
 
     >>> tiles, _ = _scalable_tiles(128, "float32", Machine(vector_bits=128, is_scalable=True))
     >>> tiles.vectors, tiles.lane_factor
-    (8, '4 * T.vscale()')
+    (4, '4 * T.vscale()')
     """
-    lanes = replace(machine, vector_bits=VSCALE_UNIT_BITS).lanes(dtype)
+    lanes = machine.unit_lanes(dtype)
     most = min(machine.accumulators, GOVERNING_PREDICATES, MAX_UNIT_LANES // lanes)
     wanted = SYMBOLIC_VECTORS
     if features is not None:
@@ -155,8 +153,10 @@ def _scalable_tiles(features: int | None, dtype: str, machine: Machine) -> tuple
         f"{most} vectors at most, each with a predicate register that governs it, and no empty one in "
         f"vectors of up to {machine.vector_bits * LONG_VECTORS} bits"
     )
-    tiles = VectorTiles(None, min(most, wanted), lanes, is_exact=False, is_scalable=True)
-    return tiles, limit
+    # Halves of the features that the longest of these vectors hold: a third would leave empty vectors.
+    while wanted > most:
+        wanted = -(-wanted // 2)
+    return VectorTiles(None, wanted, lanes, is_exact=False, is_scalable=True), limit
 
 
 def _number_of_tiles(vectors: int, most: int) -> int:

@@ -41,16 +41,18 @@ def dense_rows(module: Module, context: RuleContext) -> PatternMatch | None:
     if len(axes) != 2 or not reads_regularly(function, iteration, lane=feature):
         return None
     machine, output = context.machine, buffers_by_name(function)[store.buffer]
-    lanes, most = machine.lanes(output.dtype), machine.accumulators
-    _run_in_vectors(trace, feature, count=integer_value(axes[1].length), lanes=lanes, most=most)
+    count, lanes = integer_value(axes[1].length), machine.native_lanes(output.dtype)
+    _run_in_vectors(trace, feature, count=count, lanes=lanes, most=machine.accumulators)
     return PatternMatch(f"a value for each feature {feature} of row {row}", trace)
 
 
 def _run_in_vectors(
-    trace: TraceBuilder, feature: str, *, count: int | None, lanes: int, most: int
+    trace: TraceBuilder, feature: str, *, count: int | None, lanes: int | str, most: int
 ) -> None:
-    """Run features in vectors. They are unrolled if there are at most `most`."""
-    vectors = -(-count // lanes) if count is not None and 0 < count <= most * lanes else None
+    """Run features in vectors. They are unrolled if there are at most `most`, and not scalable."""
+    vectors = None if count is None or isinstance(lanes, str) else -(-count // lanes)
+    if vectors is not None and not 0 < vectors <= most:
+        vectors = None
     outer = trace.run_in_lanes(feature, lanes=lanes, vectors=vectors)
     if vectors is not None:
         trace.unroll(outer)

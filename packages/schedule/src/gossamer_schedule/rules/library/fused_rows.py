@@ -127,8 +127,7 @@ def _plan_iteration(
         context.stats,
         is_sibling=True,
         thresholds=SIBLINGS,
-        # Buffers of one row, which siblings share, have fixed lanes.
-        machine=context.machine.with_fixed_vectors,
+        machine=context.machine,
         taken=trace.names,
     )
     form = ProgramForm(only(iteration, module=module))

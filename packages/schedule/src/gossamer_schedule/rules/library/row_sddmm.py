@@ -13,6 +13,10 @@ from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.decisions.alignment import align_to_rows, row_alignment
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.prefetching import prefetch_rows, row_prefetching
+from gossamer_schedule.rules.decisions.scalable_vectors.product_groups import (
+    product_groups,
+    run_product_groups,
+)
 from gossamer_schedule.rules.patterns.sampled_products import SampledProducts, sampled_products
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
@@ -59,13 +63,26 @@ def row_sddmm(module: Module, context: RuleContext) -> PatternMatch | None:
         trace.decide("one element at a time", why)
         _run_dot_products(trace, pattern, lanes=lanes)
     elif context.machine.is_scalable:
-        why = "the number of vectors of partial sums depends on the length of vectors at run time"
-        trace.decide("one element at a time", why)
-        _run_dot_products(trace, pattern, lanes=context.machine.native_lanes(pattern.dtype))
+        _run_scalable(trace, pattern, context=context)
     else:
         _run_elements(trace, pattern, context=context)
     run_rows_in_parallel(trace, pattern.row, before=pattern.before, vectors=vectors or 1)
     return PatternMatch(pattern.text, trace)
+
+
+def _run_scalable(trace: TraceBuilder, pattern: SampledProducts, *, context: RuleContext) -> None:
+    """Process the elements of a row in groups with scalable vectors, or one at a time if rows are short."""
+    machine, stats = context.machine, context.stats
+    groups, lanes = product_groups(machine, stats), machine.native_lanes(pattern.dtype)
+    if groups and pattern.length is not None and not context.is_sibling:
+        run_product_groups(trace, pattern, groups=groups, lanes=lanes)
+        return
+    why = "the parts of a row share a block, out of which partial sums cannot be factored"
+    if not context.is_sibling:
+        mean = "an unknown number of" if stats is None else f"{stats.mean_row:.3g}"
+        why = f"rows have {mean} elements on average, too few for a group"
+    trace.decide("one element at a time", why)
+    _run_dot_products(trace, pattern, lanes=lanes)
 
 
 def _vectors(pattern: SampledProducts, lanes: int) -> int | None:

@@ -34,6 +34,10 @@ from gossamer_schedule.rules.decisions.partial_sums import (
 )
 from gossamer_schedule.rules.decisions.prefetching import prefetch_rows
 from gossamer_schedule.rules.decisions.row_tiles import accumulate_row_tile
+from gossamer_schedule.rules.decisions.scalable_vectors.whole_tiles import (
+    accumulate_whole_tiles,
+    whole_tiles_verdict,
+)
 from gossamer_schedule.rules.decisions.streaming import store_around_caches, streaming_verdict
 from gossamer_schedule.rules.decisions.thread_tiles import run_thread_tiles, thread_tiles
 from gossamer_schedule.rules.decisions.tile_loops import run_tiles
@@ -47,7 +51,8 @@ from gossamer_schedule.rules.steps.register_tiles import (
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 RowForm: TypeAlias = (
-    SumsForm | Literal["single_features", "dot_products", "packed_tiles", "selected_rows"]
+    SumsForm
+    | Literal["single_features", "dot_products", "packed_tiles", "whole_tiles", "selected_rows"]
 )
 """The forms of `csr_form` and of `sums_form`, and those of programs without vectors of features."""
 
@@ -81,6 +86,8 @@ def row_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
             _run_dot_products(trace, pattern, feature=pattern.feature)
         case "packed_tiles":
             _run_packed_tiles(trace, pattern, context=context)
+        case "whole_tiles":
+            _run_whole_tiles(trace, pattern, context=context)
         case "selected_rows":
             _run_selected_rows(trace, pattern, context=context, has_rows=has_rows)
     return PatternMatch(pattern.text, trace)
@@ -99,7 +106,9 @@ def _form(
     if not pattern.is_regular:
         return "single_features"
     if machine.is_scalable:
-        return "dot_products" if pattern.features == 1 else "selected_rows"
+        if pattern.features == 1:
+            return "dot_products"
+        return "whole_tiles" if whole_tiles_verdict(pattern, machine).pays else "selected_rows"
     may_pack = gather.operand is not None
     by_sizes = csr_form(gather.features, gather.dtype, machine, stats, may_pack=may_pack)
     if not context.is_sibling:
@@ -183,6 +192,15 @@ def _run_selected_rows(
         if packed.tiles.tiles != 1:
             trace.decide("the dense operand is read where it is", packed.packing.why)
     _run_rows(trace, pattern, vectors=tiling.tiles.work)
+
+
+def _run_whole_tiles(trace: TraceBuilder, pattern: RowReduction, *, context: RuleContext) -> None:
+    """Accumulate whole tiles of scalable vectors, and the features left over, in registers."""
+    machine = context.machine
+    verdict = whole_tiles_verdict(pattern, machine)
+    accumulate_whole_tiles(trace, pattern, machine=machine, verdict=verdict)
+    vectors = -(-(pattern.features or 1) // machine.lanes(pattern.dtype))
+    _run_rows(trace, pattern, vectors=vectors)
 
 
 def _run_rows(trace: TraceBuilder, pattern: RowReduction, *, vectors: int) -> None:

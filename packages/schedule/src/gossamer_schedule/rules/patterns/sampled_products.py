@@ -6,6 +6,7 @@ import msgspec
 
 from gossamer_ir.core.axis_kinds import is_dense_root, is_padded, is_varied
 from gossamer_ir.core.build import integer_value
+from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import Function, Iteration
 from gossamer_schedule.rules.analysis.gathers import Gather, gather_of
 from gossamer_schedule.rules.analysis.iterations import axes_of, of_one_iteration
@@ -14,14 +15,15 @@ from gossamer_schedule.rules.analysis.regular_reads import (
     reads_regularly,
     selects_by_ragged,
 )
-from gossamer_schedule.rules.analysis.slots import slots_before
+from gossamer_schedule.rules.analysis.slots import slots_before, slots_of
 
 
 class SampledProducts(msgspec.Struct, frozen=True):
     """`out[i, j] = sum over k of ...` for each j of the fiber of row i, with names of the loop stage.
 
-    `features` is the extent of the loop `feature` (None: symbolic), `before` the text of the number of
-    nonzeros before a row, and `gather` are the rows of the dense operand that are read by column.
+    `output` is the buffer of the products, `features` the extent of the loop `feature` (None: symbolic).
+    `length` and `before` are the texts of the numbers of nonzeros of a row and before it, and `gather` are
+    the rows of the dense operand that are read by column.
     `is_regular` is true if vectors over features can read the operands (`reads_regularly`), `is_padded` if
     slots of the fiber may be padding.
     """
@@ -31,8 +33,10 @@ class SampledProducts(msgspec.Struct, frozen=True):
     position: str
     feature: str
     features: int | None
+    output: str
     dtype: str
     before: str | None
+    length: str | None
     gather: Gather
     is_regular: bool
     is_padded: bool
@@ -69,8 +73,10 @@ def sampled_products(function: Function, iteration: Iteration) -> SampledProduct
         position=position,
         feature=feature_var,
         features=features,
+        output=data_name(output.name),
         dtype=output.dtype,
         before=slots_before(fiber, row_var, element=row_var),
+        length=slots_of(fiber, row_var),
         gather=gather_of(function, iteration, output, column=position, feature=feature_var),
         is_regular=reads_regularly(function, iteration, lane=feature_var)
         and not selects_by_ragged(function, iteration)

@@ -22,6 +22,7 @@ from gossamer_schedule.definition.made_names import (
     init_name,
     longest_name,
     numbered_name,
+    part_name,
     partial_name,
     region_loop_name,
     split_loop_names,
@@ -146,6 +147,24 @@ class TraceBuilder:
         made = tuple(map(self._fresh, split_loop_names(loop, len(factors))))
         self._names.discard(loop)
         return made
+
+    def loop_partition(
+        self, loop: str, *, points: tuple[str, ...], inside: Sequence[str] = ()
+    ) -> tuple[tuple[str, ...], ...]:
+        """Cut a loop into consecutive loops. Return for each part its loop and the copies of the names
+        `inside`, in the order in which the loop contains them."""
+        self.record.loop_partition(loop, points=points)
+        self._names.difference_update((loop, *inside))
+        return tuple(
+            tuple(self._fresh(part_name(name, part)) for name in (loop, *inside))
+            for part in range(len(points) + 1)
+        )
+
+    def fission(self, loop: str, *, parts: int) -> tuple[str, ...]:
+        """Distribute a loop over the statements of its body. Return the new loops."""
+        self.record.fission(loop)
+        self._names.discard(loop)
+        return tuple(self._fresh(part_name(loop, part)) for part in range(parts))
 
     def split_in_vectors(self, loop: str | None, tiles: VectorTiles) -> VectorLoops:
         """Split a loop into tiles of vectors of lanes. Return the loops.

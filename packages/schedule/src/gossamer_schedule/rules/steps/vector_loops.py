@@ -23,6 +23,15 @@ class VectorTiles(NamedTuple):
         return f"{self.lanes} * T.vscale()" if self.is_scalable else self.lanes
 
     @property
+    def tile_factor(self) -> int | str:
+        """Return the lanes of a tile as a factor of `split`.
+
+        >>> VectorTiles(None, 8, 4, is_exact=True, is_scalable=True).tile_factor
+        '32 * T.vscale()'
+        """
+        return self._replace(lanes=self.vectors * self.lanes).lane_factor
+
+    @property
     def of_one_tile(self) -> VectorTiles:
         """Return the vectors of one tile, for a loop over its elements only."""
         return self._replace(tiles=1, is_exact=self.is_exact and self.tiles == 1)

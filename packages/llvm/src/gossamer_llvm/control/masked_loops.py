@@ -1,0 +1,105 @@
+"""Loops over scalable vectors, the last of which is masked: the mask tells whether there is a next vector.
+
+An instruction that computes a mask of active lanes (`whilelo` of Arm SVE) also sets the flags, so such a
+loop needs no counter.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.vectors.lane_projection import lane_count
+from gossamer_ir.arith.affine import Affine, affine_of, combine
+from gossamer_ir.core.build import index_var, integer_value
+from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.nodes import Binary, Broadcast, Compare, Expr, For, Ramp, VScale
+from gossamer_ir.traversal.names import bound_vars
+from gossamer_ir.traversal.references import buffers_read, free_vars
+from gossamer_ir.traversal.walk import collect
+from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.folding import index_constant, mul
+from gossamer_llvm.emitter.types import value_type
+from gossamer_llvm.values.masks import active_lanes, is_ascending
+
+
+class LoopMask(NamedTuple):
+    """The mask of the vector of an iteration, and the number of elements, up to which it is true."""
+
+    mask: Compare
+    limit: Expr
+
+
+def loop_mask(emitter: FunctionEmitter, loop: For) -> LoopMask | None:
+    """Return the mask of a loop with an iteration for each vector of elements from 0 to a limit; None for any
+    other loop."""
+    if not emitter.unit.abi.scalable or integer_value(loop.start) != 0:
+        return None
+    # The sum that rounds the extent up does not wrap if the lanes from the limit on do not.
+    for mask in dict.fromkeys(collect(Compare, *loop.body)):
+        match mask:
+            case Compare(op="lt", lhs=Ramp() as ramp, rhs=Broadcast(value=limit)) if (
+                dtype_of(limit) == "int64"
+                and _counts_vectors(loop, ramp, limit)
+                and is_ascending(emitter, ramp)
+                and is_ascending(emitter, replace(ramp, base=limit))
+                and _is_same(emitter, limit, loop)
+            ):
+                return LoopMask(mask, limit)
+    return None
+
+
+def _counts_vectors(loop: For, ramp: Ramp, limit: Expr) -> bool:
+    """Return whether an iteration is about the vector of its number, and the extent is the number of vectors
+    that hold so many elements."""
+    if not ramp.lanes.scalable or integer_value(ramp.stride) != 1:
+        return False
+    lanes = Affine({VScale(): ramp.lanes.count}, 0)
+    first = affine_of(Binary("mul", index_var(loop.var), VScale()))
+    own = Affine({atom: by * ramp.lanes.count for atom, by in first.terms.items()}, 0)
+    extent = loop.extent
+    if affine_of(ramp.base) != own or not isinstance(extent, Binary) or extent.op != "floordiv":
+        return False
+    rounded = combine(combine(affine_of(limit), lanes, 1), Affine({}, 1), -1)
+    return affine_of(extent.rhs) == lanes and affine_of(extent.lhs) == rounded
+
+
+def _is_same(emitter: FunctionEmitter, limit: Expr, loop: For) -> bool:
+    """Return whether a limit has the same value in all iterations."""
+    inside = {loop.var, *bound_vars(loop.body)}
+    return free_vars(limit).isdisjoint(inside) and buffers_read(limit) <= emitter.unchanging
+
+
+def emit_masked_loop(emitter: FunctionEmitter, loop: For, found: LoopMask, *, suffix: str) -> None:
+    """Emit a loop that runs as long as its mask is true in the first lane; `suffix` is the metadata of its
+    branch."""
+    text, (mask, limit) = emitter.text, found
+    assert isinstance(mask.lhs, Ramp)
+    bound = emitter.expr(limit)
+    some = text.value(f"icmp sgt {bound.typed}, 0")
+    entry, inside, latch, outside = (text.new_block() for _ in range(4))
+    text.enter_loop()
+    text.branch(some, entry, outside)
+    text.begin(entry)
+    dtype = dtype_of(mask)
+    first = text.value(active_lanes(emitter, index_constant(0), bound, dtype))
+    text.fall_into(inside)
+    following, next_mask = text.forward(), text.forward()
+    var = text.value(f"phi i64 [ 0, %{entry} ], [ {following}, %{latch} ]")
+    kind = value_type(dtype)
+    current = text.value(f"phi {kind} [ {first}, %{entry} ], [ {next_mask}, %{latch} ]")
+    emitter.values[loop.var] = Value(var, "int64")
+    emitter.depths[loop.var] = text.loop_depth
+    emitter.masks[mask] = Value(current, dtype)
+    emitter.body(loop.body)
+    del emitter.masks[mask]
+    text.fall_into(latch)
+    text.define(following, f"add nuw nsw i64 {var}, 1")
+    lanes = emitter.expr(lane_count(mask.lhs.lanes))
+    base = mul(emitter, Value(following, "int64"), lanes, flags=" nuw nsw")
+    text.define(next_mask, active_lanes(emitter, base, bound, dtype))
+    is_active = text.value(f"extractelement {kind} {next_mask}, i64 0")
+    text.branch(is_active, inside, outside, suffix=suffix)
+    text.leave_loop()
+    text.begin(outside)

@@ -1,0 +1,1 @@
+"""Decisions that only machines with scalable vectors need."""
