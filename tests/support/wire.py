@@ -127,7 +127,9 @@ TABLE = (
     Border("backend", "generic-cpu", "gossamer_generic_cpu.backend", "GenericCpu.compile"),
     Border("backend", "generic-cpu", "gossamer_generic_cpu.backend", "GenericCpu.texts"),
     Border("backend", "generic-cpu", "gossamer_generic_cpu.backend", "GenericCpu.load"),
-    Border("generic-cpu", "backend", "gossamer_backend", "Kernel.__init__"),
+    Border("host-runtime", "backend", "gossamer_backend", "Kernel.__init__"),
+    Border("generic-cpu", "host-runtime", "gossamer_host_runtime", "load_kernel"),
+    Border("generic-cpu", "host-runtime", "gossamer_host_runtime", "parallelism_of"),
     Border(
         "generic-cpu", "backend", "gossamer_backend.registry.requirements", "require_compilable"
     ),

@@ -48,6 +48,7 @@ DISTRIBUTIONS = (
     "gossamer-lower",
     "gossamer-backend",
     "gossamer-llvm",
+    "gossamer-host-runtime",
 )
 """The packages whose versions are part of each cache key, besides those of the backend and its
 extensions."""

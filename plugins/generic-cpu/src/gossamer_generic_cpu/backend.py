@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from gossamer_backend.plugin_api import (
     API_VERSION,
-    KERNEL_SYMBOL,
     Artifact,
     Kernel,
     Probe,
@@ -55,11 +54,11 @@ class GenericCpu:
 
     def probe(self, target: Target) -> Probe:
         """Return whether this machine has the features of the target's CPU."""
-        from gossamer_generic_cpu.parallel import threads
         from gossamer_generic_cpu.target import cpus
+        from gossamer_host_runtime import parallelism_of
 
         try:
-            threads.parallelism_of(target)
+            parallelism_of(target)
             required = frozenset() if cpus.is_host(target) else cpus.resolve_cpu(target).required
         except ArgumentError as error:
             (diagnostic,) = error.diagnostics
@@ -71,7 +70,7 @@ class GenericCpu:
 
     def machine(self, target: Target) -> Machine:
         """Return the machine that the options of a resolved target describe."""
-        from gossamer_generic_cpu.target.architecture import vector_registers
+        from gossamer_generic_cpu.target.vectors import vector_registers
 
         machine = machine_of(target)
         return replace(machine, vector_registers=vector_registers(machine.vector_bits))
@@ -83,16 +82,16 @@ class GenericCpu:
         unknown option.
         """
         from gossamer_generic_cpu.codegen import compiler
-        from gossamer_generic_cpu.parallel import threads
-        from gossamer_generic_cpu.target import cpus, machine
+        from gossamer_generic_cpu.target import cpus
+        from gossamer_host_runtime import parallelism_of, triple
         from gossamer_llvm import guarded_buffers
 
         require_compilable(self, module, target)
         cpu = cpus.resolve_cpu(target)
-        threads.parallelism_of(target)
+        parallelism_of(target)
         compiled = compiler.object_code(module, target)
         facts = {
-            "triple": machine.triple(),
+            "triple": triple(),
             "cpu": cpu.name,
             "features": " ".join(sorted(cpu.required)),
         }
@@ -119,8 +118,7 @@ class GenericCpu:
         `ArgumentError` (`generic_cpu.load`) if this machine has another architecture or lacks a feature that
         the code may use.
         """
-        from gossamer_generic_cpu.loading import loader
-        from gossamer_generic_cpu.parallel import threads
+        from gossamer_host_runtime import load_kernel
 
         # Before the code is mapped: an instruction that the CPU lacks ends the process.
         lacking = _missing_features(artifact)
@@ -131,27 +129,20 @@ class GenericCpu:
                 f"it lacks {', '.join(lacking)}.",
                 hint="Compile for cpu=host.",
             )
-        address, library = loader.load_object(artifact.code, KERNEL_SYMBOL)
-        parallelism = threads.parallelism_of(artifact.parsed_target())
-        return Kernel(
-            artifact,
-            address,
-            workspace=parallelism,
-            interruption=threads.raised_by_signal,
-            keep_alive=(library,),
-        )
+        return load_kernel(artifact)
 
 
 def _missing_features(artifact: Artifact) -> tuple[str, ...]:
     """Return the features that the code may use and this machine lacks, or the triple if it is another
     one."""
-    from gossamer_generic_cpu.target import cpus, host
+    from gossamer_generic_cpu.target import cpus
+    from gossamer_host_runtime import host
 
     # Compiled on this machine: decided without LLVM, whose import takes longer than loading the kernel.
-    if artifact.parsed_target().option("features") == host.host().digest:
+    if artifact.parsed_target().option("features") == host().digest:
         return ()
-    from gossamer_generic_cpu.target import machine  # LLVM
+    from gossamer_host_runtime import triple  # LLVM
 
-    if artifact.metadatum("triple") != machine.triple():
+    if artifact.metadatum("triple") != triple():
         return (artifact.metadatum("triple"),)
     return cpus.missing_features(frozenset(artifact.metadatum("features").split()))

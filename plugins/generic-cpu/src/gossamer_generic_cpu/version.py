@@ -6,5 +6,8 @@ from gossamer_backend.plugin_api import combined_version
 
 
 def plugin_version() -> str:
-    """Return the versions of the plugin, of the emitter and of llvmlite, which contains LLVM."""
-    return combined_version("gossamer-generic-cpu", "gossamer-llvm", "llvmlite")
+    """Return the versions of the plugin, of the host runtime, of the emitter and of llvmlite,
+    which contains LLVM."""
+    return combined_version(
+        "gossamer-generic-cpu", "gossamer-host-runtime", "gossamer-llvm", "llvmlite"
+    )

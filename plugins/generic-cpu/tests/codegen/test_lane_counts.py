@@ -5,7 +5,7 @@ every vector extension.
 import numpy as np
 import pytest
 
-from gossamer_generic_cpu.target.architecture import architecture
+from gossamer_host_runtime import architecture
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.nodes import (
     Binary,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gossamer_generic_cpu.backend import GenericCpu
-from gossamer_generic_cpu.target.architecture import architecture
+from gossamer_host_runtime import architecture
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Buffer, Compare, Lanes, Load, Ramp, Select, Store, TransposeReduce

@@ -10,10 +10,8 @@ from gossamer_backend.plugin_api import available_cpus
 from gossamer_generic_cpu import plugin
 from gossamer_generic_cpu.backend import GenericCpu
 from gossamer_generic_cpu.codegen.compiler import assembly, llvm_text
-from gossamer_generic_cpu.target.architecture import architecture
-from gossamer_generic_cpu.target.caches import MESH_BYTES, cache_bytes, shared_cache_bytes
 from gossamer_generic_cpu.target.cpus import cpu_names
-from gossamer_generic_cpu.target.host import are_gathers_slow, gather_speed
+from gossamer_host_runtime import architecture
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.interchange.records import Target
@@ -22,7 +20,6 @@ from gossamer_ir.script import parse_module
 from gossamer_machine.cpu_options import GATHER_SPEEDS
 
 HOST = Target.parse("generic-cpu")
-VENDORS = {"GenuineIntel": "fast", "AuthenticAMD": "moderate", "": "moderate"}
 GATHER = """
 @T.prim_func
 def gather(x: T.handle, p: T.handle, y: T.handle, n: T.int64) -> None:
@@ -87,52 +84,6 @@ def test_given_options_of_the_machine_stay():
     assert [resolved.option(name) for name in names] == ["128", "4096", "8192", "slow", "7"]
 
 
-def written(folder, **files):
-    folder.mkdir(parents=True)
-    for name, text in files.items():
-        (folder / name).write_text(text + "\n")
-
-
-def test_caches_are_read_by_level_without_that_of_instructions(tmp_path):
-    written(tmp_path / "index0", level="1", type="Data", size="48K")
-    written(tmp_path / "index1", level="1", type="Instruction", size="64K")
-    written(tmp_path / "index2", level="2", type="Unified", size="1280K")
-    written(tmp_path / "index3", level="3", type="Unified", size="54M")
-    sizes = [cache_bytes(level, tmp_path) for level in (1, 2, 3, 4)]
-    assert sizes == [32 << 10, 1 << 20, 32 << 20, 0]
-
-
-@pytest.mark.parametrize(("size", "counted"), [("300M", MESH_BYTES), ("8M", 8 << 20), ("", 0)])
-def test_a_schedule_counts_on_a_part_of_a_mesh(tmp_path, size, counted):
-    written(tmp_path / "index3", level="3", type="Unified", size=size)
-    assert shared_cache_bytes("GenuineIntel", tmp_path) == counted
-    assert shared_cache_bytes("AuthenticAMD", tmp_path) == cache_bytes(3, tmp_path)
-
-
-@pytest.mark.parametrize("size", ["", "K", "many", "-1K", "0K", "12", "1e3K"])
-def test_a_cache_of_unknown_size_is_unknown(tmp_path, size):
-    written(tmp_path / "index2", level="2", type="Unified", size=size)
-    assert cache_bytes(2, tmp_path) == 0
-
-
-@pytest.mark.parametrize(
-    ("state", "slow"),
-    [
-        ("Not affected", False),
-        ("Vulnerable", False),
-        ("Vulnerable: No microcode", False),
-        ("Mitigation: Microcode", True),
-        ("Unknown: Dependent on hypervisor status", True),
-    ],
-)
-def test_gathers_are_slow_where_their_mitigation_is_active(tmp_path, state, slow):
-    written(tmp_path / "of", gds=state)
-    assert are_gathers_slow(tmp_path / "of" / "gds") is slow
-    assert not are_gathers_slow(tmp_path / "missing")
-    speeds = {vendor: gather_speed(vendor, tmp_path / "of" / "gds") for vendor in VENDORS}
-    assert speeds == (dict.fromkeys(VENDORS, "slow") if slow else VENDORS)
-
-
 @pytest.mark.parametrize(("gathers", "count"), [("fast", 1), ("moderate", 0), ("slow", 0)])
 def test_few_lanes_are_gathered_by_an_instruction_where_gathers_are_fast(gathers, count):
     text = llvm_text(parse_module(GATHER), Target.parse(f"generic-cpu:gathers={gathers}"))
@@ -173,7 +124,7 @@ def test_bytes_that_are_no_object_are_refused(spmm):
                       made.guarded, made.metadata)  # fmt: skip
     with pytest.raises(ArgumentError) as caught:
         GenericCpu().load(broken)
-    assert caught.value.code == "generic_cpu.object"
+    assert caught.value.code == "host_runtime.object"
 
 
 def test_artifact_survives_encoding(spmm, random_csr, dense_of):
@@ -230,6 +181,6 @@ def test_text_is_that_of_the_module(spmm):
 def test_the_machine_has_the_vector_registers_of_its_architecture(
     monkeypatch, name, bits, registers
 ):
-    monkeypatch.setattr("gossamer_generic_cpu.target.architecture.architecture", lambda: name)
+    monkeypatch.setattr("gossamer_generic_cpu.target.vectors.architecture", lambda: name)
     machine = GenericCpu().machine(Target.parse(f"generic-cpu:vector_bits={bits}"))
     assert (machine.vector_bits, machine.vector_registers) == (bits, registers)

@@ -12,10 +12,8 @@ from gossamer_generic_cpu.codegen.single_lane_stores import (
     has_stores_to_scalarize,
     scalarize_single_lane_stores,
 )
-from gossamer_generic_cpu.target.architecture import architecture
 from gossamer_generic_cpu.target.cpus import gathers_of, resolve_cpu
-from gossamer_generic_cpu.target.llvm_cpu import Cpu
-from gossamer_generic_cpu.target.machine import data_layout, target_machine, triple
+from gossamer_host_runtime import Cpu, architecture, data_layout, target_machine, triple
 from gossamer_ir.core.math_functions import INSTRUCTIONS, instructions_with
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module

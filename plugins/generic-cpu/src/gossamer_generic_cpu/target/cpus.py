@@ -9,9 +9,8 @@ the nearest CPU in its table; code for the host is compiled for exactly the feat
 
 from __future__ import annotations
 
-from gossamer_generic_cpu.target.architecture import architecture, vector_bits
-from gossamer_generic_cpu.target.host import host
-from gossamer_generic_cpu.target.llvm_cpu import Cpu, host_cpu
+from gossamer_generic_cpu.target.vectors import vector_bits
+from gossamer_host_runtime import Cpu, architecture, host, host_cpu
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.support.items_by_name import items_by_name
@@ -93,7 +92,7 @@ def explicit(target: Target) -> str:
         options |= {"cpu": "host", "features": host().digest}
     # Caches and gathers of this machine say nothing about other machines of the same CPU.
     if options.get("features") == host().digest:
-        model = dict(host().model)
+        model = {"vector_bits": vector_bits(host().features), **host().options}
     else:
         model = {"vector_bits": vector_bits(resolve_cpu(target).required)}
     return Target(target.backend, tuple((options | model | dict(target.options)).items())).text
@@ -106,7 +105,7 @@ def gathers_of(target: Target) -> str:
     if given is not None:
         return str(given)
     is_this = resolve_cpu(target) is host_cpu()
-    return host().model["gathers"] if is_this else str(_MODEL["gathers"].default)
+    return host().options["gathers"] if is_this else str(_MODEL["gathers"].default)
 
 
 def missing_features(required: frozenset[str]) -> tuple[str, ...]:

@@ -9,9 +9,9 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from gossamer_backend.plugin_api import compiling
-from gossamer_generic_cpu.loading.object_file import malformed_error, without_unwind_tables
-from gossamer_generic_cpu.target.llvm_cpu import host_cpu
-from gossamer_generic_cpu.target.machine import target_machine
+from gossamer_host_runtime.detection.llvm_cpu import host_cpu
+from gossamer_host_runtime.loading.object_file import malformed_error, without_unwind_tables
+from gossamer_host_runtime.native_target import target_machine
 
 # LLJIT refuses a second library of the same name.
 _numbers = itertools.count(1)
@@ -20,7 +20,7 @@ _numbers = itertools.count(1)
 def link_object(code: bytes, symbol: str) -> tuple[int, object]:
     """Return the address of a symbol, and the object that keeps the code loaded.
 
-    `ArgumentError` (`generic_cpu.object`) if the bytes are malformed or the linker refuses them.
+    `ArgumentError` (`host_runtime.object`) if the bytes are malformed or the linker refuses them.
     """
     builder = llvm.JITLibraryBuilder()
     builder.add_object_img(without_unwind_tables(code)).add_current_process().export_symbol(symbol)

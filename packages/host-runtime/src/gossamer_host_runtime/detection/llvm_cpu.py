@@ -5,12 +5,16 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from gossamer_generic_cpu.target.architecture import architecture
+from gossamer_host_runtime.detection.architecture import architecture
 
 
 class Cpu(NamedTuple):
     """A CPU by LLVM's name; `features` as in `+avx2,-avx512f`, `required` are the features that a machine
-    must have to run the code."""
+    must have to run the code.
+
+    >>> Cpu("generic", "+sse4.2", frozenset({"sse4.2"})).name
+    'generic'
+    """
 
     name: str
     features: str
@@ -20,7 +24,11 @@ class Cpu(NamedTuple):
 @cache
 def host_cpu() -> Cpu:
     """Return the CPU of this machine with exactly its features; vectors of 512 bits are used if it has
-    them."""
+    them.
+
+    >>> host_cpu().required <= frozenset(part[1:] for part in host_cpu().features.split(","))
+    True
+    """
     import llvmlite.binding as llvm  # not needed if all kernels are cached
 
     features = dict(llvm.get_host_cpu_features())

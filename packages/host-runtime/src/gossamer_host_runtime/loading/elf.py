@@ -15,7 +15,9 @@ import struct
 import sys
 
 from gossamer_backend.elf_records import Section
-from gossamer_generic_cpu.loading.object_file import (
+from gossamer_host_runtime.detection.architecture import architecture
+from gossamer_host_runtime.loading.mapped_memory import make_executable, map_memory, unmap_memory
+from gossamer_host_runtime.loading.object_file import (
     EXECUTABLE,
     IN_MEMORY,
     NO_BITS,
@@ -27,8 +29,6 @@ from gossamer_generic_cpu.loading.object_file import (
     malformed_error,
     read_object,
 )
-from gossamer_generic_cpu.target.architecture import architecture
-from gossamer_generic_cpu.target.mapped_memory import make_executable, map_memory, unmap_memory
 
 # Machine, section types and relocations of the sources above: 17 is a group of sections, 14 to 16
 # are initializers, 1 is R_X86_64_64, 2 and 4 are R_X86_64_PC32 and PLT32.
@@ -43,7 +43,7 @@ class _Foreign(Exception):  # noqa: N818
 
 def place_code(code: bytes, symbol: str) -> int | None:
     """Load an object and return the address of a symbol; None if the object or the system needs a full
-    linker. Raise `ArgumentError` (`generic_cpu.object`) for a malformed object.
+    linker. Raise `ArgumentError` (`host_runtime.object`) for a malformed object.
 
     The memory is never freed: a thread may run the code until the process ends.
     """

@@ -8,10 +8,10 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 
-from gossamer_generic_cpu.loading.loader import load_object
-from gossamer_generic_cpu.parallel.native_code import PARALLEL_SYMBOL, read_llvm_file
-from gossamer_generic_cpu.target.llvm_cpu import host_cpu
-from gossamer_generic_cpu.target.machine import target_machine, triple
+from gossamer_host_runtime.detection.llvm_cpu import host_cpu
+from gossamer_host_runtime.loading.loader import load_object
+from gossamer_host_runtime.native_target import target_machine, triple
+from gossamer_host_runtime.parallel.native_code import PARALLEL_SYMBOL, read_llvm_file
 from gossamer_llvm.optimization import parse
 
 

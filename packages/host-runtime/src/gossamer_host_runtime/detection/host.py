@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gossamer_backend.plugin_api import available_cpus
-from gossamer_generic_cpu.target.architecture import architecture, vector_bits
-from gossamer_generic_cpu.target.caches import cache_bytes, shared_cache_bytes
-from gossamer_generic_cpu.target.llvm_cpu import host_cpu
+from gossamer_host_runtime.detection.architecture import architecture
+from gossamer_host_runtime.detection.caches import cache_bytes, shared_cache_bytes
+from gossamer_host_runtime.detection.llvm_cpu import host_cpu
 
 _CPUINFO = "/proc/cpuinfo"
 _FIRST_CPU = 16_384
@@ -31,34 +31,44 @@ _GATHER_DATA_SAMPLING = Path("/sys/devices/system/cpu/vulnerabilities/gather_dat
 
 
 class Host(NamedTuple):
-    """A machine: `digest` differs between machines that may need different code; `model` are the options of a
-    target that describe it to rules for schedules."""
+    """A machine: `digest` differs between machines that may need different code; `features` are those of its
+    CPU; `options` are options of a target that describe its caches, gathers and cores to rules for schedules,
+    without those that are unknown.
+
+    >>> Host("host-0", frozenset({"avx2"}), {"cores": "2"}).options["cores"]
+    '2'
+    """
 
     digest: str
-    model: Mapping[str, str]
+    features: frozenset[str]
+    options: Mapping[str, str]
 
 
 @cache
 def host() -> Host:
-    """Return the machine on which this process runs."""
+    """Return the machine on which this process runs.
+
+    >>> host().digest.startswith("host-"), int(host().options["cores"]) > 0
+    (True, True)
+    """
     fields = _cpuinfo() if sys.platform == "linux" and architecture() == "x86_64" else {}
     if "flags" in fields:
-        flags, known = frozenset(fields["flags"].split()), repr(sorted(fields.items()))
+        features, known = frozenset(fields["flags"].split()), repr(sorted(fields.items()))
     else:
-        flags, known = host_cpu().required, f"{host_cpu().name} {host_cpu().features}"
+        features, known = host_cpu().required, f"{host_cpu().name} {host_cpu().features}"
     content = f"{sys.platform} {architecture()} {known}".encode()
     return Host(
         f"host-{hashlib.sha256(content).hexdigest()[:12]}",
-        _model(flags, fields.get("vendor_id", "")),
+        features,
+        _options(fields.get("vendor_id", "")),
     )
 
 
-def _model(flags: frozenset[str], vendor: str) -> dict[str, str]:
-    """Return the options that describe this machine; without those that are unknown."""
+def _options(vendor: str) -> dict[str, str]:
     caches = {"l2": cache_bytes(2), "l3": shared_cache_bytes(vendor)}
     sizes = {name: str(size) for name, size in caches.items() if size}
     speed, cores = gather_speed(vendor), str(available_cpus())
-    return {"vector_bits": vector_bits(flags), **sizes, "gathers": speed, "cores": cores}
+    return {**sizes, "gathers": speed, "cores": cores}
 
 
 def gather_speed(vendor: str, file: Path = _GATHER_DATA_SAMPLING) -> str:

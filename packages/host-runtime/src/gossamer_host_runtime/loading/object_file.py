@@ -111,7 +111,7 @@ class ObjectFile(NamedTuple):
 
 def read_object(code: bytes) -> ObjectFile | None:
     """Return the parts of a relocatable file of 64-bit little-endian ELF, or None for a file of another
-    format. Raise `ArgumentError` (`generic_cpu.object`) if it is malformed."""
+    format. Raise `ArgumentError` (`host_runtime.object`) if it is malformed."""
     if not code.startswith(_MAGIC) or sys.byteorder != "little" or sys.maxsize < 2**32:
         return None
     try:
@@ -147,7 +147,7 @@ def without_unwind_tables(code: bytes) -> bytes:
 def malformed_error(code: bytes, reason: str) -> ArgumentError:
     """Return the error for bytes that are not an object that this process can load."""
     return ArgumentError(
-        "generic_cpu.object",
+        "host_runtime.object",
         f"The data ({counted(len(code), 'byte')}) cannot be loaded as object code: {reason}.",
         hint="Compile the module again.",
     )

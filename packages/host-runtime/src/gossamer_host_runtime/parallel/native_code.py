@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gossamer_backend.plugin_api import Artifact, ArtifactCache
-from gossamer_generic_cpu.loading.loader import load_object
-from gossamer_generic_cpu.target.architecture import architecture
-from gossamer_generic_cpu.version import plugin_version
+from gossamer_backend.plugin_api import Artifact, ArtifactCache, combined_version
+from gossamer_host_runtime.detection.architecture import architecture
+from gossamer_host_runtime.loading.loader import load_object
 from gossamer_ir.errors import InternalError
 from gossamer_ir.interchange.records import Signature
 
@@ -57,7 +56,7 @@ def make_immortal(value: object) -> None:
 
 def _object_code(text: str, symbol: str) -> bytes:
     """Return the object code, from the kernel cache if possible: importing LLVM takes longer than that."""
-    version = plugin_version()
+    version = combined_version("gossamer-host-runtime", "gossamer-llvm", "llvmlite")
     named = f"{version} {symbol} {architecture()} {UNOPTIMIZED} {text}"
     key = hashlib.sha256(named.encode()).hexdigest()
     kernels = ArtifactCache()
@@ -65,14 +64,14 @@ def _object_code(text: str, symbol: str) -> bytes:
     if artifact is None:
         code = _compiled(text)
         signature = Signature(symbol, (), (), ())
-        artifact = Artifact("generic-cpu", version, "generic-cpu", signature, code)
+        artifact = Artifact("host-runtime", version, "host-runtime", signature, code)
         kernels.put(key, artifact)
     return artifact.code
 
 
 def _compiled(text: str) -> bytes:
-    from gossamer_generic_cpu.target.llvm_cpu import Cpu
-    from gossamer_generic_cpu.target.machine import target_machine, triple
+    from gossamer_host_runtime.detection.llvm_cpu import Cpu
+    from gossamer_host_runtime.native_target import target_machine, triple
     from gossamer_llvm.optimization import parse
 
     # For all CPUs of the architecture, since the cache may be shared between machines.

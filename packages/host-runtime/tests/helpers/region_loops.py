@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 
-from gossamer_generic_cpu.loading.loader import load_object
-from gossamer_generic_cpu.target.llvm_cpu import Cpu
-from gossamer_generic_cpu.target.machine import target_machine, triple
+from gossamer_host_runtime.detection.llvm_cpu import Cpu
+from gossamer_host_runtime.loading.loader import load_object
+from gossamer_host_runtime.native_target import target_machine, triple
 from gossamer_llvm.optimization import parse
 
 _TEXT = """

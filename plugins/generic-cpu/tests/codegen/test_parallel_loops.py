@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from gossamer_backend.call.threads import set_num_threads
-from gossamer_generic_cpu.parallel import gomp, threads
-from gossamer_generic_cpu.parallel.per_region import fallback_parallel
+from gossamer_host_runtime.parallel import gomp, threads
+from gossamer_host_runtime.parallel.per_region import fallback_parallel
 from gossamer_ir.core.build import add, handle, index, index_var, sub, widen
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import (
@@ -216,7 +216,7 @@ def test_a_forked_child_computes_after_its_parent_did(choice):
 
 SPINNING = """
 import ctypes, os, subprocess, sys
-from gossamer_generic_cpu.parallel import gomp
+from gossamer_host_runtime.parallel import gomp
 if {is_loaded}:
     ctypes.CDLL("libgomp.so.1")
 changes = []

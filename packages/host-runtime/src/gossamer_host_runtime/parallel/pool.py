@@ -18,15 +18,15 @@ import sys
 from functools import cache
 
 from gossamer_backend.plugin_api import available_cpus, compiling
-from gossamer_generic_cpu.parallel.native_code import (
+from gossamer_host_runtime.detection.architecture import architecture
+from gossamer_host_runtime.loading.mapped_memory import advise, map_memory, unmap_memory
+from gossamer_host_runtime.parallel.native_code import (
     PARALLEL_SYMBOL,
     function_address,
     load_with_structure,
     make_immortal,
     read_llvm_file,
 )
-from gossamer_generic_cpu.target.architecture import architecture
-from gossamer_generic_cpu.target.mapped_memory import advise, map_memory, unmap_memory
 
 SPIN_NANOSECONDS = 20_000
 """Time that a thread waits without sleeping: a worker for the next region, the caller for the workers.

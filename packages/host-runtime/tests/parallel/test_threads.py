@@ -8,11 +8,12 @@ import subprocess
 import sys
 
 import pytest
+from region_loops import incomplete_regions
 
 from gossamer_backend.call.threads import get_num_threads
-from gossamer_generic_cpu.parallel import gomp, threads
-from gossamer_generic_cpu.parallel.per_region import fallback_parallel
-from gossamer_generic_cpu.parallel.pool import is_pool_supported, pool
+from gossamer_host_runtime.parallel import gomp, threads
+from gossamer_host_runtime.parallel.per_region import fallback_parallel
+from gossamer_host_runtime.parallel.pool import is_pool_supported, pool
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 
@@ -30,7 +31,7 @@ def test_an_unknown_choice_is_refused(monkeypatch):
     monkeypatch.setenv("GOSSAMER_PARALLEL", "openmp")
     with pytest.raises(ArgumentError, match="GOSSAMER_PARALLEL is 'openmp'") as caught:
         threads.parallel_function()
-    assert caught.value.code == "generic_cpu.parallel"
+    assert caught.value.code == "host_runtime.parallel"
 
 
 @pytest.mark.parametrize("count", ["0", "-1", "two", "4097", "²"])
@@ -47,7 +48,7 @@ def test_none_keeps_the_calling_thread(monkeypatch):
 
 @pytest.fixture
 def no_pool(monkeypatch):
-    monkeypatch.setattr("gossamer_generic_cpu.parallel.pool.pool", lambda: None)
+    monkeypatch.setattr("gossamer_host_runtime.parallel.pool.pool", lambda: None)
 
 
 @pytest.mark.parametrize("choice", ["", "pool", "gomp"])
@@ -90,11 +91,11 @@ child = os.fork()
 if child:
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 signal.alarm(30)
-from gossamer_generic_cpu.parallel import gomp, threads
+from gossamer_host_runtime.parallel import gomp, threads
 found = threads.parallel_function()
 os._exit(8 if found == gomp.gomp_parallel() else 7)
 """
-THEIRS, OURS = "ctypes.CDLL('libgomp.so.1')", "import gossamer_generic_cpu.parallel.threads as t"
+THEIRS, OURS = "ctypes.CDLL('libgomp.so.1')", "import gossamer_host_runtime.parallel.threads as t"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -109,3 +110,8 @@ def test_a_child_does_without_a_libgomp_that_its_parent_may_have_used(before, co
     environment = {**os.environ, "GOSSAMER_PARALLEL": "gomp"}
     done = subprocess.run([sys.executable, "-c", source], check=False, timeout=60, env=environment)
     assert done.returncode == code
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_threads_for_each_region_do_all_of_its_work(count):
+    assert incomplete_regions(fallback_parallel(), 50, threads=count, chunks=2 * count) == 0

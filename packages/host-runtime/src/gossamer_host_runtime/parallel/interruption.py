@@ -15,7 +15,7 @@ import threading
 from functools import cache
 from typing import Any
 
-from gossamer_generic_cpu.parallel.native_code import (
+from gossamer_host_runtime.parallel.native_code import (
     function_address,
     load_with_structure,
     make_immortal,

@@ -18,12 +18,13 @@ from gossamer_backend.plugin_api import (
     compiling,
     get_num_threads,
 )
-from gossamer_generic_cpu.parallel.gomp import gomp_parallel, usable_gomp
+from gossamer_host_runtime.parallel.gomp import gomp_parallel, usable_gomp
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
+from gossamer_ir.support.typed_calls import typed
 
 if TYPE_CHECKING:
-    from gossamer_generic_cpu.parallel.interruption import Interruption
+    from gossamer_host_runtime.parallel.interruption import Interruption
 
 PARALLEL_VARIABLE = "GOSSAMER_PARALLEL"
 """The environment variable for the choice: `pool` (the default), `gomp`, `pthread` or `none`. If one cannot
@@ -32,10 +33,14 @@ be used, another takes its place."""
 _CHOICES = ("pool", "gomp", "pthread", "none")
 
 
+@typed
 def parallelism_of(target: Target) -> ParallelismSource:
     """Return the function that a kernel calls before each run; the option `threads` fixes the number.
 
     `ArgumentError` (`threads.count`) if the option is not an integer from 1 to 4096.
+
+    >>> parallelism_of(Target.parse("generic-cpu:threads=1"))()[:2]
+    (1, None)
     """
     text = target.option("threads")
     if not text:
@@ -44,7 +49,7 @@ def parallelism_of(target: Target) -> ParallelismSource:
         raise ArgumentError(
             "threads.count",
             f"The option threads of '{target.text}' is not an integer from 1 to {MAX_THREADS}.",
-            hint="Give the number of threads, as in generic-cpu:threads=2.",
+            hint=f"Give the number of threads, as in {target.backend}:threads=2.",
         )
     return partial(_parallelism_with, int(text))
 
@@ -54,7 +59,7 @@ def parallel_function() -> int | None:
     choice = os.environ.get(PARALLEL_VARIABLE) or "pool"
     if choice not in _CHOICES:
         raise ArgumentError(
-            "generic_cpu.parallel",
+            "host_runtime.parallel",
             f"The environment variable {PARALLEL_VARIABLE} is '{choice}'.",
             hint=f"Expected one of {', '.join(_CHOICES)}.",
         )
@@ -67,14 +72,14 @@ def parallel_function() -> int | None:
 
 
 def _pool_parallel() -> int | None:
-    from gossamer_generic_cpu.parallel.pool import pool
+    from gossamer_host_runtime.parallel.pool import pool
 
     loaded = pool()
     return None if loaded is None else loaded.address
 
 
 def _fallback_parallel() -> int | None:
-    from gossamer_generic_cpu.parallel.per_region import fallback_parallel
+    from gossamer_host_runtime.parallel.per_region import fallback_parallel
 
     return fallback_parallel()
 
@@ -113,7 +118,7 @@ def raised_by_signal() -> BaseException:
 def _interruption() -> Interruption | None:
     # A child that is forked during the import would wait for it forever.
     with compiling:
-        from gossamer_generic_cpu.parallel.interruption import interruption
+        from gossamer_host_runtime.parallel.interruption import interruption
 
         return interruption()
 

@@ -1,4 +1,4 @@
-"""LLVM's triple, target machine and data layout for a CPU."""
+"""LLVM's triple, target machine and data layout for a CPU of the architecture of this process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from gossamer_backend.plugin_api import compiling
-from gossamer_generic_cpu.target.llvm_cpu import Cpu
+from gossamer_host_runtime.detection.llvm_cpu import Cpu
+from gossamer_ir.support.typed_calls import typed
 
 # `-O2`, the default of LLVM.
 CODEGEN_LEVEL = 2
@@ -27,13 +28,27 @@ def initialize() -> None:
 
 
 def triple() -> str:
-    """Return the triple of this process."""
+    """Return the triple of this process.
+
+    >>> triple().count("-") >= 2
+    True
+    """
     return str(llvm.get_process_triple())
 
 
-@cache
+@typed
 def target_machine(cpu: Cpu, *, level: int = CODEGEN_LEVEL) -> llvm.TargetMachine:
-    """Return a target machine for position-independent code, which can be both exported and loaded."""
+    """Return a target machine for position-independent code, which can be both exported and loaded.
+
+    >>> from gossamer_host_runtime import host_cpu
+    >>> target_machine(host_cpu()).triple == triple()
+    True
+    """
+    return _target_machine(cpu, level)
+
+
+@cache
+def _target_machine(cpu: Cpu, level: int) -> llvm.TargetMachine:
     initialize()
     target = llvm.Target.from_triple(triple())
     return target.create_target_machine(
@@ -41,7 +56,12 @@ def target_machine(cpu: Cpu, *, level: int = CODEGEN_LEVEL) -> llvm.TargetMachin
     )
 
 
-@cache
+@typed
 def data_layout(cpu: Cpu) -> str:
-    """Return the data layout of modules for this CPU."""
+    """Return the data layout of modules for this CPU.
+
+    >>> from gossamer_host_runtime import host_cpu
+    >>> data_layout(host_cpu()).startswith("e-")
+    True
+    """
     return str(target_machine(cpu).target_data)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from region_loops import incomplete_regions
 
-from gossamer_generic_cpu.parallel.pool import is_pool_supported, pool
+from gossamer_host_runtime.parallel.pool import is_pool_supported, pool
 
 pytestmark = pytest.mark.skipif(
     not is_pool_supported(), reason="this system does not support the pool"
@@ -35,7 +35,7 @@ def run(source, *, environment=None):
 START = """
 import ctypes, os, resource, signal, subprocess, sys, threading, time, warnings
 from region_loops import incomplete_regions
-from gossamer_generic_cpu.parallel.pool import pool
+from gossamer_host_runtime.parallel.pool import pool
 
 warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of any fork with threads
 parallel = pool().address
@@ -319,7 +319,7 @@ regions(10, threads=4)
 def test_the_code_is_kept_in_the_kernel_cache(tmp_path):
     for is_first in (True, False):
         source = (
-            "import sys; from gossamer_generic_cpu.parallel.pool import pool; pool(); "
+            "import sys; from gossamer_host_runtime.parallel.pool import pool; pool(); "
             f"assert ('llvmlite' in sys.modules) == {is_first}"
         )
         environment = {**os.environ, "GOSSAMER_CACHE_DIR": str(tmp_path)}

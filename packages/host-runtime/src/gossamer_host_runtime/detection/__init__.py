@@ -1,0 +1,1 @@
+"""Detect the CPU of this machine and its caches."""
