@@ -1,5 +1,5 @@
 """`docs/pictures`: for each format the arrays of a small matrix and the pattern of a larger one; a matrix in
-parts; and the stages of a program."""
+parts; the stages of a program; and lanes and masks of vectors."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from tools import ROOT
 from tools.drawing.arrays import picture_of_arrays
 from tools.drawing.examples import EXAMPLES, matrix_in_parts, small_example, stored_example
+from tools.drawing.lanes import pictures_of_lanes
 from tools.drawing.pattern import picture_of_pattern
 from tools.drawing.stages import picture_of_stages
 
@@ -18,6 +19,7 @@ def files() -> dict[Path, str]:
     """Return the content of every picture."""
     drawings = {
         "stages": picture_of_stages(),
+        **pictures_of_lanes(),
         "parts_pattern": picture_of_pattern(matrix_in_parts(), "A matrix in three formats"),
     }
     for name in EXAMPLES:
