@@ -208,7 +208,9 @@ def find_nth_bits(words, counts):
     mask = 2**width - 1
     found = []
     for word, count in zip(words.tolist(), counts.tolist(), strict=True):
-        places = [at for at, bit in enumerate(f"{word & mask:0{width}b}"[::-1]) if bit == "1"]
+        places = [
+            number for number, bit in enumerate(f"{word & mask:0{width}b}"[::-1]) if bit == "1"
+        ]
         found.append(dict(enumerate(places)).get(count & mask, width))
     return np.array(found, words.dtype)
 

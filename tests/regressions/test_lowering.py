@@ -307,7 +307,7 @@ def main(x: T.handle, y: T.handle, z: T.handle, n: T.int64) -> None:
             builder.cache_write("step", buffer="Z", scope="global")
         return builder.module
 
-    arrays = {name: np.arange(3, dtype=np.float32) + at for at, name in enumerate("xyz")}
+    arrays = {name: np.arange(3, dtype=np.float32) + number for number, name in enumerate("xyz")}
     program = Program(module, arrays, {"n": 3})
     assert verdict_of(program, native=True, schedule=schedule) == Verdict()
 

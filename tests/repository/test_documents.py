@@ -183,7 +183,9 @@ def test_the_map_of_folders_is_that_of_the_tree(root, distributions):
         assert sorted(listed) == sorted([*expected, *(path.name for path in modules)])
         layers = layers_of[found.package]
         names = [name.partition("/")[0].removesuffix(".py") for name in listed]
-        places = [next(at for at, layer in enumerate(layers) if name in layer) for name in names]
+        places = [
+            next(number for number, layer in enumerate(layers) if name in layer) for name in names
+        ]
         assert places == sorted(places), found.package
 
 

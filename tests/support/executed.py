@@ -66,8 +66,8 @@ def marked(block: Sequence[ast.stmt], groups: list[list[int]]) -> list[ast.stmt]
     """
     made: list[ast.stmt] = []
     lines: list[int] = []
-    for position, stmt in enumerate(block):
-        is_last = position == len(block) - 1
+    for number, stmt in enumerate(block):
+        is_last = number == len(block) - 1
         if is_counted(stmt):
             lines.append(stmt.lineno)
         if lines and (is_last or any(hasattr(stmt, name) for name in (*BLOCKS, "cases"))):

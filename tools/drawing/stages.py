@@ -66,6 +66,6 @@ def picture_of_stages() -> str:
         )
         parts.append(text(MARGIN + 12, y + 20, stage, "title"))
         parts.append(text(width - MARGIN - 12, y + 20, NOTES[stage], "note", "end"))
-        parts += [text(MARGIN + 12, y + 42 + LINE * at, line) for at, line in enumerate(lines)]
+        parts += [text(MARGIN + 12, y + 42 + LINE * row, line) for row, line in enumerate(lines)]
         y += height + STEP
     return drawing(width, y - STEP + MARGIN, "The stages of a program", parts)

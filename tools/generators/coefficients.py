@@ -169,12 +169,12 @@ def alternating(errors: Sequence[Decimal], count: int) -> list[int]:
     """Return the points where the error is largest between changes of its sign; the largest `count` in a
     row."""
     peaks: list[int] = []
-    for at, error in enumerate(errors):
+    for number, error in enumerate(errors):
         if peaks and (errors[peaks[-1]] > 0) == (error > 0):
             if abs(error) > abs(errors[peaks[-1]]):
-                peaks[-1] = at
+                peaks[-1] = number
         else:
-            peaks.append(at)
+            peaks.append(number)
     while len(peaks) > count:
         peaks.pop(0 if abs(errors[peaks[0]]) < abs(errors[peaks[-1]]) else -1)
     return peaks

@@ -126,9 +126,9 @@ def _encoded(arguments: Sequence[ArgumentOfC]) -> bytes:
 
 def _decoded(output: bytes, arguments: Sequence[ArgumentOfC]) -> dict[int, np.ndarray[Any, Any]]:
     arrays, at = {}, 0
-    for place, value in enumerate(arguments):
+    for number, value in enumerate(arguments):
         if isinstance(value, np.ndarray):
             part = output[at : at + value.nbytes]
-            arrays[place] = np.frombuffer(part, value.dtype).reshape(value.shape)
+            arrays[number] = np.frombuffer(part, value.dtype).reshape(value.shape)
             at += value.nbytes
     return arrays

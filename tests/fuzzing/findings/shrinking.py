@@ -94,13 +94,13 @@ def _without_one(items: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
 
 def _bodies(stmts: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
     """The bodies with one statement removed or replaced by a smaller one."""
-    for at, stmt in enumerate(stmts):
-        yield stmts[:at] + stmts[at + 1 :]
+    for number, stmt in enumerate(stmts):
+        yield stmts[:number] + stmts[number + 1 :]
         for inner in _unwrapped(stmt):
-            yield stmts[:at] + inner + stmts[at + 1 :]
-    for at, stmt in enumerate(stmts):
+            yield stmts[:number] + inner + stmts[number + 1 :]
+    for number, stmt in enumerate(stmts):
         for smaller in _smaller(stmt):
-            yield (*stmts[:at], smaller, *stmts[at + 1 :])
+            yield (*stmts[:number], smaller, *stmts[number + 1 :])
 
 
 def _unwrapped(stmt: Any) -> Iterator[tuple[Any, ...]]:
@@ -140,9 +140,9 @@ def _smaller(node: Node) -> Iterator[Node]:
             for body in _bodies(part):
                 yield msgspec.structs.replace(node, **{name: body})
         elif isinstance(part, tuple) and part and isinstance(part[0], EXPRESSIONS):
-            for at, inner in enumerate(part):
+            for number, inner in enumerate(part):
                 for smaller in _smaller(inner):
-                    parts = (*part[:at], smaller, *part[at + 1 :])
+                    parts = (*part[:number], smaller, *part[number + 1 :])
                     yield msgspec.structs.replace(node, **{name: parts})
 
 
@@ -158,10 +158,10 @@ def _simpler(node: Any) -> Iterator[Node]:
 
 
 def _unfused(node: Iteration) -> Iterator[Node]:
-    for at, item in enumerate(node.axes):
+    for number, item in enumerate(node.axes):
         if isinstance(item, FuseAxes):
             apart = tuple(OverAxis(axis) for axis in item.axes)
-            axes = (*node.axes[:at], *apart, *node.axes[at + 1 :])
+            axes = (*node.axes[:number], *apart, *node.axes[number + 1 :])
             yield msgspec.structs.replace(node, axes=axes)
 
 

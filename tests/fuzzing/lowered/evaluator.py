@@ -132,7 +132,7 @@ def _table(buffer: SparseBuffer, forest: Forest) -> dict[tuple[int, ...], int]:
     for name in buffer.axes:
         slots, found = forest[name], storage._rows[name]
         columns.append((found - slots.firsts[slots.parent_of[found]]).tolist())
-    return {key: at for at, key in enumerate(zip(*columns, strict=True))}
+    return {key: number for number, key in enumerate(zip(*columns, strict=True))}
 
 
 def evaluated(
@@ -293,9 +293,9 @@ class _Run:
                 raise Undecided("a search among what nothing was stored to")
             if window != sorted(window):
                 raise Undecided("a search among what is not sorted")
-            for at, element in enumerate(window, first):
+            for number, element in enumerate(window, first):
                 if HITS[kind](element, wanted):
-                    return at
+                    return number
             return -1 if kind == "exact" else max(first, last)
 
         return run
@@ -475,7 +475,7 @@ class _Run:
         )
         if bounds & set(kinds) or any(free_vars(found.domain) for found in node.iters):
             raise NoOracle("loops that depend on each other")
-        first = next((at for at, loop in enumerate(loops) if kinds[loop.var] == "R"), None)
+        first = next((number for number, loop in enumerate(loops) if kinds[loop.var] == "R"), None)
         inner = (
             () if first is None else tuple(loop for loop in loops[first:] if kinds[loop.var] == "S")
         )
@@ -559,7 +559,9 @@ class _Run:
             except Undecided:
                 raise NoOracle("an init that reads what it stores to") from None
             finally:
-                touched = {at for at, value in enumerate(found.elements) if value is not None}
+                touched = {
+                    number for number, value in enumerate(found.elements) if value is not None
+                }
                 found.elements[:] = [
                     old if new is None else new
                     for old, new in zip(before, found.elements, strict=True)

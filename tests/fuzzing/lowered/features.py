@@ -207,12 +207,12 @@ def _orders(function: Function, written: set[str]) -> set[str]:
     """True if a let precedes a write to its operands in the same body."""
 
     def inside(stmts: tuple[Any, ...]) -> bool:
-        for at, stmt in enumerate(stmts):
+        for number, stmt in enumerate(stmts):
             if isinstance(stmt, Let):
                 read = {load.buffer for load in collect((Load, Search), stmt.value)}
                 later = {
                     node.buffer
-                    for other in stmts[at + 1 :]
+                    for other in stmts[number + 1 :]
                     for node in walk(other)
                     if isinstance(node, Store)
                 }
@@ -233,8 +233,8 @@ def _is_beyond(function: Function) -> bool:
         found.name for found in function.axes if isinstance(found, DenseVaried | CompressedVaried)
     }
     at = {
-        found.name: place for found in function.buffers if isinstance(found, SparseBuffer)
-        for place, axis in enumerate(found.axes) if axis in varied
+        found.name: number for found in function.buffers if isinstance(found, SparseBuffer)
+        for number, axis in enumerate(found.axes) if axis in varied
     }  # fmt: skip
     return any(
         isinstance(node, Load | Store)

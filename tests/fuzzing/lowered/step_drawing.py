@@ -102,7 +102,7 @@ def _integers(value: object) -> list[int | None]:
     if isinstance(value, int):
         return [None]
     if isinstance(value, tuple):
-        return [at for at, part in enumerate(value) if isinstance(part, int)]
+        return [number for number, part in enumerate(value) if isinstance(part, int)]
     return []
 
 

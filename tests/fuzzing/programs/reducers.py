@@ -15,8 +15,8 @@ MakeReducer: TypeAlias = Callable[[str, str], Reducer]
 def _reducer(
     name: str, dtypes: Sequence[str], results: Callable[..., Sequence[Expr]], start: Sequence[Const]
 ) -> Reducer:
-    left = tuple(Var(f"{name}_l{at}", dtype) for at, dtype in enumerate(dtypes))
-    right = tuple(Var(f"{name}_r{at}", dtype) for at, dtype in enumerate(dtypes))
+    left = tuple(Var(f"{name}_l{number}", dtype) for number, dtype in enumerate(dtypes))
+    right = tuple(Var(f"{name}_r{number}", dtype) for number, dtype in enumerate(dtypes))
     return Reducer(name, left, right, tuple(results(*left, *right)), tuple(start))
 
 

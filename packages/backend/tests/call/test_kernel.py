@@ -38,7 +38,7 @@ def test_a_call_runs_on_the_callers_memory(make_kernel):
 def test_every_kind_of_scalar_arrives(make_kernel):
     dtypes = ("bool", "int8", "uint16", "int32", "int64", "uint64", "float32", "float64")
     values = (True, -7, 65535, -(2**31), -(2**63), 2**63 - 1, 0.5, 1e300)
-    params = tuple(ScalarParam(f"s{at}", dtype) for at, dtype in enumerate(dtypes))
+    params = tuple(ScalarParam(f"s{number}", dtype) for number, dtype in enumerate(dtypes))
     seen = []
 
     def record(*given):

@@ -43,7 +43,7 @@ def tensors(draw, *, dimensions=2):
     data[np.isnan(data)] = np.nan
     index = draw(st.sampled_from(["int32", "int64"]))
     coordinates = np.unravel_index(np.array(chosen, np.int64), shape)
-    arrays = {f"indices_{at}": array.astype(index) for at, array in enumerate(coordinates)}
+    arrays = {f"indices_{number}": array.astype(index) for number, array in enumerate(coordinates)}
     return from_arrays("coo", shape, data=data, **arrays)
 
 

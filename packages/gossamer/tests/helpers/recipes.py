@@ -56,11 +56,11 @@ def require_recipe(
     steps, schedule = scheduled(module, **recipe)
     kernel = build_kernel(module, schedule=schedule).kernel
     for arguments, expected in cases:
-        for count, found in enumerate(steps):
+        for number, found in enumerate(steps):
             (function,) = found.functions
             copies = copied({param.name: arguments[param.name] for param in function.params})
             run(found, copies)
-            when = f"step {count} at the {found.stage} stage"
+            when = f"step {number} at the {found.stage} stage"
             _require_equal(copies, expected, when, tolerance=tolerance)
         copies = copied(arguments)
         call(kernel, copies)

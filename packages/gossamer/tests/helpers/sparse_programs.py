@@ -213,10 +213,10 @@ def slots(matrix: Matrix, rows: Array, width: int) -> tuple[Array, Array]:
     shape = (len(rows), width)
     indices = np.full(shape, matrix.shape[1], matrix.indices.dtype)
     data = np.full(shape, np.nan, matrix.data.dtype)
-    for at, row in enumerate(rows):
+    for number, row in enumerate(rows):
         first, last = matrix.indptr[row], matrix.indptr[row + 1]
-        indices[at, : last - first] = matrix.indices[first:last]
-        data[at, : last - first] = matrix.data[first:last]
+        indices[number, : last - first] = matrix.indices[first:last]
+        data[number, : last - first] = matrix.data[first:last]
     return indices, data
 
 

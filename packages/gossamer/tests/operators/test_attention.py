@@ -222,7 +222,9 @@ def test_dense_operands_may_have_any_layout(dtype):
     for place in range(3):
         for layout in (np.asfortranarray, lambda array: np.repeat(array, 2, axis=1)[:, ::2],
                        lambda array: array.astype(array.dtype.newbyteorder(">"))):  # fmt: skip
-            given = [layout(array) if at == place else array for at, array in enumerate(dense)]
+            given = [
+                layout(array) if number == place else array for number, array in enumerate(dense)
+            ]
             given[place].setflags(write=False)
             out = np.full(expected.shape, np.nan, dtype)
             np.testing.assert_array_equal(gs.attention(tensor, *given, out=out), expected)

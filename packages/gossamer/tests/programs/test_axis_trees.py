@@ -210,9 +210,9 @@ def test_matrices_of_different_sizes(sizes, dtype, index):
     starts = {f"indptr_{name}": offsets(found, index) for name, found in
               (("i", i), ("j", j), ("k", k), ("ij", i * j), ("jk", j * k), ("ik", i * k))}  # fmt: skip
     expected = []
-    for at, (rows, inner, columns) in enumerate(sizes):
-        first = x[starts["indptr_ij"][at] :][: rows * inner].reshape(rows, inner)
-        second = y[starts["indptr_jk"][at] :][: inner * columns].reshape(inner, columns)
+    for number, (rows, inner, columns) in enumerate(sizes):
+        first = x[starts["indptr_ij"][number] :][: rows * inner].reshape(rows, inner)
+        second = y[starts["indptr_jk"][number] :][: inner * columns].reshape(inner, columns)
         expected += list((first.astype(np.float64) @ second).ravel())
     arguments = {
         "x": x, "y": y, "z": np.full(len(expected), np.nan, dtype), **starts, "batch": len(sizes),

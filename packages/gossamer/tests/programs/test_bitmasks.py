@@ -168,7 +168,7 @@ def test_a_format_of_a_user_has_bitmasks_in_blocks():
         "coo",
         dense.shape,
         data=dense[dense.nonzero()],
-        **{f"indices_{at}": found for at, found in enumerate(dense.nonzero())},
+        **{f"indices_{number}": found for number, found in enumerate(dense.nonzero())},
     )
     masked = convert(tensor, parse_format(MASKED_BLOCKS)).tensor
     assert masked.arrays["words"].dtype == np.uint8

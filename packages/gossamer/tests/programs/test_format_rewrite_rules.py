@@ -124,10 +124,10 @@ def test_buckets_of_rows():
         rows = np.flatnonzero((lengths > low) & (lengths <= width)).astype(np.int32)
         assert rows.size
         columns, values = np.full((rows.size, width), 20, np.int32), np.zeros((rows.size, width))
-        for place, row in enumerate(rows):
+        for number, row in enumerate(rows):
             own = slice(stored.indptr[row], stored.indptr[row + 1])
-            columns[place, : lengths[row]] = stored.indices[own]
-            values[place, : lengths[row]] = stored.data[own]
+            columns[number, : lengths[row]] = stored.indices[own]
+            values[number, : lengths[row]] = stored.data[own]
         given |= {
             f"a_{name}": values.astype(np.float32), f"rows_{name}": rows, f"indices_{name}": columns,
             f"indptr_{name}": np.array([0, rows.size], np.int32), f"width_{name}": width,

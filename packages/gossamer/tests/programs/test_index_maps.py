@@ -126,10 +126,10 @@ def sliced(whole, height, *, dtype, index):
     indptr = offsets(widths, index)
     indices = np.full((indptr[-1], height), n, index)
     stored = np.full(indices.shape, np.nan, dtype)
-    for at, found in enumerate(columns):
-        first, lane = indptr[at // height], at % height
+    for number, found in enumerate(columns):
+        first, lane = indptr[number // height], number % height
         indices[first : first + len(found), lane] = found
-        stored[first : first + len(found), lane] = whole[rows[at], found]
+        stored[first : first + len(found), lane] = whole[rows[number], found]
     return {
         "data": stored[..., None], "indptr": indptr, "indices": indices[..., None],
         "rows": rows.reshape(-1, height), "m": m, "n": n, "slices": slices, "height": height,

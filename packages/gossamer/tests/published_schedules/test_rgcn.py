@@ -44,9 +44,9 @@ def case(nodes: int, relations: int, wide_in: int, wide_out: int) -> Any:
     indptr_i = np.cumsum([0, *map(len, rows)]).astype(np.int32)
     indptr_j = np.cumsum([0, *map(len, neighbors)]).astype(np.int32)
     for relation, found in enumerate(rows):
-        for at, row in enumerate(found, start=indptr_i[relation]):
-            values = a[indptr_j[at] : indptr_j[at + 1]]
-            expected[row] += values @ x[neighbors[at]] @ w[relation]
+        for number, row in enumerate(found, start=indptr_i[relation]):
+            values = a[indptr_j[number] : indptr_j[number + 1]]
+            expected[row] += values @ x[neighbors[number]] @ w[relation]
     return {
         "a": a, "w": w, "x": x, "y": y, "n": nodes, "r": relations, "feat_in": wide_in,
         "feat_out": wide_out, "indptr_i": indptr_i, "indptr_j": indptr_j, "nnz_i": len(neighbors),

@@ -118,10 +118,10 @@ def buckets_of(a: Any, width: int, rows: list[int], count: int) -> dict[str, Any
     """Rows, or parts of rows, of at most `width` elements, padded."""
     columns = np.full((len(rows), width), a.shape[1], np.int32)
     values = np.zeros((len(rows), width), np.float32)
-    for at, row in enumerate(rows):
+    for number, row in enumerate(rows):
         found = a.indices[a.indptr[row] : a.indptr[row + 1]][:width]
-        columns[at, : len(found)] = found
-        values[at, : len(found)] = a.data[a.indptr[row] : a.indptr[row + 1]][:width]
+        columns[number, : len(found)] = found
+        values[number, : len(found)] = a.data[a.indptr[row] : a.indptr[row + 1]][:width]
     return {f"a{count}": values.ravel(), f"rows{count}": np.array(rows, np.int32),
             f"columns{count}": columns.ravel(), f"count{count}": len(rows)}  # fmt: skip
 
@@ -135,8 +135,8 @@ def bucket_case(rows: int, columns: int, features: int, longest: int) -> Any:
     lengths = np.diff(a.indptr)
     arguments = {"c": np.full((rows, features), 77, np.float32), "b": b, "m": rows, "n": columns,
                  "feat_size": features}  # fmt: skip
-    arguments |= buckets_of(a, 2, [at for at, n in enumerate(lengths) if 0 < n <= 2], 1)
-    arguments |= buckets_of(a, 4, [at for at, n in enumerate(lengths) if n > 2], 2)
+    arguments |= buckets_of(a, 2, [number for number, n in enumerate(lengths) if 0 < n <= 2], 1)
+    arguments |= buckets_of(a, 4, [number for number, n in enumerate(lengths) if n > 2], 2)
     return arguments, {"c": a @ b}
 
 
@@ -217,18 +217,18 @@ def hyb_case(rows: int, columns: int, tiles: int) -> Any:
         "c": found.reshape(rows, tiles, 2, 4), "b": b.reshape(columns, tiles, 2, 4),
         "m": rows, "n": columns, "tiles": tiles,
     }  # fmt: skip
-    for number, width, parts in ((1, 2, short), (2, 4, long)):
+    for bucket, width, parts in ((1, 2, short), (2, 4, long)):
         indices = np.full((len(parts), width), columns, np.int32)
         values = np.zeros((len(parts), width), np.float32)
-        for at, (_, begin, end) in enumerate(parts):
-            indices[at, : end - begin] = a.indices[begin:end]
-            values[at, : end - begin] = a.data[begin:end]
+        for number, (_, begin, end) in enumerate(parts):
+            indices[number, : end - begin] = a.indices[begin:end]
+            values[number, : end - begin] = a.data[begin:end]
         arguments |= {
-            f"a{number}": values.ravel(),
-            f"columns{number}": indices.ravel(),
-            f"rows{number}": np.array([row for row, *_ in parts], np.int32),
-            f"indptr{number}": np.array([0, len(parts)], np.int32),
-            f"count{number}": len(parts),
+            f"a{bucket}": values.ravel(),
+            f"columns{bucket}": indices.ravel(),
+            f"rows{bucket}": np.array([row for row, *_ in parts], np.int32),
+            f"indptr{bucket}": np.array([0, len(parts)], np.int32),
+            f"count{bucket}": len(parts),
         }
     return arguments, {"c": (found + a @ b).reshape(rows, tiles, 2, 4)}
 

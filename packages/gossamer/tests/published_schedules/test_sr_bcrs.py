@@ -59,12 +59,12 @@ def case(stripes: int, columns: int, features: int) -> Any:
     values = np.full((indptr[-1], TILE, GROUP), np.nan, np.float32)
     b = integers(random, columns, features)
     expected = np.zeros((stripes, TILE, features), np.float32)
-    for at, found in enumerate(kept):
+    for number, found in enumerate(kept):
         for slot, column in enumerate(found):
-            group, place = indptr[at] + slot // GROUP, slot % GROUP
+            group, place = indptr[number] + slot // GROUP, slot % GROUP
             indices[group, place] = column
-            values[group, :, place] = dense[at, :, column]
-        expected[at] = dense[at][:, found] @ b[found]
+            values[group, :, place] = dense[number, :, column]
+        expected[number] = dense[number][:, found] @ b[found]
     arguments = {
         "a": values, "b": b, "c": np.full(expected.shape, 77, np.float32), "indptr": indptr,
         "indices": indices, "mb": stripes, "n": columns, "groups": int(indptr[-1]),

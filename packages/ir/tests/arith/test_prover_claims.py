@@ -378,9 +378,9 @@ NOT_PROVED = {
 
 def rows(table):
     return [
-        pytest.param(known, claim, id=f"{name}: {claim} ({at})")
+        pytest.param(known, claim, id=f"{name}: {claim} ({number})")
         for name, values in table.items()
-        for at, (known, claim) in enumerate(values)
+        for number, (known, claim) in enumerate(values)
     ]
 
 

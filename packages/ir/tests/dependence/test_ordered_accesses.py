@@ -42,7 +42,7 @@ def is_ordered(text):
 
 def visits(*more):
     """Return a loop for each number of elements beyond the end of the row."""
-    return "".join(VISITS.format(var=f"j{at}", more=count) for at, count in enumerate(more))
+    return "".join(VISITS.format(var=f"j{number}", more=count) for number, count in enumerate(more))
 
 
 @pytest.mark.parametrize("more", [(0,), (0, 0), (0, -1, 0), (-1, -1)])
@@ -57,7 +57,9 @@ def test_one_loop_that_leaves_its_row_is_found(more):
 
 @pytest.mark.parametrize("extents", [(8, 8), (8, 16), (16, 8)])
 def test_loops_with_a_condition_are_ordered_whatever_their_extents(extents):
-    texts = (VISITS_IF.format(var=f"j{at}", extent=extent) for at, extent in enumerate(extents))
+    texts = (
+        VISITS_IF.format(var=f"j{number}", extent=extent) for number, extent in enumerate(extents)
+    )
     assert is_ordered("".join(texts))
 
 

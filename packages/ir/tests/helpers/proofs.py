@@ -91,13 +91,13 @@ def worlds() -> tuple[dict[str, Any], ...]:
             fibers = list(itertools.pairwise(offsets))
             unique = list(_fibers(fibers, nnz, n, unique=True))
             sorted_ = list(_fibers(fibers, nnz, n, unique=False))
-            for at, coordinates in enumerate(unique[:2] + unique[-1:]):
+            for number, coordinates in enumerate(unique[:2] + unique[-1:]):
                 drawn.append(
                     {
                         "n": n, "nnz": nnz, "P": Array(list(offsets)),
                         "O": Array([0, *offsets[1:3], nnz]), "S": Array(_products(offsets, nnz)),
                         "Q": Array(coordinates),
-                        "D": Array(sorted_[at * (len(sorted_) - 1) // 2]),
+                        "D": Array(sorted_[number * (len(sorted_) - 1) // 2]),
                         "R": Array([[0, 1, 3], [1, 2, 3]]), "Z": Array([[0, n, n], [n, n, n]]),
                         "W": Array([3, -1, 0, 2]), "B": Array([255, 0, 1]), "V": Array([1, -2, 9]),
                     }

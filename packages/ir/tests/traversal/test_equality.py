@@ -66,7 +66,7 @@ def test_renaming_one_to_one_changes_nothing(stage):
     module = sample(stage)
     names = sorted(names_of(module) - KEPT)
     assert len(names) > 10
-    other = renamed(module, {name: f"q{count}" for count, name in enumerate(reversed(names))})
+    other = renamed(module, {name: f"q{number}" for number, name in enumerate(reversed(names))})
     assert other != module
     assert structural_equal(module, other)
     assert structural_hash(module) == structural_hash(other)

@@ -32,13 +32,13 @@ def require_order(records: Sequence[PassRecord]) -> None:
 
 
 def _wrong_neighbours(records: Sequence[PassRecord]) -> Iterator[str]:
-    places = {record.name: place for place, record in enumerate(records)}
-    for place, record in enumerate(records):
+    places = {record.name: number for number, record in enumerate(records)}
+    for number, record in enumerate(records):
         for other, reason in record.after.items():
-            if places.get(other, -1) > place:
+            if places.get(other, -1) > number:
                 yield _wrong(record, f"before '{other}'", f"after it: {reason}")
         for other, reason in record.before.items():
-            if places.get(other, place) < place:
+            if places.get(other, number) < number:
                 yield _wrong(record, f"after '{other}'", f"before it: {reason}")
 
 

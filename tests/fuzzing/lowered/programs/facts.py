@@ -26,11 +26,11 @@ def draw_facts(declared: Declarations) -> list[str]:
     for name, fact in SPARSE.items():
         if any(item.name == name for item in declared.scope.buffers) and rng.random() < 0.3:
             lines.append(fact)
-    for at, buffer in enumerate(declared.scope.buffers):
+    for number, buffer in enumerate(declared.scope.buffers):
         if buffer.role in ROLES and not buffer.is_sparse and rng.random() < 0.4:
             found = _facts(declared, buffer)
             if found:
-                declared.scope.buffers[at] = replace(buffer, role="known")
+                declared.scope.buffers[number] = replace(buffer, role="known")
             lines += found
     return lines
 

@@ -63,8 +63,8 @@ def _in_order(
     """Return the indices of the parts that may initialize. One that visits all comes first, so that no other
     one has to."""
     single = [
-        index
-        for index, (part, found) in enumerate(zip(parts, visited, strict=True))
+        number
+        for number, (part, found) in enumerate(zip(parts, visited, strict=True))
         if found.are_distinct and _is_stored(part, dimension)
     ]
     return sorted(single, key=lambda index: visited[index].coordinates.size != length)

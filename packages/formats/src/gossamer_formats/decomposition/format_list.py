@@ -50,17 +50,17 @@ def chosen_parts(matrix: SparseTensor, formats: Sequence[ChosenFormat]) -> Itera
     rows, columns = elements.coordinates
     # The first part that chooses an element has it, so that no element is in two.
     left = np.ones(columns.size, bool)
-    for index, entry in enumerate(formats):
-        format, chooser, parameters = _entry(entry, index)
+    for number, entry in enumerate(formats):
+        format, chooser, parameters = _entry(entry, number)
         target = conversion_target(format, parameters, rank=matrix.ndim)
         require_rank(target.description, matrix.ndim)
-        chosen = left if chooser is None else left & _choice(chooser, rows, columns, index)
+        chosen = left if chooser is None else left & _choice(chooser, rows, columns, number)
         left = left & ~chosen
         if chosen.any():
             selected = select_elements(elements, np.flatnonzero(chosen))
             found = store_elements(matrix.storage, selected, target, duplicates="error")
             assert found.permutation is not None
-            name = f"{target.description.name}_{index}"
+            name = f"{target.description.name}_{number}"
             yield part_of(name, found.storage, found.permutation, fixed_sizes=target.sizes)
     if left.any():
         raise _left_error(left, rows, columns)

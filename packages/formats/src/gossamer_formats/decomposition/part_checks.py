@@ -59,13 +59,13 @@ element in one part. [format.parts]
     """
     owners: list[Array] = []
     keys: list[Array] = []
-    for index, part in enumerate(parts):
+    for number, part in enumerate(parts):
         check_storage(part.tensor.storage)
         elements = stored_elements(part.tensor.storage)
         is_stored = part.permutation[elements.value_indices] != UNSTORED
         rows, columns = (array[is_stored] for array in elements.coordinates)
         keys.append(rows * part.tensor.shape[1] + columns)
-        owners.append(np.full(rows.size, index))
+        owners.append(np.full(rows.size, number))
     found = np.concatenate([np.zeros(0, np.int64), *keys])
     owner = np.concatenate([np.zeros(0, np.int64), *owners])
     order = np.argsort(found, kind="stable")

@@ -132,14 +132,14 @@ def without_unwind_tables(code: bytes) -> bytes:
         return code
     names = object_file.contents(object_file.sections[object_file.header.section_names])
     dropped = {
-        at
-        for at, section in enumerate(object_file.sections)
+        number
+        for number, section in enumerate(object_file.sections)
         if names[section.name :].startswith(b".eh_frame\0")
     }
     changed = bytearray(code)
-    for at, section in enumerate(object_file.sections):
+    for number, section in enumerate(object_file.sections):
         is_relocation = section.kind in (RELOCATIONS, PLAIN_RELOCATIONS)
-        if at in dropped or (is_relocation and section.info in dropped):
+        if number in dropped or (is_relocation and section.info in dropped):
             struct.pack_into("<I", changed, section.at + 4, _UNUSED)
     return bytes(changed)
 
@@ -230,7 +230,7 @@ def _string_table(code: bytes, sections: list[Section], index: int) -> bytes:
 
 
 def _symbol_table(sections: list[Section]) -> int:
-    tables = [at for at, section in enumerate(sections) if section.kind == SYMBOL_TABLE]
+    tables = [number for number, section in enumerate(sections) if section.kind == SYMBOL_TABLE]
     if len(tables) != 1:
         raise _MalformedError(f"it has {len(tables)} symbol tables")
     table = sections[tables[0]]

@@ -70,13 +70,13 @@ class AtomInequalities:
         signs = [self._holds(factor) for factor in factors]
         if all(signs):
             yield Affine({atom: 1}, 0)
-        for at, factor in enumerate(factors):
+        for number, factor in enumerate(factors):
             # An inequality may be multiplied by factors that are not negative only.
-            if not all(signs[:at] + signs[at + 1 :]):
+            if not all(signs[:number] + signs[number + 1 :]):
                 continue
             for premise in self.about(factor, goal):
                 multiple: Affine | None = premise
-                for other in (*factors[:at], *factors[at + 1 :]):
+                for other in (*factors[:number], *factors[number + 1 :]):
                     multiple = multiple and multiply(multiple, affine_of(other))
                 if multiple is not None:
                     yield multiple

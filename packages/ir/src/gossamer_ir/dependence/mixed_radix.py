@@ -207,8 +207,8 @@ def digits_fit(low: list[Digit], below: Affine) -> bool:
             digit.coefficient.constant * max((size or 0) - 1, 0) for digit, size in largest
         )
     # Any digit may be the highest: extents are symbolic, so the digits cannot be sorted by size.
-    for position, digit in enumerate(low):
-        rest = low[:position] + low[position + 1 :]
+    for number, digit in enumerate(low):
+        rest = low[:number] + low[number + 1 :]
         if quotient(below, digit.radix) is not None and digits_fit(rest, digit.coefficient):
             return True
     return False
@@ -251,14 +251,14 @@ def split_digits(
     None if no place value but 1 divides it.
     """
     several = list(digits.items())
-    for position, (_, digit) in enumerate(several[:-1], start=1):
+    for number, (_, digit) in enumerate(several[:-1], start=1):
         span = digit.coefficient
         # Only then does no digit lie on both sides of the cut.
         if span.is_constant and divisor > 0 and span.constant > 0 and divisor % span.constant == 0:
-            extents = [outer.extent for _, outer in several[:position]]
-            names = [name for name, _ in several[:position]]
+            extents = [outer.extent for _, outer in several[:number]]
+            names = [name for name, _ in several[:number]]
             high = dict(zip(names, digits_from_counts(extents), strict=True))
-            return high, span.constant, dict(several[position:])
+            return high, span.constant, dict(several[number:])
     return None
 
 

@@ -52,10 +52,10 @@ def _check_map(context: VerifyContext, index_map: IndexMap, rank: int, at: At) -
             at,
         )
     with context.scope():
-        for count, name in enumerate(index_map.vars):
-            context.define(name, "int64", at.down("vars", count))
-        for count, result in enumerate(index_map.results):
-            check_size(context, result, at.down("results", count))
+        for number, name in enumerate(index_map.vars):
+            context.define(name, "int64", at.down("vars", number))
+        for number, result in enumerate(index_map.results):
+            check_size(context, result, at.down("results", number))
 
 
 def _check_facts(context: VerifyContext, description: FormatDescription) -> None:
@@ -66,13 +66,13 @@ def _check_facts(context: VerifyContext, description: FormatDescription) -> None
         for kind in (Distinct, InRange)
         for fact in index.about(array.name, kind)
     ]
-    for count, fact in enumerate(description.facts):
+    for number, fact in enumerate(description.facts):
         if fact not in known:
             context.report(
                 "verify.format.fact",
                 "A fact of a format says something else than that the values of an index array are distinct, "
                 "or in a range.",
-                AT_ROOT.down("facts", count),
+                AT_ROOT.down("facts", number),
                 hint="Expected T.assume(distinct(X)) or T.assume(in_range(X, low, high)); the axes say the "
                 "rest.",
             )
@@ -90,5 +90,5 @@ def _check_shape(context: VerifyContext, description: FormatDescription) -> None
             f"{counted(rank, 'dimension')}.",
             AT_ROOT.down("map"),
         )
-    for count, size in enumerate(description.shape):
-        check_size(context, size, AT_ROOT.down("shape", count))
+    for number, size in enumerate(description.shape):
+        check_size(context, size, AT_ROOT.down("shape", number))

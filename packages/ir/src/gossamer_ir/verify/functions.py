@@ -65,8 +65,8 @@ def check_aliases(context: VerifyContext, function: Function, at: At) -> None:
 
 def check_buffers(context: VerifyContext, buffers: tuple[AnyBuffer, ...], at: At) -> None:
     """Check buffers in order, so that a shape reads earlier buffers only, and bind them to parameters."""
-    for count, buffer in enumerate(buffers):
-        inner = at.down("buffers", count)
+    for number, buffer in enumerate(buffers):
+        inner = at.down("buffers", number)
         if type(buffer) not in context.stage.buffers:
             context.refuse_node(buffer, inner)
         check_buffer(context, buffer, inner)

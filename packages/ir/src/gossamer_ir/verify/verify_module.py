@@ -29,15 +29,15 @@ def diagnostics(module: Module) -> tuple[Diagnostic, ...]:
     functions: dict[str, Function] = {}
     contexts: dict[str, VerifyContext] = {}
     names = VerifyContext(stage, functions, reported)
-    for count, function in enumerate(module.functions):
-        names.define_name(function.name, AT_ROOT.down("functions", count).down("name"))
+    for number, function in enumerate(module.functions):
+        names.define_name(function.name, AT_ROOT.down("functions", number).down("name"))
         functions.setdefault(function.name, function)
     if module.entry not in functions:
         message = f"There is no function '{module.entry}' to use as entry."
         reported.append(Diagnostic("verify.module.entry", message, ("entry",)))
-    for count, function in enumerate(module.functions):
+    for number, function in enumerate(module.functions):
         context = VerifyContext(stage, functions, reported)
-        check_function(context, function, AT_ROOT.down("functions", count))
+        check_function(context, function, AT_ROOT.down("functions", number))
         contexts.setdefault(function.name, context)
     if stage.name == "flat":
         check_calls(contexts, module)

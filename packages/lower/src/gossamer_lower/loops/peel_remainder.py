@@ -180,7 +180,9 @@ class _RemainderPeeler:
         the group binds.
         """
         bounded = [
-            at for at, stmt in enumerate(body) if _without_bound(stmt, group, {}) is not stmt
+            number
+            for number, stmt in enumerate(body)
+            if _without_bound(stmt, group, {}) is not stmt
         ]
         first, last = bounded[0], bounded[-1] + 1
         before, run, after = body[:first], body[first:last], body[last:]

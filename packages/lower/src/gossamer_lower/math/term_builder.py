@@ -151,9 +151,9 @@ class CodeBuilder:
         shape = (build.index(len(values)),)
         buffer = Buffer(self.namer.fresh("table"), shape, "uint64", scope="local")
         self.stmts.append(Allocate(buffer))
-        for at, value in enumerate(values):
+        for number, value in enumerate(values):
             item = constant(value, "uint64")
-            self.stmts.append(Store(buffer.name, (build.index(at),), item))
+            self.stmts.append(Store(buffer.name, (build.index(number),), item))
         dtype = self.dtype("uint64")
         return lambda at: self.term(Load(buffer.name, (at.expr,), dtype))
 

@@ -181,7 +181,7 @@ def _body_with_allocation(
     body: tuple[Stmt, ...], buffer: Buffer, function: Function, *, known: Intervals | None = None
 ) -> tuple[Stmt, ...]:
     """Return the body with the buffer allocated where it is live; `known` are its ranges in the body."""
-    users = [at for at, stmt in enumerate(body) if _is_named((stmt,), buffer.name)]
+    users = [number for number, stmt in enumerate(body) if _is_named((stmt,), buffer.name)]
     if not users:
         return body
     first, last = users[0], users[-1] + 1

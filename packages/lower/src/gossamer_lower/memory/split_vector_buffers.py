@@ -78,8 +78,8 @@ def _split_function(function: Function) -> Function:
             continue
         shape = (build.mul(build.index(lanes.count), VScale()),)
         vectors[name] = {
-            place: replace(buffers[name], name=namer.fresh(f"{name}_{at}"), shape=shape)
-            for at, place in enumerate(places)
+            place: replace(buffers[name], name=namer.fresh(f"{name}_{number}"), shape=shape)
+            for number, place in enumerate(places)
         }
     return with_body(function, rewrite_body(function.body, _rule_for(vectors), leaves=False))
 

@@ -153,11 +153,11 @@ class _SearchHoister(PointVisitor):
         leaving: list[Let] = []
         kept: list[Stmt] = []
         bound = {loop.var}
-        for at, stmt in enumerate(loop.body):
+        for number, stmt in enumerate(loop.body):
             # Only a prefix of the body: after another statement, an iteration might stop before it
             # searches.
             if not isinstance(stmt, Let) or stmt.var.name not in self._local:
-                kept += loop.body[at:]
+                kept += loop.body[number:]
                 break
             changed = changed_in(loop.body, stmt.value, function=self.function)
             # A later search may use the result of this one, so it cannot leave either.
@@ -308,7 +308,7 @@ def _lets_needed(stmt: Stmt, lets: dict[str, Let], *, unbound: frozenset[str]) -
     used = free_vars(stmt)
     if used.isdisjoint(lets):
         return needed
-    order = {name: at for at, name in enumerate(lets)}
+    order = {name: number for number, name in enumerate(lets)}
 
     def visit(names: frozenset[str]) -> None:
         # In order of creation, so that the text does not depend on hashing.

@@ -76,13 +76,13 @@ def _branch_in_function(function: Function) -> Function:
 
 def _body(body: Stmts, namer: Namer) -> Stmts:
     visited = tuple(with_bodies(stmt, lambda inner: _body(inner, namer)) for stmt in body)
-    for place, stmt in enumerate(visited):
-        if isinstance(stmt, Let) and _is_of_indices(stmt, rest := visited[place + 1 :]):
+    for number, stmt in enumerate(visited):
+        if isinstance(stmt, Let) and _is_of_indices(stmt, rest := visited[number + 1 :]):
             end = _end_of_use(stmt.var, rest)
             # Only the statements under the mask: a copy of all others for each of several masks would double
             # the code each time.
             after = _body(rest[end:], namer)
-            return (*visited[: place + 1], _branch(stmt.var, rest[:end], namer), *after)
+            return (*visited[: number + 1], _branch(stmt.var, rest[:end], namer), *after)
     return visited
 
 
@@ -90,9 +90,9 @@ def _end_of_use(mask: Var, rest: Stmts) -> int:
     """Return the number of statements up to the last that depends on a mask, or on a variable or buffer that
     one of them declares."""
     used, end = {mask.name}, 0
-    for place, stmt in enumerate(rest):
+    for number, stmt in enumerate(rest):
         if used & {*free_vars(stmt), *buffers_accessed(stmt)}:
-            end = place + 1
+            end = number + 1
             used.update(*map(names_after, rest[:end]))
     return end
 

@@ -119,7 +119,7 @@ class _LaneReductionCombiner:
                     placed[group[-1].at] = (_combined_store(group),)
         if not placed:
             return body
-        return [new for at, stmt in enumerate(body) for new in placed.get(at, (stmt,))]
+        return [new for number, stmt in enumerate(body) for new in placed.get(number, (stmt,))]
 
     def _may_move(self, body: list[Stmt], group: Sequence[_LaneSum]) -> bool:
         """Return whether all stores of a group can be moved to the last of them."""
@@ -147,37 +147,37 @@ class _LaneReductionCombiner:
     def _without_starts(self, body: list[Stmt]) -> list[Stmt]:
         """Return the body with `Z[i] = identity` and a later `Z[i] = Z[i] op lanes` merged to one store."""
         dropped: set[int] = set()
-        for at, stmt in enumerate(body):
+        for number, stmt in enumerate(body):
             if not isinstance(stmt, Store) or not self._is_start(stmt):
                 continue
-            after = self._next_access(body, at, stmt)
+            after = self._next_access(body, number, stmt)
             lanes = None if after is None else _reduced_from(stmt, body[after])
             if after is not None and lanes is not None:
-                dropped.add(at)
+                dropped.add(number)
                 body[after] = Store(stmt.buffer, stmt.indices, lanes)
-        return [stmt for at, stmt in enumerate(body) if at not in dropped]
+        return [stmt for number, stmt in enumerate(body) if number not in dropped]
 
     def _forwarded(self, body: list[Stmt]) -> list[Stmt]:
         """Return the body with store forwarding: elements of local buffers that only carry a lane reduction
         to another store are removed."""
         dropped: set[int] = set()
         local = {buffer.name for buffer in allocations(body)}
-        for at, stmt in enumerate(body):
+        for number, stmt in enumerate(body):
             # Only scratch of this body: the stored value of any other buffer is visible after it.
             if not isinstance(stmt, Store) or stmt.buffer not in local or not self._is_sum(stmt):
                 continue
-            after = self._next_access(body, at, stmt)
+            after = self._next_access(body, number, stmt)
             user = None if after is None else body[after]
             if after is None or not isinstance(user, Store) or not self._forwards(user, stmt):
                 continue
-            between = body[at + 1 : after]
+            between = body[number + 1 : after]
             is_last = self._next_access(body, after, stmt) is None
             # The reduction is now evaluated at the user, so nothing in between may change its
             # operands, and no other statement may load the element that is no longer stored.
             if is_last and set(self._read((stmt,))).isdisjoint(self._written(between)):
-                dropped.add(at)
+                dropped.add(number)
                 body[after] = msgspec.structs.replace(user, value=stmt.value)
-        return [stmt for at, stmt in enumerate(body) if at not in dropped]
+        return [stmt for number, stmt in enumerate(body) if number not in dropped]
 
     # --- the shapes of stores
 
@@ -206,14 +206,14 @@ class _LaneReductionCombiner:
         )
 
     def _sums(self, body: list[Stmt]) -> Iterator[_LaneSum]:
-        for at, stmt in enumerate(body):
+        for number, stmt in enumerate(body):
             if (
                 isinstance(stmt, Store)
                 and self._is_sum(stmt)
                 and isinstance(stmt.value, LaneReduce)
                 and _may_combine(stmt.value)
             ):
-                yield _LaneSum(at, stmt, stmt.value)
+                yield _LaneSum(number, stmt, stmt.value)
 
     # --- memory
 

@@ -170,9 +170,9 @@ class CursorAt(msgspec.Struct, Generic[N_co], frozen=True):
         """Return cursors at the child statements, last one first."""
         module, primitive, node, path = self.module, self.primitive, self.node, self.path
         return [
-            CursorAt(module, primitive, child, (*path, PathStep(node, name, index)))
+            CursorAt(module, primitive, child, (*path, PathStep(node, name, number)))
             for name in ADDRESSABLE_BODIES.get(type(node), ())
-            for index, child in enumerate(getattr(node, name))
+            for number, child in enumerate(getattr(node, name))
         ][::-1]
 
     def is_beside(self, other: Cursor) -> bool:
@@ -247,9 +247,9 @@ def find_by_name(top: Cursor, kind: type[K], name: str) -> list[CursorAt[K]]:
                 CursorAt(top.module, top.primitive, node, (*top.path, *_path_of_entry(entry)))
             )
         for field in ADDRESSABLE_BODIES[type(node)]:
-            for at, child in enumerate(getattr(node, field)):
+            for number, child in enumerate(getattr(node, field)):
                 if type(child) in ADDRESSABLE_BODIES:  # all named statements have bodies
-                    stack.append((child, entry, field, at))
+                    stack.append((child, entry, field, number))
     return cursors
 
 

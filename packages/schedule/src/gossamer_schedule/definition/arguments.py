@@ -109,8 +109,8 @@ def _positional_error(
     types, _ = argument_types(primitive)
     names = list(types)[: len(args)]
     shown = [
-        repr(value) if at < count else f"{name}={value!r}"
-        for at, (name, value) in enumerate(zip(names, args, strict=False))
+        repr(value) if number < count else f"{name}={value!r}"
+        for number, (name, value) in enumerate(zip(names, args, strict=False))
     ]
     hint = f"Write {op}({', '.join(shown)})." if len(names) == len(args) else ""
     pairs = zip(names, args, strict=False)

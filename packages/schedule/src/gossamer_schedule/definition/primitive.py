@@ -166,7 +166,7 @@ def _change(implementation: Callable[..., Change], root: Cursor, given: dict[str
 
 def _place_of_arguments(module: Module, arguments: tuple[object, ...]) -> Place:
     """Return the place of the first statement that an argument names, else of the function."""
-    functions = {function.name: position for position, function in enumerate(module.functions)}
+    functions = {function.name: number for number, function in enumerate(module.functions)}
     names = [part for value in arguments for part in as_tuple(value)]
     position = next(
         (functions[name] for name in names if name in functions), functions[module.entry]

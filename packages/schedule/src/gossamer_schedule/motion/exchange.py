@@ -55,7 +55,7 @@ def required_exchange(top: Cursor, chain: Sequence[For], moved: Sequence[For]) -
 
 def _exchanged_pairs(chain: Sequence[For], moved: Sequence[For]) -> set[tuple[str, str]]:
     """Return the pairs of loops, outer and inner, that are exchanged."""
-    position = {loop.var: at for at, loop in enumerate(moved)}
+    position = {loop.var: number for number, loop in enumerate(moved)}
     pairs = combinations((loop.var for loop in chain), 2)
     return {(outer, inner) for outer, inner in pairs if position[outer] > position[inner]}
 

@@ -80,7 +80,7 @@ def required_enclosing_nest(cursor: Cursor, top: Cursor) -> BlockNest:
     Raises `.not_enclosing`, also if other statements are in between.
     """
     enclosing = enclosing_loops_and_conditions(cursor)
-    first = next((at for at, part in enumerate(enclosing) if part is top.node), None)
+    first = next((number for number, part in enumerate(enclosing) if part is top.node), None)
     if first is None:
         loops = (part.var for part in enclosing if isinstance(part, For))
         raise schedule_error(
@@ -106,9 +106,9 @@ def reduction_nest(cursor: Cursor) -> BlockNest:
     fed = reduction_loops(cursor.node, values_at(cursor))
     parts = enclosing_loops_and_conditions(cursor)
     start = len(parts) - len(cursor.nest)
-    for at, part in enumerate(parts[:start]):
+    for number, part in enumerate(parts[:start]):
         if isinstance(part, For) and part.var in fed:
-            start = at
+            start = number
             break
     while start and isinstance(parts[start - 1], For):
         start -= 1

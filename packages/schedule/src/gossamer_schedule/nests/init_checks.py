@@ -51,8 +51,8 @@ def reinitializing_loops(cursor: Cursor, among: Set[str]) -> set[str]:
     """
     loops, values = cursor.loops_in_block, values_in_block(cursor)
     reinitializing: set[str] = set()
-    for count, loop in enumerate(loops):
-        between = chain(loops[count + 1 :], _conditions_within(cursor, loop))
+    for number, loop in enumerate(loops):
+        between = chain(loops[number + 1 :], _conditions_within(cursor, loop))
         if loop.var in among and inits_may_conflict(
             loop, cursor.node, between, values=values, function=cursor.function
         ):
@@ -63,7 +63,7 @@ def reinitializing_loops(cursor: Cursor, among: Set[str]) -> set[str]:
 def _conditions_within(cursor: Cursor, loop: For) -> Iterator[Expr]:
     """Yield the conditions between a loop around a block and the block."""
     parts = enclosing_loops_and_conditions(cursor)
-    inside = next((at for at, part in enumerate(parts) if part is loop), len(parts))
+    inside = next((number for number, part in enumerate(parts) if part is loop), len(parts))
     yield from (part for part in parts[inside:] if not isinstance(part, For))
 
 

@@ -58,8 +58,8 @@ def _clamped_cuts(cuts: Sequence[Expr], cursor: Cursor, *, point: ProgramPoint) 
     """Return the number of iterations before each cut, at least that before the preceding cut and at most
     the extent."""
     clamped: list[Expr] = []
-    for at, cut in enumerate(cuts):
-        is_ordered = at == 0 or _is_at_most(cuts[at - 1], cut, cursor, point=point)
+    for number, cut in enumerate(cuts):
+        is_ordered = number == 0 or _is_at_most(cuts[number - 1], cut, cursor, point=point)
         # Cuts that are known to be in order need no `max`.
         previous, capped = (
             ZERO if is_ordered else clamped[-1],

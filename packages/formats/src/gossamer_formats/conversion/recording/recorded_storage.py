@@ -103,7 +103,7 @@ def is_list(description: FormatDescription, axis: Axis) -> bool:
 
 def recorded_source(recorder: Recorder, storage: Storage) -> RecordedStorage:
     """Return the storage whose arrays are the inputs of a recording, in their order."""
-    arrays = {handle: RecordedValue(key) for key, handle in enumerate(storage.arrays)}
+    arrays = {handle: RecordedValue(number) for number, handle in enumerate(storage.arrays)}
     count = recorder.compute(size_of, arrays[values_handle(storage.description)])
     return RecordedStorage(
         storage.description, dict(kind_sizes(storage)), arrays, count, are_new=False

@@ -114,7 +114,7 @@ def allocate(recorder: Recorder, wanted: Mapping[str, WantedArray]) -> dict[str,
     kinds = tuple(ArrayKind(array.dtype, array.unused == 0) for array in wanted.values())
     sizes = [array.size for array in wanted.values()]
     made = recorder.compute(new_arrays, kinds, *sizes)
-    found = {name: recorder.compute(itemgetter(at), made) for at, name in enumerate(wanted)}
+    found = {name: recorder.compute(itemgetter(number), made) for number, name in enumerate(wanted)}
     for name, array in wanted.items():
         if array.unused:
             recorder.compute(np.ndarray.fill, found[name], array.unused)

@@ -127,8 +127,8 @@ def _new_lanes(done: Initialized, view: View, indices: ViewIndices, mask: Array 
     """Return a mask of the lanes whose elements no earlier run of the init has written."""
     *outer, lanes = indices
     are_new = [
-        (mask is None or bool(mask[at])) and done.is_new(view, (*outer, lane))
-        for at, lane in enumerate(lanes)
+        (mask is None or bool(mask[number])) and done.is_new(view, (*outer, lane))
+        for number, lane in enumerate(lanes)
     ]
     return np.array(are_new)
 

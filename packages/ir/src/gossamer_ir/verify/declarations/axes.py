@@ -12,8 +12,8 @@ from gossamer_ir.verify.expressions.operand_dtypes import check_length
 
 def check_axes(context: VerifyContext, axes: tuple[Axis, ...], at: At) -> None:
     """Check that parents are declared before children, sizes are int64 and index arrays are parameters."""
-    for count, axis in enumerate(axes):
-        inner = at.down("axes", count)
+    for number, axis in enumerate(axes):
+        inner = at.down("axes", number)
         context.define_name(axis.name, inner)
         if axis.parent is not None and axis.parent not in context.axes:
             context.report(
@@ -91,9 +91,9 @@ def _check_siblings(context: VerifyContext, buffer: SparseBuffer, at: At) -> Non
     varied = [
         name for name in buffer.axes if name in context.axes and is_varied(context.axes[name])
     ]
-    for count, name in enumerate(varied):
+    for number, name in enumerate(varied):
         above = _ancestors(context, name)
-        for other in varied[:count]:
+        for other in varied[:number]:
             if other not in above and above & _ancestors(context, other):
                 context.report(
                     "verify.buffer.siblings",

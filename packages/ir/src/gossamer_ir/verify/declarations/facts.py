@@ -15,8 +15,8 @@ from gossamer_ir.verify.expressions.operand_dtypes import check_size
 
 def check_relations(context: VerifyContext, relations: tuple[Relation, ...], at: At) -> None:
     """Check relations, which are between axes or, once these are lowered, between index buffers."""
-    for count, relation in enumerate(relations):
-        _check_relation(context, relation, at.down("relations", count))
+    for number, relation in enumerate(relations):
+        _check_relation(context, relation, at.down("relations", number))
 
 
 def _check_relation(context: VerifyContext, relation: Relation, at: At) -> None:
@@ -43,8 +43,8 @@ def check_facts(
     Facts are checked when a kernel is called, which is not possible for buffers that it allocates.
     """
     passed = {buffer.name for buffer in buffers if buffer.handle is not None}
-    for count, fact in enumerate(facts):
-        inner = at.down("facts", count)
+    for number, fact in enumerate(facts):
+        inner = at.down("facts", number)
         CHECKS.get(type(fact), _check_fields)(context, fact, inner)
         named = buffers_read(fact).union(buffers_of_fact(fact))
         for name in sorted(named & context.buffers.keys() - passed):

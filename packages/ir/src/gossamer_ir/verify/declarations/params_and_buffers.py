@@ -23,8 +23,8 @@ SCOPES: tuple[str, ...] = get_args(Scope)
 
 def check_params(context: VerifyContext, params: tuple[Param, ...], at: At) -> None:
     """Check that parameters are pointers or scalars, and declare them."""
-    for count, param in enumerate(params):
-        inner = at.down("params", count)
+    for number, param in enumerate(params):
+        inner = at.down("params", number)
         if param.dtype == "handle":
             context.define_name(param.name, inner)
             # The dtype of a pointer is that of the first buffer that is bound to it.
@@ -55,8 +55,8 @@ def check_buffer(context: VerifyContext, buffer: AnyBuffer, at: At) -> None:
             at,
         )
     if isinstance(buffer, Buffer):
-        for count, size in enumerate(buffer.shape):
-            check_length(context, size, at.down("shape", count))
+        for number, size in enumerate(buffer.shape):
+            check_length(context, size, at.down("shape", number))
     else:
         _check_sparse_buffer(context, buffer, at)
 
@@ -125,8 +125,8 @@ def bind_buffers(context: VerifyContext, buffers: Iterable[AnyBuffer], at: At) -
     }
     declared = tuple(buffers)
     structure = context.index_shapes.keys() | {getattr(each, "offsets", None) for each in declared}
-    for count, buffer in enumerate(declared):
-        inner = at.down("buffers", count)
+    for number, buffer in enumerate(declared):
+        inner = at.down("buffers", number)
         if isinstance(buffer, SparseBuffer) and buffer.offsets is not None:
             _is_known_handle(context, buffer.offsets, inner.down("offsets"))
         if buffer.handle is None:

@@ -18,8 +18,8 @@ from gossamer_ir.verify.expressions.operand_dtypes import check_expr
 def check_reducers(context: VerifyContext, reducers: tuple[Reducer, ...], at: At) -> None:
     """Check that each reducer has, for every component, a left and a right operand, a result and an identity
     constant of one dtype, and that results use only the operands."""
-    for count, reducer in enumerate(reducers):
-        inner = at.down("reducers", count)
+    for number, reducer in enumerate(reducers):
+        inner = at.down("reducers", number)
         context.define_name(reducer.name, inner)
         context.reducers.setdefault(reducer.name, reducer)
         # The results are a function of the operands alone, so no variable around is visible.
@@ -43,13 +43,13 @@ def _check_reducer(context: VerifyContext, reducer: Reducer, at: At) -> None:
         if parse_dtype(var.dtype) is None or is_vector(var.dtype):
             context.report("verify.dtype.unknown", f"'{var.dtype}' is not a dtype of scalars.", at)
         context.define(var.name, var.dtype, at.down(field))
-    for count, result in enumerate(reducer.results):
-        _check_part(context, reducer, result, at=at.down("results", count), component=count)
-        _require_closed(context, reducer, result, at=at.down("results", count))
-    for count, value in enumerate(reducer.identity):
-        _check_part(context, reducer, value, at=at.down("identity", count), component=count)
-    for count, var in enumerate(reducer.rhs):
-        _check_part(context, reducer, var, at=at.down("rhs", count), component=count)
+    for number, result in enumerate(reducer.results):
+        _check_part(context, reducer, result, at=at.down("results", number), component=number)
+        _require_closed(context, reducer, result, at=at.down("results", number))
+    for number, value in enumerate(reducer.identity):
+        _check_part(context, reducer, value, at=at.down("identity", number), component=number)
+    for number, var in enumerate(reducer.rhs):
+        _check_part(context, reducer, var, at=at.down("rhs", number), component=number)
 
 
 def _operands(reducer: Reducer) -> Iterator[tuple[str, Var]]:
@@ -87,8 +87,8 @@ def _require_closed(context: VerifyContext, reducer: Reducer, result: Expr, *, a
 def check_combine(context: VerifyContext, node: Combine, at: At) -> None:
     """Check that a combination stores each component of the reducer to a buffer of its own, and that no index
     or value reads these buffers."""
-    for count, store in enumerate(node.stores):
-        check_store(context, store, at.down("stores", count))
+    for number, store in enumerate(node.stores):
+        check_store(context, store, at.down("stores", number))
     reducer = context.reducers.get(node.reducer)
     if reducer is None:
         context.report(
@@ -110,20 +110,20 @@ def check_combine(context: VerifyContext, node: Combine, at: At) -> None:
 
 
 def _check_components(context: VerifyContext, node: Combine, reducer: Reducer, at: At) -> None:
-    for count, (store, var) in enumerate(zip(node.stores, reducer.lhs, strict=True)):
+    for number, (store, var) in enumerate(zip(node.stores, reducer.lhs, strict=True)):
         buffer = context.buffers.get(store.buffer)
         if buffer is not None and buffer.dtype != var.dtype:
             context.report(
                 "verify.combine.dtype",
-                f"Component {count} of '{node.reducer}' is of dtype {var.dtype}, but "
+                f"Component {number} of '{node.reducer}' is of dtype {var.dtype}, but "
                 f"'{store.buffer}' holds {buffer.dtype}.",
-                at.down("stores", count),
+                at.down("stores", number),
             )
         if store.predicate is not None or store.nontemporal:
             context.report(
                 "verify.combine.predicate",
                 f"The store to '{store.buffer}' in a combination has a predicate or a hint.",
-                at.down("stores", count),
+                at.down("stores", number),
                 hint="Put the whole combination inside an if.",
             )
 

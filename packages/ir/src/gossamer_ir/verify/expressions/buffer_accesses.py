@@ -91,8 +91,8 @@ def _check_access(
     if buffer is not None:
         _check_rank(context, node.buffer, len(node.indices), buffer.rank, at)
     lanes = "int64"
-    for count, index in enumerate(node.indices):
-        inner = at.down("indices", count)
+    for number, index in enumerate(node.indices):
+        inner = at.down("indices", number)
         dtype = check_expr(context, index, inner)
         # A scalar index is the same for all lanes of the others.
         if dtype is None or dtype == "int64":
@@ -107,7 +107,7 @@ def _check_access(
         elif is_vector(lanes) and with_lanes_of("int64", dtype) != with_lanes_of("int64", lanes):
             context.report(
                 "verify.index.vector",
-                f"Index {count} of '{node.buffer}' has the dtype {dtype}, but another index is {lanes}: "
+                f"Index {number} of '{node.buffer}' has the dtype {dtype}, but another index is {lanes}: "
                 "all vectors must have the same lanes.",
                 inner,
             )
@@ -151,8 +151,8 @@ def check_search(context: VerifyContext, node: Search, at: At) -> str:
     buffer = declared_buffer(context, node.buffer, at)
     if buffer is not None:
         _check_rank(context, node.buffer, len(node.prefix) + 1, buffer.rank, at)
-    for count, index in enumerate(node.prefix):
-        check_size(context, index, at.down("prefix", count))
+    for number, index in enumerate(node.prefix):
+        check_size(context, index, at.down("prefix", number))
     check_size(context, node.begin, at.down("begin"))
     check_size(context, node.end, at.down("end"))
     dtype = check_expr(context, node.value, at.down("value"))
@@ -171,7 +171,7 @@ def check_region(context: VerifyContext, region: Region, at: At) -> None:
     buffer = declared_buffer(context, region.buffer, at)
     if buffer is not None:
         _check_rank(context, region.buffer, len(region.ranges), buffer.rank, at)
-    for count, bounds in enumerate(region.ranges):
-        inner = at.down("ranges", count)
+    for number, bounds in enumerate(region.ranges):
+        inner = at.down("ranges", number)
         check_size(context, bounds.start, inner.down("start"))
         check_size(context, bounds.extent, inner.down("extent"))

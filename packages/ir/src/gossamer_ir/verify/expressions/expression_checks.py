@@ -246,7 +246,9 @@ def _check_sides(context: VerifyContext, node: Select | IfThenElse, at: At) -> s
 
 def check_call(context: VerifyContext, node: Call, at: At) -> str | None:
     """Check that a math function exists, and that its arguments and result have one dtype."""
-    dtypes = [check_expr(context, arg, at.down("args", n)) for n, arg in enumerate(node.args)]
+    dtypes = [
+        check_expr(context, arg, at.down("args", number)) for number, arg in enumerate(node.args)
+    ]
     function = FUNCTIONS.get(node.function)
     if function is None:
         context.report(

@@ -40,8 +40,8 @@ def check_iteration(context: VerifyContext, node: Iteration, at: At) -> None:
             at,
         )
     with context.scope():
-        for count, name in enumerate(node.vars):
-            context.define(name, "int64", at.down("vars", count))
+        for number, name in enumerate(node.vars):
+            context.define(name, "int64", at.down("vars", number))
         letters = zip(node.kinds, node.vars, strict=False)
         check_init(
             context, node.init, at, reductions={name for kind, name in letters if kind == "R"}
@@ -54,8 +54,8 @@ def check_iteration(context: VerifyContext, node: Iteration, at: At) -> None:
 def _iterated_axes(context: VerifyContext, node: Iteration, at: At) -> list[str]:
     """Return the names of the axes in order. Adds them to the axes of the enclosing iterations."""
     names: list[str] = []
-    for count, item in enumerate(node.axes):
-        inner = at.down("axes", count)
+    for number, item in enumerate(node.axes):
+        inner = at.down("axes", number)
         for name in axis_names(item):
             _check_axis(context, name, names, inner)
             names.append(name)

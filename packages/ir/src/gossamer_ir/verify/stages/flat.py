@@ -58,9 +58,9 @@ def check_parallel_for(context: VerifyContext, node: ParallelFor, at: At) -> Non
 def check_launch(context: VerifyContext, node: Launch, at: At) -> None:
     """Check that a launch has distinct thread axes and an existing function."""
     tags = [thread.tag for thread in node.threads]
-    for count, thread in enumerate(node.threads):
-        inner = at.down("threads", count)
-        if thread.tag not in THREAD_TAGS or thread.tag in tags[:count]:
+    for number, thread in enumerate(node.threads):
+        inner = at.down("threads", number)
+        if thread.tag not in THREAD_TAGS or thread.tag in tags[:number]:
             context.report(
                 "verify.thread.tag",
                 f"'{thread.tag}' is not a thread axis, or is given twice.",
@@ -99,8 +99,8 @@ def _check_arguments(
             at,
         )
     bound = {buffer.handle: buffer.dtype for buffer in callee.buffers}
-    for count, (arg, param) in enumerate(zip(node.args, params, strict=False)):
-        inner = at.down("args", count)
+    for number, (arg, param) in enumerate(zip(node.args, params, strict=False)):
+        inner = at.down("args", number)
         if param.dtype == "handle":
             given, expected = _pointer_dtype(context, arg, inner), bound.get(param.name)
         else:
@@ -140,7 +140,9 @@ def check_calls(contexts: Mapping[str, VerifyContext], module: Module) -> None:
 
 
 def _check_bound(entry: VerifyContext, module: Module) -> None:
-    index = next(n for n, function in enumerate(module.functions) if function.name == module.entry)
+    index = next(
+        number for number, function in enumerate(module.functions) if function.name == module.entry
+    )
     for handle, dtype in entry.handles.items():
         if dtype is None:
             entry.report(

@@ -35,9 +35,9 @@ def uncovered_regions(block: Block) -> Iterator[tuple[str, int]]:
     If a buffer has several regions, and none covers the access, the last one is returned.
     """
     declared = [
-        (field, count, region)
+        (field, number, region)
         for field in ("reads", "writes")
-        for count, region in enumerate(getattr(block, field) or ())
+        for number, region in enumerate(getattr(block, field) or ())
     ]
     for access in accesses_of_block(block) if declared else ():
         mine = "writes" if access.is_store else "reads"
@@ -54,8 +54,8 @@ def without_false_regions(block: Block) -> Block:
     kept = {
         field: tuple(
             region
-            for count, region in enumerate(getattr(block, field))
-            if (field, count) not in false
+            for number, region in enumerate(getattr(block, field))
+            if (field, number) not in false
         )
         for field in {field for field, _ in false}
     }

@@ -45,8 +45,8 @@ def check_body(
 ) -> None:
     """Check statements in order, in a scope of their own."""
     with context.scope():
-        for count, stmt in enumerate(body):
-            inner = at.down(field, count)
+        for number, stmt in enumerate(body):
+            inner = at.down(field, number)
             # The checks are recursive: a module from a file may nest deeper than the stack of Python.
             if context.is_too_deep(inner):
                 return
@@ -195,8 +195,8 @@ def check_block(context: VerifyContext, node: Block, at: At) -> None:
     context.define_label(node.name, at)
     check_annotations(context, node.annotations, at, allowed=keys_on("block"))
     with context.scope():
-        for count, iterator in enumerate(node.iters):
-            _check_block_iter(context, iterator, at.down("iters", count))
+        for number, iterator in enumerate(node.iters):
+            _check_block_iter(context, iterator, at.down("iters", number))
         if node.predicate is not None:
             check_condition(context, node.predicate, at.down("predicate"))
         # Before the loops are hidden: whether a variable is set depends on the loops around the block.
@@ -207,8 +207,8 @@ def check_block(context: VerifyContext, node: Block, at: At) -> None:
         check_body(context, node.body, at)
         context.loops = outer
         for field in ("reads", "writes"):
-            for count, region in enumerate(getattr(node, field) or ()):
-                check_region(context, region, at.down(field, count))
+            for number, region in enumerate(getattr(node, field) or ()):
+                check_region(context, region, at.down(field, number))
         # The analysis of accesses needs valid ones.
         if len(context.diagnostics) == reported:
             check_regions(context, node, at)
@@ -261,24 +261,24 @@ def check_annotations(
 ) -> None:
     """Check that keys are unique and supported, and that values are strings, integers or bools."""
     keys = [key for key, _ in annotations]
-    for count, (key, value) in enumerate(annotations):
+    for number, (key, value) in enumerate(annotations):
         elsewhere = ANNOTATIONS[key].elsewhere if key in ANNOTATIONS else None
         if elsewhere is not None and key not in allowed:
             context.report(
                 "verify.annotation.refused",
                 f"The annotation '{key}' is not supported here.",
-                at.down("annotations", count),
+                at.down("annotations", number),
                 hint=elsewhere,
             )
         if key == UNSAFE and (not isinstance(value, str) or not value):
             context.report(
                 "verify.annotation.unsafe",
                 f"The annotation 'unsafe' is {value!r}; expected a text that names what was not proved.",
-                at.down("annotations", count),
+                at.down("annotations", number),
             )
-        if keys.index(key) != count or not isinstance(value, (bool, int, str)):
+        if keys.index(key) != number or not isinstance(value, (bool, int, str)):
             context.report(
                 "verify.annotation",
                 f"The annotation '{key}' is given twice, or is not a bool, an integer or a string.",
-                at.down("annotations", count),
+                at.down("annotations", number),
             )

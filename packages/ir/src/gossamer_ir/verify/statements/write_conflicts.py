@@ -113,8 +113,8 @@ def _writes(
     body: Iterable[Stmt], at: At, field: str, lets: Lets
 ) -> Iterator[tuple[Store | Atomic, At, Lets]]:
     """Yield the writes in a body, each with its place and the values of the lets seen so far."""
-    for count, stmt in enumerate(body):
-        inner = at.down(field, count)
+    for number, stmt in enumerate(body):
+        inner = at.down(field, number)
         lets |= {var.name: value for var, value in values_after(stmt)}
         effects = effects_of(stmt)
         yield from ((write, inner, lets) for write in effects.writes)

@@ -75,7 +75,7 @@ class StorageLayout:
             first = len(groups)
             if is_varied(self._axes[name]):
                 above = set(self._ancestors(name))
-                first = next(at for at, group in enumerate(groups) if above & set(group))
+                first = next(number for number, group in enumerate(groups) if above & set(group))
             # A varied axis has fibers of different lengths, so everything between it and its ancestors is
             # one dimension.
             groups[first:] = [[*(member for group in groups[first:] for member in group), name]]
@@ -171,12 +171,12 @@ class StorageLayout:
         if self._ancestors(last) == above:
             return elements[last]
         offset: Expr = build.ZERO
-        for at, name in enumerate(dimension.axis_names):
+        for number, name in enumerate(dimension.axis_names):
             before = self.counts.since_start(name, elements, positions[name], dimension)
             beside = [
                 self.counts.count(later, elements, dimension)
-                for later in dimension.axis_names[at + 1 :]
-                if self._axes[later].parent not in dimension.axis_names[at:]
+                for later in dimension.axis_names[number + 1 :]
+                if self._axes[later].parent not in dimension.axis_names[number:]
             ]
             offset = build.add(offset, build.product([before, *beside]))
         return offset

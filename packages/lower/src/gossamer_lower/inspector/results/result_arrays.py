@@ -70,9 +70,9 @@ class ResultArrays:
             return False
         (parent,) = offset.indices
         element = (build.add(build.widen(offset), build.index_var(loop.var)), size)
-        for count, (at, _) in enumerate(dimensions):
+        for number, (at, _) in enumerate(dimensions):
             if at == parent:
-                dimensions[count] = element
+                dimensions[number] = element
                 return True
         if free_vars(parent) & names:
             return False

@@ -102,7 +102,7 @@ def _reduced_by_bits(x: Term) -> Angle:
     quadrant = (top >> 62) + is_negative
     flip = (is_negative ^ 1) - 1
     words = _words(fraction ^ flip) + _words(further ^ flip)
-    numbers = [_as_float(word) * 2.0 ** (-32 * (at + 1)) for at, word in enumerate(words)]
+    numbers = [_as_float(word) * 2.0 ** (-32 * (number + 1)) for number, word in enumerate(words)]
     high, low = two_sum(numbers[0], numbers[1])
     high, low = quick_two_sum(high, low + (numbers[2] + numbers[3]))
     angle, error = two_product(high, known.PI_HALF_LONG[0])

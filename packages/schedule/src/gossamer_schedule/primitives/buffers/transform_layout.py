@@ -287,6 +287,7 @@ def _function_with_layout(
         return replace(function, body=rewrite_body(body, rule))
     buffers = tuple(new if buffer.name == new.name else buffer for buffer in function.buffers)
     first = next(
-        (at for at, stmt in enumerate(body) if new.name in buffers_accessed(stmt)), len(body)
+        (number for number, stmt in enumerate(body) if new.name in buffers_accessed(stmt)),
+        len(body),
     )
     return replace(function, buffers=buffers, body=(*body[:first], *nest, *body[first:]))

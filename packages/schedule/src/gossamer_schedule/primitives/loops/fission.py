@@ -109,7 +109,7 @@ def fission(
 def _required_parts(cursor: Cursor, after: str | None) -> tuple[BodyPart, ...]:
     body: BodyPart = cursor.node.body
     names = [name_of(stmt) for stmt in body]
-    cuts = [at + 1 for at, name in enumerate(names[:-1]) if after is None or name == after]
+    cuts = [number + 1 for number, name in enumerate(names[:-1]) if after is None or name == after]
     # Without `after`, a let or an allocation stays with the statements that use it.
     cuts = [at for at in cuts if after or not defines_only(body[at - 1])]
     if not cuts:

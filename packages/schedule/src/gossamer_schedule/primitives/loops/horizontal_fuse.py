@@ -223,11 +223,11 @@ def _fused_loop(nests: Sequence[_Nest], name: str) -> For:
     weights: list[Expr] = []
     bodies: list[tuple[Expr, tuple[Stmt, ...]]] = []
     fused = index_var(name)
-    for position, nest in enumerate(nests):
+    for number, nest in enumerate(nests):
         own = sub(fused, offset)
         # The last loop needs no upper bound, the first none below.
-        done = own if position == 0 else Binary("max", own, ZERO)
-        if position < len(nests) - 1:
+        done = own if number == 0 else Binary("max", own, ZERO)
+        if number < len(nests) - 1:
             done = Binary("min", done, nest.extent)
         weight = nest.loop.weight or index_var(nest.loop.var)
         weights.append(substitute(weight, {**nest.values, nest.loop.var: done}))

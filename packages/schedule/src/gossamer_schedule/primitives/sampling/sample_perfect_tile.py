@@ -77,7 +77,7 @@ def sample_perfect_tile(
         chosen = _fitting_factors(decision, extent)
 
     values: dict[str, int | str | None] = {
-        f"{name}_{position}": factor for position, factor in enumerate(chosen)
+        f"{name}_{number}": factor for number, factor in enumerate(chosen)
     }
     return Change(root, tuple(values), values=values, recorded={"decision": chosen, "seed": 0})
 

@@ -61,8 +61,8 @@ def elementwise(values: Values, options: Options) -> dict[str, Expected]:
     x, z = values["x"], values["z"]
     out = np.zeros_like(values["out"])
     with np.errstate(all="ignore"):
-        for at, name in enumerate(options["rows"]):
-            out[at] = x.view(out.dtype) if name == "reinterpret" else ROWS[name](x, z)
+        for number, name in enumerate(options["rows"]):
+            out[number] = x.view(out.dtype) if name == "reinterpret" else ROWS[name](x, z)
     return {"out": Expected(out)}
 
 

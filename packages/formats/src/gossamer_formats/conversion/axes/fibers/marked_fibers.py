@@ -164,7 +164,9 @@ def _run_marking(target_axes: TargetAxes, axis: Axis, *, parent: AxisSlot, lists
     else:
         stmts.append(end)
     results = ("TOTAL", "BACKWARDS", "AGAIN")
-    found = [store("TOTALS", index(at), load_local(name)) for at, name in enumerate(results)]
+    found = [
+        store("TOTALS", index(number), load_local(name)) for number, name in enumerate(results)
+    ]
     before = [each for name in (*results, "LAST", "BEGIN") for each in define_local(name, ZERO)]
     run_query(target_axes, stmts, arguments, before=before, after=found, tail=tail)
 

@@ -114,7 +114,7 @@ def _nested_layout(
     """Return the layout for nested strides: each stride is a multiple of that of the dimension inside of
     it."""
     # The stride of a dimension of one element is never used, so any value fits.
-    single = [at for at, extent in enumerate(shape) if integer_value(extent) == 1]
+    single = [number for number, extent in enumerate(shape) if integer_value(extent) == 1]
     left = [at for at in range(len(shape)) if at not in single]
     order: list[int] = []
     extents: list[Expr] = []

@@ -1,0 +1,51 @@
+"""The names of variables: a number that only counts the items of a loop is called `number`."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+pytestmark = pytest.mark.unserialized
+
+FOLDERS = ("packages", "benchmarks", "tools", "tests")
+
+NOT_YET = ("packages/llvm/",)
+"""Folders of these whose variables still have other names."""
+
+OTHER_WORDS = {"at", "count", "i", "idx", "index", "key", "n", "place", "pos", "position"}
+"""Words for `number` that mean something else: an index selects an element of a buffer, a position is that
+of an element in its fiber, and a place is a path into a module (docs/glossary.md)."""
+
+
+def counters(tree):
+    """The names of the numbers that `enumerate` adds to items."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.For, ast.comprehension)) and isinstance(node.target, ast.Tuple):
+            called = {call.func for call in ast.walk(node.iter) if isinstance(call, ast.Call)}
+            if any(isinstance(name, ast.Name) and name.id == "enumerate" for name in called):
+                yield ast.unparse(node.target.elts[0])
+
+
+def _trees(root):
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*.py")):
+            if not (name := path.relative_to(root).as_posix()).startswith(NOT_YET):
+                yield name, ast.parse(path.read_text())
+
+
+def test_the_number_of_an_item_is_called_number(root):
+    found = {path: {*counters(tree)} & OTHER_WORDS for path, tree in _trees(root)}
+    assert {path: names for path, names in found.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("for at, item in enumerate(items): ...", "at"),
+        ("for place, item in reversed([*enumerate(items)]): ...", "place"),
+        ("{item: row for row, item in enumerate(items)}", "row"),
+    ],
+)
+def test_the_search_finds_the_number_of_an_item(text, name):
+    assert [*counters(ast.parse(text))] == [name]
