@@ -133,7 +133,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "gossamer_formats.conversion.axes.slots.slots_in_fibers:_number_of_digits",
         "gossamer_formats.conversion.maps.inverse_map:_load_of",
         "gossamer_lower.axes.fiber_positions:element_number",
-        "gossamer_lower.axes.fiber_positions:found_by_search",
+        "gossamer_lower.axes.fiber_positions:element_found",
         "gossamer_lower.buffers.conditions.condition_removal:_fiber_search",
         "gossamer_lower.buffers.layout.storage_layout:Fiber.inner",
         "gossamer_lower.buffers.layout.storage_layout:StorageLayout._is_plain",

@@ -62,8 +62,8 @@ DEFECTS = (
     Defect(
         "a search ends where it would in the first fiber",
         of="lower_buffers", home="buffers.lower_buffers",
-        line="build.add(start, node.begin), element_number(start, node.end)",
-        instead="build.add(start, node.begin), node.end",
+        line="end = element_number(start, node.end, self._storage.found)",
+        instead="end = node.end",
     ),
     Defect(
         "an element is initialized in every step of its reduction",

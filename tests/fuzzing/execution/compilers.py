@@ -33,8 +33,8 @@ def without_instructions(module: Module, *, target: str = "generic-cpu") -> Modu
 
 
 MAX_NODES = 200_000
-"""The number of nodes of a module that is lowered further: look-ups in the indices of look-ups may multiply
-them, and passes then take hours."""
+"""The number of nodes of a module that is lowered further: look-ups below several fused axes or
+dense axes of varied length repeat the offsets of those above, and passes may take minutes."""
 
 TOO_LARGE = "fuzzing.size"
 """The code of the refusal of such a module."""

@@ -8,14 +8,14 @@ from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indptr_of, is_varied, of_parent, width_of
 from gossamer_ir.nodes import Axis, Expr
 from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_lower.axes.fiber_positions import element_number
+from gossamer_lower.axes.fiber_positions import Found, element_number
 
 
 class AxisTree:
     """The axes of a function by name, each below its parent.
 
     `read_offset` returns the offset of the fiber of a varied axis below an element of its parent: how the
-    array of offsets is read depends on the stage.
+    array of offsets is read depends on the stage. `found` are the variables that hold elements.
 
     >>> from gossamer_ir.core.build import index, index_var
     >>> from gossamer_ir.nodes import CompressedVaried, DenseFixed, Load
@@ -28,8 +28,14 @@ class AxisTree:
     True
     """
 
-    def __init__(self, axes: Iterable[Axis], read_offset: Callable[[Axis, Expr], Expr]) -> None:
+    def __init__(
+        self,
+        axes: Iterable[Axis],
+        read_offset: Callable[[Axis, Expr], Expr],
+        found: Found | None = None,
+    ) -> None:
         self._axes = items_by_name(axes)
+        self._found: Found = {} if found is None else found
         self._read_offset = read_offset
 
     def axis(self, name: str) -> Axis:
@@ -62,7 +68,7 @@ class AxisTree:
         elements: dict[str, Expr] = {}
         for name in names:
             start = self.start_of_fiber(self._axes[name], elements)
-            elements[name] = element_number(start, positions[name])
+            elements[name] = element_number(start, positions[name], self._found)
         return elements
 
     def start_of_fiber(self, axis: Axis, elements: Mapping[str, Expr]) -> Expr:

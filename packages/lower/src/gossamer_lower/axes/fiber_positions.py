@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeAlias
+
 from gossamer_ir.core import build
-from gossamer_ir.nodes import Binary, Compare, Const, Expr, Search, Select
+from gossamer_ir.nodes import Binary, Compare, Const, Expr, Search, Select, Var
+
+Found: TypeAlias = Mapping[Expr, Search]
+"""The variables of lets that hold the element that an exact search found, or -1; and the search."""
 
 
-def element_number(start: Expr, position: Expr) -> Expr:
+def element_number(start: Expr, position: Expr, found: Found) -> Expr:
     """Return start + position, simplified to the element from which the position was computed, if any.
 
     >>> start, e = build.index_var("start"), build.index_var("e")
-    >>> element_number(start, build.sub(e, start)) == e
+    >>> element_number(start, build.sub(e, start), {}) == e
     True
     """
     match start, position:
         case _, Binary(op="sub", lhs=origin, rhs=first) if first == start:
             return origin
-        case _, Select(
-            condition=Compare(op="lt", lhs=Search() as origin), if_false=Binary(op="sub", rhs=first)
-        ) if first == start and position == position_in_fiber(origin, start):
-            return origin
+        case _, Select() if (element := element_found(position, start, found)) is not None:
+            return element
         case _, Binary(op="add", lhs=before, rhs=Const() as step):
-            origin = element_number(start, before)
+            origin = element_number(start, before, found)
             if origin != build.add(start, before):
                 return build.add(origin, step)
         case (
@@ -32,18 +36,19 @@ def element_number(start: Expr, position: Expr) -> Expr:
     return build.add(start, position)
 
 
-def position_in_fiber(search: Search, start: Expr) -> Expr:
+def position_in_fiber(element: Expr, start: Expr) -> Expr:
     """Return the position in its fiber of the element that an exact search found; -1 if it found none."""
-    return Select(Compare("lt", search, build.ZERO), search, build.sub(search, start))
+    if start == build.ZERO:
+        return element
+    return Select(Compare("lt", element, build.ZERO), element, build.sub(element, start))
 
 
-def found_by_search(position: Expr, start: Expr) -> Search | None:
-    """Return the exact search that computes a position in the fiber with this start; None if none does."""
-    match position:
-        case Search(kind="exact") if start == build.ZERO:
-            return position
-        case Select(condition=Compare(op="lt", lhs=Search() as search)) if (
-            position == position_in_fiber(search, start)
-        ):
-            return search
-    return None
+def element_found(position: Expr, start: Expr, found: Found) -> Search | Var | None:
+    """Return the element that an exact search found, if the position is that of the element in the fiber with
+    this start; else None. The element is the search itself, or the variable of its let."""
+    element = position.if_true if isinstance(position, Select) else position
+    is_element = isinstance(element, Search) and element.kind == "exact"
+    if not (is_element or element in found) or position != position_in_fiber(element, start):
+        return None
+    assert isinstance(element, Search | Var)
+    return element

@@ -39,7 +39,7 @@ class _LetInliner(msgspec.Struct, frozen=True):
         while body:
             stmt, *rest = body
             body = tuple(rest)
-            if not isinstance(stmt, Let) or not any(_has_init(other) for other in body):
+            if not isinstance(stmt, Let) or stmt.var.name not in _used_with_init(body):
                 done.append(self._inside(stmt, loops))
             elif is_constant(stmt.value, function=self.function):
                 body = substitute_body(body, {stmt.var.name: stmt.value})
@@ -71,6 +71,16 @@ class _LetInliner(msgspec.Struct, frozen=True):
                     f"'{min(changed)}', which the function writes.",
                     hint="Use the value in place of the let.",
                 )
+
+
+def _used_with_init(body: tuple[Stmt, ...]) -> set[str]:
+    """Return the variables that statements with an init use, also through lets between them. Others need
+    not be inlined, which would multiply the expressions of lets that use each other."""
+    used: set[str] = set()
+    for stmt in reversed(body):
+        if _has_init(stmt) or (isinstance(stmt, Let) and stmt.var.name in used):
+            used |= free_vars(stmt)
+    return used
 
 
 def _blocks_with_init(body: tuple[Stmt, ...]) -> Iterator[Block]:

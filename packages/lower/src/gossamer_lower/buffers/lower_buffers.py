@@ -19,6 +19,7 @@ from gossamer_ir.core.axis_kinds import is_varied
 from gossamer_ir.core.conditions import short_circuit_or
 from gossamer_ir.core.statement_kinds import CHECKING_STMTS
 from gossamer_ir.nodes import (
+    Binary,
     Block,
     Combine,
     Compare,
@@ -28,6 +29,7 @@ from gossamer_ir.nodes import (
     Guard,
     If,
     IfThenElse,
+    Let,
     Load,
     Module,
     Prefetch,
@@ -38,6 +40,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Stmt,
     Store,
+    Var,
 )
 from gossamer_ir.support.as_tuple import as_tuple
 from gossamer_ir.traversal.access_types import INDEXED_NODES
@@ -114,6 +117,7 @@ class _BufferLowerer:
         self._names = self.buffers.names
         self._flat = self.buffers.flat
         self._conditions = FiberConditions(self._storage, lower=self.node, ranges=ranges)
+        self._positions: dict[str, Expr] = {}
 
     def position_conditions(self) -> PositionConditions:
         """Return the added conditions that positions lie in their fibers."""
@@ -126,6 +130,8 @@ class _BufferLowerer:
     def node(self, node: Any) -> Any:
         """Return a statement or expression with its accesses rewritten; a tuple of statements if a guard
         comes before it."""
+        if type(node) is Var:
+            return self._positions.get(node.name, node)
         if type(node) in LEAVES:
             return node
         # Before the children are lowered: its ranges are positions, which are replaced as a whole.
@@ -133,6 +139,8 @@ class _BufferLowerer:
             return self._region(node)
         if isinstance(node, Combine):
             return self._combine(node)
+        if isinstance(node, Let):
+            return self._let(node)
         lowered = map_children(node, self.node)
         if isinstance(lowered, For):
             return self._loop(lowered)
@@ -144,10 +152,35 @@ class _BufferLowerer:
         if isinstance(lowered, CHECKING_STMTS):
             return self._check(lowered)
         if isinstance(lowered, Compare):
-            return _without_fiber_offset(lowered)
+            return self._without_fiber_offset(lowered)
         if type(lowered) in ACCESS_RULES and lowered.buffer in self._sparse:
             return ACCESS_RULES[type(lowered)](self, lowered)
         return lowered
+
+    def _let(self, let: Let) -> Let:
+        """Return a let. That of a position that an exact search finds becomes one of the element, in terms of
+        which positions and offsets are simpler."""
+        value = self.node(let.value)
+        position, absent = value, build.index(-1)
+        if isinstance(value, IfThenElse) and value.if_false == absent:
+            position = value.if_true
+        match position:
+            case Select(if_true=Search(kind="exact") as search, if_false=Binary(rhs=start)):
+                is_position = position == position_in_fiber(search, start)
+            case Search(kind="exact") as search:
+                start, is_position = build.ZERO, True
+            case _:
+                is_position = False
+        if not is_position:
+            return Let(let.var, value)
+        element = let.var
+        if start != build.ZERO:
+            element = build.index_var(self.buffers.namer.fresh(f"{let.var.name}_element"))
+            self._positions[let.var.name] = position_in_fiber(element, start)
+        self._storage.found[element] = search
+        if isinstance(value, IfThenElse):
+            return Let(element, IfThenElse(value.condition, search, absent))
+        return Let(element, search)
 
     def _loop(self, loop: For) -> For:
         """Return the loop, in whose `atomic` annotation shared buffers have their new names."""
@@ -207,7 +240,8 @@ class _BufferLowerer:
         If the window does not lie in the fiber, it is moved out of bounds, where the check fails."""
         buffer = self._sparse[node.buffer]
         *prefix, start = self._indices(buffer, (*node.prefix, build.ZERO))
-        begin, end = build.add(start, node.begin), element_number(start, node.end)
+        begin = build.add(start, node.begin)
+        end = element_number(start, node.end, self._storage.found)
         fibers = list(self._storage.fibers(buffer, (*node.prefix, node.begin)))
         if is_varied(self.buffers.axes[buffer.axes[-1]]):
             own = fibers.pop()
@@ -228,11 +262,18 @@ class _BufferLowerer:
         search = msgspec.structs.replace(
             node, buffer=self._names[node.buffer], prefix=tuple(prefix), begin=begin, end=end
         )
-        if start == build.ZERO:
-            return search
         return (
             position_in_fiber(search, start) if node.kind == "exact" else build.sub(search, start)
         )
+
+    def _without_fiber_offset(self, condition: Compare) -> Compare:
+        """Return the condition that a search succeeded without the offset of the fiber: -1 stays -1."""
+        match condition:
+            case Compare(op="ge", lhs=Select(if_true=element), rhs=zero) if zero == build.ZERO and (
+                isinstance(element, Search) or element in self._storage.found
+            ):
+                return Compare("ge", element, zero)
+        return condition
 
     def _indices(self, buffer: SparseBuffer, positions: tuple[Expr, ...]) -> tuple[Expr, ...]:
         by_axis = dict(zip(buffer.axes, positions, strict=True))
@@ -242,7 +283,8 @@ class _BufferLowerer:
             return tuple(offsets)
         offset: Expr = build.ZERO
         for dimension, part in zip(dimensions, offsets, strict=True):
-            offset = element_number(build.mul(offset, self._storage.extent(dimension)), part)
+            before = build.mul(offset, self._storage.extent(dimension))
+            offset = element_number(before, part, self._storage.found)
         return (offset,)
 
 
@@ -254,13 +296,3 @@ ACCESS_RULES: dict[type[Any], Callable[[_BufferLowerer, Any], Any]] = {
 }
 """Rewriting of each type of node that addresses elements of a sparse buffer. A test compares the table
 with the nodes of the stage."""
-
-
-def _without_fiber_offset(condition: Compare) -> Compare:
-    """Return the condition that a search succeeded without the offset of the fiber: -1 stays -1."""
-    match condition:
-        case Compare(op="ge", lhs=Select(if_true=Search() as search), rhs=zero) if (
-            zero == build.ZERO
-        ):
-            return Compare("ge", search, zero)
-    return condition

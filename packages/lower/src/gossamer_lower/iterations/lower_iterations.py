@@ -9,6 +9,7 @@ one. A load of an absent element returns the fill value of the buffer; a store t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ import msgspec
 from gossamer_ir.analysis.statements.conditional_bodies import split_condition
 from gossamer_ir.core import build
 from gossamer_ir.core.annotations import COMPOSABLE, is_composable, without_annotation
+from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import (
@@ -57,6 +59,7 @@ from gossamer_lower.iterations.nests.fused_axes import (
     where_searchable,
 )
 from gossamer_lower.iterations.nests.iterator_kinds import IteratorKinds
+from gossamer_lower.iterations.nests.lookup_lets import LookupLets, has_lookup
 from gossamer_lower.iterations.nests.loop_nest import NestBuilder
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
@@ -105,6 +108,7 @@ class _IterationLowerer:
         self._buffers = items_by_name(sparse_buffers(function.buffers))
         self._axes = items_by_name(function.axes)
         self._namer = namer_of(function)
+        self._lets = LookupLets(self._namer)
         self.index_buffers = IndexBuffers(function.axes, self._namer)
         self._translator = CoordinateTranslator(self.index_buffers, relations_of_fibers(function))
         self._nests = NestBuilder(self.index_buffers, self._translator, self._namer)
@@ -130,6 +134,12 @@ class _IterationLowerer:
         return tuple(lowered for stmt in body for lowered in self._stmt(stmt, scope))
 
     def _stmt(self, stmt: Stmt, scope: AxisIters) -> tuple[Stmt, ...]:
+        with self._lets.before_stmt() as lets:
+            lowered = self._without_lets(stmt, scope)
+        return (*lets, *lowered)
+
+    def _without_lets(self, stmt: Stmt, scope: AxisIters) -> tuple[Stmt, ...]:
+        """Lower a statement, without the lets of the look-ups that it uses."""
         if isinstance(stmt, Iteration):
             return self._iteration(stmt, scope)
         if isinstance(stmt, Combine):
@@ -171,9 +181,11 @@ class _IterationLowerer:
 
     def store(self, stmt: Store, scope: AxisIters) -> tuple[Stmt, ...]:
         """Return a store, after a guard if the element may be absent."""
-        location = self._location(stmt, self._indices(stmt, scope))
-        value = self._value(stmt.value, scope)
         predicate = None if stmt.predicate is None else self._value(stmt.predicate, scope)
+        # Where the predicate is false, neither the indices nor the value are evaluated.
+        with nullcontext() if predicate is None else self._lets.under(predicate):
+            location = self._location(stmt, self._indices(stmt, scope))
+            value = self._value(stmt.value, scope)
         present = location.present_condition()
         if present is None:
             return (
@@ -190,19 +202,19 @@ class _IterationLowerer:
         return guarded if predicate is None else (If(predicate, guarded),)
 
     def _combine(self, node: Combine, scope: AxisIters) -> tuple[Stmt, ...]:
-        """Return the combination, after guards for the elements that may be absent."""
+        """Return the combination, after lets of look-ups and guards for the elements that may be absent."""
         lowered = [stmt for store in node.stores for stmt in self._stmt(store, scope)]
         stores = tuple(stmt for stmt in lowered if isinstance(stmt, Store))
-        guards = (stmt for stmt in lowered if not isinstance(stmt, Store))
-        return (*guards, Combine(node.reducer, stores))
+        before = (stmt for stmt in lowered if not isinstance(stmt, Store))
+        return (*before, Combine(node.reducer, stores))
 
     def prefetch(self, node: Prefetch, scope: AxisIters) -> tuple[Stmt, ...]:
         """Return a prefetch under the condition that the element is present. A prefetch must not fail, so
         the bounds of dense axes are checked before index arrays are read."""
         indices, axes = self._indices(node, scope), self._buffers[node.buffer].axes
-        location, inside = self._location(node, indices), self._translator.inside(axes, indices)
-        whole = ElementLocation(conditions=(*inside, *location.conditions))
-        present = whole.access_condition(_coordinates(indices))
+        inside = self._translator.inside(axes, indices)
+        location = self._location(node, indices, given=inside)
+        present = location.access_condition(_coordinates(indices))
         hint = Prefetch(node.buffer, location.positions)
         return (hint if present is None else If(present, (hint,)),)
 
@@ -220,20 +232,32 @@ class _IterationLowerer:
         return value_if(present, load, otherwise=fill)
 
     def _location(
-        self, node: Load | Store | Prefetch, indices: Sequence[AccessIndex]
+        self,
+        node: Load | Store | Prefetch,
+        indices: Sequence[AccessIndex],
+        given: Iterable[Expr] = (),
     ) -> ElementLocation:
-        return self._translator.location(self._buffers[node.buffer].axes, indices, of=node.buffer)
+        axes = self._buffers[node.buffer].axes
+        return self._translator.location(
+            axes, indices, of=node.buffer, lets=self._lets, given=given
+        )
 
     def _indices(self, node: Load | Store | Prefetch, scope: AxisIters) -> list[AccessIndex]:
-        return [
-            AccessIndex(
-                self._value(index, scope),
-                scope.get(index.name) if isinstance(index, Var) else None,
-            )
-            for index in node.indices
-        ]
+        axes = map(self.index_buffers.tree.axis, self._buffers[node.buffer].axes)
+        # Only then are there conditions and searches that repeat an index.
+        is_looked_up = not all(map(is_full, axes))
+        return [self._index(index, scope, is_looked_up=is_looked_up) for index in node.indices]
+
+    def _index(self, index: Expr, scope: AxisIters, *, is_looked_up: bool) -> AccessIndex:
+        coordinate = self._value(index, scope)
+        iterator = scope.get(index.name) if isinstance(index, Var) else None
+        if is_looked_up and iterator is None and has_lookup(coordinate):
+            coordinate = self._lets.bind(coordinate)
+        return AccessIndex(coordinate, iterator)
 
     def _value(self, node: Node, scope: AxisIters) -> Any:
+        if isinstance(node, IfThenElse):
+            return self._lets.choice(node, lambda operand: self._value(operand, scope))
         if isinstance(node, Var):
             iterator = scope.get(node.name)
             return node if iterator is None else self._translator.coordinate(iterator)

@@ -95,11 +95,11 @@ def _hoist_function(function: Function) -> Function:
 
 
 class _EarlierSearch(msgspec.Struct, frozen=True):
-    """A search that was made under some conditions, and the variable of its result."""
+    """A search that was made under some conditions, and the let of its result."""
 
     search: Search
     conditions: frozenset[Expr]
-    var: Var
+    let: Let
 
 
 class _SearchHoister(PointVisitor):
@@ -109,6 +109,7 @@ class _SearchHoister(PointVisitor):
         super().__init__(function)
         self.lets: dict[str, Let] = {}
         self._vars: dict[Search, Var] = {}
+        self._replaced: dict[str, Var] = {}
         self._here: list[Let] = []
         self._local: set[str] = set()
         self._known: list[_EarlierSearch] = []
@@ -127,15 +128,16 @@ class _SearchHoister(PointVisitor):
 
     def move_past(self, stmt: Stmt, new: tuple[Stmt, ...]) -> None:
         # A condition is recorded as it is compared, with variables in place of its searches.
-        super().move_past(new[-1], new)
+        for last in new[-1:]:
+            super().move_past(last, new)
 
     def stmt(self, stmt: Stmt) -> tuple[Stmt, ...]:
         """Return the statement, after the lets that must stand directly before it."""
         outer, self._here = self._here, []
-        new = map_children(
-            stmt, lambda child: child if isinstance(child, STMTS) else self._node(child, None)
-        )
+        new = self._with_results(stmt)
         lets, self._here = self._here, outer
+        if new is None:
+            return tuple(lets)
         # A let before the loop would be evaluated once, the condition in each iteration.
         if lets and while_body(stmt) is not None:
             raise _unsupported_error("The condition of a while loop")
@@ -147,6 +149,35 @@ class _SearchHoister(PointVisitor):
             leaving, new = self._hoisted_out_of(new)
             lets += leaving
         return (*lets, new)
+
+    def _with_results(self, stmt: Stmt) -> Stmt | None:
+        """Return the statement with the searches of its expressions replaced; None if it is a let whose
+        variable is replaced by that of another one."""
+        match stmt:
+            case Let(value=Search() as search):
+                self._replaced[stmt.var.name] = self._node(search, None)
+                return None
+            case Let(value=IfThenElse(if_true=Search() as search, if_false=Const()) as choice):
+                return self._conditional_let(stmt, choice, search)
+        return map_children(
+            stmt, lambda child: child if isinstance(child, STMTS) else self._node(child, None)
+        )
+
+    def _conditional_let(self, let: Let, choice: IfThenElse, search: Search) -> Let | None:
+        """Return the let of a search under a condition if the search can be speculated; None if the let
+        becomes one of those before the statement, or equals an earlier one."""
+        condition = self._node(choice.condition, None)
+        search = map_children(search, lambda child: self._node(child, condition))
+        if self._is_free(search):
+            result = self._result_of(search, condition)
+            return Let(let.var, IfThenElse(condition, result, choice.if_false))
+        value = IfThenElse(condition, search, choice.if_false)
+        for known in self._known:
+            if known.let.value == value:
+                self._replaced[let.var.name] = known.let.var
+                return None
+        self._add(Let(let.var, value), search, condition)
+        return None
 
     def _hoisted_out_of(self, loop: For) -> tuple[list[Let], For]:
         """Return the lets at the start of a loop that are invariant in it, and the rest of the loop."""
@@ -189,6 +220,8 @@ class _SearchHoister(PointVisitor):
                 self._node(node.if_true, short_circuit_and(path, condition)),
                 self._node(node.if_false, short_circuit_and(path, Unary("not", condition))),
             )
+        if isinstance(node, Var):
+            return self._replaced.get(node.name, node)
         inner = map_children(node, lambda child: self._node(child, path))
         return self._result_of(inner, path) if isinstance(inner, Search) else inner
 
@@ -215,17 +248,21 @@ class _SearchHoister(PointVisitor):
             if known.search == search and all(
                 part in on_path or self.point.is_assumed(part) for part in known.conditions
             ):
-                return known.var
+                return known.let.var
         return None
 
     def _new_result(self, search: Search, path: Expr | None, *, value: Expr) -> Var:
         let = Let(self._fresh(), value)
+        self._add(let, search, path)
+        return let.var
+
+    def _add(self, let: Let, search: Search, path: Expr | None) -> None:
+        """Add the let of a search under the conditions `path` before the statement."""
         self._here.append(let)
         self._local.add(let.var.name)
         # Otherwise the array, or the condition, may change before the next equal search.
         if is_constant(search, *short_circuit_conjuncts(path), function=self.function):
-            self._known.append(_EarlierSearch(search, self._parts(path), let.var))
-        return let.var
+            self._known.append(_EarlierSearch(search, self._parts(path), let))
 
     def _parts(self, condition: Expr | None) -> frozenset[Expr]:
         """Return the parts of a condition that stay as they are."""
@@ -260,9 +297,11 @@ class _SearchHoister(PointVisitor):
 
 
 def _value_where(condition: Expr, value: Expr) -> IfThenElse:
-    """Return the value of a let if a condition holds, else 0."""
+    """Return the value of a let if a condition holds. Where it does not, the value is not used."""
     if isinstance(value, IfThenElse):
-        return IfThenElse(short_circuit_and(condition, value.condition), value.if_true, build.ZERO)
+        return IfThenElse(
+            short_circuit_and(condition, value.condition), value.if_true, value.if_false
+        )
     return IfThenElse(condition, value, build.ZERO)
 
 

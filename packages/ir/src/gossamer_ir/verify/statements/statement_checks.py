@@ -228,11 +228,13 @@ def _unset_in_init(context: VerifyContext, node: Block) -> set[str]:
     return reductions | idle | lets
 
 
-def _selecting_vars(init: tuple[Stmt, ...]) -> frozenset[str]:
-    """Return the variables in the indices of an init's stores. These may be reduction iterators, as in a
-    store to the column of a compressed row, where several points write one element."""
-    stores = [stmt for stmt in stmts(init) if isinstance(stmt, Store)]
-    return frozenset().union(*(free_vars(at) for store in stores for at in store.indices))
+def _selecting_vars(init: tuple[Stmt, ...]) -> set[str]:
+    """Return the variables in the indices of an init's stores, also through lets of the init. These may be
+    reduction iterators, as in a store to the column of a compressed row, where several points write one
+    element."""
+    lets = {stmt.var.name: stmt.value for stmt in stmts(init) if isinstance(stmt, Let)}
+    indices = [at for stmt in stmts(init) if isinstance(stmt, Store) for at in stmt.indices]
+    return vars_used(indices, lets)
 
 
 def _check_block_iter(context: VerifyContext, node: BlockIter, at: At) -> None:

@@ -25,7 +25,7 @@ from gossamer_ir.traversal.statement_queries import loop_of
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import stmts
 from gossamer_lower.axes.element_location import ElementLocation
-from gossamer_lower.axes.fiber_positions import found_by_search
+from gossamer_lower.axes.fiber_positions import element_found
 from gossamer_lower.buffers.layout.position_conditions import ProofGoal
 from gossamer_lower.buffers.layout.storage_layout import Fiber, StorageLayout
 
@@ -46,7 +46,11 @@ class FiberConditions:
 
     def present(self, buffer: SparseBuffer, positions: tuple[Expr, ...]) -> Expr | None:
         """Return the condition that positions lie in the fibers of varied axes; None if it is implied."""
-        return self.of_fibers(self._storage.fibers(buffer, positions)).access_condition(positions)
+        fibers = list(self._storage.fibers(buffer, positions))
+        found = [fiber.position for fiber in fibers if self._let_element(fiber) is not None]
+        # The let of a found element has evaluated what its position is computed from.
+        evaluated = [position for position in positions if position not in found]
+        return self.of_fibers(fibers).access_condition(evaluated)
 
     def of_fibers(self, fibers: Iterable[Fiber]) -> ElementLocation:
         """Return the conditions that positions lie in these fibers."""
@@ -82,19 +86,30 @@ class FiberConditions:
             exceeding = self.exceeds(walked, extent)
             if exceeding is not None and exceeding + form.constant <= 0:
                 return
-        search = found_by_search(fiber.inner(), fiber.start)
-        hit = None
-        if search is not None and self.exceeds(search.begin, fiber.start) == 0:
-            exceeding = self.exceeds(search.end, fiber.end)
-            if exceeding is not None and exceeding <= 0:
-                hit = Compare("ge", search, build.ZERO)
-        goal = ProofGoal(fiber.inner(), fiber.length(), hit)
+        goal = ProofGoal(fiber.inner(), fiber.length(), self._hit(fiber))
         is_plain = form.constant >= 0 if not form.terms else walked is not None
         # The comparison with the length comes first: reading the length stops the kernel if the position
         # of an axis above is out of bounds.
         yield self._storage.position_conditions.proved_by(goal, "lt", fiber.position, extent)
         if not is_plain:
             yield self._storage.position_conditions.proved_by(goal, "ge", fiber.position, extent)
+
+    def _hit(self, fiber: Fiber) -> Expr | None:
+        """Return the condition that a search in the fiber found the position; None if none computes it."""
+        element = element_found(fiber.inner(), fiber.start, self._storage.found)
+        if element is None:
+            return None
+        search = element if isinstance(element, Search) else self._storage.found[element]
+        if self.exceeds(search.begin, fiber.start) != 0:
+            return None
+        exceeding = self.exceeds(search.end, fiber.end)
+        is_inside = exceeding is not None and exceeding <= 0
+        return Compare("ge", element, build.ZERO) if is_inside else None
+
+    def _let_element(self, fiber: Fiber) -> Var | None:
+        """Return the variable of the let that found the position; None if none did."""
+        element = element_found(fiber.inner(), fiber.start, self._storage.found)
+        return element if isinstance(element, Var) else None
 
     def _without_conditions(self, expr: Expr) -> Expr:
         """Return the expression with its position conditions resolved to true: those along the axes above

@@ -36,8 +36,8 @@ class OrdinaryBuffers:
         self.storage = StorageLayout(self.axes, self._read_offset, ranges=ranges)
         self.offsets: dict[str, Buffer] = {}
         self._added: list[SparseBuffer] = []
-        self._namer = Namer((*names_in(function), *self.names.values()))
-        self._add_offsets(self._namer, sparse)
+        self.namer = Namer((*names_in(function), *self.names.values()))
+        self._add_offsets(self.namer, sparse)
         self.flat = {
             buffer.name: self.names[indptr.name]
             for buffer in function.buffers
@@ -103,7 +103,7 @@ class OrdinaryBuffers:
 
     def _declare(self, handle: str) -> SparseBuffer:
         """Declare a buffer for an index array of an axis for which the function has none."""
-        declared = IndexBuffers(self.axes.values(), self._namer).declared()
+        declared = IndexBuffers(self.axes.values(), self.namer).declared()
         buffer = next(other for other in declared if other.handle == handle)
         assert isinstance(buffer, SparseBuffer)
         self.sparse[buffer.name] = self._by_handle[handle] = buffer

@@ -21,6 +21,7 @@ from gossamer_ir.nodes import (
     Const,
     Expr,
     IfThenElse,
+    Search,
     SparseBuffer,
     Var,
 )
@@ -65,7 +66,9 @@ class StorageLayout:
         self._axes = by_name
         self._read = read
         self._ranges = ranges
-        self.counts = ElementCounts(by_name, read)
+        self.found: dict[Expr, Search] = {}
+        """The variables of lets that hold the element that a search found, or -1; and the search."""
+        self.counts = ElementCounts(by_name, read, self.found)
         self.position_conditions = PositionConditions()
 
     def dimensions(self, buffer: SparseBuffer) -> list[Dimension]:

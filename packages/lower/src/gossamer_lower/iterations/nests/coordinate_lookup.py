@@ -28,6 +28,8 @@ from gossamer_ir.nodes import (
 from gossamer_lower.axes.bitmask_slots import has_slot, slot_of_coordinate
 from gossamer_lower.axes.element_location import ElementLocation
 from gossamer_lower.axes.index_buffers import IndexBuffers
+from gossamer_lower.iterations.nests.access_positions import AccessPositions
+from gossamer_lower.iterations.nests.lookup_lets import LookupLets
 
 
 class AxisIterator(msgspec.Struct, frozen=True):
@@ -72,25 +74,36 @@ class CoordinateTranslator:
         return self._buffers.coordinate(axis, path)
 
     def location(
-        self, axis_names: Sequence[str], indices: Sequence[AccessIndex], *, of: str
+        self,
+        axis_names: Sequence[str],
+        indices: Sequence[AccessIndex],
+        *,
+        of: str,
+        lets: LookupLets,
+        given: Iterable[Expr] = (),
     ) -> ElementLocation:
-        """Return where the element of the buffer `of`, over these axes, is stored.
+        """Return where the element of the buffer `of`, over these axes, is stored; `given` are conditions
+        that must hold before it is looked up. A position below which others are looked up becomes one of
+        `lets`.
 
         Raises `UnsupportedError` (`lower.lower_iterations.unsorted_lookup`) if a coordinate must be searched
         for in an axis that is not sorted or has duplicates.
         """
-        location = ElementLocation()
-        positions: dict[str, Expr] = {}
+        positions = AccessPositions(lets, given)
         walked: dict[str, AccessIndex] = {}
         for name, index in zip(axis_names, indices, strict=True):
             axis = self._buffers.tree.axis(name)
             chain = [member.name for member in self._buffers.tree.chain(axis)]
             walked[name] = index
-            above = tuple(positions[parent] for parent in chain[:-1])
             path = [walked[member] for member in chain]
-            positions[name] = self._position(axis, above, path=path, location=location, of=of)
-        location.positions = tuple(positions.values())
-        return location
+            above = positions.along(chain[:-1])
+            # An own position is used as it is; for another one, those above occur several times.
+            if not is_full(axis) and not self._is_walked(axis, above, index):
+                above = positions.bound_along(chain[:-1])
+            positions.begin(name)
+            location = positions.location
+            positions.add(name, self._position(axis, above, path=path, location=location, of=of))
+        return positions.whole()
 
     def inside(self, axis_names: Sequence[str], indices: Sequence[AccessIndex]) -> Iterator[Expr]:
         """Yield the bounds of the coordinates along dense axes that are parents of other axes of the
@@ -132,8 +145,8 @@ class CoordinateTranslator:
         coordinate, iterator = path[-1].coordinate, path[-1].iterator
         if is_full(axis):
             return coordinate
-        # The iterator walks this very fiber, so its position is known without a search.
-        if iterator is not None and iterator.above == above and self._is_same(axis, iterator.axis):
+        # The iterator's position is known without a search.
+        if iterator is not None and self._is_walked(axis, above, path[-1]):
             return iterator.position
         indices = indices_of(axis)
         if indices is None:
@@ -174,6 +187,14 @@ class CoordinateTranslator:
         return both
 
     # --- elements that are known to be present
+
+    def _is_walked(self, axis: Axis, above: tuple[Expr, ...], index: AccessIndex) -> bool:
+        """Return whether an index is that of an iterator which walks the very fiber at the positions
+        `above`."""
+        iterator = index.iterator
+        return (
+            iterator is not None and iterator.above == above and self._is_same(axis, iterator.axis)
+        )
 
     def _is_subset(self, axis: Axis, path: Sequence[AccessIndex]) -> bool:
         """Return whether every element that the iterators walk is an element of `axis`: they walk all

@@ -15,6 +15,8 @@ from gossamer_ir.nodes import (
     Cast,
     Distinct,
     Expr,
+    IfThenElse,
+    Let,
     Load,
     Search,
     SparseBuffer,
@@ -54,8 +56,9 @@ class IteratorKinds:
         is the iterator itself, or counts in blocks by it, or is one of distinct values at the iterator, or
         if the positions along fused axes are all those of the fused iterator.
         """
+        lets: dict[Expr, Expr] = {let.var: let.value for let in collect(Let, *init)}
         is_element = self._has_one_value(iterator, nest) or all(
-            self._is_determined_by(store, iterator.var, nest=nest)
+            self._is_determined_by(_with_searches(store, lets), iterator.var, nest=nest)
             for store in collect(Store, *init)
         )
         return iterator if is_element else msgspec.structs.replace(iterator, kind="R")
@@ -111,6 +114,19 @@ class IteratorKinds:
             and position in load.indices
             and self._facts.holds(load.buffer, Distinct)
         )
+
+
+def _with_searches(store: Store, lets: Mapping[Expr, Expr]) -> Store:
+    """Return a store whose indices are the searches that lets bind. A store follows the guard that the
+    searches found its element, so the condition of such a let holds."""
+    values = (lets.get(index, index) for index in store.indices)
+    indices = tuple(
+        value.if_true
+        if isinstance(value, IfThenElse) and isinstance(value.if_true, Search)
+        else value
+        for value in values
+    )
+    return msgspec.structs.replace(store, indices=indices)
 
 
 def _is_place_of(index: Expr, position: Expr) -> bool:
