@@ -30,6 +30,7 @@ STMTS: dict[str, tuple[str, ...]] = {
         "gossamer_lower.search.hoist_searches:_SearchHoister._hoisted_out_of",
         "gossamer_lower.vector.branch_on_full_masks:_body",
         "gossamer_lower.vector.branch_on_full_masks:_branch_in_function",
+        "gossamer_lower.vector.hoist_invariant_loads:_LoadHoister._row_lets",
     ),
     "Only a guard is moved or removed; any other check stays, and ends what may be moved": (
         "gossamer_lower.bounds.hoist_bounds_checks:_BoundsCheckHoister._loop",
@@ -86,6 +87,9 @@ STMTS: dict[str, tuple[str, ...]] = {
     "Any other access of the buffer is refused": (
         "gossamer_schedule.primitives.buffers.cache_inplace:_require_loads_and_stores",
     ),
+    "A buffer with any other access is left as it is": (
+        "gossamer_lower.memory.split_vector_buffers:_rule_for",
+    ),
     "Expressions of any other statement count as evaluations": (
         "gossamer_schedule.staging.loads:HEADERS",
         "gossamer_schedule.staging.loads:_context_inside",
@@ -113,6 +117,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "gossamer_ir.analysis.statements.reductions:match_reduction",
         "gossamer_ir.analysis.proofs.symbolic_bounds:SymbolicBounds._end_of_atom",
         "gossamer_ir.analysis.bounds.value_bounds:ValueBounds.is_nonnegative",
+        "gossamer_ir.analysis.bounds.value_bounds:ValueBounds._least_of",
         "gossamer_ir.analysis.bounds.value_bounds:ValueBounds.of_unwrapped",
         "gossamer_ir.arith.affine:affine_of",
         "gossamer_ir.arith.atom_inequalities:AtomInequalities.about",
@@ -141,6 +146,9 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "gossamer_lower.iterations.nests.iterator_kinds:IteratorKinds._is_own_value",
         "gossamer_lower.iterations.nests.iterator_kinds:_is_digit_of",
         "gossamer_lower.memory.index_ranges:_BoundVars._values_of",
+        "gossamer_lower.memory.index_ranges:_scaled_var",
+        "gossamer_lower.memory.split_vector_buffers:_place",
+        "gossamer_schedule.nests.floor_multiples:dividend_of_floor",
         "gossamer_schedule.nests.split_variable:split_variable",
         "gossamer_schedule.predicates.loop_bounds:loop_bound_of",
         "gossamer_schedule.regions.iterator_map:_digit_of",
@@ -157,6 +165,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "gossamer_schedule.primitives.loops.loop_version:_multiple_vars",
     ),
     "An expression in any other form is not optimized": (
+        "gossamer_llvm.control.masked_loops:loop_mask",
         "gossamer_llvm.memory.addresses:_is_gathered_row",
         "gossamer_llvm.memory.addresses:_split_uniform_offset",
         "gossamer_llvm.memory.lane_loads:_CHEAP",
@@ -177,6 +186,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "gossamer_lower.vector.combine_lane_reductions:_ends_in_sum",
         "gossamer_lower.vector.combine_lane_reductions:_reduced_from",
         "gossamer_lower.vector.eliminate_redundant_masks:_MaskEliminator.rule",
+        "gossamer_lower.vector.hoist_invariant_loads:_LoadHoister._row_lets",
         "gossamer_lower.vector.load_windows:_Starts.exist",
         "gossamer_lower.vector.load_windows:_WindowLoader._ascending_starts",
         "gossamer_lower.vector.load_windows:_WindowLoader._starts",
