@@ -13,7 +13,7 @@ SIZE = 4
 LEVELS = (3, 4, 5, 6)
 
 
-def program(levels, statement):
+def program(levels, stmt):
     """A program over a tensor `B` of so many compressed levels."""
     names = "JKLMNO"[:levels]
     params = ", ".join(f"p{name}: T.handle, c{name}: T.handle, n{name}: T.int64" for name in names)
@@ -33,7 +33,7 @@ def program(b: T.handle, y: T.handle, x: T.handle, {params}, n: T.int64) -> None
     X = T.sp.match_buffer(x, (D,), "int32")
     Y = T.sp.match_buffer(y, (D, E), "float32")
     with T.sp.iteration([D, E], "SS", "look") as [i, j]:
-        {statement}
+        {stmt}
 """)
 
 
