@@ -24,7 +24,7 @@ from tests.fuzzing.schedules.draw_schedule import random_schedule, scheduled
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 
-PROGRAMS = 600
+PROGRAMS = 3000
 """A defect that so many programs do not reveal counts as undetected."""
 
 
