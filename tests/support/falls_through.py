@@ -26,6 +26,8 @@ STMTS: dict[str, tuple[str, ...]] = {
     ),
     "Only a let is moved or replaced by its value; what any other statement binds stays": (
         "gossamer_lower.blocks.let_inlining:_LetInliner.body",
+        "gossamer_lower.blocks.let_inlining:_used_with_init",
+        "gossamer_lower.search.hoist_searches:_SearchHoister._with_results",
         "gossamer_lower.math.calls.single_use_lets:_SingleUseInliner.body",
         "gossamer_lower.search.hoist_searches:_SearchHoister._hoisted_out_of",
         "gossamer_lower.vector.branch_on_full_masks:_body",
@@ -90,6 +92,10 @@ STMTS: dict[str, tuple[str, ...]] = {
     "A buffer with any other access is left as it is": (
         "gossamer_lower.memory.split_vector_buffers:_rule_for",
     ),
+    "An init only stores; no other statement of it selects an element": (
+        "gossamer_ir.verify.statements.statement_checks:_selecting_vars",
+        "gossamer_lower.iterations.nests.iterator_kinds:IteratorKinds.with_kind",
+    ),
     "Expressions of any other statement count as evaluations": (
         "gossamer_schedule.staging.loads:HEADERS",
         "gossamer_schedule.staging.loads:_context_inside",
@@ -145,6 +151,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "gossamer_lower.iterations.nests.fused_axes:_searches",
         "gossamer_lower.iterations.nests.iterator_kinds:IteratorKinds._is_own_value",
         "gossamer_lower.iterations.nests.iterator_kinds:_is_digit_of",
+        "gossamer_lower.iterations.nests.iterator_kinds:_with_searches",
         "gossamer_lower.memory.index_ranges:_BoundVars._values_of",
         "gossamer_lower.memory.index_ranges:_scaled_var",
         "gossamer_lower.memory.split_vector_buffers:_place",
@@ -181,6 +188,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "gossamer_lower.loops.unswitch_on_alignment:_is_misalignment",
         "gossamer_lower.search.expand_search:_SearchExpander._stmt",
         "gossamer_lower.search.hoist_searches:_SearchHoister._node",
+        "gossamer_lower.search.hoist_searches:_SearchHoister._with_results",
         "gossamer_lower.search.hoist_searches:_is_harmless",
         "gossamer_lower.search.merge_searches:_SearchMerger._let",
         "gossamer_lower.vector.combine_lane_reductions:_ends_in_sum",
