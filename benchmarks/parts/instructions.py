@@ -124,11 +124,7 @@ def instruction_sheet(counts: Sequence[InstructionCount]) -> Sheet:
     the better C loop."""
     title = "instructions per nonzero, by bits of vectors, emulated"
     sheet = Sheet(title, ("operator", "by", *map(str, VECTOR_LENGTHS), ""))
-    for op in dict.fromkeys(count.op for count in counts):
-        by_bits: dict[str, dict[int, float]] = {}
-        for one in counts:
-            if one.op == op:
-                by_bits.setdefault(one.by, {})[one.vector_bits] = one.per_nonzero
+    for op, by_bits in _counts_by_op(counts).items():
         for by, found in by_bits.items():
             sheet.rows.append((op, by, *_cells(found, digits=1), ""))
         ratios = _ratios(by_bits)
@@ -137,6 +133,28 @@ def instruction_sheet(counts: Sequence[InstructionCount]) -> Sheet:
                 (op, "times fewer", *_cells(ratios, digits=2), _verdict(op, ratios) or "")
             )
     return sheet
+
+
+def fewer_sheet(counts: Sequence[InstructionCount]) -> Sheet:
+    """Tabulate how many times fewer instructions than those of the better C loop a kernel executes, and how
+    many times are wanted."""
+    title = "times fewer instructions than the better C loop, by bits of vectors"
+    sheet = Sheet(title, ("operator", *map(str, VECTOR_LENGTHS), "wanted"))
+    for op, by_bits in _counts_by_op(counts).items():
+        ratios = _ratios(by_bits)
+        if ratios:
+            sheet.rows.append((op, *_cells(ratios, digits=2), _verdict(op, ratios) or "-"))
+    return sheet
+
+
+def _counts_by_op(
+    counts: Sequence[InstructionCount],
+) -> dict[str, dict[str, dict[int, float]]]:
+    """Return the instructions per nonzero of each operator, by compiler and vector length."""
+    found: dict[str, dict[str, dict[int, float]]] = {}
+    for one in counts:
+        found.setdefault(one.op, {}).setdefault(one.by, {})[one.vector_bits] = one.per_nonzero
+    return found
 
 
 def _ratios(by_bits: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
@@ -178,7 +196,11 @@ PART = RunPart(
     "SVE, counted under emulation",
     (
         Series(
-            "instruction_counts", InstructionCount, summary=instruction_sheet, details=loaded_sheet
+            "instruction_counts",
+            InstructionCount,
+            summary=instruction_sheet,
+            details=loaded_sheet,
+            headline=fewer_sheet,
         ),
     ),
     estimated_seconds,

@@ -49,6 +49,13 @@ def summary(run: Run) -> str:
     return "\n".join(to_markdown(sheet) for sheet in summary_sheets(run, (OURS, CHOSEN)))
 
 
+def headlines(run: Run) -> Iterator[str]:
+    """Yield the most important tables of the parts of a run other than `kernels`, as parts of a page."""
+    for series in SERIES:
+        if series.headline and run.of(series.record):
+            yield f"\n#{to_markdown(series.headline(run.of(series.record)))}"
+
+
 def summary_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
     """Yield goals, ratios to the fastest other contender, and what is not about kernels."""
     if run.cells:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks import run_files
 from benchmarks.records import Run
-from benchmarks.report.run_report import summary
+from benchmarks.report.run_report import headlines, summary
 from benchmarks.run_files import RESULTS
 
 README = Path(__file__).parents[1] / "README.md"
@@ -30,13 +30,15 @@ def stored_runs_text(runs: Mapping[Path, Run], folder: Path) -> str:
 
 
 def run_sections(runs: Mapping[Path, Run], folder: Path) -> Iterator[str]:
-    """Yield the summary of the runs of the operators, links to the others, and the vendors without a run."""
+    """Yield the summary of the runs of the operators, links to the others with their headlines, and the
+    vendors without a run."""
     for path, run in runs.items():
         base = os.path.relpath(path.resolve(), folder.resolve())
         base = Path(base).as_posix().removesuffix(".json")
         links = f"[all figures]({base}.md), [data]({base}.json)"
         if run.name is not None:
             yield f"\n{run.machine.cpu}, other parts ({run.name}), {run.date[:10]}: {links}"
+            yield from headlines(run)
             continue
         yield f"\n### {run.machine.vendor}: {run.machine.cpu}\n"
         yield f"{run.date[:10]}: {links}\n"

@@ -20,12 +20,13 @@ class PartError(Exception):
 
 class Series(msgspec.Struct, Generic[R], frozen=True):
     """Results of one type, which the file of a run stores under a name. The report begins with their
-    `summary` and ends with the `details` (None: it has none)."""
+    `summary` and ends with the `details` (None: it has none). The list of stored runs shows `headline`."""
 
     name: str
     record: type[R]
     summary: Callable[[Sequence[R]], Sheet] | None = None
     details: Callable[[Sequence[R]], Sheet] | None = None
+    headline: Callable[[Sequence[R]], Sheet] | None = None
 
 
 class RunPart(msgspec.Struct, frozen=True):
