@@ -59,6 +59,14 @@ def test_run_says_what_it_did(command, matrix_file):
     assert "within the rounding" in found.out
 
 
+def test_a_graph_is_run_without_a_matrix(command):
+    found = command("run", "spmv", "--repeat", "1", "--check", "--json")
+    assert (found.status, found.err) == (0, "")
+    assert "spmv of a generated power-law graph" in command("run", "spmv", "--repeat", "1").out
+    record = last_object(found.out)
+    assert (record["matrix"], record["shape"], record["nnz"]) == (None, [10_000, 10_000], 100_000)
+
+
 @pytest.mark.parametrize("shape", [(0, 0), (0, 4), (4, 0), (4, 4)])
 @pytest.mark.parametrize("op", NAMES)
 def test_matrices_without_nonzeros_are_run(op, shape, command, tmp_path):
@@ -160,7 +168,6 @@ BAD_COMMANDS = [
     ("format.read.max_bytes", "and max_bytes is 9", "info FILE --max-bytes 9"),
     ("option.memory", "more than the memory", "info FILE --measure --features 1000000000000"),
     ("", "Missing argument '", "info"),
-    ("", "Missing option '--matrix'", "run spmm"),
     ("option.stage", "--stage is missing", "show spmm"),
     ("", "Missing argument '", "run"),
     ("option.integer", "--features is 'many'", "run spmm --matrix FILE --features many"),

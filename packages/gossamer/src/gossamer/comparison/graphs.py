@@ -1,7 +1,7 @@
 """Generated graphs whose degrees follow a power law.
 
-`gossamer demo` runs on one if it is not given a matrix, so they are part of the installed command. The
-benchmarks use them, too.
+`gossamer demo` and `gossamer run` use one if they are not given a matrix, so they are part of the installed
+command. The benchmarks use them, too.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ import numpy.typing as npt
 from gossamer_formats import SparseTensor, from_arrays
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.counted import counted
+
+GENERATED_GRAPH = "a generated power-law graph"
+"""What commands call a graph that they generate."""
 
 EXPONENT = 2.3
 """The exponent of the degree distribution; citation and web graphs have 2.1 to 2.7."""

@@ -20,7 +20,7 @@ from gossamer.cli.options import (
     require_memory,
     require_range,
 )
-from gossamer.comparison.graphs import power_law
+from gossamer.comparison.graphs import GENERATED_GRAPH, power_law
 from gossamer.comparison.operator_run import OperatorRun, operator_run
 from gossamer.comparison.timing import TimedCall, interleaved
 from gossamer.operators import product_names
@@ -97,7 +97,7 @@ def _read_graph(file: str | None, max_bytes: int | None) -> SparseTensor:
 
 def _graph_summary(graph: SparseTensor, file: str | None) -> str:
     stats = graph.stats
-    name = "a generated power-law graph" if file is None else file
+    name = GENERATED_GRAPH if file is None else file
     return (
         f"{name}: {stats.rows:,} by {stats.columns:,}, {stats.nnz:,} nonzeros\n"
         f"rows: {stats.mean_row:.1f} nonzeros on average, {stats.longest_row:,} at most, "

@@ -24,15 +24,19 @@ from gossamer.cli.options import (
 from gossamer.cli.streams import print_to_stderr
 from gossamer.comparison.accuracy import Comparison
 from gossamer.comparison.baselines import baseline_of
+from gossamer.comparison.graphs import GENERATED_GRAPH, power_law
 from gossamer.comparison.operator_run import OperatorRun, operator_run
 from gossamer.comparison.timing import interleaved
 from gossamer.operators import NAMES, operator_named
 from gossamer.resolve_target import resolve_target
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import get_num_threads, set_num_threads
-from gossamer_formats import read
+from gossamer_formats import SparseTensor, read
 from gossamer_formats.internal_api import VALUE_DTYPES, suffixes_in_words
 from gossamer_ir.support.counted import counted
+
+# Small, as an emulated kernel is some hundred times slower than a native one.
+NODES, EDGES = 10_000, 100_000
 
 HELP = f"""\
 Run an operator on a matrix, and time it and a baseline from SciPy.
@@ -47,7 +51,12 @@ Baselines: {"; ".join(f"{baseline_of(op).description} ({op})" for op in NAMES)}.
 def run(
     op: Annotated[str, typer.Argument(help=OPERATOR_NAMES)],
     *,
-    matrix: Annotated[str, typer.Option(help=f"a file that ends in {suffixes_in_words()}")],
+    matrix: Annotated[
+        str | None,
+        typer.Option(
+            help=f"a file that ends in {suffixes_in_words()}; a random graph if not given"
+        ),
+    ] = None,
     features: Features = FEATURES,
     dtype: Annotated[str, typer.Option(help=" or ".join(VALUE_DTYPES))] = "float32",
     threads: Threads = None,
@@ -68,7 +77,7 @@ def run(
     if threads is not None:
         set_num_threads(threads)
     # The baseline takes CSR, and both are timed with the same matrix.
-    tensor = read(matrix, max_bytes=max_bytes).asformat("csr").astype(dtype)
+    tensor = _read_graph(matrix, max_bytes).astype(dtype)
     require_memory(op, tensor, features=features, dtype=dtype)
     operator = operator_run(op, tensor, features=features, target=target)
     # Always, since the time of a wrong result says nothing.
@@ -85,6 +94,12 @@ def run(
     # Last, so that the times are printed even if the result is wrong.
     if check:
         require_within(comparison)
+
+
+def _read_graph(file: str | None, max_bytes: int | None) -> SparseTensor:
+    if file is None:
+        return power_law(NODES, EDGES)
+    return read(file, max_bytes=max_bytes).asformat("csr")
 
 
 REPORTED_FIELDS = (
@@ -122,7 +137,7 @@ def _summary(record: Mapping[str, Any], comparison: Comparison) -> str:
     verdict = "within" if comparison.is_within else "NOT within"
     return "\n".join(
         (
-            f"{record['op']} of {record['matrix']}",
+            f"{record['op']} of {record['matrix'] or GENERATED_GRAPH}",
             f"matrix    {rows:,} by {columns:,}, {record['nnz']:,} nonzeros{features}, {record['dtype']}",
             f"on        {counted(record['threads'], 'thread')}, {record['target']}{emulated}",
             f"kernel    {source} in {record['compile_ms']:.1f} ms",
