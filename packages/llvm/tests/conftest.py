@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from msgspec.structs import replace
@@ -23,7 +24,32 @@ BUFFERS = (
     Buffer("P", (N,), "int64", "p"),
 )
 ABI = Abi("x86_64-unknown-linux-gnu", functions=frozenset({"sqrt", "abs", "floor", "fma"}))
-SCALABLE = Abi("aarch64-unknown-linux-gnu", scalable=True, attributes=("vscale_range(1,16)",))
+SVE = Abi(
+    "aarch64-unknown-linux-gnu",
+    scalable=True,
+    lane_masks=True,
+    attributes=("vscale_range(1,16)",),
+)
+RISCV = Abi(
+    "riscv64-unknown-linux-gnu",
+    scalable=True,
+    vscale_bits=64,
+    attributes=("vscale_range(2,1024)",),
+)
+
+
+class ScalableTarget(NamedTuple):
+    abi: Abi
+    features: str
+
+
+SCALABLE = {
+    "sve": ScalableTarget(replace(SVE, functions=INSTRUCTIONS, half_conversions=True), "+sve"),
+    "rvv": ScalableTarget(replace(RISCV, functions=INSTRUCTIONS), "+m,+a,+f,+d,+c,+v"),
+    "rvv with float16": ScalableTarget(
+        replace(RISCV, functions=INSTRUCTIONS, half_conversions=True), "+m,+a,+f,+d,+c,+v,+zvfh"
+    ),
+}
 
 
 def module(*body, buffers=BUFFERS, others=()):
@@ -56,13 +82,18 @@ def text():
 
 @pytest.fixture
 def scalable():
-    return SCALABLE
+    return SVE
 
 
 @pytest.fixture
-def all_functions():
-    """The properties of a CPU with scalable vectors and all functions as instructions, as AArch64 has."""
-    return replace(SCALABLE, functions=INSTRUCTIONS, half_conversions=True)
+def riscv():
+    return RISCV
+
+
+@pytest.fixture(params=list(SCALABLE))
+def scalable_target(request):
+    """A CPU with scalable vectors and all functions as instructions, and the features of LLVM that it has."""
+    return SCALABLE[request.param]
 
 
 @pytest.fixture
@@ -79,15 +110,16 @@ def checked():
 
 
 @pytest.fixture
-def for_sve():
-    """Compiles texts for Arm SVE, in other processes, and returns the assembly of each; None where LLVM ends
-    the process."""
+def assemblies():
+    """Compiles texts for a target with scalable vectors, in other processes, and returns the assembly of
+    each; None where LLVM ends the process."""
 
-    def assemblies(texts):
-        command = [sys.executable, str(HELPERS / "compile_for_sve.py")]
+    def compiled(texts, target):
+        request = {"triple": target.abi.triple, "features": target.features, "texts": texts}
+        command = [sys.executable, str(HELPERS / "compile_scalable.py")]
         done = subprocess.run(
-            command, input=json.dumps(texts), capture_output=True, text=True, check=True
+            command, input=json.dumps(request), capture_output=True, text=True, check=True
         )
         return json.loads(done.stdout)
 
-    return assemblies
+    return compiled

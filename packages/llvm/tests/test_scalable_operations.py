@@ -118,14 +118,16 @@ def program(module, dtype, lanes):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_llvm_compiles_what_the_emitter_accepts(module, text, all_functions, for_sve, dtype):
+def test_llvm_compiles_what_the_emitter_accepts(module, text, scalable_target, assemblies, dtype):
     counts = sorted({2, vscale_factor(dtype), 64})
     programs = [program(module, dtype, Lanes(count, scalable=True)) for count in counts]
     assert all(len(each.functions[0].body[0].body) > 30 for each in programs)
-    texts = [text(each, all_functions) for each in programs]
-    for code, count in zip(for_sve(texts), counts, strict=True):
+    texts = [text(each, scalable_target.abi) for each in programs]
+    for code, count in zip(assemblies(texts, scalable_target), counts, strict=True):
         assert code is not None, f"LLVM ends the process for vectors of {count} * vscale lanes"
-        assert not re.findall(r"\sbl\t(\w+)", code), f"calls for {count} * vscale lanes"
+        assert not re.findall(r"\s(?:bl|call|tail)\t(\w+)", code), (
+            f"calls for {count} * vscale lanes"
+        )
 
 
 @pytest.mark.parametrize("count", [1, 3, 128])

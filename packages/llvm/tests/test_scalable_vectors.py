@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from gossamer_ir.core.build import ZERO, constant, index, index_var, mul, sub
+from gossamer_ir.core.build import ZERO, add, constant, index, index_var, mul, sub
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -68,6 +68,7 @@ def scratch(elements):
 MASKED = below(RUN)
 OLD = Load("S", (FIRST,), FLOATS)
 MASKED_OLD = Load("S", (FIRST,), FLOATS, MASKED, NOTHING)
+STEPS = Cast(FLOATS, Ramp(constant(0, "int32"), constant(1, "int32"), LANES))
 STORED = Store("Y", (FIRST,), OLD)
 
 
@@ -142,15 +143,58 @@ def test_lanes_after_the_end_of_a_buffer_of_constant_size_are_masked(
     assert "llvm.masked.load.nxv4f32.p0" in checked(source)
 
 
+def test_lanes_are_counted_in_the_units_of_the_target(sparse, text, checked, scalable, riscv):
+    """LLVM's vscale of RISC-V counts units of 64 bits, that of the language those of 128."""
+    program = sparse(Store("P", (ZERO,), Cast("int32", VScale())), Store("Y", (FIRST,), STEPS))
+    for_sve, for_riscv = (text(program, abi) for abi in (scalable, riscv))
+    assert "<vscale x 4 x float>" in checked(for_sve)
+    assert "llvm.stepvector.nxv4i32" in for_sve
+    assert "udiv" not in for_sve
+    assert "<vscale x 2 x float>" in checked(for_riscv)
+    assert "llvm.stepvector.nxv2i32" in for_riscv
+    assert "udiv exact i64 %v2, 2" in for_riscv
+    assert not re.search(r"vscale x 4|nxv4", for_riscv)
+
+
+def test_without_an_instruction_lane_numbers_are_the_mask(sparse, text, checked, riscv):
+    """The loop then has a counter: no mask is carried to the next iteration."""
+    vectors = Binary("floordiv", sub(add(N, COUNT), index(1)), COUNT)
+    copied = Store("Y", (RUN,), Load("X", (RUN,), FLOATS, MASKED, NOTHING), MASKED)
+    source = checked(text(sparse(For("i", ZERO, vectors, (copied,))), riscv))
+    assert "llvm.get.active.lane.mask" not in source
+    assert "icmp ult <vscale x 2 x i32>" in source
+    assert not re.search(r"phi <vscale", source)
+
+
+@pytest.mark.parametrize(
+    ("scalable_target", "instructions"),
+    [
+        (
+            "sve",
+            (
+                r"whilelo\tp\d+\.s",
+                r"ld1w\t\{ z\d+\.s \}, p\d+/z, \[x\d+, x\d+, lsl #2\]",
+                r"ld1w\t\{ z\d+\.s \}, p\d+/z, \[x\d+, z\d+\.s, sxtw #2\]",
+                r"fmla\tz\d+\.s, p\d+/m",
+            ),
+        ),
+        (
+            "rvv",
+            (
+                r"vsetvli\t\w+, \w+, e32, m1, ",
+                r"vle32\.v\tv\d+, \(\w+\), v0\.t",
+                r"vluxei64\.v\tv\d+, \(\w+\), v\d+, v0\.t",
+                r"vfm(acc|add)\.vv\tv\d+, v\d+, v\d+",
+            ),
+        ),
+    ],
+    indirect=["scalable_target"],
+)
 def test_a_sparse_product_is_a_mask_two_loads_a_gather_and_a_multiply_add(
-    sparse, text, scalable, for_sve
+    sparse, text, scalable_target, assemblies, instructions
 ):
-    (code,) = for_sve([text(sparse(scratch(COUNT), rows(accumulation()), STORED), scalable)])
+    source = text(sparse(scratch(COUNT), rows(accumulation()), STORED), scalable_target.abi)
+    (code,) = assemblies([source], scalable_target)
     assert code is not None
-    for instruction in (
-        r"whilelo\tp\d+\.s",
-        r"ld1w\t\{ z\d+\.s \}, p\d+/z, \[x\d+, x\d+, lsl #2\]",
-        r"ld1w\t\{ z\d+\.s \}, p\d+/z, \[x\d+, z\d+\.s, sxtw #2\]",
-        r"fmla\tz\d+\.s, p\d+/m",
-    ):
+    for instruction in instructions:
         assert re.search(instruction, code), instruction

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS
 from gossamer_ir.core.math_functions import instructions_with
 from gossamer_ir.interchange.kernel_abi import WORKSPACE_FIELDS, workspace_field
 
@@ -41,7 +42,9 @@ class Abi(msgspec.Struct, frozen=True):
     """The properties of a target that the emitter needs.
 
     `functions` are the math functions that are instructions there; calls of a library are never emitted.
-    `scalable`: the target has vectors with a multiple of vscale lanes. `half_conversions`: it has
+    `scalable`: the target has vectors with a multiple of vscale lanes. `vscale_bits`: the bits of a register
+    for each unit of LLVM's vscale; those of the language, or a part of them. `lane_masks`: an instruction
+    computes the mask of the lanes below a bound, and tells whether there is one. `half_conversions`: it has
     instructions that convert float16 to float32 and back. A gather of at most `inserted_lanes` lanes becomes
     scalar loads. `permuted_bytes`: the size of a vector register whose elements of 32 and 64 bits an
     instruction of AVX-512 permutes by indices in another one; 0 if there is none. `displaced_indices`: an
@@ -56,6 +59,8 @@ class Abi(msgspec.Struct, frozen=True):
     data_layout: str = ""
     functions: frozenset[str] = instructions_with(())
     scalable: bool = False
+    vscale_bits: int = VSCALE_UNIT_BITS
+    lane_masks: bool = False
     half_conversions: bool = False
     inserted_lanes: int = INSERTED_LANES
     permuted_bytes: int = 0

@@ -15,7 +15,7 @@ from gossamer_llvm.dispatch import EXPRESSION_EMITTERS, STMT_EMITTERS
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, ModuleEmitter, Value
 from gossamer_llvm.emitter.function_summary import FunctionSummary, summarize
 from gossamer_llvm.emitter.ir_builder import COLD, HOT, FunctionText
-from gossamer_llvm.emitter.types import value_type
+from gossamer_llvm.emitter.types import in_llvm_units, value_type
 
 
 @typed
@@ -185,4 +185,5 @@ def _module_text(unit: ModuleEmitter) -> str:
         f"attributes {HOT} = {{ {attributes} }}",
         f"attributes {COLD} = {{ noinline optnone {attributes} }}",
     ]
-    return "\n".join([*parts, *groups, *metadata, ""])
+    text = "\n".join([*parts, *groups, *metadata, ""])
+    return in_llvm_units(text, unit.abi.vscale_bits)

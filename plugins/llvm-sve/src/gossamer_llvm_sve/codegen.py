@@ -45,6 +45,7 @@ def _abi(cpu: SveCpu) -> Abi:
         data_layout=str(_target_machine(cpu).target_data),
         functions=INSTRUCTIONS,
         scalable=True,
+        lane_masks=True,
         half_conversions=True,
         displaced_indices=False,
         # The width of fetches differs among these CPUs.

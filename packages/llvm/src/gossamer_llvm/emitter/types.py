@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from functools import cache, lru_cache
 
-from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS, DType
 from gossamer_ir.core.encodings import stored_bits
 from gossamer_ir.core.integers import wrapped
 from gossamer_ir.nodes import Const
@@ -13,6 +14,8 @@ from gossamer_ir.nodes import Const
 _NOT_INTEGERS = {"float32": "float", "float64": "double", "handle": "ptr"}
 """The types of LLVM that are not integers. Floats that LLVM does not compute with are integers, too."""
 _SUFFIXES = {"float": "f32", "double": "f64", "ptr": "p0"}
+_SCALABLE_LANES = re.compile(r"(?<=<vscale x )\d+|(?<=\.nxv)\d+")
+"""The numbers of lanes in types of scalable vectors, and in the names of intrinsics."""
 
 NO_SIGNED_ZEROS = "nsz "
 """The flag of `min` and `max` of floats. The language leaves the sign of a zero result unspecified, and
@@ -60,6 +63,20 @@ def intrinsic_suffix(llvm_type: str) -> str:
         return _SUFFIXES.get(llvm_type, llvm_type)
     *lanes, element = llvm_type[1:-1].split(" x ")
     return f"{'nx' if len(lanes) == 2 else ''}v{lanes[-1]}{intrinsic_suffix(element)}"
+
+
+def in_llvm_units(text: str, vscale_bits: int) -> str:
+    """Return LLVM IR with the lanes of scalable vectors counted for each unit of LLVM's vscale, of so many
+    bits. Types are written with those for each unit of the language's vscale.
+
+    >>> in_llvm_units("call <vscale x 4 x i32> @llvm.stepvector.nxv4i32()", 64)
+    'call <vscale x 2 x i32> @llvm.stepvector.nxv2i32()'
+    """
+    if vscale_bits == VSCALE_UNIT_BITS:
+        return text
+    return _SCALABLE_LANES.sub(
+        lambda lanes: str(int(lanes[0]) * vscale_bits // VSCALE_UNIT_BITS), text
+    )
 
 
 @lru_cache(maxsize=1024)

@@ -22,7 +22,8 @@ MAX_STACK_BYTES = 131072
 """The maximum size of the buffers of one function on the stack; worker threads have small stacks."""
 
 MAX_VSCALE_ON_STACK = 16
-"""The vscale for which buffers of scalable vectors are counted, that of the longest vectors of Arm SVE."""
+"""The vscale for which buffers of scalable vectors are counted, that of the longest vectors of Arm SVE.
+RISC-V permits longer ones, of which no processor is known."""
 
 VECTOR_ALIGNMENT = 16
 """The alignment of scalable vectors on the stack, which is that of the stack itself."""

@@ -10,6 +10,7 @@ from gossamer_ir.nodes import Expr, VScale
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import literal_value
 from gossamer_llvm.emitter.types import integer_text, value_type
+from gossamer_llvm.values.scalars_and_vectors import vscale
 
 
 def floordiv(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
@@ -30,8 +31,7 @@ def floordiv(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
 def floordiv_by_vscale(emitter: FunctionEmitter, lhs: Value, factor: int) -> Value:
     """Return lhs // (factor * vscale) of int64, where the factor is a power of two, and so is vscale on every
     machine: the division is a shift, by a number that does not change."""
-    vscale = emitter.call("i64", "llvm.vscale.i64", "")
-    log = emitter.call("i64", "llvm.cttz.i64", f"i64 {vscale}, i1 true")
+    log = emitter.call("i64", "llvm.cttz.i64", f"{vscale(emitter).typed}, i1 true")
     bits = emitter.text.value(f"add i64 {log}, {factor.bit_length() - 1}")
     return _op(emitter, "ashr", lhs, bits)
 

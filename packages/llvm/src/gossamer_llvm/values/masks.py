@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from gossamer_ir.analysis.bounds.value_bounds import MAX_VSCALE
 from gossamer_ir.core.build import integer_value
+from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.nodes import Broadcast, Compare, Const, Expr, Ramp
+from gossamer_ir.nodes import Broadcast, Compare, Const, Expr, Lanes, Ramp
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import broadcast, index_constant, literal_value
 from gossamer_llvm.emitter.types import intrinsic_suffix, value_type
@@ -45,9 +46,9 @@ def _constant_mask(node: Expr | None) -> bool | None:
 def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
     """Return the mask of `lt(Ramp(base, 1, L), Broadcast(limit, L))`; None for other comparisons.
 
-    For fixed lanes it compares 32-bit lane numbers with the number of lanes left, a quarter of the work of
-    comparing 64-bit indices. This is wrong if the ramp may wrap, because its first lanes are not the lowest
-    then.
+    Without an instruction for it, it compares 32-bit lane numbers with the number of lanes left, a quarter
+    of the work of comparing 64-bit indices. This is wrong if the ramp may wrap, because its first lanes are
+    not the lowest then.
     """
     known = emitter.masks.get(node)
     if known is not None:
@@ -61,23 +62,26 @@ def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
     if not is_ascending(emitter, ramp):
         return None
     base, bound = emitter.expr(ramp.base), emitter.expr(limit.value)
-    if ramp.lanes.scalable:
+    if ramp.lanes.scalable and emitter.unit.abi.lane_masks:
         if not _is_nonnegative(emitter, ramp.base):
             base, bound = index_constant(0), _rest(emitter, base, bound)
         return active_lane_mask(emitter, base, bound, dtype_of(node))
-    left, right, count = literal_value(base), literal_value(bound), ramp.lanes.count
+    left, right, most = literal_value(base), literal_value(bound), _most_lanes(ramp)
     # All lanes or none: the caller then emits a plain access or nothing.
-    if left is not None and right is not None and not left < right < left + count:
+    if left is not None and right is not None and not left < right < left + most:
         return ON if right > left else OFF
-    return _first_lanes(emitter, _lanes_left(emitter, base, bound, count), count)
+    return _first_lanes(emitter, _lanes_left(emitter, base, bound, most), ramp.lanes)
 
 
 def is_ascending(emitter: FunctionEmitter, ramp: Ramp) -> bool:
     """Return whether no lane of a ramp with stride 1 wraps."""
     if emitter.overflow is None:
         return False
-    lanes = ramp.lanes.count * (MAX_VSCALE if ramp.lanes.scalable else 1)
-    return emitter.overflow.of(ramp.base) + lanes <= _LARGEST
+    return emitter.overflow.of(ramp.base) + _most_lanes(ramp) <= _LARGEST
+
+
+def _most_lanes(ramp: Ramp) -> int:
+    return ramp.lanes.count * (MAX_VSCALE if ramp.lanes.scalable else 1)
 
 
 def _is_nonnegative(emitter: FunctionEmitter, base: Expr) -> bool:
@@ -108,27 +112,28 @@ def _rest(emitter: FunctionEmitter, base: Value, bound: Value) -> Value:
     return Value(emitter.text.value(f"select i1 {is_inside}, i64 {rest}, i64 0"), "int64")
 
 
-def _lanes_left(emitter: FunctionEmitter, base: Value, bound: Value, count: int) -> Value:
-    """Return the number of lanes below the bound, between 0 and count."""
+def _lanes_left(emitter: FunctionEmitter, base: Value, bound: Value, most: int) -> Value:
+    """Return the number of lanes below the bound, between 0 and the most that a vector has."""
     left, right = literal_value(base), literal_value(bound)
     if left is not None and right is not None:
         return index_constant(right - left)
     # If base < bound, their difference fits an unsigned integer even if the subtraction overflows.
     rest = emitter.text.value(f"sub {bound.typed}, {base.text}")
-    some = emitter.call("i64", "llvm.umin.i64", f"i64 {rest}, i64 {count}")
+    some = emitter.call("i64", "llvm.umin.i64", f"i64 {rest}, i64 {most}")
     is_inside = emitter.text.value(f"icmp slt {base.typed}, {bound.text}")
     return Value(emitter.text.value(f"select i1 {is_inside}, i64 {some}, i64 0"), "int64")
 
 
-def _first_lanes(emitter: FunctionEmitter, lanes: Value, count: int) -> Value:
-    dtype = f"int32x{count}"
+def _first_lanes(emitter: FunctionEmitter, left: Value, lanes: Lanes) -> Value:
+    kind = DType("int32", lanes.count, lanes.scalable)
+    dtype = kind.text
     emitter.unit.require_dtype(dtype)
-    number = literal_value(lanes)
+    number = literal_value(left)
     narrow = (
         Value(str(number), "int32")
         if number is not None
-        else Value(emitter.text.value(f"trunc {lanes.typed} to i32"), "int32")
+        else Value(emitter.text.value(f"trunc {left.typed} to i32"), "int32")
     )
     limits, steps = broadcast(emitter, narrow, dtype), lane_numbers(emitter, dtype)
     mask = emitter.text.value(f"icmp ult {value_type(dtype)} {steps.text}, {limits.text}")
-    return Value(mask, f"boolx{count}")
+    return Value(mask, kind.with_scalar("bool").text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.core.constants import value_of
-from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS, DType
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Broadcast,
@@ -74,7 +74,16 @@ def emit_if_then_else(emitter: FunctionEmitter, node: IfThenElse) -> Value:
 def emit_vscale(emitter: FunctionEmitter, node: VScale) -> Value:
     """Emit vscale, which the processor provides at run time."""
     emitter.unit.require_scalable("whose lanes vscale counts")
-    return Value(emitter.call("i64", "llvm.vscale.i64", ""), "int64")
+    return vscale(emitter)
+
+
+def vscale(emitter: FunctionEmitter) -> Value:
+    """Return vscale of the language; LLVM's counts smaller units on some targets."""
+    units = VSCALE_UNIT_BITS // emitter.unit.abi.vscale_bits
+    count = emitter.call("i64", "llvm.vscale.i64", "")
+    if units > 1:
+        count = emitter.text.value(f"udiv exact i64 {count}, {units}")
+    return Value(count, "int64")
 
 
 def emit_ramp(emitter: FunctionEmitter, node: Ramp) -> Value:

@@ -1,7 +1,8 @@
-"""Compiles texts of LLVM IR for AArch64 with SVE, each in a process of its own: where LLVM cannot lower an
-operation on scalable vectors, it ends the process.
+"""Compiles texts of LLVM IR with scalable vectors, each in a process of its own: where LLVM cannot lower an
+operation on them, it ends the process.
 
-Reads a list of texts as JSON and writes a list with the assembly of each, None where the process ended.
+Reads a target and a list of texts as JSON, and writes a list with the assembly of each text, None where the
+process ended.
 """
 
 from __future__ import annotations
@@ -13,25 +14,23 @@ import tempfile
 
 import llvmlite.binding as llvm
 
-TRIPLE = "aarch64-unknown-linux-gnu"
 
-
-def assembly(text: str) -> str:
+def assembly(text: str, triple: str, features: str) -> str:
     module = llvm.parse_assembly(text)
     module.verify()
-    target = llvm.Target.from_triple(TRIPLE)
-    machine = target.create_target_machine(features="+sve", opt=2)
+    target = llvm.Target.from_triple(triple)
+    machine = target.create_target_machine(features=features, opt=2)
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
     builder.getModulePassManager().run(module, builder)
     return machine.emit_assembly(module)
 
 
-def in_a_process(text: str) -> str | None:
+def in_a_process(text: str, triple: str, features: str) -> str | None:
     with tempfile.TemporaryFile("w+") as file:
         child = os.fork()
         if not child:
             try:
-                file.write(assembly(text))
+                file.write(assembly(text, triple, features))
                 file.flush()
                 os._exit(0)
             finally:
@@ -44,4 +43,6 @@ def in_a_process(text: str) -> str | None:
 if __name__ == "__main__":
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    json.dump([in_a_process(text) for text in json.load(sys.stdin)], sys.stdout)
+    request = json.load(sys.stdin)
+    target = (request["triple"], request["features"])
+    json.dump([in_a_process(text, *target) for text in request["texts"]], sys.stdout)
