@@ -26,6 +26,7 @@ MAY_NEED = {
     "gossamer-testkit": {"gossamer-ir", "gossamer-machine", "gossamer-backend", "gossamer-formats"},
     "gossamer-tune": {"gossamer-ir", "gossamer-machine"},
     "gossamer-host-runtime": {"gossamer-ir", "gossamer-backend", "gossamer-llvm"},
+    "gossamer-emulation": {"gossamer-ir", "gossamer-backend"},
     "gossamer-generic-cpu": {
         "gossamer-ir",
         "gossamer-machine",
@@ -33,7 +34,13 @@ MAY_NEED = {
         "gossamer-llvm",
         "gossamer-host-runtime",
     },
-    "gossamer-llvm-sve": {"gossamer-ir", "gossamer-machine", "gossamer-backend", "gossamer-llvm"},
+    "gossamer-llvm-sve": {
+        "gossamer-ir",
+        "gossamer-machine",
+        "gossamer-backend",
+        "gossamer-llvm",
+        "gossamer-emulation",
+    },
 }
 
 

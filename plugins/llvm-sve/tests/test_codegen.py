@@ -1,4 +1,4 @@
-"""Values of scalable vectors, at every vector length."""
+"""Scalable vectors: their length, and their values at every length."""
 
 from __future__ import annotations
 
@@ -9,6 +9,14 @@ LENGTHS = (128, 256, 512, 1024, 2048)
 REDUCERS = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
 MULTIPLES = {"float32": 4, "float64": 4, "float16": 8, "int8": 16, "int64": 2, "uint16": 8}
 """A multiple of vscale for each dtype; vectors of float64 take two registers."""
+
+
+@pytest.mark.parametrize("bits", LENGTHS)
+def test_the_vectors_have_the_length_of_the_target(bits, flat, load):
+    kernel = load(flat("Y[0] = T.vscale()", dtype="int64"), f"llvm-sve:vector_bits={bits}")
+    x, y = np.zeros((2, 1), np.int64)
+    kernel(x, y)
+    assert y.tolist() == [bits // 128]
 
 
 @pytest.mark.parametrize("values", [2, 4, 16])

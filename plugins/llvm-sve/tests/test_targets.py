@@ -5,13 +5,14 @@ import platform
 import pytest
 
 from gossamer_backend import Artifact
+from gossamer_emulation.driver import program
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Signature, Target
 from gossamer_llvm_sve.backend import LlvmSve
-from gossamer_llvm_sve.emulation import driver
 from gossamer_llvm_sve.machine import cpu_of
 
 BACKEND = LlvmSve()
+ARTIFACT = Artifact("llvm-sve", "", "llvm-sve", Signature("f", (), (), ()), b"")
 LOOP = ("for i in T.serial(n):", "    Y[i] = X[i] * 2.0")
 
 
@@ -57,11 +58,10 @@ def test_object_code_is_made_for_all_features(features, flat):
 
 
 def test_programs_that_are_absent_are_named_with_their_packages(monkeypatch):
-    monkeypatch.setattr(driver.shutil, "which", lambda name: None)
-    artifact = Artifact("llvm-sve", "", "llvm-sve", Signature("f", (), (), ()), b"")
+    monkeypatch.setattr(program.shutil, "which", lambda name: None)
     with pytest.raises(ArgumentError, match=r"qemu-user-static gcc-aarch64-linux-gnu") as caught:
-        BACKEND.load(artifact)
-    assert caught.value.code == "llvm_sve.load"
+        BACKEND.load(ARTIFACT)
+    assert caught.value.code == "emulation.programs"
     assert "qemu-aarch64-static" in BACKEND.probe(Target("llvm-sve")).reason
 
 
@@ -70,3 +70,6 @@ def test_a_machine_of_aarch64_is_told_to_export(monkeypatch):
     probe = BACKEND.probe(Target("llvm-sve"))
     assert not probe.usable
     assert "export them" in probe.reason
+    with pytest.raises(ArgumentError, match="export them") as caught:
+        BACKEND.load(ARTIFACT)
+    assert caught.value.code == "llvm_sve.load"

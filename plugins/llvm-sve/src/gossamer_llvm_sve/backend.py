@@ -18,7 +18,7 @@ from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
-from gossamer_llvm_sve.machine import cpu_of, explicit_target, machine_of_cpu
+from gossamer_llvm_sve.machine import cpu_of, emulator_cpu, explicit_target, machine_of_cpu
 from gossamer_machine import Machine
 
 _NAME = "llvm-sve"
@@ -51,14 +51,14 @@ class LlvmSve:
 
     def probe(self, target: Target) -> Probe:
         """Return whether this machine can run kernels, which needs an emulator and a cross compiler."""
-        from gossamer_llvm_sve.emulation.driver import reason_against_emulation
+        from gossamer_emulation import AARCH64, reason_against_emulation
 
         try:
             resolved = explicit_target(target)
         except ArgumentError as error:
             (diagnostic,) = error.diagnostics
             return Probe(usable=False, reason=f"{diagnostic.message} {diagnostic.hint}")
-        reason = reason_against_loading() or reason_against_emulation()
+        reason = reason_against_loading() or reason_against_emulation(AARCH64)
         return Probe(usable=reason is None, reason=reason, resolved=resolved)
 
     def machine(self, target: Target) -> Machine:
@@ -99,19 +99,19 @@ class LlvmSve:
     def load(self, artifact: Artifact) -> Kernel:
         """Send object code to an emulated process, which all kernels of one vector length share.
 
-        `ArgumentError` (`llvm_sve.load`) if the emulator or the cross compiler is absent, or if this machine
-        is one of AArch64.
+        `ArgumentError` (`llvm_sve.load`) if this machine is one of AArch64, `emulation.programs` if the
+        emulator or the cross compiler is absent.
         """
-        from gossamer_llvm_sve.emulation.driver import reason_against_emulation
-        from gossamer_llvm_sve.emulation.emulated_kernel import emulated_kernel
+        from gossamer_emulation import AARCH64, EmulatedMachine, emulated_kernel
 
-        reason = reason_against_loading() or reason_against_emulation()
+        reason = reason_against_loading()
         if reason is not None:
             raise ArgumentError(
                 "llvm_sve.load",
                 f"The kernel '{artifact.signature.entry}' cannot run here: {reason}",
             )
-        return emulated_kernel(artifact, vector_bits=cpu_of(artifact.parsed_target()).vector_bits)
+        bits = cpu_of(artifact.parsed_target()).vector_bits
+        return emulated_kernel(artifact, EmulatedMachine(AARCH64, emulator_cpu(bits)))
 
 
 def reason_against_loading() -> str | None:

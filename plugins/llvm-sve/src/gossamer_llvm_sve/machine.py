@@ -90,6 +90,16 @@ def machine_of_cpu(target: Target) -> Machine:
     )
 
 
+def emulator_cpu(vector_bits: int) -> str:
+    """Return the CPU whose vectors have a length in bits, as the option `-cpu` of QEMU.
+
+    >>> emulator_cpu(512)
+    'max,sve-max-vq=4,sve-default-vector-length=64'
+    """
+    # Linux starts processes with vectors of at most 512 bits unless it is told otherwise.
+    return f"max,sve-max-vq={vector_bits // 128},sve-default-vector-length={vector_bits // 8}"
+
+
 def explicit_target(target: Target) -> str:
     """Return the target with all options of the CPU.
 

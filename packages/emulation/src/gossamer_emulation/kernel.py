@@ -24,11 +24,9 @@ from gossamer_backend.plugin_api import (
     numpy_dtype,
     prototype,
 )
-from gossamer_ir.errors import ArgumentError, InternalError
-from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
-from gossamer_ir.support.arrays import Array
-from gossamer_llvm_sve.emulation.driver import EMULATOR
-from gossamer_llvm_sve.emulation.emulator import (
+from gossamer_emulation.driver.program import reason_against_emulation
+from gossamer_emulation.emulated_machine import Architecture, EmulatedMachine
+from gossamer_emulation.emulator import (
     MAX_STACK_ARGUMENTS,
     EmulatedArgument,
     EmulatedArray,
@@ -36,20 +34,32 @@ from gossamer_llvm_sve.emulation.emulator import (
     Emulator,
     emulator_of,
 )
+from gossamer_ir.errors import ArgumentError, InternalError
+from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
+from gossamer_ir.support.arrays import Array
+from gossamer_ir.support.typed_calls import typed
 
-_IN_REGISTERS = 8
 
+@typed
+def emulated_kernel(artifact: Artifact, machine: EmulatedMachine) -> Kernel:
+    """Return the kernel of an artifact, whose object code runs on an emulated machine, on one thread. The
+    kernels of a machine share a process.
 
-def emulated_kernel(artifact: Artifact, *, vector_bits: int) -> Kernel:
-    """Return the kernel of an artifact, which runs with vectors of a length in bits.
+    `ArgumentError` (`emulation.programs`) if the emulator is absent, or the cross compiler before it has made
+    the program of the process; `emulation.parameters` if the kernel has too many parameters.
 
-    `ArgumentError` (`llvm_sve.parameters`) if it has too many parameters.
+    >>> from gossamer_emulation import RISCV64
+    >>> from gossamer_ir.interchange.records import Signature
+    >>> artifact = Artifact("toy", "1.0", "toy", Signature("twice", (), (), ()), b"")
+    >>> emulated_kernel(artifact, EmulatedMachine(RISCV64._replace(emulator="qemu-of-nothing"), "rv64"))
+    Traceback (most recent call last):
+    ...
+    gossamer_ir.errors.ArgumentError: The kernel 'twice' cannot run here: Emulation needs qemu-of-nothing...
     """
-    _require_parameters(artifact.signature)
+    _require_programs(artifact.signature, machine.architecture)
+    _require_parameters(artifact.signature, machine.architecture)
     errors = _Errors()
-    entry = prototype(artifact.signature)(
-        _entry_function(artifact, emulator_of(vector_bits), errors)
-    )
+    entry = prototype(artifact.signature)(_entry_function(artifact, emulator_of(machine), errors))
     address = ctypes.cast(entry, ctypes.c_void_p).value
     assert address is not None
     return Kernel(
@@ -57,7 +67,7 @@ def emulated_kernel(artifact: Artifact, *, vector_bits: int) -> Kernel:
         address,
         interruption=errors.raised_in_call,
         keep_alive=(entry,),
-        emulator=EMULATOR,
+        emulator=machine.architecture.emulator,
     )
 
 
@@ -132,7 +142,7 @@ def _scalar_argument(param: ScalarParam, value: Any) -> EmulatedArgument:
     if not _is_float(param):
         return int(value)
     if param.dtype == "float32":
-        return EmulatedFloat(struct.unpack("<I", struct.pack("<f", value))[0])
+        return EmulatedFloat(struct.unpack("<q", struct.pack("<fi", value, -1))[0])
     return EmulatedFloat(struct.unpack("<q", struct.pack("<d", value))[0])
 
 
@@ -140,14 +150,21 @@ def _is_float(param: ScalarParam) -> bool:
     return param.dtype in ("float32", "float64")
 
 
-def _require_parameters(signature: Signature) -> None:
+def _require_programs(signature: Signature, architecture: Architecture) -> None:
+    reason = reason_against_emulation(architecture)
+    if reason is not None:
+        raise ArgumentError(
+            "emulation.programs", f"The kernel '{signature.entry}' cannot run here: {reason}"
+        )
+
+
+def _require_parameters(signature: Signature, architecture: Architecture) -> None:
     floats = sum(map(_is_float, signature.scalars))
     # The workspace is one more.
-    others = len(signature.order) - floats + 1
-    on_stack = max(0, floats - _IN_REGISTERS) + max(0, others - _IN_REGISTERS)
-    if on_stack > MAX_STACK_ARGUMENTS:
+    integers = len(signature.order) - floats + 1
+    if architecture.stack_arguments(integers=integers, floats=floats) > MAX_STACK_ARGUMENTS:
         raise ArgumentError(
-            "llvm_sve.parameters",
+            "emulation.parameters",
             f"The kernel '{signature.entry}' has {len(signature.order)} parameters, more than the emulator "
             f"passes: {MAX_STACK_ARGUMENTS} on the stack.",
         )

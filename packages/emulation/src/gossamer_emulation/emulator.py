@@ -1,4 +1,4 @@
-"""An emulated process that runs kernels of one vector length: the other side of `driver.c`."""
+"""An emulated process that runs the kernels of one machine: the other side of `driver/main.c`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeAlias
 
+from gossamer_emulation.driver.program import driver
+from gossamer_emulation.emulated_machine import EmulatedMachine
 from gossamer_ir.errors import InternalError
-from gossamer_llvm_sve.emulation.driver import EMULATOR, driver
 
 _START, _LOAD, _CALL = range(3)
 _INTEGER, _FLOAT, _ARRAY, _WRITTEN_ARRAY = range(4)
@@ -33,7 +34,8 @@ class EmulatedArray(NamedTuple):
 
 
 class EmulatedFloat(NamedTuple):
-    """A float as the bits of a register."""
+    """A float as the bits of a register. A float32 is the lower half, and the bits above it are ones, as
+    RISC-V requires."""
 
     bits: int
 
@@ -56,8 +58,8 @@ class Emulator:
     process of its own.
     """
 
-    def __init__(self, vector_bits: int) -> None:
-        self.vector_bits = vector_bits
+    def __init__(self, machine: EmulatedMachine) -> None:
+        self.machine = machine
         self._reset()
 
     def _reset(self) -> None:
@@ -121,14 +123,11 @@ class Emulator:
     def _start(self) -> None:
         with tempfile.TemporaryDirectory() as directory:
             executable = Path(directory) / "driver"
-            executable.write_bytes(driver())
+            executable.write_bytes(driver(self.machine.architecture))
             executable.chmod(0o700)
             self._messages = tempfile.TemporaryFile()  # noqa: SIM115  (closed by `_stop`)
-            # Linux starts processes with vectors of at most 512 bits unless it is told otherwise.
-            size = self.vector_bits // 8
-            cpu = f"max,sve-max-vq={size // 16},sve-default-vector-length={size}"
             self._process = subprocess.Popen(
-                [EMULATOR, "-cpu", cpu, str(executable)],
+                [self.machine.architecture.emulator, "-cpu", self.machine.cpu, str(executable)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._messages,
@@ -204,9 +203,9 @@ def _encoded(given: EmulatedArgument) -> tuple[int, int]:
 
 
 @cache
-def emulator_of(vector_bits: int) -> Emulator:
-    """Return the emulator of this process for a length of vectors in bits."""
-    emulator = Emulator(vector_bits)
+def emulator_of(machine: EmulatedMachine) -> Emulator:
+    """Return the emulator of this process for a machine."""
+    emulator = Emulator(machine)
     os.register_at_fork(after_in_child=emulator.forget)
     atexit.register(emulator.close)
     return emulator

@@ -1,1 +1,0 @@
-"""Runs kernels in an emulated process of AArch64."""
