@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gossamer_backend.plugin_api import available_cpus
+from gossamer_host_runtime.detection.aarch64 import aarch64_features, aarch64_identity
 from gossamer_host_runtime.detection.architecture import architecture
 from gossamer_host_runtime.detection.caches import cache_bytes, shared_cache_bytes
 from gossamer_host_runtime.detection.llvm_cpu import host_cpu
@@ -52,8 +53,12 @@ def host() -> Host:
     (True, True)
     """
     fields = _cpuinfo() if sys.platform == "linux" and architecture() == "x86_64" else {}
+    found = aarch64_features()
     if "flags" in fields:
         features, known = frozenset(fields["flags"].split()), repr(sorted(fields.items()))
+    elif found is not None:
+        features = frozenset(name for name, is_present in found.items() if is_present)
+        known = f"{aarch64_identity()} {sorted(features)}"
     else:
         features, known = host_cpu().required, f"{host_cpu().name} {host_cpu().features}"
     content = f"{sys.platform} {architecture()} {known}".encode()

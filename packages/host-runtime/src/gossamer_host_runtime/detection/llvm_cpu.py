@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
+from gossamer_host_runtime.detection.aarch64 import aarch64_features
 from gossamer_host_runtime.detection.architecture import architecture
 
 
@@ -31,7 +32,7 @@ def host_cpu() -> Cpu:
     """
     import llvmlite.binding as llvm  # not needed if all kernels are cached
 
-    features = dict(llvm.get_host_cpu_features())
+    features = aarch64_features() or dict(llvm.get_host_cpu_features())
     required = frozenset(name for name, is_present in features.items() if is_present)
     if architecture() == "x86_64":
         features["prefer-256-bit"] = False

@@ -7,6 +7,8 @@ import ctypes
 import mmap
 from functools import cache
 
+from gossamer_host_runtime.loading.instruction_cache import synchronize_instructions
+
 
 @cache
 def _library() -> ctypes.CDLL:
@@ -42,7 +44,9 @@ def unmap_memory(address: int, size: int) -> None:
 
 def make_executable(address: int, size: int) -> bool:
     """Make memory executable and read-only; return whether the system allows it."""
-    return bool(_library().mprotect(address, max(size, 1), mmap.PROT_READ | mmap.PROT_EXEC) == 0)
+    access = mmap.PROT_READ | mmap.PROT_EXEC
+    is_allowed = bool(_library().mprotect(address, max(size, 1), access) == 0)
+    return is_allowed and synchronize_instructions(address, size)
 
 
 def advise(address: int, size: int, advice: int) -> bool:

@@ -58,6 +58,9 @@ _WIDE = frozenset(
 )
 """The relocations that change 8 bytes; others change at most 4."""
 
+_OF_INSTRUCTIONS = frozenset((_AARCH64, kind) for kind in range(263, 314))
+"""The relocations that change an instruction, whose address is a multiple of 4."""
+
 
 class Symbol(NamedTuple):
     """A row of the symbol table."""
@@ -280,3 +283,5 @@ def _require_relocations(
         width = 8 if (header.machine, row.kind) in _WIDE else 4
         if row.offset + width > size:
             raise _MalformedError("a relocation lies outside its section")
+        if (header.machine, row.kind) in _OF_INSTRUCTIONS and row.offset % 4:
+            raise _MalformedError("a relocation of an instruction is not aligned")

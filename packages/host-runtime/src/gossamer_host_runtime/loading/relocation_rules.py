@@ -1,0 +1,70 @@
+"""What the relocations of an architecture change in an image of its code."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeAlias
+
+
+class NeedsLinkerError(Exception):
+    """The object needs features that this loader does not have."""
+
+
+class Fixup(NamedTuple):
+    """A place that a relocation changes: its offset in the image, its address, and the value that belongs
+    there (the address of a symbol, of its slot or of its veneer, plus the addend)."""
+
+    at: int
+    address: int
+    value: int
+
+    @property
+    def distance(self) -> int:
+        """The bytes from the place to the value."""
+        return self.value - self.address
+
+
+WriteFixup: TypeAlias = Callable[[bytearray, Fixup], None]
+"""Changes the image at a place. `NeedsLinkerError` or `struct.error` if the value does not fit."""
+
+
+class Veneers(NamedTuple):
+    """Code that continues at any address, for calls whose target is out of reach.
+
+    `calls` are the kinds of relocations of calls, `reach` the bytes that a call can span, `size` those of a
+    veneer.
+    """
+
+    calls: frozenset[int]
+    reach: int
+    size: int
+    write: WriteFixup
+
+
+class RelocationRules(NamedTuple):
+    """The relocations of an architecture that this loader supports, by their kind.
+
+    `machine` is its number in the header of a file. The value of a kind in `slotted` is the address of a
+    slot, which holds the address of the symbol (in linked files, the global offset table).
+    """
+
+    machine: int
+    writers: Mapping[int, WriteFixup]
+    slotted: frozenset[int] = frozenset()
+    veneers: Veneers | None = None
+
+
+def write_address(image: bytearray, fixup: Fixup) -> None:
+    """Write the value as a number of 64 bits."""
+    struct.pack_into("<Q", image, fixup.at, fixup.value)
+
+
+def write_distance_32(image: bytearray, fixup: Fixup) -> None:
+    """Write the distance to the value as a number of 32 bits."""
+    struct.pack_into("<i", image, fixup.at, fixup.distance)
+
+
+def write_distance_64(image: bytearray, fixup: Fixup) -> None:
+    """Write the distance to the value as a number of 64 bits."""
+    struct.pack_into("<q", image, fixup.at, fixup.distance)
