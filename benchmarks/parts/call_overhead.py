@@ -25,7 +25,7 @@ from benchmarks.parts.helpers.part import PartError, RunPart, Series
 from benchmarks.text_tables import Sheet
 from gossamer.comparison.timing import TimedCall
 from gossamer.operators import operator_named
-from gossamer_backend import BoundCall
+from gossamer_backend import NativeCall
 from gossamer_backend.call.abi import Workspace
 from gossamer_formats import from_scipy
 from gossamer_ir.interchange.kernel_abi import NOT_GUARDED
@@ -82,7 +82,7 @@ def calls_of(op: str) -> dict[str, TimedCall]:
     shape = (1,) * operator.program.dense_dimensions
     given, out = np.full(shape, 3.0, np.float32), np.zeros(shape, np.float32)
     bound = operator.bind(tensor, given, out=out)
-    assert isinstance(bound, BoundCall), "a matrix of one element has one kernel"
+    assert isinstance(bound, NativeCall), "a matrix of one element has one kernel"
     workspace = Workspace(1, None, NOT_GUARDED)
     bare = partial(bound.kernel.function, *bound.prepared_arguments, ctypes.byref(workspace))
     calls: dict[str, TimedCall] = {

@@ -29,6 +29,8 @@ SHOWN_ELSEWHERE = {
     "gossamer_backend.BoundCall": "what `Kernel.bind` returns",
     "gossamer_backend.CacheWarning": "a warning",
     "gossamer_backend.CallPlan": "what `Kernel.plan` returns",
+    "gossamer_backend.Kernel": "a protocol; `NativeKernel` has an example",
+    "gossamer_backend.NativeCall": "what `NativeKernel.bind` returns",
     "gossamer_backend.JointPlan": "made of the plans of kernels, by operators",
     "gossamer_backend.PluginWarning": "a warning",
     "gossamer_ir.FormatDescription": "a node; `parse_format` reads one",
@@ -38,12 +40,14 @@ SHOWN_ELSEWHERE = {
 MADE_ELSEWHERE = (
     "gossamer_backend.Backend",
     "gossamer_backend.BoundCall",
-    "gossamer_backend.Kernel",
     "gossamer_backend.CallPlan",
     "gossamer_backend.JointPlan",
+    "gossamer_backend.Kernel",
+    "gossamer_backend.NativeCall",
+    "gossamer_backend.NativeKernel",
     "gossamer_backend.Workspace",
 )
-"""A protocol, and the objects that backends and kernels return: their calls must be fast."""
+"""Protocols, and the objects that backends and kernels return: their calls must be fast."""
 
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

@@ -102,7 +102,7 @@ TABLE = (
     Border("gossamer", "backend", "gossamer_backend", "object_key"),
     Border("gossamer", "backend", "gossamer_backend", "ArtifactCache.get"),
     Border("gossamer", "backend", "gossamer_backend", "ArtifactCache.put"),
-    Border("gossamer", "backend", "gossamer_backend", "Kernel.signature"),
+    Border("gossamer", "backend", "gossamer_backend", "NativeKernel.signature"),
     Border(
         "gossamer", "backend", "gossamer_backend.internal_api", "ValidatingBackend.instructions"
     ),
@@ -127,7 +127,7 @@ TABLE = (
     Border("backend", "generic-cpu", "gossamer_generic_cpu.backend", "GenericCpu.compile"),
     Border("backend", "generic-cpu", "gossamer_generic_cpu.backend", "GenericCpu.texts"),
     Border("backend", "generic-cpu", "gossamer_generic_cpu.backend", "GenericCpu.load"),
-    Border("host-runtime", "backend", "gossamer_backend", "Kernel.__init__"),
+    Border("host-runtime", "backend", "gossamer_backend", "NativeKernel.__init__"),
     Border("generic-cpu", "host-runtime", "gossamer_host_runtime", "load_kernel"),
     Border("generic-cpu", "host-runtime", "gossamer_host_runtime", "parallelism_of"),
     Border(
@@ -141,7 +141,7 @@ TABLE = (
     Border("backend", "llvm-sve", "gossamer_llvm_sve.backend", "LlvmSve.texts"),
     Border("backend", "llvm-sve", "gossamer_llvm_sve.backend", "LlvmSve.load"),
     Border("llvm-sve", "emulation", "gossamer_emulation", "emulated_kernel"),
-    Border("emulation", "backend", "gossamer_backend", "Kernel.__init__"),
+    Border("emulation", "backend", "gossamer_backend", "NativeKernel.__init__"),
     Border("emulation", "backend", "gossamer_backend", "ArtifactCache.get"),
     Border("llvm-sve", "backend", "gossamer_backend.registry.requirements", "require_compilable"),
     Border("llvm-sve", "llvm", "gossamer_llvm", "emit"),

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from gossamer_backend import Artifact, Kernel, Registry
+from gossamer_backend import Artifact, NativeKernel, Registry
 from gossamer_backend.call.abi import prototype
 
 PLUGINS = Path(__file__).parent / "plugins"
+sys.path.insert(0, str(Path(__file__).parents[3] / "tests/plugins/separate"))  # array_exporters
 BROKEN = (
     "old-api",
     "list-of-capabilities",
@@ -80,6 +81,6 @@ def make_kernel():
         entry = prototype(signature)(lambda *values: function(*values[:-1], values[-1].contents))
         artifact = Artifact("toy", "1.0", "toy", signature, b"", guarded)
         address = ctypes.cast(entry, ctypes.c_void_p).value
-        return Kernel(artifact, address, keep_alive=(entry,), **options)
+        return NativeKernel(artifact, address, keep_alive=(entry,), **options)
 
     return make

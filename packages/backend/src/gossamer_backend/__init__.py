@@ -1,13 +1,15 @@
 """Hook specifications, plugin registry, artifacts, caches, kernels and their call protocol."""
 
+from gossamer_backend.arguments.device import HOST, Device
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.cache.artifact_cache import ArtifactCache, CacheInfo, CacheWarning
 from gossamer_backend.cache.keys import name_key, object_key, request_key
 from gossamer_backend.cache.versions import package_versions
 from gossamer_backend.call.abi import Workspace
+from gossamer_backend.call.context import CallContext
 from gossamer_backend.call.joint_plan import JointPlan
-from gossamer_backend.call.kernel import BoundCall, Kernel
-from gossamer_backend.call.plan import CallPlan
+from gossamer_backend.call.kernel import BoundCall, CallPlan, Kernel
+from gossamer_backend.call.native_kernel import NativeCall, NativeKernel
 from gossamer_backend.call.threads import get_num_threads, set_num_threads
 from gossamer_backend.compiled_checks.compiled_check import GeneratedCheck
 from gossamer_backend.registry.capabilities import required_capabilities
@@ -29,12 +31,17 @@ __all__ = [
     "BoundCall",
     "CacheInfo",
     "CacheWarning",
+    "CallContext",
     "CallPlan",
+    "Device",
     "ExtensionInfo",
     "FactChecker",
     "GeneratedCheck",
+    "HOST",
     "JointPlan",
     "Kernel",
+    "NativeCall",
+    "NativeKernel",
     "PluginWarning",
     "Probe",
     "Registry",

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from gossamer_backend.arguments.array_checks import address
+    from gossamer_backend.arguments.array_view import address
     from gossamer_backend.arguments.match import ArgumentValue
     from gossamer_backend.cache.versions import extension_versions
     from gossamer_backend.call.allocation import new_array
-    from gossamer_backend.call.plan import FixedArguments, fixed_arguments
+    from gossamer_backend.call.native_plan import FixedArguments, fixed_arguments
     from gossamer_backend.call.plan_source import function_of_integers
     from gossamer_backend.compiled_checks.check_program import ArrayTest, check_module
     from gossamer_backend.export import Exported, export_artifact
@@ -31,16 +31,16 @@ _HOMES = {
     "ArrayTest": "gossamer_backend.compiled_checks.check_program",
     "Exported": "gossamer_backend.export",
     "Extension": "gossamer_backend.registry.extension",
-    "FixedArguments": "gossamer_backend.call.plan",
+    "FixedArguments": "gossamer_backend.call.native_plan",
     "Pass": "gossamer_backend.registry.hookspecs",
     "Plugin": "gossamer_backend.registry.plugin",
     "ValidatingBackend": "gossamer_backend.registry.validating",
-    "address": "gossamer_backend.arguments.array_checks",
+    "address": "gossamer_backend.arguments.array_view",
     "check_module": "gossamer_backend.compiled_checks.check_program",
     "compiling": "gossamer_backend.fork",
     "export_artifact": "gossamer_backend.export",
     "extension_versions": "gossamer_backend.cache.versions",
-    "fixed_arguments": "gossamer_backend.call.plan",
+    "fixed_arguments": "gossamer_backend.call.native_plan",
     "function_of_integers": "gossamer_backend.call.plan_source",
     "new_array": "gossamer_backend.call.allocation",
     "unattached_message": "gossamer_backend.registry.installed_backends",

@@ -6,6 +6,11 @@ The table "Modules for plugins" in `docs/plugins.md` lists the modules of all pa
 * Hooks: `hookimpl`, and what they return (`Backend`, `Pass`, `ScheduleRule`)
 * The protocol: `API_VERSION`, `Artifact`, `Kernel`, `Probe`, and the optional `NativeFunctions` and
   `SourceInspection`
+* Kernels: `NativeKernel` for code in the memory of this process, and what others return: `BoundCall`, and
+  `CallPlan`, which takes `FixedArguments`
+* Calls: `CallContext` with a `Device` (`HOST` is this process), a stream and a `ScratchAllocator`
+* Arguments: `ArgumentChecker` for a kernel whose arrays are in a `Memory`, its `MatchedArguments`, and
+  `view_of`, which returns the `ArrayView` of an array of any package
 * Checks and versions: `require_compilable`, `required_capabilities`, `package_versions`,
   `combined_version`
 * The ABI: `KERNEL_SYMBOL`, the statuses `OK`, `OUT_OF_BOUNDS`, `OUT_OF_MEMORY` and `INTERRUPTED`,
@@ -16,12 +21,20 @@ The table "Modules for plugins" in `docs/plugins.md` lists the modules of all pa
 """
 
 from gossamer_backend.arguments.array_checks import numpy_dtype
+from gossamer_backend.arguments.array_view import ArrayView
+from gossamer_backend.arguments.device import HOST, Device
+from gossamer_backend.arguments.match import ArgumentChecker, MatchedArguments
+from gossamer_backend.arguments.memory import Memory
 from gossamer_backend.arguments.size_equations import evaluate_size
+from gossamer_backend.arguments.view_of import view_of
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.cache.artifact_cache import ArtifactCache
 from gossamer_backend.cache.versions import combined_version, package_versions
 from gossamer_backend.call.abi import Parallelism, ParallelismSource, Workspace, prototype
-from gossamer_backend.call.kernel import Kernel
+from gossamer_backend.call.context import CallContext, ScratchAllocator
+from gossamer_backend.call.kernel import BoundCall, CallPlan, Kernel
+from gossamer_backend.call.native_kernel import NativeKernel
+from gossamer_backend.call.native_plan import FixedArguments
 from gossamer_backend.call.threads import MAX_THREADS, available_cpus, get_num_threads
 from gossamer_backend.fork import compiling
 from gossamer_backend.registry.capabilities import required_capabilities
@@ -45,15 +58,26 @@ from gossamer_ir.interchange.kernel_abi import (
 
 __all__ = [
     "API_VERSION",
+    "ArgumentChecker",
+    "ArrayView",
     "Artifact",
     "ArtifactCache",
     "Backend",
+    "BoundCall",
+    "CallContext",
+    "CallPlan",
+    "Device",
+    "FixedArguments",
+    "HOST",
     "INTERRUPTED",
     "KERNEL_SYMBOL",
     "Kernel",
     "MAX_THREADS",
+    "MatchedArguments",
+    "Memory",
     "NOT_GUARDED",
     "NativeFunctions",
+    "NativeKernel",
     "OK",
     "OUT_OF_BOUNDS",
     "OUT_OF_MEMORY",
@@ -62,6 +86,7 @@ __all__ = [
     "Pass",
     "Probe",
     "ScheduleRule",
+    "ScratchAllocator",
     "SourceInspection",
     "Workspace",
     "available_cpus",
@@ -75,4 +100,5 @@ __all__ = [
     "prototype",
     "require_compilable",
     "required_capabilities",
+    "view_of",
 ]

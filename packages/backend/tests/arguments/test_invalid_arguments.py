@@ -71,7 +71,7 @@ class OnDevice:
 
 
 REFUSED = {
-    "a list": ({"a": [1.0] * 5}, "kernel.array", "'a' has the type 'list'; expected a NumPy array"),
+    "a list": ({"a": [1.0] * 5}, "kernel.array", "'a' has the type 'list'; expected an array"),
     "None": ({"a": None}, "kernel.array", "'a' has the type 'NoneType'"),
     "a GPU array": ({"b": OnDevice()}, "kernel.array", "Copy it to the CPU"),
     "a masked array": ({"b": np.ma.ones((4, 2), np.float32)}, "kernel.array", "filled"),

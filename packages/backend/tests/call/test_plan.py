@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from gossamer_backend.call.plan import fixed_arguments
+from gossamer_backend.call.native_plan import fixed_arguments
 from gossamer_ir.core.build import add, index, index_var, mul
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.kernel_abi import OUT_OF_BOUNDS, OUT_OF_MEMORY

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from gossamer_backend import Artifact, GeneratedCheck, Kernel
+from gossamer_backend import Artifact, GeneratedCheck, NativeKernel
 from gossamer_backend.call.abi import prototype
 from gossamer_backend.compiled_checks.check_program import ArrayTest, check_module
 from gossamer_ir.core.build import index
@@ -116,6 +116,7 @@ class Asked:
         module = program()
         self.names.append(name)
         signature = signature_of(module)
+        guarded = tuple(param.buffer for param in signature.buffers)
 
         @prototype(signature)
         def interpret(*arguments):
@@ -127,13 +128,14 @@ class Asked:
                 sizes[param.name] = np.array(array, param.dtype)
             try:
                 run(module, sizes)
-            except GuardFailed:
+            except GuardFailed as error:
+                arguments[-1].contents.failed_buffer = guarded.index(error.buffer)
                 return OUT_OF_BOUNDS
             return OK
 
         address = ctypes.cast(interpret, ctypes.c_void_p).value
-        artifact = Artifact("toy", "1", "toy", signature, b"")
-        return Kernel(artifact, address, keep_alive=(interpret,))
+        artifact = Artifact("toy", "1", "toy", signature, b"", guarded)
+        return NativeKernel(artifact, address, keep_alive=(interpret,))
 
 
 FACTS = (InRange("X", index(0), index(9)), SortedSegments("X", "P", True), Monotone("P"))
@@ -190,7 +192,7 @@ def test_a_kernel_asks_its_check_and_names_the_culprit_itself():
     signature = msgspec.structs.replace(plain.signature, buffers=(param,))
     artifact = msgspec.structs.replace(plain.artifact, signature=signature)
     address = ctypes.cast(plain.function, ctypes.c_void_p).value
-    kernel = Kernel(artifact, address, keep_alive=(plain,))
+    kernel = NativeKernel(artifact, address, keep_alive=(plain,))
     questions, answers = [], [True, False]
 
     def check(facts, scalars, arrays):

@@ -8,12 +8,13 @@ import struct
 import subprocess
 
 import pytest
+from msgspec import structs
 
 from gossamer_backend import Artifact
 from gossamer_backend.export import export_artifact
 from gossamer_backend.export.object_symbols import rename_symbol, undefined_symbols
 from gossamer_backend.export.symbol import symbol_for
-from gossamer_ir.core.build import add, index, index_var
+from gossamer_ir.core.build import add, index, index_var, mul
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
 from gossamer_ir.nodes import (
@@ -156,6 +157,18 @@ def test_a_name_that_c_has_no_room_for_is_refused(name):
     assert caught.value.code == "export.name"
 
 
+def test_the_files_say_how_much_scratch_memory_is_needed_and_where(tmp_path, no_linker):
+    buffers = tuple(structs.replace(param, space="global") for param in SIGNATURE.buffers)
+    scratch = mul(N, index(8))
+    signature = structs.replace(SIGNATURE, buffers=buffers, scratch=scratch)
+    files = export_artifact(structs.replace(artifact(), signature=signature), tmp_path)
+    manifest = json.loads(files.manifest.read_text())
+    assert manifest["scratch_bytes"] == "n * 8"
+    assert {found.get("space") for found in manifest["parameters"]} == {"global", None}
+    needs = "Arrays are in global memory. Each call needs n * 8 bytes of scratch memory there."
+    assert needs in files.header.read_text()
+
+
 def test_the_manifest_has_all_that_a_caller_needs(tmp_path, no_linker):
     files = export_artifact(
         artifact(guarded=("X",)), tmp_path, name="scaled", versions={"b": "2", "a": "1"}
@@ -177,6 +190,8 @@ def test_the_manifest_has_all_that_a_caller_needs(tmp_path, no_linker):
     parameters = {found["name"]: found for found in manifest["parameters"]}
     assert list(parameters) == list(SIGNATURE.order)
     assert parameters["x"]["shape"] == ["n", "p[n]"]
+    assert {parameters[name]["space"] for name in ("p", "x", "flags")} == {"host"}
+    assert manifest["scratch_bytes"] is None
     assert (parameters["x"]["read"], parameters["x"]["written"]) == (True, True)
     assert [found["c_type"] for found in parameters.values()] == [
         "int32_t *", "int64_t", "double *", "uint8_t *", "int64_t", "float",

@@ -8,7 +8,7 @@ from gossamer_backend.plugin_api import (
     OK,
     OUT_OF_BOUNDS,
     Artifact,
-    Kernel,
+    NativeKernel,
     Pass,
     Probe,
     evaluate_size,
@@ -52,7 +52,7 @@ class TinyInterpreter:
     def load(self, artifact):
         entry = prototype(artifact.signature)(interpreter(artifact))
         address = ctypes.cast(entry, ctypes.c_void_p).value
-        return Kernel(artifact, address, keep_alive=(entry,))
+        return NativeKernel(artifact, address, keep_alive=(entry,))
 
 
 def interpreter(artifact):

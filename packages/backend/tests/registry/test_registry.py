@@ -115,6 +115,15 @@ def test_a_backend_that_compiles_to_nonsense_is_blamed(broken_plugins):
         broken_plugins.backend("unusable").compile(flat, Target("unusable"))
 
 
+def test_a_backend_that_loads_no_kernel_is_blamed(tiny, monkeypatch):
+    flat = Module("flat", (Function("f", (), ()),), "f")
+    artifact = tiny.compile(flat, Target("tiny-interpreter"))
+    monkeypatch.setattr(tiny.wrapped, "load", lambda artifact: "an address")
+    with pytest.raises(PluginError, match="the type 'str', which is not a kernel") as caught:
+        tiny.load(artifact)
+    assert caught.value.code == "plugin.kernel"
+
+
 @pytest.mark.parametrize(
     ("machine", "reason"),
     [

@@ -1,8 +1,8 @@
 """Kernels whose code runs in an emulated process.
 
-A `Kernel` calls the address of a function. Here this is a function in Python, called by ctypes, that sends
-the arrays to the process and stores the results. So all that checks, binds and plans calls is the same as for
-native code.
+A `NativeKernel` calls the address of a function. Here this is a function in Python, called by ctypes, that
+sends the arrays to the process and stores the results. So all that checks, binds and plans calls is the same
+as for native code.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from gossamer_backend.plugin_api import (
     INTERRUPTED,
     Artifact,
-    Kernel,
+    NativeKernel,
     evaluate_size,
     numpy_dtype,
     prototype,
@@ -41,7 +41,7 @@ from gossamer_ir.support.typed_calls import typed
 
 
 @typed
-def emulated_kernel(artifact: Artifact, machine: EmulatedMachine) -> Kernel:
+def emulated_kernel(artifact: Artifact, machine: EmulatedMachine) -> NativeKernel:
     """Return the kernel of an artifact, whose object code runs on an emulated machine, on one thread. The
     kernels of a machine share a process.
 
@@ -62,7 +62,7 @@ def emulated_kernel(artifact: Artifact, machine: EmulatedMachine) -> Kernel:
     entry = prototype(artifact.signature)(_entry_function(artifact, emulator_of(machine), errors))
     address = ctypes.cast(entry, ctypes.c_void_p).value
     assert address is not None
-    return Kernel(
+    return NativeKernel(
         artifact,
         address,
         interruption=errors.raised_in_call,

@@ -15,7 +15,7 @@ from scipy import sparse
 import gossamer as gs
 from gossamer.operator_calls.fast_path.plan_arguments import structure_of
 from gossamer.operator_calls.operands.dense_operands import dense_operand
-from gossamer_backend.call.plan import fixed_arguments
+from gossamer_backend.call.native_plan import fixed_arguments
 from gossamer_ir.errors import ArgumentError
 from gossamer_testkit.examples import SCALE
 

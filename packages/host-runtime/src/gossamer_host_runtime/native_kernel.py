@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from gossamer_backend.plugin_api import KERNEL_SYMBOL, Artifact, Kernel
+from gossamer_backend.plugin_api import KERNEL_SYMBOL, Artifact, NativeKernel
 from gossamer_host_runtime.loading.loader import load_object
 from gossamer_host_runtime.parallel.threads import parallelism_of, raised_by_signal
 from gossamer_ir.support.typed_calls import typed
 
 
 @typed
-def load_kernel(artifact: Artifact) -> Kernel:
+def load_kernel(artifact: Artifact) -> NativeKernel:
     """Link the object code of an artifact into this process; its kernel runs on the threads that the option
     `threads=` of the target or `set_num_threads` chooses.
 
@@ -27,7 +27,7 @@ def load_kernel(artifact: Artifact) -> Kernel:
     """
     parallelism = parallelism_of(artifact.parsed_target())
     address, library = load_object(artifact.code, KERNEL_SYMBOL)
-    return Kernel(
+    return NativeKernel(
         artifact,
         address,
         workspace=parallelism,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from gossamer_ir.interchange.scratch_layout import scratch_layout
     from gossamer_ir.interchange.serialization import dumps, loads
     from gossamer_ir.interchange.signature import signature_of
     from gossamer_ir.interpret import run
@@ -42,6 +43,7 @@ _HOMES = {
     "print_module": "gossamer_ir.script.print",
     "render": "gossamer_ir.script.render",
     "run": "gossamer_ir.interpret",
+    "scratch_layout": "gossamer_ir.interchange.scratch_layout",
     "signature_of": "gossamer_ir.interchange.signature",
     "structural_equal": "gossamer_ir.traversal.equality",
     "structural_hash": "gossamer_ir.traversal.equality",
@@ -64,6 +66,7 @@ __all__ = [
     "print_module",
     "render",
     "run",
+    "scratch_layout",
     "signature_of",
     "structural_equal",
     "structural_hash",

@@ -5,11 +5,13 @@ from pathlib import Path
 import pytest
 
 from gossamer_ir.core.build import ZERO, handle, index, index_var
-from gossamer_ir.errors import VerifyError
+from gossamer_ir.errors import ParseError, VerifyError
 from gossamer_ir.interchange import serialization
+from gossamer_ir.interchange.records import Signature
 from gossamer_ir.interchange.signature import signature_of
 from gossamer_ir.nodes import (
     Allocate,
+    Binary,
     Buffer,
     Const,
     Function,
@@ -116,6 +118,20 @@ def test_facts_of_two_names_of_one_pointer_come_together():
     (only,) = signature_of(Module("flat", (entry,), "main")).buffers
     assert only.buffer == "X"
     assert only.facts == facts
+
+
+def test_a_signature_for_a_device_states_the_memory_and_goes_through_bytes():
+    scratch = Binary("mul", index_var("n"), index(8))
+    plain, device = signature_of(spmm()), signature_of(spmm(), space="global", scratch=scratch)
+    assert {param.space for param in plain.buffers} == {"host"}
+    assert {param.space for param in device.buffers} == {"global"}
+    assert (plain.scratch, device.scratch) == (None, scratch)
+    data = serialization.dumps_record(device)
+    assert serialization.loads_record(data, Signature) == device
+    # What is as for the host is not stored: files of before have none of it.
+    assert b"space" not in serialization.dumps_record(plain)
+    with pytest.raises(ParseError):
+        serialization.loads_record(data.replace(b'"global"', b'"shared"'), Signature)
 
 
 def test_a_pointer_without_buffer_is_refused():

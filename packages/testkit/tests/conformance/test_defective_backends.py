@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from gossamer_backend import API_VERSION, Artifact, Kernel, Probe, get_num_threads
+from gossamer_backend import API_VERSION, Artifact, NativeKernel, Probe, get_num_threads
 from gossamer_backend.arguments.size_equations import evaluate_size
 from gossamer_backend.call.abi import prototype
 from gossamer_backend.registry.requirements import (
@@ -70,7 +70,7 @@ class Interpreting:
     def load(self, artifact):
         entry = prototype(artifact.signature)(self.entry(artifact))
         address = ctypes.cast(entry, ctypes.c_void_p).value
-        return Kernel(artifact, address, keep_alive=(entry,))
+        return NativeKernel(artifact, address, keep_alive=(entry,))
 
     def entry(self, artifact):
         module, signature = loads(artifact.code), artifact.signature

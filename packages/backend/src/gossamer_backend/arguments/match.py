@@ -3,40 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from gossamer_backend.arguments.array_checks import (
-    address,
     numpy_dtype,
     require_no_overlap,
-    required_array,
-    required_array_shape,
+    required_view,
+    required_view_shape,
 )
-from gossamer_backend.arguments.fact_errors import require_facts
+from gossamer_backend.arguments.array_view import ArrayView
+from gossamer_backend.arguments.content_checks import ContentChecker
+from gossamer_backend.arguments.memory import HOST_MEMORY, Memory
 from gossamer_backend.arguments.scalar_checks import require_size, required_scalar, scalar_limits
 from gossamer_backend.arguments.size_equations import LinearSize, evaluate_size, to_linear
 from gossamer_ir.errors import ArgumentError, InternalError
-from gossamer_ir.facts.fact_index import stated_fact_index
-from gossamer_ir.facts.fact_kinds import subject_of
 from gossamer_ir.facts.index_arrays import FactChecker
 from gossamer_ir.interchange.records import BufferParam, Signature
-from gossamer_ir.nodes import Expr, Relation
+from gossamer_ir.nodes import Expr
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.references import free_vars
 
-ArgumentValue: TypeAlias = "np.ndarray[Any, Any] | np.generic | int | float | bool"
+
+class Exporter(Protocol):
+    """An array of any package on any device, which DLPack exports."""
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+ArgumentValue: TypeAlias = "Array | np.generic | Exporter | int | float | bool"
 PlainNumber: TypeAlias = int | float | bool
 
 
 class MatchedArguments(NamedTuple):
-    """A value for each parameter, and the addresses of the arrays."""
+    """A value for each parameter, and the views of the arrays, which keep their memory alive. Arrays on the
+    host are NumPy's, those of a device are the objects that were passed."""
 
-    values: dict[str, Array | PlainNumber]
-    addresses: dict[str, int]
+    values: dict[str, Any]
+    views: dict[str, ArrayView]
 
 
 class _BufferMatch(NamedTuple):
@@ -45,16 +52,26 @@ class _BufferMatch(NamedTuple):
     shape: tuple[tuple[Expr, LinearSize | None], ...]
 
 
+class _Elements(dict[str, "Array"]):
+    """The arrays of a call by the names of their buffers, as arrays of NumPy. They are read when they are
+    needed: those of a device are copied."""
+
+    def __init__(self, views: Mapping[str, ArrayView], memory: Memory, stream: object) -> None:
+        super().__init__()
+        self._views, self._memory, self._stream = views, memory, stream
+
+    def __missing__(self, buffer_name: str) -> Array:
+        self._memory.wait(self._stream)
+        self[buffer_name] = array = self._memory.to_host(self._views[buffer_name])
+        return array
+
+
 class ArgumentChecker:
-    """The argument checks of one signature, prepared once.
+    """The argument checks of one signature, prepared once, for a kernel that takes arrays in a memory."""
 
-    If `fact_checker` is set, it is tried before the contents of arrays are checked by NumPy.
-    """
-
-    fact_checker: FactChecker | None = None
-
-    def __init__(self, signature: Signature) -> None:
+    def __init__(self, signature: Signature, *, memory: Memory = HOST_MEMORY) -> None:
         self._order = signature.order
+        self._memory = memory
         self._buffers = signature.buffers
         self._rows = [
             _BufferMatch(
@@ -63,15 +80,7 @@ class ArgumentChecker:
             for param in signature.buffers
         ]
         self._scalars = items_by_name(signature.scalars)
-        # Several buffers of the entry may be bound to one pointer.
-        self._aliases = {
-            name: param
-            for param in signature.buffers
-            for name in (param.buffer, *(subject_of(fact) for fact in param.facts))
-        }
-        self._names = {name: param.name for name, param in self._aliases.items()}
-        facts = tuple(fact for param in signature.buffers for fact in param.facts)
-        self._is_related = bool(stated_fact_index(facts).of_type(Relation))
+        self._contents = ContentChecker(signature, memory)
         self._sizes = frozenset(
             name for param in signature.buffers for size in param.shape for name in free_vars(size)
         )
@@ -82,35 +91,41 @@ class ArgumentChecker:
             for param in signature.scalars
         }
 
+    def set_fact_checker(self, check: FactChecker) -> None:
+        """Try a fast check of contents, before they are checked by NumPy."""
+        self._contents.fact_checker = check
+
     def check(
         self,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
         *,
         verified: Collection[str] = (),
+        stream: object = None,
     ) -> MatchedArguments:
-        """Return a value for each parameter; raise `ArgumentError` if one is invalid."""
+        """Return a value for each parameter; raise `ArgumentError` if one is invalid. Arrays are for use on
+        the stream of a device, None for its default one."""
         given = self._arguments_by_name(args, kwargs)
         if verified:
             self._require_known(verified)
-        arrays = {
-            row.param.buffer: required_array(
-                row.param, row.dtype, value=self._required_argument(row.param.name, given)
+        device = self._memory.device
+        views = {
+            row.param.buffer: required_view(
+                row.param,
+                row.dtype,
+                value=self._required_argument(row.param.name, given),
+                device=device,
+                stream=stream,
             )
             for row in self._rows
         }
-        scalars = self._numbers(given, arrays)
-        shaped = self._reshaped_arrays(scalars, arrays)
-        plain = list(arrays.values())
-        # Of the arrays as given: reshaping keeps the address.
-        addresses = list(map(address, plain))
-        require_no_overlap(self._buffers, plain, addresses=addresses)
-        self._require_facts(scalars, shaped, verified=verified)
-        names = [param.name for param in self._buffers]
-        return MatchedArguments(
-            {**scalars, **dict(zip(names, plain, strict=True))},
-            dict(zip(names, addresses, strict=True)),
-        )
+        scalars = self._numbers(given, views)
+        shaped = self._shaped(scalars, views, _Elements(views, self._memory, stream))
+        require_no_overlap(self._buffers, list(views.values()))
+        self._contents.require_facts(scalars, shaped, verified=verified, stream=stream)
+        by_name = {param.name: views[param.buffer] for param in self._buffers}
+        values = {name: view.array for name, view in by_name.items()}
+        return MatchedArguments({**scalars, **values}, by_name)
 
     def _arguments_by_name(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -153,7 +168,7 @@ class ArgumentChecker:
         return given[name]
 
     def _numbers(
-        self, given: Mapping[str, Any], arrays: Mapping[str, Array]
+        self, given: Mapping[str, Any], views: Mapping[str, ArrayView]
     ) -> dict[str, PlainNumber]:
         numbers: dict[str, PlainNumber] = {
             name: self._number(name, given[name])
@@ -163,32 +178,32 @@ class ArgumentChecker:
         # Sizes that were not given are solved from the shapes; given ones are compared with the shapes
         # below.
         if len(numbers) < len(self._scalars):
-            self._solve_sizes(numbers, arrays)
+            self._solve_sizes(numbers, views)
             for name in self._scalars:
                 if name not in numbers:
-                    self._require_ranks(name, arrays)
+                    self._require_ranks(name, views)
                 self._required_argument(name, numbers)
         return numbers
 
-    def _require_ranks(self, name: str, arrays: Mapping[str, Array]) -> None:
+    def _require_ranks(self, name: str, views: Mapping[str, ArrayView]) -> None:
         """Refuse an array of fewer or more dimensions than its parameter if they would give a size."""
         for row in self._rows:
-            array = arrays[row.param.buffer]
+            view = views[row.param.buffer]
             is_given_by = any(linear is not None and linear.name == name for _, linear in row.shape)
-            if is_given_by and array.ndim != len(row.shape):
+            if is_given_by and len(view.shape) != len(row.shape):
                 raise ArgumentError(
                     "kernel.arguments",
                     f"The size '{name}' is missing, and the array '{row.param.name}' of shape "
-                    f"{array.shape} does not give it.",
+                    f"{view.shape} does not give it.",
                     hint=f"Pass an array with {counted(len(row.shape), 'dimension')}, or the size.",
                 )
 
-    def _solve_sizes(self, numbers: dict[str, PlainNumber], arrays: Mapping[str, Array]) -> None:
+    def _solve_sizes(self, numbers: dict[str, PlainNumber], views: Mapping[str, ArrayView]) -> None:
         for row in self._rows:
-            array = arrays[row.param.buffer]
+            view = views[row.param.buffer]
             # A flat array has the right number of elements at most, but gives no size of several
             # dimensions.
-            sizes = array.shape if array.ndim == len(row.shape) else (array.size,)
+            sizes = view.shape if len(view.shape) == len(row.shape) else (view.size,)
             for (_, linear), size in zip(row.shape, sizes, strict=False):
                 if linear is None or linear.name is None or linear.name in numbers:
                     continue
@@ -209,40 +224,23 @@ class ArgumentChecker:
             require_size(self._scalars[name], number)
         return number
 
-    def _reshaped_arrays(
-        self, scalars: Mapping[str, PlainNumber], arrays: Mapping[str, Array]
-    ) -> dict[str, Array]:
+    def _shaped(
+        self,
+        scalars: Mapping[str, PlainNumber],
+        views: Mapping[str, ArrayView],
+        elements: Mapping[str, Array],
+    ) -> dict[str, ArrayView]:
+        """Return the views in the shapes of their parameters, which they must have unless they are flat."""
         shaped = {}
         for row in self._rows:
             shape = tuple(
-                evaluate_size(size, scalars, arrays=arrays)
+                evaluate_size(size, scalars, arrays=elements)
                 if linear is None
                 else linear.value(scalars)
                 for size, linear in row.shape
             )
-            array = arrays[row.param.buffer]
-            if array.shape != shape:
-                array = required_array_shape(row.param, array, shape=shape)
-            shaped[row.param.buffer] = array
+            view = views[row.param.buffer]
+            if view.shape != shape:
+                view = required_view_shape(row.param, view, shape=shape)
+            shaped[row.param.buffer] = view
         return shaped
-
-    def _require_facts(
-        self,
-        scalars: Mapping[str, PlainNumber],
-        arrays: Mapping[str, Array],
-        *,
-        verified: Collection[str],
-    ) -> None:
-        facts = tuple(
-            fact
-            for param in self._buffers
-            # A relation is checked with all arrays that it names, whichever of them was verified.
-            if param.facts and (self._is_related or param.name not in verified)
-            for fact in param.facts
-        )
-        if not facts:
-            return
-        by_alias = {name: arrays[param.buffer] for name, param in self._aliases.items()}
-        # The fast check says only that something is wrong; the slow one finds where.
-        if self.fact_checker is None or not self.fact_checker(facts, scalars, by_alias):
-            require_facts(facts, scalars, arrays=by_alias, names=self._names)

@@ -1,7 +1,7 @@
 """Plans of several kernels that run one after the other on the same new arrays.
 
-Where `CallPlan` calls one kernel, a joint plan checks its arrays once and then calls the kernels of all parts
-of an operand, whose other arguments never change. A call takes about a microsecond for each kernel.
+Where a `NativePlan` calls one kernel, a joint plan checks its arrays once and then calls the kernels of all
+parts of an operand, whose other arguments never change. A call takes about a microsecond for each kernel.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_backend.arguments.array_checks import address
-from gossamer_backend.call.kernel import BoundCall
+from gossamer_backend.arguments.array_view import address
+from gossamer_backend.call.native_kernel import NativeCall
 from gossamer_backend.call.plan_source import (
     WORKSPACE_LINES,
     check_lines,
@@ -34,8 +34,8 @@ class JointPlan:
     other arguments are those of the calls; the plan keeps these arrays alive, but not the passed ones. The
     output may be None; it is then allocated. `prepare` is called with the output before the kernels run.
 
-    `run` returns None, without having run anything, unless the arrays have the form that `CallPlan` expects,
-    and an output that was passed overlaps no other array. `ArgumentError` and `MemoryError` as in
+    `run` returns None, without having run anything, unless the arrays have the form that `NativePlan`
+    expects, and an output that was passed overlaps no other array. `ArgumentError` and `MemoryError` as in
     `BoundCall`. The plan has no state, so any number of threads may use it at once with different outputs.
 
     Raises `ArgumentError` (`kernel.plan`) if there is no call, a kernel begins with other parameters, one of
@@ -46,7 +46,7 @@ class JointPlan:
 
     def __init__(
         self,
-        calls: Sequence[BoundCall],
+        calls: Sequence[NativeCall],
         *,
         passed: Sequence[str],
         prepare: Callable[[Array], None] | None = None,
@@ -74,7 +74,7 @@ class JointPlan:
         self.run = compiled_run(lines, calls[0].kernel, params, names)
 
 
-def _required_params(calls: Sequence[BoundCall], passed: Sequence[str]) -> list[BufferParam]:
+def _required_params(calls: Sequence[NativeCall], passed: Sequence[str]) -> list[BufferParam]:
     """Return the parameters that are passed, which must be the first of each kernel, in this order."""
     signatures: list[Signature] = [call.kernel.signature for call in calls]
     if not signatures or any(
@@ -105,7 +105,7 @@ def _required_params(calls: Sequence[BoundCall], passed: Sequence[str]) -> list[
     return [found[0][name] for name in passed]
 
 
-def _sizes(call: BoundCall) -> dict[str, int]:
+def _sizes(call: NativeCall) -> dict[str, int]:
     return {
         param.name: int(call.arguments[param.name])
         for param in call.kernel.signature.scalars

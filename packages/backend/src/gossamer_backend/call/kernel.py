@@ -1,236 +1,132 @@
-"""Compiled kernels that can be called from Python, and calls bound to their arguments."""
+"""The protocol of kernels: what a backend loads, and gossamer calls.
+
+`NativeKernel` is the one for code in the memory of this process. A backend whose code runs elsewhere, such as
+on a device with its own memory, has classes of its own.
+"""
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
-from typing import NamedTuple, NoReturn
+from typing import Protocol, runtime_checkable
 
-import numpy as np
-
-from gossamer_backend.arguments.array_checks import address
-from gossamer_backend.arguments.match import ArgumentChecker, ArgumentValue
+from gossamer_backend.arguments.match import ArgumentValue
 from gossamer_backend.artifact import Artifact
-from gossamer_backend.call.abi import (
-    Parallelism,
-    ParallelismSource,
-    Workspace,
-    one_thread,
-    parameter_types,
-    workspace_of,
-)
-from gossamer_backend.call.plan import CallPlan
-from gossamer_backend.call.plan_source import function_of_integers, kept_workspace, workspaces
-from gossamer_ir.errors import ArgumentError, InternalError
+from gossamer_backend.call.context import CallContext
 from gossamer_ir.facts.index_arrays import FactChecker
-from gossamer_ir.interchange.kernel_abi import INTERRUPTED, OUT_OF_BOUNDS, OUT_OF_MEMORY
 from gossamer_ir.interchange.records import Signature
-
-_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64)
-_POINTER = ctypes.c_void_p
+from gossamer_ir.support.arrays import Array
 
 
-class Kernel:
-    """A loaded artifact: `kernel(*values, **values)` checks its arguments and runs.
+class BoundCall(Protocol):
+    """A kernel with its arguments, which were checked: `bound()` runs it with little overhead.
 
-    `address` is that of the function `gossamer_kernel`. `workspace` is called before each run; it returns
-    the number of threads and the functions that run them and that long loops ask whether to stop. If a loop
-    was stopped, the call raises what `interruption` returns. `keep_alive` are objects that own the code.
-    `emulator` is the name of the program that emulates the machine of the kernel, None if it is this machine.
-
-    Values are given in the order of the signature or by name. Arrays are C-contiguous NumPy arrays
-    of the signature's dtypes and shapes (or flat ones of the same size); sizes that follow from the shape of
-    an array may be left out. `ArgumentError` reports invalid arguments; nothing was written then.
-    A call releases the GIL. Several threads may call a kernel at once if they write different arrays. No
-    array may be changed by other threads during a call: the contents of index arrays are checked before, and
-    a change after the check can make the kernel access memory out of bounds. A `SparseTensor`'s arrays
-    cannot be changed.
-
-    >>> import ctypes, numpy as np
-    >>> from gossamer_backend import Artifact, Kernel
-    >>> from gossamer_ir.core.build import index_var
-    >>> from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
-    >>> x = BufferParam("x", "X", "float64", (index_var("n"),), is_read=True, is_written=True)
-    >>> signature = Signature("double", (x,), (ScalarParam("n", "int64"),), ("x", "n"))
-    >>> from gossamer_backend.call.abi import (prototype)
-    >>> @prototype(signature)
-    ... def double(x, n, workspace):
-    ...     values = (ctypes.c_double * n).from_address(x)
-    ...     values[:] = [2 * value for value in values]
-    ...     return 0
-    >>> address = ctypes.cast(double, ctypes.c_void_p).value
-    >>> artifact = Artifact("toy", "1.0", "toy", signature, b"")
-    >>> kernel = Kernel(artifact, address, keep_alive=(double,))
-    >>> values = np.array([1.0, 2.0])
-    >>> kernel(x=values)
-    >>> values
-    array([2., 4.])
+    It holds references to its arrays. Two threads may run one bound call at once only if the kernel may write
+    the same values twice.
     """
 
-    def __init__(
-        self,
-        artifact: Artifact,
-        address: int,
-        *,
-        workspace: ParallelismSource = one_thread,
-        interruption: Callable[[], BaseException] = KeyboardInterrupt,
-        keep_alive: tuple[object, ...] = (),
-        emulator: str | None = None,
-    ) -> None:
-        self.artifact = artifact
-        self.function = _FUNCTION(address)
-        self.parallelism = workspace
-        self.emulator = emulator
-        self._interruption = interruption
-        self._of_integers: Callable[..., int] | None = None
-        # The code must not be freed as long as the kernel can be called.
-        self._keep_alive = keep_alive
-        self._argument_checker = ArgumentChecker(artifact.signature)
-        self._types = dict(
-            zip(artifact.signature.order, parameter_types(artifact.signature), strict=True)
-        )
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel that is called."""
+
+    @property
+    def arguments(self) -> Mapping[str, ArgumentValue]:
+        """The value of each parameter, in order."""
+
+    def __call__(self) -> None:
+        """Run the kernel; errors are those of `Kernel.__call__` except for invalid arguments."""
+
+
+class CallPlan(Protocol):
+    """`plan.run(fixed, *arrays)` runs a kernel with arrays that are checked quickly, and returns the last
+    one, which is its output.
+
+    `fixed` are `FixedArguments` for the parameters `pointers` and `scalars` of the plan, `arrays` are those
+    for the parameters `passed`, in this order. The output may be None; it is then allocated. Parameters that
+    the kernel lacks are ignored, so that several kernels share one `FixedArguments`.
+
+    `run` returns None, without having run the kernel, for arrays in any form other than the usual one, and if
+    the `check` of the fixed arguments fails: the caller then makes the call by `Kernel.bind`, which raises
+    the error. A plan has no state, so any number of threads may use it at once with different outputs.
+    """
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel that is called."""
+
+    @property
+    def inputs(self) -> int:
+        """The number of arrays before the output."""
+
+    @property
+    def run(self) -> Callable[..., Array | None]:
+        """The function, which is read once and called many times."""
+
+
+@runtime_checkable
+class Kernel(Protocol):
+    """A loaded artifact: `kernel(*values, **values)` checks its arguments and runs.
+
+    Values are given in the order of the signature or by name; sizes that follow from the shape of an array
+    may be left out. `ArgumentError` reports invalid arguments; nothing was written then.
+    """
+
+    @property
+    def artifact(self) -> Artifact:
+        """The artifact that was loaded; `gossamer.export` writes its code."""
 
     @property
     def signature(self) -> Signature:
-        """The parameters of the kernel."""
-        return self.artifact.signature
+        """The parameters of the kernel, those of the artifact."""
+
+    @property
+    def emulator(self) -> str | None:
+        """The name of the program that emulates the machine of the kernel; None if nothing does."""
 
     def set_fact_checker(self, check: FactChecker) -> None:
         """Use `check` as a fast check of index arrays; if it returns False, they are checked as without
         it."""
-        self._argument_checker.fact_checker = check
 
-    def __call__(self, *args: ArgumentValue, **kwargs: ArgumentValue) -> None:
-        """Check the arguments and run."""
-        self._bind(args, kwargs)()
+    def __call__(
+        self, *args: ArgumentValue, context: CallContext | None = None, **kwargs: ArgumentValue
+    ) -> None:
+        """Check the arguments and run, in a context of the kernel's device, by default on its default stream.
+
+        A parameter of the program that is named like an option, such as `context`, is given by position.
+        Raises `ArgumentError` for an argument that is invalid, and (`kernel.out_of_bounds`) if a bounds check
+        failed; `MemoryError` if the kernel could not allocate.
+        """
 
     def bind(
         self,
         *args: ArgumentValue,
         verified: Collection[str] = (),
         check: bool = False,
+        context: CallContext | None = None,
         **kwargs: ArgumentValue,
     ) -> BoundCall:
-        """Return a call with these arguments, which are checked once, that can be made any number of times.
+        """Return a call with these arguments, which are checked once, that can be made any number of times in
+        a context.
 
         `verified` names array parameters whose contents the caller has already checked against the
         signature's facts (and has made read-only). The contents of the others are checked here; they must
         not be changed as long as the bound call is used. With `check`, the contents of all are checked:
         `ArgumentError` has the position of the first element that violates a fact or a declared relation.
         """
-        return self._bind(args, kwargs, verified=() if check else verified)
 
-    def run_trusted(self, *args: ArgumentValue) -> None:
+    def run_trusted(self, *args: ArgumentValue, context: CallContext | None = None) -> None:
         """Run with all arguments in order, none of which is checked.
 
         For programs that allocate their own arrays: these must be C-contiguous, have the dtypes and sizes of
         the signature, contents with its facts, and be disjoint. Otherwise the call reads and writes memory
         out of bounds. Raises `TypeError` for another number of arguments.
         """
-        if len(args) != len(self._types):
-            raise TypeError(
-                f"The kernel takes {len(self._types)} arguments; {len(args)} were passed."
-            )
-        if self._of_integers is None:
-            self._of_integers = function_of_integers(self)
-        parallelism = self.parallelism()
-        workspace, at, _ = workspaces.by_parallelism.get(parallelism) or kept_workspace(parallelism)
-        prepared = [address(value) if isinstance(value, np.ndarray) else value for value in args]
-        status = self._of_integers(*prepared, at)
-        if status:
-            self.raise_status(status, workspace.failed_buffer)
 
     def plan(
-        self, *, pointers: Sequence[str], scalars: Sequence[str], passed: Sequence[str]
-    ) -> CallPlan:
-        """Return a plan for fast calls with new arrays for the parameters `passed`; see `CallPlan`."""
-        return CallPlan(self, pointers=pointers, scalars=scalars, passed=passed)
-
-    def raise_status(self, status: int, failed: int) -> NoReturn:
-        """Raise the error for a status; `failed` is the index of the buffer whose bounds check failed."""
-        if status == INTERRUPTED:
-            raise self._interruption()
-        _raise_status(status, failed, self.artifact)
-
-    def _bind(
         self,
-        args: tuple[ArgumentValue, ...],
-        kwargs: Mapping[str, ArgumentValue],
         *,
-        verified: Collection[str] = (),
-    ) -> BoundCall:
-        checked = self._argument_checker.check(args, kwargs, verified=verified)
-        prepared = [
-            kind(checked.addresses[name] if kind is _POINTER else checked.values[name])
-            for name, kind in self._types.items()
-        ]
-        return BoundCall(self, tuple(prepared), checked.values)
-
-
-class _PreparedCall(NamedTuple):
-    """A call with its workspace, for one number of threads and one function that runs them."""
-
-    parallelism: Parallelism
-    workspace: Workspace
-    call: partial[int]
-
-
-class BoundCall:
-    """A kernel with its arguments: `bound()` runs the machine code with little overhead.
-
-    It holds references to its arrays. Two threads may run one bound call at once only if the kernel may write
-    the same values twice.
-    """
-
-    __slots__ = ("_parallelism", "_ready", "_values", "kernel", "prepared_arguments")
-
-    def __init__(
-        self, kernel: Kernel, prepared: tuple[object, ...], values: Mapping[str, ArgumentValue]
-    ) -> None:
-        self.kernel = kernel
-        self.prepared_arguments = prepared
-        self._values = values
-        self._parallelism = kernel.parallelism
-        self._ready = self._prepare_call(kernel.parallelism())
-
-    @property
-    def arguments(self) -> Mapping[str, ArgumentValue]:
-        """The value of each parameter, in order."""
-        return {name: self._values[name] for name in self.kernel.signature.order}
-
-    def __call__(self) -> None:
-        """Run the kernel; raise `ArgumentError` (`kernel.out_of_bounds`) if a bounds check failed,
-        `MemoryError` if the kernel could not allocate."""
-        # Read once: another thread may exchange `_ready` at any time.
-        ready, parallelism = self._ready, self._parallelism()
-        if ready.parallelism != parallelism:
-            ready = self._ready = self._prepare_call(parallelism)
-        status = ready.call()
-        if status:
-            self.kernel.raise_status(status, ready.workspace.failed_buffer)
-
-    def _prepare_call(self, parallelism: Parallelism) -> _PreparedCall:
-        workspace = workspace_of(parallelism)
-        reference = ctypes.byref(workspace)
-        call = partial(self.kernel.function, *self.prepared_arguments, reference)
-        return _PreparedCall(parallelism, workspace, call)
-
-
-def _raise_status(status: int, failed: int, artifact: Artifact) -> NoReturn:
-    if status == OUT_OF_MEMORY:
-        raise MemoryError(
-            f"The kernel '{artifact.signature.entry}' could not allocate its buffers."
-        )
-    # Several threads may fail at once; the field then has the number of any one of them.
-    if status == OUT_OF_BOUNDS and 0 <= failed < len(artifact.guarded):
-        raise ArgumentError(
-            "kernel.out_of_bounds",
-            f"The kernel '{artifact.signature.entry}' stopped before it would have accessed "
-            f"'{artifact.guarded[failed]}' out of bounds.",
-            hint="Check the index arrays; the output is incomplete.",
-        )
-    raise InternalError(
-        f"The kernel '{artifact.signature.entry}' returned the unknown status {status} "
-        f"(failed buffer {failed})."
-    )
+        pointers: Sequence[str],
+        scalars: Sequence[str],
+        passed: Sequence[str],
+        context: CallContext | None = None,
+    ) -> CallPlan:
+        """Return a plan for fast calls in a context with new arrays for the parameters `passed`."""

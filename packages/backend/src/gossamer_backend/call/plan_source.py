@@ -16,7 +16,8 @@ from typing import Any, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
-from gossamer_backend.arguments.array_checks import address, numpy_dtype
+from gossamer_backend.arguments.array_checks import numpy_dtype
+from gossamer_backend.arguments.array_view import address
 from gossamer_backend.arguments.size_equations import to_linear
 from gossamer_backend.call.abi import (
     Parallelism,
@@ -26,18 +27,15 @@ from gossamer_backend.call.abi import (
     workspace_of,
 )
 from gossamer_backend.call.allocation import LARGE_ARRAY, aligned_empty
+from gossamer_backend.call.kernel import Kernel
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.interchange.records import BufferParam, Signature
+from gossamer_ir.interchange.records import BufferParam
 from gossamer_ir.nodes import Expr
 from gossamer_ir.support.arrays import Array
 
 
-class PlannedKernel(Protocol):
-    """The parts of a `Kernel` that its plans use."""
-
-    @property
-    def signature(self) -> Signature:
-        """The parameters of the kernel."""
+class PlannedKernel(Kernel, Protocol):
+    """The parts of a `NativeKernel` that its plans use."""
 
     @property
     def function(self) -> Callable[..., int]:

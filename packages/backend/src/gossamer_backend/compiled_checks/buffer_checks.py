@@ -11,9 +11,9 @@ import numpy as np
 
 from gossamer_backend.compiled_checks.check_program import ArrayTest
 from gossamer_ir.facts.fact_index import FactIndex, stated_fact_index
-from gossamer_ir.nodes import Distinct, InRange, Monotone, PaddedSlots, SortedSegments
+from gossamer_ir.nodes import Distinct, HasValue, InRange, Monotone, PaddedSlots, SortedSegments
 
-LocalFact: TypeAlias = Union[InRange, Monotone, SortedSegments, PaddedSlots, Distinct]
+LocalFact: TypeAlias = Union[InRange, Monotone, SortedSegments, PaddedSlots, Distinct, HasValue]
 """A fact about one buffer."""
 
 ArrayLayout: TypeAlias = "tuple[str, np.dtype[Any], int]"
@@ -28,6 +28,7 @@ class BufferCheck(NamedTuple):
     ranges: tuple[InRange, ...]
     pad: PaddedSlots | None
     offsets: str | None
+    values: tuple[HasValue, ...] = ()
 
 
 class _Order(NamedTuple):
@@ -39,13 +40,14 @@ class _Order(NamedTuple):
 
 @lru_cache(maxsize=256)
 def buffer_checks(
-    facts: tuple[LocalFact, ...], layouts: tuple[ArrayLayout, ...]
+    facts: tuple[LocalFact, ...], layouts: tuple[ArrayLayout, ...], *, is_elsewhere: bool
 ) -> tuple[BufferCheck, ...] | None:
-    """Return a check for each buffer, offsets first; None if one cannot be tested."""
+    """Return a check for each buffer, offsets first; None if one cannot be tested. If the arrays are in
+    another memory, the program tests the ends of offsets, too."""
     index = stated_fact_index(facts)
     checks: list[BufferCheck] = []
     for layout in sorted(layouts, key=lambda layout: _is_cut(layout[0], index)):
-        check = _buffer_check(index, layout, before=checks)
+        check = _buffer_check(index, layout, before=checks, is_elsewhere=is_elsewhere)
         if check is None:
             return None
         checks.append(check)
@@ -57,7 +59,7 @@ def _is_cut(buffer_name: str, index: FactIndex) -> bool:
 
 
 def _buffer_check(
-    index: FactIndex, layout: ArrayLayout, *, before: Sequence[BufferCheck]
+    index: FactIndex, layout: ArrayLayout, *, before: Sequence[BufferCheck], is_elsewhere: bool
 ) -> BufferCheck | None:
     """Return the check for a buffer, or None. At most one order can be tested; if it is within segments,
     their offsets must have been tested before."""
@@ -75,10 +77,16 @@ def _buffer_check(
     # Repeated values of padding matter only where values must differ.
     has_unique = is_distinct or any(order.unique for order in orders)
     pad = next(iter(index.about(name, PaddedSlots)), None) if has_unique else None
+    values = index.about(name, HasValue)
     test = ArrayTest(
-        dtype.name, in_range=bool(ranges), padded=pad is not None, distinct=is_distinct
+        dtype.name,
+        in_range=bool(ranges),
+        padded=pad is not None,
+        distinct=is_distinct,
+        values=len(values),
+        tests_ends=is_elsewhere and any(fact.indptr is not None for fact in segments),
     )
-    check = BufferCheck(name, test, ranges, pad, None)
+    check = BufferCheck(name, test, ranges, pad, None, values)
     return _with_order_test(check, orders[0], dimensions, before=before) if orders else check
 
 

@@ -37,9 +37,10 @@ class ArrayTest(msgspec.Struct, frozen=True):
     `in_range`: low <= x <= last. `order`: values never decrease, or increase (`unique`), within the whole
     array, within the segments that array number `offsets` defines (it is sorted, starts at 0 and ends at the
     size of this array), or within rows of `width` elements (`in_rows`). `distinct`: no value occurs twice,
-    and all are in [least, least + span). `padded`: `pad` may occur any number of times, also in succession.
-    Low, last, width, least, span and pad are parameters of the program, named with the number of the array:
-    `low0`.
+    and all are in [least, least + span). `values`: so many elements have a known value. `tests_ends`: the
+    offsets start at 0 and end at the size of this array. `padded`: `pad` may occur any number of times, also
+    in succession. Low, last, width, least, span and pad are parameters of the program, named with the number
+    of the array: `low0`; so are `at0_0` and `value0_0` of each known value.
     """
 
     dtype: str
@@ -49,6 +50,8 @@ class ArrayTest(msgspec.Struct, frozen=True):
     in_rows: bool = False
     padded: bool = False
     distinct: bool = False
+    values: int = 0
+    tests_ends: bool = False
 
     @property
     def in_segments(self) -> bool:
@@ -76,6 +79,7 @@ def check_module(tests: tuple[ArrayTest, ...]) -> Module:
             lines += _agreement_lines(k, tests)
         if test.distinct:
             lines += _crossed_off(k, test)
+        lines += _known_value_lines(k, test)
     body = "\n".join(f"    {line}" for line in lines)
     return parse_module(
         f"@T.prim_func\ndef check({', '.join(params)}) -> None:\n"
@@ -96,6 +100,9 @@ def _param_lines(k: int, test: ArrayTest) -> Iterator[str]:
         yield f"span{k}: T.int64"
     if test.padded:
         yield f"pad{k}: T.{test.dtype}"
+    for number in range(test.values):
+        yield f"at{k}_{number}: T.int64"
+        yield f"value{k}_{number}: T.int64"
 
 
 def _value_lines(k: int, test: ArrayTest) -> Iterator[str]:
@@ -181,6 +188,16 @@ def _crossed_off(k: int, test: ArrayTest) -> Iterator[str]:
     yield f"{indent}twice{k}[0] = twice{k}[0] + T.int64(SEEN{k}[{at}])"
     yield f"{indent}SEEN{k}[{at}] = T.uint8(1)"
     yield f"T.guard(twice{k}[0] == 0, X{k})"
+
+
+def _known_value_lines(k: int, test: ArrayTest) -> Iterator[str]:
+    """Yield the tests of elements at known positions; a position outside the array is out of bounds."""
+    for number in range(test.values):
+        yield f"T.guard(T.int64(X{k}[at{k}_{number}]) == value{k}_{number}, X{k})"
+    if test.tests_ends:
+        offsets = test.offsets
+        yield f"T.guard(T.int64(X{offsets}[0]) == 0, X{offsets})"
+        yield f"T.guard(T.int64(X{offsets}[n{offsets} - 1]) == n{k}, X{offsets})"
 
 
 def _segments(k: int, tests: tuple[ArrayTest, ...]) -> tuple[str, ArrayTest]:

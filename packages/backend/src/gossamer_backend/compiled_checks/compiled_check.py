@@ -6,30 +6,29 @@ and reports the first violation.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import msgspec
 
-from gossamer_backend.arguments.array_checks import address
+from gossamer_backend.arguments.array_view import ArrayView
 from gossamer_backend.arguments.size_equations import Scalars, evaluate_size
-from gossamer_backend.call.abi import Workspace
-from gossamer_backend.compiled_checks.argument_values import argument_values
+from gossamer_backend.compiled_checks.argument_values import CheckedArray, argument_values
 from gossamer_backend.compiled_checks.buffer_checks import LocalFact, buffer_checks
 from gossamer_backend.compiled_checks.check_program import ArrayTest, check_module
-from gossamer_ir.errors import PluginError, UnsupportedError
+from gossamer_ir.errors import ArgumentError, PluginError, UnsupportedError
 from gossamer_ir.facts.fact_kinds import subject_of
 from gossamer_ir.facts.index_arrays import first_wrong_product, has_value
-from gossamer_ir.interchange.kernel_abi import NOT_GUARDED, OK
 from gossamer_ir.nodes import (
     Fact,
     HasValue,
+    Load,
     Module,
     ProductSteps,
 )
 from gossamer_ir.support.arrays import Array
+from gossamer_ir.traversal.walk import walk
 
 if TYPE_CHECKING:
     from gossamer_backend.call.kernel import Kernel
@@ -49,8 +48,8 @@ class GeneratedCheck:
     """A `FactChecker` with a kernel for each combination of dtypes and tests. `compile` makes the kernels
     from a name of the combination and a function that returns the module.
 
-    Returns False for arrays of at most `max_numpy_elements` elements together, and if the kernel cannot be
-    compiled for the target.
+    Returns False for arrays of NumPy of at most `max_numpy_elements` elements together, and if the kernel
+    cannot be compiled for the target. Arrays of a device are checked on the device, whatever their size.
 
     >>> import numpy as np
     >>> from gossamer_ir.core.build import index
@@ -69,12 +68,14 @@ class GeneratedCheck:
         self._max_numpy_elements = max_numpy_elements
         self._kernels: dict[_Tests, Kernel | None] = {}
 
-    def __call__(
-        self, facts: Sequence[Fact], scalars: Scalars, arrays: Mapping[str, Array]
-    ) -> bool:
+    def __call__(self, facts: Sequence[Fact], scalars: Scalars, arrays: Mapping[str, Any]) -> bool:
         if not all(isinstance(fact, _CHECKED) for fact in facts):
             return False
         read = {name: arrays[name] for name in map(subject_of, facts)}
+        if any(isinstance(array, ArrayView) for array in read.values()):
+            # Nothing can be read here, neither an element of a product nor one that is a bound.
+            is_known = not any(isinstance(node, (ProductSteps, Load)) for node in walk(*facts))
+            return is_known and self._all_pass(tuple(facts), scalars, arrays)
         if sum(array.size for array in read.values()) <= self._max_numpy_elements:
             return False
         several: tuple[Any, ...] = tuple(fact for fact in facts if type(fact) not in _SINGLE)
@@ -87,12 +88,15 @@ class GeneratedCheck:
         return all(map(_is_plain, read.values())) and self._all_pass(several, scalars, arrays)
 
     def _all_pass(
-        self, facts: tuple[LocalFact, ...], scalars: Scalars, arrays: Mapping[str, Array]
+        self, facts: tuple[Any, ...], scalars: Scalars, arrays: Mapping[str, CheckedArray]
     ) -> bool:
         """Run the kernel for these facts; False also if there is none."""
         read = {fact.buffer: arrays[fact.buffer] for fact in facts}
+        is_elsewhere = any(isinstance(array, ArrayView) for array in read.values())
         checks = buffer_checks(
-            facts, tuple((name, array.dtype, array.ndim) for name, array in read.items())
+            facts,
+            tuple((name, array.dtype, array.ndim) for name, array in read.items()),
+            is_elsewhere=is_elsewhere,
         )
         if checks is None:
             return False
@@ -137,13 +141,10 @@ _SINGLE: Mapping[type[Any], Callable[[Any, Scalars, Mapping[str, Array]], bool]]
 """Checks of facts that NumPy checks as fast as a kernel."""
 
 
-def _kernel_accepts(kernel: Kernel, values: Sequence[Array | int]) -> bool:
-    arguments = [
-        ctypes.c_int64(value) if isinstance(value, int) else ctypes.c_void_p(address(value))
-        for value in values
-    ]
-    # Not asked whether to stop: a check takes less time than a process needs to end.
-    threads, parallel, _ = kernel.parallelism()
-    workspace = Workspace(threads, parallel, NOT_GUARDED)
-    status: int = kernel.function(*arguments, ctypes.byref(workspace))
-    return status == OK
+def _kernel_accepts(kernel: Kernel, values: Sequence[CheckedArray | int]) -> bool:
+    arguments = [value.array if isinstance(value, ArrayView) else value for value in values]
+    try:
+        kernel.run_trusted(*arguments)
+    except (ArgumentError, MemoryError):  # a test failed, or there is no memory for its counts
+        return False
+    return True

@@ -10,6 +10,7 @@ from gossamer_backend.export.spelling import (
     Spellings,
     element_type,
     exported_parameters,
+    expression_text,
     extent_texts,
     fact_in_words,
     parameters_by_buffer,
@@ -24,7 +25,7 @@ from gossamer_ir.interchange.kernel_abi import (
     OUT_OF_MEMORY,
     WORKSPACE_FIELDS,
 )
-from gossamer_ir.interchange.records import BufferParam, ScalarParam
+from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
 
 _FIELDS = "\n".join(f"    {field.in_c(field.name)};" for field in WORKSPACE_FIELDS)
 _THREADS, _PARALLEL, *_ = (field.in_c(field.name) for field in WORKSPACE_FIELDS)
@@ -115,6 +116,7 @@ def _description_lines(artifact: Artifact, symbol: str, requires: Sequence[str])
     yield "All arrays belong to the caller. The kernel keeps no pointer when it returns and frees"
     yield "nothing that it was passed. Arrays are contiguous, row by row, and aligned for their"
     yield "elements; one that is written overlaps no other. Sizes are 64-bit integers and not negative."
+    yield from _memory_lines(artifact.signature, names)
     yield "It keeps no state: several threads may call it at once, each with a workspace and output"
     yield "arrays of its own."
     facts = list(_fact_lines(artifact.signature.buffers, names))
@@ -124,6 +126,16 @@ def _description_lines(artifact: Artifact, symbol: str, requires: Sequence[str])
         yield from facts
     yield ""
     yield f"Takes from other libraries: {', '.join(requires) or 'nothing'}."
+
+
+def _memory_lines(signature: Signature, names: Spellings) -> Iterator[str]:
+    """Yield in which memory the arrays are, and the scratch memory that the kernel needs."""
+    spaces = " and ".join(sorted({param.space for param in signature.buffers})) or "host"
+    if signature.scratch is None:
+        yield f"Arrays are in {spaces} memory. What else the kernel needs, it allocates and frees itself."
+        return
+    size = expression_text(signature.scratch, names)
+    yield f"Arrays are in {spaces} memory. Each call needs {size} bytes of scratch memory there."
 
 
 def _fact_lines(params: Sequence[BufferParam], names: Spellings) -> Iterator[str]:

@@ -13,6 +13,7 @@ from gossamer_backend.export.spelling import (
     Spellings,
     element_type,
     exported_parameters,
+    expression_text,
     extent_texts,
     fact_as_data,
     parameters_by_buffer,
@@ -26,7 +27,7 @@ from gossamer_ir.interchange.kernel_abi import (
     OUT_OF_MEMORY,
     WORKSPACE_FIELDS,
 )
-from gossamer_ir.interchange.records import ScalarParam
+from gossamer_ir.interchange.records import ScalarParam, Signature
 
 MANIFEST_FORMAT = 1
 """The version of the manifest's format; it grows with changes that readers must follow."""
@@ -52,6 +53,7 @@ def manifest_text(
         "files": {role: _file_record(*file) for role, file in files.items()},
         "parameters": [_parameter_record(param, names) for param in exported_parameters(signature)],
         "workspace": _WORKSPACE,
+        "scratch_bytes": _scratch_bytes(signature, names),
         "returns": {"c_type": "int64_t", "statuses": _STATUSES},
         "guarded": list(artifact.guarded),
         "requires": list(requires),
@@ -75,6 +77,12 @@ _WORKSPACE = {
 }
 
 
+def _scratch_bytes(signature: Signature, names: Spellings) -> str | None:
+    """Return the bytes that each call needs besides its arrays; None if the kernel allocates its own."""
+    scratch = signature.scratch
+    return None if scratch is None else expression_text(scratch, names)
+
+
 def _file_record(name: str, contents: bytes) -> dict[str, str]:
     return {"name": name, "sha256": hashlib.sha256(contents).hexdigest()}
 
@@ -92,6 +100,7 @@ def _parameter_record(param: ExportedParameter, names: Spellings) -> dict[str, A
         "kind": "array",
         "dtype": param.dtype,
         "c_type": f"{element_type(param.dtype)} *",
+        "space": param.space,
         "shape": extent_texts(param, names),
         "read": param.is_read,
         "written": param.is_written,

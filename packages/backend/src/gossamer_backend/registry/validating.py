@@ -78,14 +78,26 @@ class ValidatingBackend:
         return dict(self.wrapped.texts(module, target))
 
     def load(self, artifact: Artifact) -> Kernel:
-        """Make an artifact callable; raise `PluginError` if another backend or version made it."""
+        """Make an artifact callable.
+
+        `PluginError` if another backend or version made it (`plugin.other_artifact`), or if the backend
+        returns something that is not a kernel (`plugin.kernel`).
+        """
         if (artifact.backend, artifact.backend_version) != (self.name, self.version):
             raise PluginError(
                 "plugin.other_artifact",
                 f"The backend '{self.name}' {self.version} cannot load an artifact of "
                 f"'{artifact.backend}' {artifact.backend_version}.",
             )
-        return self.wrapped.load(artifact)
+        kernel = self.wrapped.load(artifact)
+        if not isinstance(kernel, Kernel):
+            raise PluginError(
+                "plugin.kernel",
+                f"The backend '{self.name}' loaded an artifact as an object of the type "
+                f"'{type(kernel).__qualname__}', which is not a kernel.",
+                hint="Return a NativeKernel, or an object with the members of the protocol Kernel.",
+            )
+        return kernel
 
     def _required_artifact(self, artifact: Artifact) -> Artifact:
         if not isinstance(artifact, Artifact) or artifact.backend != self.name:

@@ -27,10 +27,11 @@ KEYS, PAD = 1 << 62, -1
 """The keys of the values in a few segments are below `KEYS`; `PAD` is the key of padding."""
 
 FactChecker: TypeAlias = Callable[
-    [Sequence[Fact], Mapping[str, int | float | bool], Mapping[str, Array]], bool
+    [Sequence[Fact], Mapping[str, int | float | bool], Mapping[str, Any]], bool
 ]
-"""Returns True if it finds, faster than the functions here, that facts hold, given the scalars and the
-arrays by buffer; False also if it cannot decide."""
+"""Returns True if it finds, faster than the functions here, that facts hold, given the scalars and the arrays
+by buffer; False also if it cannot decide. Arrays in the memory of another device are given as views, which
+have a shape and a dtype, but no elements."""
 
 
 class Segments(NamedTuple):

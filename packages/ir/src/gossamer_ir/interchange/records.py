@@ -189,12 +189,17 @@ def size_class(rows: int, columns: int, nnz: int) -> tuple[int, int, int]:
     return rows and max(4, 1 << rows.bit_length() - 1), least_columns, quarters
 
 
+MemorySpace: TypeAlias = Literal["host", "global"]
+"""The memory of an array that is passed: that of the calling process, or the global memory of a device. What
+is shared by a thread block, or local to a thread, is allocated by the kernel."""
+
+
 class BufferParam(Record, frozen=True):
     """A pointer parameter of an entry, and the requirements for an array that is passed for it.
 
-    `shape` is in terms of the scalar parameters. `is_written` is true if the kernel stores to the array;
-    elements that the program does not visit keep the values that the caller passed. The kernel relies on
-    `facts`, which are checked before an array of unknown origin is used.
+    `shape` is in terms of the scalar parameters; `space` is the memory of the array. `is_written` is true if
+    the kernel stores to the array; elements that the program does not visit keep the values that the caller
+    passed. The kernel relies on `facts`, which are checked before an array of unknown origin is used.
     """
 
     name: str
@@ -204,6 +209,7 @@ class BufferParam(Record, frozen=True):
     is_read: bool
     is_written: bool
     facts: tuple[Fact, ...] = ()
+    space: MemorySpace = "host"
 
 
 class ScalarParam(Record, frozen=True):
@@ -214,12 +220,18 @@ class ScalarParam(Record, frozen=True):
 
 
 class Signature(Record, frozen=True):
-    """The interface of a flat module: its entry, and the parameters, whose order is `order`."""
+    """The interface of a flat module: its entry, and the parameters, whose order is `order`.
+
+    `scratch` is the number of bytes of memory in the space of the arrays that each call needs while it runs,
+    in terms of the scalar parameters. None: the kernel allocates what it needs itself, as those of the host
+    do.
+    """
 
     entry: str
     buffers: tuple[BufferParam, ...]
     scalars: tuple[ScalarParam, ...]
     order: tuple[str, ...]
+    scratch: Expr | None = None
 
 
 class Intrinsic(Record, frozen=True):

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from gossamer_ir.core.statement_kinds import CALLING_STMTS, WRITES, effects_of
 from gossamer_ir.errors import VerifyError
 from gossamer_ir.facts.fact_kinds import subject_of
-from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
+from gossamer_ir.interchange.records import BufferParam, MemorySpace, ScalarParam, Signature
 from gossamer_ir.nodes import (
     Buffer,
     Expr,
@@ -29,8 +29,11 @@ Usage: TypeAlias = tuple[Names, Names]
 
 
 @typed
-def signature_of(module: Module) -> Signature:
-    """Return the signature of the entry of a verified flat module.
+def signature_of(
+    module: Module, *, space: MemorySpace = "host", scratch: Expr | None = None
+) -> Signature:
+    """Return the signature of the entry of a verified flat module, for arrays in a memory space and scratch
+    memory of a number of bytes that the caller provides.
 
     Reads and writes include those of the functions that the entry calls. Raises `VerifyError`:
     `signature.stage` for another stage, `signature.unbound` for a pointer parameter without a buffer.
@@ -62,15 +65,18 @@ def signature_of(module: Module) -> Signature:
     reads, writes = _usage(entry, functions, {})
     bound = {buffer.handle: buffer for buffer in reversed(entry.buffers) if buffer.handle}
     buffers = tuple(
-        _buffer_param(param.name, bound.get(param.name), entry, (reads, writes))
+        _buffer_param(param.name, bound.get(param.name), entry, (reads, writes), space)
         for param in entry.params
         if param.dtype == "handle"
     )
     scalars = tuple(ScalarParam(p.name, p.dtype) for p in entry.params if p.dtype != "handle")
-    return Signature(entry.name, buffers, scalars, tuple(param.name for param in entry.params))
+    order = tuple(param.name for param in entry.params)
+    return Signature(entry.name, buffers, scalars, order, scratch)
 
 
-def _buffer_param(handle: str, buffer: object, entry: Function, usage: Usage) -> BufferParam:
+def _buffer_param(
+    handle: str, buffer: object, entry: Function, usage: Usage, space: MemorySpace
+) -> BufferParam:
     if not isinstance(buffer, Buffer):
         raise VerifyError(
             "signature.unbound",
@@ -86,6 +92,7 @@ def _buffer_param(handle: str, buffer: object, entry: Function, usage: Usage) ->
         is_read=handle in usage[0],
         is_written=handle in usage[1],
         facts=tuple(fact for fact in entry.facts if subject_of(fact) in aliases),
+        space=space,
     )
 
 

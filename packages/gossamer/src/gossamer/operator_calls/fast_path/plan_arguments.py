@@ -23,6 +23,7 @@ from gossamer.operator_calls.operands.stored_matrix import (
     structure_values,
 )
 from gossamer.targets import DEFAULT_TARGET
+from gossamer_backend import NativeKernel
 from gossamer_backend.internal_api import (
     FixedArguments,
     address,
@@ -178,6 +179,7 @@ def _check(number: int) -> _Check | None:
             kernel = build_named(name, partial(check_module, tests), target=DEFAULT_TARGET).kernel
         except (UnsupportedError, PluginError):
             return None
+    assert isinstance(kernel, NativeKernel), "SciPy's arrays are in the memory of this process"
     check = _checks[number] = partial(_run_check, function_of_integers(kernel))
     return check
 

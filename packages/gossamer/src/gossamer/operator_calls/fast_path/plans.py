@@ -21,7 +21,7 @@ from gossamer.operator_calls.operands.checked_operands import Operands
 from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts
 from gossamer.operator_calls.operands.matrix_operand import KernelMatrix
 from gossamer.operator_calls.portions import is_made_in_portions
-from gossamer_backend import BoundCall, CallPlan, JointPlan, Kernel
+from gossamer_backend import BoundCall, CallPlan, JointPlan, Kernel, NativeCall
 from gossamer_backend.internal_api import FixedArguments
 from gossamer_formats import Array, Decomposition, SparseTensor
 from gossamer_formats.internal_api import MemoKey
@@ -250,8 +250,12 @@ class Plans:
         target: str | Target | None,
         prepare: Callable[[Array], None] | None,
     ) -> None:
-        """Keep a plan of these calls, one for each part, for later ones with other dense operands."""
-        plan = JointPlan(calls, passed=operands.passed, prepare=prepare)
+        """Keep a plan of these calls, one for each part, for later ones with other dense operands; none if
+        a kernel is not native."""
+        native = [call for call in calls if isinstance(call, NativeCall)]
+        if len(native) < len(calls):
+            return
+        plan = JointPlan(native, passed=operands.passed, prepare=prepare)
         plans = _JOINT_PLANS.of(operands.matrix.decomposition, _no_plans)
         key = (self._token, target, operands.plan_sizes)
         put_bounded(plans, key, plan, limit=MAX_JOINT_PLANS)

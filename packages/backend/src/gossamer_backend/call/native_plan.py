@@ -1,9 +1,9 @@
-"""Call plans: kernels called with arrays that are checked by straight-line code.
+"""Call plans of native kernels: they are called with arrays that are checked by straight-line code.
 
-A plan is compiled for one kernel. Its code checks exactly what `Kernel.bind` checks, but only accepts arrays
-in their usual form: plain, contiguous, of the expected dtype and shape. Anything else is left to the caller,
-who converts it or raises the error. Arguments whose contents were checked before, such as the index arrays of
-a tensor, are passed as `FixedArguments`, which are prepared once.
+A plan is compiled for one kernel. Its code checks exactly what `bind` checks, but only accepts arrays in
+their usual form: plain, contiguous, of the expected dtype and shape. Anything else is left to the caller, who
+converts it or raises the error. Arguments whose contents were checked before, such as the index arrays of a
+tensor, are passed as `FixedArguments`, which are prepared once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from gossamer_backend.arguments.array_checks import address
+from gossamer_backend.arguments.view_of import view_of
 from gossamer_backend.call.plan_source import (
     WORKSPACE_LINES,
     PlannedKernel,
@@ -25,7 +25,6 @@ from gossamer_backend.call.plan_source import (
 )
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import BufferParam, Signature
-from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.items_by_name import items_by_name
 
 
@@ -46,35 +45,31 @@ class FixedArguments(NamedTuple):
 
 
 def fixed_arguments(
-    arrays: Sequence[Array],
+    arrays: Sequence[object],
     scalars: Sequence[int],
     *,
     check: Callable[[FixedArguments, int], bool] | None = None,
 ) -> FixedArguments:
-    """Return contiguous arrays and integers as arguments for plans.
+    """Return contiguous arrays of any package, on any device, and integers as arguments for plans.
 
     >>> import numpy as np
     >>> fixed_arguments((np.zeros(3),), (5,)).scalars
     (5,)
     """
-    starts = tuple(map(address, arrays))
+    views = [view_of(array, name=f"array {number}") for number, array in enumerate(arrays)]
+    starts = tuple(view.address for view in views)
     # For the test of overlap with the output at each call.
-    ends = tuple(start + array.nbytes for start, array in zip(starts, arrays, strict=True))
+    ends = tuple(view.address + view.nbytes for view in views)
     return FixedArguments(starts, tuple(scalars), ends, check, as_passed((*starts, *scalars)))
 
 
-class CallPlan:
-    """`plan.run(fixed, *arrays)` runs a kernel and returns the last array, which is its output.
-
-    `fixed` are `FixedArguments` for the parameters `pointers` and `scalars`, `arrays` are those for the
-    parameters `passed`, in this order. The output may be None; it is then allocated. Parameters of the plan
-    that the kernel lacks are ignored, so that several kernels share one `FixedArguments`. `inputs` is the
-    number of arrays before the output.
+class NativePlan:
+    """The `CallPlan` of a kernel in the memory of this process.
 
     `run` returns None, without having run the kernel, unless each array is a NumPy array of the expected
     dtype and shape that is C-contiguous, aligned and not empty, the output is writable and overlaps no other
     array, and the `check` of the fixed arguments succeeds. `ArgumentError` and `MemoryError` as in
-    `BoundCall`. The plan has no state, so any number of threads may use it at once with different outputs.
+    `BoundCall`.
 
     Raises `ArgumentError` (`kernel.plan`) if a parameter of the kernel is missing, a passed one holds
     indices, another one than the last is written, or the shape of a passed one is not linear in a scalar.

@@ -1,0 +1,31 @@
+"""Plans of repeated calls on arrays of the device."""
+
+from acme_separate.memory import SeparateArray
+from gossamer_backend.plugin_api import evaluate_size, numpy_dtype
+
+
+class SeparatePlan:
+    """Accepts arrays of the device only; those of the host are left to `bind`."""
+
+    def __init__(self, kernel, pointers, scalars, passed, context):
+        self.kernel, self.inputs, self._context = kernel, len(passed) - 1, context
+        self._pointers, self._scalars = pointers, scalars
+        by_name = {param.name: param for param in kernel.signature.buffers}
+        self._passed = [by_name[name] for name in passed]
+
+    def run(self, fixed, *arrays):
+        given = dict(zip(self._pointers, fixed.pointers, strict=True))
+        given |= zip(self._scalars, fixed.scalars, strict=True)
+        given = {name: given[name] for name in self.kernel.signature.order if name in given}
+        for param, array in zip(self._passed, arrays, strict=True):
+            shape = tuple(evaluate_size(size, given, arrays={}) for size in param.shape)
+            form = (shape, numpy_dtype(param))
+            if array is None and param is self._passed[-1]:
+                array = SeparateArray(*form)
+            if type(array) is not SeparateArray or (array.shape, array.dtype) != form:
+                return None
+            given[param.name] = array.address
+        if fixed.check is not None:
+            return None
+        self.kernel.put(given, self.kernel.scratch(given, self._context), self._context.stream)
+        return array
