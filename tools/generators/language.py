@@ -5,17 +5,32 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from pathlib import Path
 
 from gossamer_ir import nodes
 from gossamer_ir.core.annotations import ANNOTATIONS
 from gossamer_ir.core.math_functions import FUNCTIONS
+from gossamer_ir.nodes import STAGES, Buffer, SparseBuffer
+from gossamer_ir.verify.context import Stage
+from gossamer_ir.verify.stages.node_checks import (
+    EXPRESSION_RULES,
+    RULES_BY_STAGE,
+    STMT_RULES,
+    Stages,
+)
 from tools import ROOT
 
 PAGE = ROOT / "docs/language.md"
 SECTION = re.compile(r"# --- (.+?) -+")
+DECLARATIONS: dict[str, Callable[[Stage], bool]] = {
+    "axes": lambda stage: stage.has_axes,
+    "`Reducer`": lambda stage: stage.has_reducers,
+    "`SparseBuffer`": lambda stage: SparseBuffer in stage.buffers,
+    "`Buffer`": lambda stage: Buffer in stage.buffers,
+}
+"""The declarations that some stages lack, and whether a stage has them."""
 NOTE = "<!-- Generated from gossamer_ir/nodes.py by tools/generators/language.py. -->"
 
 
@@ -71,6 +86,24 @@ def describe_module(source: str) -> Iterator[str]:
             yield describe_alias(node, following)
 
 
+def describe_stages() -> Iterator[str]:
+    """Yield the table of the stages that allow each node, one line for nodes with the same stages."""
+    yield "## Which stage holds which node"
+    names: dict[Stages, list[str]] = {STAGES: ["facts", "all other expressions and statements"]}
+    for node, rule in (*EXPRESSION_RULES.items(), *STMT_RULES.items()):
+        if rule.stages != STAGES:
+            names.setdefault(rule.stages, []).append(f"`{node.__name__}`")
+    for name, holds in DECLARATIONS.items():
+        stages = tuple(stage for stage in STAGES if holds(RULES_BY_STAGE[stage]))
+        names.setdefault(stages, []).append(name)
+    rows = [
+        f"| {', '.join(listed)} | {' | '.join('x' if stage in stages else '' for stage in STAGES)} |"
+        for stages, listed in sorted(names.items(), key=lambda item: STAGES.index(item[0][0]))
+    ]
+    columns = len(STAGES)
+    yield f"| node | {' | '.join(STAGES)} |\n|---{'|:-:' * columns}|\n" + "\n".join(rows)
+
+
 def describe_functions() -> Iterator[str]:
     """Yield the table of the functions that a `Call` may call."""
     yield "## Math functions"
@@ -100,6 +133,7 @@ def files() -> dict[Path, str]:
     """Return the text of `language.md`."""
     parts = [
         *describe_module(inspect.getsource(nodes)),
+        *describe_stages(),
         *describe_functions(),
         *describe_annotations(),
     ]

@@ -3,23 +3,8 @@
 Nodes only hold data; behavior is in functions over nodes. Every name is an identifier that is unique in
 its function. Nodes have no source positions: a *place* is a path of field names and tuple indices. All
 sizes and all variables of loops, blocks and iterations are int64. Index arrays may be stored in narrower
-types; an explicit `Cast` widens them at the load.
-
-Which stage holds which node:
-
-| node                                   | coordinate | position | loop | flat |
-|----------------------------------------|:----------:|:--------:|:----:|:----:|
-| axes, SparseBuffer                     |     x      |    x     |      |      |
-| Iteration, OverAxis, FuseAxes, AttachAxis |  x      |          |      |      |
-| Search                                 |            |    x     |  x   |      |
-| For, While, Allocate, VScale           |            |    x     |  x   |  x   |
-| Block                                  |            |    x     |  x   |      |
-| Reducer, Combine                       |     x      |    x     |  x   |      |
-| facts                                  |     x      |    x     |  x   |  x   |
-| Buffer (shape given)                   |            |    x     |  x   |  x   |
-| vectors (Ramp, Broadcast, LaneReduce, TransposeReduce) | | |  x   |  x   |
-| Guard                                  |            |    x     |  x   |  x   |
-| ParallelFor, Launch, Atomic            |            |          |      |  x   |
+types; an explicit `Cast` widens them at the load. The verifier has the stages that allow each node
+(`gossamer_ir.verify.stages.node_checks`), `docs/language.md` shows them.
 """
 
 from __future__ import annotations

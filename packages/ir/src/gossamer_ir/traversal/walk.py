@@ -177,5 +177,5 @@ def outermost(kind: type[N], body: Iterable[Stmt]) -> Iterator[N]:
 
 @memoize_by_identity
 def every_stmt(function: Function) -> tuple[Stmt, ...]:
-    """Return the `statements` of a whole function."""
+    """Return the statements of a whole function."""
     return tuple(stmts(function.body))

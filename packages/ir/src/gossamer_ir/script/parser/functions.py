@@ -9,7 +9,7 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import mutable_buffers
-from gossamer_ir.nodes import Function, InRange, Node, StageName, Stmt
+from gossamer_ir.nodes import Block, For, Function, InRange, Node, StageName, Stmt, While
 from gossamer_ir.script.parser.declarations.parameters import parse_parameters
 from gossamer_ir.script.parser.expressions.calls import CALL_PARSERS, METHOD_PARSERS
 from gossamer_ir.script.parser.state.context import Captured, ParserContext
@@ -17,8 +17,6 @@ from gossamer_ir.script.parser.statements.statement_parsers import parse_stmt
 from gossamer_ir.script.source import Source
 from gossamer_ir.traversal.names import to_identifier
 from gossamer_ir.traversal.walk import children
-
-_POSITION_NODES = ("For", "Block", "While")
 
 Origins: TypeAlias = dict[int, tuple[Node, ast.AST]]
 
@@ -75,7 +73,7 @@ def _guessed_stage(function: Function) -> StageName:
 
     Programs with axes are at the position stage if they have loops, else at the coordinate stage.
     """
-    has_loops = any(type(item).__name__ in _POSITION_NODES for item in children(function))
+    has_loops = any(isinstance(stmt, For | While | Block) for stmt in children(function))
     if function.axes or not has_loops:
         return "position" if has_loops else "coordinate"
     return "loop"

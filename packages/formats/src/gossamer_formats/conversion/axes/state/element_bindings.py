@@ -45,7 +45,7 @@ class ElementBindings(NamedTuple):
     """The coordinates by axis, and the statements that find slots.
 
     `positions`: an element's position in a fiber of an axis, where the axis above it has determined it.
-    `statements` are executed for each element, `starts` before the loops. `later`: the slot of a later
+    `stmts` are executed for each element, `starts` before the loops. `later`: the slot of a later
     element, whose value and coordinates will be stored there.
     """
 
