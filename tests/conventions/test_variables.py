@@ -10,9 +10,6 @@ pytestmark = pytest.mark.unserialized
 
 FOLDERS = ("packages", "benchmarks", "tools", "tests")
 
-NOT_YET = ("packages/llvm/",)
-"""Folders of these whose variables still have other names."""
-
 OTHER_WORDS = {"at", "count", "i", "idx", "index", "key", "n", "place", "pos", "position"}
 """Words for `number` that mean something else: an index selects an element of a buffer, a position is that
 of an element in its fiber, and a place is a path into a module (docs/glossary.md)."""
@@ -30,8 +27,7 @@ def counters(tree):
 def _trees(root):
     for folder in FOLDERS:
         for path in sorted((root / folder).rglob("*.py")):
-            if not (name := path.relative_to(root).as_posix()).startswith(NOT_YET):
-                yield name, ast.parse(path.read_text())
+            yield path.relative_to(root).as_posix(), ast.parse(path.read_text())
 
 
 def test_the_number_of_an_item_is_called_number(root):

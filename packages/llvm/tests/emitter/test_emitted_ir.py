@@ -131,8 +131,8 @@ def test_computations_stand_before_the_loops_that_do_not_change_them(module, tex
     source = text(module(For("i", ZERO, N, (inner,))))
     assert checked(source)
     blocks = re.split(r"^b\d+:$", source, flags=re.M)
-    loops = [count for count, block in enumerate(blocks) if "phi i64" in block]
-    masks = [count for count, block in enumerate(blocks) if "icmp ult <16 x i32>" in block]
+    loops = [number for number, block in enumerate(blocks) if "phi i64" in block]
+    masks = [number for number, block in enumerate(blocks) if "icmp ult <16 x i32>" in block]
     assert len(loops) == 2
     assert masks == [loops[0]]
 

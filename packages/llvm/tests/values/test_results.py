@@ -55,7 +55,7 @@ def evaluate(make, *operands, result):
     padded = [np.resize(operand, count) for operand in operands]
     found = []
     for lanes, where, steps in (("", ROW, count), (f"x{LANES}", RUN, count // LANES)):
-        arrays = {f"X{at}": array for at, array in enumerate(padded)}
+        arrays = {f"X{number}": array for number, array in enumerate(padded)}
         loads = [
             Load(name, (where,), f"{array.dtype.name}{lanes}") for name, array in arrays.items()
         ]

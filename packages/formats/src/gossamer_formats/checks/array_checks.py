@@ -8,6 +8,8 @@ from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
 
 INDEX_DTYPES = ("int32", "int64")
+"""The dtypes of indices among which a tensor chooses. A format that declares a narrower one keeps it."""
+
 VALUE_DTYPES = ("float32", "float64")
 
 

@@ -33,7 +33,7 @@ _REPEATED = 5
 
 @typed
 def prepare(
-    A: Any,  # noqa: N803
+    A: Any,
     op: str = "spmm",
     *,
     features: int | None = None,

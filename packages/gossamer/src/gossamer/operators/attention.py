@@ -95,9 +95,9 @@ def _scale(scale: float | None, features: int | None, dtype: np.dtype[Any]) -> A
 
 
 def _arrays(
-    Q: Array,  # noqa: N803
-    K: Array,  # noqa: N803
-    V: Array,  # noqa: N803
+    Q: Array,
+    K: Array,
+    V: Array,
     scale: float | None = None,
 ) -> tuple[Array, ...]:
     """Return the dense operands as arrays for the kernel; none if Q has another dtype than kernels."""
@@ -107,9 +107,9 @@ def _arrays(
 
 def operands(
     pattern: Any,
-    Q: Array,  # noqa: N803
-    K: Array,  # noqa: N803
-    V: Array,  # noqa: N803
+    Q: Array,
+    K: Array,
+    V: Array,
     scale: float | None = None,
 ) -> Operands[CsrMatrix]:
     """Return the checked operands of `attention`."""
@@ -128,9 +128,9 @@ def operands(
 @operator(PROGRAM, operands, adapt=_arrays)
 def attention(
     pattern: Any,
-    Q: Array,  # noqa: N803
-    K: Array,  # noqa: N803
-    V: Array,  # noqa: N803
+    Q: Array,
+    K: Array,
+    V: Array,
     scale: float | None = None,
     *,
     out: Array | None = None,
@@ -199,7 +199,7 @@ def _compute_in_blocks(
     return result
 
 
-def _tensor(pattern: Any, Q: Array) -> SparseTensor:  # noqa: N803
+def _tensor(pattern: Any, Q: Array) -> SparseTensor:
     """Return the pattern as a tensor, which is checked only once for all heads."""
     return SparseTensor.of_checked(csr_pattern(pattern, dtype=operand_dtype("Q", Q)).storage)
 

@@ -44,7 +44,7 @@ PROGRAM = OperatorProgram(
 )
 
 
-def operands(A: Any, X: Array, Y: Array) -> Operands[MatrixOperand]:  # noqa: N803
+def operands(A: Any, X: Array, Y: Array) -> Operands[MatrixOperand]:
     """Return the checked operands of `sddmm`."""
     given = operand_dtype("X", X)
     matrix = pattern_operand(A, dtype=given)
@@ -57,9 +57,9 @@ def operands(A: Any, X: Array, Y: Array) -> Operands[MatrixOperand]:  # noqa: N8
 
 @operator(PROGRAM, operands)
 def sddmm(
-    A: Any,  # noqa: N803
-    X: Array,  # noqa: N803
-    Y: Array,  # noqa: N803
+    A: Any,
+    X: Array,
+    Y: Array,
     *,
     out: Array | None = None,
     target: str | Target | None = None,

@@ -48,15 +48,15 @@ PROGRAM = OperatorProgram(
 )
 
 
-def operands(A: Any, B: Array) -> Operands[MatrixOperand]:  # noqa: N803
+def operands(A: Any, B: Array) -> Operands[MatrixOperand]:
     """Return the checked operands of `spmm`."""
     return product_operands(PROGRAM, A, B, name="B")
 
 
 @operator(PROGRAM, operands)
 def spmm(
-    A: Any,  # noqa: N803
-    B: Array,  # noqa: N803
+    A: Any,
+    B: Array,
     *,
     alpha: float = 1.0,
     beta: float = 0.0,

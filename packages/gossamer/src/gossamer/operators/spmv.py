@@ -42,14 +42,14 @@ def csrmv(
 PROGRAM = OperatorProgram("spmv", SCRIPT, buffers=("A", "X", "Y"), sums_rows=True)
 
 
-def operands(A: Any, x: Array) -> Operands[MatrixOperand]:  # noqa: N803
+def operands(A: Any, x: Array) -> Operands[MatrixOperand]:
     """Return the checked operands of `spmv`."""
     return product_operands(PROGRAM, A, x, name="x")
 
 
 @operator(PROGRAM, operands)
 def spmv(
-    A: Any,  # noqa: N803
+    A: Any,
     x: Array,
     *,
     alpha: float = 1.0,

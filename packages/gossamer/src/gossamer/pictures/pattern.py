@@ -43,7 +43,7 @@ class StoredPattern(NamedTuple):
         return sum(int(np.count_nonzero(~layer.is_filling)) for layer in self.layers)
 
 
-def pattern_of(A: Any) -> StoredPattern:  # noqa: N803
+def pattern_of(A: Any) -> StoredPattern:
     """Return the pattern of a `SparseTensor`, a `Decomposition` or a SciPy matrix.
 
     Raises `ArgumentError` (`spy.dimensions`) unless it has two dimensions, and `FormatError` if it is not

@@ -32,7 +32,7 @@ _LONG = 4
 
 @typed
 def spy(
-    A: Any,  # noqa: N803
+    A: Any,
     *,
     ax: Axes | None = None,
     max_pixels: int = 256,

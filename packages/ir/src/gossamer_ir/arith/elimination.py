@@ -323,6 +323,3 @@ class Eliminator:
                 multiple = multiply(premise, multiplier)
                 if multiple is not None:
                     yield combine(goal, multiple, -1)
-
-
-__all__ = ["Eliminator"]

@@ -241,6 +241,3 @@ def _loads_beside(load: Load, goal: Affine) -> Iterator[tuple[Expr, Load]]:
 
 def _is_equal(lhs: Expr, rhs: Expr) -> bool:
     return distance(lhs, rhs) == 0
-
-
-__all__ = ["IndexArrayFacts", "Proves"]

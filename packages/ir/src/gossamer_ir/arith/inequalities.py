@@ -147,6 +147,3 @@ def _implied_by_comparison(
                     return
         case _:
             yield affine_of(as_nonnegative(op, lhs, rhs))
-
-
-__all__ = ["as_nonnegative", "implied_by", "negated", "slack_of", "widened_sides"]

@@ -169,16 +169,3 @@ def unwidened(atom: Expr) -> Expr:
     is_same = kind.kind in ("int", "bool") or (kind.kind == "uint" and kind.bits < 64)
     is_same |= isinstance(atom.value, Call) and FUNCTIONS[atom.value.function].counts_bits
     return atom.value if is_same and not kind.is_vector else atom
-
-
-__all__ = [
-    "OPERATION_BOUNDS",
-    "ConditionalBound",
-    "OperationBounds",
-    "bounds_of_binary",
-    "bounds_of_call",
-    "bounds_of_storage",
-    "cases_of",
-    "remainder_equations",
-    "unwidened",
-]

@@ -66,6 +66,3 @@ def offset_of_length(length: Expr) -> Load | None:
         return None
     ends = {count: atom for atom, count in form.terms.items()}
     return offset_of(ends[-1], ends[1])
-
-
-__all__ = ["next_offset", "length_of", "load_of_index", "offset_of", "offset_of_length"]

@@ -151,6 +151,3 @@ class Prover:
                 return self.proves_nonnegative(less) or self.proves_nonnegative(greater)
             case op:
                 return self.proves_nonnegative(as_nonnegative(op, lhs, rhs))
-
-
-__all__ = ["Prover"]

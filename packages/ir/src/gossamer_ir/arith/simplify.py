@@ -260,5 +260,3 @@ _RULES: dict[type, Any] = {
     If: _if,
     For: _for,
 }
-
-__all__ = ["simplify", "simplify_body", "simplify_unguarded"]

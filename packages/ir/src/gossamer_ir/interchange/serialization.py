@@ -25,7 +25,6 @@ from gossamer_ir.interchange.records import (
     Stats,
     Target,
 )
-from gossamer_ir.interchange.schema import schema
 from gossamer_ir.nodes import FormatDescription, Module
 from gossamer_ir.support.typed_calls import typed
 
@@ -248,17 +247,3 @@ def _split_message(text: str) -> tuple[str, Place]:
         return text, ()
     items = _PATH_ITEM.findall(match[2])
     return match[1], tuple(name if name else int(number) for name, number in items)
-
-
-__all__ = [
-    "MAX_BYTES",
-    "MAX_NESTING",
-    "READABLE_VERSIONS",
-    "VERSION",
-    "dumps",
-    "dumps_record",
-    "loads",
-    "loads_record",
-    "nesting_of",
-    "schema",
-]

@@ -252,10 +252,10 @@ def _types_of_arguments(arguments: str) -> list[str]:
     """Return the types of `TYPE X, TYPE Y`, in which vector types and constants may contain commas."""
     types: list[str] = []
     depth, start = 0, 0
-    for position, mark in enumerate(f"{arguments}," if arguments else ""):
+    for number, mark in enumerate(f"{arguments}," if arguments else ""):
         depth += (mark in "<(") - (mark in ">)")
         if mark == "," and depth == 0:
-            item = arguments[start:position].strip()
+            item = arguments[start:number].strip()
             types.append(item[: item.index(">") + 1] if item[0] == "<" else item.split(" ")[0])
-            start = position + 1
+            start = number + 1
     return types

@@ -58,6 +58,3 @@ def _bounds_checks_of(
                 around = (*loops, *(vars_bound(stmt) or (None,)))
                 innermost = not contains(LOOPS, *inside.stmts)
             yield from _bounds_checks_of(inside.stmts, function, around, is_inner=innermost)
-
-
-__all__ = ["BoundsCheck", "bounds_checks_of"]

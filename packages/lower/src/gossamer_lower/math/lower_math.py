@@ -43,6 +43,3 @@ def lower_math(module: Module, *, instructions: Collection[str]) -> Module:
 
     functions = tuple(lower_calls_in(function, instructions) for function in module.functions)
     return msgspec.structs.replace(module, functions=functions)
-
-
-__all__ = ["lower_math"]

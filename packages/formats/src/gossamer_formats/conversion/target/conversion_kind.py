@@ -7,10 +7,10 @@ from typing import get_args
 
 import msgspec
 
+from gossamer_formats.checks.array_checks import INDEX_DTYPES
 from gossamer_formats.checks.storage_checks import require_one_buffer
 from gossamer_formats.conversion.target.conversion_options import Duplicates, Zeros
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
-from gossamer_formats.conversion.target.dtypes import WIDE
 from gossamer_formats.conversion.target.element_options import ElementOptions
 from gossamer_formats.storage import Storage, shape_of
 from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
@@ -66,10 +66,10 @@ def conversion_kind(
 
 
 def _require_index_dtype(dtype: str | None) -> None:
-    if dtype not in (None, *WIDE):
+    if dtype not in (None, *INDEX_DTYPES):
         raise FormatError(
             "format.index_dtype",
-            f"The dtype of indices is {dtype!r}; expected {' or '.join(WIDE)}.",
+            f"The dtype of indices is {dtype!r}; expected {' or '.join(INDEX_DTYPES)}.",
         )
 
 

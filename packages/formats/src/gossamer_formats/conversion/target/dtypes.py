@@ -9,14 +9,12 @@ from types import MappingProxyType
 import msgspec
 import numpy as np
 
+from gossamer_formats.checks.array_checks import INDEX_DTYPES
 from gossamer_formats.storage import dtype_name, values_handle, with_value_dtype
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, with_index_dtypes
 from gossamer_ir.nodes import FormatDescription, Load
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.traversal.rewrite import rewrite
-
-WIDE = ("int32", "int64")
-"""The dtypes of indices among which a tensor chooses. A format that declares a narrower one keeps it."""
 
 
 def with_dtypes_of(
@@ -35,7 +33,7 @@ def with_dtypes_of(
 
     def chosen(handle: str, declared: str) -> str:
         dtype = dtype_name(arrays[handle].dtype)
-        return dtype if declared in WIDE and dtype in WIDE else declared
+        return dtype if declared in INDEX_DTYPES and dtype in INDEX_DTYPES else declared
 
     described = _with_index_dtypes(description, chosen)
     return with_value_dtype(described, dtype_name(arrays[values_handle(description)].dtype))
@@ -70,7 +68,7 @@ def with_index_dtype(description: FormatDescription, dtype: str) -> FormatDescri
     'int64'
     """
     return _with_index_dtypes(
-        description, lambda handle, declared: dtype if declared in WIDE else declared
+        description, lambda handle, declared: dtype if declared in INDEX_DTYPES else declared
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from msgspec.structs import replace
 
+from gossamer_formats.checks.array_checks import INDEX_DTYPES
 from gossamer_formats.conversion.numpy.elements.distinct import distinct
 from gossamer_formats.conversion.numpy.elements.stored_elements import Elements, select_elements
 from gossamer_formats.conversion.numpy.storage.assembly import assemble
@@ -17,7 +18,6 @@ from gossamer_formats.conversion.target.converted_storage import (
     require_same_shape,
 )
 from gossamer_formats.conversion.target.dtypes import (
-    WIDE,
     index_dtypes,
     limits_of,
     with_index_dtype,
@@ -125,6 +125,6 @@ def _narrowest_dtype(description: FormatDescription, arrays: Mapping[str, Array]
     fits = all(
         least <= array.min(initial=0) and array.max(initial=0) <= most
         for handle, array in arrays.items()
-        if declared[handle] in WIDE
+        if declared[handle] in INDEX_DTYPES
     )
     return "int32" if fits else "int64"
