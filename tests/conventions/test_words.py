@@ -20,7 +20,7 @@ TEXTS = {"str", "str | None", "Name", "Name | None", "Label", "Label | None"}
 TAKE_NAMES = (
     "/cli/",
     "gossamer_schedule/builder.py",
-    "gossamer_schedule/cursor/resolve.py",
+    "gossamer_schedule/cursor/find.py",
     "gossamer_schedule/rules/steps/",
     "schedule/tests/definition/test_plugin_primitive.py",
     "schedule/tests/nests/test_block_nest.py",

@@ -35,8 +35,8 @@ STMTS: dict[str, tuple[str, ...]] = {
         "gossamer_lower.vector.hoist_invariant_loads:_LoadHoister._row_lets",
     ),
     "Only a guard is moved or removed; any other check stays, and ends what may be moved": (
-        "gossamer_lower.bounds.hoist_bounds_checks:_BoundsCheckHoister._loop",
-        "gossamer_lower.bounds.hoist_bounds_checks:_hoist_function",
+        "gossamer_lower.guards.hoist_bounds_checks:_BoundsCheckHoister._loop",
+        "gossamer_lower.guards.hoist_bounds_checks:_hoist_function",
         "gossamer_lower.buffers.conditions.proved_conditions:_ConditionProver._stmt",
     ),
     "Only `Combine` applies a declared reducer": (

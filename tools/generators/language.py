@@ -12,13 +12,15 @@ from pathlib import Path
 from gossamer_ir import nodes
 from gossamer_ir.core.annotations import ANNOTATIONS
 from gossamer_ir.core.math_functions import FUNCTIONS
-from gossamer_ir.nodes import STAGES, Buffer, SparseBuffer
+from gossamer_ir.nodes import STAGES, Buffer, Node, SparseBuffer
 from gossamer_ir.verify.context import Stage
 from gossamer_ir.verify.stages.node_checks import (
     EXPRESSION_RULES,
     RULES_BY_STAGE,
     STMT_RULES,
+    ExprRule,
     Stages,
+    StmtRule,
 )
 from tools import ROOT
 
@@ -90,7 +92,8 @@ def describe_stages() -> Iterator[str]:
     """Yield the table of the stages that allow each node, one line for nodes with the same stages."""
     yield "## Which stage holds which node"
     names: dict[Stages, list[str]] = {STAGES: ["facts", "all other expressions and statements"]}
-    for node, rule in (*EXPRESSION_RULES.items(), *STMT_RULES.items()):
+    rules: dict[type[Node], ExprRule | StmtRule] = {**EXPRESSION_RULES, **STMT_RULES}
+    for node, rule in rules.items():
         if rule.stages != STAGES:
             names.setdefault(rule.stages, []).append(f"`{node.__name__}`")
     for name, holds in DECLARATIONS.items():

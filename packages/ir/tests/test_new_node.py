@@ -27,8 +27,8 @@ from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_ir.transform.retype import retype_function
 from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.equality import structural_equal
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.statement_queries import vars_bound
 from gossamer_ir.traversal.substitute import substitute

@@ -48,7 +48,7 @@ from gossamer_ir.nodes import (
     Var,
     While,
 )
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from tests.fuzzing.oracle.coordinate_tables import Forest, Storage, Undecided
 
 MAX_STEPS = 2_000

@@ -31,7 +31,7 @@ from gossamer_ir.nodes import (
     Var,
     While,
 )
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import collect, walk
 from tests.fuzzing.lowered.programs.lowered_program import Lowered
 

@@ -41,7 +41,7 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
 )
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import walk
 from tests.fuzzing.oracle import arithmetic
 from tests.fuzzing.oracle.coordinate_tables import BEYOND, MISS, Forest, Storage, Undecided

@@ -16,7 +16,7 @@ from gossamer_ir.nodes import (
     OverAxis,
     Stmt,
 )
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from tests.fuzzing.programs.buffers import Bound
 from tests.fuzzing.programs.statements import Stores
 

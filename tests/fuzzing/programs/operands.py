@@ -22,7 +22,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Var,
 )
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from tests.fuzzing.oracle.arithmetic import FLOATS
 from tests.fuzzing.programs.buffers import Buffers
 from tests.fuzzing.programs.expressions import Term, Terms

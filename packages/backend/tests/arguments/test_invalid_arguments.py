@@ -8,8 +8,9 @@ import pytest
 from gossamer_backend.arguments.match import ArgumentChecker
 from gossamer_backend.arguments.scalar_checks import require_size
 from gossamer_ir.core.build import add, index, index_var, mul
+from gossamer_ir.core.limits import MAX_SIZE
 from gossamer_ir.errors import ArgumentError, InternalError, UnsupportedError
-from gossamer_ir.interchange.records import MAX_SIZE, BufferParam, ScalarParam, Signature
+from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
 from gossamer_ir.nodes import InRange, Load, Monotone, SortedSegments
 
 M, N, K = index_var("m"), index_var("n"), index_var("k")

@@ -17,7 +17,7 @@ from gossamer_ir.errors import UserError
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Allocate
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import walk
 from gossamer_machine import Machine
 from gossamer_schedule.rules import default_schedule

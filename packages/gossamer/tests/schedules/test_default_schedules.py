@@ -18,7 +18,7 @@ from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Allocate, For, Load, Prefetch, Store
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import collect, walk
 
 pytestmark = pytest.mark.unserialized

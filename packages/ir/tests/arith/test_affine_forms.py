@@ -33,7 +33,7 @@ from gossamer_ir.dependence.mixed_radix import (
     split_digits,
 )
 from gossamer_ir.nodes import Binary, Compare, For, Function
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import substitute
 
 NAMES = "ijmn"

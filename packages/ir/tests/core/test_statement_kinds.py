@@ -47,7 +47,7 @@ from gossamer_ir.traversal.access_types import (
 )
 from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.fields import LABEL_FIELDS, body_fields, has_bodies
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.statement_queries import (
     allocation_of,
     always_evaluated,

@@ -81,7 +81,7 @@ from gossamer_ir.nodes import (
     VScale,
     While,
 )
-from gossamer_ir.traversal.references import buffers_read
+from gossamer_ir.traversal.buffer_uses import buffers_read
 from gossamer_ir.verify.statements.region_coverage import uncovered_regions
 
 STAGES = ("coordinate", "position", "loop", "flat")

@@ -9,7 +9,7 @@ from gossamer_ir import nodes
 from gossamer_ir.core.build import add, index, index_var
 from gossamer_ir.nodes import For, If, Load, Node, Store, Var
 from gossamer_ir.traversal.fields import BODIES_BACKWARDS, FIELDS, LEAVES
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.rewrite import map_children, rewrite, rewrite_body
 from gossamer_ir.traversal.substitute import substitute, substitute_body
 from gossamer_ir.traversal.walk import children, collect, stmts, walk

@@ -7,7 +7,7 @@ import pytest
 from gossamer_ir.arith.affine import expr_of
 from gossamer_ir.script import parse_module, print_expr
 from gossamer_schedule.cursor.cursor_at import cursor_at
-from gossamer_schedule.cursor.resolve import find_block, find_loop
+from gossamer_schedule.cursor.find import find_block, find_loop
 from gossamer_schedule.regions.produced import (
     iterator_indexed_dimensions,
     produced_range,

@@ -7,7 +7,7 @@ import pytest
 from gossamer_ir.arith.affine import expr_of
 from gossamer_ir.script import parse_module, print_expr
 from gossamer_schedule.cursor.cursor_at import cursor_at
-from gossamer_schedule.cursor.resolve import find_block, find_loop
+from gossamer_schedule.cursor.find import find_block, find_loop
 from gossamer_schedule.motion.move_block import required_own_loops
 from gossamer_schedule.regions.required import required_region
 

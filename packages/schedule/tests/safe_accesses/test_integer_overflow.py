@@ -7,8 +7,9 @@ import time
 import numpy as np
 import pytest
 
+from gossamer_ir.core.limits import MAX_SIZE
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.interchange.records import MAX_SIZE, Step
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.interpret import InterpreterError, run
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module, print_module

@@ -10,7 +10,7 @@ import pytest
 from gossamer_ir.nodes import Block
 from gossamer_ir.script import parse_module, print_expr
 from gossamer_schedule.cursor.cursor_at import cursor_at
-from gossamer_schedule.cursor.resolve import find_block
+from gossamer_schedule.cursor.find import find_block
 from gossamer_schedule.staging.cache_checks import selecting_iters
 from gossamer_schedule.staging.loads import loads_and_stores_of, loads_of
 

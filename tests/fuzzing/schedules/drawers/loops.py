@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.nodes import Block, For, Load
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import walk
 from tests.fuzzing.schedules.drawers.scene import Drawer, Drawn, Scene
 

@@ -23,7 +23,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.buffer_uses import outer_writes
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule import PRIMITIVES
 from gossamer_schedule.cursor.cursor_at import Cursor, cursor_at

@@ -25,7 +25,7 @@ from gossamer_ir.nodes import Expr
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 
 
 class Exporter(Protocol):

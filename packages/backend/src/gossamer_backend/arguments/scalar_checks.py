@@ -9,8 +9,9 @@ import operator
 import numpy as np
 
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.limits import MAX_SIZE
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.interchange.records import MAX_SIZE, ScalarParam
+from gossamer_ir.interchange.records import ScalarParam
 
 
 def required_scalar(param: ScalarParam, value: object) -> int | float | bool:

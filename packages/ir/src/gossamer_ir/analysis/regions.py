@@ -20,7 +20,7 @@ from gossamer_ir.analysis.vectors.lane_projection import lanes_of
 from gossamer_ir.arith.affine import UNIT, Affine, affine_of, combine, expr_of
 from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
-from gossamer_ir.interchange.records import MAX_SIZE
+from gossamer_ir.core.limits import MAX_SIZE
 from gossamer_ir.nodes import (
     Axis,
     Block,
@@ -37,7 +37,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.buffer_definitions import all_buffers, buffers_allocated
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import walk
 

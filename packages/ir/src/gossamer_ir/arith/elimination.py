@@ -32,7 +32,7 @@ from gossamer_ir.arith.inequalities import implied_by
 from gossamer_ir.arith.nonaffine_bounds import ConditionalBound, cases_of, unwidened
 from gossamer_ir.core import build
 from gossamer_ir.nodes import Binary, Expr, Fact, Load, Var
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 
 MAX_STEPS = 400
 """Goals that one proof may visit, subgoals of side conditions included. The search is exponential in its

@@ -1,7 +1,11 @@
-"""The limit of the depth of modules, in memory and as scripts."""
+"""Limits of modules: the depth of nodes, in memory and as scripts, and the sizes of arrays."""
 
 from __future__ import annotations
 
 MAX_DEPTH = 190
 """The largest number of nodes on a path from a module to a leaf, both included: Python's parser refuses 200
 nested brackets."""
+
+MAX_SIZE = 2**48
+"""The greatest value of a scalar in the shape of an array. No machine has memory for as many elements, and
+sums of such sizes are far from wrapping in int64, which proofs rely on."""

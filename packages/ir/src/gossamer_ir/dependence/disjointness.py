@@ -29,8 +29,8 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )
-from gossamer_ir.traversal.buffer_uses import buffers_written, outer_writes
-from gossamer_ir.traversal.references import buffers_read, free_vars
+from gossamer_ir.traversal.buffer_uses import buffers_read, buffers_written, outer_writes
+from gossamer_ir.traversal.free_vars import free_vars
 
 Disjointness: TypeAlias = Literal["disjoint", "race", "unknown"]
 

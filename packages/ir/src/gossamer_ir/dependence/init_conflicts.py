@@ -28,8 +28,8 @@ from gossamer_ir.dependence.independence import are_unshared
 from gossamer_ir.nodes import Block, Expr, For, Function, Stmt, Store
 from gossamer_ir.traversal.buffer_definitions import buffers_allocated
 from gossamer_ir.traversal.buffer_uses import buffers_written
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.statement_queries import values_bound
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import stmts

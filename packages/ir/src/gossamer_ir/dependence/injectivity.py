@@ -14,7 +14,7 @@ from gossamer_ir.arith.offsets import load_of_index, offset_of, offset_of_length
 from gossamer_ir.core import build
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import Expr, Fact, For, SortedSegments
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 
 
 def is_injective(expr: Expr, loop: For, facts: Iterable[Fact]) -> bool:

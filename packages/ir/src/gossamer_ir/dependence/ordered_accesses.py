@@ -23,7 +23,7 @@ from gossamer_ir.core.build import ONE, add, index_var
 from gossamer_ir.dependence.access_forms import buffers_with_aliasing_indices
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import Compare, Distinct, Expr, For, Function, Load, Range, Var
-from gossamer_ir.traversal.references import buffers_read
+from gossamer_ir.traversal.buffer_uses import buffers_read
 from gossamer_ir.traversal.substitute import substitute
 
 

@@ -17,10 +17,6 @@ from gossamer_ir.nodes import Expr, Fact, StageName
 Arg: TypeAlias = Union[bool, int, str, tuple[Union[bool, int, str, None], ...], None]
 """An argument of a trace step; an expression is given as its script text."""
 
-MAX_SIZE = 2**48
-"""The greatest value of a scalar in the shape of an array. No machine has memory for as many elements, and
-sums of such sizes are far from wrapping in int64, which proofs rely on."""
-
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The base class of records: frozen data without a tag."""

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from gossamer_ir.core.build import index_var
 from gossamer_ir.core.iteration_axes import attached_to, iterated_axes
 from gossamer_ir.nodes import AttachAxis, Axis, FuseAxes, Iteration, OverAxis
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute_body
 
 

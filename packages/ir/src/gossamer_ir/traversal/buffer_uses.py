@@ -1,4 +1,4 @@
-"""The buffers that statements access and write, by the table of statement kinds."""
+"""The buffers that nodes read, and that statements access and write by the table of statement kinds."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from gossamer_ir.core.statement_kinds import CALLING_STMTS, WRITES, effects_of
-from gossamer_ir.nodes import STMTS, Node, Stmt, Store
-from gossamer_ir.traversal.access_types import BUFFER_NODES, INDEXED_NODES
+from gossamer_ir.nodes import EXPRESSIONS, STMTS, Node, Stmt, Store
+from gossamer_ir.traversal.access_types import BUFFER_NODES, INDEXED_NODES, READS
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.fields import has_bodies
 from gossamer_ir.traversal.walk import children, collect, stmts
 
 _WRITING = frozenset({*WRITES, *CALLING_STMTS}) - {Store}
+
+_EXPRESSIONS = frozenset(EXPRESSIONS)
 
 _WITH_BODIES = frozenset(filter(has_bodies, STMTS)).difference(BUFFER_NODES)
 
@@ -37,6 +39,24 @@ def buffers_accessed(*nodes: Node) -> frozenset[str]:
     ['X', 'Y']
     """
     return frozenset([node.buffer for node in collect(INDEXED_NODES, *nodes)])
+
+
+def buffers_read(*nodes: Node) -> frozenset[str]:
+    """Return the buffers that nodes load from or search in.
+
+    >>> from gossamer_ir.core.build import index_var
+    >>> from gossamer_ir.nodes import Load
+    >>> buffers_read(Load("X", (index_var("j"),), "int64"))
+    frozenset({'X'})
+    """
+    if len(nodes) == 1 and type(nodes[0]) in _EXPRESSIONS:
+        return _buffers_read_by(nodes[0])
+    return frozenset([read.buffer for read in collect(READS, *nodes)])
+
+
+@lru_cache(maxsize=4096)
+def _buffers_read_by(expr: Node) -> frozenset[str]:
+    return frozenset([read.buffer for read in collect(READS, expr)])
 
 
 def buffers_written(body: Iterable[Stmt]) -> frozenset[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from gossamer_ir.nodes import EXPRESSIONS, Expr, Node, Stmt, Var
 from gossamer_ir.traversal.fields import LEAVES
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.rewrite import map_children, rewrite_body
 from gossamer_ir.traversal.statement_queries import values_bound
 

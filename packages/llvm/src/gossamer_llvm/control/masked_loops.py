@@ -15,8 +15,9 @@ from gossamer_ir.arith.affine import Affine, affine_of, combine
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Binary, Broadcast, Compare, Expr, For, Ramp, VScale
+from gossamer_ir.traversal.buffer_uses import buffers_read
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars
-from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import index_constant, mul

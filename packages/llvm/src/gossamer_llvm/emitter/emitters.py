@@ -12,7 +12,7 @@ from gossamer_ir.analysis.bounds.overflow import OverflowAnalysis
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Buffer, Compare, Expr, Load, Stmt
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_llvm.abi import LANE_COUNTS, Abi
 from gossamer_llvm.emitter.ir_builder import FunctionText

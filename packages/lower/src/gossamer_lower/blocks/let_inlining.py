@@ -12,7 +12,8 @@ import msgspec
 from gossamer_ir.analysis.invariants import changed_in, is_constant
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Block, Function, Let, Stmt
-from gossamer_ir.traversal.references import buffers_read, free_vars
+from gossamer_ir.traversal.buffer_uses import buffers_read
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.statement_queries import vars_bound
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import outermost, stmts

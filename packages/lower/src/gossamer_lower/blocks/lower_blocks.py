@@ -41,9 +41,8 @@ from gossamer_ir.nodes import (
     Stmt,
 )
 from gossamer_ir.traversal.buffer_definitions import all_buffers, buffers_allocated
-from gossamer_ir.traversal.buffer_uses import buffers_accessed
+from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_read
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import resolve, substitute, substitute_body
 from gossamer_ir.traversal.walk import outermost

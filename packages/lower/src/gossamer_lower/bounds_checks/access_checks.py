@@ -32,7 +32,7 @@ from gossamer_ir.nodes import (
     Unary,
 )
 from gossamer_ir.traversal.fields import LEAVES
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.statement_queries import allocation_of, values_after, while_body
 from gossamer_ir.traversal.walk import children, walk
 from gossamer_lower.bounds_checks.check_list import CheckList

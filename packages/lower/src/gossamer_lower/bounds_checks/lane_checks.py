@@ -17,7 +17,7 @@ from gossamer_ir.nodes import (
     Ramp,
     Unary,
 )
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import substitute
 
 

@@ -12,7 +12,7 @@ from gossamer_ir.core import build
 from gossamer_ir.core.conditions import conjunction, in_range, short_circuit_or
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Binary, Compare, Expr, Lanes, Load, Search, Stmt, Store
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_lower.bounds_checks.lane_checks import in_all_lanes, in_end_lanes
 
 

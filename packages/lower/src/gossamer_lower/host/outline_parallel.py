@@ -29,8 +29,9 @@ from gossamer_ir.nodes import (
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.access_types import BUFFER_NODES
 from gossamer_ir.traversal.buffer_definitions import allocations
+from gossamer_ir.traversal.buffer_uses import buffers_read
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer, bound_vars, names_in
-from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify import verify
 from gossamer_lower.lowering_pass import lowering_pass

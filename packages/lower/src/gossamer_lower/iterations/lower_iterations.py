@@ -42,8 +42,8 @@ from gossamer_ir.nodes import (
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.transform.split_init import split_init
 from gossamer_ir.traversal.buffer_definitions import sparse_buffers
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children, rewrite
 from gossamer_lower.axes.element_location import ElementLocation
 from gossamer_lower.axes.index_buffers import IndexBuffers

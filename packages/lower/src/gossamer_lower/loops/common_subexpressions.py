@@ -22,8 +22,8 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.fields import LEAVES
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import collect, contains
 

@@ -36,8 +36,8 @@ from gossamer_ir.nodes import (
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.buffer_uses import buffers_named
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.statement_queries import defines_only, names_after
 from gossamer_ir.traversal.substitute import substitute

@@ -23,7 +23,7 @@ from gossamer_ir.nodes import (
     Module,
     Stmt,
 )
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import map_stmts, with_bodies, with_body, with_sides
 

@@ -40,8 +40,8 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.access_types import ELEMENT_ACCESSES, ELEMENT_NODES
 from gossamer_ir.traversal.buffer_definitions import all_buffers, allocations
-from gossamer_ir.traversal.buffer_uses import buffers_named
-from gossamer_ir.traversal.references import buffers_read, free_vars
+from gossamer_ir.traversal.buffer_uses import buffers_named, buffers_read
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.statement_queries import allocation_of
 from gossamer_ir.traversal.substitute import substitute

@@ -36,9 +36,10 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.access_types import READS
+from gossamer_ir.traversal.buffer_uses import buffers_read
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars, namer_of
 from gossamer_ir.traversal.node_index import nodes_of_kind
-from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import children, collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions

@@ -40,9 +40,9 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.fields import has_bodies
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars
 from gossamer_ir.traversal.node_index import kinds_in
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.statement_queries import vars_bound, while_body
 from gossamer_ir.traversal.walk import contains, walk

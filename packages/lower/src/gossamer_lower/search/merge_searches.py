@@ -31,9 +31,9 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import kinds_in
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.statement_queries import loop_of
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect

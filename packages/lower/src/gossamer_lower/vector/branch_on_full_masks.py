@@ -25,10 +25,10 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
-from gossamer_ir.traversal.buffer_uses import buffers_accessed
+from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_read
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.node_index import kinds_in
-from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.statement_queries import names_after
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import collect

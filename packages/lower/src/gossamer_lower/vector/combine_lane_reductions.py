@@ -34,8 +34,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.access_types import ELEMENT_NODES, INDEXED_NODES
 from gossamer_ir.traversal.buffer_definitions import allocations, handles_of, without_allocations
-from gossamer_ir.traversal.buffer_uses import buffers_named, buffers_written
-from gossamer_ir.traversal.references import buffers_read
+from gossamer_ir.traversal.buffer_uses import buffers_named, buffers_read, buffers_written
 from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify.expressions.vector_expressions import MAX_VALUES
 from gossamer_lower.lowering_pass import lowering_pass, map_functions

@@ -16,9 +16,9 @@ from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import TRUE
 from gossamer_ir.nodes import Broadcast, Compare, Expr, For, Function, Lanes, Module, Node, Ramp
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import nodes_in_body, nodes_of_kind
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 

@@ -11,12 +11,11 @@ from typing import Any
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.nodes import Block, For, Function, Iteration, Module
 from gossamer_ir.support.typed_calls import typed
-from gossamer_ir.traversal.buffer_uses import outer_writes
-from gossamer_ir.traversal.references import buffers_read
+from gossamer_ir.traversal.buffer_uses import buffers_read, outer_writes
 from gossamer_ir.traversal.walk import stmts
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.cursor.filters import is_selected
-from gossamer_schedule.cursor.resolve import find_block, find_function, find_named
+from gossamer_schedule.cursor.find import find_block, find_function, find_named
 
 
 @typed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import MAX_SIZE
+from gossamer_ir.core.limits import MAX_SIZE
 
 COUNT_RANGE = f"from 1 to {MAX_SIZE}"
 """The numbers that `is_count` accepts, for hints of errors."""

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.nodes import Block, Function, Module, Region
 from gossamer_ir.traversal.buffer_definitions import allocations
-from gossamer_ir.traversal.references import buffers_read
+from gossamer_ir.traversal.buffer_uses import buffers_read
 from gossamer_ir.verify.statements.region_coverage import without_false_regions
 from gossamer_schedule.cursor.cursor_at import (
     ADDRESSABLE_BODIES,

@@ -16,8 +16,8 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Function, Module
 from gossamer_ir.support.as_tuple import as_tuple
 from gossamer_schedule.cursor.cursor_at import Cursor, CursorAt, cursor_at, name_of
+from gossamer_schedule.cursor.find import find_function
 from gossamer_schedule.cursor.requirements import require_scheduled_stage
-from gossamer_schedule.cursor.resolve import find_function
 from gossamer_schedule.definition.arguments import (
     arguments_by_name,
     checked_arguments,

@@ -13,7 +13,7 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Expr, FormatDescription, IndexMap, Var
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.typed_calls import typed
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_schedule.definition.required_format import required_format
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.format_rewriting.index_map_functions import index_map_of

@@ -20,7 +20,7 @@ from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_schedule.cursor.cursor_at import Cursor
-from gossamer_schedule.cursor.resolve import find_loop
+from gossamer_schedule.cursor.find import find_loop
 
 
 def loops_over_coordinates(cursor: Cursor) -> tuple[Cursor, tuple[For, ...]]:
@@ -32,7 +32,7 @@ def loops_over_coordinates(cursor: Cursor) -> tuple[Cursor, tuple[For, ...]]:
     points, is left out; the inits of inner iterations become ordinary statements.
 
     >>> from gossamer_testkit.examples import SPMM_COORDINATE
-    >>> from gossamer_schedule.cursor.resolve import find_iteration
+    >>> from gossamer_schedule.cursor.find import find_iteration
     >>> from gossamer_schedule.cursor.cursor_at import cursor_at
     >>> top = cursor_at(SPMM_COORDINATE, SPMM_COORDINATE.functions[0])
     >>> found = find_iteration(top, iteration="csrmm")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from gossamer_ir.analysis.bounds.loops_by_name import loops_within
 from gossamer_ir.nodes import For
 from gossamer_schedule.cursor.cursor_at import Cursor
-from gossamer_schedule.cursor.resolve import find_loop
+from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.legality.races import accesses_below, difference_text, is_race_free
 

@@ -14,8 +14,9 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import For, Function, Load, Relation, SortedSegments
 from gossamer_ir.traversal.buffer_uses import buffers_written, outer_writes
-from gossamer_schedule.cursor.access import conflicting_buffers, values_at
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.used_buffers import conflicting_buffers
+from gossamer_schedule.cursor.values import values_at
 from gossamer_schedule.errors import schedule_error
 
 

@@ -12,10 +12,10 @@ from gossamer_ir.analysis.statements.reductions import Reduction
 from gossamer_ir.core.build import index_var, var_name
 from gossamer_ir.nodes import Binary, BinaryOp, BlockIter, Expr, Load, Store
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute
-from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.values import values_at
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.motion.inline import required_assignment
 from gossamer_schedule.nests.block_nest import BlockNest

@@ -23,7 +23,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.support.counted import counted
 from gossamer_ir.traversal.buffer_definitions import without_allocations
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.statement_queries import values_after
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_schedule.cursor.cursor_at import (

@@ -24,13 +24,13 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.statement_queries import allocation_of, body_in
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.function_point import point_in_block, point_in_function
+from gossamer_schedule.cursor.values import values_at
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.legality.definite_assignment import definitely_assigns
 from gossamer_schedule.motion.inline import visit_conditions

@@ -9,8 +9,8 @@ from gossamer_ir.analysis.accesses.init_nests import LoopOrCondition, reduction_
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.nodes import Block, Expr, For, If, Stmt
 from gossamer_ir.traversal.statement_queries import body_in
-from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor_at import Cursor, has_let
+from gossamer_schedule.cursor.values import values_at
 from gossamer_schedule.errors import listing, schedule_error
 
 

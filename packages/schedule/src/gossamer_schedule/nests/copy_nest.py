@@ -10,8 +10,8 @@ from gossamer_ir.core.build import ONE, ZERO, add, index_var
 from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, IfThenElse, Range, Stmt
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute, substitute_body
 from gossamer_schedule.definition.made_names import copy_name
 

@@ -9,7 +9,7 @@ from gossamer_ir.core.build import ZERO, integer_value, unconditional_extent
 from gossamer_ir.core.conditions import conjunction, conjuncts, in_range, short_circuit_and
 from gossamer_ir.nodes import Binary, Block, BlockIter, Compare, Expr, IfThenElse, Load, Search, Var
 from gossamer_ir.traversal.access_types import READS
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_ir.traversal.walk import walk
 

@@ -15,7 +15,7 @@ from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.nodes import Block, Expr, For, If, IfThenElse, Node, Stmt
 from gossamer_ir.traversal.access_types import READS
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor_at import ADDRESSABLE_BODIES, addressable_stmts

@@ -14,7 +14,7 @@ from gossamer_ir.core.conditions import (
     short_circuit_conjunction,
 )
 from gossamer_ir.nodes import Compare, Expr, For
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.predicates.block_predicates import less_than
 

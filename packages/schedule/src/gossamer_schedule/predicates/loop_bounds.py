@@ -11,7 +11,7 @@ from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.build import ONE, ZERO, add, index_var, integer_value, sub
 from gossamer_ir.nodes import Binary, Block, Compare, Expr, For, Stmt, Var
 from gossamer_ir.traversal.access_types import READS
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import contains
 

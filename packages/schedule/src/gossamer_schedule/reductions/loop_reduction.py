@@ -11,10 +11,10 @@ from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.core.expression_kinds import has_lanes
 from gossamer_ir.nodes import Block, Buffer, Expr, For
 from gossamer_ir.traversal.buffer_definitions import all_buffers
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import resolve
-from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
+from gossamer_schedule.cursor.values import values_at
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.monotone import is_monotone
 from gossamer_schedule.nests.block_nest import single_block

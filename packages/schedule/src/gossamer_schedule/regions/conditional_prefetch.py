@@ -10,8 +10,8 @@ from gossamer_ir.core.conditions import short_circuit_conjunction
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Buffer, Compare, Expr, For, If, Prefetch, Stmt
 from gossamer_ir.traversal.access_types import READS
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_machine.cache_line import LINE_BYTES

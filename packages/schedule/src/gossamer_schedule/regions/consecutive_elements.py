@@ -12,7 +12,7 @@ from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.build import ONE, ZERO, mul
 from gossamer_ir.dependence.mixed_radix import lowest_loops
 from gossamer_ir.nodes import Expr, For
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor_at import Cursor

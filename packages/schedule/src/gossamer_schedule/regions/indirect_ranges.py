@@ -16,10 +16,10 @@ from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import coordinate_of
 from gossamer_ir.dependence.injectivity import is_injective
 from gossamer_ir.nodes import Expr, Fact, For, Var
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import substitute
-from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.values import values_at
 from gossamer_schedule.regions.produced import ProducedRange
 
 

@@ -35,7 +35,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.regions.iterator_map import layout_of

@@ -23,13 +23,13 @@ from gossamer_ir.dependence.mixed_radix import (
 )
 from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, For, Range, Store, Var
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.function_point import point_in_function
+from gossamer_schedule.cursor.values import values_at
 from gossamer_schedule.predicates.block_predicates import less_than
 from gossamer_schedule.regions.iterator_dimensions import determined_iters
 from gossamer_schedule.regions.match_indices import match_all

@@ -18,11 +18,11 @@ from gossamer_ir.dependence.mixed_radix import (
     without_loop_terms,
 )
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, Store, Var
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.values import values_at
 from gossamer_schedule.errors import schedule_error
 
 

@@ -16,7 +16,8 @@ from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Expr, For, Module, Stmt
 from gossamer_ir.support.typed_calls import typed
-from gossamer_ir.traversal.references import buffers_read, free_vars
+from gossamer_ir.traversal.buffer_uses import buffers_read
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_schedule.errors import text_of
 from gossamer_schedule.primitives.loops.parallel import parallel
 from gossamer_schedule.rules.decisions.parallel_rows import WORK_PER_ROW, grain

@@ -29,7 +29,7 @@ def expression_of(
 
     Raises `.text`.
 
-    >>> from gossamer_schedule.cursor.resolve import find_function, find_loop
+    >>> from gossamer_schedule.cursor.find import find_function, find_loop
     >>> from gossamer_testkit.examples import SCALE
     >>> top = find_function(SCALE, "parallel", function=None)
     >>> expression_of("n +", find_loop(top, loop="i"), argument="weight")

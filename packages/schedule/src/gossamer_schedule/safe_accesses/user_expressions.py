@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from gossamer_ir.nodes import Block, Expr
 from gossamer_ir.traversal.buffer_definitions import all_buffers
-from gossamer_ir.traversal.references import buffers_read
+from gossamer_ir.traversal.buffer_uses import buffers_read
 from gossamer_ir.traversal.substitute import resolve
-from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.values import values_at
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.safe_accesses.expression_texts import expression_of
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe_in_loops

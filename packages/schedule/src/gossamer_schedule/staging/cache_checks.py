@@ -8,7 +8,8 @@ from gossamer_ir.analysis.invariants import changed_in, written_in
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import AnyBuffer, Block, BlockIter, Buffer, Node
 from gossamer_ir.traversal.buffer_definitions import buffers_allocated
-from gossamer_ir.traversal.references import buffers_read, free_vars
+from gossamer_ir.traversal.buffer_uses import buffers_read
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest

@@ -12,11 +12,11 @@ from gossamer_ir.core.build import index_var
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.nodes import Block, BlockIter, Expr, Load, Store, Var
 from gossamer_ir.traversal.access_types import ACCESSES, ELEMENT_NODES
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import walk
-from gossamer_schedule.cursor.access import buffers_used_by, stmts_beside
 from gossamer_schedule.cursor.cursor_at import ADDRESSED, Cursor, addressable_stmts, name_of
+from gossamer_schedule.cursor.used_buffers import buffers_used_by, stmts_beside
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.definite_assignment import always_stores, definitely_assigns
 from gossamer_schedule.nests.block_nest import BlockNest, reduction_nest

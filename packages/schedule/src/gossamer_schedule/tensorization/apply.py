@@ -16,13 +16,13 @@ from gossamer_ir.interchange.records import Intrinsic
 from gossamer_ir.nodes import Block, Expr, For, If, Stmt, Store
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
-from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.function_point import point_in_function
-from gossamer_schedule.cursor.resolve import find_loop
+from gossamer_schedule.cursor.values import values_at
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.predicates.for_all_iterations import for_all_iterations

@@ -11,8 +11,8 @@ from gossamer_ir.analysis.accesses.linear_form import coefficient_and_rest
 from gossamer_ir.arith.affine import UNIT, affine_of
 from gossamer_ir.nodes import Expr, For, Function, Node, Stmt, Var
 from gossamer_ir.traversal.access_types import BUFFER_NODES, ELEMENT_ACCESSES, INDEXED_NODES
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rename import with_labels, with_names
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.statement_queries import declared_names

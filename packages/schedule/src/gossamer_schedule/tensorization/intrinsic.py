@@ -12,7 +12,7 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.interchange.records import Intrinsic
 from gossamer_ir.nodes import Block, Expr, For, Function, Search, Stmt, Store
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import contains
 from gossamer_schedule.cursor.cursor_at import Cursor

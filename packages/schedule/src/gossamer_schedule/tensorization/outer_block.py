@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.accesses.init_nests import reduction_loops, spatial_loops
 from gossamer_ir.core.build import index_var
 from gossamer_ir.nodes import Block, BlockIter, For, Range, Stmt
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.substitute import substitute, substitute_body
-from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor_at import Cursor
-from gossamer_schedule.cursor.resolve import find_block
+from gossamer_schedule.cursor.find import find_block
+from gossamer_schedule.cursor.values import values_at
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.legality.loop_invariance import require_unchanged_bounds
 from gossamer_schedule.nests.block_nest import single_block

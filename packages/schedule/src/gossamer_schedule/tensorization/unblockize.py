@@ -12,7 +12,7 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_schedule.cursor.clones import is_clone
 from gossamer_schedule.cursor.cursor_at import Cursor
-from gossamer_schedule.cursor.resolve import find_block
+from gossamer_schedule.cursor.find import find_block
 from gossamer_schedule.nests.block_nest import single_block, with_single_block_replaced
 from gossamer_schedule.nests.init_nest import init_nest, required_init_nest
 

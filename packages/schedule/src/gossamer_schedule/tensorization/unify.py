@@ -14,7 +14,7 @@ from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Binary, Expr, For, Load, Node, Store, Var
 from gossamer_ir.traversal.access_types import BUFFER_NODES
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 
 COMMUTATIVE = REDUCE_OPS
 

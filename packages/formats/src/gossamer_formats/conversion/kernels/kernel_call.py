@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 from gossamer_formats.registry.compiler import Compile, ConversionKernel
 from gossamer_ir.nodes import Buffer, Expr, Fact, Function, Module, Param, Stmt
 from gossamer_ir.traversal.buffer_uses import buffers_named
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 
 
 class ArrayArgument(NamedTuple):

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import Expr, For, If, Let, Stmt
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rename import with_names
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import resolve

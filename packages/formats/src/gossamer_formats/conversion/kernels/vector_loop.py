@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from gossamer_formats.conversion.kernels.loop_nest import depth_of_loops
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.nodes import For, Let, Stmt
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 
 WIDTHS = (2, 4, 8, 16)
 """The possible numbers of lanes."""

@@ -20,9 +20,9 @@ from gossamer_formats.conversion.kernels.run_kernel import run_kernel
 from gossamer_formats.conversion.kernels.statements import let
 from gossamer_ir.core.build import index_var
 from gossamer_ir.nodes import Expr, Stmt
-from gossamer_ir.traversal.buffer_uses import buffers_written
+from gossamer_ir.traversal.buffer_uses import buffers_read, buffers_written
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars
-from gossamer_ir.traversal.references import buffers_read, free_vars
 
 SLOTS = "SLOTS"
 """The array of the slots of elements."""

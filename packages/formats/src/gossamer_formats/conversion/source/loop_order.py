@@ -13,7 +13,7 @@ from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.nodes import FormatDescription, Var
 from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 
 
 def layout_sizes(

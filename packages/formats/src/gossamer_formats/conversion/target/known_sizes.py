@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from gossamer_formats.storage import evaluate
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import Expr, FormatDescription, Var
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 
 
 def size_names(description: FormatDescription) -> list[str]:

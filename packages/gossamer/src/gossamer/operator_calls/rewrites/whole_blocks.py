@@ -25,7 +25,7 @@ from gossamer_ir.nodes import (
     Node,
 )
 from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.walk import collect
 

@@ -16,7 +16,7 @@ import msgspec
 
 from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.nodes import Block, BlockIter, Expr, For
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 
 ValuesOfVars: TypeAlias = Mapping[str, Expr]
 """The values of block variables and lets."""

@@ -11,7 +11,7 @@ from gossamer_ir.arith.affine import NOTHING, Affine, affine_of, combine, factor
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.core.build import index_var, product
 from gossamer_ir.nodes import Expr, Var
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import resolve
 
 

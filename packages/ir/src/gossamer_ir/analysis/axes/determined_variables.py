@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.nodes import Binary, Expr, Node, Var
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import children
 
 

@@ -12,7 +12,7 @@ from gossamer_ir.arith.affine import factors_of
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.axis_kinds import indptr_of, is_varied, width_of
 from gossamer_ir.core.build import ONE, ZERO, add, index, integer_value
-from gossamer_ir.interchange.records import MAX_SIZE
+from gossamer_ir.core.limits import MAX_SIZE
 from gossamer_ir.nodes import (
     AnyBuffer,
     Axis,
@@ -26,7 +26,7 @@ from gossamer_ir.nodes import (
     Load,
     SparseBuffer,
 )
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 
 MAX_ARRAY = 2**57
 """A bound of the elements of an array: addresses have at most 57 bits, and each element has its own."""

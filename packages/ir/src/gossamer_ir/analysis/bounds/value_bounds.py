@@ -14,10 +14,10 @@ from gossamer_ir.arith.affine import factors_of
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.limits import MAX_SIZE
 from gossamer_ir.core.math_functions import FUNCTIONS
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.facts.fact_kinds import FACT_KINDS, subject_of
-from gossamer_ir.interchange.records import MAX_SIZE
 from gossamer_ir.nodes import (
     Binary,
     BitCounts,

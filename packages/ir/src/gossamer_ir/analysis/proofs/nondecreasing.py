@@ -10,7 +10,7 @@ from gossamer_ir.core.build import ONE, add, index_var
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Binary, Cast, Compare, Expr, For, Load, Search, Var
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import substitute
 
 _LESSER, _GREATER = index_var("_lesser"), index_var("_greater")

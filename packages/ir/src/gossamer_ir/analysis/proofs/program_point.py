@@ -46,9 +46,10 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.access_types import READS
+from gossamer_ir.traversal.buffer_uses import buffers_read
 from gossamer_ir.traversal.fields import LEAVES
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars
-from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.statement_queries import (
     allocation_of,
     condition_after,

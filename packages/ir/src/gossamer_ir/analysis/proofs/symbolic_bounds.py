@@ -42,8 +42,8 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.statement_queries import loop_of, vars_bound
 from gossamer_ir.traversal.walk import stmts
 

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.annotations import PIPELINE
 from gossamer_ir.nodes import For, Function, Node, Stmt
 from gossamer_ir.traversal.access_types import ACCESSES
-from gossamer_ir.traversal.buffer_uses import outer_writes
-from gossamer_ir.traversal.references import buffers_read
+from gossamer_ir.traversal.buffer_uses import buffers_read, outer_writes
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect, every_stmt
 

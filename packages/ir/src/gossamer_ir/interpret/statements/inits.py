@@ -25,7 +25,7 @@ from gossamer_ir.interpret.frame import Exec, Frame, Initialized
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.interpret.translator import EnclosingStmt, Translator
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, If, Let
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 
 
 def hoist_init(node: Block, translator: Translator) -> Exec | None:

@@ -39,8 +39,8 @@ from gossamer_ir.transform.decomposition.slots import require_neutral_slots, ski
 from gossamer_ir.transform.split_init import axes_of_init, split_init, vars_of_init
 from gossamer_ir.traversal.access_types import ACCESSES
 from gossamer_ir.traversal.buffer_uses import buffers_written
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect, stmts
 

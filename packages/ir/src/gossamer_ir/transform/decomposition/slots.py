@@ -29,7 +29,7 @@ from gossamer_ir.transform.decomposition.decomposition_error import Decompositio
 from gossamer_ir.transform.decomposition.instantiated_format import InstantiatedFormat
 from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_written
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import stmts
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from gossamer_ir.facts.fact_kinds import buffers_of_fact
 from gossamer_ir.nodes import RELATION_KINDS, AnyBuffer, Fact, Relation
+from gossamer_ir.traversal.buffer_uses import buffers_read
 from gossamer_ir.traversal.fields import FIELDS
-from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.expressions.operand_dtypes import check_size
 

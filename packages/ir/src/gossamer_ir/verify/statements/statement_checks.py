@@ -26,7 +26,7 @@ from gossamer_ir.nodes import (
     ThreadTag,
     While,
 )
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import stmts
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.declarations.params_and_buffers import check_buffer

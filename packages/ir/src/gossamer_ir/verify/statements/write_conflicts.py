@@ -20,7 +20,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.statement_queries import values_after
 from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify.context import At, VerifyContext

@@ -29,9 +29,9 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.access_types import ELEMENT_NODES, INDEXED_NODES
 from gossamer_ir.traversal.buffer_definitions import buffers_allocated
-from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_written
+from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_read, buffers_written
 from gossamer_ir.traversal.fields import body_fields, has_bodies
-from gossamer_ir.traversal.references import buffers_read, free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import collect, stmts
 from gossamer_lower.blocks.inits.marked_inits import repeated_init_error

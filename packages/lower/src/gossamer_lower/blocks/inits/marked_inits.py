@@ -36,8 +36,8 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.traversal.buffer_uses import buffers_written
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer, bound_vars
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import stmts
 

@@ -19,7 +19,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Var,
 )
-from gossamer_ir.traversal.references import buffers_read
+from gossamer_ir.traversal.buffer_uses import buffers_read
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.statement_queries import loop_of
 from gossamer_ir.traversal.substitute import substitute

@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
     Node,
     Stmt,
 )
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.statement_queries import condition_after, loop_of
 from gossamer_lower.buffers.conditions.condition_removal import ConditionRemover

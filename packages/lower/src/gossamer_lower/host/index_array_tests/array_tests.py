@@ -9,8 +9,8 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.facts.index_arrays import TESTED_BYTES
 from gossamer_ir.nodes import Stmt
 from gossamer_ir.script import parse_module, print_expr
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer
-from gossamer_ir.traversal.references import free_vars
 from gossamer_lower.host.index_array_tests.row_loop import CompressedArrays
 
 OFFSET_LANES = 16

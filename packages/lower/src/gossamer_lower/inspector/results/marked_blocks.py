@@ -11,8 +11,8 @@ from gossamer_ir.core.annotations import is_preprocess
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Block, Function, Module, Param, Stmt
 from gossamer_ir.traversal.buffer_definitions import buffers_allocated
+from gossamer_ir.traversal.buffer_uses import buffers_read
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.walk import children
 
 

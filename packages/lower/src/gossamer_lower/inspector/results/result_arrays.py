@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
     Search,
 )
 from gossamer_ir.traversal.access_types import READS
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import contains
 
 

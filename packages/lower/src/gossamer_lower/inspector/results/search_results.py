@@ -42,8 +42,8 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.access_types import READS
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.statement_queries import values_after
 from gossamer_ir.traversal.substitute import substitute

@@ -24,7 +24,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower.axes.index_buffers import IndexBuffers
 from gossamer_lower.iterations.nests.coordinate_lookup import CoordinateTranslator

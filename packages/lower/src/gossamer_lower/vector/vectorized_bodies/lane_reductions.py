@@ -51,9 +51,9 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.lazy_conjunction import conjunction_with_lazy_reads
 from gossamer_ir.traversal.names import Namer
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute, substitute_body
 from gossamer_lower.vector.vectorized_bodies.vector_form import BodyVectorizer
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.annotations import ANNOTATIONS
 from gossamer_ir.nodes import STAGES
 from gossamer_schedule.cursor.cursor_at import Cursor
-from gossamer_schedule.cursor.resolve import find_named
+from gossamer_schedule.cursor.find import find_named
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error

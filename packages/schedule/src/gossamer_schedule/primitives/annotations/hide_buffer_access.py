@@ -10,8 +10,8 @@ from gossamer_ir.analysis.regions import block_regions
 from gossamer_ir.nodes import Block, Function, Region
 from gossamer_ir.verify.statements.region_coverage import uncovered_regions
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.find import find_block
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
-from gossamer_schedule.cursor.resolve import find_block
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
-from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.tensorization.outer_block import outer_block, required_single_block

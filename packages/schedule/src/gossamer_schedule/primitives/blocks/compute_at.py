@@ -17,15 +17,15 @@ from gossamer_ir.traversal.buffer_uses import (
     buffers_written,
     outer_writes,
 )
-from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor_at import (
     Cursor,
     addressable_stmts,
     function_with_replaced,
 )
+from gossamer_schedule.cursor.find import find_block, find_buffer, find_loop
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
-from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop
+from gossamer_schedule.cursor.values import values_at
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quoted, schedule_error

@@ -12,10 +12,10 @@ from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import contains
-from gossamer_schedule.cursor.access import buffers_used_by, stmts_beside
 from gossamer_schedule.cursor.cursor_at import Cursor, function_with_replaced
+from gossamer_schedule.cursor.find import find_block, find_loop
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
-from gossamer_schedule.cursor.resolve import find_block, find_loop
+from gossamer_schedule.cursor.used_buffers import buffers_used_by, stmts_beside
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quoted, schedule_error

@@ -12,13 +12,13 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.dependence.access_forms import buffers_with_aliasing_indices
 from gossamer_ir.nodes import Binary, Block, Expr, Load, Stmt, Store
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_named, outer_writes
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import resolve
-from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor_at import Cursor, function_with_replaced
+from gossamer_schedule.cursor.find import find_block, find_buffer
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
-from gossamer_schedule.cursor.resolve import find_block, find_buffer
+from gossamer_schedule.cursor.values import values_at
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quoted, schedule_error

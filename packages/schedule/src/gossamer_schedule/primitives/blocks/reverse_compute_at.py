@@ -11,10 +11,11 @@ from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, For, Stmt, Store
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
-from gossamer_schedule.cursor.access import conflicting_buffers, values_at
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
+from gossamer_schedule.cursor.find import find_block, find_loop
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
-from gossamer_schedule.cursor.resolve import find_block, find_loop
+from gossamer_schedule.cursor.used_buffers import conflicting_buffers
+from gossamer_schedule.cursor.values import values_at
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quoted, schedule_error

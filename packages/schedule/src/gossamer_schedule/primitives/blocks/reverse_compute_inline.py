@@ -13,11 +13,11 @@ from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_named
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.cursor.access import conflicting_buffers
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.find import find_block
 from gossamer_schedule.cursor.function_point import point_in_block
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
-from gossamer_schedule.cursor.resolve import find_block
+from gossamer_schedule.cursor.used_buffers import conflicting_buffers
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quoted, schedule_error

@@ -12,13 +12,13 @@ from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import AnyBuffer, Block, Load, Stmt
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
-from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor_at import Cursor, function_with_replaced
+from gossamer_schedule.cursor.find import find_block, find_buffer, find_loop
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_between
-from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop
+from gossamer_schedule.cursor.values import values_at
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quoted, schedule_error, text_of

@@ -21,8 +21,8 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
-from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.made_names import cache_name, copy_block_name, dimension_name
 from gossamer_schedule.definition.primitive import primitive

@@ -12,12 +12,12 @@ from gossamer_ir.dependence.disjointness import disjointness, written_accesses
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, For, Load, Scope, Store
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.references import free_vars
-from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
+from gossamer_schedule.cursor.find import find_block
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
-from gossamer_schedule.cursor.resolve import find_block
+from gossamer_schedule.cursor.values import values_at
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.made_names import copy_block_name
 from gossamer_schedule.definition.primitive import primitive

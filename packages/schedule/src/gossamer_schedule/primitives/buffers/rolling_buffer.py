@@ -27,21 +27,21 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.access_types import ACCESSES, BUFFER_NODES, ELEMENT_ACCESSES
 from gossamer_ir.traversal.buffer_definitions import without_allocations
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_named, outer_writes
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.statement_queries import names_after
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor_at import (
     Cursor,
     addressable_stmts,
     function_with_replaced,
 )
+from gossamer_schedule.cursor.find import find_block, find_buffer, find_loop
 from gossamer_schedule.cursor.function_point import point_in_function
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
-from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop
+from gossamer_schedule.cursor.values import values_at
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quoted, schedule_error, text_of

@@ -11,8 +11,8 @@ from gossamer_ir.nodes import Binary, Buffer, Expr
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.find import find_buffer
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
-from gossamer_schedule.cursor.resolve import find_buffer
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.counts import COUNT_RANGE, is_count
 from gossamer_schedule.definition.primitive import primitive

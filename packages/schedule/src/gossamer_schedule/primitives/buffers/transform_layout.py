@@ -11,9 +11,9 @@ from gossamer_ir.core.build import ZERO, index_var, integer_value
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import has_lanes
+from gossamer_ir.core.limits import MAX_SIZE
 from gossamer_ir.errors import ParseError
 from gossamer_ir.facts.fact_kinds import buffers_of_fact
-from gossamer_ir.interchange.records import MAX_SIZE
 from gossamer_ir.nodes import (
     AnyBuffer,
     Block,
@@ -40,8 +40,8 @@ from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
+from gossamer_schedule.cursor.find import find_buffer
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
-from gossamer_schedule.cursor.resolve import find_buffer
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.counts import is_count
 from gossamer_schedule.definition.primitive import primitive

@@ -25,9 +25,9 @@ from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.cursor.access import conflicting_buffers
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
-from gossamer_schedule.cursor.resolve import find_iteration
+from gossamer_schedule.cursor.find import find_iteration
+from gossamer_schedule.cursor.used_buffers import conflicting_buffers
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error

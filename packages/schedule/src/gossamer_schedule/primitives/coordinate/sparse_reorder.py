@@ -12,7 +12,7 @@ from gossamer_ir.core.iteration_axes import IteratedAxis, attached_to, axis_name
 from gossamer_ir.nodes import Annotations, Axis, Iteration, IterationAxis
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_schedule.cursor.cursor_at import Cursor
-from gossamer_schedule.cursor.resolve import find_iteration
+from gossamer_schedule.cursor.find import find_iteration
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.iteration_axes import iterated_axes
 from gossamer_ir.nodes import FuseAxes, Iteration, OverAxis
 from gossamer_schedule.cursor.cursor_at import Cursor
-from gossamer_schedule.cursor.resolve import find_iteration
+from gossamer_schedule.cursor.find import find_iteration
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error

@@ -6,8 +6,8 @@ from gossamer_ir.core.build import ONE, ZERO
 from gossamer_ir.nodes import For
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.find import find_named
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
-from gossamer_schedule.cursor.resolve import find_named
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.made_names import unit_loop_name
 from gossamer_schedule.definition.primitive import primitive

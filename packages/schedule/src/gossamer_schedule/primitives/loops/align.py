@@ -9,19 +9,19 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.bounds.overflow import overflow_of
 from gossamer_ir.core.build import add, floordiv, handle, index, index_var, integer_value, sub
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.limits import MAX_SIZE
 from gossamer_ir.core.operations import DIVISIONS
-from gossamer_ir.interchange.records import MAX_SIZE
 from gossamer_ir.nodes import Binary, Block, Buffer, Expr, Range, Reinterpret
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.find import find_buffer, find_loop
 from gossamer_schedule.cursor.requirements import (
     require_between,
     require_serial,
     require_zero_start,
 )
-from gossamer_schedule.cursor.resolve import find_buffer, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error, text_of

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.bounds.loops_by_name import loops_of
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import For, ThreadTag
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
+from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_zero_start
-from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error, text_of

@@ -13,12 +13,12 @@ from gossamer_ir.core.build import index_var, mul
 from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.dependence.mixed_radix import ceildiv_by
 from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, For, Stmt
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_zero_start
-from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error

@@ -23,14 +23,15 @@ from gossamer_ir.traversal.buffer_uses import (
     buffers_written,
     outer_writes,
 )
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.statement_queries import defines_only, vars_bound
 from gossamer_ir.traversal.substitute import substitute_body
-from gossamer_schedule.cursor.access import conflicting_buffers, values_at
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts, name_of
+from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
-from gossamer_schedule.cursor.resolve import find_loop
+from gossamer_schedule.cursor.used_buffers import conflicting_buffers
+from gossamer_schedule.cursor.values import values_at
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.made_names import part_name
 from gossamer_schedule.definition.primitive import primitive

@@ -11,13 +11,13 @@ from gossamer_ir.core.build import ZERO, floordiv, index_var, integer_value, pro
 from gossamer_ir.core.integers import MAX_INT64
 from gossamer_ir.core.lowered_names import fused_name
 from gossamer_ir.nodes import Binary, Compare, Expr, For
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.function_point import point_in_function
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_zero_start
-from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error, text_of

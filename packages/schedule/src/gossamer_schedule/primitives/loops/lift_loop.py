@@ -8,13 +8,13 @@ from gossamer_ir.analysis.accesses.init_nests import reduction_loops
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.nodes import Block, BlockIter, For, IfThenElse, Range
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute, substitute_body
-from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
-from gossamer_schedule.cursor.resolve import find_loop
+from gossamer_schedule.cursor.values import values_at
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error

@@ -16,16 +16,16 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Binary, Block, Compare, Const, Expr, For, If, Node, Range, Stmt, Var
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import resolve, substitute, substitute_body
 from gossamer_ir.traversal.walk import contains
-from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.clones import clones_of, forwards_of
 from gossamer_schedule.cursor.cursor_at import Cursor, name_of
+from gossamer_schedule.cursor.find import find_named
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
-from gossamer_schedule.cursor.resolve import find_named
+from gossamer_schedule.cursor.values import values_at
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error

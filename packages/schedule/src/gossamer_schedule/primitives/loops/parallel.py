@@ -10,16 +10,16 @@ from gossamer_ir.analysis.statements.atomic_accumulation import mark_of
 from gossamer_ir.core.annotations import ATOMIC
 from gossamer_ir.core.build import ONE, add, index
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.interchange.records import MAX_SIZE
+from gossamer_ir.core.limits import MAX_SIZE
 from gossamer_ir.nodes import Block, Expr, For, Function
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
+from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.requirements import (
     LOOP_STAGES,
     require_between,
     require_scheduled_stage,
     require_serial,
 )
-from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.unsafe_mark import Requirement, require_nothing

@@ -15,10 +15,10 @@ from gossamer_ir.core.annotations import PIPELINE
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import For, Stmt
 from gossamer_ir.traversal.buffer_definitions import allocations
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_between, require_serial
-from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error

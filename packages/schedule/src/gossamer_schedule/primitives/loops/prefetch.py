@@ -9,19 +9,19 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.invariants import changed_in
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.conditions import conjuncts
-from gossamer_ir.interchange.records import MAX_SIZE
+from gossamer_ir.core.limits import MAX_SIZE
 from gossamer_ir.nodes import STMTS, Block, Buffer, Expr, For, Load, Node, Store
 from gossamer_ir.traversal.buffer_definitions import buffers_allocated
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.statement_queries import body_in, values_after
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import children, collect
-from gossamer_schedule.cursor.access import values_in_block
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.find import find_block, find_buffer, find_loop
 from gossamer_schedule.cursor.requirements import require_between
-from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop
+from gossamer_schedule.cursor.values import values_in_block
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error

@@ -19,16 +19,16 @@ from gossamer_ir.arith.affine import (
     times,
 )
 from gossamer_ir.core.build import ONE, ZERO, add, floordiv, index_var, integer_value
+from gossamer_ir.core.limits import MAX_SIZE
 from gossamer_ir.dependence.mixed_radix import ceildiv_by, digits_from_counts
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.interchange.records import MAX_SIZE
 from gossamer_ir.nodes import Binary, Block, Compare, Expr, For, If, Stmt, VScale
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_zero_start
-from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.counts import is_count
 from gossamer_schedule.definition.made_names import split_loop_names

@@ -7,12 +7,12 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.core.build import ONE, ZERO, index_var, integer_value
 from gossamer_ir.nodes import Binary, BlockIter, Buffer, Expr, For, Load, Range, Stmt, Store
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer, namer_of
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_zero_start
-from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.made_names import extent_name, longest_name
 from gossamer_schedule.definition.primitive import primitive

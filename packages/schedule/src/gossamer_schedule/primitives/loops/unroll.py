@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.build import integer_value
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
-from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error, text_of

@@ -13,13 +13,13 @@ from gossamer_ir.nodes import For, VScale
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
+from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.requirements import (
     LOOP_STAGES,
     require_scheduled_stage,
     require_serial,
     require_zero_start,
 )
-from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.unsafe_mark import Requirement

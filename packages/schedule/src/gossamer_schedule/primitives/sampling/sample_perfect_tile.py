@@ -9,8 +9,8 @@ from typing import TypeAlias
 from gossamer_ir.arith.affine import affine_of, factored
 from gossamer_ir.nodes import Expr
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_between
-from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.counts import is_count
 from gossamer_schedule.definition.primitive import primitive

@@ -13,8 +13,8 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import rewrite, rewrite_body
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.filters import filter_of, is_selected
+from gossamer_schedule.cursor.find import find_block, find_buffer
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
-from gossamer_schedule.cursor.resolve import find_block, find_buffer
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.unsafe_mark import marked_unsafe

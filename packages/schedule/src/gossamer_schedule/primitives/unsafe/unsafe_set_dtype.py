@@ -30,8 +30,8 @@ from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import collect, stmts
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.find import find_buffer
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
-from gossamer_schedule.cursor.resolve import find_buffer
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.choices import expected_words
 from gossamer_schedule.definition.primitive import primitive

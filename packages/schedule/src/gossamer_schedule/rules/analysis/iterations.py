@@ -16,7 +16,7 @@ from gossamer_ir.nodes import Axis, Function, Iteration, Module, OverAxis, Spars
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_written
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 
 Pattern = TypeVar("Pattern")
 

@@ -17,7 +17,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.rules.analysis.iterations import buffers_by_name, prover_in
 

@@ -21,8 +21,8 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_ir.traversal.buffer_uses import buffers_written
-from gossamer_ir.traversal.references import buffers_read, free_vars
+from gossamer_ir.traversal.buffer_uses import buffers_read, buffers_written
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.rules.analysis.iterations import (
     axes_of,

@@ -20,7 +20,7 @@ from gossamer_ir.core.axis_kinds import (
 from gossamer_ir.core.build import ONE, integer_value
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import Axis, Function, Iteration, Store
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_schedule.rules.analysis.iterations import axes_of, of_one_iteration
 from gossamer_schedule.rules.analysis.own_rows import selects_own_row
 from gossamer_schedule.rules.analysis.regular_reads import reads_in_bounds

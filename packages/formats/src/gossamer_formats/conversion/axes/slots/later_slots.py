@@ -11,7 +11,7 @@ from gossamer_formats.conversion.axes.state.target_axes import TargetAxes
 from gossamer_formats.conversion.kernels.statements import compare, load, logical_and
 from gossamer_ir.core.build import ZERO, add, index, index_var
 from gossamer_ir.nodes import Expr, For, Let
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute
 
 ELEMENTS_AHEAD = 24

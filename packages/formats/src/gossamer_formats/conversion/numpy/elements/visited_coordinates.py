@@ -17,7 +17,7 @@ from gossamer_ir.core.axis_kinds import indices_of, is_full
 from gossamer_ir.nodes import Axis, Expr
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 
 
 class VisitedCoordinates(NamedTuple):

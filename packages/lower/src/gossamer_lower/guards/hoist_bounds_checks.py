@@ -28,8 +28,8 @@ from gossamer_ir.nodes import (
     Stmt,
 )
 from gossamer_ir.traversal.buffer_definitions import buffers_allocated
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import contains
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import map_stmts, with_bodies, with_body

@@ -1,32 +1,15 @@
-"""The buffers that statements use, and the values of variables at a cursor."""
+"""The buffers that statements use, and those that two of them would conflict about."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
-from itertools import chain
 from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.nodes import Expr, Function, Stmt
+from gossamer_ir.nodes import Stmt
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
-from gossamer_ir.traversal.statement_queries import values_after, values_bound
 from gossamer_schedule.cursor.cursor_at import ADDRESSABLE_BODIES, Cursor, addressable_stmts
-
-
-def values_at(cursor: Cursor) -> dict[str, Expr]:
-    """Return the values of block variables and lets that are in scope at a cursor."""
-    values: dict[str, Expr] = {}
-    for step in cursor.path:
-        above = () if isinstance(step.parent, Function) else values_bound(step.parent)
-        pairs = chain(above, *map(values_after, step.earlier))
-        values.update((var.name, value) for var, value in pairs)
-    return values
-
-
-def values_in_block(cursor: Cursor) -> dict[str, Expr]:
-    """Return the values of block variables and lets that are in scope in the block at a cursor."""
-    return values_at(cursor) | {iterator.var: iterator.value for iterator in cursor.node.iters}
 
 
 def buffers_used_by(stmt: Stmt) -> frozenset[str]:

@@ -1,11 +1,10 @@
-"""The variables and buffers that expressions refer to, cached for each expression."""
+"""The variables that nodes refer to, cached for each expression."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
 from gossamer_ir.nodes import EXPRESSIONS, Node, Var
-from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.walk import collect
 
 _EXPRESSIONS = frozenset(EXPRESSIONS)
@@ -27,21 +26,3 @@ def free_vars(*nodes: Node) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def _free_vars_of(expr: Node) -> frozenset[str]:
     return frozenset([var.name for var in collect(Var, expr)])
-
-
-def buffers_read(*nodes: Node) -> frozenset[str]:
-    """Return the buffers that nodes load from or search in.
-
-    >>> from gossamer_ir.core.build import index_var
-    >>> from gossamer_ir.nodes import Load
-    >>> buffers_read(Load("X", (index_var("j"),), "int64"))
-    frozenset({'X'})
-    """
-    if len(nodes) == 1 and type(nodes[0]) in _EXPRESSIONS:
-        return _buffers_read_by(nodes[0])
-    return frozenset([read.buffer for read in collect(READS, *nodes)])
-
-
-@lru_cache(maxsize=4096)
-def _buffers_read_by(expr: Node) -> frozenset[str]:
-    return frozenset([read.buffer for read in collect(READS, expr)])

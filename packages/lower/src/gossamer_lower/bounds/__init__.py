@@ -1,1 +1,0 @@
-"""Checks of accesses that are not proved in bounds."""
