@@ -9,7 +9,7 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Allocate, Buffer, Expr, Load, Module
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.support.typed_calls import typed
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import walk
 
 SCRATCH_ALIGNMENT = 256
