@@ -88,24 +88,24 @@ def applied(function, *arrays, lanes=1, target="generic-cpu"):
     return result
 
 
-def numbers(dtype, count=20_000):
+def numbers(dtype_name, count=20_000):
     """Numbers of every exponent, subnormal ones, ordinary ones, and those at the edges of cases."""
     rng = np.random.default_rng(5)
-    kind = np.dtype(dtype)
-    info = np.finfo(kind)
-    bits = rng.integers(0, 2 ** (8 * kind.itemsize), count, np.uint64, endpoint=False)
-    any_bits = bits.astype(f"u{kind.itemsize}").view(kind)
+    dtype = np.dtype(dtype_name)
+    info = np.finfo(dtype)
+    bits = rng.integers(0, 2 ** (8 * dtype.itemsize), count, np.uint64, endpoint=False)
+    any_bits = bits.astype(f"u{dtype.itemsize}").view(dtype)
     usual = [rng.normal(size=count) * scale for scale in (1e-3, 1, 10, 300)]
     special = [
         0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, INF, -INF, NAN, info.max, info.min,
         info.tiny, -info.tiny, info.smallest_subnormal, 88.72, 88.73, -87.4, -103.9, -104.1, 709.7,
         709.8, -708.5, -745.1, -745.2, 1023.9, 1024.0, -1074.0, -1075.5, np.pi, np.pi / 2, 2.0**20,
-        2.0**20 * np.pi, 6381956970095103 * 2.0**797 if kind.itemsize == 8 else 2.0**100,
+        2.0**20 * np.pi, 6381956970095103 * 2.0**797 if dtype.itemsize == 8 else 2.0**100,
         16367173 * 2.0**72, 5.9, 6.1, 22.1,
     ]  # fmt: skip
     near_one = 1 + rng.normal(size=count) * 1e-3
     with np.errstate(all="ignore"):
-        found = np.concatenate([any_bits, *usual, near_one, special]).astype(kind)
+        found = np.concatenate([any_bits, *usual, near_one, special]).astype(dtype)
     return np.resize(found, len(found) // 64 * 64 + 64)
 
 
@@ -218,17 +218,17 @@ def find_nth_bits(words, counts):
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("lanes", [1, 8])
 @pytest.mark.parametrize(
-    "dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+    "dtype_name", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 )
-def test_positions_of_bits(dtype, lanes, target):
+def test_positions_of_bits(dtype_name, lanes, target):
     rng = np.random.default_rng(9)
-    kind = np.dtype(dtype)
+    dtype = np.dtype(dtype_name)
     bits = [rng.integers(0, 2**63, 2048, np.uint64) << np.uint64(1) for _ in range(3)]
     words = np.concatenate([bits[0], bits[0] & bits[1] & bits[2], bits[0] | bits[1] | bits[2]])
-    words = words.astype(f"u{kind.itemsize}").view(kind)
-    words[:4] = [0, 1, ~kind.type(0), np.left_shift(kind.type(1), 8 * kind.itemsize - 1)]
-    counts = rng.integers(0, 8 * kind.itemsize + 2, len(words)).astype(kind)
-    counts[4:16:3] = ~kind.type(0)
+    words = words.astype(f"u{dtype.itemsize}").view(dtype)
+    words[:4] = [0, 1, ~dtype.type(0), np.left_shift(dtype.type(1), 8 * dtype.itemsize - 1)]
+    counts = rng.integers(0, 8 * dtype.itemsize + 2, len(words)).astype(dtype)
+    counts[4:16:3] = ~dtype.type(0)
     found = applied("find_nth_bit", words, counts, lanes=lanes, target=target)
     np.testing.assert_array_equal(found, find_nth_bits(words, counts))
 

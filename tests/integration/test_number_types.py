@@ -65,19 +65,19 @@ def results(values, *arrays, output, lanes):
     return found, interpreted
 
 
-def pairs(dtype):
+def pairs(dtype_name):
     """All pairs of the numbers at the edges of cases."""
-    kind = np.dtype(dtype)
-    if kind.kind == "b":
+    dtype = np.dtype(dtype_name)
+    if dtype.kind == "b":
         special = np.array([False, True])
-    elif kind.kind == "f":
-        info = np.finfo(kind)
-        special = np.array([0, -0.0, 1, -1.5, 7.25, -3, INF, -INF, NAN, info.max, info.tiny], kind)
+    elif dtype.kind == "f":
+        info = np.finfo(dtype)
+        special = np.array([0, -0.0, 1, -1.5, 7.25, -3, INF, -INF, NAN, info.max, info.tiny], dtype)
     else:
-        info = np.iinfo(kind)
+        info = np.iinfo(dtype)
         rest = [0, 1, 2, 3, 7, 8, 31, 63]
         rest += [-1, -2, -3, -7, -8, -31, -63] if info.min < 0 else []
-        special = np.array([*rest, info.min, info.min + 1, info.max - 1, info.max], kind)
+        special = np.array([*rest, info.min, info.min + 1, info.max - 1, info.max], dtype)
     x, z = (part.ravel() for part in np.meshgrid(special, special))
     size = -(-max(x.size, 64) // 64) * 64
     order = np.random.default_rng(0).permutation(size)
@@ -163,10 +163,10 @@ def test_comparisons(dtype, lanes):
 
 def converted(x, target):
     """The result of a cast: integers wrap, floats are truncated and saturated, NaN becomes 0."""
-    kind = np.dtype(target)
-    if x.dtype.kind != "f" or kind.kind not in "iu":
-        return x.astype(kind)
-    info = np.iinfo(kind)
+    dtype = np.dtype(target)
+    if x.dtype.kind != "f" or dtype.kind not in "iu":
+        return x.astype(dtype)
+    info = np.iinfo(dtype)
 
     def one(value):
         if np.isnan(value):
@@ -175,7 +175,7 @@ def converted(x, target):
             return info.max if value > 0 else info.min
         return min(max(int(value), info.min), info.max)
 
-    return np.array([one(float(value)) for value in x], kind)
+    return np.array([one(float(value)) for value in x], dtype)
 
 
 def cast_values(dtype):
@@ -221,13 +221,13 @@ def combined(op, old, new):
     return f"T.{op}({old}, {new})"
 
 
-def initial(op, dtype):
-    kind = np.dtype(dtype)
-    if kind.kind == "b":
+def initial(op, dtype_name):
+    dtype = np.dtype(dtype_name)
+    if dtype.kind == "b":
         return "True" if op in ("and", "min") else "False"
     if op in ("min", "max"):
-        return f'T.{"max" if op == "min" else "min"}_value("{dtype}")'
-    return f"T.{dtype}({0 if op == 'X + Y' else 1})"
+        return f'T.{"max" if op == "min" else "min"}_value("{dtype_name}")'
+    return f"T.{dtype_name}({0 if op == 'X + Y' else 1})"
 
 
 def reducible(dtype, size, op):

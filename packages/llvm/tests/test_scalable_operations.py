@@ -97,11 +97,11 @@ def stores(value):
     ]
 
 
-def is_lowered(value, dtype):
+def is_lowered(value, dtype_name):
     """Whether `lower_math` has replaced an operation before it reaches the emitter."""
-    kind = DType.parse(dtype)
+    dtype = DType.parse(dtype_name)
     operation = getattr(value, "op", None) or getattr(value, "function", None)
-    return kind.is_float and operation in (LOWERED if kind.bits == 16 else LOWERED[:2])
+    return dtype.is_float and operation in (LOWERED if dtype.bits == 16 else LOWERED[:2])
 
 
 def program(module, dtype, lanes):

@@ -230,9 +230,9 @@ def _times_ell(matrix: Matrix, features: int | None) -> Call:
 def _stored_rows(matrix: Matrix) -> dict[str, Any]:
     """All rows that are not empty, and some empty ones."""
     kept = np.flatnonzero((matrix.lengths > 0) | (np.arange(matrix.shape[0]) % 3 == 1))
-    kind = matrix.indices.dtype
-    bounds = np.array([0, len(kept)], kind)
-    return {"indptr_i": bounds, "indices_i": kept.astype(kind), "stored": len(kept)}
+    dtype = matrix.indices.dtype
+    bounds = np.array([0, len(kept)], dtype)
+    return {"indptr_i": bounds, "indices_i": kept.astype(dtype), "stored": len(kept)}
 
 
 def _only_stored(found: Call, rows: Array) -> Array:

@@ -167,52 +167,52 @@ class Generator:
         high = low + 2**bits - 1
         return constant(self.one((low, high, max(low, -1), 0, 1, 5)), dtype)
 
-    def leaf(self, dtype: str) -> Any:
-        kind = DType.parse(dtype)
-        if kind.is_vector:
-            return Broadcast(self.leaf(kind.scalar), Lanes(kind.lanes, kind.scalable))
-        known = [var for var in self.vars if var.dtype == dtype]
+    def leaf(self, dtype_name: str) -> Any:
+        dtype = DType.parse(dtype_name)
+        if dtype.is_vector:
+            return Broadcast(self.leaf(dtype.scalar), Lanes(dtype.lanes, dtype.scalable))
+        known = [var for var in self.vars if var.dtype == dtype_name]
         if known and self.below(3):
             return self.one(known)
-        if dtype == "int64" and self.has_vectors and not self.below(4):
+        if dtype_name == "int64" and self.has_vectors and not self.below(4):
             return VScale()
-        return self.const(dtype)
+        return self.const(dtype_name)
 
-    def expr(self, dtype: str, fuel: int = 3) -> Any:
+    def expr(self, dtype_name: str, fuel: int = 3) -> Any:
         if fuel <= 0 or not self.below(4):
-            return self.leaf(dtype)
-        kind = DType.parse(dtype)
+            return self.leaf(dtype_name)
+        dtype = DType.parse(dtype_name)
         rules = [self.arithmetic, self.cast, self.select, self.load, self.load]
-        if kind.scalar == "bool":
+        if dtype.scalar == "bool":
             rules = [self.logic, self.compare, self.cast, self.select]
-        elif kind.is_float:
+        elif dtype.is_float:
             rules += [self.call, self.reinterpret]
-        elif kind.is_integer and self.flip():
+        elif dtype.is_integer and self.flip():
             rules += [self.call]
-        elif kind.scalar == "int64" and not kind.is_vector:
+        elif dtype.scalar == "int64" and not dtype.is_vector:
             rules += [self.search] if self.stage in ("position", "loop") else []
-        if kind.is_vector:
+        if dtype.is_vector:
             rules += [self.vector, self.transpose_reduce]
         elif self.has_vectors:
             rules.append(self.lane_reduce)
-        value = self.one(rules)(dtype, fuel - 1)
-        return self.leaf(dtype) if value is None else value
+        value = self.one(rules)(dtype_name, fuel - 1)
+        return self.leaf(dtype_name) if value is None else value
 
     def index(self, fuel: int = 2) -> Any:
         return self.expr("int64", fuel)
 
-    def arithmetic(self, dtype: str, fuel: int) -> Any:
-        kind = DType.parse(dtype)
+    def arithmetic(self, dtype_name: str, fuel: int) -> Any:
+        dtype = DType.parse(dtype_name)
         ops = ["add", "sub", "mul", "min", "max"]
-        ops += ["div"] if kind.is_float else ["floordiv", "floormod"]
-        if kind.is_integer:
+        ops += ["div"] if dtype.is_float else ["floordiv", "floormod"]
+        if dtype.is_integer:
             ops += ["bitand", "bitor", "bitxor", "shl", "shr", "bitnot"]
-        if kind.kind != "uint":
+        if dtype.kind != "uint":
             ops.append("neg")
         op = self.one(ops)
         if op in ("neg", "bitnot"):
-            return Unary(op, self.expr(dtype, fuel))
-        return Binary(op, self.expr(dtype, fuel), self.expr(dtype, fuel))
+            return Unary(op, self.expr(dtype_name, fuel))
+        return Binary(op, self.expr(dtype_name, fuel), self.expr(dtype_name, fuel))
 
     def logic(self, dtype: str, fuel: int) -> Any:
         op = self.one(("and", "or", "not"))
@@ -251,24 +251,24 @@ class Generator:
     def rank(self, buffer: Any) -> int:
         return len(buffer.axes if isinstance(buffer, SparseBuffer) else buffer.shape)
 
-    def load(self, dtype: str, fuel: int) -> Any:
-        kind = DType.parse(dtype)
-        known = [each for each in self.buffers if each.dtype == kind.scalar]
-        if kind.is_vector:
+    def load(self, dtype_name: str, fuel: int) -> Any:
+        dtype = DType.parse(dtype_name)
+        known = [each for each in self.buffers if each.dtype == dtype.scalar]
+        if dtype.is_vector:
             known = [each for each in known if self.rank(each)]
         if not known:
             return None
         buffer = self.one(known)
-        indices = self.indices(buffer, kind, fuel)
+        indices = self.indices(buffer, dtype, fuel)
         if not self.has_vectors or self.flip():
-            return Load(buffer.name, indices, dtype)
-        predicate = self.expr(kind.with_scalar("bool").text, fuel)
-        return Load(buffer.name, indices, dtype, predicate, self.expr(dtype, fuel))
+            return Load(buffer.name, indices, dtype_name)
+        predicate = self.expr(dtype.with_scalar("bool").text, fuel)
+        return Load(buffer.name, indices, dtype_name, predicate, self.expr(dtype_name, fuel))
 
-    def indices(self, buffer: Any, kind: DType, fuel: int) -> Any:
+    def indices(self, buffer: Any, dtype: DType, fuel: int) -> Any:
         drawn = [self.index(fuel) for _ in range(self.rank(buffer))]
-        if kind.is_vector:
-            lanes = Lanes(kind.lanes, kind.scalable)
+        if dtype.is_vector:
+            lanes = Lanes(dtype.lanes, dtype.scalable)
             drawn[-1] = Ramp(self.index(fuel), self.one((index(1), self.index(fuel))), lanes)
         return tuple(drawn)
 
@@ -282,12 +282,12 @@ class Generator:
         parts = [self.index(fuel) for _ in range(3)]
         return Search(kind, buffer.name, prefix, *parts)
 
-    def vector(self, dtype: str, fuel: int) -> Any:
-        kind = DType.parse(dtype)
-        lanes = Lanes(kind.lanes, kind.scalable)
-        if kind.is_integer and self.flip():
-            return Ramp(self.expr(kind.scalar, fuel), self.expr(kind.scalar, fuel), lanes)
-        return Broadcast(self.expr(kind.scalar, fuel), lanes)
+    def vector(self, dtype_name: str, fuel: int) -> Any:
+        dtype = DType.parse(dtype_name)
+        lanes = Lanes(dtype.lanes, dtype.scalable)
+        if dtype.is_integer and self.flip():
+            return Ramp(self.expr(dtype.scalar, fuel), self.expr(dtype.scalar, fuel), lanes)
+        return Broadcast(self.expr(dtype.scalar, fuel), lanes)
 
     def lane_reduce(self, dtype: str, fuel: int) -> Any:
         lanes = self.one(_LANES)
@@ -295,14 +295,14 @@ class Generator:
         vector = with_lanes(dtype, lanes.count, scalable=lanes.scalable)
         return LaneReduce(op, self.expr(vector, fuel))
 
-    def transpose_reduce(self, dtype: str, fuel: int) -> Any:
-        kind = DType.parse(dtype)
-        if kind.scalable or not 2 <= kind.lanes <= 64:
+    def transpose_reduce(self, dtype_name: str, fuel: int) -> Any:
+        dtype = DType.parse(dtype_name)
+        if dtype.scalable or not 2 <= dtype.lanes <= 64:
             return None
-        op = self.one(("and", "or") if kind.scalar == "bool" else ("add", "mul", "min", "max"))
+        op = self.one(("and", "or") if dtype.scalar == "bool" else ("add", "mul", "min", "max"))
         lanes = self.one(_LANES)
-        vector = with_lanes(kind.scalar, lanes.count, scalable=lanes.scalable)
-        rest = [self.leaf(vector) for _ in range(kind.lanes - 1)]
+        vector = with_lanes(dtype.scalar, lanes.count, scalable=lanes.scalable)
+        rest = [self.leaf(vector) for _ in range(dtype.lanes - 1)]
         return TransposeReduce(op, (self.expr(vector, fuel), *rest))
 
     def deep(self, dtype: str) -> Any:
@@ -364,16 +364,16 @@ class Generator:
 
     def store(self, fuel: int) -> Any:
         buffer = self.one(self.buffers)
-        kind = DType.parse(buffer.dtype)
+        dtype = DType.parse(buffer.dtype)
         if self.has_vectors and self.rank(buffer) and self.flip():
             lanes = self.one(_LANES)
-            kind = DType(kind.scalar, lanes.count, lanes.scalable)
-        indices = self.indices(buffer, kind, 2)
-        scalar = not kind.is_vector
-        value = self.deep(kind.text) if scalar and not self.below(6) else self.expr(kind.text)
+            dtype = DType(dtype.scalar, lanes.count, lanes.scalable)
+        indices = self.indices(buffer, dtype, 2)
+        scalar = not dtype.is_vector
+        value = self.deep(dtype.text) if scalar and not self.below(6) else self.expr(dtype.text)
         if not self.has_vectors or self.flip():
             return Store(buffer.name, indices, value)
-        return Store(buffer.name, indices, value, self.expr(kind.with_scalar("bool").text))
+        return Store(buffer.name, indices, value, self.expr(dtype.with_scalar("bool").text))
 
     def let(self, fuel: int) -> Any:
         dtype = self.one(_SCALARS)

@@ -58,19 +58,19 @@ NAN = math.nan
 
 def evaluate(expr, *, vscale=1, **arrays):
     """The value of an expression that reads int64 arrays by name, as a scalar or an array."""
-    kind = DType.parse(dtype_of(expr))
-    lanes = kind.lanes * (vscale if kind.scalable else 1)
-    out = np.zeros(lanes, STORAGE.get(kind.scalar, kind.scalar))
+    dtype = DType.parse(dtype_of(expr))
+    lanes = dtype.lanes * (vscale if dtype.scalable else 1)
+    out = np.zeros(lanes, STORAGE.get(dtype.scalar, dtype.scalar))
     zero = index(0)
-    place = Ramp(zero, index(1), Lanes(kind.lanes, kind.scalable)) if kind.is_vector else zero
-    buffers = [Buffer("Out", (index(lanes),), kind.scalar, "out")]
+    place = Ramp(zero, index(1), Lanes(dtype.lanes, dtype.scalable)) if dtype.is_vector else zero
+    buffers = [Buffer("Out", (index(lanes),), dtype.scalar, "out")]
     buffers += [Buffer(name, (index(a.size),), "int64", name.lower()) for name, a in arrays.items()]
     body = (Store("Out", (place,), expr),)
     params = tuple(Param(buffer.handle, "handle") for buffer in buffers)
     function = Function("main", params, body, buffers=tuple(buffers))
     inputs = {name.lower(): array for name, array in arrays.items()}
     run(Module("flat", (function,), "main"), {"out": out, **inputs}, vscale=vscale)
-    return out if kind.is_vector else out[0]
+    return out if dtype.is_vector else out[0]
 
 
 def binary(op, lhs, rhs, dtype="int32"):

@@ -165,10 +165,10 @@ def _bind_parameters(emitter: FunctionEmitter, function: Function) -> None:
 
 def _to_own_type(emitter: FunctionEmitter, value: Value) -> Value:
     """Return the value in its own type: integers and bools are passed in 64 bits."""
-    kind = DType.parse(value.dtype)
-    if kind.kind == "bool":
+    dtype = DType.parse(value.dtype)
+    if dtype.kind == "bool":
         return Value(emitter.text.value(f"icmp ne i64 {value.text}, 0"), value.dtype)
-    if kind.is_integer and kind.bits < 64:
+    if dtype.is_integer and dtype.bits < 64:
         return Value(emitter.text.value(f"trunc i64 {value.text} to {value.type}"), value.dtype)
     return value
 

@@ -20,10 +20,10 @@ def required_scalar(param: ScalarParam, value: object) -> int | float | bool:
     >>> required_scalar(ScalarParam("m", "int32"), 7)
     7
     """
-    kind = DType.parse(param.dtype)
-    if kind.kind == "bool":
+    dtype = DType.parse(param.dtype)
+    if dtype.kind == "bool":
         return _to_bool(param, value)
-    return _to_float(param, value) if kind.is_float else _to_integer(param, kind, value=value)
+    return _to_float(param, value) if dtype.is_float else _to_integer(param, dtype, value=value)
 
 
 def require_size(param: ScalarParam, value: float) -> None:
@@ -42,15 +42,15 @@ def require_size(param: ScalarParam, value: float) -> None:
 
 def scalar_limits(param: ScalarParam, *, is_size: bool) -> tuple[int, int]:
     """Return the range [low, high) of the integers that a parameter accepts; it is empty for a float."""
-    kind = DType.parse(param.dtype)
-    if not kind.is_integer:
+    dtype = DType.parse(param.dtype)
+    if not dtype.is_integer:
         return 0, 0
-    low, high = _integer_limits(kind)
+    low, high = _integer_limits(dtype)
     return (max(low, 0), min(high, MAX_SIZE + 1)) if is_size else (low, high)
 
 
-def _integer_limits(kind: DType) -> tuple[int, int]:
-    low, last = kind.limits
+def _integer_limits(dtype: DType) -> tuple[int, int]:
+    low, last = dtype.limits
     # Scalars are passed as int64_t, which cannot hold the upper half of uint64.
     return low, min(last + 1, 2**63)
 
@@ -61,11 +61,11 @@ def _to_bool(param: ScalarParam, value: object) -> bool:
     raise _value_error(param, value, expected="a bool")
 
 
-def _to_integer(param: ScalarParam, kind: DType, *, value: object) -> int:
+def _to_integer(param: ScalarParam, dtype: DType, *, value: object) -> int:
     if isinstance(value, np.ndarray) or not hasattr(value, "__index__"):
         raise _value_error(param, value, expected="an integer")
     number = operator.index(value)
-    low, high = _integer_limits(kind)
+    low, high = _integer_limits(dtype)
     if not low <= number < high:
         raise ArgumentError(
             "kernel.scalar_range",

@@ -53,13 +53,15 @@ def workspace_of(parallelism: Parallelism) -> Workspace:
     return Workspace(threads, parallel, NOT_GUARDED, is_interrupted)
 
 
-def scalar_type(dtype: str) -> type[Any]:
+def scalar_type(dtype_name: str) -> type[Any]:
     """Return the ctypes type of a scalar parameter."""
-    kind = DType.parse(dtype)
-    if dtype in ("float32", "float64"):
-        return ctypes.c_float if dtype == "float32" else ctypes.c_double
-    if kind.is_vector or not (kind.is_integer or kind.kind == "bool"):
-        raise UnsupportedError("backend.scalar_dtype", f"A scalar parameter cannot be {dtype}.")
+    dtype = DType.parse(dtype_name)
+    if dtype_name in ("float32", "float64"):
+        return ctypes.c_float if dtype_name == "float32" else ctypes.c_double
+    if dtype.is_vector or not (dtype.is_integer or dtype.kind == "bool"):
+        raise UnsupportedError(
+            "backend.scalar_dtype", f"A scalar parameter cannot be {dtype_name}."
+        )
     return ctypes.c_int64
 
 

@@ -125,9 +125,9 @@ def check_lines(param: BufferParam, indent: str) -> Iterator[str]:
     # `type`, not isinstance: a subclass such as a masked array may give its elements another meaning.
     yield f"{indent}if type({array}) is not ndarray:"
     yield f"{indent}    return None"
-    yield f"{indent}kind = {array}.dtype"
+    yield f"{indent}dtype = {array}.dtype"
     # Nearly always the same object, and a comparison of dtypes takes longer.
-    yield f"{indent}if kind is not dtype_{param.name} and kind != dtype_{param.name}:"
+    yield f"{indent}if dtype is not dtype_{param.name} and dtype != dtype_{param.name}:"
     yield f"{indent}    return None"
     yield f"{indent}if {array}.shape != {_shape_text(param)}:"
     yield f"{indent}    return None"

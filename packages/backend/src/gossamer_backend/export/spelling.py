@@ -38,14 +38,16 @@ ExportedParameter: TypeAlias = BufferParam | ScalarParam
 _C_TYPES = {"bool": "uint8_t", "float32": "float", "float64": "double"}
 
 
-def element_type(dtype: str) -> str:
+def element_type(dtype_name: str) -> str:
     """Return the C type of an array's elements; a bool is a byte, a half an integer of 16 bits.
 
     >>> element_type("int32"), element_type("float64"), element_type("bool")
     ('int32_t', 'double', 'uint8_t')
     """
-    kind = DType.parse(dtype)
-    return _C_TYPES.get(dtype) or (f"{dtype}_t" if kind.is_integer else f"uint{kind.bits}_t")
+    dtype = DType.parse(dtype_name)
+    return _C_TYPES.get(dtype_name) or (
+        f"{dtype_name}_t" if dtype.is_integer else f"uint{dtype.bits}_t"
+    )
 
 
 def scalar_type_of(dtype: str) -> str:

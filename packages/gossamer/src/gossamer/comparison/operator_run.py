@@ -74,7 +74,7 @@ def operator_run(
     """Return an operator with normally distributed operands, which depend only on the sizes; its kernel is
     built. `features` is the width of dense matrices; operators on vectors have none of it."""
     random = np.random.default_rng(0)
-    kind: Any = np.float32 if tensor.dtype == "float32" else np.float64
+    dtype: Any = np.float32 if tensor.dtype == "float32" else np.float64
     shapes = baseline_of(op).operand_shapes(tensor.shape, features)
-    dense = tuple(random.standard_normal(shape, dtype=kind) for shape in shapes)
+    dense = tuple(random.standard_normal(shape, dtype=dtype) for shape in shapes)
     return OperatorRun(op, tensor, dense=dense, target=target)

@@ -65,9 +65,9 @@ def widened_sides(condition: Compare) -> tuple[Expr, Expr] | None:
     return _as_int64(lhs), _as_int64(rhs)
 
 
-def _is_narrow(dtype: str) -> bool:
-    kind = DType.parse(dtype)
-    return kind.is_integer and not kind.is_vector and kind.bits < 64
+def _is_narrow(dtype_name: str) -> bool:
+    dtype = DType.parse(dtype_name)
+    return dtype.is_integer and not dtype.is_vector and dtype.bits < 64
 
 
 def _as_int64(expr: Expr) -> Expr:

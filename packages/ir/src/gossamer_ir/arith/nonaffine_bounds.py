@@ -145,11 +145,11 @@ OPERATION_BOUNDS: dict[BinaryOp, OperationBounds] = {
 """The operations that the prover bounds. Any other result, except those of affine forms, may be anything."""
 
 
-def bounds_of_storage(atom: Expr, dtype: str) -> Iterator[Affine]:
+def bounds_of_storage(atom: Expr, dtype_name: str) -> Iterator[Affine]:
     """Yield the limits of a dtype that an atom is widened from."""
-    kind = DType.parse(dtype)
-    if not kind.is_float and kind.bits < 64:
-        low, high = kind.limits
+    dtype = DType.parse(dtype_name)
+    if not dtype.is_float and dtype.bits < 64:
+        low, high = dtype.limits
         yield Affine({atom: 1}, -low)
         yield Affine({atom: -1}, high)
 
@@ -164,8 +164,8 @@ def unwidened(atom: Expr) -> Expr:
     """
     if not isinstance(atom, Cast) or atom.dtype != "int64":
         return atom
-    kind = DType.parse(dtype_of(atom.value))
+    dtype = DType.parse(dtype_of(atom.value))
     # A uint64 above 2**63 becomes negative as int64.
-    is_same = kind.kind in ("int", "bool") or (kind.kind == "uint" and kind.bits < 64)
+    is_same = dtype.kind in ("int", "bool") or (dtype.kind == "uint" and dtype.bits < 64)
     is_same |= isinstance(atom.value, Call) and FUNCTIONS[atom.value.function].counts_bits
-    return atom.value if is_same and not kind.is_vector else atom
+    return atom.value if is_same and not dtype.is_vector else atom

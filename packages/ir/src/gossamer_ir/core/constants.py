@@ -20,7 +20,7 @@ from gossamer_ir.nodes import Const
 ConstantValue: TypeAlias = bool | int | float
 
 
-def constant(value: ConstantValue, dtype: str) -> Const:
+def constant(value: ConstantValue, dtype_name: str) -> Const:
     """Return a `Const` of a Python value.
 
     Raises `ArgumentError`: `constant.range` if the dtype cannot represent the value, `constant.dtype` if
@@ -29,26 +29,26 @@ def constant(value: ConstantValue, dtype: str) -> Const:
     >>> constant(-0.0, "float32")
     Const(dtype='float32', text='-0.0')
     """
-    kind = DType.parse(dtype)
-    if kind.is_vector or kind.kind == "handle":
+    dtype = DType.parse(dtype_name)
+    if dtype.is_vector or dtype.kind == "handle":
         raise ArgumentError(
             "constant.dtype",
-            f"A constant cannot have the dtype '{dtype}'.",
+            f"A constant cannot have the dtype '{dtype_name}'.",
             hint="Expected a scalar dtype of numbers or bools.",
         )
-    if kind.kind == "bool":
-        return Const(dtype, str(bool(value)))
-    if kind.is_float:
-        return Const(dtype, _float_text(float(value), dtype))
-    return Const(dtype, _integer_text(value, kind))
+    if dtype.kind == "bool":
+        return Const(dtype_name, str(bool(value)))
+    if dtype.is_float:
+        return Const(dtype_name, _float_text(float(value), dtype_name))
+    return Const(dtype_name, _integer_text(value, dtype))
 
 
 def value_of(const: Const) -> ConstantValue:
     """Return the Python value of a constant."""
-    kind = DType.parse(const.dtype)
-    if kind.kind == "bool":
+    dtype = DType.parse(const.dtype)
+    if dtype.kind == "bool":
         return const.text == "True"
-    return float(const.text) if kind.is_float else int(const.text)
+    return float(const.text) if dtype.is_float else int(const.text)
 
 
 def is_canonical(const: Const) -> bool:
@@ -59,17 +59,17 @@ def is_canonical(const: Const) -> bool:
         return False
 
 
-def _integer_text(value: ConstantValue, kind: DType) -> str:
+def _integer_text(value: ConstantValue, dtype: DType) -> str:
     if isinstance(value, float) and not value.is_integer():
         raise ArgumentError(
-            "constant.range", f"'{value}' is not an integer, as '{kind.text}' needs."
+            "constant.range", f"'{value}' is not an integer, as '{dtype.text}' needs."
         )
-    low, high = kind.limits
+    low, high = dtype.limits
     number = int(value)
     if not low <= number <= high:
         raise ArgumentError(
             "constant.range",
-            f"'{number}' does not fit in '{kind.text}': expected {low} to {high}.",
+            f"'{number}' does not fit in '{dtype.text}': expected {low} to {high}.",
         )
     return str(number)
 

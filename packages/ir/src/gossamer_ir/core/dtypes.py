@@ -169,17 +169,17 @@ def vscale_factor(text: str) -> int:
     >>> vscale_factor("float32xvscalex8"), vscale_factor("float32"), vscale_factor("bool")
     (8, 4, 16)
     """
-    kind = _parse(text)
-    if kind.scalable:
-        return kind.lanes
-    if kind.is_vector or kind.kind == "handle":
+    dtype = _parse(text)
+    if dtype.scalable:
+        return dtype.lanes
+    if dtype.is_vector or dtype.kind == "handle":
         raise ArgumentError(
             "dtype.not_scalable",
             f"'{text}' is not the dtype of a scalable vector or of its lanes.",
             hint="Expected a dtype such as float32 or float32xvscalex4.",
         )
     # A bool takes a byte of memory.
-    return VSCALE_UNIT_BITS // max(8, kind.bits)
+    return VSCALE_UNIT_BITS // max(8, dtype.bits)
 
 
 def with_lanes(text: str, lanes: int, *, scalable: bool = False) -> str:

@@ -45,16 +45,16 @@ def _bind(param: Param, argument: Argument) -> Any:
 
 
 def _scalar(param: Param, argument: Argument) -> Any:
-    kind = DType.parse(param.dtype)
+    dtype = DType.parse(param.dtype)
     allowed: tuple[type[Any], ...] = (int, np.integer, np.bool_)
-    allowed = (int, float, np.number) if kind.is_float else allowed
+    allowed = (int, float, np.number) if dtype.is_float else allowed
     if not isinstance(argument, allowed):
         raise _argument_error(param, argument, f"a scalar of {param.dtype}")
     try:
         value = numpy_type(param.dtype)(argument)
     except OverflowError:
         raise _argument_error(param, argument, f"a scalar of {param.dtype}") from None
-    if kind.is_integer and value != argument:
+    if dtype.is_integer and value != argument:
         raise _argument_error(param, argument, f"a scalar of {param.dtype}")
     encoding = encoding_of(param.dtype)
     return value if encoding is None else encoding.round(value)

@@ -69,21 +69,21 @@ class ModuleEmitter(msgspec.Struct):
     checked: set[str] = msgspec.field(default_factory=set)
     helpers: int = 0
 
-    def require_dtype(self, dtype: str) -> None:
+    def require_dtype(self, dtype_name: str) -> None:
         """Raise an error (`llvm.lanes`, `llvm.scalable`) for a dtype that must not be passed to LLVM: it
         aborts the process for some lane counts."""
-        if dtype in self.checked:
+        if dtype_name in self.checked:
             return
-        kind = DType.parse(dtype)
-        if kind.scalable:
-            self.require_scalable(f"such as '{dtype}'")
-        if kind.is_vector and kind.lanes not in LANE_COUNTS:
+        dtype = DType.parse(dtype_name)
+        if dtype.scalable:
+            self.require_scalable(f"such as '{dtype_name}'")
+        if dtype.is_vector and dtype.lanes not in LANE_COUNTS:
             expected = ", ".join(map(str, LANE_COUNTS))
             raise UnsupportedError(
                 "llvm.lanes",
-                f"'{dtype}' has {kind.lanes} lanes; expected one of {expected}.",
+                f"'{dtype_name}' has {dtype.lanes} lanes; expected one of {expected}.",
             )
-        self.checked.add(dtype)
+        self.checked.add(dtype_name)
 
     def require_scalable(self, what: str) -> None:
         """Raise `UnsupportedError` (`llvm.scalable`) if the target has no scalable vectors."""

@@ -58,21 +58,21 @@ def mul(emitter: FunctionEmitter, lhs: Value, rhs: Value, *, flags: str = "") ->
     return _operation(emitter, f"mul{flags}", lhs, rhs)
 
 
-def broadcast(emitter: FunctionEmitter, value: Value, dtype: str) -> Value:
+def broadcast(emitter: FunctionEmitter, value: Value, dtype_name: str) -> Value:
     """Return a scalar in all lanes of dtype."""
-    kind = DType.parse(dtype)
-    if not kind.is_vector:
+    dtype = DType.parse(dtype_name)
+    if not dtype.is_vector:
         return value
     # A constant needs no instruction.
     if not value.text.startswith("%"):
-        return Value(f"splat ({value.typed})", dtype)
-    vector = value_type(dtype)
+        return Value(f"splat ({value.typed})", dtype_name)
+    vector = value_type(dtype_name)
     lane = emitter.text.value(f"insertelement {vector} poison, {value.typed}, i64 0")
-    mask = value_type(kind.with_scalar("int32").text)
+    mask = value_type(dtype.with_scalar("int32").text)
     spread = emitter.text.value(
         f"shufflevector {vector} {lane}, {vector} poison, {mask} zeroinitializer"
     )
-    return Value(spread, dtype)
+    return Value(spread, dtype_name)
 
 
 def insert_elements(emitter: FunctionEmitter, elements: Iterable[Value], dtype: str) -> Value:

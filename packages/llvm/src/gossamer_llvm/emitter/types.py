@@ -23,21 +23,21 @@ ordering zeros by sign would take more instructions than the rest of the operati
 
 
 @cache
-def value_type(dtype: str) -> str:
+def value_type(dtype_name: str) -> str:
     """Return the type of a value in a register.
 
     >>> value_type("float32x16"), value_type("boolxvscalex4"), value_type("uint8")
     ('<16 x float>', '<vscale x 4 x i1>', 'i8')
     """
-    kind = DType.parse(dtype)
-    return _vector(kind, _NOT_INTEGERS.get(kind.scalar, f"i{kind.bits}"))
+    dtype = DType.parse(dtype_name)
+    return _vector(dtype, _NOT_INTEGERS.get(dtype.scalar, f"i{dtype.bits}"))
 
 
 @cache
-def memory_type(dtype: str) -> str:
+def memory_type(dtype_name: str) -> str:
     """Return the type of a value in memory, where a bool is a byte."""
-    kind = DType.parse(dtype)
-    return _vector(kind, "i8") if kind.kind == "bool" else value_type(dtype)
+    dtype = DType.parse(dtype_name)
+    return _vector(dtype, "i8") if dtype.kind == "bool" else value_type(dtype_name)
 
 
 @cache
@@ -86,25 +86,25 @@ def constant_text(const: Const) -> str:
     >>> constant_text(Const("float32", "0.1")), constant_text(Const("bool", "True"))
     ('0x3FB99999A0000000', 'true')
     """
-    kind = DType.parse(const.dtype)
-    if kind.kind == "bool":
+    dtype = DType.parse(const.dtype)
+    if dtype.kind == "bool":
         return const.text.lower()
-    if not kind.is_float:
-        return str(wrapped(int(const.text), kind.bits))
+    if not dtype.is_float:
+        return str(wrapped(int(const.text), dtype.bits))
     value = float(const.text)
-    if kind.computed_in != kind.scalar:
+    if dtype.computed_in != dtype.scalar:
         return str(stored_bits(value, const.dtype))
     if const.dtype == "float32":
         value = struct.unpack("<f", struct.pack("<f", value))[0]
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
-def splat(operand: str, dtype: str) -> str:
+def splat(operand: str, dtype_name: str) -> str:
     """Return a constant operand of the element type in all lanes of dtype."""
-    kind = DType.parse(dtype)
-    if not kind.is_vector:
+    dtype = DType.parse(dtype_name)
+    if not dtype.is_vector:
         return operand
-    return f"splat ({value_type(kind.scalar)} {operand})"
+    return f"splat ({value_type(dtype.scalar)} {operand})"
 
 
 def integer_text(value: int, dtype: str) -> str:
@@ -113,7 +113,7 @@ def integer_text(value: int, dtype: str) -> str:
     return splat(str(wrapped(value, bits)), dtype)
 
 
-def _vector(kind: DType, element: str) -> str:
-    if not kind.is_vector:
+def _vector(dtype: DType, element: str) -> str:
+    if not dtype.is_vector:
         return element
-    return f"<{'vscale x ' if kind.scalable else ''}{kind.lanes} x {element}>"
+    return f"<{'vscale x ' if dtype.scalable else ''}{dtype.lanes} x {element}>"

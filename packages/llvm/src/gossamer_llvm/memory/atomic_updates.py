@@ -26,13 +26,13 @@ def emit_atomic(emitter: FunctionEmitter, node: Atomic) -> None:
         emitter.text.value(f"atomicrmw {operation} {operands}")
 
 
-def _atomicrmw_operation(op: AtomicOp, dtype: str) -> str | None:
+def _atomicrmw_operation(op: AtomicOp, dtype_name: str) -> str | None:
     """Return the operation of `atomicrmw`; None if there is none. Float `min` and `max` of LLVM ignore
     NaN, and 16-bit floats are integers here."""
-    kind = DType.parse(dtype)
-    if kind.is_float:
-        return "fadd" if op == "add" and not is_half(dtype) else None
-    return op if op == "add" or kind.kind == "int" else f"u{op}"
+    dtype = DType.parse(dtype_name)
+    if dtype.is_float:
+        return "fadd" if op == "add" and not is_half(dtype_name) else None
+    return op if op == "add" or dtype.kind == "int" else f"u{op}"
 
 
 def _emit_exchange_loop(emitter: FunctionEmitter, op: AtomicOp, pointer: str, value: Value) -> None:

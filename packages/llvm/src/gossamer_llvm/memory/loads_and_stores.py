@@ -265,14 +265,14 @@ def _is_branch(mask: Value) -> bool:
     return mask is not ON and not DType.parse(mask.dtype).is_vector
 
 
-def _is_reserved(address: Address, dtype: str) -> bool:
+def _is_reserved(address: Address, dtype_name: str) -> bool:
     """Return whether all lanes, even masked-off ones, lie in stack memory that no other function accesses.
     Then the whole vector is loaded or stored, and LLVM keeps it in a register."""
-    first, kind = literal_value(address.offset), DType.parse(dtype)
-    if first is None or (kind.scalable and not address.buffer.is_scalable):
+    first, dtype = literal_value(address.offset), DType.parse(dtype_name)
+    if first is None or (dtype.scalable and not address.buffer.is_scalable):
         return False
     # For a scalable vector in a scalable buffer, both sides are multiplied by vscale, which is 1 or more.
-    return 0 <= first <= address.buffer.private_elements - kind.lanes
+    return 0 <= first <= address.buffer.private_elements - dtype.lanes
 
 
 def _emit_blend(emitter: FunctionEmitter, mask: Value, if_true: Value, if_false: Value) -> Value:

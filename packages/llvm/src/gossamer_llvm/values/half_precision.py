@@ -43,46 +43,46 @@ def is_half(dtype: str) -> bool:
 
 def widen_to_float32(emitter: FunctionEmitter, value: Value) -> Value:
     """Return a float that is computed in float32 as one, which is exact; any other value as it is."""
-    kind = DType.parse(value.dtype)
-    if kind.scalar not in HALF_CONVERSIONS:
+    dtype = DType.parse(value.dtype)
+    if dtype.scalar not in HALF_CONVERSIONS:
         return value
-    native = _native_type(emitter, kind)
+    native = _native_type(emitter, dtype)
     if native is None:
-        return HALF_CONVERSIONS[kind.scalar].widened(emitter, value)
+        return HALF_CONVERSIONS[dtype.scalar].widened(emitter, value)
     half = emitter.text.value(f"bitcast {value.typed} to {native}")
-    single = kind.with_scalar("float32").text
+    single = dtype.with_scalar("float32").text
     text = f"fpext {native} {half} to {value_type(single)}"
     return Value(emitter.text.value(text), single)
 
 
-def round_to_half(emitter: FunctionEmitter, value: Value, dtype: str) -> Value:
+def round_to_half(emitter: FunctionEmitter, value: Value, dtype_name: str) -> Value:
     """Return a float32 or float64 rounded once to a float that is computed in float32.
 
     The fence is needed because LLVM otherwise moves a sign that is taken from a float64 after the conversion,
     and then calls a library to convert the float64, too.
     """
-    kind = DType.parse(dtype)
+    dtype = DType.parse(dtype_name)
     # float64 to float16 by way of float32 would round twice, and two roundings may differ from one.
     single = value if DType.parse(value.dtype).bits == 32 else _rounded_to_odd(emitter, value)
-    native = _native_type(emitter, kind)
+    native = _native_type(emitter, dtype)
     if native is not None:
         fence = f"llvm.arithmetic.fence.{intrinsic_suffix(single.type)}"
         kept = Value(emitter.call(single.type, fence, single.typed), single.dtype)
         half = emitter.text.value(f"fptrunc {kept.typed} to {native}")
-        text = f"bitcast {native} {half} to {value_type(dtype)}"
-        return Value(emitter.text.value(text), dtype)
-    narrow = HALF_CONVERSIONS[kind.scalar].rounded(_Bits(emitter, kind).of(single), single)
-    text = f"trunc {narrow.value.typed} to {value_type(dtype)}"
-    return Value(emitter.text.value(text), dtype)
+        text = f"bitcast {native} {half} to {value_type(dtype_name)}"
+        return Value(emitter.text.value(text), dtype_name)
+    narrow = HALF_CONVERSIONS[dtype.scalar].rounded(_Bits(emitter, dtype).of(single), single)
+    text = f"trunc {narrow.value.typed} to {value_type(dtype_name)}"
+    return Value(emitter.text.value(text), dtype_name)
 
 
 class _Bits:
     """32-bit integers under construction."""
 
-    def __init__(self, emitter: FunctionEmitter, kind: DType, value: Value | None = None) -> None:
+    def __init__(self, emitter: FunctionEmitter, dtype: DType, value: Value | None = None) -> None:
         self.emitter = emitter
-        self.kind = kind
-        self.dtype = kind.with_scalar("uint32").text
+        self.float_dtype = dtype
+        self.dtype = dtype.with_scalar("uint32").text
         self._value = value
 
     @property
@@ -91,7 +91,9 @@ class _Bits:
         return self._value
 
     def _new(self, text: str) -> _Bits:
-        return _Bits(self.emitter, self.kind, Value(self.emitter.text.value(text), self.dtype))
+        return _Bits(
+            self.emitter, self.float_dtype, Value(self.emitter.text.value(text), self.dtype)
+        )
 
     def of(self, single: Value) -> _Bits:
         """Return the bits of a float32."""
@@ -113,11 +115,11 @@ class _Bits:
         text = self.emitter.call(
             self.value.type, name, f"{self.value.typed}, {self.value.type} {operand}"
         )
-        return _Bits(self.emitter, self.kind, Value(text, self.dtype))
+        return _Bits(self.emitter, self.float_dtype, Value(text, self.dtype))
 
     def select(self, tested: _Bits, test: str, limit: int, if_true: _Bits | int) -> _Bits:
         """Return `if_true` if the comparison `test` of `tested` with `limit` holds, else this value."""
-        mask = value_type(self.kind.with_scalar("bool").text)
+        mask = value_type(self.float_dtype.with_scalar("bool").text)
         against = integer_text(limit, self.dtype)
         holds = self.emitter.text.value(f"icmp {test} {tested.value.typed}, {against}")
         one = integer_text(if_true, self.dtype) if isinstance(if_true, int) else if_true.value.text
@@ -126,7 +128,7 @@ class _Bits:
 
 def _bits(bits: _Bits) -> Value:
     """Return the float32 with these bits."""
-    single = bits.kind.with_scalar("float32").text
+    single = bits.float_dtype.with_scalar("float32").text
     text = f"bitcast {bits.value.typed} to {value_type(single)}"
     return Value(bits.emitter.text.value(text), single)
 
@@ -143,7 +145,7 @@ def _widened_float16(emitter: FunctionEmitter, value: Value) -> Value:
     moved = size.op("shl", DROPPED_BITS)
     scale = splat(RESCALE, _bits(moved).dtype)
     product = emitter.text.value(f"fmul {_bits(moved).typed}, {scale}")
-    finite = bits.of(Value(product, bits.kind.with_scalar("float32").text))
+    finite = bits.of(Value(product, bits.float_dtype.with_scalar("float32").text))
     # Infinity and NaN have the largest exponent, which the multiplication would not keep.
     chosen = finite.select(size, "uge", FLOAT16_INFINITY, moved.op("or", FLOAT32_INFINITY))
     return _bits(chosen.op("or", bits.op("and", FLOAT16_SIGN).op("shl", 16)))
@@ -181,20 +183,20 @@ def _float16_bits(bits: _Bits, single: Value) -> _Bits:
 def _rounded_to_odd(emitter: FunctionEmitter, value: Value) -> Value:
     """Return a float64 rounded to odd as float32: its last bit is set if the result is inexact, so that
     rounding it again has no double rounding error (S. Boldo and G. Melquiond, 2008)."""
-    kind = DType.parse(value.dtype)
-    single = kind.with_scalar("float32").text
+    dtype = DType.parse(value.dtype)
+    single = dtype.with_scalar("float32").text
     narrow = Value(emitter.text.value(f"fptrunc {value.typed} to {value_type(single)}"), single)
     back = emitter.text.value(f"fpext {narrow.typed} to {value.type}")
     name = f"llvm.fabs.{intrinsic_suffix(value.type)}"
     sizes = [emitter.call(value.type, name, f"{value.type} {text}") for text in (back, value.text)]
-    mask = value_type(kind.with_scalar("bool").text)
+    mask = value_type(dtype.with_scalar("bool").text)
     grew = emitter.text.value(f"fcmp ogt {value.type} {sizes[0]}, {sizes[1]}")
-    bits = _Bits(emitter, kind).of(narrow)
+    bits = _Bits(emitter, dtype).of(narrow)
     step = emitter.text.value(f"zext {mask} {grew} to {bits.value.type}")
-    odd = bits.op("sub", _Bits(emitter, kind, Value(step, bits.dtype))).op("or", 1)
+    odd = bits.op("sub", _Bits(emitter, dtype, Value(step, bits.dtype))).op("or", 1)
     lost = emitter.text.value(f"fcmp one {value.type} {back}, {value.text}")
     text = f"select {mask} {lost}, {odd.value.typed}, {bits.value.typed}"
-    return _bits(_Bits(emitter, kind, Value(emitter.text.value(text), bits.dtype)))
+    return _bits(_Bits(emitter, dtype, Value(emitter.text.value(text), bits.dtype)))
 
 
 class HalfConversion(NamedTuple):
@@ -215,10 +217,10 @@ HALF_CONVERSIONS: dict[str, HalfConversion] = {
 """The conversions of each dtype that is computed in float32."""
 
 
-def _native_type(emitter: FunctionEmitter, kind: DType) -> str | None:
+def _native_type(emitter: FunctionEmitter, dtype: DType) -> str | None:
     """Return the type of LLVM in which the target converts a dtype; None if it has no such instruction."""
-    native = HALF_CONVERSIONS[kind.scalar].native
+    native = HALF_CONVERSIONS[dtype.scalar].native
     if native is None or not emitter.unit.abi.half_conversions:
         return None
-    integer = kind.with_scalar("int16").text
+    integer = dtype.with_scalar("int16").text
     return value_type(integer).replace("i16", native)

@@ -52,11 +52,11 @@ def emit_unary(emitter: FunctionEmitter, node: Unary) -> Value:
 
 
 def _negation(value: Value) -> str:
-    kind = DType.parse(value.dtype)
+    dtype = DType.parse(value.dtype)
     # The sign bit only: through float32 the payload of a NaN would change.
     if is_half(value.dtype):
-        return f"xor {value.typed}, {integer_text(1 << kind.bits - 1, value.dtype)}"
-    if kind.is_float:
+        return f"xor {value.typed}, {integer_text(1 << dtype.bits - 1, value.dtype)}"
+    if dtype.is_float:
         return f"fneg {value.typed}"
     return f"sub {value.type} {integer_text(0, value.dtype)}, {value.text}"
 
@@ -102,16 +102,18 @@ def emit_compare(emitter: FunctionEmitter, node: Compare) -> Value:
     """Emit a comparison. With NaN, `ne` is true and all others are false."""
     lanes = lane_mask(emitter, node)
     if lanes is not None:
-        dtype = dtype_of(node)
-        return lanes if lanes.dtype == dtype else Value(splat(lanes.text, dtype), dtype)
+        dtype_name = dtype_of(node)
+        return (
+            lanes if lanes.dtype == dtype_name else Value(splat(lanes.text, dtype_name), dtype_name)
+        )
     lhs, rhs = (widen_to_float32(emitter, emitter.expr(side)) for side in (node.lhs, node.rhs))
-    kind = DType.parse(lhs.dtype)
-    if kind.is_float:
+    dtype = DType.parse(lhs.dtype)
+    if dtype.is_float:
         text = f"fcmp {_ORDERED[node.op]} {lhs.typed}, {rhs.text}"
     else:
-        table = _SIGNED if kind.kind == "int" else _UNSIGNED
+        table = _SIGNED if dtype.kind == "int" else _UNSIGNED
         text = f"icmp {table[node.op]} {lhs.typed}, {rhs.text}"
-    return Value(emitter.text.value(text), kind.with_scalar("bool").text)
+    return Value(emitter.text.value(text), dtype.with_scalar("bool").text)
 
 
 def emit_cast(emitter: FunctionEmitter, node: Cast) -> Value:
@@ -128,12 +130,12 @@ def emit_cast(emitter: FunctionEmitter, node: Cast) -> Value:
 def _as_wide_float(emitter: FunctionEmitter, value: Value) -> Value:
     """Return the value as float32 or float64, before it is rounded to 16 bits. An integer is converted to
     a float that is wide enough."""
-    kind = DType.parse(value.dtype)
-    if kind.is_float:
+    dtype = DType.parse(value.dtype)
+    if dtype.is_float:
         return widen_to_float32(emitter, value)
     # float32 would round an int32 once, and the half a second time.
-    scalar = "float64" if kind.bits > 16 else "float32"
-    return _plain_cast(emitter, value, kind.with_scalar(scalar).text)
+    scalar = "float64" if dtype.bits > 16 else "float32"
+    return _plain_cast(emitter, value, dtype.with_scalar(scalar).text)
 
 
 def _plain_cast(emitter: FunctionEmitter, value: Value, dtype: str) -> Value:
@@ -169,10 +171,10 @@ def emit_reinterpret(emitter: FunctionEmitter, node: Reinterpret) -> Value:
 
 def emit_call(emitter: FunctionEmitter, node: Call) -> Value:
     """Emit a call of a math function that is an instruction on the target."""
-    kind = DType.parse(node.dtype)
-    if node.function == "abs" and kind.is_integer:
+    dtype = DType.parse(node.dtype)
+    if node.function == "abs" and dtype.is_integer:
         value = emitter.expr(node.args[0])
-        return value if kind.kind == "uint" else _integer_abs(emitter, value)
+        return value if dtype.kind == "uint" else _integer_abs(emitter, value)
     # The fma of half precision is not computed in float32, because it would be rounded twice.
     is_fused_half = is_half(node.dtype) and len(node.args) > 1
     if node.function not in CALL_INTRINSICS.keys() & emitter.unit.abi.functions or is_fused_half:
@@ -223,15 +225,15 @@ def _shift(opcode: str) -> EmitBinary:
 
 
 def _emit_shift(opcode: str, emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
-    kind = DType.parse(lhs.dtype)
+    dtype = DType.parse(lhs.dtype)
     # LLVM leaves shifts by the width or more undefined, and masks of the count differ between CPUs.
-    last = integer_text(kind.bits - 1, lhs.dtype)
+    last = integer_text(dtype.bits - 1, lhs.dtype)
     name = f"llvm.umin.{intrinsic_suffix(lhs.type)}"
     count = emitter.call(lhs.type, name, f"{rhs.typed}, {lhs.type} {last}")
     moved = Value(emitter.text.value(f"{opcode} {lhs.typed}, {count}"), lhs.dtype)
     if opcode == "ashr":
         return moved
-    mask = value_type(kind.with_scalar("bool").text)
+    mask = value_type(dtype.with_scalar("bool").text)
     fits = emitter.text.value(f"icmp ule {rhs.typed}, {last}")
     zero = integer_text(0, lhs.dtype)
     chosen = emitter.text.value(f"select {mask} {fits}, {moved.typed}, {lhs.type} {zero}")

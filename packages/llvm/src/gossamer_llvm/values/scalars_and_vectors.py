@@ -124,15 +124,17 @@ def reduce_vector(emitter: FunctionEmitter, op: ReduceOp, value: Value) -> Value
     return Value(emitter.call(value_type(scalar), function, value.typed), scalar)
 
 
-def lane_numbers(emitter: FunctionEmitter, dtype: str) -> Value:
+def lane_numbers(emitter: FunctionEmitter, dtype_name: str) -> Value:
     """Return the integers 0, 1, ... in the lanes of dtype."""
-    kind = DType.parse(dtype)
-    vector = value_type(dtype)
-    if kind.scalable:
-        return Value(emitter.call(vector, f"llvm.stepvector.{intrinsic_suffix(vector)}", ""), dtype)
-    element = value_type(kind.scalar)
-    lanes = ", ".join(f"{element} {lane}" for lane in range(kind.lanes))
-    return Value(f"<{lanes}>", dtype)
+    dtype = DType.parse(dtype_name)
+    vector = value_type(dtype_name)
+    if dtype.scalable:
+        return Value(
+            emitter.call(vector, f"llvm.stepvector.{intrinsic_suffix(vector)}", ""), dtype_name
+        )
+    element = value_type(dtype.scalar)
+    lanes = ", ".join(f"{element} {lane}" for lane in range(dtype.lanes))
+    return Value(f"<{lanes}>", dtype_name)
 
 
 def _reduce_floats(emitter: FunctionEmitter, op: ReduceOp, value: Value) -> Value:

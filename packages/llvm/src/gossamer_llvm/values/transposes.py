@@ -27,11 +27,11 @@ _BLOCK_BITS = 128
 def emit_transpose_reduce(emitter: FunctionEmitter, node: TransposeReduce) -> Value:
     """Emit a transpose-reduce, of fixed lanes in groups of as many values as they have lanes."""
     values = [emitter.expr(value) for value in node.values]
-    kind = DType.parse(values[0].dtype)
-    if kind.scalable:
+    dtype = DType.parse(values[0].dtype)
+    if dtype.scalable:
         reduced = [reduce_vector(emitter, node.op, value) for value in values]
-        return insert_elements(emitter, reduced, with_lanes(kind.scalar, len(reduced)))
-    lanes = kind.lanes
+        return insert_elements(emitter, reduced, with_lanes(dtype.scalar, len(reduced)))
+    lanes = dtype.lanes
     parts = [
         _reduced(emitter, node.op, values[at : at + lanes]) for at in range(0, len(values), lanes)
     ]
@@ -42,9 +42,9 @@ def emit_transpose_reduce(emitter: FunctionEmitter, node: TransposeReduce) -> Va
 
 def _reduced(emitter: FunctionEmitter, op: ReduceOp, values: Sequence[Value]) -> Value:
     """Return a vector with one lane for each value; there are at most as many values as lanes."""
-    kind = DType.parse(values[0].dtype)
-    lanes, count = kind.lanes, len(values)
-    block = min(lanes, _BLOCK_BITS // kind.bits)
+    dtype = DType.parse(values[0].dtype)
+    lanes, count = dtype.lanes, len(values)
+    block = min(lanes, _BLOCK_BITS // dtype.bits)
     unit = 1
     while len(values) > 1:
         # Shuffles across blocks of 128 bits are slower, so all steps within blocks come first.

@@ -267,8 +267,8 @@ def _ends_in_sum(stmt: Stmt) -> bool:
 def _may_combine(value: LaneReduce) -> bool:
     """Return whether a reduction may be one of a `TransposeReduce`. Halving vectors saves shuffles if their
     number of lanes is a known power of two; scalable vectors would be reduced one by one in any case."""
-    kind = DType.parse(dtype_of(value.value))
-    return not kind.scalable and kind.lanes.bit_count() == 1
+    dtype = DType.parse(dtype_of(value.value))
+    return not dtype.scalable and dtype.lanes.bit_count() == 1
 
 
 def _reduced_from(start: Store, stmt: Stmt) -> LaneReduce | None:

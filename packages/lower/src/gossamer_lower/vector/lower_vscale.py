@@ -103,8 +103,8 @@ def _vector_of(values: tuple[Expr, ...]) -> Expr:
 
 
 def _with_fixed_dtype(node: Node, vscale: int) -> Node | None:
-    dtype = getattr(node, "dtype", None)
-    kind = None if dtype is None else DType.parse(dtype)
-    if kind is None or not kind.scalable:
+    dtype_name = getattr(node, "dtype", None)
+    dtype = None if dtype_name is None else DType.parse(dtype_name)
+    if dtype is None or not dtype.scalable:
         return None
-    return replace(node, dtype=DType(kind.scalar, kind.lanes * vscale).text)
+    return replace(node, dtype=DType(dtype.scalar, dtype.lanes * vscale).text)

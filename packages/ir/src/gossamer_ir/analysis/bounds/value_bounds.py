@@ -290,7 +290,7 @@ class ValueBounds:
 
 
 @cache
-def limit_of(dtype: str) -> int:
+def limit_of(dtype_name: str) -> int:
     """Return an upper bound of the absolute values of a dtype; 2**63 if it is not an integer."""
-    kind = DType.parse(dtype)
-    return 1 << (kind.bits - (kind.kind == "int")) if kind.is_integer else 1 << 63
+    dtype = DType.parse(dtype_name)
+    return 1 << (dtype.bits - (dtype.kind == "int")) if dtype.is_integer else 1 << 63

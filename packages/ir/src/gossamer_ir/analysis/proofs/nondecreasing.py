@@ -75,9 +75,9 @@ def _operands_rise(expr: Expr, var_name: str, point: ProgramPoint) -> bool:
     return False
 
 
-def _is_kept_by_int64(dtype: str) -> bool:
-    kind = DType.parse(dtype)
-    return kind.is_integer and (kind.kind == "int" or kind.bits < 64)
+def _is_kept_by_int64(dtype_name: str) -> bool:
+    dtype = DType.parse(dtype_name)
+    return dtype.is_integer and (dtype.kind == "int" or dtype.bits < 64)
 
 
 def _is_natural(factor: Expr, var_name: str, point: ProgramPoint) -> bool:

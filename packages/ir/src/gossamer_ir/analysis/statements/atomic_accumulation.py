@@ -69,10 +69,10 @@ def atomic_of(store: Store) -> Atomic | None:
     return Atomic(reduction.op, store.buffer, store.indices, reduction.value)
 
 
-def is_combined(dtype: str) -> bool:
+def is_combined(dtype_name: str) -> bool:
     """Return whether values of a dtype can be combined atomically: only scalar numbers can."""
-    kind = DType.parse(dtype)
-    return not kind.is_vector and (kind.is_integer or kind.is_float)
+    dtype = DType.parse(dtype_name)
+    return not dtype.is_vector and (dtype.is_integer or dtype.is_float)
 
 
 def plain_update(node: Atomic) -> Store:

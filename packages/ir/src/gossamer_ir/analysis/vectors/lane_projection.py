@@ -44,9 +44,9 @@ def lanes_of(expr: Expr) -> Lanes | None:
 
 
 @lru_cache(maxsize=256)
-def _lanes(dtype: str) -> Lanes | None:
-    kind = DType.parse(dtype)
-    return Lanes(kind.lanes, kind.scalable) if kind.is_vector else None
+def _lanes(dtype_name: str) -> Lanes | None:
+    dtype = DType.parse(dtype_name)
+    return Lanes(dtype.lanes, dtype.scalable) if dtype.is_vector else None
 
 
 def lanes_of_access(access: Load | Store) -> Lanes | None:

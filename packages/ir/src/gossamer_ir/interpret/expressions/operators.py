@@ -50,14 +50,14 @@ def unary_function(op: str, dtype: str) -> NumericFunction:
     return with_rounding(dtype, UNARY[op])
 
 
-def binary_function(op: str, dtype: str) -> NumericFunction:
+def binary_function(op: str, dtype_name: str) -> NumericFunction:
     """Return the function of a binary operator, for values of a dtype."""
-    kind = DType.parse(dtype)
-    if kind.is_integer and op in ("floordiv", "floormod"):
+    dtype = DType.parse(dtype_name)
+    if dtype.is_integer and op in ("floordiv", "floormod"):
         return _total_division(BINARY[op])
     if op in ("shl", "shr"):
-        return _total_shift(BINARY[op], op, dtype)
-    return with_rounding(dtype, BINARY[op])
+        return _total_shift(BINARY[op], op, dtype_name)
+    return with_rounding(dtype_name, BINARY[op])
 
 
 def _total_division(function: NumericFunction) -> NumericFunction:

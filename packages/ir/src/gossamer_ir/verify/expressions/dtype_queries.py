@@ -56,10 +56,10 @@ def is_vector(text: str) -> bool:
 @lru_cache(maxsize=1024)
 def with_lanes_of(scalar: str, vector: str) -> str:
     """Return the scalar type of the first dtype with the lanes of the second."""
-    kind, lanes = parse_dtype(scalar), parse_dtype(vector)
-    if kind is None or lanes is None:
+    dtype, lanes = parse_dtype(scalar), parse_dtype(vector)
+    if dtype is None or lanes is None:
         return scalar
-    return lanes.with_scalar(kind.scalar).text
+    return lanes.with_scalar(dtype.scalar).text
 
 
 @lru_cache(maxsize=1024)

@@ -52,10 +52,10 @@ def check_broadcast(context: VerifyContext, node: Broadcast, at: At) -> str | No
 
 def check_lane_reduce(context: VerifyContext, node: LaneReduce, at: At) -> str | None:
     """Check that the value is a vector whose lanes the reducer can combine."""
-    dtype = check_expr(context, node.value, at.down("value"))
-    kind = None if dtype is None else parse_dtype(dtype)
-    _check_reducer(context, node.op, dtype, at)
-    return None if kind is None else kind.scalar
+    dtype_name = check_expr(context, node.value, at.down("value"))
+    dtype = None if dtype_name is None else parse_dtype(dtype_name)
+    _check_reducer(context, node.op, dtype_name, at)
+    return None if dtype is None else dtype.scalar
 
 
 def check_transpose_reduce(context: VerifyContext, node: TransposeReduce, at: At) -> str | None:
@@ -69,35 +69,37 @@ def check_transpose_reduce(context: VerifyContext, node: TransposeReduce, at: At
         context.report("verify.lanes.count", message, at)
         return None
     first = dtypes[0]
-    for number, dtype in enumerate(dtypes):
-        if dtype is None or first is None:
+    for number, dtype_name in enumerate(dtypes):
+        if dtype_name is None or first is None:
             return None
-        if dtype != first:
-            message = f"Vectors of {first} and {dtype} are reduced together; expected one dtype."
+        if dtype_name != first:
+            message = (
+                f"Vectors of {first} and {dtype_name} are reduced together; expected one dtype."
+            )
             context.report("verify.dtype.operands", message, at.down("values", number))
             return None
     _check_reducer(context, node.op, first, at)
-    kind = None if first is None else parse_dtype(first)
-    return None if kind is None else DType(kind.scalar, len(dtypes)).text
+    dtype = None if first is None else parse_dtype(first)
+    return None if dtype is None else DType(dtype.scalar, len(dtypes)).text
 
 
 def _is_power_of_two(count: int) -> bool:
     return count.bit_count() == 1
 
 
-def _check_reducer(context: VerifyContext, op: str, dtype: str | None, at: At) -> None:
-    kind = None if dtype is None else parse_dtype(dtype)
+def _check_reducer(context: VerifyContext, op: str, dtype_name: str | None, at: At) -> None:
+    dtype = None if dtype_name is None else parse_dtype(dtype_name)
     if op not in REDUCE_OPS:
         context.report(
             "verify.reducer.unknown",
             f"'{op}' is not a reducer; expected one of {', '.join(REDUCE_OPS)}.",
             at,
         )
-    elif dtype is not None and kind is not None:
-        if not kind.is_vector:
-            _refuse(context, f"The lanes of {dtype} are reduced; expected a vector", at)
-        elif not OPERAND_TESTS[REDUCERS[op].operands](dtype):
-            context.report("verify.dtype.operator", f"'{op}' is not defined for {dtype}.", at)
+    elif dtype_name is not None and dtype is not None:
+        if not dtype.is_vector:
+            _refuse(context, f"The lanes of {dtype_name} are reduced; expected a vector", at)
+        elif not OPERAND_TESTS[REDUCERS[op].operands](dtype_name):
+            context.report("verify.dtype.operator", f"'{op}' is not defined for {dtype_name}.", at)
 
 
 def _vector(context: VerifyContext, scalar: str, lanes: Lanes, at: At) -> str | None:

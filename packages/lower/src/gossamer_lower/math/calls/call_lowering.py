@@ -99,20 +99,20 @@ class CallLowerer:
         # The innermost condition first, so that the outermost is evaluated first.
         for condition in reversed(self._conditions):
             one = constant(1, DType.parse(dtype_of(arg)).scalar)
-            kind = DType.parse(dtype_of(arg))
-            code = CodeBuilder(self._namer, kind, instructions=self._instructions)
+            dtype = DType.parse(dtype_of(arg))
+            code = CodeBuilder(self._namer, dtype, instructions=self._instructions)
             arg = IfThenElse(condition, arg, code.everywhere(one))
         return arg
 
     def _computed(self, node: Call) -> Expr:
-        kind = DType.parse(node.dtype)
-        code = CodeBuilder(self._namer, kind, instructions=self._instructions)
+        dtype = DType.parse(node.dtype)
+        code = CodeBuilder(self._namer, dtype, instructions=self._instructions)
         args = tuple(code.term(arg) for arg in node.args)
-        if kind.computed_in != kind.scalar:
-            result = self._in_wider(node.function, args, kind.computed_in)
+        if dtype.computed_in != dtype.scalar:
+            result = self._in_wider(node.function, args, dtype.computed_in)
         else:
             result = self._value(node.function, args)
-        narrow = result.to(kind.scalar)
+        narrow = result.to(dtype.scalar)
         self.stmts += with_single_uses_inlined(code.stmts, keep=narrow.expr)
         return narrow.expr
 

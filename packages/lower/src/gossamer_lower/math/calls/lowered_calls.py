@@ -21,9 +21,9 @@ def is_lowered(node: Node, instructions: Collection[str]) -> bool:
         return node.op in DIVISIONS and DType.parse(dtype_of(node)).is_float
     if not isinstance(node, Call):
         return False
-    kind = DType.parse(node.dtype)
-    return kind.computed_in != kind.scalar or (
-        node.function not in instructions and (kind.is_float or node.function in INTEGER_FUNCTIONS)
+    dtype = DType.parse(node.dtype)
+    return dtype.computed_in != dtype.scalar or (
+        node.function not in instructions and (dtype.is_float or node.function in INTEGER_FUNCTIONS)
     )
 
 

@@ -141,9 +141,9 @@ def _required_cut(point: int | str, cursor: Cursor) -> Expr:
             raise _points_error(f"point {point} is negative or does not fit int64", cursor)
         return index(point)
     cut = expression_at(point, cursor, argument="points")
-    kind = DType.parse(dtype_of(cut))
-    if not kind.is_integer or kind.is_vector:
-        raise _points_error(f"point '{point}' is {kind.text}, not an integer", cursor)
+    dtype = DType.parse(dtype_of(cut))
+    if not dtype.is_integer or dtype.is_vector:
+        raise _points_error(f"point '{point}' is {dtype.text}, not an integer", cursor)
     return widen(cut)
 
 

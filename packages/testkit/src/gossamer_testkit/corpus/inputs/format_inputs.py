@@ -134,13 +134,13 @@ def _ell(matrix: Csr, options: Options) -> dict[str, Any]:
 def _dcsr(matrix: Csr, options: Options) -> dict[str, Any]:
     # DCSR may store rows without elements, and kernels must not rely on the contrary.
     kept = np.flatnonzero((matrix.row_lengths > 0) | (np.arange(matrix.shape[0]) % 3 == 1))
-    kind = matrix.indptr.dtype
+    index_dtype = matrix.indptr.dtype
     return {
         **_product(matrix, options),
         "a": matrix.data,
-        "indptr_i": np.array([0, kept.size], kind),
-        "indices_i": kept.astype(kind),
-        "indptr_j": np.concatenate([[0], np.cumsum(matrix.row_lengths[kept])]).astype(kind),
+        "indptr_i": np.array([0, kept.size], index_dtype),
+        "indices_i": kept.astype(index_dtype),
+        "indptr_j": np.concatenate([[0], np.cumsum(matrix.row_lengths[kept])]).astype(index_dtype),
         "indices_j": matrix.indices,
         "stored": kept.size,
         "nnz": matrix.nnz,
@@ -148,7 +148,7 @@ def _dcsr(matrix: Csr, options: Options) -> dict[str, Any]:
 
 
 def _bitmask(matrix: Csr, options: Options) -> dict[str, Any]:
-    (rows, columns), kind = matrix.shape, matrix.indptr.dtype
+    (rows, columns), index_dtype = matrix.shape, matrix.indptr.dtype
     words = -(-columns // 64)
     places = matrix.rows * words * 64 + matrix.indices
     # A bit is set once, so that of repeated elements the first is taken.
@@ -161,7 +161,7 @@ def _bitmask(matrix: Csr, options: Options) -> dict[str, Any]:
         "n": columns,
         "nnz": len(places),
         "a": matrix.data[firsts],
-        "indptr": np.concatenate([[0], np.cumsum(lengths)]).astype(kind),
+        "indptr": np.concatenate([[0], np.cumsum(lengths)]).astype(index_dtype),
         "words": bits,
         "b": integers((columns, options["features"]), options["dtype"]),
         "c": _untouched_values((rows, options["features"]), matrix),
@@ -172,15 +172,15 @@ def _tiled_csr(matrix: Csr, options: Options) -> dict[str, Any]:
     rows, tiles = matrix.shape[0], -(-matrix.shape[1] // COLUMNS_OF_TILE)
     fibers = matrix.indices // COLUMNS_OF_TILE * rows + matrix.rows
     order = np.argsort(fibers, kind="stable")
-    kind, features, dtype = matrix.indptr.dtype, options["features"], options["dtype"]
+    index_dtype, features, dtype = matrix.indptr.dtype, options["features"], options["dtype"]
     lengths = np.bincount(fibers, minlength=tiles * rows)
     return {
         "m": rows,
         "n": tiles * COLUMNS_OF_TILE,
         "nnz": matrix.nnz,
         "a": matrix.data[order],
-        "indptr": np.concatenate([[0], np.cumsum(lengths)]).astype(kind),
-        "indices": (matrix.indices[order] % COLUMNS_OF_TILE).astype(kind),
+        "indptr": np.concatenate([[0], np.cumsum(lengths)]).astype(index_dtype),
+        "indices": (matrix.indices[order] % COLUMNS_OF_TILE).astype(index_dtype),
         "b": integers((tiles * COLUMNS_OF_TILE, features), dtype),
         "c": integers((rows, features), dtype),
     }
@@ -196,15 +196,15 @@ def _row_groups(matrix: Csr, options: Options) -> dict[str, Any]:
     # A slot for each column of a group, in ascending order, and the slots of the elements.
     keys = places // GROUP_ROWS * max(matrix.shape[1], 1) + matrix.indices
     stored, slots = np.unique(keys, return_inverse=True)
-    kind = matrix.indptr.dtype
+    index_dtype = matrix.indptr.dtype
     values = np.zeros((stored.size, GROUP_ROWS), matrix.data.dtype)
     np.add.at(values, (slots, places % GROUP_ROWS), matrix.data)
     lengths = np.bincount(stored // max(matrix.shape[1], 1), minlength=groups)
     return {
         **_product(matrix, options),
         "a": values,
-        "indptr": np.concatenate([[0], np.cumsum(lengths)]).astype(kind),
-        "indices": (stored % max(matrix.shape[1], 1)).astype(kind),
+        "indptr": np.concatenate([[0], np.cumsum(lengths)]).astype(index_dtype),
+        "indices": (stored % max(matrix.shape[1], 1)).astype(index_dtype),
         "rows": rows.reshape(groups, GROUP_ROWS).astype(np.int32),
         "slots": stored.size,
     }

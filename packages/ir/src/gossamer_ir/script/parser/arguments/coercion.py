@@ -28,16 +28,16 @@ def literal(
                 hint=f"Write T.float32({value}) or T.float64({value}).",
             )
         expected = "bool" if isinstance(value, bool) else "int64"
-    kind = DType.parse(expected)
-    if isinstance(value, bool) != (kind.kind == "bool"):
+    dtype = DType.parse(expected)
+    if isinstance(value, bool) != (dtype.kind == "bool"):
         raise context.error("literal", f"{value} is not a value of the dtype {expected}.", node)
     try:
-        scalar = constant(value, kind.scalar)
+        scalar = constant(value, dtype.scalar)
     except ArgumentError as error:
         raise context.error("literal", error.diagnostics[0].message, node) from None
-    if not kind.is_vector:
+    if not dtype.is_vector:
         return scalar
-    return Broadcast(scalar, Lanes(kind.lanes, kind.scalable))
+    return Broadcast(scalar, Lanes(dtype.lanes, dtype.scalable))
 
 
 def with_int64_operands(value: Expr) -> Expr:
@@ -53,10 +53,10 @@ def with_int64_operands(value: Expr) -> Expr:
             return Unary(value.op, with_int64_operands(value.operand))
         case Const() if DType.parse(value.dtype).is_integer:
             return Const("int64", value.text)
-    kind = DType.parse(dtype_of(value))
-    if not kind.is_integer or kind.scalar == "int64":
+    dtype = DType.parse(dtype_of(value))
+    if not dtype.is_integer or dtype.scalar == "int64":
         return value
-    return Cast(kind.with_scalar("int64").text, value)
+    return Cast(dtype.with_scalar("int64").text, value)
 
 
 def common_dtype(values: Sequence[Expr]) -> str | None:
@@ -130,10 +130,10 @@ def _fits(value: Const, dtype: str) -> bool:
     return True
 
 
-def load_dtype(dtype: str, indices: Sequence[Expr]) -> str:
+def load_dtype(dtype_name: str, indices: Sequence[Expr]) -> str:
     """Return the dtype of a load: that of the buffer, with the lanes of a vector index."""
     for index in indices:
-        kind = DType.parse(dtype_of(index))
-        if kind.is_vector:
-            return DType(DType.parse(dtype).scalar, kind.lanes, kind.scalable).text
-    return dtype
+        dtype = DType.parse(dtype_of(index))
+        if dtype.is_vector:
+            return DType(DType.parse(dtype_name).scalar, dtype.lanes, dtype.scalable).text
+    return dtype_name

@@ -242,15 +242,15 @@ def _active_lane_mask(context: ParserContext, call: ast.Call, expected: str | No
     given = bind(context, call, "dtype base limit", required=3)
     # TVM calls a bool an unsigned integer of one bit.
     text = required_text(context, given["dtype"], "a dtype").replace("uint1x", "boolx")
-    kind = DType.parse(known_dtype(context, given["dtype"], text))
-    if kind.kind != "bool" or not kind.is_vector:
-        message = f"Expected a vector of bools such as boolxvscalex4, not '{kind.text}'."
+    dtype = DType.parse(known_dtype(context, given["dtype"], text))
+    if dtype.kind != "bool" or not dtype.is_vector:
+        message = f"Expected a vector of bools such as boolxvscalex4, not '{dtype.text}'."
         raise context.error("vector", message, given["dtype"])
     base, limit = (
         _required_scalar(context, given[name], index_expr(context, given[name]))
         for name in ("base", "limit")
     )
-    lanes = Lanes(kind.lanes, kind.scalable)
+    lanes = Lanes(dtype.lanes, dtype.scalable)
     return Compare("lt", Ramp(base, ONE, lanes), Broadcast(limit, lanes))
 
 
@@ -268,10 +268,10 @@ def _passthrough(context: ParserContext, node: ast.expr, dtype: str) -> Expr:
     return required_in_dtype(context, node, expr(context, node, dtype), dtype)
 
 
-def _zero(dtype: str) -> Expr:
-    kind = DType.parse(dtype)
-    zero = zero_of(kind.scalar)
-    return Broadcast(zero, Lanes(kind.lanes, kind.scalable)) if kind.is_vector else zero
+def _zero(dtype_name: str) -> Expr:
+    dtype = DType.parse(dtype_name)
+    zero = zero_of(dtype.scalar)
+    return Broadcast(zero, Lanes(dtype.lanes, dtype.scalable)) if dtype.is_vector else zero
 
 
 def _vload(context: ParserContext, buffer: ast.expr, call: ast.Call, expected: str | None) -> Expr:
