@@ -1,5 +1,5 @@
-"""The names of variables: a number that only counts the items of a loop is called `number`, and a dtype
-is not called `kind`."""
+"""The names of variables: a number that only counts the items of a loop is called `number`, the iterator of a
+block `iterator`, and a dtype is not called `kind`."""
 
 from __future__ import annotations
 
@@ -87,3 +87,38 @@ def test_a_dtype_is_called_dtype(root):
 )
 def test_the_search_finds_a_dtype_that_is_called_kind(text, count):
     assert len([*dtypes_called_kind(ast.parse(text))]) == count
+
+
+WORDS_FOR_ANYTHING = {"found", "item", "it"}
+
+
+def names_of_iterators(tree):
+    """The names of iterators: of parameters, and of variables to which loops bind those of a block."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.arg(arg=name, annotation=ast.Name(id="BlockIter")):
+                yield name
+            case (
+                ast.For(target=ast.Name(id=name), iter=iters)
+                | ast.comprehension(target=ast.Name(id=name), iter=iters)
+            ):
+                if re.search(r"\biters(\[.*\])?\)*$|\biters_of_init\(", ast.unparse(iters)):
+                    yield name
+
+
+def test_an_iterator_is_called_iterator(root):
+    found = {path: {*names_of_iterators(tree)} & WORDS_FOR_ANYTHING for path, tree in _trees(root)}
+    assert {path: names for path, names in found.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(item: BlockIter): ...",
+        "for item in reversed(block.iters): ...",
+        "{item.var for item in block.iters[1:]}",
+        "any(item.kind == 'R' for item in iters_of_init(block))",
+    ],
+)
+def test_the_search_finds_an_iterator(text):
+    assert [*names_of_iterators(ast.parse(text))] == ["item"]

@@ -115,7 +115,7 @@ def _unwrapped(stmt: Any) -> Iterator[tuple[Any, ...]]:
         case While():
             yield stmt.body
         case Block():
-            values = {found.var: found.value for found in stmt.iters}
+            values = {iterator.var: iterator.value for iterator in stmt.iters}
             yield tuple(substitute(inner, values) for inner in stmt.body)
             if stmt.init:
                 yield (msgspec.structs.replace(stmt, init=()),)

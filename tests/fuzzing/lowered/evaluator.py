@@ -439,9 +439,9 @@ class _Run:
 
     def _run_block(self, node: Block) -> Exec:
         iters = [
-            (found.var, self._expr(found.value), self._expr(found.domain.start),
-             self._expr(found.domain.extent))
-            for found in node.iters
+            (iterator.var, self._expr(iterator.value), self._expr(iterator.domain.start),
+             self._expr(iterator.domain.extent))
+            for iterator in node.iters
         ]  # fmt: skip
         predicate = None if node.predicate is None else self._expr(node.predicate)
         init = self._init(node) if node.init else None
@@ -466,14 +466,16 @@ class _Run:
         before the outermost reduction loop."""
         loops = self._nest(node)
         kinds = {
-            found.value.name: found.kind for found in node.iters if isinstance(found.value, Var)
+            iterator.value.name: iterator.kind
+            for iterator in node.iters
+            if isinstance(iterator.value, Var)
         }
         if set(kinds) != {loop.var for loop in loops} or len(kinds) != len(node.iters):
             raise NoOracle("a nest of some other form")
         bounds = frozenset[str]().union(
             *(free_vars(bound) for loop in loops for bound in (loop.start, loop.extent))
         )
-        if bounds & set(kinds) or any(free_vars(found.domain) for found in node.iters):
+        if bounds & set(kinds) or any(free_vars(iterator.domain) for iterator in node.iters):
             raise NoOracle("loops that depend on each other")
         first = next((number for number, loop in enumerate(loops) if kinds[loop.var] == "R"), None)
         inner = (
@@ -490,7 +492,7 @@ class _Run:
 
     def _nest(self, node: Block) -> list[For]:
         loops: list[For] = []
-        used = frozenset[str]().union(*(free_vars(found.value) for found in node.iters))
+        used = frozenset[str]().union(*(free_vars(iterator.value) for iterator in node.iters))
         for stmt in reversed(self._around):
             if not isinstance(stmt, For) or stmt.var not in used:
                 if used - {loop.var for loop in loops}:
@@ -507,13 +509,13 @@ class _Run:
         return loops
 
     def _nested_init(self, node: Block, inner: tuple[For, ...]) -> Exec:
-        reduced = {found.var for found in node.iters if found.kind == "R"}
+        reduced = {iterator.var for iterator in node.iters if iterator.kind == "R"}
         if any(free_vars(stmt) & reduced for stmt in node.init):
             raise NoOracle("an init that mentions a reduction")
         bind = [
-            (found.var, self._expr(found.value), self._expr(found.domain.start),
-             self._expr(found.domain.extent))
-            for found in node.iters if found.kind == "S"
+            (iterator.var, self._expr(iterator.value), self._expr(iterator.domain.start),
+             self._expr(iterator.domain.extent))
+            for iterator in node.iters if iterator.kind == "S"
         ]  # fmt: skip
         conditions = [
             self._expr(part) for part in conjuncts(node.predicate) if not free_vars(part) & reduced

@@ -142,7 +142,7 @@ def _of(node: Any, written: set[str]) -> list[str]:
 
 
 def _of_block(node: Block) -> list[str]:
-    own = {found.var for found in node.iters}
+    own = {iterator.var for iterator in node.iters}
     found = ["block"]
     if node.predicate is not None:
         found.append("block with a condition")
@@ -150,7 +150,7 @@ def _of_block(node: Block) -> list[str]:
             found.append("a condition on an outer loop")
     if node.init:
         found.append("block with an init")
-        spatial = {item.var for item in node.iters if item.kind == "S"}
+        spatial = {iterator.var for iterator in node.iters if iterator.kind == "S"}
         stores = [stmt for stmt in node.init if isinstance(stmt, Store)]
         indices = [index for store in stores for index in store.indices]
         named = frozenset[str]().union(*map(free_vars, indices))

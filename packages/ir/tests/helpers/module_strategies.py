@@ -460,7 +460,7 @@ class Generator:
             renamed[loop.var] = index_var(iters[-1].var)
         for _ in range(self.below(3)):
             iters.append(self.iter_(Range(*self.range_()), self.index()))
-        self.vars += [index_var(item.var) for item in iters]
+        self.vars += [index_var(iterator.var) for iterator in iters]
         return tuple(iters)
 
     def iter_(self, domain: Any, value: Any) -> Any:

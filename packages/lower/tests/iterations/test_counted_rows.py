@@ -37,4 +37,4 @@ def sums(a: T.handle, y: T.handle, m: T.int64) -> None:
 def test_kinds(index, kinds):
     module = lower_iterations(parse_module(SUMS.replace("INDEX", index)))
     (block,) = (node for node in walk(module) if isinstance(node, Block))
-    assert "".join(item.kind for item in block.iters) == kinds
+    assert "".join(iterator.kind for iterator in block.iters) == kinds

@@ -17,7 +17,7 @@ def block_of(text):
 
 
 def kinds(block):
-    return "".join(item.kind for item in block.iters)
+    return "".join(iterator.kind for iterator in block.iters)
 
 
 def test_a_common_condition_is_the_predicate():

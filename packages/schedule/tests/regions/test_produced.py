@@ -45,9 +45,11 @@ def produced(stored, value, *, loop):
     path = [find_loop(root, loop=name).node for name in PATHS[loop]]
     forms = producer_forms(cursor, "B", target)
     found = {
-        item.var: produced_range(cursor, item, forms=forms[item.var], path=path, known={})
-        for item in cursor.node.iters
-        if item.var in forms
+        iterator.var: produced_range(
+            cursor, iterator, forms=forms[iterator.var], path=path, known={}
+        )
+        for iterator in cursor.node.iters
+        if iterator.var in forms
     }
     return {
         name: (
@@ -98,4 +100,4 @@ def test_dimensions_are_indexed_by_an_iterator_of_their_own(value, dimensions):
     module = parse_module(PROGRAM.format(stored="vi * 4 + vj, vk", value=value))
     cursor = find_block(cursor_at(module, module.functions[0]), block="use")
     found = iterator_indexed_dimensions(cursor, "B")
-    assert [(dimension, item.var) for dimension, item in found] == dimensions
+    assert [(dimension, iterator.var) for dimension, iterator in found] == dimensions

@@ -99,4 +99,4 @@ def test_iterators_select_the_elements_that_are_copied(body, selecting):
     assert isinstance(cursor.node, Block)
     (load,) = loads_of(cursor, "X")
     found = selecting_iters(cursor.node, load.indices)
-    assert [item.var for item in found] == selecting
+    assert [iterator.var for iterator in found] == selecting

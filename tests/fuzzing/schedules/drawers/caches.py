@@ -83,7 +83,7 @@ def _reindexed(scene: Scene, drawn: Drawn) -> Drawn:
     if drawn is None or scene.chance(0.6):
         return drawn
     block = next(site.node for site in scene.blocks if site.node.name == drawn["block"])
-    names = [found.var for found in block.iters if found.kind == "S" or scene.chance(0.5)]
+    names = [iterator.var for iterator in block.iters if iterator.kind == "S" or scene.chance(0.5)]
     return drawn | {"order": tuple(scene.rng.sample(names, len(names)))}
 
 

@@ -113,9 +113,9 @@ class Scene:
         """The loops directly around a block on which an iterator of a kind depends."""
         used = {
             name
-            for found in site.node.iters
-            if found.kind == kind
-            for name in free_vars(found.value)
+            for iterator in site.node.iters
+            if iterator.kind == kind
+            for name in free_vars(iterator.value)
         }
         return [loop.var for loop in site.nest if loop.var in used]
 

@@ -203,7 +203,7 @@ STMT_KINDS: dict[type[Any], StmtKind] = {
     Block: StmtKind(
         _block,
         vars=lambda stmt: tuple([iterator.var for iterator in stmt.iters]),
-        values=lambda stmt: [(index_var(item.var), item.value) for item in stmt.iters],
+        values=lambda stmt: [(index_var(iterator.var), iterator.value) for iterator in stmt.iters],
     ),
     Iteration: StmtKind(_iteration, vars=lambda stmt: stmt.vars, is_loop=True),
     Prefetch: StmtKind(lambda stmt: Effects(stmt.indices)),

@@ -300,7 +300,7 @@ def _without_common_guard(
     if not init:
         return init, plain, guard
     initializing, same = split_condition(init)
-    reduced = {item.var for item in iters if item.kind == "R"}
+    reduced = {iterator.var for iterator in iters if iterator.kind == "R"}
     # A predicate that depends on reduction iterators does not apply to the init.
     if guard is None or guard != same or free_vars(guard) & reduced:
         return init, body, None

@@ -16,8 +16,8 @@ def point_in_function(function: Function) -> ProgramPoint:
 def point_in_block(block: CursorAt[Block]) -> ProgramPoint:
     """Return a program point in a block: its variables are in their domains, and its predicate holds."""
     point = point_in_function(block.function)
-    for item in block.node.iters:
-        point.assume_domain(item)
+    for iterator in block.node.iters:
+        point.assume_domain(iterator)
     if block.node.predicate is not None:
         point.assume(block.node.predicate)
     return point

@@ -41,8 +41,8 @@ def required_epilogue(cursor: Cursor, after: Cursor, reduction: Reduction) -> Ep
     """
     store = required_assignment(after)
     load, op, operand = _required_operation(after, store, reduction)
-    own = {item.var: item for item in cursor.node.iters}
-    theirs = {item.var: item for item in after.node.iters}
+    own = {iterator.var: iterator for iterator in cursor.node.iters}
+    theirs = {iterator.var: iterator for iterator in after.node.iters}
     indices = zip(load.indices, reduction.store.indices, strict=True)
     named = [(var_name(old), var_name(new)) for old, new in indices]
     names = {old: new for old, new in named if old is not None and new is not None}

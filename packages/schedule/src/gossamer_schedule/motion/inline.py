@@ -63,7 +63,7 @@ def require_only_iters(cursor: Cursor) -> None:
     """
     block: Block = cursor.node
     removed = {loop.var for loop in cursor.loops[len(own_nest(cursor).loops) :]}
-    domains = (item.domain for item in block.iters)
+    domains = (iterator.domain for iterator in block.iters)
     used = sorted(free_vars(replace(block, iters=()), *domains) & removed)
     if used:
         raise schedule_error(
@@ -104,17 +104,17 @@ def required_writer(top: Cursor, buffer_name: str) -> Cursor:
 
 
 def domain_conditions(
-    item: BlockIter, value: Expr, values: Mapping[str, Expr]
+    iterator: BlockIter, value: Expr, values: Mapping[str, Expr]
 ) -> tuple[Expr, Expr]:
     """Return the conditions that a value of an iterator is in its domain, at values of other iterators."""
-    start, extent = resolve(item.domain.start, values), resolve(item.domain.extent, values)
+    start, extent = resolve(iterator.domain.start, values), resolve(iterator.domain.extent, values)
     return Compare("ge", value, start), less_than(sub(value, start), extent)
 
 
 def visit_conditions(block: Block, point: Mapping[str, Expr]) -> Iterator[Expr]:
     """Yield the conditions under which a block visits a point."""
-    for item in block.iters:
-        yield from domain_conditions(item, point[item.var], point)
+    for iterator in block.iters:
+        yield from domain_conditions(iterator, point[iterator.var], point)
     for part in conjuncts(block.predicate):
         yield substitute(part, point)
 

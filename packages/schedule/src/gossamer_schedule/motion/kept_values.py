@@ -107,7 +107,7 @@ def _is_computed(
     predicate = (
         conjunction(*conditions_of_init(enclosed_block(cursor))) if block.init else block.predicate
     )
-    visited = (item for item in block.iters if item.kind == "S")
+    visited = (iterator for iterator in block.iters if iterator.kind == "S")
     conditions = visit_conditions(replace(block, iters=tuple(visited), predicate=predicate), point)
     return all(known.proves(resolve(part, point)) for part in conditions)
 
@@ -130,10 +130,16 @@ def _computing_point(
     lets. None if none is known."""
     block: Block = cursor.node
     removed = {loop.var: loop for loop in own_loops}
-    bound = {item.var: item.value for item in block.iters if isinstance(item.value, Var)}
+    bound = {
+        iterator.var: iterator.value for iterator in block.iters if isinstance(iterator.value, Var)
+    }
     free = {name for name, value in bound.items() if value.name in removed}
     values = values_at(cursor)
-    fixed = {item.var: resolve(item.value, values) for item in block.iters if item.var not in free}
+    fixed = {
+        iterator.var: resolve(iterator.value, values)
+        for iterator in block.iters
+        if iterator.var not in free
+    }
     stores = [store for store in collect(Store, block) if store.buffer == access.buffer]
     # With several stores, which of them computes the element is not known.
     if len({store.indices for store in stores}) != 1:
@@ -152,22 +158,22 @@ def _computing_point(
 def _completed_point(block: Block, point: Mapping[str, Expr]) -> dict[str, Expr] | None:
     """Return a point with a value for each free spatial iterator; None if its domain may be empty."""
     completed = dict(point)
-    for item in block.iters:
-        if item.kind == "S" and item.var not in point:
+    for iterator in block.iters:
+        if iterator.kind == "S" and iterator.var not in point:
             if (
-                integer_value(item.domain.start) != 0
-                or (integer_value(item.domain.extent) or 0) < 1
+                integer_value(iterator.domain.start) != 0
+                or (integer_value(iterator.domain.extent) or 0) < 1
             ):
                 return None
             # Any value does, since the element does not depend on it; 0 is in a domain that is not empty.
-            completed[item.var] = ZERO
+            completed[iterator.var] = ZERO
     return completed
 
 
 def is_computed_for(reader: Cursor, load: Load, maker: Cursor, store: Store) -> bool:
     """Return whether block `maker` computes what block `reader` loads at each of its points, given that both
     run over their whole domains."""
-    free = {item.var for item in maker.node.iters}
+    free = {iterator.var for iterator in maker.node.iters}
     matched = match_all(store.indices, load.indices, free=free)
     point = None if matched is None else _completed_point(maker.node, matched)
     if point is None:

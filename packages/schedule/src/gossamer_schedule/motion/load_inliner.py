@@ -46,7 +46,7 @@ class LoadInliner:
         # The block may run again before its buffer is allocated anew.
         self._is_kept = may_keep_values(own_nest(cursor), store.buffer)
         self._is_constant = is_constant_in_function(value_by_element(store), cursor.function)
-        iters = {item.var for item in cursor.node.iters}
+        iters = {iterator.var for iterator in cursor.node.iters}
         self._is_determined = iters <= determined_iters(cursor, store)
 
     def body(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
@@ -77,13 +77,13 @@ class LoadInliner:
 
     def _block(self, block: Block) -> Block:
         header = self._expressions(replace(block, body=(), init=(), reads=None, writes=None))
-        for item in block.iters:
+        for iterator in block.iters:
             # An init runs outside of the reduction loops, so only spatial iterators have a value there.
-            if item.kind == "S":
-                self._point.assume_iterator(item)
+            if iterator.kind == "S":
+                self._point.assume_iterator(iterator)
         init = self.body(block.init)
-        for item in block.iters:
-            self._point.assume_iterator(item)
+        for iterator in block.iters:
+            self._point.assume_iterator(iterator)
         if block.predicate is not None:
             self._point.assume(block.predicate)
         changed: Block = replace(header, init=init, body=self.body(block.body))
@@ -101,7 +101,7 @@ class LoadInliner:
 
     def _value(self, load: Load) -> Expr:
         block: Block = self._cursor.node
-        free = {item.var for item in block.iters}
+        free = {iterator.var for iterator in block.iters}
         point = match_all(self._store.indices, load.indices, free=free)
         if self._is_determined and point is not None:
             unproved = list(self._unproved(point))

@@ -46,7 +46,7 @@ def updates_old_values(block: Block) -> bool:
     """
     stored = outer_writes((block,))
     is_reading = bool(stored & buffers_read(*block.body))
-    has_reduction = any(item.kind == "R" for item in block.iters)
+    has_reduction = any(iterator.kind == "R" for iterator in block.iters)
     return is_recurrence(block) or ((is_reading or has_reduction) and not block.init)
 
 
@@ -96,24 +96,26 @@ def required_own_loops(cursor: Cursor) -> tuple[For, ...]:
             place=cursor.place,
         )
     by_name: dict[str | None, For] = {loop.var: loop for loop in own_loops}
-    for item in cursor.node.iters:
-        bound_loop = by_name.get(var_name(item.value))
-        if bound_loop is not None and not _covers_domain(bound_loop, item, values_in_block(cursor)):
+    for iterator in cursor.node.iters:
+        bound_loop = by_name.get(var_name(iterator.value))
+        if bound_loop is not None and not _covers_domain(
+            bound_loop, iterator, values_in_block(cursor)
+        ):
             raise schedule_error(
                 f"{cursor.primitive}.binding",
-                f"Loop '{bound_loop.var}' does not run over the whole domain of iterator '{item.var}' of "
+                f"Loop '{bound_loop.var}' does not run over the whole domain of iterator '{iterator.var}' of "
                 f"block '{cursor.node.name}'.",
                 place=cursor.place,
             )
     return tuple(own_loops)
 
 
-def _covers_domain(loop: For, item: BlockIter, values: ValuesOfVars) -> bool:
+def _covers_domain(loop: For, iterator: BlockIter, values: ValuesOfVars) -> bool:
     """Return whether a loop runs over the domain of an iterator."""
-    extents = (unconditional_extent(loop.extent), item.domain.extent)
+    extents = (unconditional_extent(loop.extent), iterator.domain.extent)
     # The extent is in terms of loops, the domain in terms of iterators: both are compared by their values.
     own, whole = (affine_of(resolve(extent, values)) for extent in extents)
-    return integer_value(item.domain.start) == 0 and own == whole
+    return integer_value(iterator.domain.start) == 0 and own == whole
 
 
 def nest_beside(target: Cursor, moving: Cursor) -> Cursor | None:
@@ -213,7 +215,7 @@ def moved_nest(
     values: dict[str, Expr] = {}
     kept: list[For] = []
     for loop in own_loops:
-        item, part = bound[loop.var]
+        iterator, part = bound[loop.var]
         extent = loop.extent
         for name in reversed(values):  # an extent may depend on the loops outside
             extent = _extent_at(extent, name, values[name], bound=bound[name], iters=block.iters)
@@ -227,7 +229,7 @@ def moved_nest(
             values[loop.var] = add(part.base, index_var(loop.var))
         # The last range may end beyond the domain, since ranges have one length.
         if part is not None and not part.is_within:
-            block = with_domain_bound(block, item)
+            block = with_domain_bound(block, iterator)
     nest: Stmt = substitute(block, values)
     for loop in reversed(kept):
         nest = replace(loop, body=(nest,))
@@ -243,9 +245,11 @@ def _extent_at(
     iters: Sequence[BlockIter],
 ) -> Expr:
     """Return the extent of an inner loop at the new value of an outer loop's variable."""
-    bound_item, part = bound
+    bound_iterator, part = bound
     if part is not None and not part.is_within:
-        whole = substitute(bound_item.domain.extent, {item.var: item.value for item in iters})
+        whole = substitute(
+            bound_iterator.domain.extent, {iterator.var: iterator.value for iterator in iters}
+        )
         extent = zero_beyond_end(extent, loop_name, extent=whole)
     extent_at_value: Expr = substitute(extent, {loop_name: value})
     return extent_at_value

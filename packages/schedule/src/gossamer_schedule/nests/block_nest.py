@@ -54,7 +54,7 @@ class BlockNest(msgspec.Struct, frozen=True):
             if isinstance(parent, For):
                 names.add(parent.var)
             elif isinstance(parent, Block):
-                names |= {item.var for item in parent.iters}
+                names |= {iterator.var for iterator in parent.iters}
         return names
 
 

@@ -35,9 +35,9 @@ def require_covered(nest: BlockNest, iters: Sequence[BlockIter]) -> None:
 
     Raises `.not_proved`.
     """
-    for item, tile in _visited_ranges(nest, iters):
+    for iterator, tile in _visited_ranges(nest, iters):
         if tile is not None:
-            raise _coverage_error(nest, item)
+            raise _coverage_error(nest, iterator)
 
 
 def required_tiles(nest: BlockNest, iters: Sequence[BlockIter]) -> dict[str, Range]:
@@ -48,7 +48,7 @@ def required_tiles(nest: BlockNest, iters: Sequence[BlockIter]) -> dict[str, Ran
     Raises `.not_proved`.
     """
     visited = _visited_ranges(nest, iters)
-    return {item.var: tile for item, tile in visited if tile is not None}
+    return {iterator.var: tile for iterator, tile in visited if tile is not None}
 
 
 def _visited_ranges(
@@ -85,10 +85,10 @@ def _visited_ranges(
         )
 
 
-def _visited_tile(nest: BlockNest, item: BlockIter) -> Range | None:
+def _visited_tile(nest: BlockNest, iterator: BlockIter) -> Range | None:
     """Return the contiguous range of values of an iterator that the loops of a nest visit."""
     loops = {loop.var: loop for loop in nest.loops}
-    form = form_of(item.value, {}, loops=loops)
+    form = form_of(iterator.value, {}, loops=loops)
     order = lowest_loops(form, loops.keys(), loops=loops)
     if order is None:
         return None
@@ -103,7 +103,7 @@ def _visited_tile(nest: BlockNest, item: BlockIter) -> Range | None:
 def _coverage_error(nest: BlockNest, iterator: BlockIter) -> ScheduleError:
     cursor = nest.block
     outer = values_at(cursor)
-    values = outer | {item.var: item.value for item in cursor.node.iters}
+    values = outer | {each.var: each.value for each in cursor.node.iters}
     return schedule_error(
         f"{nest.block.primitive}.not_proved",
         f"Cannot prove that the loops around block '{cursor.node.name}' visit the whole domain of "

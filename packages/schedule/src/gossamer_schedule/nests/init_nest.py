@@ -37,7 +37,9 @@ def required_init_nest(
     nest, dropped = BlockNest(cursor, tuple(parts)), vars_outside_init(enclosed_block(cursor))
     loops = (loop for loop in nest.loops if loop.var not in dropped)
     used = {name for loop in loops for name in free_vars(loop.start) | free_vars(loop.extent)}
-    used |= free_vars(*cursor.node.init, *(item.domain for item in iters_of_init(cursor.node)))
+    used |= free_vars(
+        *cursor.node.init, *(iterator.domain for iterator in iters_of_init(cursor.node))
+    )
     if used & dropped or nest.has_let:
         raise schedule_error(
             f"{cursor.primitive}.dependence",
@@ -79,7 +81,9 @@ def _init_block(cursor: Cursor, names: Mapping[str, str], *, namer: Namer, suffi
         iterator.var: namer.fresh(init_name(iterator.var, suffix=suffix)) for iterator in spatial
     }
     renamed |= {old: index_var(new) for old, new in fresh.items()}
-    iters = tuple(replace(substitute(item, renamed), var=fresh[item.var]) for item in spatial)
+    iters = tuple(
+        replace(substitute(iterator, renamed), var=fresh[iterator.var]) for iterator in spatial
+    )
     predicate = conjunction(*conditions_of_init(enclosed_block(cursor)))
     return Block(
         namer.fresh(init_name(block.name, suffix=suffix)),

@@ -53,7 +53,7 @@ def _conditions_of(extent: Expr) -> list[Expr]:
 
 def _in_block(condition: Expr, block: Block) -> Expr:
     """Return the part of a block's predicate that is equal to a condition, or the condition."""
-    values = {item.var: item.value for item in block.iters}
+    values = {iterator.var: iterator.value for iterator in block.iters}
     for part in conjuncts(block.predicate):
         if not _reads_in(part) and substitute(part, values) == condition:
             return part
@@ -65,8 +65,8 @@ def _restricted(block: Block, loop_name: str, condition: Expr, *, extent: Expr) 
     extent."""
     restricted = _with_condition(block, condition, loop_name)
     iters = (
-        replace(item, value=zero_beyond_end(item.value, loop_name, extent=extent))
-        for item in block.iters
+        replace(iterator, value=zero_beyond_end(iterator.value, loop_name, extent=extent))
+        for iterator in block.iters
     )
     return replace(restricted, iters=tuple(iters))
 
@@ -81,7 +81,7 @@ def with_range_condition(block: Block, loop_name: str, *, extent: Expr) -> Block
     var, plain = _var_and_extent(block, loop_name, extent)
     end = plain if unconditional_extent(extent) == extent else extent
     condition = Binary("and", *in_range(var, end))
-    values = {item.var: item.value for item in block.iters}
+    values = {iterator.var: iterator.value for iterator in block.iters}
     parts = [
         short_circuit_and(condition, part)
         if _reads_in(part) and (not block.init or loop_name in free_vars(resolve(part, values)))
@@ -101,7 +101,7 @@ def _var_and_extent(block: Block, loop_name: str, extent: Expr) -> tuple[Expr, E
 
 
 def _with_condition(block: Block, condition: Expr, loop_name: str) -> Block:
-    values = {item.var: item.value for item in block.iters}
+    values = {iterator.var: iterator.value for iterator in block.iters}
     return replace(
         block, predicate=_conjunction_with_bound(condition, block.predicate, loop_name, values)
     )
@@ -110,7 +110,7 @@ def _with_condition(block: Block, condition: Expr, loop_name: str) -> Block:
 def _extent_in_block(block: Block, iterator: BlockIter, extent: Expr) -> Expr:
     """Return the extent in terms of iterators if the domain is the range of the loop, else without its
     condition."""
-    values = {item.var: item.value for item in block.iters}
+    values = {each.var: each.value for each in block.iters}
     plain = unconditional_extent(extent)
     is_same = integer_value(iterator.domain.start) == 0 and (
         substitute(iterator.domain.extent, values) == plain

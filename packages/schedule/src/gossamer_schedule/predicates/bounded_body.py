@@ -39,9 +39,9 @@ def with_bounded_digits(body: tuple[Stmt, ...], names: Set[str]) -> tuple[Stmt, 
         if not isinstance(node, Block) or not node.init:
             return None
         block = node
-        for item in iters_of_init(node):
-            if set() < free_vars(item.value) & names < names:
-                block = with_domain_bound(block, item)
+        for iterator in iters_of_init(node):
+            if set() < free_vars(iterator.value) & names < names:
+                block = with_domain_bound(block, iterator)
         return block
 
     return rewrite_body(body, rule, leaves=False)
@@ -90,7 +90,7 @@ def _loads_depend_on(loop: For) -> bool:
         if isinstance(stmt, For):
             names.add(stmt.var)
         elif isinstance(stmt, Block):
-            names |= {item.var for item in stmt.iters if free_vars(item.value) & names}
+            names |= {iterator.var for iterator in stmt.iters if free_vars(iterator.value) & names}
         reads = collect(READS, *effects_of(stmt).evaluates)
         if any(free_vars(read) & names for read in reads):
             return True

@@ -41,7 +41,7 @@ def loop_bound_of(part: Expr, block: Block, loops: Sequence[For]) -> LoopBound |
         return None
     op: str = part.op
     var, bound = part.lhs, part.rhs
-    if isinstance(bound, Var) and any(item.var == bound.name for item in block.iters):
+    if isinstance(bound, Var) and any(iterator.var == bound.name for iterator in block.iters):
         op, var, bound = _SWAPPED_OPS[op], part.rhs, part.lhs
     loop = _loop_of(var, block, loops)
     end = _bound_value(op, bound)
@@ -52,11 +52,11 @@ def loop_bound_of(part: Expr, block: Block, loops: Sequence[For]) -> LoopBound |
 
 def _loop_of(var: Expr, block: Block, loops: Sequence[For]) -> str | None:
     """Return the serial loop, starting at 0, whose variable is the value of an iterator of the block."""
-    for item in block.iters:
-        if isinstance(var, Var) and item.var == var.name and isinstance(item.value, Var):
+    for iterator in block.iters:
+        if isinstance(var, Var) and iterator.var == var.name and isinstance(iterator.value, Var):
             for loop in loops:
                 is_plain = loop.kind == "serial" and integer_value(loop.start) == 0
-                if loop.var == item.value.name and is_plain:
+                if loop.var == iterator.value.name and is_plain:
                     return loop.var
     return None
 
@@ -75,7 +75,7 @@ def _bound_value(op: str, bound: Expr) -> Expr | None:
 
 def _is_varying(bound: Expr, block: Block, loops: Sequence[For]) -> bool:
     """Return whether a bound depends on the loops or iterators, or is read from a buffer."""
-    names = {item.var for item in block.iters} | {loop.var for loop in loops}
+    names = {iterator.var for iterator in block.iters} | {loop.var for loop in loops}
     # The loop evaluates its bounds once, before the body could change what they read.
     return bool(free_vars(bound) & names) or contains(READS, bound)
 

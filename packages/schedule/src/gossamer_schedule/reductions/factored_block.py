@@ -73,7 +73,7 @@ def partial_buffers(
 
 def fed_iters(block: Block, loop_name: str) -> tuple[BlockIter, ...]:
     """Return the iterators whose value depends on a loop."""
-    return tuple(item for item in block.iters if loop_name in free_vars(item.value))
+    return tuple(iterator for iterator in block.iters if loop_name in free_vars(iterator.value))
 
 
 def preceding_iters(block: Block, loop_name: str) -> dict[str, Var]:
@@ -83,11 +83,11 @@ def preceding_iters(block: Block, loop_name: str) -> dict[str, Var]:
     Such a loop may determine the extent of the reduction, as the loop over ragged rows does.
     """
     # Domains may use earlier iterators only, so the new ones stand where the first replaced one stood.
-    first = min(block.iters.index(item) for item in fed_iters(block, loop_name))
+    first = min(block.iters.index(iterator) for iterator in fed_iters(block, loop_name))
     return {
-        item.value.name: index_var(item.var)
-        for item in block.iters[:first]
-        if item.kind == "S" and isinstance(item.value, Var)
+        iterator.value.name: index_var(iterator.var)
+        for iterator in block.iters[:first]
+        if iterator.kind == "S" and isinstance(iterator.value, Var)
     }
 
 
@@ -140,7 +140,7 @@ class _IteratorChange(msgspec.Struct, frozen=True):
     def replaced(self) -> dict[str, Expr]:
         """The values of the replaced iterators in terms of the new ones and of those that stay."""
         vars = self.selected | self.vars
-        return {item.var: substitute(item.value, vars) for item in self.fed}
+        return {iterator.var: substitute(iterator.value, vars) for iterator in self.fed}
 
 
 def _iterator_change(cursor: Cursor, loop: For, *, namer: Namer) -> _IteratorChange:
@@ -150,10 +150,10 @@ def _iterator_change(cursor: Cursor, loop: For, *, namer: Namer) -> _IteratorCha
     """
     fed = fed_iters(cursor.node, loop.var)
     selected = preceding_iters(cursor.node, loop.var)
-    feeding = {name for item in fed for name in free_vars(item.value)} - selected.keys()
+    feeding = {name for iterator in fed for name in free_vars(iterator.value)} - selected.keys()
     loops = tuple(other for other in reduction_nest(cursor).loops if other.var in feeding)
     # A name that schedules already use survives if it means the same.
-    kept = {item.value: item.var for item in fed}
+    kept = {iterator.value: iterator.var for iterator in fed}
     names = {
         other.var: kept.get(index_var(other.var)) or namer.fresh(f"v{other.var}") for other in loops
     }
@@ -166,7 +166,7 @@ def _new_iters(block: Block, change: _IteratorChange, *, part: str) -> tuple[Blo
     first = block.iters.index(change.fed[0])
     before, after = block.iters[:first], block.iters[first:]
     replacements: dict[Expr, Expr] = {
-        item.value: index_var(item.var) for item in before if free_vars(item.value)
+        iterator.value: index_var(iterator.var) for iterator in before if free_vars(iterator.value)
     }
     replacements |= {index_var(old): new for old, new in change.vars.items()}
     added = [
@@ -182,9 +182,9 @@ def _new_iters(block: Block, change: _IteratorChange, *, part: str) -> tuple[Blo
         for loop in change.loops
     ]
     rest = [
-        replace(item, domain=substitute(item.domain, change.replaced))
-        for item in after
-        if item not in change.fed
+        replace(iterator, domain=substitute(iterator.domain, change.replaced))
+        for iterator in after
+        if iterator not in change.fed
     ]
     return (*before, *added, *rest)
 
@@ -198,7 +198,7 @@ def _split_conditions(
     initialized. They select the identity as the value instead.
     """
     values = values_at(cursor)
-    known = values | {item.var: item.value for item in cursor.node.iters}
+    known = values | {iterator.var: iterator.value for iterator in cursor.node.iters}
     reducing = reduction_loops(replace(cursor.node, iters=iters), values)
     per_part: list[Expr] = []
     others: list[Expr] = []

@@ -32,12 +32,12 @@ def terms_in_lanes(accumulation: LoopReduction) -> tuple[Function, tuple[str, ..
     at = (sub(index_var(lane.var), loop.start),)
     term = replace(
         block,
-        iters=(*(replace(item, kind="S") for item in block.iters), lane),
+        iters=(*(replace(iterator, kind="S") for iterator in block.iters), lane),
         body=(Store(terms.name, at, reduction.value),),
         reads=None,
         writes=None,
     )
-    fresh = {item.var: namer.fresh(f"{item.var}_term") for item in term.iters}
+    fresh = {iterator.var: namer.fresh(f"{iterator.var}_term") for iterator in term.iters}
     in_lanes = replace(loop, kind="vectorized", body=(renamed_block(term, fresh, name),))
 
     total = Binary(reduction.op, _element_load(accumulation), Load(terms.name, at, terms.dtype))

@@ -93,7 +93,9 @@ def _require_every_iteration(reduction: LoopReduction, inner: Set[str]) -> None:
 
     Each part of the loop finds its first element in its first iteration.
     """
-    values = values_at(reduction.cursor) | {item.var: item.value for item in reduction.block.iters}
+    values = values_at(reduction.cursor) | {
+        iterator.var: iterator.value for iterator in reduction.block.iters
+    }
     outer = {loop.var for loop in reduction.cursor.loops} | {reduction.cursor.node.var}
     for part in conjuncts(reduction.block.predicate):
         names = free_vars(resolve(part, values))

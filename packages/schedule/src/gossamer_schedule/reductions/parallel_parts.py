@@ -100,7 +100,7 @@ def with_private_copies(parts: SplitReduction) -> Function:
     )
     block = replace(block, iters=(*block.iters, part))
     number, *others = _iters_over(partial)
-    element = tuple(index_var(item.var) for item in others)
+    element = tuple(index_var(iterator.var) for iterator in others)
     # The loop over the parts is the innermost one, so the copies of one element are combined together.
     points = IterationDomain((*others, number))
     return _with_partial_results(parts, partial, (block,), element=element, points=points)
@@ -133,11 +133,11 @@ def with_carries(
     indices = (index_var(part.var), *others)
     name = f"{direct.name}_carry"
     carry = _accumulating_into(partial, indices, carried, accumulation.reduction, name=name)
-    fresh = {item.var: namer.fresh(f"{item.var}_carry") for item in carry.iters}
+    fresh = {iterator.var: namer.fresh(f"{iterator.var}_carry") for iterator in carry.iters}
     carry = renamed_block(carry, fresh, namer.fresh(carry.name))
     iters = _iters_over(partial)
     number = {parts.var: index_var(iters[0].var)}
-    rest = [index_var(item.var) for item in iters[1:]]
+    rest = [index_var(iterator.var) for iterator in iters[1:]]
     element = (*rest[:dimension], substitute(first, number), *rest[dimension:])
     points = IterationDomain(
         iters, (less_than(substitute(begin, number), extent),)
@@ -164,7 +164,7 @@ def _with_partial_results(
         replace(parts.cursor.function, buffers=(*parts.cursor.function.buffers, partial))
     )
     dimensions = _iters_over(partial)
-    indices = tuple(index_var(item.var) for item in dimensions)
+    indices = tuple(index_var(iterator.var) for iterator in dimensions)
     start = Store(partial.name, indices, identity(op, partial.dtype))
     total = Binary(
         op, Load(buffer.name, element, buffer.dtype), Load(partial.name, indices, partial.dtype)
@@ -209,7 +209,7 @@ def _with_condition(parts: SplitReduction, block: Block, condition: Expr) -> Blo
     The new condition is evaluated only where the others hold, except those on inner loops alone.
     """
     loop = parts.cursor.node
-    values = values_at(parts.cursor) | {item.var: item.value for item in block.iters}
+    values = values_at(parts.cursor) | {iterator.var: iterator.value for iterator in block.iters}
     split_loops = {loop.var, loop.body[0].var}
     inner = {
         node.var for node in addressable_stmts(loop.body) if isinstance(node, For)
@@ -232,8 +232,8 @@ def renamed_block(block: Block, names: dict[str, str], name: str) -> Block:
     """Return the block under another name, with its iterators renamed."""
     vars = {old: index_var(new) for old, new in names.items()}
     iters = tuple(
-        replace(item, var=names[item.var], domain=substitute(item.domain, vars))
-        for item in block.iters
+        replace(iterator, var=names[iterator.var], domain=substitute(iterator.domain, vars))
+        for iterator in block.iters
     )
     predicate = None if block.predicate is None else substitute(block.predicate, vars)
     body = substitute_body(block.body, vars)

@@ -118,6 +118,8 @@ def _is_lane_reduction(block: Block, cursor: Cursor) -> bool:
 def _varying_indices(block: Block, cursor: Cursor) -> list[Expr]:
     """Return the indices of a reduction's element that change along the loop, in terms of loops."""
     reduction = reduction_of(block)
-    values: dict[str, Any] = {item.var: item.value for item in block.iters} | values_at(cursor)
+    values: dict[str, Any] = {iterator.var: iterator.value for iterator in block.iters} | values_at(
+        cursor
+    )
     indices = [] if reduction is None else [resolve(at, values) for at in reduction.store.indices]
     return [at for at in indices if cursor.node.var in free_vars(at)]

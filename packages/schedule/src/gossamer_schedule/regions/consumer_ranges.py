@@ -55,12 +55,16 @@ def _keeps_order_of_terms(move: ConsumerMove, ranges: Mapping[str, ProducedRange
     Without an init, a block may continue its reduction in each iteration of one loop of the path. The loop
     must replace the outermost loop of the reduction. An init would run again in each iteration.
     """
-    reduced = [item for item in move.block.node.iters if item.kind == "R"]
-    cut = {item.value: ranges[item.var] for item in reduced if _is_cut(ranges.get(item.var))}
+    reduced = [iterator for iterator in move.block.node.iters if iterator.kind == "R"]
+    cut = {
+        iterator.value: ranges[iterator.var]
+        for iterator in reduced
+        if _is_cut(ranges.get(iterator.var))
+    }
     if not cut:
         return True
     loops = (index_var(loop.var) for loop in move.loops)
-    outermost = next(loop for loop in loops if loop in {item.value for item in reduced})
+    outermost = next(loop for loop in loops if loop in {iterator.value for iterator in reduced})
     return not move.block.node.init and cut.keys() == {outermost} and len(cut[outermost].path) == 1
 
 
@@ -85,17 +89,17 @@ def _extended_ranges(
     # A loop with one iteration selects nothing, so it need not be recognized in an index.
     captured = {loop.var for loop in move.path if integer_value(loop.extent) == 1}
     selected = indirect_ranges(move.block, move.loops, stores=stores, path=move.path)
-    for name, item_range in selected.items():
+    for name, iterator_range in selected.items():
         # Two buffers require different ranges, and the block has one loop for both.
-        if ranges.setdefault(name, item_range) != item_range:
+        if ranges.setdefault(name, iterator_range) != iterator_range:
             return None
-        captured |= item_range.path
-    for item, forms in _producer_forms(move, buffer_name, stores):
-        produced = produced_range(move.block, item, forms=forms, path=move.path, known=ranges)
-        if produced is None or ranges.setdefault(item.var, produced) != produced:
+        captured |= iterator_range.path
+    for iterator, forms in _producer_forms(move, buffer_name, stores):
+        produced = produced_range(move.block, iterator, forms=forms, path=move.path, known=ranges)
+        if produced is None or ranges.setdefault(iterator.var, produced) != produced:
             return None
         # An iterator that is bound to a loop around both nests has no loop that could be restricted.
-        if produced.path and item.value not in moving:
+        if produced.path and iterator.value not in moving:
             return None
         captured |= produced.path
     # A loop that selects nothing would run the consumer again in each of its iterations.
@@ -111,10 +115,10 @@ def _producer_forms(
     if len(plain) < len(iters):
         matched = producer_forms(move.block, buffer_name, move.target)
         if matched:
-            yield from ((item, matched[item.var]) for item in iters)
+            yield from ((iterator, matched[iterator.var]) for iterator in iters)
             return
-    for dimension, item in plain:
-        yield item, [store.indices[dimension] for store in stores]
+    for dimension, iterator in plain:
+        yield iterator, [store.indices[dimension] for store in stores]
 
 
 def _ranges_error(move: ConsumerMove) -> ScheduleError:

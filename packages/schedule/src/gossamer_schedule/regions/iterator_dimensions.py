@@ -88,15 +88,15 @@ def _required_iterator_dimensions(
 ) -> dict[str, CacheDimension]:
     """Return the dimension of each iterator."""
     dimensions: dict[str, CacheDimension] = {}
-    for item in iters:
-        dimension = _iterator_dimension(cursor.function, item, dimensions)
+    for iterator in iters:
+        dimension = _iterator_dimension(cursor.function, iterator, dimensions)
         if dimension is None:
             raise schedule_error(
                 f"{cursor.primitive}.shape",
-                f"The domain of '{item.var}' in block '{cursor.node.name}' is neither of a size that is "
+                f"The domain of '{iterator.var}' in block '{cursor.node.name}' is neither of a size that is "
                 "known before the function runs, nor a fiber.",
             )
-        dimensions[item.var] = dimension
+        dimensions[iterator.var] = dimension
     return dimensions
 
 
@@ -104,26 +104,26 @@ def determined_iters(cursor: Cursor, access: Load | Store) -> frozenset[str]:
     """Return the iterators of a block that an accessed element determines by its indices and its numbers."""
     numbers = numbers_of(cursor.function, access.buffer, access.indices)
     by_iterator: dict[str, CacheDimension] = {}
-    for item in cursor.node.iters:
-        dimension = _iterator_dimension(cursor.function, item, by_iterator)
+    for iterator in cursor.node.iters:
+        dimension = _iterator_dimension(cursor.function, iterator, by_iterator)
         if dimension is not None:
-            by_iterator[item.var] = dimension
-    own = {item.var for item in cursor.node.iters}
+            by_iterator[iterator.var] = dimension
+    own = {iterator.var for iterator in cursor.node.iters}
     known = (at for at in (*access.indices, *numbers) if at is not None)
     return frozenset().union(*(_iters_determined_by(at, by_iterator) for at in known)) & own
 
 
 def _iterator_dimension(
-    function: Function, item: BlockIter, outer: Mapping[str, CacheDimension]
+    function: Function, iterator: BlockIter, outer: Mapping[str, CacheDimension]
 ) -> CacheDimension | None:
     """Return the dimension of an iterator, given those of the iterators before it.
 
     The extent must be constant in the function, or the length of a fiber; else the result is None.
     """
-    extent, own = item.domain.extent, index_var(item.var)
+    extent, own = iterator.domain.extent, index_var(iterator.var)
     sizes = {param.name for param in function.params}
     if free_vars(extent) <= sizes and not buffers_accessed(extent):
-        return CacheDimension(own, extent, frozenset({item.var}))
+        return CacheDimension(own, extent, frozenset({iterator.var}))
     # The length of a fiber is not constant, but the number of elements of all fibers is.
     begin = offset_of_length(extent)
     if begin is None:
@@ -132,7 +132,7 @@ def _iterator_dimension(
     if elements is None:
         return None
     parents = frozenset().union(*(_iters_determined_by(at, outer) for at in begin.indices))
-    return CacheDimension(add(widen(begin), own), elements, parents | {item.var})
+    return CacheDimension(add(widen(begin), own), elements, parents | {iterator.var})
 
 
 def _element_count(function: Function, indptr: str) -> Expr | None:

@@ -67,7 +67,7 @@ def producer_forms(
     Empty unless the indices at which the block reads the buffer determine all of its iterators.
     """
     loads = {load for load in collect(Load, cursor.node) if load.buffer == buffer_name}
-    names, loops = {item.var for item in cursor.node.iters}, loops_of(cursor.function)
+    names, loops = {iterator.var for iterator in cursor.node.iters}, loops_of(cursor.function)
     if buffer_name in buffers_with_aliasing_indices(cursor.function):
         return {}
     # Loads at two places, as in a stencil, need the products of several iterations.
@@ -88,7 +88,7 @@ def producer_forms(
 
 def produced_range(
     cursor: Cursor,
-    item: BlockIter,
+    iterator: BlockIter,
     *,
     forms: Sequence[LinearForm | None],
     path: Sequence[For],
@@ -109,7 +109,7 @@ def produced_range(
     if any(_outer_digits(form, names, loops=loops) is None for form in plain):
         return None
     # In terms of the producers' loops, since those of the consumer are not around the new place.
-    extent = _domain_extent(cursor, item, known=known)
+    extent = _domain_extent(cursor, iterator, known=known)
     # Values that no iteration produces would be left out by the moved block.
     if not is_covering(plain[0], extent, loops=loops):
         return None
@@ -146,7 +146,7 @@ def _domain_extent(
     cursor: Cursor, iterator: BlockIter, *, known: Mapping[str, ProducedRange]
 ) -> Expr:
     """Return the extent of an iterator's domain in terms of the producers' loops."""
-    values: dict[str, Expr] = {item.var: item.value for item in cursor.node.iters}
+    values: dict[str, Expr] = {each.var: each.value for each in cursor.node.iters}
     values |= {name: part.base for name, part in known.items() if part.count == UNIT}
     resolved: Expr = resolve(iterator.domain.extent, values | values_at(cursor))
     return resolved

@@ -49,7 +49,9 @@ def required_region(
     block: Block = cursor.node
     names = {loop.var for loop in own_loops}
     free = {
-        item.var for item in block.iters if isinstance(item.value, Var) and item.value.name in names
+        iterator.var
+        for iterator in block.iters
+        if isinstance(iterator.value, Var) and iterator.value.name in names
     }
     regions: list[RequiredRegion] = []
     for access in accesses(target.node.body, values=values_at(target)):
@@ -71,11 +73,11 @@ def _ranges_in_one_fiber(region: RequiredRegion, block: Block, free: Set[str]) -
     If an iterator that the domain depends on has several values, their fibers need different ranges.
     """
     kept: RequiredRegion = {}
-    for item in block.iters:
-        above = free_vars(item.domain) & free
+    for iterator in block.iters:
+        above = free_vars(iterator.domain) & free
         is_one_fiber = all(name in kept and kept[name].count == UNIT for name in above)
-        if item.var in region and is_one_fiber:
-            kept[item.var] = region[item.var]
+        if iterator.var in region and is_one_fiber:
+            kept[iterator.var] = region[iterator.var]
     return kept
 
 
@@ -118,13 +120,13 @@ def _iterator_values_at(
         return None
     points = tuple(at for at in access.indices if not isinstance(at, Range))
     # Iterators that do not move keep the values that the loops around give them.
-    fixed = {item.var: item.value for item in block.iters if item.var not in free}
+    fixed = {iterator.var: iterator.value for iterator in block.iters if iterator.var not in free}
     values = fixed | values_at(cursor)
     patterns = tuple(resolve(at, values) for at in writes[0].indices)
     matched = match_all(patterns, points, free=free)
     if matched is None:
         return None
-    spatial = {item.var for item in block.iters if item.kind == "S"}
+    spatial = {iterator.var for iterator in block.iters if iterator.kind == "S"}
     chosen = {name: value for name, value in matched.items() if name in spatial}
     return chosen | {at: resolve(fixed[at], values) for at in fixed}
 
@@ -136,14 +138,14 @@ def is_own_value(cursor: Cursor, store: Store) -> bool:
     """
     block: Block = cursor.node
     determined = determined_iters(cursor, store)
-    if all(item.var in determined for item in block.iters if item.kind == "S"):
+    if all(iterator.var in determined for iterator in block.iters if iterator.kind == "S"):
         return True
     return not block.init and block.predicate is None and is_function_of_element(block, store)
 
 
 def is_function_of_element(block: Block, store: Store) -> bool:
     """Return whether the stored value depends on the iterators only through the indices of its element."""
-    own = {item.var for item in block.iters}
+    own = {iterator.var for iterator in block.iters}
     return store in block.body and free_vars(value_by_element(store)).isdisjoint(own)
 
 
@@ -170,21 +172,26 @@ def _region_of_access(
 ) -> RequiredRegion:
     """Return the ranges that an access requires, given the iterators' values at its element."""
     region: RequiredRegion = {}
-    for item in cursor.node.iters:
-        required = _required_range(cursor, item, matched, access=access, target=target)
+    for iterator in cursor.node.iters:
+        required = _required_range(cursor, iterator, matched, access=access, target=target)
         if (
             required is not None
             and not buffers_accessed(required.base, product_of(required.count or UNIT)) & changing
         ):
-            region[item.var] = required
+            region[iterator.var] = required
     return region
 
 
 def _required_range(
-    cursor: Cursor, item: BlockIter, matched: Mapping[str, Expr], *, access: Access, target: Cursor
+    cursor: Cursor,
+    iterator: BlockIter,
+    matched: Mapping[str, Expr],
+    *,
+    access: Access,
+    target: Cursor,
 ) -> ProducedRange | None:
     """Return the range of an iterator in one iteration of the target loop; None for the whole domain."""
-    value, loops = matched.get(item.var), loops_of(cursor.function)
+    value, loops = matched.get(iterator.var), loops_of(cursor.function)
     if value is None or not are_loads_safe_in_loops(
         cursor.function, value, (*target.loops, target.node)
     ):
@@ -193,7 +200,7 @@ def _required_range(
     # A loop over the region starts at its first value, which must be in the domain.
     if not point.proves(Compare("ge", value, ZERO)):
         return None
-    is_within = point.proves(less_than(value, _domain_extent_at(item, matched)))
+    is_within = point.proves(less_than(value, _domain_extent_at(iterator, matched)))
     inner = {loop.var for loop in access.context.loops}
     if not free_vars(value) & inner:
         return ProducedRange(value, UNIT, frozenset(), is_within)
@@ -223,7 +230,7 @@ def _point_of_range(cursor: Cursor, access: Access, value: Expr, *, target: Curs
     return point
 
 
-def _domain_extent_at(item: BlockIter, matched: Mapping[str, Expr]) -> Expr:
+def _domain_extent_at(iterator: BlockIter, matched: Mapping[str, Expr]) -> Expr:
     """Return the extent of an iterator's domain at given values of other iterators."""
-    extent: Expr = substitute(item.domain.extent, matched)
+    extent: Expr = substitute(iterator.domain.extent, matched)
     return extent

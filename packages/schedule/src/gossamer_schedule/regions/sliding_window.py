@@ -73,14 +73,14 @@ def _candidate_windows(
 ) -> Iterator[SlidingWindow]:
     """Yield a window for each dimension along which the block computes one."""
     block: Block = cursor.node
-    loops, by_name = loops_of(cursor.function), {item.var: item for item in block.iters}
+    loops, by_name = loops_of(cursor.function), {iterator.var: iterator for iterator in block.iters}
     stored = {store.indices for store in collect(Store, block) if store.buffer == buffer_name}
     for dimension, at in enumerate(stored.pop() if len(stored) == 1 else ()):
-        item = by_name.get(at.name) if isinstance(at, Var) else None
-        if item is not None and item.kind == "S":
-            form = form_of(item.value, values_at(cursor), loops=loops)
+        iterator = by_name.get(at.name) if isinstance(at, Var) else None
+        if iterator is not None and iterator.kind == "S":
+            form = form_of(iterator.value, values_at(cursor), loops=loops)
             window = _window_of_form(
-                form, dimension, item, target=target, own_loops=own_loops, loops=loops
+                form, dimension, iterator, target=target, own_loops=own_loops, loops=loops
             )
             if window is not None:
                 yield window
@@ -89,7 +89,7 @@ def _candidate_windows(
 def _window_of_form(
     form: LinearForm,
     dimension: int,
-    item: BlockIter,
+    iterator: BlockIter,
     *,
     target: Cursor,
     own_loops: tuple[For, ...],
@@ -111,7 +111,7 @@ def _window_of_form(
         return None
     return SlidingWindow(
         dimension,
-        item.var,
+        iterator.var,
         without_loop_terms(form, inner, loops=loops),
         width.constant,
         count.constant,
@@ -125,10 +125,12 @@ def _depends_otherwise(
     block: Block = cursor.node
     values, loop = values_at(cursor), target.node.var
     inner = {inner_loop.var for inner_loop in own_loops}
-    others = [resolve(item.value, values) for item in block.iters if item.var != window.var]
+    others = [
+        resolve(iterator.value, values) for iterator in block.iters if iterator.var != window.var
+    ]
     ranges = [resolve(end, values) for inside in own_loops for end in (inside.start, inside.extent)]
     header = replace(block, iters=(), reads=None, writes=None)
-    domains = [item.domain for item in block.iters]
+    domains = [iterator.domain for iterator in block.iters]
     inside = (header, *domains)
     return (
         loop in free_vars(*others, *ranges)

@@ -47,6 +47,9 @@ def index_vars_at(cursor: Cursor) -> tuple[str, ...]:
     """Return the index variables that a statement may use: the loops around it in the same block, and the
     iterators of the blocks around it."""
     iters = [
-        item for parent in cursor.parents if isinstance(parent, Block) for item in parent.iters
+        iterator
+        for parent in cursor.parents
+        if isinstance(parent, Block)
+        for iterator in parent.iters
     ]
-    return (*(loop.var for loop in cursor.loops_in_block), *(item.var for item in iters))
+    return (*(loop.var for loop in cursor.loops_in_block), *(iterator.var for iterator in iters))

@@ -94,7 +94,8 @@ def require_loads(nest: BlockNest, buffer_name: str) -> None:
         )
     inside = (stmt for stmt in addressable_stmts(cursor.node.body) if isinstance(stmt, Block))
     if any(
-        buffer_name in buffers_accessed(*[item.domain for item in block.iters]) for block in inside
+        buffer_name in buffers_accessed(*[iterator.domain for iterator in block.iters])
+        for block in inside
     ):
         raise schedule_error(
             f"{cursor.primitive}.domain",

@@ -134,9 +134,10 @@ def _with_spatial_selectors(cursor: Cursor, buffer_name: str) -> Cursor:
     reduction = reduction_of(block)
     if reduction is None or reduction.store.buffer != buffer_name or block.init:
         return cursor
-    selecting = {item.var for item in selecting_iters(block, reduction.store.indices)}
+    selecting = {iterator.var for iterator in selecting_iters(block, reduction.store.indices)}
     iters = tuple(
-        replace(item, kind="S") if item.var in selecting else item for item in block.iters
+        replace(iterator, kind="S") if iterator.var in selecting else iterator
+        for iterator in block.iters
     )
     points = cursor.replaced_by((replace(block, iters=iters),))
     return find_block(points, block=block.name)
@@ -145,7 +146,7 @@ def _with_spatial_selectors(cursor: Cursor, buffer_name: str) -> Cursor:
 def _required_reduction(cursor: Cursor, element: WrittenElement) -> Reduction | None:
     """Return the reduction whose identity initializes the cache, or None if the block initializes it."""
     block: Block = cursor.node
-    is_reducing = any(item.kind == "R" for item in block.iters)
+    is_reducing = any(iterator.kind == "R" for iterator in block.iters)
     buffer = element.store.buffer
     if is_initializing(block, buffer) or (not is_reducing and is_assigning(block, buffer)):
         return None

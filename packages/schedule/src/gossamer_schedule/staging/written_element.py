@@ -106,12 +106,12 @@ def require_sole_user(cursor: Cursor, top: Cursor, buffer_name: str) -> None:
 
 
 def _require_spatial(cursor: Cursor, iters: Sequence[BlockIter], *, store: Store) -> None:
-    for item in iters:
-        if item.kind == "R":
+    for iterator in iters:
+        if iterator.kind == "R":
             raise schedule_error(
                 f"{cursor.primitive}.element",
                 f"The element of '{store.buffer}' that block '{cursor.node.name}' writes depends on "
-                f"reduction iterator '{item.var}'.",
+                f"reduction iterator '{iterator.var}'.",
             )
 
 
@@ -148,7 +148,11 @@ def _conditions_around(nest: BlockNest) -> Iterator[Expr]:
     """Yield the conditions around a block that hold for the elements it visits, in terms of its iterators if
     these are bound to loops."""
     block: Block = nest.block.node
-    at = {it.value.name: index_var(it.var) for it in block.iters if isinstance(it.value, Var)}
+    at = {
+        iterator.value.name: index_var(iterator.var)
+        for iterator in block.iters
+        if isinstance(iterator.value, Var)
+    }
     for part in nest.conditions:
         if not free_vars(part) & vars_outside_init(enclosed_block(nest.block)):
             yield substitute(part, at)

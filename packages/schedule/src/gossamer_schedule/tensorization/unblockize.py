@@ -34,7 +34,7 @@ def without_outer_blocks(cursor: Cursor) -> Cursor:
         if with_init is None:
             return cursor
         joined = with_init
-    values = {item.var: item.value for item in outer.iters}
+    values = {iterator.var: iterator.value for iterator in outer.iters}
     predicate = conjunction(*conjuncts(outer.predicate), *conjuncts(joined.predicate))
     joined = replace(joined, predicate=predicate)
     changed = cursor.replaced_by(
@@ -49,7 +49,10 @@ def _with_outer_init(cursor: Cursor, outer: Block, inner: Block) -> Block | None
     iters = iters_of_init(inner)
     if inner.init or init_block is None or len(init_block.iters) != len(iters):
         return None
-    values = {item.var: index_var(of.var) for item, of in zip(init_block.iters, iters, strict=True)}
+    values = {
+        iterator.var: index_var(of.var)
+        for iterator, of in zip(init_block.iters, iters, strict=True)
+    }
     joined = replace(inner, init=substitute_body(init_block.body, values))
     alone = replace(outer, init=(), body=with_single_block_replaced(outer.body, (joined,)))
     without_init = find_block(cursor.replaced_by((alone,)), block=inner.name)

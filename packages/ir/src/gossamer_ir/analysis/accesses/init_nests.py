@@ -51,10 +51,10 @@ def iters_of_init(block: Block) -> tuple[BlockIter, ...]:
     needed = set(free_vars(*block.init))
     iters: list[BlockIter] = []
     # Backwards: a domain may use iterators before its own, which are then needed as well.
-    for item in reversed(block.iters):
-        if item.kind == "S" or item.var in needed:
-            needed |= free_vars(item.domain)
-            iters.insert(0, item)
+    for iterator in reversed(block.iters):
+        if iterator.kind == "S" or iterator.var in needed:
+            needed |= free_vars(iterator.domain)
+            iters.insert(0, iterator)
     return tuple(iters)
 
 
@@ -96,14 +96,16 @@ def vars_outside_init(at: EnclosedBlock) -> set[str]:
     """Return the iterators of a block that do not select the element to be initialized, and the loops that
     its init leaves out."""
     kept = iters_of_init(at.block)
-    return loops_outside_init(at) | {item.var for item in at.block.iters if item not in kept}
+    return loops_outside_init(at) | {
+        iterator.var for iterator in at.block.iters if iterator not in kept
+    }
 
 
 def conditions_of_init(at: EnclosedBlock) -> tuple[Expr, ...]:
     """Return the conjuncts of the predicate of a block that apply to its init."""
     if at.block.predicate is None:
         return ()
-    own = {item.var for item in at.block.iters}
+    own = {iterator.var for iterator in at.block.iters}
     # The iterators stand for themselves here: a conjunct on one of them is kept if the init has it.
     outside = {name: value for name, value in at.values.items() if name not in own}
     dropped = vars_outside_init(EnclosedBlock(at.block, at.loops, outside))

@@ -107,21 +107,21 @@ class ValueBounds:
             if loop is not None:
                 self.bind_loop(loop)
             elif isinstance(stmt, Block):
-                for item in stmt.iters:
-                    self._bind_iterator(item, stmt)
+                for iterator in stmt.iters:
+                    self._bind_iterator(iterator, stmt)
             else:
                 for var, value in values_after(stmt):
                     if var.dtype == "int64":
                         self.bind(var.name, value)
 
-    def _bind_iterator(self, item: BlockIter, block: Block) -> None:
+    def _bind_iterator(self, iterator: BlockIter, block: Block) -> None:
         """Record the variable of an iterator. A predicate is also evaluated for values outside the domain,
         which it may exclude; with a predicate, only the value bounds the variable."""
         if block.predicate is None:
-            self.bind(item.var, item.domain.start, item.domain.extent)
-            self._bind_extent(item.var, item.domain)
+            self.bind(iterator.var, iterator.domain.start, iterator.domain.extent)
+            self._bind_extent(iterator.var, iterator.domain)
         else:
-            self.bind(item.var, item.value)
+            self.bind(iterator.var, iterator.value)
 
     def bind_loop(self, loop: For) -> None:
         """Record that the variable of a loop is less than its end."""

@@ -195,24 +195,24 @@ class ProgramPoint:
         self.bind_loop(loop)
         self.assume_range(loop, loop.extent)
 
-    def assume_domain(self, item: BlockIter) -> None:
+    def assume_domain(self, iterator: BlockIter) -> None:
         """Assume from here on that the variable of an iterator is in its domain."""
-        self.assume_loop(For(item.var, item.domain.start, item.domain.extent, ()))
+        self.assume_loop(For(iterator.var, iterator.domain.start, iterator.domain.extent, ()))
 
-    def assume_iterator(self, item: BlockIter) -> None:
+    def assume_iterator(self, iterator: BlockIter) -> None:
         """Assume from here on that the variable of an iterator is in its domain and equals its value."""
-        self.assume_domain(item)
-        self._assume_value(item)
+        self.assume_domain(iterator)
+        self._assume_value(iterator)
 
-    def assume_binding(self, item: BlockIter) -> None:
+    def assume_binding(self, iterator: BlockIter) -> None:
         """Assume from here on that the variable of an iterator equals its value. This holds where the
         predicate of the block is evaluated; the value may be outside the domain there."""
         # Not the domain: the predicate may be what excludes values outside of it.
-        self.overflow.bind(item.var, item.value)
-        self._assume_value(item)
+        self.overflow.bind(iterator.var, iterator.value)
+        self._assume_value(iterator)
 
-    def _assume_value(self, item: BlockIter) -> None:
-        self.assume(Compare("eq", build.index_var(item.var), item.value))
+    def _assume_value(self, iterator: BlockIter) -> None:
+        self.assume(Compare("eq", build.index_var(iterator.var), iterator.value))
 
     def begin(self, body: tuple[Stmt, ...]) -> None:
         """Restrict the buffers that may change to those that these statements write, because the point is

@@ -107,10 +107,14 @@ class _InitDependences:
         }
         in_init = {name for stmt in node.init for name in free_vars(stmt)}
         self.bound = _selecting_iters(node.iters, in_init)
-        self.unbound = {it.var for it in node.iters} - {it.var for it in self.bound}
-        self.reduction = self._transitive_vars(it.value for it in node.iters if it.kind == "R")
-        self.any = self._transitive_vars(it.value for it in node.iters)
-        self.needed = set(self._transitive_vars(it.value for it in self.bound))
+        self.unbound = {iterator.var for iterator in node.iters} - {
+            iterator.var for iterator in self.bound
+        }
+        self.reduction = self._transitive_vars(
+            iterator.value for iterator in node.iters if iterator.kind == "R"
+        )
+        self.any = self._transitive_vars(iterator.value for iterator in node.iters)
+        self.needed = set(self._transitive_vars(iterator.value for iterator in self.bound))
         for enclosing in reversed(around):
             if isinstance(enclosing.node, For) and self.is_bound(enclosing.node.var):
                 self.needed |= self._transitive_vars((enclosing.node.start, enclosing.node.extent))
@@ -136,10 +140,10 @@ def _selecting_iters(iters: tuple[BlockIter, ...], names: set[str]) -> list[Bloc
     selected: list[BlockIter] = []
     wanted = set(names)
     # Backwards, because a domain may use iterators before its own.
-    for item in reversed(iters):
-        if item.kind == "S" or item.var in wanted:
-            selected.insert(0, item)
-            wanted |= free_vars(item.domain)
+    for iterator in reversed(iters):
+        if iterator.kind == "S" or iterator.var in wanted:
+            selected.insert(0, iterator)
+            wanted |= free_vars(iterator.domain)
     return selected
 
 

@@ -100,8 +100,8 @@ class _ConditionProver:
         with self._point.scope():
             predicate = self._predicate(block)
             iters = tuple(
-                replace(self._bound(item), value=value)
-                for item, value in zip(block.iters, values, strict=True)
+                replace(self._bound(iterator), value=value)
+                for iterator, value in zip(block.iters, values, strict=True)
             )
             with self._remover.holding(TRUE if predicate is None else predicate, block.body):
                 body = self.body(block.body)

@@ -60,7 +60,7 @@ def blockize(root: Cursor, loop: str, *, function: str | None = None) -> Change:
 
     cursor = required_single_block(top)
     wrapped = outer_block(cursor, top, namer=namer_of(root.function))
-    iters = (item.var for item in wrapped.outer.iters)
+    iters = (iterator.var for iterator in wrapped.outer.iters)
     return Change(
         top.replaced_by((wrapped.outer,)), (wrapped.outer.name, *iters, *wrapped.init_names)
     )

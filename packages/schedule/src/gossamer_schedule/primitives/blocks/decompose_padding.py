@@ -105,7 +105,7 @@ def _required_padded_store(cursor: Cursor) -> _PaddedStore:
     match block.body:
         case (Store(value=IfThenElse() | Select() as choice, predicate=None) as store,) if (
             not block.init
-            and all(item.kind == "S" for item in block.iters)
+            and all(iterator.kind == "S" for iterator in block.iters)
             and not contains(READS, choice.if_false)
         ):
             return _PaddedStore(

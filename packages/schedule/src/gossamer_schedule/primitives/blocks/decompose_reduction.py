@@ -165,7 +165,7 @@ def _may_leave(
 ) -> bool:
     """Return whether an init that writes some buffers is proved to be the same outside of loops."""
     cursor, top = nest.block, nest.top
-    values = values_at(cursor) | {item.var: item.value for item in cursor.node.iters}
+    values = values_at(cursor) | {iterator.var: iterator.value for iterator in cursor.node.iters}
     # The body is included: it must not read an element that the init of a later iteration now writes first.
     parts = (*cursor.node.init, *cursor.node.body)
     accesses = list(access_forms(parts, buffers, values=values, function=cursor.function))

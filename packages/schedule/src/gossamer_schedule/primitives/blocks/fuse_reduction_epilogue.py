@@ -110,7 +110,7 @@ def _required_reduction(cursor: Cursor) -> tuple[Reduction, Expr]:
     block: Block = cursor.node
     reduction = reduction_of(block)
     init = block.init[0] if len(block.init) == 1 else None
-    spatial = [item.var for item in block.iters if item.kind == "S"]
+    spatial = [iterator.var for iterator in block.iters if iterator.kind == "S"]
     if (
         reduction is None
         or not isinstance(init, Store)

@@ -120,7 +120,7 @@ def reverse_compute_at(
 def _require_own_elements(cursor: Cursor) -> None:
     """Refuse a block unless each of its points, or each of its reductions, has an element of its own."""
     block: Block = cursor.node
-    is_reducing = block.init or any(item.kind == "R" for item in block.iters)
+    is_reducing = block.init or any(iterator.kind == "R" for iterator in block.iters)
     stores = [stmt for stmt in addressable_stmts(block.body) if isinstance(stmt, Store)]
     if is_recurrence(block) or (
         is_reducing and not all(is_own_value(cursor, store) for store in stores)
@@ -195,9 +195,9 @@ def _require_same_order(
     """
     block: Block = cursor.node
     selected = {
-        item.value
-        for item in block.iters
-        if item.var in ranges and ranges[item.var].count is not None
+        iterator.value
+        for iterator in block.iters
+        if iterator.var in ranges and ranges[iterator.var].count is not None
     }
     selecting = [loop for loop in path if integer_value(loop.extent) != 1]
     is_kept = len(selecting) <= 1 and selected <= {index_var(loop.var) for loop in own_loops[:1]}

@@ -103,7 +103,7 @@ def _required_own_load(cursor: Cursor, store: Store) -> Load:
     block: Block = cursor.node
     all_loads = [load for load in collect(Load, block) if load.buffer in allocated]
     loads = {load for load in collect(Load, store) if load.buffer in allocated}
-    own = sorted(item.var for item in block.iters)
+    own = sorted(iterator.var for iterator in block.iters)
     for load in loads:
         names = sorted(at.name for at in load.indices if isinstance(at, Var))
         is_same = all(other == load for other in all_loads if other.buffer == load.buffer)
@@ -208,8 +208,8 @@ def _unproved_conditions(
     known = point_in_block(producer)
     parts = [
         part
-        for item in cursor.node.iters
-        for part in domain_conditions(item, point[item.var], point)
+        for iterator in cursor.node.iters
+        for part in domain_conditions(iterator, point[iterator.var], point)
     ]
     for part in conjuncts(cursor.node.predicate):
         parts.append(_expr_at_point(part, load, value=value, point=point))

@@ -245,7 +245,7 @@ def _required_first_element(cursor: Cursor, reduction: TermReduction) -> Written
     """
     elements = [required_element(cursor, term.buffer) for term in reduction.terms]
     for element in elements:
-        missing = {item.var for item in element.points.iters} - determined_iters(
+        missing = {iterator.var for iterator in element.points.iters} - determined_iters(
             cursor, element.store
         )
         if missing or element.points.iters != elements[0].points.iters:
@@ -257,7 +257,7 @@ def _required_first_element(cursor: Cursor, reduction: TermReduction) -> Written
                 needs=f"[{at}] determines {quoted(missing)}",
                 place=cursor.place,
             )
-    known = {item.var for item in elements[0].points.iters}
+    known = {iterator.var for iterator in elements[0].points.iters}
     known |= {param.name for param in cursor.function.params}
     others = outer_writes(cursor.node.init) - {term.buffer for term in reduction.terms}
     if others or any(free_vars(stmt) - known for stmt in cursor.node.init):
@@ -281,7 +281,7 @@ def _require_one_init(cursor: Cursor, top: Cursor, element: WrittenElement) -> N
     """
     own = {top.node.var, *preceding_iters(cursor.node, top.node.var)}
     reducing = reduction_loops(cursor.node, values_at(cursor)) - own
-    selecting = {name for item in element.points.iters for name in free_vars(item.value)}
+    selecting = {name for iterator in element.points.iters for name in free_vars(iterator.value)}
     for loop in reduction_nest(cursor).loops:
         # Loops inside of a remaining reduction loop do not repeat the init, which runs before that one.
         if loop.var in reducing:

@@ -104,7 +104,9 @@ def cache_index(
 def _required_lookups(cursor: Cursor, buffer_name: str | None) -> list[Expr]:
     """Return the lookups to cache, larger ones first, since these may contain others."""
     block: Block = cursor.node
-    varying = {item.var for item in block.iters if integer_value(item.domain.extent) != 1}
+    varying = {
+        iterator.var for iterator in block.iters if integer_value(iterator.domain.extent) != 1
+    }
     lookups: dict[Expr, None] = {}
     for index in _access_indices(block.body, buffer_name):
         lookups |= dict.fromkeys(_largest_lookups(index, block, varying))
@@ -133,7 +135,7 @@ def _largest_lookups(expr: Expr, block: Block, varying: set[str]) -> Iterator[Ex
     """Yield the largest parts of an index that load or search and depend on only some `varying` iterators."""
     if not contains(READS, expr):
         return
-    iters = {item.var for item in selecting_iters(block, (expr,))}
+    iters = {iterator.var for iterator in selecting_iters(block, (expr,))}
     is_scalar_index = dtype_of(expr) == "int64" and not isinstance(expr, Ramp)
     is_outer = free_vars(expr).isdisjoint(_bound_vars(block))
     if is_scalar_index and is_outer and not varying <= iters:
@@ -147,7 +149,7 @@ def _largest_lookups(expr: Expr, block: Block, varying: set[str]) -> Iterator[Ex
 def _bound_vars(block: Block) -> set[str]:
     """Return the variables that the body of a block binds."""
     blocks = (inner for inner in addressable_stmts(block.body) if isinstance(inner, Block))
-    return bound_vars(block.body) | {item.var for inner in blocks for item in inner.iters}
+    return bound_vars(block.body) | {iterator.var for inner in blocks for iterator in inner.iters}
 
 
 def _with_cached_lookup(
@@ -187,13 +189,14 @@ def _required_domain(
     """
     nest, block = loop_nest(cursor), cursor.node
     iters = selecting_iters(block, (lookup,))
-    known = {item.var for item in iters} | nest.known_above
+    known = {iterator.var for iterator in iters} | nest.known_above
     evaluated = evaluation_condition(cursor, lookup)
     # The bounds of the iterators follow from the domain of the copy, and need no condition.
     conditions = tuple(
         condition
         for condition in conjuncts(block.predicate)
-        if free_vars(condition) <= known and not any(is_bound_of(condition, item) for item in iters)
+        if free_vars(condition) <= known
+        and not any(is_bound_of(condition, iterator) for iterator in iters)
     )
     if evaluated is not None and free_vars(evaluated) <= known:
         conditions = (*conditions, evaluated)
@@ -203,7 +206,7 @@ def _required_domain(
             "cache_index.not_proved",
             f"Cannot prove that an index in block '{block.name}' may be computed before its loops.",
             needs=f"the elements that {text_of(lookup)} reads exist for all values of "
-            f"{quoted(item.var for item in iters) or 'the parameters'}",
+            f"{quoted(iterator.var for iterator in iters) or 'the parameters'}",
         )
     return iters, conditions
 

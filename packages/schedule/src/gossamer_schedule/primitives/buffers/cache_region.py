@@ -143,13 +143,13 @@ def _region(target: Cursor, buffer: Buffer) -> ReadElements:
     for dimension, (tile, clamped) in enumerate(_ranges(target, buffer)):
         name = f"v{dimension_name(buffer.name, dimension)}"
         domain = Range(ZERO, buffer.shape[dimension])
-        item = BlockIter(name, "S", domain, index_var(name))
-        iters.append(item)
+        iterator = BlockIter(name, "S", domain, index_var(name))
+        iters.append(iterator)
         # The copy evaluates the ends of a tile also where the block reads nothing.
         if are_loads_safe_in_loops(target.function, tile, (*target.loops, target.node)):
             tiles[name] = tile
-            conditions += _conditions_within(item, tile, clamped=clamped)
-    load = ConditionalLoad(tuple(index_var(item.var) for item in iters), buffer.dtype, None)
+            conditions += _conditions_within(iterator, tile, clamped=clamped)
+    load = ConditionalLoad(tuple(index_var(iterator.var) for iterator in iters), buffer.dtype, None)
     return ReadElements((load,), IterationDomain(tuple(iters), tuple(conditions), tiles))
 
 
@@ -165,13 +165,13 @@ def _ranges(target: Cursor, buffer: Buffer) -> Iterator[tuple[Range, Range]]:
     yield from zip(whole.region.ranges, clamped.region.ranges, strict=True)
 
 
-def _conditions_within(item: BlockIter, tile: Range, *, clamped: Range) -> Iterator[Expr]:
+def _conditions_within(iterator: BlockIter, tile: Range, *, clamped: Range) -> Iterator[Expr]:
     """Yield the conditions that the values of a tile are in the domain of the iterator. Where clamping the
     tile to the domain leaves an end as it is, that end is proved to be inside."""
     if tile.start != clamped.start:
-        yield Compare("ge", index_var(item.var), ZERO)
+        yield Compare("ge", index_var(iterator.var), ZERO)
     if _end(tile) != _end(clamped):
-        yield Compare("lt", index_var(item.var), item.domain.extent)
+        yield Compare("lt", index_var(iterator.var), iterator.domain.extent)
 
 
 def _end(part: Range) -> Affine:

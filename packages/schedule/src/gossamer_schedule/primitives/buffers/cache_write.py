@@ -128,7 +128,7 @@ def _copy_stmt(element: WrittenElement, buffer_name: str, *, to: str) -> Store:
 def _is_written_by_inner(cursor: Cursor, buffer_name: str) -> bool:
     """Return whether an inner block selects the element of the buffer that a block writes."""
     inside = [inner for inner in addressable_stmts(cursor.node.body) if isinstance(inner, Block)]
-    names = {item.var for inner in inside for item in inner.iters}
+    names = {iterator.var for inner in inside for iterator in inner.iters}
     writes = (each for each in addressable_stmts(cursor.node.body) if isinstance(each, WRITES))
     return any(free_vars(*write.indices) & names for write in writes if write.buffer == buffer_name)
 
@@ -153,7 +153,7 @@ def _is_old_value_needed(cursor: Cursor, element: WrittenElement) -> bool:
     """Return whether the cache must first load the old value, or refuse a block for which it cannot."""
     block: Block = cursor.node
     store = element.store
-    has_reduction = any(item.kind == "R" for item in block.iters)
+    has_reduction = any(iterator.kind == "R" for iterator in block.iters)
     is_given = not has_reduction and is_assigning(block, store.buffer)
     # The block computes the element from scratch.
     if is_given or is_initializing(block, store.buffer):

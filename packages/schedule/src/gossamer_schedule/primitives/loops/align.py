@@ -171,15 +171,17 @@ def _shifted_block(block: Block, loop_name: str, *, shift: Expr, lanes: int) -> 
     buffer that is indexed by the iterator, as by `reindex_cache_write`, is aligned in the same way. In other
     values the loop is shifted.
     """
-    followers = {item.var for item in block.iters if item.value == index_var(loop_name)}
+    followers = {iterator.var for iterator in block.iters if iterator.value == index_var(loop_name)}
     # Followers keep the loop as their value, so what uses them is shifted in the same way as the loop.
     early: dict[str, Expr] = {var: sub(index_var(var), shift) for var in (loop_name, *followers)}
     moved: Block = substitute(block, early)
     iters = tuple(
-        replace(item, value=index_var(loop_name), domain=_extended_domain(item.domain, lanes))
-        if item.var in followers
-        else item
-        for item in moved.iters
+        replace(
+            iterator, value=index_var(loop_name), domain=_extended_domain(iterator.domain, lanes)
+        )
+        if iterator.var in followers
+        else iterator
+        for iterator in moved.iters
     )
     return replace(moved, iters=iters)
 

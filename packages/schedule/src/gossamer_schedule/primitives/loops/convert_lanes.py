@@ -130,8 +130,10 @@ def _required_block(stmt: Stmt, element: str, *, outer: Cursor, inner: Cursor) -
     """Return a block with its iterators in terms of the loop over all elements."""
     names = {outer.node.var, inner.node.var}
     if isinstance(stmt, Block):
-        iters = [_with_element(item, element, outer.node, inner.node) for item in stmt.iters]
-        kept = [item for item in iters if item is not None]
+        iters = [
+            _with_element(iterator, element, outer.node, inner.node) for iterator in stmt.iters
+        ]
+        kept = [iterator for iterator in iters if iterator is not None]
         changed = replace(stmt, iters=tuple(kept))
         if len(kept) == len(iters) and not names & free_vars(changed):
             return changed
@@ -144,25 +146,25 @@ def _required_block(stmt: Stmt, element: str, *, outer: Cursor, inner: Cursor) -
     )
 
 
-def _with_element(item: BlockIter, element: str, outer: For, inner: For) -> BlockIter | None:
+def _with_element(iterator: BlockIter, element: str, outer: For, inner: For) -> BlockIter | None:
     """Return an iterator with `element` for `outer * lanes + inner`; None if its value is not linear in
     that."""
     names = (outer.var, inner.var)
-    form = by_vars(affine_of(item.value), names)
+    form = by_vars(affine_of(iterator.value), names)
     if not form.terms and not form.opaque:
-        return item
+        return iterator
     step = form.terms.get(inner.var)
     if form.opaque or step is None:
         return None
     if form.terms.get(outer.var) != times(step, affine_of(inner.extent)):
         return None
     total = combine(form.base, times(step, affine_of(index_var(element))), 1)
-    return replace(item, value=expr_of(total))
+    return replace(iterator, value=expr_of(total))
 
 
 def _bounds_in(block: Block, element: str) -> list[tuple[Expr, Expr]]:
     """Return the conditions of a block that the element is below a bound, each with the bound."""
-    values = {item.var: item.value for item in block.iters}
+    values = {iterator.var: iterator.value for iterator in block.iters}
     parts = [part for part in conjuncts(block.predicate) if isinstance(part, Compare)]
     sides = [(part, resolve(part.lhs, values), resolve(part.rhs, values)) for part in parts]
     return [

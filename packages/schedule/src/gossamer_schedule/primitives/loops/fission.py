@@ -134,7 +134,7 @@ def _require_unchanged_domains(cursor: Cursor) -> None:
     loop = cursor.node
     require_unchanged_bounds((loop,), at=cursor)
     blocks = (stmt for stmt in addressable_stmts(loop.body) if isinstance(stmt, Block))
-    domains = (item.domain for block in blocks for item in block.iters)
+    domains = (iterator.domain for block in blocks for iterator in block.iters)
     require_unchanged(loop, domains, at=cursor, what="an iterator's domain")
 
 

@@ -131,7 +131,7 @@ def _is_in_block(cursor: Cursor, top: Cursor) -> bool:
 
 def _loop_around_block(loop: For, block: Block, iterator_name: str) -> For:
     """Return the loop around the block, with the block's iterators in its bounds replaced by their values."""
-    values = {item.var: item.value for item in block.iters}
+    values = {iterator.var: iterator.value for iterator in block.iters}
     start, extent = substitute(loop.start, values), substitute(loop.extent, values)
     if block.predicate is not None and (free_vars(loop.extent) or buffers_accessed(extent, start)):
         # Bounds were evaluated only where the predicate holds; elsewhere they may be undefined.

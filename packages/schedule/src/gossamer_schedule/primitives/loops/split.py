@@ -129,8 +129,10 @@ def _require_inits(cursor: Cursor, extents: Sequence[Expr]) -> None:
 def _require_unchanged_extent(cursor: Cursor) -> None:
     """Refuse an extent or domain that the loop may change: each iteration is checked against it."""
     require_unchanged_bounds((cursor.node,), at=cursor)
-    iters = (item for block in collect(Block, cursor.node) for item in block.iters)
-    domains = (item.domain for item in iters if cursor.node.var in free_vars(item.value))
+    iters = (iterator for block in collect(Block, cursor.node) for iterator in block.iters)
+    domains = (
+        iterator.domain for iterator in iters if cursor.node.var in free_vars(iterator.value)
+    )
     require_unchanged(cursor.node, domains, at=cursor, what="an iterator's domain")
 
 
