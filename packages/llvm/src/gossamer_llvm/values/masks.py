@@ -125,15 +125,15 @@ def _lanes_left(emitter: FunctionEmitter, base: Value, bound: Value, most: int) 
 
 
 def _first_lanes(emitter: FunctionEmitter, left: Value, lanes: Lanes) -> Value:
-    kind = DType("int32", lanes.count, lanes.scalable)
-    dtype = kind.text
-    emitter.unit.require_dtype(dtype)
+    dtype = DType("int32", lanes.count, lanes.scalable)
+    dtype_name = dtype.text
+    emitter.unit.require_dtype(dtype_name)
     number = literal_value(left)
     narrow = (
         Value(str(number), "int32")
         if number is not None
         else Value(emitter.text.value(f"trunc {left.typed} to i32"), "int32")
     )
-    limits, steps = broadcast(emitter, narrow, dtype), lane_numbers(emitter, dtype)
-    mask = emitter.text.value(f"icmp ult {value_type(dtype)} {steps.text}, {limits.text}")
-    return Value(mask, kind.with_scalar("bool").text)
+    limits, steps = broadcast(emitter, narrow, dtype_name), lane_numbers(emitter, dtype_name)
+    mask = emitter.text.value(f"icmp ult {value_type(dtype_name)} {steps.text}, {limits.text}")
+    return Value(mask, dtype.with_scalar("bool").text)
