@@ -100,6 +100,39 @@ def test_a_program_over_a_sparse_matrix_runs_on_arrays_of_the_device():
     np.testing.assert_array_equal(to_host(c), matrix @ dense)
 
 
+def test_facts_are_checked_on_the_device_without_a_copy():
+    _, _, arrays = operands()
+    copied = STORAGE.copied
+    gs.compile(SPMM, target=DEVICE_ONLY).bind(
+        **arrays, c=SeparateArray((ROWS, FEATURES), np.float32)
+    )
+    assert STORAGE.copied == copied
+
+
+WRONG = {
+    "a column too far": ("indices", 2, COLUMNS, "kernel.range"),
+    "a negative column": ("indices", 0, -1, "kernel.range"),
+    "no zero at the beginning": ("indptr", 0, 1, "kernel.value"),
+    "another end than the number of elements": ("indptr", ROWS, 7, "kernel.value"),
+    "fewer elements before a row": ("indptr", 2, 0, "kernel.monotone"),
+}
+
+
+@pytest.mark.parametrize(("name", "at", "value", "code"), WRONG.values(), ids=WRONG.keys())
+def test_a_fact_that_does_not_hold_on_the_device_is_named(name, at, value, code):
+    _, _, arrays = operands()
+    wrong = to_host(arrays[name])
+    wrong[at] = value
+    arrays[name] = to_device(wrong)
+    copied = STORAGE.copied
+    with pytest.raises(ArgumentError, match=f"'{name}'") as caught:
+        gs.compile(SPMM, target=DEVICE_ONLY).bind(
+            **arrays, c=SeparateArray((ROWS, FEATURES), np.float32)
+        )
+    assert caught.value.code == code
+    assert STORAGE.copied > copied
+
+
 def test_wrong_indices_of_the_device_are_named():
     _, _, arrays = operands()
     wrong = to_host(arrays["indices"])

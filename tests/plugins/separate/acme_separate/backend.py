@@ -16,8 +16,12 @@ class SeparateMemory:
     name = "separate-memory"
     api_version = API_VERSION
     version = "0.1"
+    # Programs that check facts about index arrays of int32 need vectors of uint32.
     capabilities = frozenset(
-        {"dtype.float32", "dtype.float64", "dtype.int32", "guard", "parallel", "scope.local"}
+        [
+            *(f"dtype.{name}" for name in ("float32", "float64", "int32", "uint32")),
+            *("guard", "parallel", "scope.local", "vectors.fixed"),
+        ]
     )
 
     def targets(self):

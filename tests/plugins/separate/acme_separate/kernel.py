@@ -68,9 +68,8 @@ class SeparateKernel:
             for name, value in zip(self.signature.order, args, strict=True)
         }
         self.put(given, self.scratch(given, context), context.stream)
-        if self.copies:
-            context.stream.synchronize()
-            copied.copy_back()
+        context.stream.synchronize()
+        copied.copy_back()
 
     def plan(self, *, pointers, scalars, passed, context=None):
         return SeparatePlan(self, pointers, scalars, passed, required_context(context))

@@ -114,7 +114,8 @@ class Kernel(Protocol):
         """
 
     def run_trusted(self, *args: ArgumentValue, context: CallContext | None = None) -> None:
-        """Run with all arguments in order, none of which is checked.
+        """Run with all arguments in order, none of which is checked; return when the kernel has run, also on
+        a stream, so that its errors are raised here.
 
         For programs that allocate their own arrays: these must be C-contiguous, have the dtypes and sizes of
         the signature, contents with its facts, and be disjoint. Otherwise the call reads and writes memory
