@@ -40,6 +40,7 @@ MAY_NEED = {
         "gossamer-backend",
         "gossamer-llvm",
         "gossamer-emulation",
+        "gossamer-host-runtime",
     },
 }
 

@@ -1,4 +1,4 @@
-"""Flat modules from scripts, their kernels, and a mark of tests that need the emulator."""
+"""Flat modules from scripts, their kernels, which tests skip where they do not run."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def flat():
 
 @pytest.fixture
 def load():
-    """Compiles and loads a module; skips the test where kernels cannot be emulated."""
+    """Compiles and loads a module; skips the test where its kernels do not run."""
 
     def kernel(module, target="llvm-sve"):
         probe = BACKEND.probe(Target.parse(target))

@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-LENGTHS = (128, 256, 512, 1024, 2048)
+from gossamer_host_runtime import sve_vector_bits
+from gossamer_llvm_sve.native import is_native
+
+LENGTHS = (sve_vector_bits() or 128,) if is_native() else (128, 256, 512, 1024, 2048)
+"""Those that are emulated, or that of this machine."""
+
 REDUCERS = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
 MULTIPLES = {"float32": 4, "float64": 4, "float16": 8, "int8": 16, "int64": 2, "uint16": 8}
 """A multiple of vscale for each dtype; vectors of float64 take two registers."""

@@ -1,4 +1,4 @@
-"""The conformance suite of the testkit, by the emulator."""
+"""The conformance suite of the testkit, natively or by the emulator."""
 
 from gossamer_llvm_sve.backend import LlvmSve
 from gossamer_testkit import BackendSuite

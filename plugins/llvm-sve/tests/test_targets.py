@@ -1,7 +1,5 @@
 """The options of targets, and code for them on any machine."""
 
-import platform
-
 import pytest
 
 from gossamer_backend import Artifact
@@ -10,6 +8,7 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Signature, Target
 from gossamer_llvm_sve.backend import LlvmSve
 from gossamer_llvm_sve.machine import cpu_of
+from gossamer_llvm_sve.native import is_native
 
 BACKEND = LlvmSve()
 ARTIFACT = Artifact("llvm-sve", "", "llvm-sve", Signature("f", (), (), ()), b"")
@@ -57,6 +56,7 @@ def test_object_code_is_made_for_all_features(features, flat):
     assert artifact.code[18:20] == (183).to_bytes(2, "little")  # EM_AARCH64
 
 
+@pytest.mark.skipif(is_native(), reason="this machine runs code of AArch64 without an emulator")
 def test_programs_that_are_absent_are_named_with_their_packages(monkeypatch):
     monkeypatch.setattr(program.shutil, "which", lambda name: None)
     with pytest.raises(ArgumentError, match=r"qemu-user-static gcc-aarch64-linux-gnu") as caught:
@@ -65,11 +65,14 @@ def test_programs_that_are_absent_are_named_with_their_packages(monkeypatch):
     assert "qemu-aarch64-static" in BACKEND.probe(Target("llvm-sve")).reason
 
 
-def test_a_machine_of_aarch64_is_told_to_export(monkeypatch):
-    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
-    probe = BACKEND.probe(Target("llvm-sve"))
-    assert not probe.usable
-    assert "export them" in probe.reason
-    with pytest.raises(ArgumentError, match="export them") as caught:
-        BACKEND.load(ARTIFACT)
-    assert caught.value.code == "llvm_sve.load"
+@pytest.mark.parametrize("target", ["llvm-sve:threads=0", "llvm-sve:threads=many"])
+def test_a_number_of_threads_is_checked_on_all_machines(target, flat):
+    with pytest.raises(ArgumentError) as caught:
+        BACKEND.compile(flat(*LOOP), Target.parse(target))
+    assert caught.value.code == "threads.count"
+    assert not BACKEND.probe(Target.parse(target)).usable
+
+
+def test_the_number_of_threads_is_part_of_the_resolved_target():
+    resolved = BACKEND.probe(Target.parse("llvm-sve:threads=2")).resolved
+    assert Target.parse(resolved).option("threads") == "2"

@@ -1,1 +1,1 @@
-"""The gossamer backend for Arm CPUs with scalable vectors (SVE), whose kernels run under emulation."""
+"""The gossamer backend for Arm CPUs with scalable vectors (SVE): kernels run natively or under emulation."""

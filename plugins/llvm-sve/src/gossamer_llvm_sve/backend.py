@@ -1,8 +1,6 @@
-"""The backend: code for AArch64 with SVE, compiled on any machine and run under emulation."""
+"""The backend: code for AArch64 with SVE, compiled on any machine, and run natively or under emulation."""
 
 from __future__ import annotations
-
-import platform
 
 from gossamer_backend.plugin_api import (
     API_VERSION,
@@ -19,6 +17,7 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
 from gossamer_llvm_sve.machine import cpu_of, emulator_cpu, explicit_target, machine_of_cpu
+from gossamer_llvm_sve.native import is_native, reason_against_native
 from gossamer_machine import Machine
 
 _NAME = "llvm-sve"
@@ -27,8 +26,8 @@ _VERSIONED = ("gossamer-llvm-sve", "gossamer-llvm", "llvmlite")
 
 
 class LlvmSve:
-    """Compiles flat modules with LLVM for AArch64 with SVE. Kernels run on one thread of an emulated
-    process."""
+    """Compiles flat modules with LLVM for AArch64 with SVE. Kernels run on `threads=` threads of a process of
+    AArch64, elsewhere on one thread of an emulated process."""
 
     name = _NAME
     api_version = API_VERSION
@@ -50,15 +49,17 @@ class LlvmSve:
         return (_NAME, f"{_NAME}:cpu=neoverse-v1")
 
     def probe(self, target: Target) -> Probe:
-        """Return whether this machine can run kernels, which needs an emulator and a cross compiler."""
+        """Return whether this machine can run kernels: it has SVE, or an emulator and a cross compiler."""
         from gossamer_emulation import AARCH64, reason_against_emulation
+        from gossamer_host_runtime import parallelism_of
 
         try:
-            resolved = explicit_target(target)
+            parallelism_of(target)
+            cpu, resolved = cpu_of(target), explicit_target(target)
         except ArgumentError as error:
             (diagnostic,) = error.diagnostics
             return Probe(usable=False, reason=f"{diagnostic.message} {diagnostic.hint}")
-        reason = reason_against_loading() or reason_against_emulation(AARCH64)
+        reason = reason_against_native(cpu) if is_native() else reason_against_emulation(AARCH64)
         return Probe(usable=reason is None, reason=reason, resolved=resolved)
 
     def machine(self, target: Target) -> Machine:
@@ -71,11 +72,13 @@ class LlvmSve:
         `UnsupportedError` (`llvm.<construct>`) names a construct that is not lowered, `ArgumentError` an
         unknown option.
         """
+        from gossamer_host_runtime import parallelism_of
         from gossamer_llvm import guarded_buffers
         from gossamer_llvm_sve import codegen
 
         require_compilable(self, module, target)
         cpu = cpu_of(target)
+        parallelism_of(target)
         return Artifact(
             backend=self.name,
             backend_version=self.version,
@@ -97,28 +100,26 @@ class LlvmSve:
         }
 
     def load(self, artifact: Artifact) -> Kernel:
-        """Send object code to an emulated process, which all kernels of one vector length share.
+        """Link object code into this process if it is one of AArch64; else send it to an emulated process,
+        which all kernels of one vector length share.
 
-        `ArgumentError` (`llvm_sve.load`) if this machine is one of AArch64, `emulation.programs` if the
-        emulator or the cross compiler is absent.
+        `ArgumentError` (`llvm_sve.load`) if a machine of AArch64 lacks a feature that the code needs, or has
+        shorter vectors; `emulation.programs` if the emulator or the cross compiler is absent.
         """
         from gossamer_emulation import AARCH64, EmulatedMachine, emulated_kernel
+        from gossamer_host_runtime import load_kernel
 
-        reason = reason_against_loading()
+        cpu = cpu_of(artifact.parsed_target())
+        if not is_native():
+            return emulated_kernel(
+                artifact, EmulatedMachine(AARCH64, emulator_cpu(cpu.vector_bits))
+            )
+        # Before the code is mapped: an instruction that the CPU lacks ends the process.
+        reason = reason_against_native(cpu)
         if reason is not None:
             raise ArgumentError(
                 "llvm_sve.load",
-                f"The kernel '{artifact.signature.entry}' cannot run here: {reason}",
+                f"The kernel '{artifact.signature.entry}' cannot run here. {reason}",
+                hint="Compile it for cpu=generic and a smaller vl_min, or use generic-cpu.",
             )
-        bits = cpu_of(artifact.parsed_target()).vector_bits
-        return emulated_kernel(artifact, EmulatedMachine(AARCH64, emulator_cpu(bits)))
-
-
-def reason_against_loading() -> str | None:
-    """Return why this machine does not run kernels of the backend, None if it emulates them."""
-    if platform.machine() in ("aarch64", "arm64"):
-        return (
-            "llvm-sve does not load kernels into a process of AArch64 yet; "
-            "export them, and call them from C."
-        )
-    return None
+        return load_kernel(artifact)

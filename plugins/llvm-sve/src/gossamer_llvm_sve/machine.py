@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from gossamer_host_runtime import host, sve_vector_bits
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_machine import Machine, machine_of
@@ -25,10 +26,27 @@ _CPUS = {
 }
 """The bits of the vectors of each CPU, by LLVM's name, and its features."""
 
+_A64FX = frozenset({"crc", "lse", "rdm", "fullfp16", "complxnum"})
+_V1 = _A64FX | {
+    "jsconv",
+    "rcpc",
+    "rcpc-immo",
+    "dotprod",
+    "fp16fml",
+    "flagm",
+    "lse2",
+    "bf16",
+    "i8mm",
+}
+_V2 = _V1 | {"altnzcv", "fptoint"}
+_INSTRUCTION_SETS = {"a64fx": _A64FX, "neoverse-v1": _V1, "neoverse-v2": _V2, "neoverse-n2": _V2}
+"""What else LLVM may use in code for a CPU, by the names of `gossamer_host_runtime`."""
+
 _MODEL = {option.name: option for option in CPU_OPTIONS if option.name in ("l2", "l3", "cores")}
 """Options that rules for schedules read, besides `vector_bits`."""
 
-_OPTIONS = ("cpu", "features", "vl_min", "vector_bits", *_MODEL)
+_THREADS = "threads"
+_OPTIONS = ("cpu", "features", "vl_min", "vector_bits", *_MODEL, _THREADS)
 
 
 class SveCpu(NamedTuple):
@@ -48,6 +66,15 @@ class SveCpu(NamedTuple):
     def llvm_features(self) -> str:
         """The features as LLVM takes them."""
         return ",".join(f"+{name}" for name in self.features)
+
+    @property
+    def required(self) -> frozenset[str]:
+        """The features that a machine must have to run the code.
+
+        >>> sorted(cpu_of(Target.parse("llvm-sve:cpu=a64fx")).required)
+        ['complxnum', 'crc', 'fullfp16', 'lse', 'rdm', 'sve']
+        """
+        return _INSTRUCTION_SETS.get(self.name, frozenset()) | set(self.features)
 
 
 def cpu_of(target: Target) -> SveCpu:
@@ -101,7 +128,8 @@ def emulator_cpu(vector_bits: int) -> str:
 
 
 def explicit_target(target: Target) -> str:
-    """Return the target with all options of the CPU.
+    """Return the target with all options of the CPU, and the caches and cores of a machine with SVE on which
+    this process runs.
 
     >>> explicit_target(Target.parse("llvm-sve:vl_min=256,l2=1048576"))
     'llvm-sve:cpu=generic,features=sve,vl_min=256,vector_bits=256,l2=1048576'
@@ -113,11 +141,14 @@ def explicit_target(target: Target) -> str:
         "vl_min": str(cpu.vl_min),
         "vector_bits": str(cpu.vector_bits),
     }
-    return Target(target.backend, tuple({**options, **_rest(target)}.items())).text
+    given = {key: value for key, value in target.options if key in (*_MODEL, _THREADS)}
+    return Target(target.backend, tuple({**options, **_host_model(), **given}.items())).text
 
 
-def _rest(target: Target) -> dict[str, str]:
-    return {key: value for key, value in target.options if key in _MODEL}
+def _host_model() -> dict[str, str]:
+    if sve_vector_bits() is None:
+        return {}
+    return {key: value for key, value in host().options.items() if key in _MODEL}
 
 
 def _bits(target: Target, key: str, *, default: int) -> int:
