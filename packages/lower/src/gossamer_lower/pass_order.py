@@ -27,11 +27,11 @@ def require_order(records: Sequence[PassRecord]) -> None:
     gossamer_ir.errors.InternalError: The pass 'peel_remainder' is listed after 'unroll_loops', but must run
     before it: it tests the bound of a loop that is not unrolled yet
     """
-    for wrong in (*_wrong_neighbours(records), *_wrong_stages(records), *_contents_left(records)):
+    for wrong in (*_wrong_neighbors(records), *_wrong_stages(records), *_contents_left(records)):
         raise InternalError(wrong)
 
 
-def _wrong_neighbours(records: Sequence[PassRecord]) -> Iterator[str]:
+def _wrong_neighbors(records: Sequence[PassRecord]) -> Iterator[str]:
     places = {record.name: number for number, record in enumerate(records)}
     for number, record in enumerate(records):
         for other, reason in record.after.items():

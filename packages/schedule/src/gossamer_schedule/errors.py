@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from gossamer_ir.errors import Place, ScheduleError
 from gossamer_ir.nodes import Expr
+from gossamer_ir.support import word_lists
 
 
 def schedule_error(
@@ -36,7 +37,7 @@ def quoted(names: Iterable[str]) -> str:
     >>> quoted({"Y", "X"})
     "'X', 'Y'"
     """
-    return ", ".join(f"'{name}'" for name in sorted(names))
+    return word_lists.in_quotes(sorted(names))
 
 
 def listing(what: str, names: Iterable[str]) -> str:
@@ -45,5 +46,5 @@ def listing(what: str, names: Iterable[str]) -> str:
     >>> listing("loops", ["i", "j"])
     "Available loops: 'i', 'j'."
     """
-    quoted_names = ", ".join(f"'{name}'" for name in names)
+    quoted_names = word_lists.in_quotes(names)
     return f"Available {what}: {quoted_names}." if quoted_names else f"There are no {what}."

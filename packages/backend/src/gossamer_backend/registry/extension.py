@@ -16,6 +16,7 @@ from gossamer_ir.interchange.records import Intrinsic, Schedule, ScheduleReport,
 from gossamer_ir.nodes import STAGES, Module, StageName
 from gossamer_ir.plugins.installed_distributions import EntryPoint
 from gossamer_ir.plugins.plugin_errors import errors_as_plugin_errors
+from gossamer_ir.support.word_lists import in_quotes
 from gossamer_machine.machine import Machine
 
 ExtensionPoints: TypeAlias = Callable[[], Mapping[str, StageName]]
@@ -145,7 +146,7 @@ def _require_extension_point(
 ) -> None:
     stage = points.get(at)
     if stage is None:
-        listed = ", ".join(f"'{point}'" for point in points) or "none"
+        listed = in_quotes(points) or "none"
         raise PluginError(
             "plugin.extension_point",
             f"The pass '{own_pass.name}' of the plugin '{name}' runs at {at!r}, which is not an "

@@ -25,6 +25,7 @@ from gossamer_ir.plugins.installed_distributions import (
     normalized_name,
 )
 from gossamer_ir.plugins.plugin_errors import duplicate_error, errors_as_plugin_errors
+from gossamer_ir.support.word_lists import nearest
 
 if TYPE_CHECKING:
     from gossamer_backend.registry.extension import Extension, ExtensionPoints
@@ -144,7 +145,9 @@ class Registry:
         names = self.names()
         points = self._all_extension_entry_points()
         strangers = (point for point in points if point.name.partition(".")[0] not in names)
-        return {point: _similar(point.name.partition(".")[0], names) for point in strangers}
+        return {
+            point: nearest(point.name.partition(".")[0], names, cutoff=0.8) for point in strangers
+        }
 
     def extension(self, backend: str, point: EntryPoint) -> Extension:
         """Return what the extension of an entry point registered; raise `PluginError` if it is broken."""
@@ -252,17 +255,6 @@ def _own_or_all(name: str, items: tuple[EntryPoint, ...]) -> tuple[EntryPoint, .
     owner = normalized_name(f"gossamer-{name}")
     own = tuple(item for item in items if item.distribution == owner)
     return own or items
-
-
-def _similar(name: str, names: tuple[str, ...]) -> str | None:
-    """Return the one of these names that is most like another one; None if none is.
-
-    >>> _similar("generic_cpu", ("generic-cpu", "toy")), _similar("cuda", ("generic-cpu",))
-    ('generic-cpu', None)
-    """
-    from difflib import get_close_matches  # only for a misspelt plugin
-
-    return next(iter(get_close_matches(name, names, n=1, cutoff=0.8)), None)
 
 
 def unattached_message(point: EntryPoint, similar: str | None) -> str:

@@ -14,6 +14,7 @@ from gossamer_ir.interchange.records import Schedule, Target
 from gossamer_ir.interchange.serialization import dumps, dumps_record, loads, loads_record
 from gossamer_ir.nodes import STAGES, Module, StageName
 from gossamer_ir.script import parse_function, parse_module
+from gossamer_ir.support.word_lists import either
 from gossamer_ir.transform.specialize import specialize as specialize_module
 from gossamer_ir.verify import verify
 
@@ -152,7 +153,7 @@ def _require_mapping(name: str, argument: object, *, values: tuple[type, ...]) -
         if not bad:
             return
         argument = bad[0]
-    kinds = " or ".join(kind.__name__ for kind in values)
+    kinds = either(kind.__name__ for kind in values)
     raise ArgumentError(
         "compile.names", f"{name} contains {argument!r}; expected a mapping of names to {kinds}."
     )

@@ -19,6 +19,7 @@ from gossamer_formats import SparseTensor
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.support.typed_calls import typed
+from gossamer_ir.support.word_lists import either
 from gossamer_tune import (
     Estimate,
     FormatChoice,
@@ -104,7 +105,7 @@ def _workload(op: str, features: int | None, calls: int, target: str | Target) -
         raise ArgumentError("prepare.calls", f"The number of calls is {calls}; expected 1 or more.")
     machine = machine_for(target)
     if op not in product_names():
-        expected = " or ".join(f"'{name}'" for name in product_names())
+        expected = either(f"'{name}'" for name in product_names())
         raise ArgumentError("prepare.op", f"The operator is '{op}'; expected {expected}.")
     if operator_named(op).program.dense_dimensions == 1:
         return Workload(machine=machine, threads=get_num_threads())

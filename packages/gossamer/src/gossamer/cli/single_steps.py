@@ -19,6 +19,7 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.script.parser.modules import ParsedModule, parse_text
 from gossamer_ir.script.render import render
 from gossamer_ir.script.source import Source
+from gossamer_ir.support.word_lists import either
 from gossamer_ir.verify import diagnostics, verify
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ def steps_text() -> str:
 
 
 def _pass_line(record: PassRecord) -> str:
-    stages = " or ".join(record.takes) or "any stage"
+    stages = either(record.takes) if record.takes else "any stage"
     stages += f" to {record.gives}" if record.gives else ""
     without = f", without {', '.join(record.without)}" if record.without else ""
     return f"  {record.name:<32}  {stages}{without}"

@@ -17,7 +17,7 @@ from gossamer_ir.analysis.accesses.buffer_accesses import Access, accesses, acce
 from gossamer_ir.analysis.accesses.linear_form import coefficient_and_rest
 from gossamer_ir.analysis.proofs.symbolic_bounds import SymbolicBounds
 from gossamer_ir.analysis.vectors.lane_projection import lanes_of
-from gossamer_ir.arith.affine import UNIT, Affine, affine_of, combine, expr_of
+from gossamer_ir.arith.affine import UNIT, Affine, affine_of, expr_of
 from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.core.limits import MAX_SIZE
@@ -232,7 +232,7 @@ def _range(ends: _Ends, extent: Expr) -> Range:
     if ends is None:
         return Range(build.ZERO, extent)
     low, high = ends
-    count = combine(combine(high, low, -1), UNIT, 1)
+    count = high - low + UNIT
     return Range(expr_of(low), expr_of(count))
 
 
@@ -287,7 +287,7 @@ def _is_joined(pairs: Sequence[tuple[_Ends, _Ends]]) -> bool:
 def _touch_or_overlap(first: _Ends, second: _Ends) -> bool:
     if first is None or second is None:
         return False
-    gaps = [combine(high, low, -1) for (low, _), (_, high) in ((first, second), (second, first))]
+    gaps = [high - low for (low, _), (_, high) in ((first, second), (second, first))]
     # Adjacent: low of one is high of the other plus one.
     return all(gap.is_constant and gap.constant >= -1 for gap in gaps)
 

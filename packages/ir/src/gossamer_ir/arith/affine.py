@@ -20,7 +20,7 @@ from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.integers import wrapped
-from gossamer_ir.nodes import Binary, Cast, Const, Expr, Load, Node, Unary
+from gossamer_ir.nodes import Binary, Cast, Const, Expr, Load, Node, Unary, VScale
 from gossamer_ir.traversal.rewrite import map_children
 
 MAX_TERMS = 16
@@ -40,6 +40,12 @@ class Affine(msgspec.Struct, frozen=True, gc=False):
     def is_constant(self) -> bool:
         return not self.terms
 
+    def __add__(self, other: Affine) -> Affine:
+        return combine(self, other, 1)
+
+    def __sub__(self, other: Affine) -> Affine:
+        return combine(self, other, -1)
+
     def __hash__(self) -> int:
         return hash((frozenset(self.terms.items()), self.constant))
 
@@ -58,9 +64,9 @@ def affine_of(expr: Expr) -> Affine:
     """
     if isinstance(expr, Binary):
         if expr.op == "add":
-            return combine(affine_of(expr.lhs), affine_of(expr.rhs), 1)
+            return affine_of(expr.lhs) + affine_of(expr.rhs)
         if expr.op == "sub":
-            return combine(affine_of(expr.lhs), affine_of(expr.rhs), -1)
+            return affine_of(expr.lhs) - affine_of(expr.rhs)
         if expr.op == "mul":
             return multiply(affine_of(expr.lhs), affine_of(expr.rhs)) or Affine({expr: 1}, 0)
     if isinstance(expr, Unary) and expr.op == "neg":
@@ -279,6 +285,19 @@ def _common_factors(form: Affine) -> tuple[Expr, ...]:
     return tuple(reduce(and_, map(Counter, several)).elements())
 
 
+def vscale_coefficient(form: Affine) -> int | None:
+    """Return n for a form that is n times powers of vscale, None for any other form.
+
+    >>> from gossamer_ir.core.build import index, index_var, mul
+    >>> from gossamer_ir.nodes import VScale
+    >>> vscale_coefficient(affine_of(mul(index(4), VScale()))), vscale_coefficient(Affine({}, 3))
+    (4, 3)
+    >>> vscale_coefficient(affine_of(index_var("n")))
+    """
+    number, others = factored(form)
+    return number if all(isinstance(other, VScale) for other in others) else None
+
+
 def product_of(form: Affine) -> Expr:
     """Return a form as an expression that is the product of its factors, the integer first."""
     count, factors = factored(form)
@@ -309,7 +328,7 @@ def distance(lhs: Expr, rhs: Expr) -> int | None:
     >>> distance(add(add(add(index_var("i"), largest), largest), index(2)), index_var("i"))
     0
     """
-    apart = combine(affine_of(lhs), affine_of(rhs), -1)
+    apart = affine_of(lhs) - affine_of(rhs)
     if apart.terms:
         return None
     # Modulo 2**bits: both sides may have wrapped, even differently often.

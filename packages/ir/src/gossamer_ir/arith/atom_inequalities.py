@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from gossamer_ir.arith.affine import Affine, affine_of, combine, factors_of, multiply
+from gossamer_ir.arith.affine import Affine, affine_of, factors_of, multiply
 from gossamer_ir.arith.constraints import Constraints
 from gossamer_ir.arith.index_array_facts import IndexArrayFacts
 from gossamer_ir.arith.nonaffine_bounds import (
@@ -89,7 +89,7 @@ class AtomInequalities:
         last = Binary("sub", quotient.rhs, build.ONE)
         if atom in remainder.terms and self._holds(last):
             yield remainder
-            yield combine(affine_of(last), remainder, -1)
+            yield affine_of(last) - remainder
 
 
 def has_constant_form(expr: Expr) -> bool:

@@ -170,13 +170,13 @@ class Eliminator:
             rest = multiply(multiplier, affine_of(factor))
             if rest is None:
                 continue
-            for sign in (expr_of(combine(multiplier, UNIT, -1)), factor):
+            for sign in (expr_of(multiplier - UNIT), factor):
                 self.begin()
                 if not self.holds(sign):
                     break
             else:
                 self.begin()
-                left = combine(combine(goal, rest, -1), affine_of(factor), 1)
+                left = goal - rest + affine_of(factor)
                 if self._search(left, MAX_ELIMINATIONS):
                     return True
         return False
@@ -281,7 +281,7 @@ class Eliminator:
         rest = multiply(without_atom(goal, atom), divisor)
         if rest is not None:
             total = combine(rest, affine_of(atom.lhs), coefficient)
-            slack = combine(divisor, Affine({}, -1), 1)
+            slack = divisor - UNIT
             yield combine(total, slack, 1 if coefficient < 0 else 1 - coefficient)
 
     def _rank(self, atom: Expr) -> tuple[int, bool, bool, bool, bool]:
@@ -322,4 +322,4 @@ class Eliminator:
             if premise.terms.get(factor) == sign:
                 multiple = multiply(premise, multiplier)
                 if multiple is not None:
-                    yield combine(goal, multiple, -1)
+                    yield goal - multiple

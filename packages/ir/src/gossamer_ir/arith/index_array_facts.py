@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import permutations
 from typing import TypeAlias, TypeGuard
 
-from gossamer_ir.arith.affine import Affine, affine_of, combine, distance, expr_of, multiply, scale
+from gossamer_ir.arith.affine import Affine, affine_of, distance, expr_of, multiply, scale
 from gossamer_ir.arith.constraints import Constraints
 from gossamer_ir.arith.nonaffine_bounds import unwidened
 from gossamer_ir.arith.offsets import length_of, next_offset, offset_of
@@ -130,7 +130,7 @@ class IndexArrayFacts:
             )
             total = multiply(*steps)
             if total is not None:
-                rest = combine(step, total, -1)
+                rest = step - total
                 yield from (rest, scale(rest, -1))
 
     def _monotone_inequalities(
@@ -156,7 +156,7 @@ class IndexArrayFacts:
                 if self._proves(apart) and self._is_one_segment(start, end, fact.indptr):
                     rise = affine_of(Binary("sub", high, low))
                     # Strictly increasing integers rise by at least one per position.
-                    yield combine(rise, affine_of(apart), -1) if fact.unique else rise
+                    yield rise - affine_of(apart) if fact.unique else rise
 
     def _is_one_segment(self, start: Load, end: Load, indptr: str | None) -> bool:
         """Return whether two loads are proved to read one segment. They have the same outer indices, and

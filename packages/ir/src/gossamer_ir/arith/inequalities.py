@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from gossamer_ir.arith.affine import Affine, affine_of, combine, scale
+from gossamer_ir.arith.affine import Affine, affine_of, scale
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import with_operators
 from gossamer_ir.core.dtypes import DType
@@ -51,7 +51,7 @@ def slack_of(condition: Expr) -> Affine | None:
     sides = [affine_of(condition.lhs), affine_of(condition.rhs)]
     lesser, greater = reversed(sides) if condition.op in ("gt", "ge") else sides
     is_strict = condition.op in ("lt", "gt")
-    return combine(scale(lesser, -1), Affine(greater.terms, greater.constant - is_strict), 1)
+    return scale(lesser, -1) + Affine(greater.terms, greater.constant - is_strict)
 
 
 def widened_sides(condition: Compare) -> tuple[Expr, Expr] | None:

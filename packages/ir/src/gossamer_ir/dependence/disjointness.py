@@ -266,11 +266,11 @@ def _is_narrow(
     if count == 1 and not form.terms:
         return True
     # An atom of unknown sign lies in [-bound, bound], twice as wide.
-    width = loops.overflow.of(atom) * (1 if _is_natural(atom, loops) else 2)
+    width = loops.overflow.of(atom) * (1 if _is_nonnegative(atom, loops) else 2)
     return abs(count) * width + value_span(form, varying, loops=loops) < 1 << 64
 
 
-def _is_natural(expr: Expr, loops: LoopsByName) -> bool:
+def _is_nonnegative(expr: Expr, loops: LoopsByName) -> bool:
     """Return whether an expression is not negative because its operands are loops that start at 0, and
     nothing wraps."""
     match expr:
@@ -279,7 +279,7 @@ def _is_natural(expr: Expr, loops: LoopsByName) -> bool:
         case Const():
             return (integer_value(expr) or 0) > 0
         case Binary(op="add" | "mul" | "floordiv" | "floormod" | "min" | "max"):
-            sides = all(_is_natural(side, loops) for side in (expr.lhs, expr.rhs))
+            sides = all(_is_nonnegative(side, loops) for side in (expr.lhs, expr.rhs))
             return sides and loops.overflow.is_exact(expr)
     return False
 

@@ -112,7 +112,7 @@ def is_determined_by_element(block: Block, loops: Iterable[For]) -> bool:
     >>> [is_determined_by_element(Block("b", (), (), init=(init,)), [i]) for init in inits]
     [True, False]
     """
-    bound = _bound_in((block,))
+    bound = _bound_values((block,))
     names = {loop.var for loop in loops} | bound.keys()
     names |= set(bound_vars(block.init))
     stores = [stmt for stmt in stmts(block.init) if isinstance(stmt, Store)]
@@ -123,7 +123,7 @@ def is_determined_by_element(block: Block, loops: Iterable[For]) -> bool:
     )
 
 
-def _bound_in(body: Iterable[Stmt]) -> dict[str, Expr]:
+def _bound_values(body: Iterable[Stmt]) -> dict[str, Expr]:
     """Return the values of the lets and block variables in a body."""
     pairs = (pair for stmt in stmts(body) for pair in values_bound(stmt))
     return {var.name: value for var, value in pairs}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gossamer_ir.analysis.accesses.linear_form import coefficient_and_rest
-from gossamer_ir.arith.affine import UNIT, affine_of, combine, expr_of
+from gossamer_ir.arith.affine import UNIT, affine_of, expr_of
 from gossamer_ir.arith.offsets import load_of_index, offset_of, offset_of_length
 from gossamer_ir.core import build
 from gossamer_ir.facts.fact_index import fact_index
@@ -60,7 +60,7 @@ def _is_in_one_segment(position: Expr, loop: For, indptr: str | None) -> bool:
     if indptr is None:
         return True
     # A guarded extent is 0 or its first side; with 0 iterations there is nothing to distinguish.
-    end = combine(begin, affine_of(build.unconditional_extent(loop.extent)), 1)
+    end = begin + affine_of(build.unconditional_extent(loop.extent))
     offset = offset_of(expr_of(begin), expr_of(end))
     is_whole = build.integer_value(loop.start) == 0
     return is_whole and offset is not None and offset.buffer == indptr

@@ -24,6 +24,7 @@ from gossamer_ir.arith.affine import (
     quotient,
     scale,
     times,
+    vscale_coefficient,
 )
 from gossamer_ir.core.build import (
     ONE,
@@ -168,8 +169,7 @@ def value_span(form: LinearForm, varying: Set[str], *, loops: LoopsByName) -> in
 
 def is_positive(form: Affine) -> bool:
     """Return whether a form is a positive constant or a positive multiple of vscale."""
-    count, factors = factored(form)
-    return count > 0 and all(isinstance(factor, VScale) for factor in factors)
+    return (vscale_coefficient(form) or 0) > 0
 
 
 def _is_positive_if_nonempty(coefficient: Affine, low: list[Digit]) -> bool:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.vectors.lane_projection import lane_count
-from gossamer_ir.arith.affine import Affine, affine_of, combine
+from gossamer_ir.arith.affine import UNIT, Affine, affine_of
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Binary, Broadcast, Compare, Expr, For, Ramp, VScale
@@ -62,7 +62,7 @@ def _counts_vectors(loop: For, ramp: Ramp, limit: Expr) -> bool:
     extent = loop.extent
     if affine_of(ramp.base) != own or not isinstance(extent, Binary) or extent.op != "floordiv":
         return False
-    rounded = combine(combine(affine_of(limit), lanes, 1), Affine({}, 1), -1)
+    rounded = affine_of(limit) + lanes - UNIT
     return affine_of(extent.rhs) == lanes and affine_of(extent.lhs) == rounded
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.arith.affine import NOTHING, Affine, affine_of, combine, expr_of
+from gossamer_ir.arith.affine import NOTHING, Affine, affine_of, expr_of
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of, has_lanes
@@ -142,7 +142,7 @@ def _split_distance(form: Affine) -> tuple[Affine, Affine]:
         atom: by for atom, by in form.terms.items() if isinstance(atom, VScale)
     }
     distance = Affine(terms, form.constant)
-    return combine(form, distance, -1), distance
+    return form - distance, distance
 
 
 def _in_register(emitter: FunctionEmitter, pointer: str) -> str:

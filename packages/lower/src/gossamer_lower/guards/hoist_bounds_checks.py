@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from gossamer_ir.analysis.accesses.linear_form import coefficient_and_rest
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
-from gossamer_ir.arith.affine import affine_of, combine, expr_of
+from gossamer_ir.arith.affine import affine_of, expr_of
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import conjunction, conjuncts, short_circuit_implication
 from gossamer_ir.core.statement_kinds import CHECKING_STMTS
@@ -170,7 +170,7 @@ class _BoundsCheckHoister:
         # differ.
         if not self._point.is_nonnegative(stride):
             return None
-        first = combine(rest, affine_of(build.mul(stride, loop.start)), 1)
+        first = rest + affine_of(build.mul(stride, loop.start))
         return _Progression(expr_of(first), stride)
 
     def _fits(self, progression: _Progression, loop: For, size: Expr) -> bool:

@@ -15,7 +15,7 @@ import msgspec
 from gossamer_ir.analysis.accesses.linear_form import slack_along
 from gossamer_ir.analysis.bounds.overflow import overflow_of
 from gossamer_ir.analysis.proofs.program_point import is_invariant
-from gossamer_ir.arith.affine import UNIT, Affine, combine, expr_of
+from gossamer_ir.arith.affine import UNIT, Affine, expr_of
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core import build
@@ -100,14 +100,14 @@ class _UnrolledGroup(msgspec.Struct, frozen=True):
     @property
     def left(self) -> Expr:
         """The number of iterations of the remainder."""
-        return expr_of(combine(self.slack, UNIT, 1))
+        return expr_of(self.slack + UNIT)
 
     def bounds(self, condition: Node, counts: dict[str, int]) -> bool:
         """Return whether a condition is this bound for the variable of a loop with an extent in `counts`."""
         slack = slack_of(condition) if isinstance(condition, Compare) else None
         if slack is None:
             return False
-        rest = combine(self.slack, slack, -1)
+        rest = self.slack - slack
         # `self.slack` has the bound without the variable: the rest must be the variable of one loop
         # alone.
         if rest.constant or len(rest.terms) != 1:

@@ -12,7 +12,7 @@ import msgspec
 
 from gossamer_ir.analysis.accesses.linear_form import slack_along
 from gossamer_ir.analysis.proofs.program_point import is_invariant, is_speculatable_before
-from gossamer_ir.arith.affine import Affine, combine, expr_of
+from gossamer_ir.arith.affine import Affine, expr_of
 from gossamer_ir.core import build
 from gossamer_ir.nodes import (
     Binary,
@@ -147,4 +147,4 @@ def _bound_of(condition: Expr, var_name: str) -> Expr | None:
     if parts is None or not parts[0].is_constant or parts[0].constant >= 0:
         return None
     step = -parts[0].constant
-    return build.floordiv(expr_of(combine(parts[1], Affine({}, step), 1)), build.index(step))
+    return build.floordiv(expr_of(parts[1] + Affine({}, step)), build.index(step))

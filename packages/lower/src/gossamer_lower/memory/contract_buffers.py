@@ -17,7 +17,7 @@ import msgspec
 from gossamer_ir.analysis.accesses.buffer_accesses import accesses
 from gossamer_ir.analysis.invariants import invariant_facts, written_in
 from gossamer_ir.analysis.proofs.symbolic_bounds import constants_of, ends_of
-from gossamer_ir.arith.affine import Affine, affine_of, combine, expr_of
+from gossamer_ir.arith.affine import Affine, affine_of, expr_of
 from gossamer_ir.arith.nonaffine_bounds import unwidened
 from gossamer_ir.core import build
 from gossamer_ir.dependence.independence import are_unshared
@@ -297,7 +297,7 @@ def _is_segment(interval: Interval, loop: For, function: Function) -> bool:
     if offset.indices != (own,) or not _never_decreases(offset.buffer, function):
         return False
     end = affine_of(substitute(atom, {loop.var: following}))
-    return combine(end, affine_of(atom), -1) in interval.lengths
+    return end - affine_of(atom) in interval.lengths
 
 
 def _never_decreases(buffer_name: str, function: Function) -> bool:

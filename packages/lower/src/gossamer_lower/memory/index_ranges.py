@@ -147,7 +147,7 @@ class _BoundVars:
         """Return the range of an index if these conditions hold; None if it cannot be split."""
         form = affine_of(index)
         fixed = {atom: by for atom, by in form.terms.items() if self._is_free(atom)}
-        rest = combine(form, Affine(fixed, 0), -1)
+        rest = form - Affine(fixed, 0)
         ends = ends_of(rest, self._values_of)
         if ends is not None:
             return Interval(Affine(fixed, 0), *ends)
@@ -173,18 +173,18 @@ class _BoundVars:
         """Yield upper bounds (exclusive) of the varying part, if it is not negative."""
         # The range must begin at 0 at least, since contracted indices start there.
         if rest.constant < 0 or not all(
-            by > 0 and self._is_natural(atom) for atom, by in rest.terms.items()
+            by > 0 and self._is_nonnegative(atom) for atom, by in rest.terms.items()
         ):
             return
         last = self._last_value(rest)
         if last is not None:
-            yield combine(last, UNIT, 1)
+            yield last + UNIT
         for condition in enclosing:
             slack = slack_of(condition)
             if slack is not None:
                 # From rest < bound, written as slack = bound - 1 - index, the varying part is below slack +
                 # rest + 1.
-                length = combine(combine(slack, rest, 1), UNIT, 1)
+                length = slack + rest + UNIT
                 if self._is_fixed(expr_of(length)) and self._is_exact(condition, expr_of(length)):
                     yield length
 
@@ -200,13 +200,13 @@ class _BoundVars:
             if values:
                 end = Affine({}, values[-1])
             elif extent is not None:
-                end = combine(affine_of(extent), UNIT, -1)
+                end = affine_of(extent) - UNIT
             else:
                 return None
             last = combine(last, times(end, multiplier), by)
         return last
 
-    def _is_natural(self, atom: Expr) -> bool:
+    def _is_nonnegative(self, atom: Expr) -> bool:
         """Return whether an atom is a loop variable that is never negative, or such a multiple of it."""
         var, _ = _scaled_var(atom)
         if var is None:
@@ -268,6 +268,6 @@ def contracted_indices(
         if interval is None:
             result.append(index)
         elif interval.lengths or interval.high > interval.low:
-            rest = combine(affine_of(index), interval.fixed, -1)
+            rest = affine_of(index) - interval.fixed
             result.append(expr_of(Affine(rest.terms, rest.constant - interval.low)))
     return tuple(result) or (build.ZERO,)

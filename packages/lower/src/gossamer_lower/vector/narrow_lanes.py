@@ -94,7 +94,7 @@ class _Narrower:
 
     def __init__(self, function: Function) -> None:
         self._point = ProgramPoint(function)
-        self._natural = _vars_from_zero(function)
+        self._nonnegative = _vars_from_zero(function)
 
     def rule(self, node: Node) -> Expr | None:
         """Return an expression with a narrower vector; None if nothing is known to be narrower."""
@@ -104,7 +104,7 @@ class _Narrower:
                 return None if narrow is None else Cast("int64", LaneReduce(op, narrow))
             case Compare(op="lt", lhs=Broadcast(value=bound) as lhs, rhs=rhs):
                 narrow = self._narrowed(rhs)
-                if narrow is None or not self._is_natural(bound):
+                if narrow is None or not self._is_nonnegative(bound):
                     return None
                 # No int32 is greater than the largest one, so that the bound may be cut off there.
                 least = Cast("int32", Binary("min", bound, build.index(MAX_INT32)))
@@ -122,7 +122,7 @@ class _Narrower:
                 return Broadcast(constant(number, "int32"), lanes) if fits else None
             case Binary(op="sub", lhs=lhs, rhs=rhs):
                 # The difference of two natural numbers of 31 bits does not wrap.
-                if not (self._is_natural_vector(lhs) and self._is_natural_vector(rhs)):
+                if not (self._is_nonnegative_vector(lhs) and self._is_nonnegative_vector(rhs)):
                     return None
                 return self._both(value, lhs, rhs)
             case Binary(op="min" | "max", lhs=lhs, rhs=rhs):
@@ -140,24 +140,24 @@ class _Narrower:
             return None
         return Binary(value.op, first, second)
 
-    def _is_natural_vector(self, value: Expr) -> bool:
+    def _is_nonnegative_vector(self, value: Expr) -> bool:
         """Return whether all lanes of a widened load are proved to be 0 or more."""
         if not isinstance(value, Cast) or not isinstance(value.value, Load):
             return False
         load = value.value
         rest = load.passthrough
-        is_rest_natural = rest is None or (
-            isinstance(rest, Broadcast) and self._is_natural(rest.value)
+        is_rest_nonnegative = rest is None or (
+            isinstance(rest, Broadcast) and self._is_nonnegative(rest.value)
         )
         # What is known of an index array holds for all its elements.
         element = Load(load.buffer, tuple(LANE for _ in load.indices), "int32")
-        return is_rest_natural and self._point.prover.proves_nonnegative(build.widen(element))
+        return is_rest_nonnegative and self._point.prover.proves_nonnegative(build.widen(element))
 
-    def _is_natural(self, value: Expr) -> bool:
+    def _is_nonnegative(self, value: Expr) -> bool:
         number = build.integer_value(value)
         if number is not None:
             return number >= 0
-        return isinstance(value, Var) and value.name in self._natural
+        return isinstance(value, Var) and value.name in self._nonnegative
 
 
 def _vars_from_zero(function: Function) -> set[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import cache
 from inspect import CO_VARARGS, unwrap
@@ -16,6 +15,7 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Arg, Intrinsic
 from gossamer_ir.script.namespace import VScaleMultiple
 from gossamer_ir.support.counted import counted
+from gossamer_ir.support.word_lists import nearest
 from gossamer_schedule.definition.choices import choice_type, expected_words, words_of
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.foreign_names.hints import argument_hint
@@ -169,8 +169,8 @@ def _checked_intrinsics(op: str, value: Any) -> Any:
 
 
 def _unknown_argument_error(op: str, name: str, names: list[str]) -> ScheduleError:
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = argument_hint(op, name) or (f" Did you mean '{near[0]}'?" if near else "")
+    near = nearest(name, names)
+    hint = argument_hint(op, name) or (f" Did you mean '{near}'?" if near else "")
     return schedule_error(
         "replay.arguments",
         f"{op} has no argument '{name}'.",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from ast import literal_eval
 from collections.abc import Iterable, Mapping
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
+
+from gossamer_ir.support.word_lists import either, nearest
 
 _LITERAL = re.compile(r"Literal\[(.+)\]")
 
@@ -61,7 +62,6 @@ def expected_words(word: str, words: Iterable[str]) -> str:
     >>> print(expected_words("x", ("int8", "int16", "int32")))
     Expected 'int8', 'int16' or 'int32'.
     """
-    *others, last = (f"'{choice}'" for choice in words)
-    listed = f"{', '.join(others)} or {last}" if others else last
-    near = difflib.get_close_matches(word, words, n=1)
-    return f"Expected {listed}." + (f" Did you mean '{near[0]}'?" if near else "")
+    near = nearest(word, words)
+    listed = either(f"'{choice}'" for choice in words)
+    return f"Expected {listed}." + (f" Did you mean '{near}'?" if near else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 from gossamer_ir.analysis.accesses.linear_form import LinearForm
-from gossamer_ir.arith.affine import NOTHING, Affine, combine
+from gossamer_ir.arith.affine import NOTHING, Affine
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.dependence.access_forms import AccessForm
 from gossamer_ir.nodes import For
@@ -59,7 +59,7 @@ def _index_distance(
         (form.terms.get(loop.var, NOTHING), _other_terms(form, loop)) for form in (later, earlier)
     ]
     (coefficient, rest), step = count, count[0].constant
-    offset = combine(later.base, earlier.base, -1)
+    offset = later.base - earlier.base
     is_comparable = (
         others == [count]
         and coefficient.is_constant

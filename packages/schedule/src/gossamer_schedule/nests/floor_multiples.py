@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer_ir.arith.affine import affine_of, factored
-from gossamer_ir.nodes import Binary, Expr, VScale
+from gossamer_ir.arith.affine import affine_of, vscale_coefficient
+from gossamer_ir.nodes import Binary, Expr
 
 
 def dividend_of_floor(expr: Expr) -> Expr | None:
@@ -17,7 +17,7 @@ def dividend_of_floor(expr: Expr) -> Expr | None:
     """
     if not isinstance(expr, Binary) or expr.op != "mul" or not isinstance(expr.lhs, Binary):
         return None
-    quotient, (count, symbols) = expr.lhs, factored(affine_of(expr.rhs))
-    if count < 1 or not all(isinstance(symbol, VScale) for symbol in symbols):
+    quotient = expr.lhs
+    if (vscale_coefficient(affine_of(expr.rhs)) or 0) < 1:
         return None
     return quotient.lhs if (quotient.op, quotient.rhs) == ("floordiv", expr.rhs) else None

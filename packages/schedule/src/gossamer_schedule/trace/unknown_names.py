@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
-
 from gossamer_ir.errors import ScheduleError
+from gossamer_ir.support.word_lists import nearest
 from gossamer_schedule.foreign_names.hints import METHODS
 from gossamer_schedule.trace.primitive_table import PRIMITIVES
 
@@ -17,8 +16,8 @@ def unknown_name_error(kind: type, name: str) -> UnknownNameError:
     """Return the error for a name that a type of builders does not have, with a hint: the same primitive by
     its name here, a similar name, or all primitives."""
     known = [attribute for attribute in dir(kind) if not attribute.startswith("_")]
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = METHODS.get(name, f"Did you mean {near[0]}?" if near else "")
+    near = nearest(name, known)
+    hint = METHODS.get(name, f"Did you mean {near}?" if near else "")
     return UnknownNameError(
         "schedule.builder.unknown",
         f"{kind.__name__} has no attribute '{name}'.",

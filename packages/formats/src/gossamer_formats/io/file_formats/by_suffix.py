@@ -24,6 +24,7 @@ from gossamer_formats.io.file_formats import (
 from gossamer_ir.errors import FormatError
 from gossamer_ir.plugins import groups
 from gossamer_ir.plugins.named_objects import NamedObjects
+from gossamer_ir.support.word_lists import either
 
 FILE_FORMATS: tuple[FileFormat, ...] = (
     matrix_market.FILE_FORMAT,
@@ -80,5 +81,4 @@ def suffix_of(file: Path) -> tuple[str, FileFormat]:
 
 
 def _in_words(suffixes: Iterable[str]) -> str:
-    *others, last = (f"'{suffix}'" for suffix in suffixes)
-    return f"{', '.join(others)} or {last}" if others else last
+    return either(f"'{suffix}'" for suffix in suffixes)

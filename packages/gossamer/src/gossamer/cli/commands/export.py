@@ -13,6 +13,7 @@ from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats.internal_api import VALUE_DTYPES
 from gossamer_ir.core.dtypes import INDEX_STORAGE
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.support.word_lists import either
 
 OptionalFeatures: TypeAlias = Annotated[
     int | None,
@@ -25,8 +26,8 @@ def export(
     *,
     output: Annotated[str, typer.Option("--output", "-o", help="the directory for the files")],
     features: OptionalFeatures = None,
-    dtype: Annotated[str | None, typer.Option(help=" or ".join(VALUE_DTYPES))] = None,
-    index_dtype: Annotated[str | None, typer.Option(help=" or ".join(INDEX_STORAGE))] = None,
+    dtype: Annotated[str | None, typer.Option(help=either(VALUE_DTYPES))] = None,
+    index_dtype: Annotated[str | None, typer.Option(help=either(INDEX_STORAGE))] = None,
     specialize: Annotated[
         list[str] | None,
         typer.Option(metavar="<name=value>", help="fix a parameter; may be repeated"),

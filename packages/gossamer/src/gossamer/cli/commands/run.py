@@ -34,6 +34,7 @@ from gossamer_backend import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
 from gossamer_formats.internal_api import VALUE_DTYPES, suffixes_in_words
 from gossamer_ir.support.counted import counted
+from gossamer_ir.support.word_lists import either
 
 # Small, as an emulated kernel is some hundred times slower than a native one.
 NODES, EDGES = 10_000, 100_000
@@ -58,7 +59,7 @@ def run(
         ),
     ] = None,
     features: Features = FEATURES,
-    dtype: Annotated[str, typer.Option(help=" or ".join(VALUE_DTYPES))] = "float32",
+    dtype: Annotated[str, typer.Option(help=either(VALUE_DTYPES))] = "float32",
     threads: Threads = None,
     target: TargetName = DEFAULT_TARGET,
     repeat: Annotated[int, integer_option("--repeat", help="number of timing rounds")] = 10,

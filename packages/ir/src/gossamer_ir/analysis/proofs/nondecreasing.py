@@ -60,11 +60,11 @@ def _operands_rise(expr: Expr, var_name: str, point: ProgramPoint) -> bool:
             return var_name not in free_vars(rhs) and _rises(lhs, var_name, point)
         case Binary(op="mul", lhs=lhs, rhs=rhs):
             return any(
-                _is_natural(factor, var_name, point) and _rises(other, var_name, point)
+                _is_nonnegative(factor, var_name, point) and _rises(other, var_name, point)
                 for factor, other in ((lhs, rhs), (rhs, lhs))
             )
         case Binary(op="floordiv", lhs=lhs, rhs=rhs):
-            return _is_natural(rhs, var_name, point) and _rises(lhs, var_name, point)
+            return _is_nonnegative(rhs, var_name, point) and _rises(lhs, var_name, point)
         case Load(indices=(*outer, last), predicate=None):
             is_fixed = var_name not in free_vars(*outer)
             # Another outer index is another row, and rows are not ordered with each other.
@@ -80,7 +80,7 @@ def _is_kept_by_int64(dtype_name: str) -> bool:
     return dtype.is_integer and (dtype.kind == "int" or dtype.bits < 64)
 
 
-def _is_natural(factor: Expr, var_name: str, point: ProgramPoint) -> bool:
+def _is_nonnegative(factor: Expr, var_name: str, point: ProgramPoint) -> bool:
     """Return whether a factor or divisor is loop invariant and not negative."""
     return var_name not in free_vars(factor) and point.is_nonnegative(factor)
 

@@ -18,6 +18,7 @@ from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.analysis.vectors.lane_projection import LANE, lane_count, lane_of, lanes_of
 from gossamer_ir.arith.affine import (
     NOTHING,
+    UNIT,
     Affine,
     affine_of,
     combine,
@@ -130,7 +131,7 @@ class SymbolicBounds:
 
     def chosen(self, op: Literal["min", "max"], first: Affine, second: Affine) -> Affine:
         """Return the minimum or maximum of two bounds: one of them if their order is proved."""
-        apart = expr_of(combine(first, second, -1))
+        apart = expr_of(first - second)
         if self._point.prover.proves_nonnegative(apart):
             return first if op == "max" else second
         if self._point.prover.proves_nonnegative(build.sub(build.ZERO, apart)):
@@ -173,7 +174,7 @@ class SymbolicBounds:
         if not self._point.is_stable(loop.start, extent):
             return None
         start = affine_of(loop.start)
-        return combine(combine(start, affine_of(extent), 1), Affine({}, -1), 1) if up else start
+        return start + affine_of(extent) - UNIT if up else start
 
     def _end_of_product(self, atom: Binary, loop: For, *, up: bool) -> Affine | None:
         """Return a bound of a product in which one factor varies with the loop and the others are
@@ -219,7 +220,7 @@ class SymbolicBounds:
         bounds = self._facts.last(load.buffer, InRange)
         if bounds is None:
             return None
-        return combine(affine_of(bounds.high), Affine({}, -1), 1) if up else affine_of(bounds.low)
+        return affine_of(bounds.high) - UNIT if up else affine_of(bounds.low)
 
 
 def _enclosing_bindings(function: Function, body: tuple[Stmt, ...]) -> list[Stmt]:

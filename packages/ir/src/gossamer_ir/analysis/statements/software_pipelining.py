@@ -47,10 +47,10 @@ def copies_ahead(loop: For, function: Function) -> tuple[Stmt, ...]:
         filled = _outer_buffers_written(first)
         is_for_rest = (
             bool(filled)
-            and filled <= _buffers_read_by(rest)
+            and filled <= buffers_read(*rest)
             and not filled & _outer_buffers_written(rest)
         )
-        is_fixed = not _buffers_read_by(first) & _outer_buffers_written(loop.body)
+        is_fixed = not buffers_read(*first) & _outer_buffers_written(loop.body)
         if is_for_rest and is_fixed and all(_is_own(name, loop, function) for name in filled):
             return first
     return ()
@@ -92,10 +92,6 @@ def _outer_buffers_written(body: Iterable[Stmt]) -> frozenset[str]:
     """Return the buffers that statements write, without those that are allocated inside a single one of
     them."""
     return frozenset().union(*[outer_writes((stmt,)) for stmt in body])
-
-
-def _buffers_read_by(body: Iterable[Stmt]) -> frozenset[str]:
-    return buffers_read(*body)
 
 
 def _count_of_accesses(body: Iterable[Stmt], name: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from gossamer_ir.arith.affine import Affine, affine_of, combine, normal_form
+from gossamer_ir.arith.affine import Affine, affine_of, normal_form
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import TRUE
 from gossamer_ir.nodes import (
@@ -73,7 +73,7 @@ class FiberConditions:
         if value == extent:
             return 0
         form, other = (normal_form(self._without_conditions(expr)) for expr in (value, extent))
-        rest = combine(form, other, -1)
+        rest = form - other
         return rest.constant if rest.is_constant else None
 
     def _conditions(self, fiber: Fiber) -> Iterator[Compare]:

@@ -21,7 +21,7 @@ from gossamer_ir.analysis.statements.reductions import (
     reads_buffer,
 )
 from gossamer_ir.analysis.vectors.lane_projection import lane_count
-from gossamer_ir.arith.affine import UNIT, Affine, combine, expr_of
+from gossamer_ir.arith.affine import UNIT, Affine, expr_of
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core import build
@@ -247,7 +247,7 @@ def _bound_of(outer: For, inner: For, condition: Expr) -> Expr | None:
     form = by_vars(slack, (outer.var, inner.var))
     wanted = {outer.var: Affine({}, -lanes), inner.var: Affine({}, -1)}
     is_bound = form.terms == wanted and not form.opaque
-    return expr_of(combine(form.base, UNIT, 1)) if is_bound else None
+    return expr_of(form.base + UNIT) if is_bound else None
 
 
 def lane_reduction(loop: For) -> LaneReduction | None:

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.linear_form import by_vars
-from gossamer_ir.arith.affine import affine_of, combine, expr_of, times
+from gossamer_ir.arith.affine import affine_of, expr_of, times
 from gossamer_ir.core.annotations import REST
 from gossamer_ir.core.build import index_var, mul
 from gossamer_ir.core.conditions import conjunction, conjuncts
@@ -158,7 +158,7 @@ def _with_element(iterator: BlockIter, element: str, outer: For, inner: For) -> 
         return None
     if form.terms.get(outer.var) != times(step, affine_of(inner.extent)):
         return None
-    total = combine(form.base, times(step, affine_of(index_var(element))), 1)
+    total = form.base + times(step, affine_of(index_var(element)))
     return replace(iterator, value=expr_of(total))
 
 

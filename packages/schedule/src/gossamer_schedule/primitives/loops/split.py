@@ -17,12 +17,13 @@ from gossamer_ir.arith.affine import (
     product_of,
     quotient,
     times,
+    vscale_coefficient,
 )
 from gossamer_ir.core.build import ONE, ZERO, add, floordiv, index_var, integer_value
 from gossamer_ir.core.limits import MAX_SIZE
 from gossamer_ir.dependence.mixed_radix import ceildiv_by, digits_from_counts
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.nodes import Binary, Block, Compare, Expr, For, If, Stmt, VScale
+from gossamer_ir.nodes import Binary, Block, Compare, Expr, For, If, Stmt
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import collect
@@ -167,9 +168,9 @@ def _required_factor(factor: int | str | None, cursor: Cursor) -> Affine | None:
     if factor is None:
         return None
     count = Affine({}, factor) if isinstance(factor, int) else _parsed_factor(factor, cursor)
-    number, others = factored(count)
+    number = vscale_coefficient(count)
     # A size such as n may be 0, and then no iteration would run.
-    if not is_count(number) or any(not isinstance(other, VScale) for other in others):
+    if number is None or not is_count(number):
         raise _factors_error(f"factor {factor!r} is not positive, or too large", cursor)
     return count
 
@@ -225,8 +226,8 @@ def _divides(divisor: Affine, cursor: Cursor) -> bool:
 def _is_power_of_two(divisor: Affine) -> bool:
     """Return whether a divisor is a power of two, as vscale is: these divide 2**64, so wrapping keeps their
     multiples."""
-    number, others = factored(divisor)
-    return number.bit_count() == 1 and all(isinstance(other, VScale) for other in others)
+    number = vscale_coefficient(divisor)
+    return number is not None and number.bit_count() == 1
 
 
 def _loop_extents(cursor: Cursor, counts: tuple[Affine | None, ...]) -> tuple[Expr, ...]:

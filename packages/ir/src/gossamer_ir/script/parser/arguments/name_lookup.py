@@ -10,6 +10,7 @@ from typing import TypeGuard
 from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import AXES, Axis, Buffer, Param, Reducer, SparseBuffer
 from gossamer_ir.script.parser.state.context import ParserContext
+from gossamer_ir.support.word_lists import nearest
 
 
 def buffer_named(context: ParserContext, node: ast.expr) -> SparseBuffer | Buffer:
@@ -44,9 +45,9 @@ def lookup(context: ParserContext, node: ast.Name) -> object:
     """Return what a name refers to; raises `parse.unknown_name` if it is not defined."""
     value = context.lookup(node.id)
     if value is None:
-        near = get_close_matches(node.id, context.names(object), n=1)
+        near = nearest(node.id, context.names(object))
         names = context.listed_names(object)
-        hint = f"Did you mean '{near[0]}'?" if near else f"Names here: {names}."
+        hint = f"Did you mean '{near}'?" if near else f"Names here: {names}."
         raise context.error("unknown_name", f"'{node.id}' is not defined here.", node, hint=hint)
     return value
 
