@@ -30,13 +30,15 @@ blocks are texts."""
 
 IN_FULL = {"ctx": "context", "dim": "dimension", "dims": "dimensions"}
 SHORT = {
+    "expression": "expr",
+    "expressions": "exprs",
     "iterators": "iters",
     "statement": "stmt",
     "statements": "stmts",
     "variable": "var",
     "variables": "vars",
 }
-"""Words of the nodes `Stmt`, `Var` and `BlockIter`, whose fields are `var`, `vars` and `iters`."""
+"""Words of the nodes `Expr`, `Stmt`, `Var` and `BlockIter`, whose fields are `var`, `vars` and `iters`."""
 
 WORDS = IN_FULL | SHORT
 

@@ -14,7 +14,7 @@ import pytest
 
 from gossamer_ir.nodes import (
     AXES,
-    EXPRESSIONS,
+    EXPRS,
     FACTS,
     STMTS,
     IterationAxis,
@@ -44,20 +44,18 @@ TABLES = {
 }
 """The tables that have an entry for each type, by the list that names their files."""
 NODE_TABLES = {
-    "gossamer_ir.core.expression_kinds": {"EXPRESSION_KINDS": EXPRESSIONS},
+    "gossamer_ir.core.expression_kinds": {"EXPR_KINDS": EXPRS},
     "gossamer_ir.core.statement_kinds": {"STMT_KINDS": STMTS},
-    "gossamer_ir.script.printer.expressions": {"EXPRESSION_PRINTERS": EXPRESSIONS},
+    "gossamer_ir.script.printer.expressions": {"EXPR_PRINTERS": EXPRS},
     "gossamer_ir.script.printer.statements": {"STMT_PRINTERS": STMTS},
     "gossamer_ir.verify.stages.node_checks": {
-        "EXPRESSION_RULES": EXPRESSIONS,
+        "EXPR_RULES": EXPRS,
         "STMT_RULES": STMTS,
     },
-    "gossamer_ir.interpret.expressions.expression_translators": {
-        "EXPRESSION_TRANSLATIONS": EXPRESSIONS
-    },
+    "gossamer_ir.interpret.expressions.expression_translators": {"EXPR_TRANSLATIONS": EXPRS},
     "gossamer_ir.interpret.statements.statement_translators": {"STMT_TRANSLATIONS": STMTS},
     "gossamer_llvm.dispatch": {
-        "EXPRESSION_EMITTERS": EXPRESSIONS,
+        "EXPR_EMITTERS": EXPRS,
         "STMT_EMITTERS": STMTS,
     },
 }
@@ -100,7 +98,7 @@ def test_all_tables_of_expressions_and_of_statements_have_the_same_types(root, m
 @pytest.mark.parametrize("recipe", ["Add a node", *TABLES])
 def test_every_table_of_types_is_in_the_list(root, recipe):
     """Those of expressions and statements have a list of tables with entries for some types only."""
-    types = TYPES.get(recipe, (*EXPRESSIONS, *STMTS))
+    types = TYPES.get(recipe, (*EXPRS, *STMTS))
     names = {kind.__name__ for kind in types}
     found = {
         path.relative_to(root).as_posix()
@@ -123,7 +121,7 @@ def _has_table_of(names, tree):
 
 @pytest.mark.parametrize(
     ("types", "falls_through"),
-    [(STMTS, falls_through.STMTS), (EXPRESSIONS, falls_through.EXPRESSIONS)],
+    [(STMTS, falls_through.STMTS), (EXPRS, falls_through.EXPRS)],
     ids=["statements", "expressions"],
 )
 def test_all_other_code_that_distinguishes_types_is_right_for_a_new_one(root, types, falls_through):
@@ -174,7 +172,7 @@ def _groups_of_types(text):
     ids=["early returns", "comparisons", "match", "walk", "construction"],
 )
 def test_the_types_that_a_function_tells_apart_are_found_together(body, group):
-    types = {kind.__name__ for kind in (*EXPRESSIONS, *STMTS)}
+    types = {kind.__name__ for kind in (*EXPRS, *STMTS)}
     function = f"def f(x, y):\n {body}\n"
     found = _groups_of_types("class A:\n" + textwrap.indent(function, " "))
     assert ("A.f", group) in [(name, types & names) for name, names in found]

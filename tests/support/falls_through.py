@@ -12,8 +12,8 @@ STMTS: dict[str, tuple[str, ...]] = {
         "gossamer_lower.loops.unswitch_uniform_conditions:_is_around_vectors",
         "gossamer_lower.loops.unswitch_uniform_conditions:_split",
         "gossamer_lower.loops.unswitch_uniform_conditions:_split_body",
-        "gossamer_lower.loops.common_subexpressions:_CommonExpressionHoister.__init__",
-        "gossamer_lower.loops.common_subexpressions:_CommonExpressionHoister.hoists",
+        "gossamer_lower.loops.common_subexpressions:_CommonExprHoister.__init__",
+        "gossamer_lower.loops.common_subexpressions:_CommonExprHoister.hoists",
         "gossamer_lower.loops.common_subexpressions:cse_unrolled",
         "gossamer_lower.loops.peel_remainder:_RemainderPeeler._group_of",
         "gossamer_lower.memory.contract_buffers:_body_with_allocation",
@@ -114,7 +114,7 @@ STMTS: dict[str, tuple[str, ...]] = {
     ),
 }
 
-EXPRESSIONS: dict[str, tuple[str, ...]] = {
+EXPRS: dict[str, tuple[str, ...]] = {
     "Nothing is concluded from an expression in any other form: it is an atom with a dtype": (
         "gossamer_ir.analysis.bounds.array_extents:_part_of_size",
         "gossamer_ir.analysis.proofs.nondecreasing:_operands_rise",
@@ -167,7 +167,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "gossamer_schedule.rules.patterns.block_reduction:_is_contiguous",
         "gossamer_schedule.rules.patterns.elementwise:_depends_on_row",
         "gossamer_schedule.rules.patterns.tiled_reduction:_are_tiles",
-        "gossamer_schedule.primitives.loops.loop_version:_constant_expressions",
+        "gossamer_schedule.primitives.loops.loop_version:_constant_exprs",
         "gossamer_schedule.primitives.loops.loop_version:_constant_vars",
         "gossamer_schedule.primitives.loops.loop_version:_multiple_vars",
     ),
@@ -183,8 +183,8 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "gossamer_lower.math.term_builder:_is_constant",
         "gossamer_lower.inspector.results.result_arrays:_parts",
         "gossamer_lower.inspector.results.search_results:_is_search",
-        "gossamer_lower.loops.common_subexpressions:_CommonExpressionHoister._is_same",
-        "gossamer_lower.loops.common_subexpressions:_CommonExpressionHoister._is_shared",
+        "gossamer_lower.loops.common_subexpressions:_CommonExprHoister._is_same",
+        "gossamer_lower.loops.common_subexpressions:_CommonExprHoister._is_shared",
         "gossamer_lower.loops.unswitch_on_alignment:_is_misalignment",
         "gossamer_lower.search.expand_search:_SearchExpander._stmt",
         "gossamer_lower.search.hoist_searches:_SearchHoister._node",

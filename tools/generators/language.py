@@ -15,7 +15,7 @@ from gossamer_ir.core.math_functions import FUNCTIONS
 from gossamer_ir.nodes import STAGES, Buffer, Node, SparseBuffer
 from gossamer_ir.verify.context import Stage
 from gossamer_ir.verify.stages.node_checks import (
-    EXPRESSION_RULES,
+    EXPR_RULES,
     RULES_BY_STAGE,
     STMT_RULES,
     ExprRule,
@@ -92,7 +92,7 @@ def describe_stages() -> Iterator[str]:
     """Yield the table of the stages that allow each node, one line for nodes with the same stages."""
     yield "## Which stage holds which node"
     names: dict[Stages, list[str]] = {STAGES: ["facts", "all other expressions and statements"]}
-    rules: dict[type[Node], ExprRule | StmtRule] = {**EXPRESSION_RULES, **STMT_RULES}
+    rules: dict[type[Node], ExprRule | StmtRule] = {**EXPR_RULES, **STMT_RULES}
     for node, rule in rules.items():
         if rule.stages != STAGES:
             names.setdefault(rule.stages, []).append(f"`{node.__name__}`")

@@ -8,7 +8,7 @@ from gossamer_ir.analysis.accesses.buffer_accesses import accesses
 from gossamer_ir.analysis.vectors.lane_projection import lane_of
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var
 from gossamer_ir.core.constants import constant
-from gossamer_ir.core.expression_kinds import EXPRESSION_KINDS, ExpressionKind, dtype_of
+from gossamer_ir.core.expression_kinds import EXPR_KINDS, ExprKind, dtype_of
 from gossamer_ir.core.statement_kinds import STMT_KINDS, Body, Effects, StmtKind
 from gossamer_ir.nodes import (
     Buffer,
@@ -68,7 +68,7 @@ LOOP = Repeat("i", N, (Store("Y", (INDEX,), Twice(Load("X", (INDEX,), "int64")))
 @pytest.fixture
 def entries(monkeypatch):
     """The entries of the new nodes in the tables of effects."""
-    monkeypatch.setitem(EXPRESSION_KINDS, Twice, ExpressionKind(lambda expr: dtype_of(expr.value)))
+    monkeypatch.setitem(EXPR_KINDS, Twice, ExprKind(lambda expr: dtype_of(expr.value)))
     monkeypatch.setitem(STMT_KINDS, Repeat, REPEAT)
 
 
@@ -93,8 +93,8 @@ def test_an_elementwise_expression_has_a_dtype_and_lanes(entries):
 
 
 def test_operands_of_one_dtype_follow_a_retyped_one(monkeypatch):
-    kind = ExpressionKind(lambda expr: dtype_of(expr.values[0]), operands_of_one_dtype=("values",))
-    monkeypatch.setitem(EXPRESSION_KINDS, Nearest, kind)
+    kind = ExprKind(lambda expr: dtype_of(expr.values[0]), operands_of_one_dtype=("values",))
+    monkeypatch.setitem(EXPR_KINDS, Nearest, kind)
     nearest = Nearest((Load("X", (ZERO,), "float32"), constant(2, "float32")))
     buffers = tuple(Buffer(name, (ONE,), "float32", name.lower()) for name in "XY")
     function = Function("f", (), (Store("Y", (ZERO,), nearest),), buffers=buffers)

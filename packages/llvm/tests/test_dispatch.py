@@ -36,7 +36,7 @@ from gossamer_ir.nodes import (
     TransposeReduce,
     VScale,
 )
-from gossamer_llvm.dispatch import EXPRESSION_EMITTERS, STMT_EMITTERS
+from gossamer_llvm.dispatch import EXPR_EMITTERS, STMT_EMITTERS
 from gossamer_llvm.values.operations import CALL_INTRINSICS
 
 ONE = constant(1, "float32")
@@ -44,7 +44,7 @@ ROW = index_var("i")
 
 
 def test_every_expression_is_in_the_table():
-    assert set(EXPRESSION_EMITTERS) == set(get_args(nodes.Expr))
+    assert set(EXPR_EMITTERS) == set(get_args(nodes.Expr))
 
 
 def test_every_statement_is_in_the_table():

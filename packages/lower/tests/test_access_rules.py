@@ -20,5 +20,5 @@ RULES = {
 
 @pytest.mark.parametrize(("rules", "stage", "kinds"), RULES.values(), ids=RULES)
 def test_each_type_of_the_stage_has_a_rule(rules, stage, kinds):
-    allowed = {*RULES_BY_STAGE[stage].expressions, *RULES_BY_STAGE[stage].stmts}
+    allowed = {*RULES_BY_STAGE[stage].exprs, *RULES_BY_STAGE[stage].stmts}
     assert rules.keys() == allowed & set(kinds)

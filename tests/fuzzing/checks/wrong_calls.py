@@ -262,7 +262,7 @@ def _program(rng: Random) -> Call:
     return Call("program", text, make)
 
 
-def _expression(rng: Random) -> Call:
+def _expr(rng: Random) -> Call:
     lines = [line for line in _text(rng).splitlines() if "=" in line]
     text = mutated(rng, rng.choice(lines or ["x"]).split("=", 1)[-1] or "x")
     dtypes = {"n": "int64", "m": "int64", "i": "int64", "x": "float32"}
@@ -333,7 +333,7 @@ def _record(rng: Random) -> Call:
 
 CALLS: dict[str, Callable[[Random], Call]] = {
     "primitive": _primitive, "step": _step, "function": _function, "pass": _pass, "passes": _passes,
-    "program": _program, "expression": _expression, "format": _format, "wire": _wire,
+    "program": _program, "expression": _expr, "format": _format, "wire": _wire,
     "trace": _trace, "record": _record,
 }  # fmt: skip
 """The function that draws each kind of call."""

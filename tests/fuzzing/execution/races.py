@@ -11,7 +11,7 @@ import numpy as np
 
 from gossamer_ir.analysis.statements.atomic_accumulation import is_atomic, shared_names
 from gossamer_ir.interpret.arguments import bind_arguments
-from gossamer_ir.interpret.expressions.expression_translators import EXPRESSION_TRANSLATIONS
+from gossamer_ir.interpret.expressions.expression_translators import EXPR_TRANSLATIONS
 from gossamer_ir.interpret.frame import Eval, Exec, Frame
 from gossamer_ir.interpret.program import InterpretedKernel
 from gossamer_ir.interpret.statements.statement_translators import STMT_TRANSLATIONS
@@ -108,7 +108,7 @@ def _for(node: For, translator: Translator) -> Exec:
 
 
 def _load(node: Load, translator: Translator) -> Eval:
-    return _logged(node, translator, EXPRESSION_TRANSLATIONS[Load], is_store=False)
+    return _logged(node, translator, EXPR_TRANSLATIONS[Load], is_store=False)
 
 
 def _store(node: Store, translator: Translator) -> Exec:
@@ -194,9 +194,9 @@ class _Watched(InterpretedKernel):
     """A view that records accesses; `logs` are those of the enclosing loops of the statement, and `recording`
     the operands of the accesses that contain the expression."""
 
-    expressions: ClassVar = {
+    exprs: ClassVar = {
         kind: _reusing_recorded(translate)
-        for kind, translate in {**EXPRESSION_TRANSLATIONS, Load: _load}.items()
+        for kind, translate in {**EXPR_TRANSLATIONS, Load: _load}.items()
     }
     stmts: ClassVar = {**STMT_TRANSLATIONS, For: _for, Store: _store}
 

@@ -13,7 +13,7 @@ from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
-    EXPRESSIONS,
+    EXPRS,
     STMTS,
     Block,
     Const,
@@ -125,7 +125,7 @@ def _unwrapped(stmt: Any) -> Iterator[tuple[Any, ...]]:
 
 def _smaller(node: Node) -> Iterator[Node]:
     """The node with one part removed."""
-    if isinstance(node, EXPRESSIONS) and not isinstance(node, Const | Var):
+    if isinstance(node, EXPRS) and not isinstance(node, Const | Var):
         yield from _simpler(node)
     if isinstance(node, FuseAxes):
         return
@@ -139,7 +139,7 @@ def _smaller(node: Node) -> Iterator[Node]:
         elif isinstance(part, tuple) and part and isinstance(part[0], STMTS):
             for body in _bodies(part):
                 yield msgspec.structs.replace(node, **{name: body})
-        elif isinstance(part, tuple) and part and isinstance(part[0], EXPRESSIONS):
+        elif isinstance(part, tuple) and part and isinstance(part[0], EXPRS):
             for number, inner in enumerate(part):
                 for smaller in _smaller(inner):
                     parts = (*part[:number], smaller, *part[number + 1 :])
@@ -153,7 +153,7 @@ def _simpler(node: Any) -> Iterator[Node]:
         yield constant(1, dtype)
         yield constant(0, dtype)
     for part in children(node):
-        if isinstance(part, EXPRESSIONS) and dtype_of(part) == dtype and not isinstance(node, Load):
+        if isinstance(part, EXPRS) and dtype_of(part) == dtype and not isinstance(node, Load):
             yield part
 
 

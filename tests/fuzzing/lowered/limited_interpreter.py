@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gossamer_ir.interpret.arguments import bind_arguments
-from gossamer_ir.interpret.expressions.expression_translators import EXPRESSION_TRANSLATIONS
+from gossamer_ir.interpret.expressions.expression_translators import EXPR_TRANSLATIONS
 from gossamer_ir.interpret.frame import Eval, Exec, Frame
 from gossamer_ir.interpret.memory.values import garbage_array
 from gossamer_ir.interpret.memory.views import View, ViewIndices
@@ -92,7 +92,7 @@ def _allocate(node: Allocate, translator: Translator) -> Exec:
 
 
 def _search(node: Search, translator: Translator) -> Eval:
-    found, prefix = EXPRESSION_TRANSLATIONS[Search](node, translator), translator.exprs(node.prefix)
+    found, prefix = EXPR_TRANSLATIONS[Search](node, translator), translator.exprs(node.prefix)
     begin, end = translator.expr(node.begin), translator.expr(node.end)
 
     def run(frame: Frame) -> Any:
@@ -106,5 +106,5 @@ def _search(node: Search, translator: Translator) -> Eval:
 
 
 class _Strict(_Limited):
-    expressions: ClassVar = {**EXPRESSION_TRANSLATIONS, Search: _search}
+    exprs: ClassVar = {**EXPR_TRANSLATIONS, Search: _search}
     stmts: ClassVar = {**_Limited.stmts, Allocate: _allocate}

@@ -17,7 +17,7 @@ def of(operation, lhs, rhs):
     return Binary(operation, lhs, rhs)
 
 
-EXPRESSIONS = {
+EXPRS = {
     "a constant": (index(-3), -3, LinearSize(None, 0, -3)),
     "a variable": (M, 2, LinearSize("m", 1, 0)),
     "a widened variable": (Cast("int64", Var("m", "int32")), 2, LinearSize("m", 1, 0)),
@@ -44,7 +44,7 @@ EXPRESSIONS = {
 }
 
 
-@pytest.mark.parametrize(("expr", "value", "linear"), EXPRESSIONS.values(), ids=EXPRESSIONS.keys())
+@pytest.mark.parametrize(("expr", "value", "linear"), EXPRS.values(), ids=EXPRS.keys())
 def test_expressions_have_their_value(expr, value, linear):
     scalars = {"m": 2, "n": -7}
     assert evaluate_size(expr, scalars, arrays={"X": np.array([10, 20, 30])}) == value

@@ -715,7 +715,7 @@ class FormatDescription(Node, frozen=True, omit_defaults=True):
     facts: tuple[Fact, ...] = ()
 
 
-EXPRESSIONS: tuple[type[Any], ...] = get_args(Expr)
+EXPRS: tuple[type[Any], ...] = get_args(Expr)
 STMTS: tuple[type[Any], ...] = get_args(Stmt)
 AXES: tuple[type[Any], ...] = get_args(Axis)
 FACTS: tuple[type[Any], ...] = get_args(Fact)

@@ -12,7 +12,7 @@ import random
 
 import pytest
 from claims import DTYPES, FIBER, M, prover_of
-from proofs import Statement, random_expression, random_premises
+from proofs import Statement, random_expr, random_premises
 
 from gossamer_ir.script import parse_expr
 
@@ -422,7 +422,7 @@ def test_the_strongest_bounds_that_are_proved_hold_in_every_small_case(seeds):
         Statement(known, claim)
         for rng in map(random.Random, seeds)
         for known in [random_premises(rng)]
-        for claim in strongest_bounds(known, random_expression(rng))
+        for claim in strongest_bounds(known, random_expr(rng))
     ]
     wrong = [found for found in stmts if found.counterexample() is not None]
     assert wrong == []

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from gossamer_ir.core.build import ONE, ZERO, handle, index_var
-from gossamer_ir.core.expression_kinds import EXPRESSION_KINDS, LAZY
+from gossamer_ir.core.expression_kinds import EXPR_KINDS, LAZY
 from gossamer_ir.core.statement_kinds import (
     ALLOCATING_STMTS,
     CALLING_STMTS,
@@ -17,7 +17,7 @@ from gossamer_ir.core.statement_kinds import (
     effects_of,
 )
 from gossamer_ir.nodes import (
-    EXPRESSIONS,
+    EXPRS,
     STMTS,
     Allocate,
     Atomic,
@@ -93,7 +93,7 @@ SAMPLES = {
 
 def test_every_kind_of_node_has_an_entry():
     assert set(STMT_KINDS) == set(STMTS) == set(SAMPLES)
-    assert set(EXPRESSION_KINDS) == set(EXPRESSIONS)
+    assert set(EXPR_KINDS) == set(EXPRS)
 
 
 @pytest.mark.parametrize("kind", STMTS, ids=lambda kind: kind.__name__)

@@ -197,7 +197,7 @@ def random_premises(rng: Any) -> Known:
     return (*ranges[: rng.randrange(3)], *conditions)
 
 
-def random_expression(rng: Any) -> str:
+def random_expr(rng: Any) -> str:
     """An operand of such sums, or the sum or difference of two: simple enough for proofs to be frequent."""
     first = rng.choice(_ATOMS)
     return first if rng.random() < 0.4 else f"{first} {rng.choice('+-')} {rng.choice(_ATOMS)}"

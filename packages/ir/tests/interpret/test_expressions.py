@@ -15,7 +15,7 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.math_functions import FUNCTIONS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import InterpreterError, run
-from gossamer_ir.interpret.expressions.expression_translators import EXPRESSION_TRANSLATIONS
+from gossamer_ir.interpret.expressions.expression_translators import EXPR_TRANSLATIONS
 from gossamer_ir.interpret.expressions.math_values import MATH_FUNCTIONS
 from gossamer_ir.interpret.expressions.operators import BINARY, COMPARE, UNARY
 from gossamer_ir.interpret.memory.levels import AXIS_LEVELS
@@ -78,7 +78,7 @@ def binary(op, lhs, rhs, dtype="int32"):
 
 
 TABLES = [
-    (EXPRESSION_TRANSLATIONS, Expr),
+    (EXPR_TRANSLATIONS, Expr),
     (STMT_TRANSLATIONS, Stmt),
     (AXIS_LEVELS, Axis),
 ]

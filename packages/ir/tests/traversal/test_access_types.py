@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer_ir.core.expression_kinds import EXPRESSION_KINDS
-from gossamer_ir.nodes import EXPRESSIONS, Atomic, Guard, Load, Prefetch, Search, Store
+from gossamer_ir.core.expression_kinds import EXPR_KINDS
+from gossamer_ir.nodes import EXPRS, Atomic, Guard, Load, Prefetch, Search, Store
 from gossamer_ir.traversal.access_types import (
     ACCESSES,
     BUFFER_NODES,
@@ -20,14 +20,14 @@ def test_kinds_that_name_a_buffer():
 
 
 def test_what_reads_memory_is_what_names_a_buffer():
-    reading = {kind for kind, entry in EXPRESSION_KINDS.items() if entry.reads}
-    assert reading == set(BUFFER_NODES) & set(EXPRESSIONS)
+    reading = {kind for kind, entry in EXPR_KINDS.items() if entry.reads}
+    assert reading == set(BUFFER_NODES) & set(EXPRS)
 
 
 def test_kinds_that_address_elements():
     """Passes treat all of `ELEMENT_NODES` alike, and none of `HINTS` as an access. Another node like `Search`
     needs a rule where `Search` has one."""
-    assert set(READS) == set(BUFFER_NODES) & set(EXPRESSIONS)
+    assert set(READS) == set(BUFFER_NODES) & set(EXPRS)
     assert set(ACCESSES) == {Load, Search, Store, Atomic}
     assert set(INDEXED_NODES) == {*ACCESSES, Prefetch}
     assert set(ELEMENT_NODES) == {*INDEXED_NODES} - {Search}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer_ir import nodes
-from gossamer_ir.nodes import EXPRESSIONS, STMTS
+from gossamer_ir.nodes import EXPRS, STMTS
 from gossamer_ir.verify.stages.node_checks import RULES_BY_STAGE
 
 ALL = ("coordinate", "position", "loop", "flat")
@@ -25,15 +25,13 @@ ROWS = {
 
 
 def test_every_kind_has_a_row():
-    assert {kind.__name__ for kind in (*EXPRESSIONS, *STMTS)} == set(ROWS)
+    assert {kind.__name__ for kind in (*EXPRS, *STMTS)} == set(ROWS)
 
 
 @pytest.mark.parametrize("kind", ROWS)
 def test_a_kind_is_checked_at_its_stages_and_refused_at_the_others(kind):
     node = getattr(nodes, kind)
     holders = [
-        name
-        for name, stage in RULES_BY_STAGE.items()
-        if node in {**stage.expressions, **stage.stmts}
+        name for name, stage in RULES_BY_STAGE.items() if node in {**stage.exprs, **stage.stmts}
     ]
     assert tuple(holders) == ROWS[kind]

@@ -28,7 +28,7 @@ def _raise_unsupported(emitter: FunctionEmitter, node: Node) -> NoReturn:
     )
 
 
-EXPRESSION_EMITTERS: dict[type, EmitExpr] = {
+EXPR_EMITTERS: dict[type, EmitExpr] = {
     nodes.Const: scalars_and_vectors.emit_const,
     nodes.Var: scalars_and_vectors.emit_var,
     nodes.Unary: operations.emit_unary,

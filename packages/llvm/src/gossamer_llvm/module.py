@@ -11,7 +11,7 @@ from gossamer_ir.interchange.kernel_abi import KERNEL_SYMBOL
 from gossamer_ir.nodes import Buffer, Function, Module, Param
 from gossamer_ir.support.typed_calls import typed
 from gossamer_llvm.abi import CODE_ALIGNMENT, Abi
-from gossamer_llvm.dispatch import EXPRESSION_EMITTERS, STMT_EMITTERS
+from gossamer_llvm.dispatch import EXPR_EMITTERS, STMT_EMITTERS
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, ModuleEmitter, Value
 from gossamer_llvm.emitter.function_summary import FunctionSummary, summarize
 from gossamer_llvm.emitter.ir_builder import COLD, HOT, FunctionText
@@ -97,7 +97,7 @@ def _new_module_emitter(
     symbols = {function.name: f"f{number}" for number, function in enumerate(flat.functions)}
     symbols[flat.entry] = KERNEL_SYMBOL
     return ModuleEmitter(
-        abi, EXPRESSION_EMITTERS, STMT_EMITTERS, symbols, _guarded_buffers(summaries.values())
+        abi, EXPR_EMITTERS, STMT_EMITTERS, symbols, _guarded_buffers(summaries.values())
     )
 
 

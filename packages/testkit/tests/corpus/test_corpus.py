@@ -13,7 +13,7 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.serialization import dumps
 from gossamer_ir.interpret import GuardFailed, run
 from gossamer_ir.nodes import (
-    EXPRESSIONS,
+    EXPRS,
     STMTS,
     Block,
     Call,
@@ -74,7 +74,7 @@ def test_cases_have_names_and_are_the_same_each_time(name):
 
 def test_every_node_of_the_flat_stage_occurs():
     found = {type(node) for name in NAMES for node in walk(corpus_program(name).module)}
-    assert {*EXPRESSIONS, *STMTS} - NOT_FLAT - found == set()
+    assert {*EXPRS, *STMTS} - NOT_FLAT - found == set()
 
 
 def test_every_maker_and_every_oracle_is_used():
@@ -93,7 +93,7 @@ FUNCTIONS_LACKING = {"find_nth_bit", "exp2", "expm1", "log10", "log1p", "log2", 
     ("kind", "field"),
     [
         pytest.param(kind, field, id=f"{kind.__name__}.{field.name}")
-        for kind in (*EXPRESSIONS, *STMTS)
+        for kind in (*EXPRS, *STMTS)
         for field in msgspec.structs.fields(kind)
         if get_origin(field.type) is Literal and kind not in NOT_FLAT
     ],

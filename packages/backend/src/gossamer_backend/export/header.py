@@ -10,7 +10,7 @@ from gossamer_backend.export.spelling import (
     Spellings,
     element_type,
     exported_parameters,
-    expression_text,
+    expr_text,
     extent_texts,
     fact_in_words,
     parameters_by_buffer,
@@ -134,7 +134,7 @@ def _memory_lines(signature: Signature, names: Spellings) -> Iterator[str]:
     if signature.scratch is None:
         yield f"Arrays are in {spaces} memory. What else the kernel needs, it allocates and frees itself."
         return
-    size = expression_text(signature.scratch, names)
+    size = expr_text(signature.scratch, names)
     yield f"Arrays are in {spaces} memory. Each call needs {size} bytes of scratch memory there."
 
 

@@ -13,7 +13,7 @@ from gossamer_backend.export.spelling import (
     Spellings,
     element_type,
     exported_parameters,
-    expression_text,
+    expr_text,
     extent_texts,
     fact_as_data,
     parameters_by_buffer,
@@ -80,7 +80,7 @@ _WORKSPACE = {
 def _scratch_bytes(signature: Signature, names: Spellings) -> str | None:
     """Return the bytes that each call needs besides its arrays; None if the kernel allocates its own."""
     scratch = signature.scratch
-    return None if scratch is None else expression_text(scratch, names)
+    return None if scratch is None else expr_text(scratch, names)
 
 
 def _file_record(name: str, contents: bytes) -> dict[str, str]:

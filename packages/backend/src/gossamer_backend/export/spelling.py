@@ -11,7 +11,7 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.facts.fact_kinds import buffer_fields, subject_of
 from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
 from gossamer_ir.nodes import (
-    EXPRESSIONS,
+    EXPRS,
     BitCounts,
     Distinct,
     Expr,
@@ -75,7 +75,7 @@ def parameters_by_buffer(signature: Signature) -> dict[str, str]:
     }
 
 
-def expression_text(expr: Expr, names: Spellings) -> str:
+def expr_text(expr: Expr, names: Spellings) -> str:
     """Return an expression over parameters as text."""
 
     def visit(node: Node) -> Any:
@@ -89,7 +89,7 @@ def expression_text(expr: Expr, names: Spellings) -> str:
 
 def extent_texts(param: BufferParam, names: Spellings) -> list[str]:
     """Return the extents of an array parameter as text."""
-    return [expression_text(size, names) for size in param.shape]
+    return [expr_text(size, names) for size in param.shape]
 
 
 def fact_in_words(fact: Fact, names: Spellings) -> str:
@@ -111,8 +111,8 @@ def fact_as_data(fact: Fact, names: Spellings) -> dict[str, str | bool | None]:
     data: dict[str, str | bool | None] = {"fact": type(fact).__name__}
     for field in msgspec.structs.fields(fact):
         value: Any = getattr(fact, field.name)
-        if isinstance(value, EXPRESSIONS):
-            data[field.name] = expression_text(value, names)
+        if isinstance(value, EXPRS):
+            data[field.name] = expr_text(value, names)
         # The fact is listed with its array, so only further ones are named.
         elif field.name in buffer_fields(type(fact)):
             data |= {} if field.name == "buffer" else {field.name: names.get(value, value)}
@@ -122,7 +122,7 @@ def fact_as_data(fact: Fact, names: Spellings) -> dict[str, str | bool | None]:
 
 
 def _in_range(fact: InRange, names: Spellings) -> str:
-    low, high = expression_text(fact.low, names), expression_text(fact.high, names)
+    low, high = expr_text(fact.low, names), expr_text(fact.high, names)
     return f"every value is at least {low} and less than {high}"
 
 
@@ -131,7 +131,7 @@ def _monotone(_fact: Monotone, _names: Spellings) -> str:
 
 
 def _known_value(fact: HasValue, names: Spellings) -> str:
-    at, value = expression_text(fact.index, names), expression_text(fact.value, names)
+    at, value = expr_text(fact.index, names), expr_text(fact.value, names)
     return f"the value at {at} is {value}"
 
 
@@ -151,13 +151,13 @@ def _distinct(_fact: Distinct, _names: Spellings) -> str:
 
 
 def _bit_counts(fact: BitCounts, names: Spellings) -> str:
-    length = expression_text(fact.length, names)
+    length = expr_text(fact.length, names)
     indptr = names.get(fact.indptr, fact.indptr)
     return f"each value has as many bits set as the steps of {indptr} say, all below bit {length}"
 
 
 def _padded_slots(fact: PaddedSlots, names: Spellings) -> str:
-    return f"a value of {expression_text(fact.length, names)} is padding"
+    return f"a value of {expr_text(fact.length, names)} is padding"
 
 
 def _relation(fact: Relation, names: Spellings) -> str:

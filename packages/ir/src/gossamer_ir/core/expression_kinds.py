@@ -35,7 +35,7 @@ from gossamer_ir.nodes import (
 )
 
 
-class ExpressionKind(msgspec.Struct, frozen=True):
+class ExprKind(msgspec.Struct, frozen=True):
     """Properties of every expression of a type."""
 
     dtype: Callable[[Any], str]
@@ -58,7 +58,7 @@ def dtype_of(expr: Expr) -> str:
     >>> dtype_of(Compare("lt", Var("i", "int64x4"), Var("n", "int64x4")))
     'boolx4'
     """
-    return EXPRESSION_KINDS[type(expr)].dtype(expr)
+    return EXPR_KINDS[type(expr)].dtype(expr)
 
 
 def has_lanes(expr: Expr) -> bool:
@@ -100,32 +100,32 @@ def _int64(_expr: Expr) -> str:
 
 _declared = attrgetter("dtype")
 
-EXPRESSION_KINDS: dict[type[Any], ExpressionKind] = {
-    Const: ExpressionKind(_declared, lanes="scalar"),
-    Var: ExpressionKind(_declared, lanes="own rule"),
-    Unary: ExpressionKind(lambda expr: dtype_of(expr.operand)),
-    Binary: ExpressionKind(lambda expr: dtype_of(expr.lhs), operands_of_one_dtype=("lhs", "rhs")),
-    Compare: ExpressionKind(_dtype_of_comparison, operands_of_one_dtype=("lhs", "rhs")),
-    Cast: ExpressionKind(_declared),
-    Reinterpret: ExpressionKind(_declared),
-    Select: ExpressionKind(_dtype_of_choice, operands_of_one_dtype=("if_true", "if_false")),
-    IfThenElse: ExpressionKind(
+EXPR_KINDS: dict[type[Any], ExprKind] = {
+    Const: ExprKind(_declared, lanes="scalar"),
+    Var: ExprKind(_declared, lanes="own rule"),
+    Unary: ExprKind(lambda expr: dtype_of(expr.operand)),
+    Binary: ExprKind(lambda expr: dtype_of(expr.lhs), operands_of_one_dtype=("lhs", "rhs")),
+    Compare: ExprKind(_dtype_of_comparison, operands_of_one_dtype=("lhs", "rhs")),
+    Cast: ExprKind(_declared),
+    Reinterpret: ExprKind(_declared),
+    Select: ExprKind(_dtype_of_choice, operands_of_one_dtype=("if_true", "if_false")),
+    IfThenElse: ExprKind(
         _dtype_of_choice,
         lazy=("if_true", "if_false"),
         operands_of_one_dtype=("if_true", "if_false"),
     ),
-    Call: ExpressionKind(_declared, operands_of_one_dtype=("args",)),
-    Load: ExpressionKind(_declared, reads=True),
-    Search: ExpressionKind(_int64, lanes="scalar", reads=True),
-    VScale: ExpressionKind(_int64, lanes="scalar"),
-    Ramp: ExpressionKind(_dtype_of_ramp, lanes="own rule"),
-    Broadcast: ExpressionKind(_dtype_of_broadcast, lanes="own rule"),
-    LaneReduce: ExpressionKind(_dtype_of_lane_reduction, lanes="scalar"),
-    TransposeReduce: ExpressionKind(
+    Call: ExprKind(_declared, operands_of_one_dtype=("args",)),
+    Load: ExprKind(_declared, reads=True),
+    Search: ExprKind(_int64, lanes="scalar", reads=True),
+    VScale: ExprKind(_int64, lanes="scalar"),
+    Ramp: ExprKind(_dtype_of_ramp, lanes="own rule"),
+    Broadcast: ExprKind(_dtype_of_broadcast, lanes="own rule"),
+    LaneReduce: ExprKind(_dtype_of_lane_reduction, lanes="scalar"),
+    TransposeReduce: ExprKind(
         _dtype_of_transposed_reduction, lanes="own rule", operands_of_one_dtype=("values",)
     ),
 }
 """One entry for each type of expression."""
 
-LAZY = {kind: frozenset(entry.lazy) for kind, entry in EXPRESSION_KINDS.items() if entry.lazy}
+LAZY = {kind: frozenset(entry.lazy) for kind, entry in EXPR_KINDS.items() if entry.lazy}
 """The lazily evaluated operands of each type of expression that has any."""

@@ -117,9 +117,7 @@ def are_ordered(
     if any(access.buffer in buffers_with_aliasing_indices(function) for access in listed):
         return False
     listed = [_without_changing_conditions(access, changing) for access in listed]
-    if any(
-        buffers_read(*access.indices, *access.context.expressions()) & changing for access in listed
-    ):
+    if any(buffers_read(*access.indices, *access.context.exprs()) & changing for access in listed):
         return False
     point = ProgramPoint(function, facts=known_facts(function), binds_all=True)
     if not all(point.is_exact(at) for access in listed for at in access.indices):

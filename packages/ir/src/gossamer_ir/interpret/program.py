@@ -10,7 +10,7 @@ import numpy as np
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interpret.arguments import bind_arguments
 from gossamer_ir.interpret.buffers import open_buffers
-from gossamer_ir.interpret.expressions.expression_translators import EXPRESSION_TRANSLATIONS
+from gossamer_ir.interpret.expressions.expression_translators import EXPR_TRANSLATIONS
 from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.statements.statement_translators import STMT_TRANSLATIONS
 from gossamer_ir.interpret.translator import Translator, call_in_order
@@ -22,7 +22,7 @@ from gossamer_ir.support.typed_calls import typed
 class InterpretedKernel:
     """A module being interpreted on a machine with this `vscale`; parallel loops run in `chunks` parts."""
 
-    expressions = EXPRESSION_TRANSLATIONS
+    exprs = EXPR_TRANSLATIONS
     stmts = STMT_TRANSLATIONS
 
     def __init__(self, module: Module, *, vscale: int, chunks: int) -> None:

@@ -41,7 +41,7 @@ class Interpreter(Protocol):
     def chunks(self) -> int: ...
 
     @property
-    def expressions(self) -> Mapping[type, Callable[..., Eval]]: ...
+    def exprs(self) -> Mapping[type, Callable[..., Eval]]: ...
 
     @property
     def stmts(self) -> Mapping[type, Callable[..., Exec]]: ...
@@ -96,7 +96,7 @@ class Translator:
 
     def expr(self, node: Expr) -> Eval:
         """Return an expression as a function of the frame."""
-        return self.program.expressions[type(node)](node, self)
+        return self.program.exprs[type(node)](node, self)
 
     def size(self, node: Expr) -> Eval:
         """Return a size as a function of the frame; each is translated once."""

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.statements.reductions import identity
 from gossamer_ir.core.constants import constant, value_of
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.core.expression_kinds import EXPRESSION_KINDS, dtype_of
+from gossamer_ir.core.expression_kinds import EXPR_KINDS, dtype_of
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import (
     Atomic,
@@ -98,7 +98,7 @@ class _Retyper:
         rule = _RULES.get(type(inner))
         if rule is not None:
             return rule(self, inner)
-        kind = EXPRESSION_KINDS.get(type(inner))
+        kind = EXPR_KINDS.get(type(inner))
         fields = () if kind is None else kind.operands_of_one_dtype
         return _with_operands_of_one_dtype(inner, fields) if fields else inner
 
@@ -169,7 +169,7 @@ _RULES: Mapping[type, Callable[[_Retyper, Any], Any]] = {
     Reducer: _Retyper.reducer,
     Cast: _Retyper.cast,
 }
-"""The nodes whose dtypes depend on more than their operands; `EXPRESSION_KINDS` says which operands of other
+"""The nodes whose dtypes depend on more than their operands; `EXPR_KINDS` says which operands of other
 expressions have one dtype."""
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer_ir.core.statement_kinds import CHECKING_STMTS, WRITES
-from gossamer_ir.nodes import EXPRESSIONS, STMTS, Load, Search
+from gossamer_ir.nodes import EXPRS, STMTS, Load, Search
 from gossamer_ir.traversal.fields import name_fields
 
 
 def _buffer_nodes() -> tuple[type[Any], ...]:
     """Return the types of nodes with a field `buffer` that holds a name, ordered by their names."""
-    kinds = (kind for kind in (*EXPRESSIONS, *STMTS) if "buffer" in name_fields(kind))
+    kinds = (kind for kind in (*EXPRS, *STMTS) if "buffer" in name_fields(kind))
     return tuple(sorted(kinds, key=lambda kind: kind.__name__))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from gossamer_ir.core.statement_kinds import CALLING_STMTS, WRITES, effects_of
-from gossamer_ir.nodes import EXPRESSIONS, STMTS, Node, Stmt, Store
+from gossamer_ir.nodes import EXPRS, STMTS, Node, Stmt, Store
 from gossamer_ir.traversal.access_types import BUFFER_NODES, INDEXED_NODES, READS
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.fields import has_bodies
@@ -14,7 +14,7 @@ from gossamer_ir.traversal.walk import children, collect, stmts
 
 _WRITING = frozenset({*WRITES, *CALLING_STMTS}) - {Store}
 
-_EXPRESSIONS = frozenset(EXPRESSIONS)
+_EXPRS = frozenset(EXPRS)
 
 _WITH_BODIES = frozenset(filter(has_bodies, STMTS)).difference(BUFFER_NODES)
 
@@ -49,7 +49,7 @@ def buffers_read(*nodes: Node) -> frozenset[str]:
     >>> buffers_read(Load("X", (index_var("j"),), "int64"))
     frozenset({'X'})
     """
-    if len(nodes) == 1 and type(nodes[0]) in _EXPRESSIONS:
+    if len(nodes) == 1 and type(nodes[0]) in _EXPRS:
         return _buffers_read_by(nodes[0])
     return frozenset([read.buffer for read in collect(READS, *nodes)])
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from gossamer_ir.nodes import EXPRESSIONS, Node, Var
+from gossamer_ir.nodes import EXPRS, Node, Var
 from gossamer_ir.traversal.walk import collect
 
-_EXPRESSIONS = frozenset(EXPRESSIONS)
+_EXPRS = frozenset(EXPRS)
 
 
 def free_vars(*nodes: Node) -> frozenset[str]:
@@ -18,7 +18,7 @@ def free_vars(*nodes: Node) -> frozenset[str]:
     >>> sorted(free_vars(add(index_var("i"), Load("X", (index_var("j"),), "int64"))))
     ['i', 'j']
     """
-    if len(nodes) == 1 and type(nodes[0]) in _EXPRESSIONS:
+    if len(nodes) == 1 and type(nodes[0]) in _EXPRS:
         return _free_vars_of(nodes[0])
     return frozenset([var.name for var in collect(Var, *nodes)])
 

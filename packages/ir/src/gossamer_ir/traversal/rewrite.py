@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from gossamer_ir.nodes import EXPRESSIONS, Node
+from gossamer_ir.nodes import EXPRS, Node
 from gossamer_ir.traversal.fields import FIELDS
 
 N = TypeVar("N", bound=Node)
 
-_EXPRESSIONS = frozenset(EXPRESSIONS)
+_EXPRS = frozenset(EXPRS)
 
 
 def map_children(node: N, function: Callable[[Any], Any]) -> N:
@@ -113,8 +113,8 @@ class _Rewriter:
         if not names:
             replaced = self._rule(current) if self._leaves else None
             return current if replaced is None else replaced
-        is_expression = kind in _EXPRESSIONS
-        if is_expression:
+        is_expr = kind in _EXPRS
+        if is_expr:
             key = id(current)
             if key in self._done:
                 return self._done[key]
@@ -140,7 +140,7 @@ class _Rewriter:
         inner = replace(current, **changed) if changed else current
         replaced = self._rule(inner)
         result = inner if replaced is None else replaced
-        if is_expression:
+        if is_expr:
             self._done[key] = result
         return result
 

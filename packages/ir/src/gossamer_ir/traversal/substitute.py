@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gossamer_ir.nodes import EXPRESSIONS, Expr, Node, Stmt, Var
+from gossamer_ir.nodes import EXPRS, Expr, Node, Stmt, Var
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.rewrite import map_children, rewrite_body
 from gossamer_ir.traversal.statement_queries import values_bound
 
-_EXPRESSIONS = frozenset(EXPRESSIONS)
+_EXPRS = frozenset(EXPRS)
 
 
 def substitute(node: Node, values: Mapping[str, Expr]) -> Any:
@@ -79,4 +79,4 @@ def resolved_values(stmt: Stmt, values: Mapping[str, Expr]) -> dict[str, Expr]:
 def _is_without(node: Node, values: Mapping[str, Expr]) -> bool:
     """Return whether a node is an expression (whose free variables are cached) without any of the
     variables."""
-    return type(node) in _EXPRESSIONS and free_vars(node).isdisjoint(values)
+    return type(node) in _EXPRS and free_vars(node).isdisjoint(values)

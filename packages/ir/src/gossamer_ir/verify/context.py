@@ -66,7 +66,7 @@ class Stage(NamedTuple):
     """The nodes that a stage allows, with the function that checks each."""
 
     name: StageName
-    expressions: Mapping[type[Node], ExprCheck]
+    exprs: Mapping[type[Node], ExprCheck]
     stmts: Mapping[type[Node], StmtCheck]
     buffers: tuple[type[Node], ...]
     loops: frozenset[str] = frozenset()

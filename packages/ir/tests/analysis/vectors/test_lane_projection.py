@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.vectors.lane_projection import LANE_RULES, in_lane, lane_of
 from gossamer_ir.core.build import index, index_var
-from gossamer_ir.core.expression_kinds import EXPRESSION_KINDS
+from gossamer_ir.core.expression_kinds import EXPR_KINDS
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Broadcast, LaneReduce, Ramp, Store, TransposeReduce, Var
 from gossamer_ir.script import parse_module
@@ -92,5 +92,5 @@ def test_a_vector_in_a_variable_has_unknown_lanes():
 
 
 def test_every_vector_that_is_not_elementwise_has_a_rule():
-    own = {kind for kind, entry in EXPRESSION_KINDS.items() if entry.lanes == "own rule"}
+    own = {kind for kind, entry in EXPR_KINDS.items() if entry.lanes == "own rule"}
     assert LANE_RULES.keys() == own

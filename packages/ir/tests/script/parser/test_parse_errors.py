@@ -222,9 +222,9 @@ def test_what_is_no_expression_is_refused(text):
         parse_expr(text, {"a": "int64"})
 
 
-def nested(*, expressions: int = 0, stmts: int = 0) -> Module:
+def nested(*, exprs: int = 0, stmts: int = 0) -> Module:
     value = Var("n", "int64")
-    for _ in range(expressions):
+    for _ in range(exprs):
         value = Unary("neg", value)
     body = (Let(Var("y", "int64"), value),)
     for _ in range(stmts):
@@ -232,7 +232,7 @@ def nested(*, expressions: int = 0, stmts: int = 0) -> Module:
     return Module("loop", (Function("f", (), body),), "f")
 
 
-@pytest.mark.parametrize("depth", [{"expressions": 5000}, {"stmts": 110}])
+@pytest.mark.parametrize("depth", [{"exprs": 5000}, {"stmts": 110}])
 def test_a_module_too_deep_for_text_is_refused(depth):
     with pytest.raises(VerifyError) as caught:
         print_module(nested(**depth))

@@ -20,7 +20,7 @@ from gossamer_ir.script import (
 )
 from gossamer_ir.script.parser.state.range_stops import extent_between, stop_of
 from gossamer_ir.script.printer.declarations import AXIS_PRINTERS, FACT_PRINTERS
-from gossamer_ir.script.printer.expressions import EXPRESSION_PRINTERS
+from gossamer_ir.script.printer.expressions import EXPR_PRINTERS
 from gossamer_ir.script.printer.statements import ITERATION_AXIS_TEXTS, STMT_PRINTERS
 from gossamer_ir.script.render import render
 from gossamer_ir.verify import diagnostics
@@ -267,7 +267,7 @@ def test_a_place_without_text_is_shown_at_the_one_around_it():
 
 
 def test_the_printer_covers_every_expression_statement_axis_and_fact():
-    assert set(EXPRESSION_PRINTERS) == set(nodes.EXPRESSIONS)
+    assert set(EXPR_PRINTERS) == set(nodes.EXPRS)
     assert set(STMT_PRINTERS) == set(nodes.STMTS)
     assert set(AXIS_PRINTERS) == set(nodes.AXES)
     assert set(ITERATION_AXIS_TEXTS) == set(get_args(nodes.IterationAxis))

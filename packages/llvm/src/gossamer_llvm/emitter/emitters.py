@@ -58,7 +58,7 @@ class ModuleEmitter(msgspec.Struct):
     guards name."""
 
     abi: Abi
-    expressions: Mapping[type, EmitExpr]
+    exprs: Mapping[type, EmitExpr]
     stmts: Mapping[type, EmitStmt]
     symbols: Mapping[str, str]
     guarded: tuple[str, ...]
@@ -152,7 +152,7 @@ class FunctionEmitter(msgspec.Struct):
     def expr(self, node: Expr) -> Value:
         """Emit an expression."""
         self._enter()
-        value = self.unit.expressions[type(node)](self, node)
+        value = self.unit.exprs[type(node)](self, node)
         self.depth -= 1
         return value
 

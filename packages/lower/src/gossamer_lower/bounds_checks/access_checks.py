@@ -111,8 +111,8 @@ class _AccessChecker(PointVisitor):
             stmt = replace(stmt, weight=None)
         checks = CheckList()
         effects = effects_of(stmt)
-        for expression in effects.evaluates:
-            self._check(expression, None, checks)
+        for expr in effects.evaluates:
+            self._check(expr, None, checks)
         for write in effects.writes:
             self._check_access(write, None, checks)
         return checks

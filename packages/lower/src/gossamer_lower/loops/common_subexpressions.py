@@ -10,7 +10,7 @@ from typing import Any
 
 from gossamer_ir.core.expression_kinds import LAZY, dtype_of
 from gossamer_ir.nodes import (
-    EXPRESSIONS,
+    EXPRS,
     Expr,
     IfThenElse,
     Let,
@@ -46,12 +46,12 @@ def cse_unrolled(
     """
     if not all(isinstance(stmt, (Let, Store)) for stmt in body):
         return (), body
-    hoister = _CommonExpressionHoister(body, varying, namer)
+    hoister = _CommonExprHoister(body, varying, namer)
     new = tuple(hoister.node(stmt) for stmt in body if not hoister.hoists(stmt))
     return hoister.lets, new
 
 
-class _CommonExpressionHoister:
+class _CommonExprHoister:
     def __init__(self, body: tuple[Stmt, ...], varying: str, namer: Namer) -> None:
         self._varying = {varying, *(stmt.var.name for stmt in body if isinstance(stmt, Let))}
         self._prefix = varying
@@ -77,7 +77,7 @@ class _CommonExpressionHoister:
         """Return the node with its largest shared subexpressions replaced by variables."""
         if type(node) in LEAVES or type(node) in LAZY:
             return node
-        if type(node) in EXPRESSIONS and self._is_shared(node):
+        if type(node) in EXPRS and self._is_shared(node):
             return self._let(node).var
         return map_children(node, self.node)
 

@@ -97,13 +97,13 @@ class _HoistedBuffer(msgspec.Struct, frozen=True):
             _HoistedBuffer(self.buffer, (loop, *self.loops)) if loop.var in self.depends() else self
         )
 
-    def expressions(self) -> tuple[Expr, ...]:
+    def exprs(self) -> tuple[Expr, ...]:
         bounds = (part for loop in self.loops for part in (loop.start, loop.extent))
         return (*self.buffer.shape, *bounds)
 
     def depends(self) -> frozenset[str]:
         """Return the variables on which its size depends, outside the loops that it has left."""
-        return free_vars(*self.expressions()) - {loop.var for loop in self.loops}
+        return free_vars(*self.exprs()) - {loop.var for loop in self.loops}
 
 
 class _AllocationHoister:
@@ -163,7 +163,7 @@ class _AllocationHoister:
         # Stages of a pipelined loop overlap, so iterations must not share a buffer.
         if loop.kind != "serial" or is_pipelined(loop):
             return False
-        parts = moving.expressions()
+        parts = moving.exprs()
         # A size read from an allocated buffer is not known before that buffer is filled.
         if not buffers_read(*parts) <= self._declared:
             return False
@@ -209,7 +209,7 @@ class _AllocationHoister:
 def _may_protect(guard: Guard, moving: _HoistedBuffer) -> bool:
     """Return whether a guard before the allocation may be what makes a read in the size safe. Such a size
     cannot be computed before the loop. A read without a guard is proved in bounds for all iterations."""
-    read_from = collect(READS, *moving.expressions())
+    read_from = collect(READS, *moving.exprs())
     # The guard names the buffer that the size reads, so it may be the check of that very read.
     if any(read.buffer == guard.buffer for read in read_from):
         return True

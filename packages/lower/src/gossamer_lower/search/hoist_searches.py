@@ -17,7 +17,7 @@ from gossamer_ir.analysis.invariants import changed_in, is_constant
 from gossamer_ir.arith.affine import distance
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import short_circuit_and, short_circuit_conjuncts
-from gossamer_ir.core.expression_kinds import EXPRESSION_KINDS
+from gossamer_ir.core.expression_kinds import EXPR_KINDS
 from gossamer_ir.core.operations import DIVISIONS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
@@ -308,7 +308,7 @@ def _value_where(condition: Expr, value: Expr) -> IfThenElse:
 def _is_harmless(node: Node) -> bool:
     if isinstance(node, Binary) and node.op in DIVISIONS:
         return isinstance(node.rhs, Const)
-    kind = EXPRESSION_KINDS[type(node)]
+    kind = EXPR_KINDS[type(node)]
     return isinstance(node, Search) or not (kind.reads or kind.lazy or isinstance(node, Call))
 
 

@@ -131,13 +131,11 @@ def difference_text(loop_name: str, accesses: Sequence[AccessForm], *, varying: 
 def _element_text(access: AccessForm, renamed: Mapping[str, Expr]) -> str:
     if any(form is None for form in access.indices):
         return f"any element of {access.buffer}"
-    texts = [
-        text_of(substitute(_form_expression(form), renamed)) for form in access.indices if form
-    ]
+    texts = [text_of(substitute(_form_expr(form), renamed)) for form in access.indices if form]
     return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
 
 
-def _form_expression(form: LinearForm) -> Expr:
+def _form_expr(form: LinearForm) -> Expr:
     terms = [mul(index_var(name), product_of(factor)) for name, factor in form.terms.items()]
     if form.base.terms or form.base.constant or not terms:
         terms.append(expr_of(form.base))

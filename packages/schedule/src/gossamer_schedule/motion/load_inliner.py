@@ -33,7 +33,7 @@ from gossamer_schedule.regions.match_indices import match_all
 from gossamer_schedule.regions.required import (
     is_function_of_element,
     value_by_element,
-    with_replaced_subexpressions,
+    with_replaced_subexprs,
 )
 
 
@@ -63,7 +63,7 @@ class LoadInliner:
             return self._block(stmt)
         bodies = effects_of(stmt).bodies
         # Before the range is assumed: the bounds of a loop are evaluated outside of it.
-        header = self._expressions(replace(stmt, **{body.field: () for body in bodies}))
+        header = self._exprs(replace(stmt, **{body.field: () for body in bodies}))
         loop = loop_of(stmt)
         if loop is not None:
             self._point.assume_loop(loop)
@@ -76,7 +76,7 @@ class LoadInliner:
             return self.body(body.stmts)
 
     def _block(self, block: Block) -> Block:
-        header = self._expressions(replace(block, body=(), init=(), reads=None, writes=None))
+        header = self._exprs(replace(block, body=(), init=(), reads=None, writes=None))
         for iterator in block.iters:
             # An init runs outside of the reduction loops, so only spatial iterators have a value there.
             if iterator.kind == "S":
@@ -89,7 +89,7 @@ class LoadInliner:
         changed: Block = replace(header, init=init, body=self.body(block.body))
         return changed
 
-    def _expressions(self, node: Node) -> Any:
+    def _exprs(self, node: Node) -> Any:
         return map_children(node, self._expr)
 
     def _expr(self, expr: Expr) -> Any:
@@ -120,7 +120,7 @@ class LoadInliner:
                     load, needs=f"the point that computes {text_of(load)} is known"
                 )
             indices = dict(zip(self._store.indices, load.indices, strict=True))
-            return with_replaced_subexpressions(self._store.value, indices)
+            return with_replaced_subexprs(self._store.value, indices)
         raise schedule_error(
             f"{self._cursor.primitive}.not_proved",
             f"It is not known at which point block '{block.name}' computes {text_of(load)}.",

@@ -31,7 +31,7 @@ from gossamer_schedule.cursor.values import values_at
 from gossamer_schedule.definition.made_names import partial_name
 from gossamer_schedule.nests.block_nest import reduction_nest
 from gossamer_schedule.reductions.term_reduction import TermReduction
-from gossamer_schedule.regions.required import with_replaced_subexpressions
+from gossamer_schedule.regions.required import with_replaced_subexprs
 
 
 class PartialBuffers(msgspec.Struct, frozen=True):
@@ -174,8 +174,8 @@ def _new_iters(block: Block, change: _IteratorChange, *, part: str) -> tuple[Blo
             change.vars[loop.var].name,
             "S" if change.vars[loop.var].name == part else "R",
             Range(
-                with_replaced_subexpressions(loop.start, replacements),
-                with_replaced_subexpressions(loop.extent, replacements),
+                with_replaced_subexprs(loop.start, replacements),
+                with_replaced_subexprs(loop.extent, replacements),
             ),
             index_var(loop.var),
         )

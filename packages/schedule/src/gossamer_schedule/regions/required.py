@@ -152,14 +152,14 @@ def is_function_of_element(block: Block, store: Store) -> bool:
 def value_by_element(store: Store) -> Expr:
     """Return the stored value with constants instead of the indices of its element: two iterations that store
     to the same element differ in the value only where variables remain."""
-    return with_replaced_subexpressions(store.value, dict.fromkeys(store.indices, ZERO))
+    return with_replaced_subexprs(store.value, dict.fromkeys(store.indices, ZERO))
 
 
-def with_replaced_subexpressions(node: Expr, replacements: Mapping[Expr, Expr]) -> Expr:
+def with_replaced_subexprs(node: Expr, replacements: Mapping[Expr, Expr]) -> Expr:
     """Return an expression with some of its subexpressions replaced."""
     if node in replacements:
         return replacements[node]
-    return map_children(node, lambda child: with_replaced_subexpressions(child, replacements))
+    return map_children(node, lambda child: with_replaced_subexprs(child, replacements))
 
 
 def _region_of_access(

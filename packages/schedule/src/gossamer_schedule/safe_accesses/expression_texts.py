@@ -15,7 +15,7 @@ from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import schedule_error
 
 
-def expression_of(
+def expr_of_text(
     text: str,
     at: Cursor,
     vars: Iterable[str] = (),
@@ -32,7 +32,7 @@ def expression_of(
     >>> from gossamer_schedule.cursor.find import find_function, find_loop
     >>> from gossamer_testkit.examples import SCALE
     >>> top = find_function(SCALE, "parallel", function=None)
-    >>> expression_of("n +", find_loop(top, loop="i"), argument="weight")
+    >>> expr_of_text("n +", find_loop(top, loop="i"), argument="weight")
     Traceback (most recent call last):
     ...
     gossamer_ir.errors.ScheduleError: 'n +' is not an expression for argument 'weight' of parallel: The script is not valid Python: invalid syntax. [schedule.parallel.text]

@@ -9,11 +9,11 @@ from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.values import values_at
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.safe_accesses.expression_texts import expression_of
+from gossamer_schedule.safe_accesses.expression_texts import expr_of_text
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe_in_loops
 
 
-def expression_at(text: str, cursor: Cursor, *, argument: str) -> Expr:
+def expr_at(text: str, cursor: Cursor, *, argument: str) -> Expr:
     """Return the expression of an argument of a primitive, given as text, for use at a statement.
 
     It may use parameters, the loops and iterators around the statement, and elements of the caller's
@@ -22,7 +22,7 @@ def expression_at(text: str, cursor: Cursor, *, argument: str) -> Expr:
     Raises `.text` and `.not_proved`.
     """
     place = cursor.place
-    expr = expression_of(
+    expr = expr_of_text(
         text,
         cursor,
         index_vars_at(cursor),

@@ -66,7 +66,7 @@ def elements_of(
         for part in conjuncts(block.predicate)
         if not any(is_bound_of(part, iterator) for iterator in block.iters)
     )
-    iters = selecting_iters(block, _selecting_expressions(reads))
+    iters = selecting_iters(block, _selecting_exprs(reads))
     known = {iterator.var for iterator in iters} | nest.known_above
     own = tuple(part for part in conditions if free_vars(part) <= known)
     elements = ReadElements(reads, IterationDomain(iters, own))
@@ -75,7 +75,7 @@ def elements_of(
     if not is_safely_read(cursor, elements, buffer_name=buffer_name):
         elements = ReadElements(reads, IterationDomain(block.iters, conditions))
         require_covered(nest, block.iters)
-    selectors = (*_selecting_expressions(reads), *elements.points.conditions)
+    selectors = (*_selecting_exprs(reads), *elements.points.conditions)
     require_invariant_selectors(nest, elements.points.iters, selectors)
     return elements
 
@@ -111,7 +111,7 @@ def require_loads(nest: BlockNest, buffer_name: str) -> None:
         )
 
 
-def _selecting_expressions(reads: Sequence[ConditionalLoad]) -> tuple[Expr, ...]:
+def _selecting_exprs(reads: Sequence[ConditionalLoad]) -> tuple[Expr, ...]:
     """Return the expressions that determine which elements are read."""
     conditions = (read.condition for read in reads if read.condition is not None)
     return (*(at for read in reads for at in read.indices), *conditions)

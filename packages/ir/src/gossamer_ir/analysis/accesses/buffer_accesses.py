@@ -36,7 +36,7 @@ class EnclosingContext(msgspec.Struct, frozen=True):
     conditions: tuple[Expr, ...] = ()
     idle: frozenset[str] = frozenset()
 
-    def expressions(self) -> tuple[Expr, ...]:
+    def exprs(self) -> tuple[Expr, ...]:
         """Return the bounds of all loops, and the conditions."""
         bounds = (part for loop in self.loops for part in (loop.start, loop.extent))
         return (*bounds, *self.conditions)

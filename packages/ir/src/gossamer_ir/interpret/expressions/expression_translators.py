@@ -169,7 +169,7 @@ def _transpose_reduce(node: TransposeReduce, translator: Translator) -> Eval:
     return lambda frame: np.array([function(value) for value in values(frame)])
 
 
-EXPRESSION_TRANSLATIONS: dict[type, Callable[[Any, Translator], Eval]] = {
+EXPR_TRANSLATIONS: dict[type, Callable[[Any, Translator], Eval]] = {
     Const: _const,
     Var: _var,
     Unary: _unary,

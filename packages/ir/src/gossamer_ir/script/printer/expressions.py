@@ -61,7 +61,7 @@ def write_expr(
 ) -> None:
     """Write an expression that is the field `step` (and its item `item`) of the current place."""
     with w.at(step, item) if item >= 0 else w.at(step):
-        EXPRESSION_PRINTERS[type(node)](w, node, expected, level)
+        EXPR_PRINTERS[type(node)](w, node, expected, level)
 
 
 def write_index(w: Writer, node: Expr, step: str, *, item: int = -1) -> None:
@@ -257,7 +257,7 @@ def _transpose_reduce(w: Writer, node: TransposeReduce, expected: str | None, le
     w.put(")")
 
 
-EXPRESSION_PRINTERS: Mapping[type, Callable[[Writer, Any, str | None, int], None]] = {
+EXPR_PRINTERS: Mapping[type, Callable[[Writer, Any, str | None, int], None]] = {
     Const: _const,
     Var: _var,
     Unary: _unary,

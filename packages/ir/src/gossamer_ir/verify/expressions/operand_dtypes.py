@@ -12,7 +12,7 @@ def check_expr(context: VerifyContext, expr: Expr, at: At) -> str | None:
     """Check an expression and return its dtype, or None if the dtype cannot be determined."""
     if context.is_too_deep(at):
         return None
-    check = context.stage.expressions.get(type(expr))
+    check = context.stage.exprs.get(type(expr))
     if check is None:
         context.refuse_node(expr, at)
         return None

@@ -73,7 +73,7 @@ class StmtRule(NamedTuple):
     stages: Stages = _ALL
 
 
-EXPRESSION_RULES: dict[type[Node], ExprRule] = {
+EXPR_RULES: dict[type[Node], ExprRule] = {
     Const: ExprRule(expression_checks.check_const),
     Var: ExprRule(expression_checks.check_var),
     Unary: ExprRule(expression_checks.check_unary),
@@ -113,8 +113,8 @@ STMT_RULES: dict[type[Node], StmtRule] = {
 """One entry for each type of statement."""
 
 
-def _expressions_at(stage: StageName) -> Mapping[type[Node], ExprCheck]:
-    return {kind: rule.check for kind, rule in EXPRESSION_RULES.items() if stage in rule.stages}
+def _exprs_at(stage: StageName) -> Mapping[type[Node], ExprCheck]:
+    return {kind: rule.check for kind, rule in EXPR_RULES.items() if stage in rule.stages}
 
 
 def _stmts_at(stage: StageName) -> Mapping[type[Node], StmtCheck]:
@@ -130,7 +130,7 @@ def _stage(
 ) -> Stage:
     return Stage(
         name,
-        _expressions_at(name),
+        _exprs_at(name),
         _stmts_at(name),
         buffers,
         loops=loops,

@@ -9,7 +9,7 @@ from gossamer_ir.core.conditions import FALSE
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of, has_lanes
-from gossamer_ir.nodes import EXPRESSIONS, Binary, Call, Compare, Expr, IfThenElse, Load, Node, Stmt
+from gossamer_ir.nodes import EXPRS, Binary, Call, Compare, Expr, IfThenElse, Load, Node, Stmt
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import contains
@@ -49,7 +49,7 @@ class CallLowerer:
 
     def any(self, value: Any) -> Any:
         """Return an expression as `expr` does, and anything else as it is."""
-        return self.expr(value) if type(value) in EXPRESSIONS else value
+        return self.expr(value) if type(value) in EXPRS else value
 
     def expr(self, node: Expr) -> Expr:
         """Return the expression with calls replaced by their values."""

@@ -11,7 +11,7 @@ from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import conjunction, conjuncts, is_true
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.core.expression_kinds import EXPRESSION_KINDS, dtype_of, has_lanes
+from gossamer_ir.core.expression_kinds import EXPR_KINDS, dtype_of, has_lanes
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Binary,
@@ -178,7 +178,7 @@ class BodyVectorizer:
                 return self._choice(expr, mask)
             case Search():
                 return self._search(expr, mask)
-        kind = EXPRESSION_KINDS[type(expr)]
+        kind = EXPR_KINDS[type(expr)]
         if kind.lanes == "elementwise" and not kind.lazy and not kind.reads:  # these need the mask
             return self._elementwise(expr, mask)
         raise _unsupported_error(type(expr).__name__, "is inside another vectorized loop")

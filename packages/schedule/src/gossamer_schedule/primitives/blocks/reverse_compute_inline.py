@@ -34,7 +34,7 @@ from gossamer_schedule.motion.kept_values import is_computed_for, may_keep_value
 from gossamer_schedule.motion.move_block import require_bound_before
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.nests.covered_elements import require_covered
-from gossamer_schedule.regions.required import with_replaced_subexpressions
+from gossamer_schedule.regions.required import with_replaced_subexprs
 
 
 @primitive(stages=LOOP_STAGES)
@@ -197,7 +197,7 @@ def _store_at_point(store: Store, load: Load, *, value: Expr, point: Mapping[str
 
 
 def _expr_at_point(expr: Expr, load: Load, *, value: Expr, point: Mapping[str, Expr]) -> Expr:
-    at_point: Expr = substitute(with_replaced_subexpressions(expr, {load: value}), point)
+    at_point: Expr = substitute(with_replaced_subexprs(expr, {load: value}), point)
     return at_point
 
 

@@ -40,7 +40,7 @@ from gossamer_schedule.nests.partition_ranges import (
     program_point_around,
     resolved_exprs,
 )
-from gossamer_schedule.safe_accesses.user_expressions import expression_at
+from gossamer_schedule.safe_accesses.user_expressions import expr_at
 
 
 @primitive(stages=LOOP_STAGES)
@@ -140,7 +140,7 @@ def _required_cut(point: int | str, cursor: Cursor) -> Expr:
         if not 0 <= point < 2**63:
             raise _points_error(f"point {point} is negative or does not fit int64", cursor)
         return index(point)
-    cut = expression_at(point, cursor, argument="points")
+    cut = expr_at(point, cursor, argument="points")
     dtype = DType.parse(dtype_of(cut))
     if not dtype.is_integer or dtype.is_vector:
         raise _points_error(f"point '{point}' is {dtype.text}, not an integer", cursor)

@@ -31,7 +31,7 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.init_checks import blocks_with_init, require_init_in_copies
 from gossamer_schedule.nests.init_nest import enclosed_block
-from gossamer_schedule.safe_accesses.user_expressions import expression_at
+from gossamer_schedule.safe_accesses.user_expressions import expr_at
 
 
 @primitive(stages=LOOP_STAGES)
@@ -95,7 +95,7 @@ def loop_version(root: Cursor, name: str, *, condition: str, function: str | Non
 
 def _required_condition(condition: str, cursor: Cursor) -> Expr:
     """Return the condition; refuse one that is not a bool, since it selects the version that runs."""
-    test = expression_at(condition, cursor, argument="condition")
+    test = expr_at(condition, cursor, argument="condition")
     if dtype_of(test) != "bool":
         raise schedule_error(
             "loop_version.condition",
@@ -149,7 +149,7 @@ def _constant_vars(condition: Expr) -> dict[str, Expr]:
     return values
 
 
-def _constant_expressions(condition: Expr, mutable: Set[str]) -> dict[Expr, Expr]:
+def _constant_exprs(condition: Expr, mutable: Set[str]) -> dict[Expr, Expr]:
     """Return the expressions that are constants where a condition holds, such as lengths of rows.
 
     Those that read a mutable buffer are left out, since their value may change after the test.
@@ -197,7 +197,7 @@ def _simplified_under(
     constants, multiples = _constant_vars(condition), _multiple_vars(condition)
     values = {name: value for name, value in constants.items() if name not in loops}
     in_ranges = {name: value for name, value in constants.items() if name in loops}
-    extents = _constant_expressions(condition, mutable)
+    extents = _constant_exprs(condition, mutable)
     if not constants and not multiples and not extents:
         return body
 

@@ -34,7 +34,7 @@ from gossamer_schedule.reductions.loop_reduction import (
     required_segment_dimension,
 )
 from gossamer_schedule.reductions.parallel_parts import with_parallel_parts
-from gossamer_schedule.safe_accesses.expression_texts import expression_of
+from gossamer_schedule.safe_accesses.expression_texts import expr_of_text
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe_in_loops
 
 Accumulation: TypeAlias = Literal["atomic", "privatized", "segmented"]
@@ -226,7 +226,7 @@ def _require_not_nested(cursor: Cursor) -> None:
 def _required_weight(text: str, cursor: Cursor) -> Expr:
     place = cursor.place
     names = (*(loop.var for loop in cursor.loops), cursor.node.var)
-    weight = expression_of(text, cursor, names, argument="weight", place=place)
+    weight = expr_of_text(text, cursor, names, argument="weight", place=place)
     if dtype_of(weight) != "int64" or not is_monotone(weight, cursor):
         raise schedule_error(
             "parallel.weight",

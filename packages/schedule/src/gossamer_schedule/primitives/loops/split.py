@@ -40,7 +40,7 @@ from gossamer_schedule.nests.floor_multiples import dividend_of_floor
 from gossamer_schedule.nests.init_checks import require_inits_with_added_factors
 from gossamer_schedule.nests.split_variable import split_variable
 from gossamer_schedule.predicates.bounded_body import with_bounded_digits, with_bounded_iterations
-from gossamer_schedule.safe_accesses.expression_texts import expression_of
+from gossamer_schedule.safe_accesses.expression_texts import expr_of_text
 
 
 @primitive(stages=LOOP_STAGES)
@@ -176,7 +176,7 @@ def _required_factor(factor: int | str | None, cursor: Cursor) -> Affine | None:
 
 
 def _parsed_factor(factor: str, cursor: Cursor) -> Affine:
-    return affine_of(expression_of(factor, cursor, argument="factors"))
+    return affine_of(expr_of_text(factor, cursor, argument="factors"))
 
 
 def _factors_error(reason: str, cursor: Cursor) -> ScheduleError:

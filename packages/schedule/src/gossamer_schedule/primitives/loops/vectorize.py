@@ -33,7 +33,7 @@ from gossamer_schedule.reductions.reduction_loops import (
     is_reduction_loop,
     required_concurrent_body,
 )
-from gossamer_schedule.safe_accesses.expression_texts import expression_of
+from gossamer_schedule.safe_accesses.expression_texts import expr_of_text
 
 Remainder: TypeAlias = Literal["masked", "scalar"]
 """The ways to run the terms of a reduction that do not fill a vector."""
@@ -155,7 +155,7 @@ def required_lanes(cursor: Cursor, lanes: int | str) -> Affine:
     count = (
         Affine({}, lanes)
         if isinstance(lanes, int)
-        else affine_of(expression_of(lanes, cursor, argument="lanes"))
+        else affine_of(expr_of_text(lanes, cursor, argument="lanes"))
     )
     if not _is_lane_count(count) or count == UNIT:
         raise schedule_error(

@@ -70,7 +70,7 @@ def _pass(context: ParserContext, node: ast.Pass) -> None:
     return None
 
 
-def _expression(context: ParserContext, node: ast.Expr) -> Stmt | None:
+def _expr_stmt(context: ParserContext, node: ast.Expr) -> Stmt | None:
     # Docstrings and `...` are allowed, so that a text stays a valid Python function.
     if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str | type(...)):
         return None
@@ -245,7 +245,7 @@ WITH_PARSERS: dict[str, Callable[[ParserContext, ast.With, ast.Call], Stmt | Non
 
 _STMT_PARSERS: Mapping[type[ast.stmt], Callable[..., Stmt | None]] = {
     ast.Pass: _pass,
-    ast.Expr: _expression,
+    ast.Expr: _expr_stmt,
     ast.Assign: _assign,
     ast.AnnAssign: _annotated_assignment,
     ast.AugAssign: _augmented_assignment,
