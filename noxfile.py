@@ -9,6 +9,7 @@
     nox -s lowest          the tests with the lowest declared versions of all requirements
     nox -s pythons         the tests with each supported Python that is installed
     nox -s generate        writes generated files that have changed
+    nox -s aarch64         tests in an emulated Python of AArch64; more of them after --
     nox -s fuzz            random programs against an oracle of NumPy alone (try -- --help)
     nox -s docs            the documentation site in .nox/site, with notebooks of the tutorials
     nox -s bench           against SciPy, MKL, Numba, torch; arguments after -- (try -- --help)
@@ -135,6 +136,19 @@ PARALLEL = ("-n", "auto", "--maxprocesses", "8", "--dist", "worksteal")
 PYTHONS = BY_SHORT["gossamer"].pythons
 """The supported Pythons, oldest first."""
 EACH = [nox.param(short, id=short) for short in BY_SHORT]
+AARCH64_TESTS = (
+    "packages/host-runtime/tests/detection/test_aarch64.py",
+    "packages/host-runtime/tests/loading/test_elf.py",
+    "packages/host-runtime/tests/parallel/test_pool.py::test_each_region_is_complete_when_it_ends",
+    "packages/host-runtime/tests/parallel/test_pool.py::test_numbers_of_threads_that_change",
+    "packages/host-runtime/tests/test_native_kernel.py",
+    "plugins/llvm-sve/tests/test_native.py",
+    "plugins/llvm-sve/tests/test_conformance.py::TestLlvmSve::test_the_number_of_threads_changes_nothing",
+    "plugins/generic-cpu/tests/test_conformance.py::TestGenericCpu::test_the_number_of_threads_changes_nothing",
+    "tests/integration/test_native_operators.py",
+)
+"""The tests that the session `aarch64` runs."""
+AARCH64_PROGRAMS = ("apt-get", "dpkg-deb", "tar", "qemu-aarch64-static")
 
 
 def needed_by(wanted: list[Distribution], extra: str) -> list[Distribution]:
@@ -282,6 +296,31 @@ def wire(session: nox.Session) -> None:
     places = session.posargs or ["packages/gossamer/tests", "tests", *SERIALIZED]
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
     session.run("python", "-m", "pytest", "-q", *PARALLEL, *WIRED, *places, env=env)
+
+
+@nox.session(requires=["build"])
+def aarch64(session: nox.Session) -> None:
+    """Run tests in a Python of AArch64, which an emulator runs: those after --, or a selection of them.
+
+    That Python takes ten to thirty times as long as one of this machine, so the selection has of each subject
+    the tests that differ between architectures.
+    """
+    missing = [name for name in AARCH64_PROGRAMS if shutil.which(name) is None]
+    if missing:
+        session.skip(f"{', '.join(missing)} not installed (Debian's packages are unpacked and run)")
+    session.install("pip")
+    root = (Path(session.create_tmp()) / "root").resolve()
+    needed = third_party(DISTRIBUTIONS, *parse_requirements(group_requirements("aarch64")))
+    wheels = [str(wheel_of(session, distribution)) for distribution in DISTRIBUTIONS]
+    listed = sorted({str(requirement) for requirement in needed})
+    made = ("python", "-m", "tools.aarch64_python", str(root), *listed, *wheels)
+    session.run(*made, success_codes=[0, 3])
+    python, chosen = root / "usr/bin/python", session.posargs or AARCH64_TESTS
+    if not python.exists():
+        session.skip("apt-get has no source with Debian's packages for arm64")
+    env = {"GOSSAMER_CACHE_DIR": str(root / "cache")}
+    options = ("-q", "-p", "no:cacheprovider")
+    session.run(str(python), "-m", "pytest", *options, *chosen, env=env, external=True)
 
 
 @nox.session(requires=["build"])
