@@ -79,25 +79,16 @@ def lower_by_stage(
     vectors vscale becomes a constant."""
     from gossamer_ir.verify import verify
     from gossamer_lower import bounds_check_flat, lower_math
-    from gossamer_schedule import replay
 
-    traces = schedule.traces
     # Once here: every later pass and step leaves a valid module valid.
     current = verify(module)
-    _require_no_earlier_trace(module.stage, traces)
+    _require_no_earlier_trace(module.stage, schedule.traces)
     if current.stage == "flat":
         current = _with_fixed_vectors(current, plugin, target)
         # The passes before this stage insert the checks, and have not run.
         current = bounds_check_flat(current)
     while current.stage != "flat":
-        trace = traces[current.stage]
-        if trace:
-            current = replay(
-                current,
-                trace,
-                intrinsics=plugin.intrinsics if plugin else (),
-                primitives=plugin.primitives if plugin else {},
-            )
+        current = _scheduled(current, schedule, plugin)
         if current.stage == "loop":
             # After the trace, which makes loops of scalable extent, and before passes that prove more for a
             # constant.
@@ -110,6 +101,21 @@ def lower_by_stage(
     if plugin and target:
         current = lower_math(current, instructions=plugin.backend.instructions(target))
     yield plugin.run_passes(current) if plugin else current
+
+
+def _scheduled(module: Module, schedule: Schedule, plugin: Plugin | None) -> Module:
+    """Return the module after the schedule's trace for its stage."""
+    from gossamer_schedule import replay
+
+    trace = schedule.traces[module.stage]
+    if not trace:
+        return module
+    return replay(
+        module,
+        trace,
+        intrinsics=plugin.intrinsics if plugin else (),
+        primitives=plugin.primitives if plugin else {},
+    )
 
 
 def _with_fixed_vectors(module: Module, plugin: Plugin | None, target: Target | None) -> Module:

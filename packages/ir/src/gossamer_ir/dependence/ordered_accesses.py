@@ -117,23 +117,12 @@ def are_ordered(
     if any(access.buffer in buffers_with_aliasing_indices(function) for access in listed):
         return False
     listed = [_without_changing_conditions(access, changing) for access in listed]
-    if any(buffers_read(*access.indices, *access.context.exprs()) & changing for access in listed):
+    if any(_reads_of(access) & changing for access in listed):
         return False
     point = ProgramPoint(function, facts=known_facts(function), binds_all=True)
     if not all(point.is_exact(at) for access in listed for at in access.indices):
         return False
-    # Conditions around the accesses may be assumed if the loop itself does not change them.
-    point.begin(loop.body)
-    idle = {name for access in listed for name in access.context.idle}
-    for running in (*outer, loop):
-        if (
-            running.var not in idle
-        ):  # otherwise there are accesses (of an init) without an iteration of it
-            point.assume_loop(running)
-    # Two copies of the loop variable, the later one larger: everything that depends on it is copied, too.
-    later = index_var(loop.var + _LATER)
-    point.assume_loop(replace(loop, var=later.name))
-    point.assume(Compare("lt", index_var(loop.var), later))
+    _assume_two_iterations(point, listed, loop=loop, outer=outer)
     sites = _weakest_sites(
         _access_site(access, function=function, point=point) for access in listed
     )
@@ -141,6 +130,27 @@ def are_ordered(
     return any(
         _is_ordered_along(sites, dimension, point=point, loop=loop) for dimension in range(rank)
     )
+
+
+def _reads_of(access: Access) -> Set[str]:
+    return buffers_read(*access.indices, *access.context.exprs())
+
+
+def _assume_two_iterations(
+    point: ProgramPoint, listed: Sequence[Access], *, loop: For, outer: Iterable[For]
+) -> None:
+    """Assume an iteration of a loop and a later one, inside the enclosing loops."""
+    # Conditions around the accesses may be assumed if the loop itself does not change them.
+    point.begin(loop.body)
+    # There are accesses (of an init) without an iteration of these loops.
+    idle = {name for access in listed for name in access.context.idle}
+    for running in (*outer, loop):
+        if running.var not in idle:
+            point.assume_loop(running)
+    # Two copies of the loop variable, the later one larger: everything that depends on it is copied, too.
+    later = index_var(loop.var + _LATER)
+    point.assume_loop(replace(loop, var=later.name))
+    point.assume(Compare("lt", index_var(loop.var), later))
 
 
 def _without_changing_conditions(access: Access, changing: Set[str]) -> Access:
