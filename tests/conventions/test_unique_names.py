@@ -4,6 +4,7 @@ tools."""
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 
 import pytest
@@ -105,6 +106,38 @@ def test_each_public_name_means_one_thing(root):
     unknown = {name: paths for name, paths in repeated.items() if name not in ONE_IN_EACH | SAME}
     assert unknown == {}
     assert (ONE_IN_EACH | SAME).keys() - repeated.keys() == set()
+
+
+def terms_of(glossary):
+    """The terms of the glossary, in small letters."""
+    rows = [line.split("|")[1] for line in glossary.splitlines() if line.startswith("| ")]
+    return {term.strip().lower() for row in rows for term in row.split(",")}
+
+
+def private_types(tree):
+    """The private classes and types that a file defines, each with its words."""
+    for node in tree.body:
+        match node:
+            case ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
+                if re.match("_[A-Z]", name) and not name.isupper():
+                    yield name, " ".join(re.findall("[A-Z][a-z]*", name)).lower()
+
+
+def test_a_private_type_is_not_called_by_a_term_of_the_glossary(root):
+    terms = terms_of((root / "docs/glossary.md").read_text())
+    assert "place" in terms
+    found = {
+        path.relative_to(root).as_posix(): name
+        for path, _ in files_of(root)
+        for name, words in private_types(ast.parse(path.read_text()))
+        if words in terms
+    }
+    assert found == {}
+
+
+def test_the_search_finds_private_types():
+    text = "_Place: TypeAlias = int\nclass _RowPanel: ...\nclass Axis: ...\n_AXES: int = 3"
+    assert dict(private_types(ast.parse(text))) == {"_Place": "place", "_RowPanel": "row panel"}
 
 
 AXES = {"Axis", "DenseFixed", "IteratedAxis", "IterationAxis"}

@@ -1,5 +1,5 @@
 """The names of variables: a number that only counts the items of a loop is called `number`, the iterator of a
-block `iterator`, and a dtype is not called `kind`."""
+block `iterator`; a dtype is not called `kind`, and only an index or a position `at`."""
 
 from __future__ import annotations
 
@@ -118,3 +118,26 @@ def test_an_iterator_is_called_iterator(root):
 )
 def test_the_search_finds_an_iterator(text):
     assert [*names_of_iterators(ast.parse(text))] == ["item"]
+
+
+POSITIONS = {"At", "Expr", "Node", "Range", "int", "slice", "str", "tuple[Expr, ...]"}
+"""The types of what is called `at`: an index, a position, or a place in a module or in the pipeline."""
+
+
+def types_of_at(tree):
+    """The annotations of parameters that are called `at`, without None."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg) and node.arg == "at" and node.annotation is not None:
+            yield from {*ast.unparse(node.annotation).split(" | ")} - {"None"}
+
+
+def test_at_is_an_index_or_a_position(root):
+    found = {
+        path: {*types_of_at(tree)} - POSITIONS for path, tree in _trees(root) if "/src/" in path
+    }
+    assert {path: types for path, types in found.items() if types} == {}
+
+
+def test_the_search_finds_the_type_of_at():
+    text = "def f(at: Cursor | None): ...\ndef g(*, at: Expr | Range): ..."
+    assert {*types_of_at(ast.parse(text))} == {"Cursor", "Expr", "Range"}

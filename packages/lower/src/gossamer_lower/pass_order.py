@@ -32,13 +32,13 @@ def require_order(records: Sequence[PassRecord]) -> None:
 
 
 def _wrong_neighbors(records: Sequence[PassRecord]) -> Iterator[str]:
-    places = {record.name: number for number, record in enumerate(records)}
+    numbers = {record.name: number for number, record in enumerate(records)}
     for number, record in enumerate(records):
         for other, reason in record.after.items():
-            if places.get(other, -1) > number:
+            if numbers.get(other, -1) > number:
                 yield _wrong(record, f"before '{other}'", f"after it: {reason}")
         for other, reason in record.before.items():
-            if places.get(other, number) < number:
+            if numbers.get(other, number) < number:
                 yield _wrong(record, f"after '{other}'", f"before it: {reason}")
 
 

@@ -88,7 +88,7 @@ def _makers(kinds: tuple[ArrayKind, ...]) -> _Makers:
     return _Makers(dtypes, functions, [dtype.itemsize for dtype in dtypes])
 
 
-class _Block(NamedTuple):
+class _MemoryBlock(NamedTuple):
     """Memory of which the first `size` bytes after `start` begin at a huge page."""
 
     memory: mmap.mmap
@@ -99,7 +99,7 @@ class _Block(NamedTuple):
 MAX_KEPT = 64 << 20
 """The most bytes of freed blocks that are kept for the next arrays. The GNU C library keeps as much."""
 
-_kept: list[_Block] = []
+_kept: list[_MemoryBlock] = []
 
 
 def _block(size: int) -> tuple[Array, bool] | None:
@@ -114,7 +114,7 @@ def _block(size: int) -> tuple[Array, bool] | None:
     return array, kept is None
 
 
-def _new_block(size: int) -> _Block:
+def _new_block(size: int) -> _MemoryBlock:
     # The last huge page only if at least half of it is needed.
     pages = (size + HUGE_PAGE // 2) // HUGE_PAGE
     size = max(size, pages * HUGE_PAGE)
@@ -122,10 +122,10 @@ def _new_block(size: int) -> _Block:
     start = -np.frombuffer(memory, np.uint8).ctypes.data % HUGE_PAGE
     if pages:
         memory.madvise(mmap.MADV_HUGEPAGE, start, pages * HUGE_PAGE)
-    return _Block(memory, start, size)
+    return _MemoryBlock(memory, start, size)
 
 
-def _kept_block(size: int) -> _Block | None:
+def _kept_block(size: int) -> _MemoryBlock | None:
     """Return a block that was freed, of at most twice the size."""
     for block in list(_kept):
         if size <= block.size <= 2 * size + HUGE_PAGE:
@@ -136,7 +136,7 @@ def _kept_block(size: int) -> _Block | None:
     return None
 
 
-def _keep(block: _Block) -> None:
+def _keep(block: _MemoryBlock) -> None:
     """Keep a freed block, instead of the oldest ones."""
     # A finalizer may run at any time, also within this function: no lock, and each step is atomic.
     _kept.append(block)

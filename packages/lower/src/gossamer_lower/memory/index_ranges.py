@@ -97,18 +97,18 @@ def index_ranges_of(
 def _accesses(body: tuple[Stmt, ...], name: str) -> Iterator[tuple[Any, _Conditions]]:
     """Yield the nodes that address elements of a buffer, each with the enclosing conditions."""
     start: _Conditions = ()
-    for at in stmts_in_context(body, start, _conditions_inside, buffers={name}):
+    for enclosed in stmts_in_context(body, start, _conditions_inside, buffers={name}):
         # A statement without a body may address an element itself.
-        own = at.effects.evaluates if at.effects.bodies else (at.stmt,)
+        own = enclosed.effects.evaluates if enclosed.effects.bodies else (enclosed.stmt,)
         for node in collect(INDEXED_NODES, *own):
             if node.buffer == name:
-                yield node, at.context
+                yield node, enclosed.context
 
 
-def _conditions_inside(at: StmtInContext[_Conditions], body: Body) -> _Conditions:
+def _conditions_inside(enclosed: StmtInContext[_Conditions], body: Body) -> _Conditions:
     # The condition of a `while` may no longer hold after a write in its body.
-    conditions = body.conditions if isinstance(at.stmt, If) else ()
-    return (*at.context, *conditions)
+    conditions = body.conditions if isinstance(enclosed.stmt, If) else ()
+    return (*enclosed.context, *conditions)
 
 
 class _BoundVars:

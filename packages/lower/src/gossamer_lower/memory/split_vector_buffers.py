@@ -24,8 +24,8 @@ from gossamer_ir.traversal.walk import contains, every_stmt
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import with_body
 
-_Place: TypeAlias = tuple[int, ...]
-"""The place of a vector in its buffer: the outer indices, and the number of the vector along the last
+_VectorIndex: TypeAlias = tuple[int, ...]
+"""The index of a vector in its buffer: the outer indices, and the number of the vector along the last
 dimension."""
 
 
@@ -70,21 +70,21 @@ def _split_function(function: Function) -> Function:
         if node.buffer in accesses:
             accesses[node.buffer].append(node)
     namer = namer_of(function)
-    vectors: dict[str, Mapping[_Place, Buffer]] = {}
+    vectors: dict[str, Mapping[_VectorIndex, Buffer]] = {}
     for name, nodes in accesses.items():
         lanes = _common_lanes(nodes)
-        places = None if lanes is None else _places(nodes, lanes)
-        if lanes is None or places is None or len(places) < 2:
+        vector_indices = None if lanes is None else _vector_indices(nodes, lanes)
+        if lanes is None or vector_indices is None or len(vector_indices) < 2:
             continue
         shape = (build.mul(build.index(lanes.count), VScale()),)
         vectors[name] = {
-            place: replace(buffers[name], name=namer.fresh(f"{name}_{number}"), shape=shape)
-            for number, place in enumerate(places)
+            vector_index: replace(buffers[name], name=namer.fresh(f"{name}_{number}"), shape=shape)
+            for number, vector_index in enumerate(vector_indices)
         }
     return with_body(function, rewrite_body(function.body, _rule_for(vectors), leaves=False))
 
 
-def _rule_for(vectors: Mapping[str, Mapping[_Place, Buffer]]) -> Any:
+def _rule_for(vectors: Mapping[str, Mapping[_VectorIndex, Buffer]]) -> Any:
     """Return the rewrite that replaces buffers by those of their vectors."""
 
     def rule(node: Node) -> Any | None:
@@ -94,9 +94,9 @@ def _rule_for(vectors: Mapping[str, Mapping[_Place, Buffer]]) -> Any:
         if not isinstance(node, ELEMENT_NODES) or node.buffer not in vectors:
             return None
         (*_, last) = node.indices
-        place = _place(node.indices, last.lanes)
-        assert place is not None
-        own = vectors[node.buffer][place]
+        vector_index = _vector_index(node.indices, last.lanes)
+        assert vector_index is not None
+        own = vectors[node.buffer][vector_index]
         return replace(node, buffer=own.name, indices=(replace(last, base=build.ZERO),))
 
     return rule
@@ -118,14 +118,15 @@ def _lanes(node: Any) -> Lanes | None:
     return last.lanes
 
 
-def _places(nodes: Iterable[Any], lanes: Lanes) -> list[_Place] | None:
-    """Return the places that accesses address, in order; None if one of them is not constant."""
-    places = {_place(node.indices, lanes) for node in nodes}
-    return None if None in places else sorted(place for place in places if place is not None)
+def _vector_indices(nodes: Iterable[Any], lanes: Lanes) -> list[_VectorIndex] | None:
+    """Return the indices of the vectors that accesses address, in order; None if one of them is not
+    constant."""
+    known = {_vector_index(node.indices, lanes) for node in nodes}
+    return None if None in known else sorted(each for each in known if each is not None)
 
 
-def _place(indices: tuple[Expr, ...], lanes: Lanes) -> _Place | None:
-    """Return the place of a whole vector; None if it is not constant."""
+def _vector_index(indices: tuple[Expr, ...], lanes: Lanes) -> _VectorIndex | None:
+    """Return the index of a whole vector; None if it is not constant."""
     *outer, last = indices
     assert isinstance(last, Ramp)
     numbers = [build.integer_value(index) for index in outer]

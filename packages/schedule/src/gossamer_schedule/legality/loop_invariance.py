@@ -11,28 +11,28 @@ from gossamer_schedule.errors import schedule_error
 
 
 def require_unchanged(
-    loop: For, parts: Iterable[Node], *, at: Cursor, what: str = "the extent"
+    loop: For, parts: Iterable[Node], *, cursor: Cursor, what: str = "the extent"
 ) -> None:
     """Refuse to evaluate expressions in each iteration of a loop, instead of once before it, unless the
     loop writes nothing that they read.
 
-    The loop is in the function of the cursor `at`.
+    The loop is in the function of the cursor.
 
     Raises `.not_proved`.
     """
-    if changing := changed_in(loop.body, *parts, function=at.function):
+    if changing := changed_in(loop.body, *parts, function=cursor.function):
         names = ", ".join(sorted(changing))
         raise schedule_error(
-            f"{at.primitive}.not_proved",
+            f"{cursor.primitive}.not_proved",
             f"Cannot prove that {what} of loop '{loop.var}' stays the same while it runs.",
             needs=f"{names} is not written in loop '{loop.var}'",
         )
 
 
-def require_unchanged_bounds(loops: Iterable[For], *, at: Cursor) -> None:
+def require_unchanged_bounds(loops: Iterable[For], *, cursor: Cursor) -> None:
     """Refuse loops that may change their own starts or extents, as `require_unchanged` does.
 
     Raises `.not_proved`.
     """
     for loop in loops:
-        require_unchanged(loop, (loop.start, loop.extent), at=at)
+        require_unchanged(loop, (loop.start, loop.extent), cursor=cursor)

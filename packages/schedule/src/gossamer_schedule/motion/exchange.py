@@ -39,7 +39,7 @@ def required_exchange(top: Cursor, chain: Sequence[For], moved: Sequence[For]) -
         ),
     )
     # Inner bounds are evaluated in another order, and so perhaps before a write that they depended on.
-    require_unchanged_bounds(chain, at=top)
+    require_unchanged_bounds(chain, cursor=top)
     dependent = _dependent_buffers(top, chain, _exchanged_pairs(chain, moved))
     for buffer, names in dependent.items():
         if not _is_combined(top, chain, buffer, names):

@@ -17,7 +17,7 @@ from gossamer_schedule.errors import schedule_error
 
 def expr_of_text(
     text: str,
-    at: Cursor,
+    cursor: Cursor,
     vars: Iterable[str] = (),
     *,
     argument: str,
@@ -39,8 +39,10 @@ def expr_of_text(
     """  # noqa: E501  (the error is one line)
     from gossamer_ir.script import parse_expr  # imported late: most schedules have no texts
 
-    buffers = items_by_name(all_buffers(at.function))
-    dtypes = {param.name: param.dtype for param in at.function.params if param.dtype != "handle"}
+    buffers = items_by_name(all_buffers(cursor.function))
+    dtypes = {
+        param.name: param.dtype for param in cursor.function.params if param.dtype != "handle"
+    }
     dtypes |= {name: buffer.dtype for name, buffer in buffers.items()}
     try:
         expr: Expr = parse_expr(text, dtypes | dict.fromkeys(vars, "int64"))
@@ -53,8 +55,8 @@ def expr_of_text(
         message = f"'{misused}' has {counted(_rank_of(buffers[misused]), 'dimension')}."
         hint = "Give one index per dimension."
     raise schedule_error(
-        f"{at.primitive}.text",
-        f"{text!r} is not an expression for argument '{argument}' of {at.primitive}: {message}",
+        f"{cursor.primitive}.text",
+        f"{text!r} is not an expression for argument '{argument}' of {cursor.primitive}: {message}",
         hint=hint,
         place=place,
     )

@@ -126,36 +126,36 @@ class _BlockContext(msgspec.Struct, frozen=True):
         )
 
 
-_Place: TypeAlias = StmtInContext[_BlockContext]
+_EnclosedStmt: TypeAlias = StmtInContext[_BlockContext]
 
 
-def _context_inside(at: _Place, body: Body) -> _BlockContext:
+def _context_inside(enclosed: _EnclosedStmt, body: Body) -> _BlockContext:
     """Return the context of a body of a statement. An init also runs if the loops of the reduction are
     empty."""
-    context, stmt = at.context, at.stmt
+    context, stmt = enclosed.context, enclosed.stmt
     if isinstance(stmt, Block) and body.is_init:
         # Not all of `within`: some of its loops are those of the reduction, before which the init runs.
         conditions = context.above
-        for part in _init_nest(stmt, at):
+        for part in _init_nest(stmt, enclosed):
             conditions = (*conditions, *_conditions_of(part))
         return _BlockContext(conditions)
     enclosing = stmt if isinstance(stmt, For) else body.condition
     if enclosing is not None:
-        within = (*context.within, _resolved_header(enclosing, at.values))
+        within = (*context.within, _resolved_header(enclosing, enclosed.values))
         context = _BlockContext(context.above, within)
     return _BlockContext(context.conditions()) if isinstance(stmt, Block) else context
 
 
-def _init_nest(block: Block, at: _Place) -> tuple[LoopOrCondition, ...]:
+def _init_nest(block: Block, enclosed: _EnclosedStmt) -> tuple[LoopOrCondition, ...]:
     """Return the loops and conditions in which the init of a block runs, up to the outer block."""
-    within = at.context.within
+    within = enclosed.context.within
     loops = tuple(part for part in within if isinstance(part, For))
-    enclosed = EnclosedBlock(block, loops, at.values)
-    own = (_resolved_header(part, at.values) for part in conditions_of_init(enclosed))
-    return (*without_loops(within, loops_outside_init(enclosed)), *own)
+    enclosed_block = EnclosedBlock(block, loops, enclosed.values)
+    own = (_resolved_header(part, enclosed.values) for part in conditions_of_init(enclosed_block))
+    return (*without_loops(within, loops_outside_init(enclosed_block)), *own)
 
 
-def _stmts(block: Block) -> Iterator[_Place]:
+def _stmts(block: Block) -> Iterator[_EnclosedStmt]:
     """Yield the statements in the body of a block."""
     return stmts_in_context(block.body, _BlockContext(), _context_inside, values={})
 
@@ -164,19 +164,21 @@ def _evaluations(
     block: Block, is_match: _Test, *, in_headers: bool = True
 ) -> Iterator[_Evaluation]:
     """Yield the matching expressions in the body of a block; those of `HEADERS` only if `in_headers`."""
-    for at in _stmts(block):
-        if in_headers or not isinstance(at.stmt, HEADERS):
-            conditions = at.context.conditions()
-            for part in effects_of(at.stmt).evaluates:
-                yield from _matches(resolve(part, at.values), conditions, is_match)
-        if isinstance(at.stmt, Block) and at.stmt.init:
-            yield from _matches_around_init(at.stmt, at, is_match)
+    for enclosed in _stmts(block):
+        if in_headers or not isinstance(enclosed.stmt, HEADERS):
+            conditions = enclosed.context.conditions()
+            for part in effects_of(enclosed.stmt).evaluates:
+                yield from _matches(resolve(part, enclosed.values), conditions, is_match)
+        if isinstance(enclosed.stmt, Block) and enclosed.stmt.init:
+            yield from _matches_around_init(enclosed.stmt, enclosed, is_match)
 
 
-def _matches_around_init(block: Block, at: _Place, is_match: _Test) -> Iterator[_Evaluation]:
+def _matches_around_init(
+    block: Block, enclosed: _EnclosedStmt, is_match: _Test
+) -> Iterator[_Evaluation]:
     """Yield the matches in the bounds and conditions around an init, which are evaluated for it, too."""
-    conditions = at.context.above
-    for part in _init_nest(block, at):
+    conditions = enclosed.context.above
+    for part in _init_nest(block, enclosed):
         for expr in (part.start, part.extent) if isinstance(part, For) else (part,):
             yield from _matches(expr, conditions, is_match)
         conditions = (*conditions, *_conditions_of(part))
@@ -203,12 +205,12 @@ def _is_load_of(buffer_name: str) -> _Test:
 
 def _stored_elements(block: Block, buffer_name: str, dtype: str) -> Iterator[_Evaluation]:
     """Yield the elements that a block stores to a buffer, each as a load of it."""
-    for at in _stmts(block):
-        store = at.stmt
+    for enclosed in _stmts(block):
+        store = enclosed.stmt
         if isinstance(store, Store) and store.buffer == buffer_name:
-            on = () if store.predicate is None else (resolve(store.predicate, at.values),)
-            indices = tuple(resolve(index, at.values) for index in store.indices)
-            yield Load(buffer_name, indices, dtype), (*at.context.conditions(), *on)
+            on = () if store.predicate is None else (resolve(store.predicate, enclosed.values),)
+            indices = tuple(resolve(index, enclosed.values) for index in store.indices)
+            yield Load(buffer_name, indices, dtype), (*enclosed.context.conditions(), *on)
 
 
 def _resolved_header(part: LoopOrCondition, values: Mapping[str, Expr]) -> LoopOrCondition:

@@ -68,7 +68,7 @@ def with_intrinsic(
     """
     top = find_loop(root, loop=loop_name)
 
-    parsed = find_intrinsic(intrinsics, intrinsic, at=top)
+    parsed = find_intrinsic(intrinsics, intrinsic, cursor=top)
     nest = _required_nest(top)
     match = _required_match(nest, parsed)
     _require_direct(nest, match, is_sparse=is_sparse)

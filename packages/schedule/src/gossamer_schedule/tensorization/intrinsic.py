@@ -34,19 +34,21 @@ class ParsedIntrinsic(msgspec.Struct, frozen=True):
     implementation: Function
 
 
-def find_intrinsic(intrinsics: Sequence[Intrinsic], name: str, *, at: Cursor) -> ParsedIntrinsic:
+def find_intrinsic(
+    intrinsics: Sequence[Intrinsic], name: str, *, cursor: Cursor
+) -> ParsedIntrinsic:
     """Return the intrinsic of a name; raises `.no_intrinsic` and `.intrinsic`."""
     candidates = [item for item in intrinsics if item.name == name]
     if len(candidates) != 1:
         raise schedule_error(
-            f"{at.primitive}.no_intrinsic",
+            f"{cursor.primitive}.no_intrinsic",
             f"There {'are several intrinsics' if candidates else 'is no intrinsic'} '{name}'.",
             hint=listing("intrinsics", (item.name for item in intrinsics)),
         )
     parsed = _parsed_intrinsic(candidates[0])
     if parsed is None:
         raise schedule_error(
-            f"{at.primitive}.intrinsic",
+            f"{cursor.primitive}.intrinsic",
             f"Intrinsic '{name}' cannot be matched: expected loops around one block with one store, which "
             "use all sizes and buffers, and an implementation with the same parameters and buffers.",
         )

@@ -67,7 +67,7 @@ def outer_block(
     """
     block: Block = cursor.node
     around = _loops_around(cursor, top)
-    require_unchanged_bounds([loop for loop, _ in around], at=top)
+    require_unchanged_bounds([loop for loop, _ in around], cursor=top)
     init: tuple[Stmt, ...] = ()
     init_names: tuple[str, ...] = ()
     if block.init and (instead is not None or _runs_before(cursor, around)):

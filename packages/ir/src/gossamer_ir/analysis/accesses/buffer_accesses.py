@@ -24,7 +24,7 @@ from gossamer_ir.traversal.statement_queries import always_evaluated, loop_of
 from gossamer_ir.traversal.substitute import resolve, resolved_values
 from gossamer_ir.traversal.walk import children
 
-_Access: TypeAlias = Load | Search | Store | Atomic
+_AccessNode: TypeAlias = Load | Search | Store | Atomic
 C = TypeVar("C")
 
 
@@ -89,10 +89,10 @@ def accesses(
     walk = stmts_in_context(
         body, context or EnclosingContext(), inside, values=values or {}, buffers=buffers
     )
-    for at in walk:
-        for node, is_certain in _direct_accesses(at.effects):
+    for enclosed in walk:
+        for node, is_certain in _direct_accesses(enclosed.effects):
             if buffers is None or node.buffer in buffers:
-                yield _access_of(node, at.values, at.context, is_certain=is_certain)
+                yield _access_of(node, enclosed.values, enclosed.context, is_certain=is_certain)
 
 
 class StmtInContext(NamedTuple, Generic[C]):
@@ -123,8 +123,8 @@ def stmts_in_context(
     >>> from gossamer_ir.core.build import ONE, ZERO, index_var
     >>> from gossamer_ir.nodes import Store
     >>> loop = For("i", ZERO, index_var("n"), (Store("Y", (index_var("i"),), ONE),))
-    >>> walk = stmts_in_context((loop,), 0, lambda at, body: at.context + 1)
-    >>> [(type(at.stmt).__name__, at.context) for at in walk]
+    >>> walk = stmts_in_context((loop,), 0, lambda enclosed, body: enclosed.context + 1)
+    >>> [(type(enclosed.stmt).__name__, enclosed.context) for enclosed in walk]
     [('For', 0), ('Store', 1)]
     """
     bound = None if values is None else dict(values)
@@ -136,18 +136,18 @@ def stmts_in_context(
         if buffers is not None and buffers.isdisjoint(buffers_named(stmt)):
             continue
         effects = effects_of(stmt)
-        at = StmtInContext(stmt, effects, {} if bound is None else bound, context)
+        enclosed = StmtInContext(stmt, effects, {} if bound is None else bound, context)
         for inner in effects.bodies:
             if inner.is_init:
                 yield from stmts_in_context(
-                    inner.stmts, inside(at, inner), inside, values=bound, buffers=buffers
+                    inner.stmts, inside(enclosed, inner), inside, values=bound, buffers=buffers
                 )
         # Inits first: a reduction reads what its init has stored.
-        yield at
+        yield enclosed
         for inner in effects.bodies:
             if not inner.is_init:
                 yield from stmts_in_context(
-                    inner.stmts, inside(at, inner), inside, values=bound, buffers=buffers
+                    inner.stmts, inside(enclosed, inner), inside, values=bound, buffers=buffers
                 )
 
 
@@ -160,13 +160,13 @@ def accesses_of_block(block: Block) -> Iterator[Access]:
     yield from accesses(block.body)
 
 
-def _same_context(at: StmtInContext[EnclosingContext], _body: Body) -> EnclosingContext:
-    return at.context
+def _same_context(enclosed: StmtInContext[EnclosingContext], _body: Body) -> EnclosingContext:
+    return enclosed.context
 
 
-def _context_inside(at: StmtInContext[EnclosingContext], body: Body) -> EnclosingContext:
+def _context_inside(enclosed: StmtInContext[EnclosingContext], body: Body) -> EnclosingContext:
     """Return the context of a body of a statement; the init of a block runs before the reduction loops."""
-    context, stmt, values = at.context, at.stmt, at.values
+    context, stmt, values = enclosed.context, enclosed.stmt, enclosed.values
     # The reduction loops may have no iteration, and conditions inside of them do not hold there.
     if body.is_init and isinstance(stmt, Block):
         return context_at_init(context, stmt, values)
@@ -192,7 +192,7 @@ def context_at_init(
     return EnclosingContext(context.loops, (*outside, *own), context.idle | fed)
 
 
-def _direct_accesses(effects: Effects) -> Iterator[tuple[_Access, bool]]:
+def _direct_accesses(effects: Effects) -> Iterator[tuple[_AccessNode, bool]]:
     """Yield the accesses of a statement without those in its bodies, reads first, each with whether it
     happens whenever the statement is executed."""
     for part in effects.evaluates:
@@ -225,7 +225,7 @@ def reads_in(expr: Expr) -> list[tuple[Load | Search, bool]]:
     return reads
 
 
-def _is_unmasked(node: _Access) -> bool:
+def _is_unmasked(node: _AccessNode) -> bool:
     return getattr(node, "predicate", None) is None
 
 
@@ -245,14 +245,14 @@ def is_evaluated(name: str, expr: Any) -> bool:
 
 
 def _access_of(
-    node: _Access, values: ValuesOfVars, context: EnclosingContext, *, is_certain: bool
+    node: _AccessNode, values: ValuesOfVars, context: EnclosingContext, *, is_certain: bool
 ) -> Access:
     indices = _indices(node, values)
     is_store = isinstance(node, WRITES)
     return Access(node.buffer, indices, is_store=is_store, is_certain=is_certain, context=context)
 
 
-def _indices(node: _Access, values: ValuesOfVars) -> tuple[Expr | Range, ...]:
+def _indices(node: _AccessNode, values: ValuesOfVars) -> tuple[Expr | Range, ...]:
     if isinstance(node, Search):
         begin, end = resolve(node.begin, values), resolve(node.end, values)
         return (*(resolve(at, values) for at in node.prefix), Range(begin, sub(end, begin)))

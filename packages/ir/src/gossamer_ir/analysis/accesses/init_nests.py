@@ -58,20 +58,20 @@ def iters_of_init(block: Block) -> tuple[BlockIter, ...]:
     return tuple(iters)
 
 
-def init_dependences(at: EnclosedBlock) -> set[str]:
+def init_dependences(enclosed: EnclosedBlock) -> set[str]:
     """Return the variables on which the element that an init writes depends, directly or through the ranges
     of the loops that are kept for it."""
-    values = at.values
-    needed = vars_used((iterator.value for iterator in iters_of_init(at.block)), values)
-    reducing = reduction_loops(at.block, values)
+    values = enclosed.values
+    needed = vars_used((iterator.value for iterator in iters_of_init(enclosed.block)), values)
+    reducing = reduction_loops(enclosed.block, values)
     # From the inside out, since a range may depend on loops around its own.
-    for loop in reversed(at.loops):
+    for loop in reversed(enclosed.loops):
         if loop.var in needed or loop.var not in reducing:
             needed |= vars_used((loop.start, loop.extent), values)
     return needed
 
 
-def loops_outside_init(at: EnclosedBlock) -> set[str]:
+def loops_outside_init(enclosed: EnclosedBlock) -> set[str]:
     """Return the loops around a block that its init leaves out: they feed a reduction iterator, and the init
     does not depend on them.
 
@@ -88,28 +88,30 @@ def loops_outside_init(at: EnclosedBlock) -> set[str]:
     >>> loops_outside_init(EnclosedBlock(block, (j, For("i", index(0), index_var("j"), ()))))
     set()
     """
-    feeding = reduction_loops(at.block, at.values).intersection(loop.var for loop in at.loops)
-    return feeding - init_dependences(at) if feeding else feeding
+    feeding = reduction_loops(enclosed.block, enclosed.values).intersection(
+        loop.var for loop in enclosed.loops
+    )
+    return feeding - init_dependences(enclosed) if feeding else feeding
 
 
-def vars_outside_init(at: EnclosedBlock) -> set[str]:
+def vars_outside_init(enclosed: EnclosedBlock) -> set[str]:
     """Return the iterators of a block that do not select the element to be initialized, and the loops that
     its init leaves out."""
-    kept = iters_of_init(at.block)
-    return loops_outside_init(at) | {
-        iterator.var for iterator in at.block.iters if iterator not in kept
+    kept = iters_of_init(enclosed.block)
+    return loops_outside_init(enclosed) | {
+        iterator.var for iterator in enclosed.block.iters if iterator not in kept
     }
 
 
-def conditions_of_init(at: EnclosedBlock) -> tuple[Expr, ...]:
+def conditions_of_init(enclosed: EnclosedBlock) -> tuple[Expr, ...]:
     """Return the conjuncts of the predicate of a block that apply to its init."""
-    if at.block.predicate is None:
+    if enclosed.block.predicate is None:
         return ()
-    own = {iterator.var for iterator in at.block.iters}
+    own = {iterator.var for iterator in enclosed.block.iters}
     # The iterators stand for themselves here: a conjunct on one of them is kept if the init has it.
-    outside = {name: value for name, value in at.values.items() if name not in own}
-    dropped = vars_outside_init(EnclosedBlock(at.block, at.loops, outside))
-    parts = conjuncts(at.block.predicate)
+    outside = {name: value for name, value in enclosed.values.items() if name not in own}
+    dropped = vars_outside_init(EnclosedBlock(enclosed.block, enclosed.loops, outside))
+    parts = conjuncts(enclosed.block.predicate)
     return tuple(part for part in parts if not vars_used((part,), outside) & dropped)
 
 

@@ -176,8 +176,8 @@ def _required_producers(
     return produced
 
 
-def _stores_to(body: tuple[Stmt, ...], buffers: Set[str], at: Cursor) -> list[AccessForm]:
-    accesses = access_forms(body, buffers, values=values_at(at), function=at.function)
+def _stores_to(body: tuple[Stmt, ...], buffers: Set[str], cursor: Cursor) -> list[AccessForm]:
+    accesses = access_forms(body, buffers, values=values_at(cursor), function=cursor.function)
     return [access for access in accesses if access.is_store]
 
 

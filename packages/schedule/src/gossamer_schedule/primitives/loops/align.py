@@ -82,7 +82,7 @@ def align(
     shift = _required_misalignment(target, lanes)
 
     blocks = _required_blocks(cursor)
-    require_unchanged_bounds((cursor.node,), at=root)
+    require_unchanged_bounds((cursor.node,), cursor=root)
     _require_plain_values(blocks, cursor)
 
     extent = cursor.node.extent

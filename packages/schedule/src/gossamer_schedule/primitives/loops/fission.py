@@ -132,10 +132,10 @@ def _require_unchanged_domains(cursor: Cursor) -> None:
     what they read.
     """
     loop = cursor.node
-    require_unchanged_bounds((loop,), at=cursor)
+    require_unchanged_bounds((loop,), cursor=cursor)
     blocks = (stmt for stmt in addressable_stmts(loop.body) if isinstance(stmt, Block))
     domains = (iterator.domain for block in blocks for iterator in block.iters)
-    require_unchanged(loop, domains, at=cursor, what="an iterator's domain")
+    require_unchanged(loop, domains, cursor=cursor, what="an iterator's domain")
 
 
 def _require_own_names(before: BodyPart, part: BodyPart, cursor: Cursor) -> None:

@@ -112,7 +112,7 @@ def _require_independent(cursors: Sequence[Cursor]) -> None:
                 place=cursor.place,
             )
     chain = [cursor.node for cursor in cursors]
-    require_unchanged_bounds(chain, at=cursors[0])
+    require_unchanged_bounds(chain, cursor=cursors[0])
 
 
 def _require_iteration_count(cursors: Sequence[Cursor]) -> None:

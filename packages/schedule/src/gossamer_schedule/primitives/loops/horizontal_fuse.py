@@ -188,7 +188,7 @@ def _require_extents(nests: Sequence[_Nest]) -> None:
                 place=nest.cursor.place,
             )
         what = "the extent, weight or grain"
-        require_unchanged(nest.loop, sizes, at=nest.cursor, what=what)
+        require_unchanged(nest.loop, sizes, cursor=nest.cursor, what=what)
     # Constants are added when the sum is built, where it would wrap.
     known = sum(integer_value(nest.extent) or 0 for nest in nests)
     extent = reduce(add, (nest.extent for nest in nests))

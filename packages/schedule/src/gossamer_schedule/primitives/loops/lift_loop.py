@@ -96,11 +96,11 @@ def _require_unchanged_block(cursor: Cursor, block: Block) -> None:
 
     After the move they are evaluated in each iteration of the loop.
     """
-    require_unchanged_bounds((cursor.node,), at=cursor)
+    require_unchanged_bounds((cursor.node,), cursor=cursor)
     predicate = () if block.predicate is None else (block.predicate,)
     values = (iterator.value for iterator in block.iters)
     what = "the predicate or an iterator of the block"
-    require_unchanged(cursor.node, (*predicate, *values), at=cursor, what=what)
+    require_unchanged(cursor.node, (*predicate, *values), cursor=cursor, what=what)
 
 
 def _require_no_reduction(cursor: Cursor, block: Block) -> None:

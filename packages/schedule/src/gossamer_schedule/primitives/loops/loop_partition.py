@@ -159,7 +159,7 @@ def _points_error(reason: str, cursor: Cursor) -> ScheduleError:
 def _require_unchanged_points(cursor: Cursor, cuts: Sequence[Expr]) -> None:
     """Refuse bounds and points that the loop may change: each part evaluates them again."""
     bounds = resolved_exprs((cursor.node.start, cursor.node.extent, *cuts), cursor)
-    require_unchanged(cursor.node, bounds, at=cursor, what="a bound or point")
+    require_unchanged(cursor.node, bounds, cursor=cursor, what="a bound or point")
 
 
 def _required_once_initialized(cursor: Cursor, cuts: Sequence[Expr]) -> set[str]:

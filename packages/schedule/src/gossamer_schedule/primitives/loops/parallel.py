@@ -237,7 +237,7 @@ def _required_weight(text: str, cursor: Cursor) -> Expr:
             place=place,
         )
     # Load balancing evaluates the weight before the loop and while it runs.
-    require_unchanged(cursor.node, (weight,), at=cursor, what="the weight")
+    require_unchanged(cursor.node, (weight,), cursor=cursor, what="the weight")
     # The weight at the end of the loop is its total work, so it is evaluated there, too.
     past = replace(cursor.node, extent=add(cursor.node.extent, ONE))
     if not are_loads_safe_in_loops(cursor.function, weight, (*cursor.loops, past)):

@@ -129,12 +129,12 @@ def _require_inits(cursor: Cursor, extents: Sequence[Expr]) -> None:
 
 def _require_unchanged_extent(cursor: Cursor) -> None:
     """Refuse an extent or domain that the loop may change: each iteration is checked against it."""
-    require_unchanged_bounds((cursor.node,), at=cursor)
+    require_unchanged_bounds((cursor.node,), cursor=cursor)
     iters = (iterator for block in collect(Block, cursor.node) for iterator in block.iters)
     domains = (
         iterator.domain for iterator in iters if cursor.node.var in free_vars(iterator.value)
     )
-    require_unchanged(cursor.node, domains, at=cursor, what="an iterator's domain")
+    require_unchanged(cursor.node, domains, cursor=cursor, what="an iterator's domain")
 
 
 def _required_factors(

@@ -79,7 +79,7 @@ def uniform_extent(root: Cursor, loop: str, *, over: str, function: str | None =
     _require_nest(outer, inner)
     around = _required_dependences(outer, inner)
     # All extents are now read before the loop, whose stores have not happened there.
-    require_unchanged(outer.node, (inner.node.extent,), at=outer)
+    require_unchanged(outer.node, (inner.node.extent,), cursor=outer)
 
     namer = namer_of(root.function)
     buffer = Buffer(namer.fresh(extent_name(loop)), _shape_of(around), "int64", scope="local")
