@@ -60,10 +60,11 @@ class Executable:
         }
 
     def call(self, arguments: Sequence[ArgumentOfC], *, vector_bits: int) -> Execution:
-        """Call the function with vectors of a length in bits."""
+        """Call the function with vectors of a length in bits, also in streaming mode."""
         log = self._path.with_suffix(".log")
         size = vector_bits // 8
         cpu = f"max,sve-max-vq={size // 16},sve-default-vector-length={size}"
+        cpu += f",sme-default-vector-length={size}"
         logged = ("-singlestep", "-d", "exec,nochain", "-dfilter", self._range, "-D", str(log))
         output = output_of(
             EMULATOR, "-cpu", cpu, *logged, str(self._path), given=_encoded(arguments)

@@ -26,6 +26,8 @@ LOOP = ("for i in T.serial(n):", "    Y[i] = X[i] * 2.0")
         ("llvm-sve:vector_bits=4096", "llvm_sve.option_value"),
         ("llvm-sve:l2=large", "llvm_sve.option_value"),
         ("llvm-sve:vl_min=512,vector_bits=256", "llvm_sve.vector_bits"),
+        ("llvm-sve:streaming_bits=256", "llvm_sve.streaming_bits"),
+        ("llvm-sve:features=sme,streaming_bits=384", "llvm_sve.option_value"),
     ],
 )
 def test_refused_targets(target, code, flat):
@@ -41,6 +43,8 @@ def test_a_cpu_has_its_features_and_vectors():
     found = cpu_of(Target.parse("llvm-sve:cpu=a64fx,features=sme+sve2"))
     assert (found.features, found.vector_bits) == (("sve", "sve2", "sme"), 512)
     assert cpu_of(Target.parse("llvm-sve:vl_min=1024")).vector_bits == 1024
+    streaming = cpu_of(Target.parse("llvm-sve:features=sme,streaming_bits=512"))
+    assert (streaming.vector_bits, streaming.streaming_bits) == (128, 512)
 
 
 def test_the_code_states_the_lengths_of_vectors(flat):

@@ -49,7 +49,9 @@ class Abi(msgspec.Struct, frozen=True):
     scalar loads. `permuted_bytes`: the size of a vector register whose elements of 32 and 64 bits an
     instruction of AVX-512 permutes by indices in another one; 0 if there is none. `displaced_indices`: an
     address of an instruction may be the sum of a base, an index and a constant. Loops begin at a multiple of
-    `loop_alignment` bytes; 0 leaves that to LLVM. `attributes` are attached to each function.
+    `loop_alignment` bytes; 0 leaves that to LLVM. `attributes` are attached to each function, but
+    `streaming_attributes` to those that run in streaming mode, where there are `matrix_registers` (tiles of
+    Arm SME, for elements of 32 bits).
 
     >>> Abi("aarch64-unknown-linux-gnu", scalable=True).functions >= {"sqrt"}
     True
@@ -67,3 +69,5 @@ class Abi(msgspec.Struct, frozen=True):
     displaced_indices: bool = True
     loop_alignment: int = CODE_ALIGNMENT
     attributes: tuple[str, ...] = ()
+    matrix_registers: int = 0
+    streaming_attributes: tuple[str, ...] = ()

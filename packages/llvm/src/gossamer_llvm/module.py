@@ -14,8 +14,9 @@ from gossamer_llvm.abi import CODE_ALIGNMENT, Abi
 from gossamer_llvm.dispatch import EXPR_EMITTERS, STMT_EMITTERS
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, ModuleEmitter, Value
 from gossamer_llvm.emitter.function_summary import FunctionSummary, summarize
-from gossamer_llvm.emitter.ir_builder import COLD, HOT, FunctionText
+from gossamer_llvm.emitter.ir_builder import COLD, HOT, STREAMING, FunctionText
 from gossamer_llvm.emitter.types import in_llvm_units, value_type
+from gossamer_llvm.fragments.streaming import enable_matrix_registers, streaming_functions
 
 
 @typed
@@ -44,18 +45,23 @@ def emit(flat: Module, *, abi: Abi) -> str:
         )
     summaries = {function.name: summarize(function) for function in flat.functions}
     unit = _new_module_emitter(flat, abi, summaries)
+    # Without matrix registers, the buffers that need them are refused where they are allocated.
+    streaming = streaming_functions(flat) if abi.matrix_registers else frozenset[str]()
     # Two pointers of a function may be one array if a caller passes it twice; then nothing is `noalias`.
     aliasing = frozenset[str]().union(*(summary.aliasing for summary in summaries.values()))
     for function in flat.functions:
         summary = summaries[function.name]
         is_entry = function.name == flat.entry
+        is_streaming = function.name in streaming
+        attributes = _attribute_groups(summary, is_entry=is_entry, is_streaming=is_streaming)
         signature = _signature_text(unit, function, summary, aliasing, is_entry=is_entry)
         emitter = FunctionEmitter(
             unit,
-            FunctionText(signature),
+            FunctionText(f"{signature} {attributes}"),
             overflow=overflow_of(function),
             shared=summary.passed,
             is_entry=is_entry,
+            is_streaming=is_streaming,
         )
         # With aliases, a store to one buffer could change another that is only read.
         if function.name not in aliasing:
@@ -116,12 +122,16 @@ def _signature_text(
             # Not for pointers that are passed on: the closure of a parallel loop stores them.
             notes += ["nocapture"] if param.name in summary.written else ["nocapture", "readonly"]
         parameters.append(_parameter_text(unit, param, number, notes, is_entry=is_entry))
-    # An entry that only launches loops runs once per call, so optimizing it costs more than it saves.
-    is_cold = is_entry and summary.only_calls
-    attributes = COLD if is_cold else f"{HOT} align {CODE_ALIGNMENT}"
     linkage = "" if is_entry else "internal "
     name = unit.symbols[function.name]
-    return f"{linkage}i64 @{name}({', '.join([*parameters, 'ptr %ws'])}) {attributes}"
+    return f"{linkage}i64 @{name}({', '.join([*parameters, 'ptr %ws'])})"
+
+
+def _attribute_groups(summary: FunctionSummary, *, is_entry: bool, is_streaming: bool) -> str:
+    # An entry that only launches loops runs once per call, so optimizing it costs more than it saves.
+    if is_entry and summary.only_calls:
+        return COLD
+    return f"{STREAMING if is_streaming else HOT} align {CODE_ALIGNMENT}"
 
 
 def _read_only_buffers(function: Function, summary: FunctionSummary) -> frozenset[str]:
@@ -138,6 +148,8 @@ def _read_only_buffers(function: Function, summary: FunctionSummary) -> frozense
 
 def _emit_function(emitter: FunctionEmitter, function: Function) -> None:
     emitter.open()
+    if emitter.is_streaming:
+        enable_matrix_registers(emitter)
     _bind_parameters(emitter, function)
     emitter.body(function.body)
     emitter.close()
@@ -185,5 +197,8 @@ def _module_text(unit: ModuleEmitter) -> str:
         f"attributes {HOT} = {{ {attributes} }}",
         f"attributes {COLD} = {{ noinline optnone {attributes} }}",
     ]
+    if unit.abi.streaming_attributes:
+        of_streaming = " ".join(["nounwind", *unit.abi.streaming_attributes])
+        groups.append(f"attributes {STREAMING} = {{ {of_streaming} }}")
     text = "\n".join([*parts, *groups, *metadata, ""])
     return in_llvm_units(text, unit.abi.vscale_bits)

@@ -22,7 +22,8 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     number of bits, and the code works for any multiple. `private_cache` and `shared_cache` are bytes of the
     second and of the last level, `gathers` is one of `GATHER_SPEEDS`, and `cores` are the processors on which
     a kernel runs unless it is told otherwise. `fixed_vscale` is the constant that replaces vscale if vectors
-    are not scalable, None if scalable vectors are an error.
+    are not scalable, None if scalable vectors are an error. `block_products` are intrinsics that add
+    products of blocks and a dense matrix in matrix registers, by the dtype of the operands; sums are float32.
 
     >>> Machine(vector_bits=256).lanes("float64"), Machine(vector_registers=16).accumulators
     (4, 8)
@@ -36,6 +37,7 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gathers: str = "moderate"
     cores: int = 32
     fixed_vscale: int | None = 512 // VSCALE_UNIT_BITS
+    block_products: tuple[tuple[str, str], ...] = ()
 
     def lanes(self, dtype: str, *, holding: int | None = None) -> int:
         """Return the number of lanes of a vector register, the least number if vectors are scalable; a bool

@@ -21,7 +21,8 @@ from gossamer_llvm_sve.native import is_native, reason_against_native
 from gossamer_machine import Machine
 
 _NAME = "llvm-sve"
-_NODES = "while guard parallel launch prefetch atomic vectors.fixed vectors.scalable scope.local"
+_NODES = "while guard parallel launch prefetch atomic vectors.fixed vectors.scalable"
+_SCOPES = "scope.local scope.fragment"
 _VERSIONED = ("gossamer-llvm-sve", "gossamer-llvm", "llvmlite")
 
 
@@ -36,6 +37,7 @@ class LlvmSve:
             *(f"dtype.{name}" for name in NUMBERS),
             *(f"call.{name}" for name in INSTRUCTIONS),
             *_NODES.split(),
+            *_SCOPES.split(),
         ]
     )
 
@@ -111,9 +113,7 @@ class LlvmSve:
 
         cpu = cpu_of(artifact.parsed_target())
         if not is_native():
-            return emulated_kernel(
-                artifact, EmulatedMachine(AARCH64, emulator_cpu(cpu.vector_bits))
-            )
+            return emulated_kernel(artifact, EmulatedMachine(AARCH64, emulator_cpu(cpu)))
         # Before the code is mapped: an instruction that the CPU lacks ends the process.
         reason = reason_against_native(cpu)
         if reason is not None:

@@ -15,6 +15,9 @@ from gossamer_llvm_sve.machine import VECTOR_LENGTHS, SveCpu
 
 TRIPLE = "aarch64-unknown-linux-gnu"
 
+MATRIX_REGISTERS = 4
+"""The tiles of elements of 32 bits into which the storage ZA of SME is divided."""
+
 
 def emitted_text(module: Module, cpu: SveCpu) -> str:
     """Return the LLVM IR of a flat module as it is emitted, before any pass."""
@@ -51,6 +54,9 @@ def _abi(cpu: SveCpu) -> Abi:
         # The width of fetches differs among these CPUs.
         loop_alignment=0,
         attributes=(f"vscale_range({least},{most})",),
+        matrix_registers=MATRIX_REGISTERS if cpu.has_sme else 0,
+        # The length of vectors in streaming mode is independent of `vl_min`.
+        streaming_attributes=(f"vscale_range(1,{most})", '"aarch64_pstate_sm_body"'),
     )
 
 

@@ -12,6 +12,9 @@ from gossamer_ir.interchange.records import Target
 from gossamer_machine import Machine, machine_of
 from gossamer_machine.cpu_options import CPU_OPTIONS
 
+BLOCK_PRODUCTS = tuple((dtype, f"sme_block_product_{dtype}") for dtype in ("float32", "float16"))
+"""The intrinsics for SME, by the dtype of their operands."""
+
 VECTOR_LENGTHS = (128, 256, 512, 1024, 2048)
 """The lengths of vectors in bits. The architecture no longer permits others, which were no powers of two."""
 
@@ -46,21 +49,28 @@ _MODEL = {option.name: option for option in CPU_OPTIONS if option.name in ("l2",
 """Options that rules for schedules read, besides `vector_bits`."""
 
 _THREADS = "threads"
-_OPTIONS = ("cpu", "features", "vl_min", "vector_bits", *_MODEL, _THREADS)
+_OPTIONS = ("cpu", "features", "vl_min", "vector_bits", "streaming_bits", *_MODEL, _THREADS)
 
 
 class SveCpu(NamedTuple):
     """A CPU by LLVM's name, its `features` in the order of `SVE_FEATURES`, the minimum length of its vectors
-    that code may rely on, and the length that it is emulated with, both in bits.
+    that code may rely on, the length that it is emulated with, and that in the streaming mode of SME, all in
+    bits.
 
     >>> cpu_of(Target.parse("llvm-sve:cpu=neoverse-v1"))
-    SveCpu(name='neoverse-v1', features=('sve',), vl_min=128, vector_bits=256)
+    SveCpu(name='neoverse-v1', features=('sve',), vl_min=128, vector_bits=256, streaming_bits=256)
     """
 
     name: str
     features: tuple[str, ...]
     vl_min: int
     vector_bits: int
+    streaming_bits: int
+
+    @property
+    def has_sme(self) -> bool:
+        """Whether it has the matrix registers and the streaming mode of SME."""
+        return "sme" in self.features
 
     @property
     def llvm_features(self) -> str:
@@ -79,7 +89,7 @@ class SveCpu(NamedTuple):
 
 def cpu_of(target: Target) -> SveCpu:
     """Return the CPU of a target; raise `ArgumentError` (`llvm_sve.option`, `llvm_sve.option_value`,
-    `llvm_sve.vector_bits`) if an option or its value is unknown."""
+    `llvm_sve.vector_bits`, `llvm_sve.streaming_bits`) if an option or its value is unknown."""
     for key, value in target.options:
         if key not in _OPTIONS:
             raise ArgumentError(
@@ -101,7 +111,15 @@ def cpu_of(target: Target) -> SveCpu:
             f"The vectors of '{target.text}' have {vector_bits} bits, and the code may rely on {vl_min}.",
             hint="Give vl_min= at most the value of vector_bits=.",
         )
-    return SveCpu(cpu, _features(target, own_features), vl_min, vector_bits)
+    features = _features(target, own_features)
+    streaming_bits = _bits(target, "streaming_bits", default=vector_bits)
+    if target.option("streaming_bits") and "sme" not in features:
+        raise ArgumentError(
+            "llvm_sve.streaming_bits",
+            f"The CPU of '{target.text}' has no streaming mode.",
+            hint="Add sme to features=.",
+        )
+    return SveCpu(cpu, features, vl_min, vector_bits, streaming_bits)
 
 
 def machine_of_cpu(target: Target) -> Machine:
@@ -111,20 +129,26 @@ def machine_of_cpu(target: Target) -> Machine:
     >>> found.is_scalable, found.vector_bits, found.vector_registers
     (True, 256, 32)
     """
-    described = machine_of(target)
+    described, cpu = machine_of(target), cpu_of(target)
     return replace(
-        described, vector_bits=cpu_of(target).vl_min, is_scalable=True, fixed_vscale=None
+        described,
+        vector_bits=cpu.vl_min,
+        is_scalable=True,
+        fixed_vscale=None,
+        block_products=BLOCK_PRODUCTS if cpu.has_sme else (),
     )
 
 
-def emulator_cpu(vector_bits: int) -> str:
-    """Return the CPU whose vectors have a length in bits, as the option `-cpu` of QEMU.
+def emulator_cpu(cpu: SveCpu) -> str:
+    """Return the CPU with its lengths of vectors, as the option `-cpu` of QEMU.
 
-    >>> emulator_cpu(512)
-    'max,sve-max-vq=4,sve-default-vector-length=64'
+    >>> emulator_cpu(cpu_of(Target.parse("llvm-sve:vector_bits=512,features=sme,streaming_bits=256")))
+    'max,sve-max-vq=4,sve-default-vector-length=64,sme-default-vector-length=32'
     """
     # Linux starts processes with vectors of at most 512 bits unless it is told otherwise.
-    return f"max,sve-max-vq={vector_bits // 128},sve-default-vector-length={vector_bits // 8}"
+    size, streaming = cpu.vector_bits // 8, cpu.streaming_bits // 8
+    lengths = f"sve-default-vector-length={size},sme-default-vector-length={streaming}"
+    return f"max,sve-max-vq={size // 16},{lengths}"
 
 
 def explicit_target(target: Target) -> str:
@@ -141,6 +165,8 @@ def explicit_target(target: Target) -> str:
         "vl_min": str(cpu.vl_min),
         "vector_bits": str(cpu.vector_bits),
     }
+    if cpu.has_sme:
+        options["streaming_bits"] = str(cpu.streaming_bits)
     given = {key: value for key, value in target.options if key in (*_MODEL, _THREADS)}
     return Target(target.backend, tuple({**options, **_host_model(), **given}.items())).text
 

@@ -22,6 +22,7 @@ from gossamer_llvm.control.portions import (
 )
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add, literal_value
+from gossamer_llvm.fragments.outer_products import emit_outer_products
 
 UNROLL = "unroll"
 """The annotation of a loop with the number of times that LLVM is to unroll it."""
@@ -77,6 +78,8 @@ def emit_for(emitter: FunctionEmitter, node: For) -> None:
             f"Iterations of the loop '{node.var}' share elements, so it cannot be lowered to LLVM.",
             hint="Apply lower_atomics.",
         )
+    if emit_outer_products(emitter, node):
+        return
     in_portions = _is_interrupted_in_portions(emitter, node)
     mask = None if in_portions else loop_mask(emitter, node)
     if mask is not None:
@@ -137,6 +140,9 @@ def emit_guard(emitter: FunctionEmitter, node: Guard) -> None:
 def _is_interrupted_in_portions(emitter: FunctionEmitter, node: For) -> bool:
     """Return whether a loop is outermost and may take long, and nothing inside it polls."""
     if not emitter.is_entry or emitter.text.is_in_loop:
+        return False
+    # The function that is asked cannot be called in streaming mode.
+    if emitter.is_streaming:
         return False
     # Without a loop inside, a second is about 10^9 iterations; that is too rare to pay for the code of
     # portions.

@@ -49,6 +49,13 @@ class BufferAddress(msgspec.Struct, frozen=True, gc=False):
     is_scalable: bool = False
 
 
+class Fragment(msgspec.Struct, frozen=True, gc=False):
+    """A buffer in matrix registers, and the number of its first one."""
+
+    buffer: Buffer
+    first: int
+
+
 EmitExpr: TypeAlias = Callable[["FunctionEmitter", Any], Value]
 EmitStmt: TypeAlias = Callable[["FunctionEmitter", Any], None]
 
@@ -122,7 +129,8 @@ class FunctionEmitter(msgspec.Struct):
     controlled by a mask. `heap`: stack slots with the addresses of memory to free. `unchanging`: buffers that
     nothing writes while it runs. `read`: values loaded from them, one table for each enclosing scope. Code in
     a scope dominates what follows in it, so loads are reused there. `has_nontemporal_stores`: it needs a
-    fence at its end.
+    fence at its end. `fragments`: buffers in matrix registers, of which the first `used_registers` are taken.
+    `is_streaming`: it runs in streaming mode.
     """
 
     unit: ModuleEmitter
@@ -144,6 +152,9 @@ class FunctionEmitter(msgspec.Struct):
     depth: int = 0
     stack_bytes: int = 0
     has_nontemporal_stores: bool = False
+    fragments: dict[str, Fragment] = {}
+    used_registers: int = 0
+    is_streaming: bool = False
 
     def depth_of(self, *nodes: Expr) -> int:
         """Return the number of loops around the innermost variable of expressions."""
@@ -159,13 +170,14 @@ class FunctionEmitter(msgspec.Struct):
     def body(self, body: tuple[Stmt, ...]) -> None:
         """Emit statements, and free at their end what they allocated."""
         self._enter()
-        before = len(self.heap)
+        before, registers = len(self.heap), self.used_registers
         with self.scope():
             for node in body:
                 self.unit.stmts[type(node)](self, node)
         # Freed at the end of the body, and again at the exit: a freed slot holds null.
         for slot in self.heap[before:]:
             self._free(slot)
+        self.used_registers = registers
         self.depth -= 1
 
     @contextlib.contextmanager
@@ -231,6 +243,8 @@ class FunctionEmitter(msgspec.Struct):
         for slot in self.heap:
             self._free(slot)
         status = self.text.value(f"load i64, ptr {self.status}, align 8")
+        if self.is_streaming:
+            self.call_void("llvm.aarch64.sme.za.disable", "")
         self.text.line(f"ret i64 {status}")
         self.unit.definitions.append(self.text.render())
 

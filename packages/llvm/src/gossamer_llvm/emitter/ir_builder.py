@@ -11,13 +11,15 @@ import re
 import msgspec
 
 _EFFECTS = ("load", "phi", "atomicrmw", "cmpxchg", "call")
-_PURE_CALL = re.compile(r"call (ptr asm|[^@]*@llvm\.(?!masked|prefetch|memset))")
+_PURE_CALL = re.compile(r"call (ptr asm|[^@]*@llvm\.(?!masked|prefetch|memset|aarch64\.sme))")
 _OPERAND = re.compile(r"%v\d+")
 
 HOT = "#0"
 COLD = "#1"
+STREAMING = "#2"
 """Attribute groups. Functions that run once for each call or chunk are not optimized: the runtime code of
-parallel loops took two thirds of the compile time of a kernel."""
+parallel loops took two thirds of the compile time of a kernel. Those with matrix registers have attributes of
+their own."""
 
 
 class _LoopLines(msgspec.Struct):

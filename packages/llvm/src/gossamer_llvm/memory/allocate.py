@@ -16,6 +16,8 @@ from gossamer_llvm.abi import LANE_COUNTS
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import literal_value
 from gossamer_llvm.emitter.types import element_bytes, memory_type
+from gossamer_llvm.fragments.streaming import require_streaming_allocation
+from gossamer_llvm.fragments.tiles import emit_fragment
 from gossamer_machine.cache_line import LINE_BYTES
 
 MAX_STACK_BYTES = 131072
@@ -36,6 +38,9 @@ def emit_allocate(emitter: FunctionEmitter, node: Allocate) -> None:
     """Emit an allocation; the buffer is freed at the end of the enclosing body."""
     buffer = node.buffer
     emitter.unit.require_dtype(buffer.dtype)
+    if buffer.scope == "fragment":
+        emit_fragment(emitter, buffer)
+        return
     if buffer.scope not in ("global", "local"):
         raise UnsupportedError(
             f"llvm.scope.{buffer.scope}",
@@ -95,6 +100,7 @@ def _allocate_scalable(emitter: FunctionEmitter, buffer: Buffer, vector: DType) 
 
 
 def _allocate_on_stack(emitter: FunctionEmitter, buffer: Buffer, reserved: int) -> None:
+    require_streaming_allocation(emitter, buffer.name)
     address = emitter.text.alloca(f"[{reserved} x {memory_type(buffer.dtype)}]", align=64)
     size = reserved * element_bytes(buffer.dtype)
     emitter.call_void("llvm.memset.p0.i64", f"ptr align 64 {address}, i8 0, i64 {size}, i1 false")
@@ -104,6 +110,7 @@ def _allocate_on_stack(emitter: FunctionEmitter, buffer: Buffer, reserved: int) 
 
 
 def _allocate_on_heap(emitter: FunctionEmitter, buffer: Buffer) -> None:
+    require_streaming_allocation(emitter, buffer.name)
     text = emitter.text
     slot = text.alloca("ptr", align=8)
     # The slot is freed on every path out of the function, also if the allocation was never reached.

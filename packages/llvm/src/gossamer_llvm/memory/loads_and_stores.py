@@ -21,6 +21,8 @@ from gossamer_llvm.emitter.types import (
     splat,
     value_type,
 )
+from gossamer_llvm.fragments.streaming import require_no_streaming_gather
+from gossamer_llvm.fragments.tiles import emit_row_load, emit_row_store
 from gossamer_llvm.memory.addresses import Address, emit_address, without_unit_dimensions
 from gossamer_llvm.memory.index_pairs import load_indices_in_pairs
 from gossamer_llvm.memory.lane_loads import loads_of_lanes
@@ -37,6 +39,8 @@ MIN_NONTEMPORAL = 16
 
 def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
     """Emit a load: plain, masked, a gather, or a scalar load under a branch."""
+    if node.buffer in emitter.fragments:
+        return emit_row_load(emitter, node)
     # Loaded before from memory that nothing has written since.
     known = emitter.known(node)
     if known is not None:
@@ -58,6 +62,7 @@ def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
     indices = with_selected_indices(emitter, node)
     address = emit_address(emitter, node.buffer, indices, is_certain=mask is ON)
     if address.is_scattered:
+        require_no_streaming_gather(emitter, node.buffer, node.dtype)
         return _emit_gather(emitter, node, address, mask)
     if mask is ON:
         loaded = _from_memory(emitter, _plain_load(emitter, address, node.dtype), node.dtype)
@@ -72,6 +77,9 @@ def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
 
 def emit_store(emitter: FunctionEmitter, node: Store) -> None:
     """Emit a store: plain, masked, a scatter, or a scalar store under a branch."""
+    if node.buffer in emitter.fragments:
+        emit_row_store(emitter, node)
+        return
     dtype = dtype_of(node.value)
     emitter.unit.require_dtype(dtype)
     mask = emit_predicate(emitter, node.predicate)
@@ -89,6 +97,8 @@ def emit_store(emitter: FunctionEmitter, node: Store) -> None:
         old = _from_memory(emitter, _plain_load(emitter, address, dtype), dtype)
         value, mask = _emit_blend(emitter, mask, value, old), ON
     data = _to_memory(emitter, value)
+    if address.is_scattered:
+        require_no_streaming_gather(emitter, node.buffer, dtype)
     if mask is ON and not address.is_scattered:
         _plain_store(emitter, address, data, dtype, nontemporal=node.nontemporal)
         return

@@ -18,6 +18,8 @@ ORDERED_RULES = (
     "row_spmm",
     # Before `block_spmm`, which matches all of these programs.
     "block_spmv",
+    # Before `block_spmm`, which matches all of its programs, too.
+    "tensorized_block_spmm",
     "block_spmm",
     "tile_spmm",
     "row_sddmm",

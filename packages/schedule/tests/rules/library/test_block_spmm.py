@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from block_programs import COORDINATE, LOOP
 from msgspec.structs import replace
 from rule_programs import machine
 from scipy import sparse
@@ -23,51 +24,6 @@ from gossamer_schedule.rules.decisions.block_tile import best_tile
 from gossamer_schedule.rules.library.block_spmm import block_spmm
 from gossamer_schedule.rules.patterns.block_reduction import block_reduction
 
-PARAMETERS = """
-@T.prim_func
-def bsrmm(a: T.handle, b: T.handle, c: T.handle, indptr: T.handle, indices: T.handle,
-          mb: T.int64, nb: T.int64, nnzb: T.int64, bh: T.int64, bw: T.int64, feat: T.int64) -> None:
-"""
-COORDINATE = f"""{PARAMETERS}
-    IO = T.sp.dense_fixed(mb)
-    JO = T.sp.compressed_varied(IO, (nb, nnzb), (indptr, indices), "int32")
-    JO_detach = T.sp.dense_fixed(nb)
-    II = T.sp.dense_fixed(bh)
-    JI = T.sp.dense_fixed(bw)
-    K = T.sp.dense_fixed(feat)
-    A = T.sp.match_buffer(a, (IO, JO, II, JI), "float32")
-    B = T.sp.match_buffer(b, (JO_detach, JI, K), "float32")
-    C = T.sp.match_buffer(c, (IO, II, K), "float32")
-    with T.sp.iteration([IO, JO, II, JI, K], "SRSRS", "bsrmm") as [io, jo, ii, ji, k]:
-        with T.init():
-            C[io, ii, k] = 0.0
-        C[io, ii, k] = C[io, ii, k] + A[io, jo, ii, ji] * B[jo, ji, k]
-"""
-LOOP = f"""{PARAMETERS}
-    T.func_attr({{"sparse_tir_level": 0}})
-    A_data = T.match_buffer(a, (nnzb, bh, bw), "float32")
-    B_data = T.match_buffer(b, (nb, bw, feat), "float32")
-    C_data = T.match_buffer(c, (mb, bh, feat), "float32")
-    JO_indptr = T.match_buffer(indptr, (mb + 1,), "int32")
-    JO_indices = T.match_buffer(indices, (nnzb,), "int32")
-    T.assume(in_range(JO_indptr, 0, nnzb + 1))
-    T.assume(monotone(JO_indptr))
-    T.assume(in_range(JO_indices, 0, nb))
-    for io in T.serial(mb):
-        for jo in T.serial(T.int64(JO_indptr[io + 1]) - T.int64(JO_indptr[io])):
-            for ii in T.serial(bh):
-                for ji in T.serial(bw):
-                    for k in T.serial(feat):
-                        with T.block("bsrmm"):
-                            vio, vjo, vii, vji, vk = T.axis.remap("SRSRS", [io, jo, ii, ji, k])
-                            with T.init():
-                                C_data[vio, vii, vk] = 0.0
-                            C_data[vio, vii, vk] = C_data[vio, vii, vk] + A_data[
-                                T.int64(JO_indptr[vio]) + vjo, vii, vji
-                            ] * B_data[
-                                T.int64(JO_indices[T.int64(JO_indptr[vio]) + vjo]), vji, vk
-                            ]
-"""
 WIDE = Machine()
 NARROW = machine("vector_bits=256")
 

@@ -15,10 +15,11 @@ def has_scalable_vectors(module: Module) -> bool:
     >>> has_scalable_vectors(Module("flat", (function,), "f"))
     True
     """
-    return any(map(_has_vscale, module.functions))
+    return any(map(uses_vscale, module.functions))
 
 
-def _has_vscale(function: Function) -> bool:
+def uses_vscale(function: Function) -> bool:
+    """Return whether vscale occurs in a function, as a value or as a factor of lanes."""
     # Every scalable value is computed from a ramp or a broadcast, so dtypes need no look.
     return any(
         isinstance(node, VScale) or node.scalable for node in nodes_of_kind(function, VScale, Lanes)

@@ -1,0 +1,1 @@
+"""Buffers in matrix registers: tiles of Arm SME, in streaming mode."""

@@ -1,0 +1,73 @@
+"""Sums over blocks that are products with a dense matrix, as an intrinsic computes them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gossamer_ir.analysis.statements.reductions import match_reduction
+from gossamer_ir.core.build import index_var
+from gossamer_ir.core.lowered_names import data_name
+from gossamer_ir.nodes import Binary, Cast, Expr, Load, Module
+from gossamer_ir.traversal.free_vars import free_vars
+from gossamer_schedule.rules.analysis.iterations import single_iteration
+from gossamer_schedule.rules.analysis.outputs import may_reassociate, only_store
+from gossamer_schedule.rules.patterns.block_reduction import BlockReduction, block_reduction
+
+
+class BlockProduct(NamedTuple):
+    """`sums` of products `block[io, jo, ii, ji] * dense[..., k]`, where k is `feature`. Both factors are
+    `operands` (a dtype), and may be converted to the dtype of the output."""
+
+    sums: BlockReduction
+    feature: str
+    operands: str
+    has_init: bool
+
+
+def block_product(module: Module) -> BlockProduct | None:
+    """Return the pattern of a coordinate module of one iteration; None for any other program.
+
+    >>> from gossamer_testkit import script
+    >>> from gossamer_ir.script import parse_module
+    >>> found = block_product(parse_module(script("bsr_spmm")))
+    >>> found.operands, found.feature, found.has_init
+    ('float32', 'f', True)
+    """
+    program, sums = single_iteration(module), block_reduction(module)
+    if program is None or sums is None or sums.feature is None or sums.operand is None:
+        return None
+    _, iteration = program
+    store = only_store(iteration)
+    reduction = None if store is None else match_reduction(store)
+    if reduction is None or reduction.op != "add" or not may_reassociate(iteration):
+        return None
+    factors = _factors(reduction.value, dtype=sums.dtype)
+    if factors is None:
+        return None
+    left, right = factors
+    if not (_is_product(sums, left, right) or _is_product(sums, right, left)):
+        return None
+    return BlockProduct(sums, sums.feature, left.dtype, bool(iteration.init))
+
+
+def _factors(term: Expr, *, dtype: str) -> tuple[Load, Load] | None:
+    """Return the two elements of one dtype whose product a term is; None for another term."""
+    match term:
+        case Binary(op="mul", lhs=lhs, rhs=rhs):
+            left, right = _unconverted(lhs, dtype=dtype), _unconverted(rhs, dtype=dtype)
+            if isinstance(left, Load) and isinstance(right, Load) and left.dtype == right.dtype:
+                return left, right
+    return None
+
+
+def _unconverted(value: Expr, *, dtype: str) -> Expr:
+    return value.value if isinstance(value, Cast) and value.dtype == dtype else value
+
+
+def _is_product(sums: BlockReduction, block: Load, dense: Load) -> bool:
+    """Return whether two factors are an element of a block, and one of a dense matrix that does not depend on
+    the row."""
+    element = (sums.row, sums.position, sums.inner_row, sums.inner_position)
+    is_block = block.indices == tuple(map(index_var, element))
+    is_dense = data_name(dense.buffer) == sums.operand and sums.inner_row not in free_vars(dense)
+    return is_block and is_dense

@@ -1,0 +1,1 @@
+"""Products of blocks by the outer products of SME."""

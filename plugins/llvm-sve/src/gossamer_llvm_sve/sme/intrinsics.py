@@ -1,0 +1,112 @@
+"""Products of blocks whose sums stay in the matrix registers of SME: semantics and implementation of each.
+
+An intrinsic adds the products of blocks with a dense operand, all that belong to one block row. The number of
+blocks, their rows and columns, and the number of features may have any values. The sums of a tile of rows and
+features are in three registers while all blocks are multiplied. The rows of a block are stored in the fourth
+register, and its columns are read from there, as operands of outer products.
+"""
+
+from __future__ import annotations
+
+from gossamer_ir.core.dtypes import vscale_factor
+from gossamer_ir.interchange.records import Intrinsic
+from gossamer_llvm_sve.machine import BLOCK_PRODUCTS
+
+_HEADER = """
+@T.prim_func
+def block_product(
+    a: T.handle, b: T.handle, c: T.handle,
+    blocks: T.int64, rows: T.int64, columns: T.int64, features: T.int64,
+) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    A = T.match_buffer(a, (blocks, rows, columns), "DTYPE")
+    B = T.match_buffer(b, (blocks, columns, features), "DTYPE")
+    C = T.match_buffer(c, (rows, features), "float32")
+"""
+_SEMANTICS = """
+    for q in T.serial(blocks):
+        for p in T.serial(columns):
+            for i in T.serial(rows):
+                for j in T.serial(features):
+                    with T.block("block_product"):
+                        vq, vp, vi, vj = T.axis.remap("RRSS", [q, p, i, j])
+                        C[vi, vj] = C[vi, vj] + PRODUCT
+"""
+_IMPLEMENTATION = """
+    for i_0 in T.serial((rows + ROWS - 1) // ROWS):
+        for j_0 in T.serial((features + FEATURES - 1) // FEATURES):
+            S = T.alloc_buffer((3, ROWS, LANES), "float32", scope="fragment")
+            X = T.alloc_buffer((ROWS, COLUMNS), "DTYPE", scope="fragment")
+            for r in T.serial(T.min(rows, i_0 * ROWS + ROWS) - i_0 * ROWS):
+                for u in T.unroll(3):
+                    for l in T.vectorized(LANES):
+                        if j_0 * FEATURES + u * LANES + l < features:
+                            S[u, r, l] = C[i_0 * ROWS + r, j_0 * FEATURES + u * LANES + l]
+            for q in T.serial(blocks):
+                for p_0 in T.serial((columns + COLUMNS - 1) // COLUMNS):
+                    for r_1 in T.serial(T.min(rows, i_0 * ROWS + ROWS) - i_0 * ROWS):
+                        for l_1 in T.vectorized(COLUMNS):
+                            X[r_1, l_1] = T.if_then_else(p_0 * COLUMNS + l_1 < columns, A[q, i_0 * ROWS + r_1, p_0 * COLUMNS + l_1], T.DTYPE(0.0))
+UPDATES
+            for r_4 in T.serial(T.min(rows, i_0 * ROWS + ROWS) - i_0 * ROWS):
+                for u_3 in T.unroll(3):
+                    for l_4 in T.vectorized(LANES):
+                        if j_0 * FEATURES + u_3 * LANES + l_4 < features:
+                            C[i_0 * ROWS + r_4, j_0 * FEATURES + u_3 * LANES + l_4] = S[u_3, r_4, l_4]
+"""  # noqa: E501  (scripts have no line breaks inside an expression)
+_UPDATES = {
+    "float32": """
+                    for p_1 in T.serial(T.min(columns, p_0 * COLUMNS + COLUMNS) - p_0 * COLUMNS):
+                        for r_2 in T.serial(ROWS):
+                            for u_1 in T.unroll(3):
+                                for l_2 in T.vectorized(LANES):
+                                    if j_0 * FEATURES + u_1 * LANES + l_2 < features:
+                                        S[u_1, r_2, l_2] = S[u_1, r_2, l_2] + X[r_2, p_1] * B[q, p_0 * COLUMNS + p_1, j_0 * FEATURES + u_1 * LANES + l_2]
+""",  # noqa: E501
+    # One instruction adds the products of two columns; the last column of an odd number has no other one.
+    "float16": """
+                    for p_1 in T.serial(T.min(columns // 2, p_0 * LANES + LANES) - p_0 * LANES):
+                        for r_2 in T.serial(ROWS):
+                            for u_1 in T.unroll(3):
+                                for l_2 in T.vectorized(LANES):
+                                    if j_0 * FEATURES + u_1 * LANES + l_2 < features:
+                                        S[u_1, r_2, l_2] = S[u_1, r_2, l_2] + (T.cast(X[r_2, 2 * p_1], "float32") * T.cast(B[q, p_0 * COLUMNS + 2 * p_1, j_0 * FEATURES + u_1 * LANES + l_2], "float32") + T.cast(X[r_2, 2 * p_1 + 1], "float32") * T.cast(B[q, p_0 * COLUMNS + (2 * p_1 + 1), j_0 * FEATURES + u_1 * LANES + l_2], "float32"))
+                if columns // 2 * 2 < columns:
+                    for r_3 in T.serial(ROWS):
+                        for u_2 in T.unroll(3):
+                            for l_3 in T.vectorized(LANES):
+                                if j_0 * FEATURES + u_2 * LANES + l_3 < features:
+                                    S[u_2, r_3, l_3] = S[u_2, r_3, l_3] + T.cast(X[r_3, 2 * (columns // 2 % LANES)], "float32") * T.cast(B[q, columns // 2 * 2, j_0 * FEATURES + u_2 * LANES + l_3], "float32")
+""",  # noqa: E501
+}
+_PRODUCTS = {
+    "float32": "A[vq, vi, vp] * B[vq, vp, vj]",
+    "float16": 'T.cast(A[vq, vi, vp], "float32") * T.cast(B[vq, vp, vj], "float32")',
+}
+
+
+def sme_block_product(dtype: str) -> Intrinsic:
+    """Return the intrinsic for blocks and a dense operand of a dtype. Results are float32.
+
+    >>> sme_block_product("float16").name
+    'sme_block_product_float16'
+    """
+    semantics = _HEADER + _SEMANTICS.replace("PRODUCT", _PRODUCTS[dtype])
+    implementation = _HEADER + _IMPLEMENTATION.replace("UPDATES", _UPDATES[dtype].strip("\n"))
+    texts = (_with_sizes(text, dtype) for text in (semantics, implementation))
+    return Intrinsic(dict(BLOCK_PRODUCTS)[dtype], *texts)
+
+
+def _with_sizes(text: str, dtype: str) -> str:
+    """Return a text with the sizes of registers: 4 rows of a vector of float32 for each unit of vscale, of
+    blocks as many rows of a vector of their dtype."""
+    lanes = vscale_factor("float32")
+    sizes = {"ROWS": lanes, "LANES": lanes, "FEATURES": 3 * lanes, "COLUMNS": vscale_factor(dtype)}
+    for name, count in sizes.items():
+        text = text.replace(name, f"({count} * T.vscale())")
+    return text.replace("DTYPE", dtype)
+
+
+def sme_intrinsics() -> tuple[Intrinsic, ...]:
+    """Return the intrinsics for all dtypes."""
+    return tuple(sme_block_product(dtype) for dtype, _ in BLOCK_PRODUCTS)

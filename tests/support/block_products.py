@@ -1,0 +1,92 @@
+"""Products of BSR with a dense matrix: programs, arguments and results in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gossamer_ir.nodes import Module
+from gossamer_ir.script import parse_module
+from gossamer_ir.transform.specialize import specialize
+
+PROGRAM = """
+@T.prim_func
+def bsrmm(a: T.handle, b: T.handle, c: T.handle, indptr: T.handle, indices: T.handle,
+          mb: T.int64, nb: T.int64, nnzb: T.int64, bh: T.int64, bw: T.int64, feat: T.int64) -> None:
+    IO = T.sp.dense_fixed(mb)
+    JO = T.sp.compressed_varied(IO, (nb, nnzb), (indptr, indices), "int32")
+    JO_detach = T.sp.dense_fixed(nb)
+    II = T.sp.dense_fixed(bh)
+    JI = T.sp.dense_fixed(bw)
+    K = T.sp.dense_fixed(feat)
+    A = T.sp.match_buffer(a, (IO, JO, II, JI), "OPERAND")
+    B = T.sp.match_buffer(b, (JO_detach, JI, K), "OPERAND")
+    C = T.sp.match_buffer(c, (IO, II, K), "RESULT")
+    with T.sp.iteration([IO, JO, II, JI, K], "SRSRS", "bsrmm") as [io, jo, ii, ji, k]:
+        with T.init():
+            C[io, ii, k] = 0.0
+        C[io, ii, k] = C[io, ii, k] + PRODUCT
+"""
+PRODUCTS = {
+    "float32": "A[io, jo, ii, ji] * B[jo, ji, k]",
+    "float16": 'T.cast(A[io, jo, ii, ji], "float32") * T.cast(B[jo, ji, k], "float32")',
+    "float64": "A[io, jo, ii, ji] * B[jo, ji, k]",
+}
+EPSILON = 2.0**-24
+"""The relative error of one operation in float32."""
+
+
+class BlockProblem(NamedTuple):
+    """The arguments of a product, its result, and a bound of the error of each element."""
+
+    arguments: dict[str, Any]
+    expected: np.ndarray[Any, Any]
+    bound: np.ndarray[Any, Any]
+
+    def require(self, kernel: Any, *, sizes: Mapping[str, int] | None = None) -> None:
+        """Call a kernel, in which some sizes are constants, and compare its result."""
+        given = {name: value for name, value in self.arguments.items() if name not in (sizes or {})}
+        kernel(**given)
+        error = np.abs(given["c"] - self.expected)
+        assert (error <= self.bound).all(), (
+            f"an error of {error.max()}, {self.bound.max()} expected"
+        )
+
+
+def block_program(dtype: str = "float32", **sizes: int) -> Module:
+    """Return the program for operands of a dtype; float16 gives float32. Some sizes may be constants."""
+    result = "float32" if dtype == "float16" else dtype
+    text = PROGRAM.replace("OPERAND", dtype).replace("RESULT", result)
+    return specialize(parse_module(text.replace("PRODUCT", PRODUCTS[dtype])), sizes)
+
+
+def block_problem(
+    height: int,
+    width: int,
+    features: int,
+    *,
+    dtype: str = "float32",
+    lengths: Any = (2, 0, 3, 1, 0),
+) -> BlockProblem:
+    """Return a product with random numbers; `lengths` are the numbers of blocks of block rows."""
+    random = np.random.default_rng(height * width + features)
+    columns = max(lengths, default=0) + 1
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    chosen = [np.sort(random.choice(columns, count, replace=False)) for count in lengths]
+    indices = np.concatenate([*chosen, []]).astype(np.int32)
+    a = random.standard_normal((len(indices), height, width)).astype(dtype)
+    b = random.standard_normal((columns, width, features)).astype(dtype)
+    expected, sums = np.zeros((2, len(lengths), height, features))
+    for row, (begin, end) in enumerate(pairwise(indptr)):
+        for block, column in zip(a[begin:end], indices[begin:end], strict=True):
+            expected[row] += block.astype(np.float64) @ b[column].astype(np.float64)
+            sums[row] += np.abs(block).astype(np.float64) @ np.abs(b[column]).astype(np.float64)
+    arguments = {
+        "a": a, "b": b, "c": np.full(expected.shape, np.nan, np.float32), "indptr": indptr,
+        "indices": indices, "mb": len(lengths), "nb": columns, "nnzb": len(indices), "bh": height,
+        "bw": width, "feat": features,
+    }  # fmt: skip
+    return BlockProblem(arguments, expected, sums * (2 * columns * width + 2) * EPSILON)
