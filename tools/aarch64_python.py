@@ -67,8 +67,8 @@ def unpack_debian_packages(root: Path) -> None:
     }
     apt = ["apt-get", "-q", *(f"-o{name}={value}" for name, value in settings.items())]
     try:
-        run_program([*apt, "update"])
-        run_program([*apt, "install", "--yes", "--download-only", *_DEBIAN_PACKAGES])
+        run_checked([*apt, "update"])
+        run_checked([*apt, "install", "--yes", "--download-only", *_DEBIAN_PACKAGES])
     except subprocess.CalledProcessError:
         sys.exit(_NO_SOURCE)
     # Packages of different releases put libraries into either of two folders, which are one.
@@ -79,7 +79,7 @@ def unpack_debian_packages(root: Path) -> None:
         contents = subprocess.run(
             ["dpkg-deb", "--fsys-tarfile", package], check=True, capture_output=True
         ).stdout
-        run_program(["tar", "-x", "--keep-directory-symlink", "-C", root], given=contents)
+        run_checked(["tar", "-x", "--keep-directory-symlink", "-C", root], given=contents)
 
 
 def install_wheels(folder: Path, requirements: Sequence[str], version: str) -> None:
@@ -94,10 +94,10 @@ def install_wheels(folder: Path, requirements: Sequence[str], version: str) -> N
         version,
         *platforms,
     ]
-    run_program([*pip, *target, *requirements])
+    run_checked([*pip, *target, *requirements])
 
 
-def run_program(command: Sequence[str | Path], *, given: bytes | None = None) -> None:
+def run_checked(command: Sequence[str | Path], *, given: bytes | None = None) -> None:
     """Run a command with what it is given as input."""
     subprocess.run(command, check=True, input=given)
 
