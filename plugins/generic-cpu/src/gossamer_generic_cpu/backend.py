@@ -1,4 +1,4 @@
-"""The backend: all CPUs that LLVM supports, of the architecture of this process."""
+"""The backend: all CPUs that LLVM supports. Code for other architectures runs under emulation."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from gossamer_ir.nodes import Module
 from gossamer_machine import Machine, machine_of
 
 NAME = "generic-cpu"
+_NO_EMULATOR = "Only kernels for aarch64 and riscv64 are emulated."
 _NODES = "while guard parallel launch prefetch atomic vectors.fixed scope.local"
 
 
 class GenericCpu:
-    """Compiles flat modules with LLVM for this machine's CPU or a named one (`cpu=`); kernels run on
-    `threads=` threads."""
+    """Compiles flat modules with LLVM for this machine's CPU or a named one (`arch=`, `cpu=`). Kernels run on
+    `threads=` threads; those for another architecture are emulated, on one thread."""
 
     name = NAME
     api_version = API_VERSION
@@ -43,8 +44,8 @@ class GenericCpu:
         return plugin_version()
 
     def targets(self) -> tuple[str, ...]:
-        """Return the target for the CPU of this machine, and one for a common CPU."""
-        return (NAME, f"{NAME}:cpu=x86-64-v3")
+        """Return the target for the CPU of this machine, one for a common CPU, and two architectures."""
+        return (NAME, f"{NAME}:cpu=x86-64-v3", f"{NAME}:arch=aarch64", f"{NAME}:arch=riscv64")
 
     def instructions(self, target: Target) -> frozenset[str]:
         """Return the functions for which the target's CPU has instructions."""
@@ -53,7 +54,7 @@ class GenericCpu:
         return compiler.abi_of(target).functions
 
     def probe(self, target: Target) -> Probe:
-        """Return whether this machine has the features of the target's CPU."""
+        """Return whether this machine has the features of the target's CPU, or can emulate it."""
         from gossamer_generic_cpu.target import cpus
         from gossamer_host_runtime import parallelism_of
 
@@ -63,6 +64,8 @@ class GenericCpu:
         except ArgumentError as error:
             (diagnostic,) = error.diagnostics
             return Probe(usable=False, reason=f"{diagnostic.message} {diagnostic.hint}".strip())
+        if cpus.is_cross_compiled(target):
+            return _cross_compiled_probe(target)
         missing = cpus.missing_features(required)
         if missing:
             return Probe(usable=False, reason=f"This CPU lacks {', '.join(missing)}.")
@@ -70,10 +73,15 @@ class GenericCpu:
 
     def machine(self, target: Target) -> Machine:
         """Return the machine that the options of a resolved target describe."""
+        from gossamer_generic_cpu.target import cpus
         from gossamer_generic_cpu.target.vectors import vector_registers
 
-        machine = machine_of(target)
-        return replace(machine, vector_registers=vector_registers(machine.vector_bits))
+        machine, architecture = machine_of(target), cpus.architecture_of(target)
+        features = cpus.resolve_cpu(target).required if architecture == "riscv64" else frozenset()
+        registers = vector_registers(
+            machine.vector_bits, architecture=architecture, features=features
+        )
+        return replace(machine, vector_registers=registers)
 
     def compile(self, module: Module, target: Target) -> Artifact:
         """Compile a flat module to object code; the CPU of this machine does not matter.
@@ -82,8 +90,9 @@ class GenericCpu:
         unknown option.
         """
         from gossamer_generic_cpu.codegen import compiler
+        from gossamer_generic_cpu.codegen.target_machines import triple_of
         from gossamer_generic_cpu.target import cpus
-        from gossamer_host_runtime import parallelism_of, triple
+        from gossamer_host_runtime import parallelism_of
         from gossamer_llvm import guarded_buffers
 
         require_compilable(self, module, target)
@@ -91,7 +100,7 @@ class GenericCpu:
         parallelism_of(target)
         compiled = compiler.object_code(module, target)
         facts = {
-            "triple": triple(),
+            "triple": triple_of(target),
             "cpu": cpu.name,
             "features": " ".join(sorted(cpu.required)),
         }
@@ -113,11 +122,17 @@ class GenericCpu:
         return {"llvm": llvm, "asm": asm}
 
     def load(self, artifact: Artifact) -> Kernel:
-        """Link object code into this process.
+        """Link object code into this process, or send it to an emulated process if it is for another
+        architecture.
 
-        `ArgumentError` (`generic_cpu.load`) if this machine has another architecture or lacks a feature that
-        the code may use.
+        `ArgumentError` (`generic_cpu.load`) if this machine lacks a feature that the code may use, or its
+        architecture is not emulated; `emulation.programs` if the emulator or the cross compiler is absent.
         """
+        if artifact.parsed_target().option("arch"):
+            from gossamer_generic_cpu.target.cpus import is_cross_compiled
+
+            if is_cross_compiled(artifact.parsed_target()):
+                return _emulated_kernel(artifact)
         from gossamer_host_runtime import load_kernel
 
         # Before the code is mapped: an instruction that the CPU lacks ends the process.
@@ -130,6 +145,30 @@ class GenericCpu:
                 hint="Compile for cpu=host.",
             )
         return load_kernel(artifact)
+
+
+def _cross_compiled_probe(target: Target) -> Probe:
+    from gossamer_emulation import reason_against_emulation
+    from gossamer_generic_cpu.target import cpus
+    from gossamer_generic_cpu.target.emulation import emulated_machine
+
+    machine = emulated_machine(target)
+    reason = reason_against_emulation(machine.architecture) if machine else _NO_EMULATOR
+    return Probe(usable=reason is None, reason=reason, resolved=cpus.explicit(target))
+
+
+def _emulated_kernel(artifact: Artifact) -> Kernel:
+    from gossamer_emulation import emulated_kernel
+    from gossamer_generic_cpu.target.emulation import emulated_machine
+
+    machine = emulated_machine(artifact.parsed_target())
+    if machine is None:
+        raise ArgumentError(
+            "generic_cpu.load",
+            f"This machine cannot run code for '{artifact.target}'. {_NO_EMULATOR}",
+            hint="Export the kernel, and call it from C on a machine of its architecture.",
+        )
+    return emulated_kernel(artifact, machine)
 
 
 def _missing_features(artifact: Artifact) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ from gossamer_generic_cpu.codegen.single_lane_stores import (
     has_stores_to_scalarize,
     scalarize_single_lane_stores,
 )
-from gossamer_generic_cpu.target.cpus import gathers_of, resolve_cpu
-from gossamer_host_runtime import Cpu, architecture, data_layout, target_machine, triple
+from gossamer_generic_cpu.codegen.target_machines import target_machine_of, triple_of
+from gossamer_generic_cpu.target.cpus import architecture_of, gathers_of, resolve_cpu
 from gossamer_ir.core.math_functions import INSTRUCTIONS, instructions_with
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
@@ -28,22 +28,19 @@ class Compiled(NamedTuple):
     times: tuple[tuple[str, str], ...]
 
 
+@cache
 def abi_of(target: Target) -> Abi:
     """Return the properties of a target that the emitter needs."""
-    return _abi(resolve_cpu(target), gathers_of(target))
-
-
-@cache
-def _abi(cpu: Cpu, gathers: str) -> Abi:
-    # The base instruction set of AArch64 has all of these.
-    has_all = architecture() == "aarch64"
+    features, architecture = resolve_cpu(target).required, architecture_of(target)
+    # The base instruction set of AArch64 has all functions. LLVM computes those that RISC-V lacks inline.
+    has_all = architecture in ("aarch64", "riscv64")
     return Abi(
-        triple=triple(),
-        data_layout=data_layout(cpu),
-        functions=INSTRUCTIONS if has_all else instructions_with(cpu.required),
-        half_conversions=has_all or "f16c" in cpu.required,
-        inserted_lanes=1 if gathers == "fast" else INSERTED_LANES,
-        permuted_bytes=64 if "avx512f" in cpu.required else 0,
+        triple=triple_of(target),
+        data_layout=str(target_machine_of(target).target_data),
+        functions=INSTRUCTIONS if has_all else instructions_with(features),
+        half_conversions=architecture == "aarch64" or "f16c" in features,
+        inserted_lanes=1 if gathers_of(target) == "fast" else INSERTED_LANES,
+        permuted_bytes=64 if "avx512f" in features else 0,
         attributes=('"prefer-vector-width"="512"',),
     )
 
@@ -55,14 +52,13 @@ def llvm_text(module: Module, target: Target) -> str:
 
 def assembly(module: Module, target: Target) -> str:
     """Return the assembly of a flat module."""
-    cpu = resolve_cpu(target)
-    machine, text = target_machine(cpu), emit(module, abi=abi_of(target))
+    machine, text = target_machine_of(target), emit(module, abi=abi_of(target))
     return str(machine.emit_assembly(_optimized(parse(text), text, machine)))
 
 
 def object_code(module: Module, target: Target) -> Compiled:
     """Compile a flat module to an object file that exports `gossamer_kernel`."""
-    machine = target_machine(resolve_cpu(target))
+    machine = target_machine_of(target)
     marks = [time.perf_counter()]
     text = emit(module, abi=abi_of(target))
     marks.append(time.perf_counter())

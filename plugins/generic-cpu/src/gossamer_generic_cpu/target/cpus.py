@@ -1,13 +1,8 @@
-"""CPUs that code can be compiled for: this machine's, and a table of others by name.
-
-LLVM only prints a warning for an unknown name, so names are checked here.
-
-The table is not that of archspec: its names of CPUs (`zen4` for `znver4`) and of features (`abm` for `lzcnt`)
-are not LLVM's. Version 0.2.7 lacks avx512fp16 for Sapphire Rapids, has no cache sizes, and maps a machine to
-the nearest CPU in its table; code for the host is compiled for exactly the features that LLVM finds.
-"""
+"""The CPU that a target means: this machine's, or one with a name, of any architecture."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from gossamer_generic_cpu.target.vectors import vector_bits
 from gossamer_host_runtime import Cpu, architecture, host, host_cpu
@@ -16,78 +11,81 @@ from gossamer_ir.interchange.records import Target
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_machine.cpu_options import CPU_OPTIONS
 
+if TYPE_CHECKING:
+    from gossamer_generic_cpu.target.cpu_tables import CpuTable
+
 _MODEL = items_by_name(CPU_OPTIONS)
-OPTIONS = ("cpu", "features", "threads", *_MODEL)
+OPTIONS = ("arch", "cpu", "features", "threads", *_MODEL)
+_DIGEST_START = "host-"
+_ARCHITECTURES = {"x86-64": "x86_64", "aarch64": "aarch64", "riscv64": "riscv64"}
+"""The first part of LLVM's triple for each value of the option `arch`."""
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+def architecture_of(target: Target) -> str:
+    """Return the first part of LLVM's triple for the architecture of a target, by default that of this
+    machine; raise `ArgumentError` (`generic_cpu.arch`) if it is unknown.
+
+    >>> architecture_of(Target.parse("generic-cpu:arch=x86-64"))
+    'x86_64'
+    """
+    name = target.option("arch")
+    if not name:
+        return architecture()
+    if name not in _ARCHITECTURES:
+        raise ArgumentError(
+            "generic_cpu.arch",
+            f"'{name}' is not an architecture that generic-cpu compiles for.",
+            hint=f"Expected one of {', '.join(_ARCHITECTURES)}.",
+        )
+    return _ARCHITECTURES[name]
 
 
-# Features that LLVM does not need for arithmetic (aes, clwb, rdseed, ...) are omitted.
-_V2 = _words("cx16 popcnt sahf sse3 ssse3 sse4.1 sse4.2")
-_V3 = _V2 | _words("avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave")
-_V4 = _V3 | _words("avx512f avx512bw avx512cd avx512dq avx512vl")
-_ICELAKE = _V4 | _words(
-    "avx512vbmi avx512ifma avx512vbmi2 avx512vnni avx512bitalg avx512vpopcntdq gfni vpclmulqdq"
-)
-_X86: dict[str, frozenset[str]] = {
-    "x86-64": frozenset(),
-    "x86-64-v2": _V2,
-    "x86-64-v3": _V3,
-    "x86-64-v4": _V4,
-    "haswell": _V3,
-    "skylake": _V3 | _words("adx"),
-    "skylake-avx512": _V4 | _words("adx"),
-    "cascadelake": _V4 | _words("adx avx512vnni"),
-    "icelake-server": _ICELAKE | _words("adx"),
-    "sapphirerapids": _ICELAKE | _words("adx avx512bf16 avx512fp16 avxvnni"),
-    "znver3": _V3 | _words("adx sse4a vpclmulqdq"),
-    "znver4": _ICELAKE | _words("adx sse4a avx512bf16"),
-}
-_TABLES: dict[str, dict[str, frozenset[str]]] = {"x86_64": _X86}
+def is_cross_compiled(target: Target) -> bool:
+    """Return whether a target is for another architecture than that of this machine."""
+    return bool(target.option("arch")) and architecture_of(target) != architecture()
 
 
-def cpu_names() -> tuple[str, ...]:
-    """Return the names that the option `cpu` accepts on this architecture."""
-    return ("host", *_TABLES.get(architecture(), {"generic": frozenset()}))
+def cpu_names(target: Target) -> tuple[str, ...]:
+    """Return the names that the option `cpu` accepts for the architecture of a target."""
+    names = tuple(_table_of(target).cpus)
+    return names if is_cross_compiled(target) else ("host", *names)
 
 
 def resolve_cpu(target: Target) -> Cpu:
-    """Return the CPU of a target; raise `ArgumentError` (`generic_cpu.option`, `generic_cpu.cpu`,
-    `generic_cpu.features`, `generic_cpu.option_value`) if an option or its value is unknown."""
+    """Return the CPU of a target; raise `ArgumentError` (`generic_cpu.option`, `generic_cpu.arch`,
+    `generic_cpu.cpu`, `generic_cpu.features`, `generic_cpu.option_value`) if an option or its value is
+    unknown."""
     _require_options(target)
-    name = target.option("cpu", "host")
+    if is_cross_compiled(target):
+        return _named_cpu(target, target.option("cpu", _default_cpu(target)))
+    name, features = target.option("cpu", "host"), target.option("features")
     # A resolved target: the digest must be that of this machine.
-    if target.option("features"):
-        return _resolved_host(name, target.option("features"))
-    if name == "host":
-        return host_cpu()
-    known = _TABLES.get(architecture(), {"generic": frozenset()})
+    if name == "host" or features.startswith(_DIGEST_START):
+        return _resolved_host(name, features)
     # LLVM supports more CPUs than the table has, among them perhaps this one.
-    if name not in known and name == host_cpu().name:
+    is_known = name in _table_of(target).cpus
+    if not is_known and not features and name == host_cpu().name:
         return host_cpu()
-    if name not in known:
-        raise ArgumentError(
-            "generic_cpu.cpu",
-            f"'{name}' is not a CPU that generic-cpu compiles for on {architecture()}.",
-            hint=f"Expected one of {', '.join(cpu_names())}.",
-        )
-    # LLVM would split vectors of 512 bits on CPUs that it believes to lower their clock.
-    features = ["-prefer-256-bit"] if architecture() == "x86_64" else []
-    return Cpu(name, ",".join(features), known[name])
+    return _named_cpu(target, name)
 
 
 def is_host(target: Target) -> bool:
     """Return whether a target means the CPU of the machine on which it is used."""
     _require_options(target)
-    return target.option("cpu", "host") == "host" and not target.option("features")
+    is_unnamed = target.option("cpu", "host") == "host" and not target.option("features")
+    return is_unnamed and not is_cross_compiled(target)
 
 
 def explicit(target: Target) -> str:
     """Return the target with a digest of the machine's CPU if it is `host`, and with what rules for schedules
-    use: the width of vector registers, and of this machine the caches and the speed of gathers."""
+    use: the width of vector registers, and of this machine the caches and the speed of gathers. It names no
+    architecture if that is the one of this machine."""
     options = dict(target.options)
+    if is_cross_compiled(target):
+        options |= {"cpu": target.option("cpu", _default_cpu(target))}
+    else:
+        options.pop("arch", None)
+    given = dict(options)
     if is_host(target):
         options |= {"cpu": "host", "features": host().digest}
     # Caches and gathers of this machine say nothing about other machines of the same CPU.
@@ -95,7 +93,7 @@ def explicit(target: Target) -> str:
         model = {"vector_bits": vector_bits(host().features), **host().options}
     else:
         model = {"vector_bits": vector_bits(resolve_cpu(target).required)}
-    return Target(target.backend, tuple((options | model | dict(target.options)).items())).text
+    return Target(target.backend, tuple((options | model | given).items())).text
 
 
 def gathers_of(target: Target) -> str:
@@ -114,19 +112,19 @@ def missing_features(required: frozenset[str]) -> tuple[str, ...]:
 
 
 def _require_options(target: Target) -> None:
-    for key, _ in target.options:
+    for key, value in target.options:
         if key not in OPTIONS:
             raise ArgumentError(
                 "generic_cpu.option",
                 f"'{key}' is not an option of generic-cpu.",
                 hint=f"Expected one of {', '.join(OPTIONS)}.",
             )
-        _require_value(target, key)
+        _require_value(target, key, value)
 
 
-def _require_value(target: Target, key: str) -> None:
+def _require_value(target: Target, key: str, value: str) -> None:
     """Raise if the value of an option of the model is not one of it."""
-    option, value = _MODEL.get(key), target.option(key)
+    option = _MODEL.get(key)
     if option is not None and option.parse(value) is None:
         raise ArgumentError(
             "generic_cpu.option_value",
@@ -135,11 +133,49 @@ def _require_value(target: Target, key: str) -> None:
         )
 
 
-def _resolved_host(name: str, digest: str) -> Cpu:
-    if name != "host" or digest != host().digest:
+def _resolved_host(name: str, features: str) -> Cpu:
+    """Return the CPU of this machine, if the features are none or its digest."""
+    if features and not features.startswith(_DIGEST_START):
         raise ArgumentError(
             "generic_cpu.features",
-            f"The features '{digest}' of '{name}' are those of another machine.",
+            f"The features '{features}' cannot be added to those of this machine.",
+            hint="Name a CPU by cpu=, too.",
+        )
+    if features and (name, features) != ("host", host().digest):
+        raise ArgumentError(
+            "generic_cpu.features",
+            f"The features '{features}' of '{name}' are those of another machine.",
             hint="Give cpu= alone.",
         )
     return host_cpu()
+
+
+def _table_of(target: Target) -> CpuTable:
+    # Imported late: most processes run code for their own machine.
+    from gossamer_generic_cpu.target.cpu_tables import CPU_TABLES, CpuTable
+
+    generic = CpuTable("", {"generic": frozenset()})
+    return CPU_TABLES.get(architecture_of(target), generic)
+
+
+def _default_cpu(target: Target) -> str:
+    return next(iter(_table_of(target).cpus))
+
+
+def _named_cpu(target: Target, name: str) -> Cpu:
+    table = _table_of(target)
+    if name not in table.cpus:
+        raise ArgumentError(
+            "generic_cpu.cpu",
+            f"'{name}' is not a CPU that generic-cpu compiles for on {architecture_of(target)}.",
+            hint=f"Expected one of {', '.join(cpu_names(target))}.",
+        )
+    text = target.option("features")
+    added = frozenset(text.split("+")) if text else frozenset()
+    if not added <= table.optional:
+        raise ArgumentError(
+            "generic_cpu.features",
+            f"'{text}' are not features that can be added to '{name}'.",
+            hint=f"Expected some of {', '.join(sorted(table.optional))}, joined by '+'.",
+        )
+    return table.cpu(name, added=added)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from gossamer_host_runtime import architecture
-
 
 def vector_bits(features: frozenset[str]) -> str:
     """Return the width in bits of vector registers for a set of CPU features."""
@@ -12,7 +10,18 @@ def vector_bits(features: frozenset[str]) -> str:
     return "256" if "avx2" in features else "128"
 
 
-def vector_registers(bits: int) -> int:
+_FLOAT_REGISTER_BITS = 32 * 32
+"""The bits of the values of float32 in the 32 registers for floats that RISC-V has."""
+
+
+def vector_registers(bits: int, *, architecture: str, features: frozenset[str]) -> int:
     """Return the number of vector registers of a CPU whose vectors have so many bits: on x86 only AVX-512 has
-    32, and NEON and the vector extension of RISC-V have as many."""
-    return 16 if architecture() == "x86_64" and bits < 512 else 32
+    32, and NEON and the vector extension of RISC-V have as many.
+
+    Without this extension LLVM takes a register for floats for each lane, so that they hold fewer vectors.
+    """
+    if architecture == "x86_64" and bits < 512:
+        return 16
+    if architecture == "riscv64" and "v" not in features:
+        return _FLOAT_REGISTER_BITS // bits
+    return 32
