@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import re
+import weakref
 
 import numpy as np
 import pytest
@@ -75,10 +76,31 @@ def test_arrays_of_a_device_are_described_and_not_read():
     assert memory.streams == [77]
 
 
-def test_the_memory_lives_as_long_as_the_view():
-    view = view_of(Exporter(np.arange(1000.0)), name="x")
+class Exported:
+    """An array that is freed with the capsule that NumPy makes for it."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+
+class Watched(np.ndarray):
+    """An array to which there can be weak references."""
+
+
+def test_the_memory_lives_as_long_as_the_array_of_the_view():
+    array = np.arange(1000.0).view(Watched)
+    watch = weakref.ref(array)
+    viewed = view_of(Exported(array), name="x").array
+    del array
     gc.collect()
-    np.testing.assert_array_equal(view.array, np.arange(1000.0))
+    assert watch() is not None
+    np.testing.assert_array_equal(viewed, np.arange(1000.0))
+    del viewed
+    gc.collect()
+    assert watch() is None
 
 
 REFUSED = {
