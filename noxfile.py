@@ -11,6 +11,7 @@
     nox -s generate        writes generated files that have changed
     nox -s aarch64         tests in an emulated Python of AArch64; more of them after --
     nox -s fuzz            random programs against an oracle of NumPy alone (try -- --help)
+    nox -s fuzz_scalable   2,000 random programs and schedules in scalable vectors, at every vector length
     nox -s docs            the documentation site in .nox/site, with notebooks of the tutorials
     nox -s bench           against SciPy, MKL, Numba, torch; arguments after -- (try -- --help)
 
@@ -329,6 +330,15 @@ def fuzz(session: nox.Session) -> None:
     install(session, DISTRIBUTIONS, *group_requirements("test"))
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
     session.run("python", "-m", "tests.fuzzing.commands", *session.posargs, env=env)
+
+
+@nox.session(requires=["build"])
+def fuzz_scalable(session: nox.Session) -> None:
+    """Run random programs with random steps that make scalable vectors, emulated at every vector length."""
+    install(session, DISTRIBUTIONS, *group_requirements("test"))
+    env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
+    how = ("--schedules", "2000", "--scalable", "--native", "1", "--minutes", "240")
+    session.run("python", "-m", "tests.fuzzing.commands", *how, *session.posargs, env=env)
 
 
 @nox.session(requires=["build"])

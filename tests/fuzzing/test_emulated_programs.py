@@ -26,6 +26,7 @@ from gossamer_testkit.corpus.retyped import retyped
 from tests.fuzzing.checks.disagreements import Verdict, verdict_of
 from tests.fuzzing.checks.ways import Settings
 from tests.fuzzing.commands.engines import ByRandom, Programs
+from tests.fuzzing.commands.step_sequences import SCALABLE, SCALABLE_FORMS, Sequences, judge
 from tests.fuzzing.execution.compilers import EMULATED, VECTOR_LENGTHS, unscheduled
 from tests.fuzzing.programs.handwritten import parsed, usable, with_arrays
 from tests.fuzzing.programs.program import Program as FuzzedProgram
@@ -139,3 +140,12 @@ def test_random_programs_are_right_at_every_vector_length():
         )
     assert not found.failures
     assert found.scalable >= 6
+
+
+def test_random_steps_are_right_at_every_vector_length():
+    found = Sequences()
+    for number in range(16):
+        judge(number, found, seed="emulated", native=1, scalable=True)
+    assert not found.failures
+    assert found.scalable >= SCALABLE * found.judged
+    assert found.forms.keys() >= {*SCALABLE_FORMS} - {"to fixed lanes"}

@@ -7,9 +7,15 @@ from random import Random
 from typing import Literal, TypeAlias
 
 from tests.fuzzing.checks.disagreements import Verdict, verdict_of
-from tests.fuzzing.execution.compilers import EMULATED, TOO_LARGE, unscheduled
+from tests.fuzzing.execution.compilers import EMULATED, TOO_LARGE, Scheduler, unscheduled
 from tests.fuzzing.programs.program import Program
-from tests.fuzzing.schedules.draw_schedule import REFUSED_SCHEDULES, by_rules, random_schedule
+from tests.fuzzing.schedules.draw_schedule import (
+    REFUSED_SCHEDULES,
+    SCALABLE_TARGETS,
+    TARGETS,
+    by_rules,
+    random_schedule,
+)
 from tests.fuzzing.schedules.native_lanes import with_native_lanes
 
 ScheduleKind: TypeAlias = Literal["none", "rules", "random"]
@@ -45,11 +51,7 @@ class Way:
         return REFUSED_SCHEDULES if is_free else frozenset({TOO_LARGE})
 
     def verdict(self, program: Program) -> Verdict:
-        scheduler = unscheduled
-        if self.schedule == "rules":
-            scheduler = by_rules(program.module)
-        elif self.schedule == "random":
-            scheduler = random_schedule(Random(self.seed), program.module)
+        scheduler = self._scheduler(program)
         if self.vscale is None:
             return verdict_of(program, native=self.native, schedule=scheduler)
         return verdict_of(
@@ -59,6 +61,16 @@ class Way:
             schedule=with_native_lanes(scheduler),
             vscale=self.vscale,
         )
+
+    def _scheduler(self, program: Program) -> Scheduler:
+        targets = TARGETS if self.vscale is None else SCALABLE_TARGETS
+        match self.schedule:
+            case "rules":
+                return by_rules(program.module, targets[0])
+            case "random":
+                return random_schedule(Random(self.seed), program.module, targets=targets)
+            case "none":
+                return unscheduled
 
     def is_wrong(self, verdict: Verdict) -> bool:
         """Return whether something disagrees, or the program should not have been refused."""

@@ -4,6 +4,7 @@
     nox -s fuzz -- --programs 20000 --engine hypothesis
     nox -s fuzz -- --programs 2000 --native 1 --scheduled 0.5 --scalable
     nox -s fuzz -- --schedules 20000
+    nox -s fuzz -- --schedules 2000 --native 1 --scalable
     nox -s fuzz -- --lowered 50000 --native 0.1
     nox -s fuzz -- --typed 20000
     nox -s fuzz -- --compiled 3000

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
@@ -20,9 +20,13 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
+from gossamer_ir.interchange.records import Step
+from gossamer_schedule.primitives.loops.vectorize import NATIVE_LANES
 from gossamer_schedule.trace.codec import trace_to_python
 from tests.fuzzing.checks.disagreements import Verdict, verdict_of
+from tests.fuzzing.checks.ways import VSCALES
 from tests.fuzzing.commands.processes import MAX_FAILURES, Failure, Tally, Task
+from tests.fuzzing.execution.compilers import COMPILER, EMULATED, Scheduler
 from tests.fuzzing.findings.reports import plain, show_program, write
 from tests.fuzzing.findings.shrinking import shrunk
 from tests.fuzzing.loop_nests.chains import draw_chain
@@ -32,7 +36,13 @@ from tests.fuzzing.programs.handwritten import Written, draw_written
 from tests.fuzzing.programs.program import Program
 from tests.fuzzing.schedules.draw_schedule import REFUSED_SCHEDULES
 from tests.fuzzing.schedules.drawers import DRAWERS
-from tests.fuzzing.schedules.sequences import Sequence, Traces, kept, shortest
+from tests.fuzzing.schedules.sequences import (
+    SCALABLE_WEIGHTS,
+    Sequence,
+    Traces,
+    kept,
+    shortest,
+)
 
 FULL_RUN_SEQUENCES, ENOUGH, ENOUGH_PROGRAMS, ENOUGH_STEPS = 20_000, 200, 3, 5
 """For so many sequences: how often each primitive must be accepted, on how many programs, and the minimum
@@ -45,23 +55,33 @@ NESTS = 0.1
 """The share of sequences on loops around reductions with conditions between them."""
 CHAINS = 0.15
 """The share of sequences on reductions with epilogues and on sliding windows."""
+SCALABLE = 0.3
+"""The minimum share of sequences with scalable vectors, if these are drawn."""
 MAX_SHRUNK = 200
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A program with a sequence of steps for it; `name` is that of the program."""
+    """A program with a sequence of steps for it; `name` is that of the program. With a `vscale`, steps make
+    scalable vectors: that many units are interpreted, and machine code is emulated at every length."""
 
     name: str
     program: Program
     sequence: Sequence
     native: bool
+    vscale: int | None = None
 
     def verdict(self) -> Verdict:
-        return verdict_of(self.program, native=self.native, schedule=self.sequence)
+        return self.verdict_for(self.program, self.sequence)
+
+    def verdict_for(self, program: Program, schedule: Scheduler) -> Verdict:
+        """The verdict on another program or another schedule."""
+        compiler = COMPILER if self.vscale is None else EMULATED
+        vscale = self.vscale or 1
+        return verdict_of(program, compiler, native=self.native, schedule=schedule, vscale=vscale)
 
 
-def drawn(number: int, *, seed: str, native: float) -> Drawn:
+def drawn(number: int, *, seed: str, native: float, scalable: bool = False) -> Drawn:
     """The sequence of a number."""
     rng = Random(f"{seed}/schedules/{number}")
     name, program = f"{number}", draw_program(rng)
@@ -73,18 +93,25 @@ def drawn(number: int, *, seed: str, native: float) -> Drawn:
     elif kind < WRITTEN + NESTS + CHAINS:
         program = draw_chain(rng)
     for_threads, is_native = rng.random() < FOR_THREADS, rng.random() < native
+    if scalable:
+        vscale = rng.choice(VSCALES)
+        sequence = Sequence(rng, weights=SCALABLE_WEIGHTS, is_scalable=True)
+        return Drawn(name, program, sequence, is_native, vscale)
     return Drawn(name, program, Sequence(rng, for_threads=for_threads), is_native)
 
 
 @dataclass
 class Sequences(Tally):
     """The results of a batch: the number of sequences for each number of accepted steps; how often each
-    primitive was tried and accepted; and on which programs."""
+    primitive was tried and accepted; on which programs; how many sequences made scalable vectors; and how
+    often vscale was an argument."""
 
     lengths: Counter[int] = field(default_factory=Counter)
     tried: Counter[str] = field(default_factory=Counter)
     accepted: Counter[str] = field(default_factory=Counter)
     programs: set[tuple[str, str]] = field(default_factory=set)
+    scalable: int = 0
+    forms: Counter[str] = field(default_factory=Counter)
 
     @property
     def counts(self) -> Counter[str]:
@@ -97,9 +124,11 @@ class Sequences(Tally):
         return median(self.lengths.elements()) if self.lengths else 0
 
 
-def judge(number: int, found: Sequences, *, seed: str, native: float) -> None:
+def judge(
+    number: int, found: Sequences, *, seed: str, native: float, scalable: bool = False
+) -> None:
     """Adds the results of a sequence."""
-    case = drawn(number, seed=seed, native=native)
+    case = drawn(number, seed=seed, native=native, scalable=scalable)
     verdict = case.verdict()
     steps = case.sequence.steps
     found.judged += 1
@@ -108,6 +137,8 @@ def judge(number: int, found: Sequences, *, seed: str, native: float) -> None:
     found.tried.update(case.sequence.tried)
     found.accepted.update(step.op for step in steps)
     found.programs |= {(step.op, case.name) for step in steps}
+    found.scalable += verdict.is_scalable
+    found.forms.update(form for step in steps for form in scalable_forms(step))
     if verdict.refusal:
         found.refused[verdict.refusal] += 1
     if verdict.disagreement or verdict.refusal not in (None, *REFUSED_SCHEDULES):
@@ -116,7 +147,7 @@ def judge(number: int, found: Sequences, *, seed: str, native: float) -> None:
 
 def main(options: Namespace, console: Console) -> int:
     """Runs the session; returns 1 if it found a failure."""
-    how = {"seed": options.seed, "native": options.native}
+    how = {"seed": options.seed, "native": options.native, "scalable": options.scalable}
     if options.only is not None:
         verdict = drawn(options.only, **how).verdict()
         report(Failure(options.only, str(verdict)), how, console)
@@ -129,12 +160,14 @@ def main(options: Namespace, console: Console) -> int:
     for failure in total.failures[:MAX_FAILURES]:
         report(failure, how, console)
     console.print(table(total))
-    wrong = [*shortcomings(total), *(["too few sequences"] * (total.judged < options.schedules))]
+    lacks = scalable_shortcomings if options.scalable else shortcomings
+    wrong = [*lacks(total), *(["too few sequences"] * (total.judged < options.schedules))]
     plain(
         console,
-        f"{total.judged} sequences in {seconds:.0f} s, {total.native} of them as machine code, half of "
-        f"them with at least {total.steps:.0f} steps; not lowered: {total.refused.total()} "
-        f"{dict(total.refused)}; {len(total.failures)} wrong; {'; '.join(wrong) or 'all is enough'}; "
+        f"{total.judged} sequences in {seconds:.0f} s, {total.native} of them as machine code, "
+        f"{total.scalable} in scalable vectors {dict(total.forms)}, half of them with at least "
+        f"{total.steps:.0f} steps; not lowered: {total.refused.total()} {dict(total.refused)}; "
+        f"{len(total.failures)} wrong; {'; '.join(wrong) or 'all is enough'}; "
         f"data in {options.out}",
     )
     write(
@@ -158,6 +191,35 @@ def shortcomings(total: Sequences) -> list[str]:
     return found
 
 
+def scalable_forms(step: Step) -> Iterator[str]:
+    """The forms in which a step makes lanes scalable, or fixed again."""
+    lanes = step.args.get("lanes")
+    if step.op == "split" and any("vscale" in str(factor) for factor in step.args["factors"]):
+        yield "split by vscale"
+    if step.op == "vectorize" and lanes == NATIVE_LANES:
+        yield "native lanes"
+    if step.op == "vectorize" and isinstance(lanes, str):
+        yield f"rest {step.args.get('rest', 'scalar')}"
+    if step.op == "convert_lanes":
+        yield "to scalable lanes" if isinstance(lanes, str) else "to fixed lanes"
+
+
+SCALABLE_FORMS = (
+    "split by vscale", "native lanes", "rest masked", "rest scalar", "to scalable lanes", "to fixed lanes"
+)  # fmt: skip
+
+
+def scalable_shortcomings(total: Sequences) -> list[str]:
+    """The requirements on scalable vectors that the run does not meet, given its number of sequences."""
+    share = min(total.judged / FULL_RUN_SEQUENCES, 1)
+    found = [] if total.scalable >= SCALABLE * total.judged else ["too few scalable vectors"]
+    return found + [
+        f"{form} {total.forms[form]} times"
+        for form in SCALABLE_FORMS
+        if total.forms[form] < ENOUGH * share
+    ]
+
+
 def table(total: Sequences) -> Table:
     found = Table("primitive", "tried", "accepted", "programs", title="What was applied")
     for op in sorted(DRAWERS):
@@ -173,20 +235,23 @@ def report(failure: Failure, how: Mapping[str, object], console: Console) -> Non
     plain(console, failure.what)
     if failure.is_verdict:
         case.verdict()
-        program, traces = smallest(case.program, case.sequence.traces, native=case.native)
+        program, traces = smallest(case)
         show_program(program, console)
         for stage, trace in traces.items():
             if trace:
                 plain(console, f"# {stage} stage\n{trace_to_python(trace)}")
     again = f"--schedules 1 --seed {how['seed']} --native {how['native']} --only {failure.number}"
+    if how["scalable"]:
+        again += " --scalable"
     plain(console, f"repeat: nox -s fuzz -- {again}")
 
 
-def smallest(program: Program, traces: Traces, *, native: bool) -> tuple[Program, Traces]:
+def smallest(case: Drawn) -> tuple[Program, Traces]:
     """The fewest steps that fail, then the smallest program for them."""
+    program, traces = case.program, case.sequence.traces
 
     def is_wrong(program: Program, traces: Traces) -> bool:
-        verdict = verdict_of(program, native=native, schedule=partial(kept, traces))
+        verdict = case.verdict_for(program, partial(kept, traces))
         return verdict.disagreement is not None
 
     if not is_wrong(program, traces):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 from gossamer.pipeline import schedule_for_target
@@ -20,6 +21,7 @@ STEPS = (
     *("group",) * 2, *("staged",) * 2, "prefetch",
 )  # fmt: skip
 TARGETS = ("generic-cpu", *(f"generic-cpu:vector_bits={bits}" for bits in (128, 256, 512)))
+SCALABLE_TARGETS = ("llvm-sve",)
 LATER_FACTORS = ((None, 2), (None, 3), (None, 1))
 """Factors of later splits: each rounds the iterations up."""
 MAX_SPLITS = 5
@@ -38,10 +40,12 @@ REFUSED_SCHEDULES = frozenset(
 """The error codes with which a program may be rejected because of its schedule."""
 
 
-def random_schedule(rng: Random, module: Module, *, rules: float = 0.3) -> Scheduler:
+def random_schedule(
+    rng: Random, module: Module, *, rules: float = 0.3, targets: Sequence[str] = TARGETS
+) -> Scheduler:
     """A schedule for each stage: random steps, or (with probability `rules`, if a rule applies) the choice of
     the default rules for a random machine and random data."""
-    target = rng.choice(TARGETS)
+    target = rng.choice(targets)
     chosen = schedule_for_target(module, resolve_target(target)[1], draw_stats(rng))
     if (chosen.loop or chosen.position) and rng.random() < rules:
         return replayed(chosen)

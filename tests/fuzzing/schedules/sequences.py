@@ -44,19 +44,25 @@ WEIGHTS = {
     "set_block_filter": 1, "fuse_reduction_epilogue": 100, "rolling_buffer": 120,
 }  # fmt: skip
 """The weights of primitives; `COMMON` for all others."""
+SCALABLE_WEIGHTS = {"vectorize": 60, "split": 40}
+"""Further weights of sequences for scalable vectors."""
+CONVERTED = 0.15
+"""How often these convert lanes."""
 LATER = {"uniform_extent": 0.005, "convert_lanes": 0.005}
 """How often primitives are drawn that have their numbers from a generator `beside` the usual one."""
 
 
 @dataclass
 class Sequence:
-    """A scheduler (see `compilers`) that draws steps and keeps them for each stage. `ops` are the primitives
-    that are drawn, and `builder` has them; `tried` counts their steps, accepted or not."""
+    """A scheduler (see `compilers`) that draws steps and keeps them for each stage. `builder` has the
+    primitives that are drawn; `tried` counts their steps, accepted or not. Scenes are `for_threads` and
+    `is_scalable`."""
 
     rng: Random
     builder: type[ScheduleBuilder] = ScheduleBuilder
     weights: Mapping[str, int] = field(default_factory=dict)
     for_threads: bool = False
+    is_scalable: bool = False
     traces: dict[StageName, Trace] = field(default_factory=dict)
     tried: Counter[str] = field(default_factory=Counter)
 
@@ -82,12 +88,15 @@ class Sequence:
         """A builder to which some steps were applied."""
         return self.builder(module, intrinsics=INTRINSICS).replay(trace)
 
+    def _scene(self, rng: Random, builder: ScheduleBuilder) -> Scene:
+        return Scene(rng, builder.module, builder.trace, self.for_threads, self.is_scalable)
+
     def _drawn(self, builder: ScheduleBuilder) -> Step | None:
         """A random step that may be applicable."""
         later = self._drawn_beside(builder)
         if later is not None:
             return later
-        scene = Scene(self.rng, builder.module, builder.trace, self.for_threads)
+        scene = self._scene(self.rng, builder)
         ops = [op for op in DRAWERS if op not in LATER]
         weights = [self.weights.get(op, WEIGHTS.get(op, COMMON)) for op in ops]
         for op in self.rng.choices(ops, weights, k=5):
@@ -99,8 +108,10 @@ class Sequence:
     def _drawn_beside(self, builder: ScheduleBuilder) -> Step | None:
         """A step of one of the primitives that are drawn beside the others."""
         rng = beside(self.rng)
-        scene = Scene(rng, builder.module, builder.trace, self.for_threads)
+        scene = self._scene(rng, builder)
         for op, often in LATER.items():
+            if op == "convert_lanes" and self.is_scalable:
+                often = CONVERTED
             if rng.random() < (0.5 if op in self.weights else often):
                 args = DRAWERS[op](scene)
                 if args is not None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from gossamer_ir.nodes import Binary, For, Load, Var
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule import PRIMITIVES
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.definition.arguments import choices_of
 from tests.fuzzing.schedules.drawers.scene import Drawer, Drawn, Scene, constant_extent, loaded
 
 MAX_COPIES = 16
+SCALABLE_LANES = (*("native",) * 4, "2 * T.vscale()", "4 * T.vscale()", 4, 8)
 
 
 def parallel(scene: Scene) -> Drawn:
@@ -40,6 +42,8 @@ def vectorize(scene: Scene) -> Drawn:
         for site in scene.serial
         if not any(isinstance(node, For) for stmt in site.node.body for node in walk(stmt))
     ]
+    if scene.is_scalable:
+        return _scalable(scene, innermost)
     known = [site for site in innermost if constant_extent(site) is not None]
     loop = scene.choose(known or innermost)
     rests = [{"rest": word} for word in choices_of(PRIMITIVES["vectorize"], "rest")]
@@ -47,13 +51,22 @@ def vectorize(scene: Scene) -> Drawn:
     return loop and {"loop": loop.node.var, **how}
 
 
+def _scalable(scene: Scene, innermost: list[Cursor]) -> Drawn:
+    """Prefers to split a loop into scalable vectors, and masks to remainders."""
+    loop = scene.choose(innermost)
+    if loop is None:
+        return None
+    lanes = {"lanes": scene.rng.choice(SCALABLE_LANES)} if scene.chance(0.8) else {}
+    return {"loop": loop.node.var, **lanes, **({"rest": "masked"} if scene.chance(0.6) else {})}
+
+
 def convert_lanes(scene: Scene) -> Drawn:
     inner = scene.choose([site for site in scene.loops if site.node.kind == "vectorized"])
-    outer = inner and inner.parents[-1]
-    if inner is None or not isinstance(outer, For):
+    outer = inner and scene.choose([loop.var for loop in inner.loops])
+    if not inner or not outer:
         return None
     lanes = scene.rng.choice((2, 3, 8, "native", "T.vscale()", "2 * T.vscale()"))
-    return {"outer": outer.var, "loop": inner.node.var, "lanes": lanes}
+    return {"outer": outer, "loop": inner.node.var, "lanes": lanes}
 
 
 def unroll(scene: Scene) -> Drawn:

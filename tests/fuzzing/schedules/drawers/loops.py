@@ -11,6 +11,10 @@ FACTORS = (
     (None, 2), (None, 3), (None, 4), (None, 8), (None, 16), (None, 2, 4), (None, 1), (2, None),
     (2, 8), (2, None, 2), (None, "T.vscale()"),
 )  # fmt: skip
+SCALABLE_FACTORS = (
+    (None, "T.vscale()"), (None, "2 * T.vscale()"), (None, "4 * T.vscale()"), (None, 2, "4 * T.vscale()"),
+    (None, "8 * T.vscale()"), ("T.vscale()", None),
+)  # fmt: skip
 LATER_FACTORS = ((None, 2), (None, 3), (None, 1))
 """Factors of later splits: each rounds the iterations up."""
 MAX_SPLITS = 5
@@ -28,6 +32,8 @@ def split(scene: Scene) -> Drawn:
     numbers = [step.args["name"] for step in scene.trace if step.op == "sample_categorical"]
     if numbers and scene.chance(0.5):
         return {"loop": loop.node.var, "factors": (None, f"${numbers[-1]}")}
+    if scene.is_scalable and scene.chance(0.6):
+        return {"loop": loop.node.var, "factors": scene.rng.choice(SCALABLE_FACTORS)}
     return {
         "loop": loop.node.var,
         "factors": scene.rng.choice(FACTORS if splits < 2 else LATER_FACTORS),

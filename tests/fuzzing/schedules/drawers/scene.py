@@ -37,12 +37,13 @@ Drawn: TypeAlias = dict[str, Any] | None
 @dataclass(frozen=True)
 class Scene:
     """A module after the steps of a trace. `for_threads`: draw steps for devices with threads, too, which no
-    CPU runs."""
+    CPU runs. `is_scalable`: prefer multiples of vscale."""
 
     rng: Random
     module: Module
     trace: Trace = ()
     for_threads: bool = False
+    is_scalable: bool = False
 
     @cached_property
     def function(self) -> Function:
