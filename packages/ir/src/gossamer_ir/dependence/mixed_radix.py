@@ -319,3 +319,12 @@ def ceildiv_by(extent: Expr, divisor: Affine) -> Expr:
         return ceildiv(extent, divisor.constant)
     whole = product_of(divisor)
     return floordiv(add(extent, sub(whole, ONE)), whole)
+
+
+def ceildiv_in_range(extent: Expr, divisor: Affine) -> Expr:
+    """Return the quotient of an extent by a positive divisor, rounded up, without a sum that may wrap around.
+
+    n // 8 + min(n % 8, 1) never exceeds n, unlike (n + 7) // 8 for the largest n.
+    """
+    by = product_of(divisor)
+    return add(floordiv(extent, by), Binary("min", Binary("floormod", extent, by), ONE))

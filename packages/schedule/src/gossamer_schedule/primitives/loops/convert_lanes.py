@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.accesses.linear_form import by_vars
-from gossamer_ir.arith.affine import affine_of, expr_of, times
+from gossamer_ir.arith.affine import Affine, affine_of
 from gossamer_ir.core.annotations import REST
-from gossamer_ir.core.build import index_var, mul
-from gossamer_ir.core.conditions import conjunction, conjuncts
-from gossamer_ir.dependence.mixed_radix import ceildiv_by
-from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, For, Stmt
-from gossamer_ir.traversal.free_vars import free_vars
+from gossamer_ir.core.build import ZERO, index_var, integer_value
+from gossamer_ir.nodes import Expr, For, Stmt
+from gossamer_ir.traversal.buffer_uses import outer_writes
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.substitute import resolve
+from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_loop
-from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_zero_start
+from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_zero_start
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.races import require_no_race
+from gossamer_schedule.nests.vector_nests import (
+    VectorNest,
+    required_vector_nests,
+    with_nests_replaced,
+)
+from gossamer_schedule.nests.whole_loops import WholeLoop, required_whole_loop
 from gossamer_schedule.primitives.loops.split import split_by
 from gossamer_schedule.primitives.loops.vectorize import required_lanes, vectorize_loop
+from gossamer_schedule.reductions.reassociation import combiner_of
+
+CONVERTED_KINDS = ("serial", "parallel", "unrolled")
+"""The kinds of loops over vectors."""
 
 
 @primitive(stages=LOOP_STAGES)
@@ -33,18 +41,28 @@ def convert_lanes(
 ) -> Change:
     """Give the vectors of a vectorized loop another number of lanes: fixed ones become scalable, or back.
 
-    `loop` is vectorized, and `outer` is the serial loop over its vectors, which contains nothing else.
-    `lanes` is that of `vectorize`: a number for fixed vectors, a text such as "4 * T.vscale()" or "native"
-    for scalable ones. The result is that of splitting the loop over all elements by `lanes` in the first
-    place; both loops keep their names, which are the result's.
+    `loop` is vectorized, and `outer` is the loop over its vectors; where there is none, `add_unit_loop` makes
+    one. `lanes` is that of `vectorize`: a number for fixed vectors, a text such as "4 * T.vscale()" or
+    "native" for scalable ones. The result is that of splitting the loop over all elements by `lanes` in the
+    first place. All loops keep their names; the result's names are those of the two loops.
+
+    `outer` may contain several vectorized loops, also below other loops: the init of a tile, its update below
+    a loop over a reduction, its copy. All get these lanes. Loops directly around lanes may number the vectors
+    of one iteration of `outer`, as `k_1` does in `k_0 * 64 + k_1 * 16 + k_2`: they keep their extents, so
+    that an iteration has as many vectors as before. An unrolled `outer` becomes serial if its extent is not a
+    constant any longer.
 
     Raises `ScheduleError` with a code `schedule.convert_lanes.*`:
 
     * `.not_vectorized`: `loop` is not vectorized
-    * `.not_nested`: `outer` contains more than `loop`
-    * `.index`: a block uses the loops otherwise than by `outer * lanes + loop`
+    * `.not_nested`: `outer` does not contain `loop`, or contains more than vectorized loops and loops around
+      them
+    * `.kind`: `outer` is vectorized or bound to threads, or has a weight
+    * `.index`: a block uses the loops otherwise than by `outer * lanes + loop`, or a loop in between depends
+      on `outer`
     * `.start`: a loop does not start at 0
-    * `.lanes`, `.text`, `.race`, `.not_reducer`, `.not_proved`: as for `vectorize`
+    * `.lanes`, `.text`, `.race`, `.not_reducer`, `.not_proved`: as for `vectorize`; `.lanes` also if the
+      vectorized loops below `outer` have different numbers of lanes
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_schedule.primitives.loops.vectorize import vectorize
@@ -70,24 +88,21 @@ def convert_lanes(
     """
     vectors, cursor = find_loop(root, loop=outer), find_loop(root, loop=loop)
 
-    require_serial(vectors)
     _require_vectors(vectors, cursor)
     for each in (vectors, cursor):
         require_zero_start(each)
-    count = required_lanes(cursor, lanes)
-    whole = _required_whole_loop(vectors, cursor)
+    nests = required_vector_nests(vectors)
+    _require_same_lanes(vectors, nests)
+    count = required_lanes(vectors if lanes == "native" else cursor, lanes)
 
-    merged = find_loop(vectors.replaced_by((whole,)), loop=whole.var)
-    parts = split_by(merged, (None, count), names=(outer, loop))
-    rest: Any = dict(cursor.node.annotations).get(REST, "scalar")
-    change = vectorize_loop(parts.root, loop, rest, require=require_no_race)
+    changed = _converted(vectors, nests, count)
 
-    return Change(change.root, (outer, loop))
+    return Change(changed, (outer, loop))
 
 
 def _require_vectors(vectors: Cursor, cursor: Cursor) -> None:
     """Refuse loops that are not one over vectors and one over their lanes."""
-    loop = cursor.node
+    outer, loop = vectors.node, cursor.node
     if loop.kind != "vectorized":
         raise schedule_error(
             "convert_lanes.not_vectorized",
@@ -95,86 +110,134 @@ def _require_vectors(vectors: Cursor, cursor: Cursor) -> None:
             hint="Use vectorize(lanes=).",
             place=cursor.place,
         )
-    if vectors.node.body != (loop,):
+    if outer.kind not in CONVERTED_KINDS or outer.weight is not None:
+        what = "has a weight" if outer.weight is not None else f"is {outer.kind}"
+        raise schedule_error(
+            "convert_lanes.kind",
+            f"Loop '{outer.var}' {what}, so its iterations cannot become vectors of other lanes.",
+            hint=f"Expected a loop without a weight that is {', '.join(CONVERTED_KINDS[:-1])} or "
+            f"{CONVERTED_KINDS[-1]}.",
+            place=vectors.place,
+        )
+    if not any(parent is outer for parent in cursor.parents):
         raise schedule_error(
             "convert_lanes.not_nested",
-            f"Loop '{vectors.node.var}' does not contain loop '{loop.var}' and nothing else.",
-            hint="Convert lanes before other statements move into the loop over vectors.",
+            f"Loop '{outer.var}' does not contain loop '{loop.var}'.",
+            hint="Give the loop over vectors first, then that over lanes.",
             place=vectors.place,
         )
 
 
-def _required_whole_loop(vectors: Cursor, cursor: Cursor) -> For:
-    """Return the loop over all elements, which a split by the old lanes turns into the two loops."""
-    outer, inner = vectors.node, cursor.node
-    element = namer_of(cursor.function).fresh(f"{inner.var}_element")
-    blocks = tuple(
-        _required_block(stmt, element, outer=vectors, inner=cursor) for stmt in inner.body
-    )
-    lanes = affine_of(inner.extent)
-    # Lanes past a bound did nothing, and there is no vector of such lanes only.
-    bounded = [_bounds_in(block, element)[:1] for block in blocks]
-    bounds = {bound for found in bounded for _, bound in found}
-    bound = bounds.pop() if all(bounded) and len(bounds) == 1 else None
-    extent = mul(outer.extent, inner.extent)
-    if bound is not None and outer.extent == ceildiv_by(bound, lanes):
-        extent = bound
-        blocks = tuple(
-            _without(block, part) for block, ((part, _),) in zip(blocks, bounded, strict=True)
+def _require_same_lanes(vectors: Cursor, nests: list[VectorNest]) -> None:
+    """Refuse nests of different numbers of elements: an iteration of the outer loop is for those of all."""
+    first, *others = nests
+    for nest in others:
+        if affine_of(nest.elements) != affine_of(first.elements):
+            raise schedule_error(
+                "convert_lanes.lanes",
+                f"In an iteration of loop '{vectors.node.var}', loop '{first.lanes.var}' is for "
+                f"{text_of(first.elements)} elements, and '{nest.lanes.var}' for {text_of(nest.elements)}.",
+                hint="Only vectorized loops over the same elements can be converted together.",
+                place=vectors.place,
+            )
+
+
+def _converted(vectors: Cursor, nests: list[VectorNest], count: Affine) -> Cursor:
+    """Split the elements of each nest by other lanes, below one loop over vectors.
+
+    In between, each nest is a loop over all elements, without the outer loop. Other loops are around it then:
+    where vectors are independent of each other, it does not matter which of them run first.
+    """
+    wholes = _whole_loops(vectors, nests)
+    bounds = {whole.bound for whole in wholes.values()}
+    bound = bounds.pop() if len(bounds) == 1 else None
+    outer = vectors.node
+    loops = {
+        nest.lanes.var: wholes[nest.lanes.var].loop(outer, nest, bound=bound) for nest in nests
+    }
+    if outer.body != (nests[0].loops[0],) or outer.kind == "parallel":
+        _require_independent(vectors, loops)
+    body = with_nests_replaced(outer.body, lambda nest: (loops[nest.lanes.var],))
+    root: Cursor = vectors.siblings_replaced(1, body)
+    numbers = namer_of(root.function)
+    made = {numbers.fresh(f"{nest.lanes.var}_vector"): nest for nest in nests}
+    for name, nest in made.items():
+        root = _split_elements(root, nest, names=(name, loops[nest.lanes.var].var), count=count)
+
+    return _below_one_loop(root, vectors, made)
+
+
+def _whole_loops(vectors: Cursor, nests: list[VectorNest]) -> dict[str, WholeLoop]:
+    """Return the loop over the elements of each nest, by its loop over lanes."""
+    namer = namer_of(vectors.function)
+    return {
+        nest.lanes.var: required_whole_loop(
+            find_loop(vectors.top, loop=nest.lanes.var),
+            vectors.node,
+            nest,
+            namer.fresh(f"{nest.lanes.var}_element"),
         )
-    whole: For = replace(outer, var=element, extent=extent, body=blocks)
-    return whole
+        for nest in nests
+    }
 
 
-def _required_block(stmt: Stmt, element: str, *, outer: Cursor, inner: Cursor) -> Block:
-    """Return a block with its iterators in terms of the loop over all elements."""
-    names = {outer.node.var, inner.node.var}
-    if isinstance(stmt, Block):
-        iters = [
-            _with_element(iterator, element, outer.node, inner.node) for iterator in stmt.iters
-        ]
-        kept = [iterator for iterator in iters if iterator is not None]
-        changed = replace(stmt, iters=tuple(kept))
-        if len(kept) == len(iters) and not names & free_vars(changed):
-            return changed
-    raise schedule_error(
-        "convert_lanes.index",
-        f"Loop '{inner.node.var}' contains something that is not a block in which the loops only "
-        f"occur as {outer.node.var} * lanes + {inner.node.var}.",
-        hint="Convert lanes before other primitives change what the lanes compute.",
-        place=inner.place,
-    )
+def _require_independent(vectors: Cursor, loops: Mapping[str, For]) -> None:
+    """Refuse elements that use each other's results: their order may change. Those that are only combined
+    may be in any order."""
+    name = vectors.node.var
+
+    def of_element(nest: VectorNest) -> tuple[Stmt, ...]:
+        loop = loops[nest.lanes.var]
+        return substitute_body(loop.body, {loop.var: index_var(name)})
+
+    extent = next(iter(loops.values())).extent
+    body = with_nests_replaced(vectors.node.body, of_element)
+    merged = vectors.replaced_by((For(name, ZERO, extent, body),))
+    if any(combiner_of(body, buffer) is None for buffer in outer_writes(body)):
+        require_no_race(find_loop(merged, loop=name))
 
 
-def _with_element(iterator: BlockIter, element: str, outer: For, inner: For) -> BlockIter | None:
-    """Return an iterator with `element` for `outer * lanes + inner`; None if its value is not linear in
-    that."""
-    names = (outer.var, inner.var)
-    form = by_vars(affine_of(iterator.value), names)
-    if not form.terms and not form.opaque:
-        return iterator
-    step = form.terms.get(inner.var)
-    if form.opaque or step is None:
-        return None
-    if form.terms.get(outer.var) != times(step, affine_of(inner.extent)):
-        return None
-    total = form.base + times(step, affine_of(index_var(element)))
-    return replace(iterator, value=expr_of(total))
+def _split_elements(
+    root: Cursor, nest: VectorNest, *, names: tuple[str, str], count: Affine
+) -> Cursor:
+    """Split a loop over elements into a loop of the first name over vectors, those that number them, and
+    lanes."""
+    vector, element = names
+    extents = tuple(affine_of(loop.extent) for loop in nest.numbering)
+    made = (vector, *(loop.var for loop in nest.loops))
+    parts = split_by(find_loop(root, loop=element), (None, *extents, count), names=made)
+    rest: Any = dict(nest.lanes.annotations).get(REST, "scalar")
+    root = vectorize_loop(parts.root, nest.lanes.var, rest, require=require_no_race).root
+    for loop in nest.numbering:
+        at = find_loop(root, loop=loop.var)
+        kept = replace(at.node, kind=loop.kind, annotations=loop.annotations)
+        root = at.replaced_by((kept,))
+    return root
 
 
-def _bounds_in(block: Block, element: str) -> list[tuple[Expr, Expr]]:
-    """Return the conditions of a block that the element is below a bound, each with the bound."""
-    values = {iterator.var: iterator.value for iterator in block.iters}
-    parts = [part for part in conjuncts(block.predicate) if isinstance(part, Compare)]
-    sides = [(part, resolve(part.lhs, values), resolve(part.rhs, values)) for part in parts]
-    return [
-        (part, bound)
-        for part, below, bound in sides
-        if part.op == "lt" and below == index_var(element) and element not in free_vars(bound)
-    ]
+def _below_one_loop(root: Cursor, vectors: Cursor, made: Mapping[str, VectorNest]) -> Cursor:
+    """Return the program with one loop over vectors instead of that of each nest."""
+    at: Cursor = root
+    for step in vectors.path:
+        at = at.down(step.field, step.index)
+    size = len(vectors.node.body)
+    outer = vectors.node
+    extents: list[Expr] = []
 
+    def without(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        found: list[Stmt] = []
+        for stmt in body:
+            if isinstance(stmt, For) and stmt.var in made:
+                extents.append(stmt.extent)
+                found += substitute_body(stmt.body, {stmt.var: index_var(outer.var)})
+            elif isinstance(stmt, For):
+                found.append(replace(stmt, body=without(stmt.body)))
+            else:
+                found.append(stmt)
+        return tuple(found)
 
-def _without(block: Block, condition: Expr) -> Block:
-    """Return a block without a part of its predicate."""
-    parts = [part for part in conjuncts(block.predicate) if part != condition]
-    return replace(block, predicate=conjunction(*parts))
+    body = without(at.siblings[at.index : at.index + size])
+    is_constant = integer_value(extents[0]) is not None
+    kind = "serial" if outer.kind == "unrolled" and not is_constant else outer.kind
+    loop: For = replace(outer, extent=extents[0], kind=kind, body=body)
+    return at.siblings_replaced(size, (loop,))

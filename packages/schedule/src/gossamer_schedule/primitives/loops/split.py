@@ -19,11 +19,15 @@ from gossamer_ir.arith.affine import (
     times,
     vscale_coefficient,
 )
-from gossamer_ir.core.build import ONE, ZERO, add, floordiv, index_var, integer_value
+from gossamer_ir.core.build import ZERO, add, index_var, integer_value
 from gossamer_ir.core.limits import MAX_SIZE
-from gossamer_ir.dependence.mixed_radix import ceildiv_by, digits_from_counts
+from gossamer_ir.dependence.mixed_radix import (
+    ceildiv_by,
+    ceildiv_in_range,
+    digits_from_counts,
+)
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.nodes import Binary, Block, Compare, Expr, For, If, Stmt
+from gossamer_ir.nodes import Block, Compare, Expr, For, If, Stmt
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import collect
@@ -252,9 +256,7 @@ def _inferred_extent(cursor: Cursor, divisor: Affine) -> Expr:
     count = ceildiv_by(extent, divisor)
     if _divides(divisor, cursor) or overflow_of(cursor.function).is_exact(count):
         return count
-    # n // 8 + min(n % 8, 1) never exceeds n, unlike (n + 7) // 8 for the largest n.
-    by = product_of(divisor)
-    return add(floordiv(extent, by), Binary("min", Binary("floormod", extent, by), ONE))
+    return ceildiv_in_range(extent, divisor)
 
 
 def _is_exact_extent(extent: Expr, cursor: Cursor) -> bool:
