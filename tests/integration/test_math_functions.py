@@ -15,44 +15,15 @@ from gossamer_ir.nodes import Call
 from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.walk import walk
 from gossamer_lower import lower_math, lower_to_flat
+from tests.support.math_oracle import EXACT, FUNCTIONS, HAS_LONG_DOUBLE, LONG, errors, numbers
 
-LONG = np.longdouble
-MORE = np.finfo(LONG).nmant > 52
 pytestmark = pytest.mark.skipif(
-    not MORE, reason="long double is not more precise than float64 here"
+    not HAS_LONG_DOUBLE, reason="long double is not more precise than float64 here"
 )
 
 INF, NAN = np.inf, np.nan
 TARGETS = ("generic-cpu", "generic-cpu:cpu=x86-64")
 
-
-def erf(x):
-    """The series without alternating signs (Abramowitz and Stegun, 7.1.6)."""
-    size = np.minimum(np.abs(x), LONG(7))
-    term = total = 2 / np.sqrt(np.arctan(LONG(1)) * 4) * size * np.exp(-size * size)
-    for n in range(1, 200):
-        term = term * (2 * size * size) / (2 * n + 1)
-        total = total + term
-    return np.where(np.isnan(x), x, np.copysign(total, x))
-
-
-def sigmoid(x):
-    small = np.exp(-np.abs(x))
-    return np.where(x < 0, small, 1) / (1 + small)
-
-
-FUNCTIONS = {
-    "exp": (np.exp, 1.0, 1.0), "exp2": (np.exp2, 1.0, 1.1), "expm1": (np.expm1, 0.51, 2.0),
-    "log": (np.log, 0.51, 1.0), "log2": (np.log2, 0.51, 1.0), "log10": (np.log10, 0.51, 1.0),
-    "log1p": (np.log1p, 0.51, 1.0), "tanh": (np.tanh, 0.51, 3.0), "erf": (erf, 0.51, 1.9),
-    "sigmoid": (sigmoid, 0.51, 3.0), "sin": (np.sin, 0.51, 1.0), "cos": (np.cos, 0.51, 1.0),
-    "sqrt": (np.sqrt, 0.5, 0.5), "rsqrt": (lambda x: 1 / np.sqrt(x), 1.51, 1.51),
-}  # fmt: skip
-"""The oracle, and the largest error of float32 and of float64."""
-
-EXACT = {
-    "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": np.rint, "abs": np.abs,
-}  # fmt: skip
 
 SCALAR = "for i in T.serial(n):\n        Y[i] = {value}"
 VECTOR = (
@@ -88,43 +59,11 @@ def applied(function, *arrays, lanes=1, target="generic-cpu"):
     return result
 
 
-def numbers(dtype_name, count=20_000):
-    """Numbers of every exponent, subnormal ones, ordinary ones, and those at the edges of cases."""
-    rng = np.random.default_rng(5)
-    dtype = np.dtype(dtype_name)
-    info = np.finfo(dtype)
-    bits = rng.integers(0, 2 ** (8 * dtype.itemsize), count, np.uint64, endpoint=False)
-    any_bits = bits.astype(f"u{dtype.itemsize}").view(dtype)
-    usual = [rng.normal(size=count) * scale for scale in (1e-3, 1, 10, 300)]
-    special = [
-        0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, INF, -INF, NAN, info.max, info.min,
-        info.tiny, -info.tiny, info.smallest_subnormal, 88.72, 88.73, -87.4, -103.9, -104.1, 709.7,
-        709.8, -708.5, -745.1, -745.2, 1023.9, 1024.0, -1074.0, -1075.5, np.pi, np.pi / 2, 2.0**20,
-        2.0**20 * np.pi, 6381956970095103 * 2.0**797 if dtype.itemsize == 8 else 2.0**100,
-        16367173 * 2.0**72, 5.9, 6.1, 22.1,
-    ]  # fmt: skip
-    near_one = 1 + rng.normal(size=count) * 1e-3
-    with np.errstate(all="ignore"):
-        found = np.concatenate([any_bits, *usual, near_one, special]).astype(dtype)
-    return np.resize(found, len(found) // 64 * 64 + 64)
-
-
 @cache
 def exact_values(function, dtype):
     """The function of `numbers(dtype)`, in long double."""
     with np.errstate(all="ignore"):
         return FUNCTIONS[function][0](numbers(dtype).astype(LONG))
-
-
-def errors(found, exact):
-    """Errors in units of the last place; if the exact value rounds to infinity, only infinity is correct."""
-    with np.errstate(all="ignore"):
-        rounded = exact.astype(found.dtype)
-        unit = np.spacing(np.maximum(np.abs(rounded), np.finfo(found.dtype).tiny))
-        off = np.abs(found.astype(LONG) - exact) / unit
-    same = (found == rounded) | (np.isnan(found) & np.isnan(rounded))
-    finite = np.isfinite(rounded) & np.isfinite(found)
-    return np.where(finite, off, np.where(same, 0, INF))
 
 
 @pytest.mark.parametrize("target", TARGETS)
