@@ -118,6 +118,22 @@ def test_a_relocation_of_an_instruction_is_aligned():
         read_object(in_contents(".rela.text", 0, "<Q", lambda _: 2)(code))
 
 
+@pytest.mark.parametrize("program", ["calls of a global function", "table", "addresses"])
+def test_a_relocation_changes_an_instruction_of_its_kind(program):
+    """LLVM's linker would end the process otherwise."""
+    code = object_of(PLAIN[program], "aarch64")
+    place = names_of_sections(code)[".rela.text"].offset
+    (offset,) = struct.unpack_from("<Q", code, place)
+    ret, kind = 0xD65F03C0, struct.pack("<I", 263)
+    mutants = [
+        in_contents(".text", offset, "<I", lambda _: ret)(code),
+        code[: place + 8] + kind + code[place + 12 :],  # of a movz
+    ]
+    for mutant in mutants:
+        with pytest.raises(ArgumentError, match="changes an instruction of another kind"):
+            load_object(mutant, "f")
+
+
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_no_part_of_an_object_is_read(name):
     code = object_of(PLAIN["table"], name)

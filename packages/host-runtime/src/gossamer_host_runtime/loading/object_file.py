@@ -2,7 +2,8 @@
 
 Neither this package's loader nor LLVM's linker checks that a relocation lies inside its section or a symbol
 inside its block, and both write where a relocation says. So whatever is malformed is refused before either of
-them sees it. The instructions themselves are not examined: who can change them can run code anyway.
+them sees it. Instructions are examined only where a relocation changes one, since LLVM's linker ends the
+process if it is not what it expects: who can change others can run code anyway.
 
 Source: System V ABI, Edition 4.1, chapter 4 (object files); AMD64 supplement, section 4.4 (relocations).
 """
@@ -23,6 +24,10 @@ from gossamer_backend.elf_records import (
     Section,
     header_of,
     sections_of,
+)
+from gossamer_host_runtime.loading.relocated_instructions import (
+    INSTRUCTION_KINDS,
+    can_be_relocated,
 )
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.counted import counted
@@ -57,9 +62,6 @@ _WIDE = frozenset(
     | {(_AARCH64, kind) for kind in (257, 260, 1024, 1025, 1026, 1027)}
 )
 """The relocations that change 8 bytes; others change at most 4."""
-
-_OF_INSTRUCTIONS = frozenset((_AARCH64, kind) for kind in range(263, 314))
-"""The relocations that change an instruction, whose address is a multiple of 4."""
 
 
 class Symbol(NamedTuple):
@@ -183,7 +185,7 @@ def _parse_object(code: bytes) -> ObjectFile:
     for section in sections:
         if section.kind in (RELOCATIONS, PLAIN_RELOCATIONS):
             entries = list(_relocations(code, section))
-            _require_relocations(section, entries, sections, header)
+            _require_relocations(code, section, entries, sections=sections, header=header)
             if section.link != at or any(row.symbol >= len(symbols) for row in entries):
                 raise _MalformedError("a relocation has no symbol")
             # Relocations of debugging data may name sections that are not loaded.
@@ -274,7 +276,12 @@ def _relocations(code: bytes, section: Section) -> list[Relocation]:
 
 
 def _require_relocations(
-    section: Section, rows: list[Relocation], sections: list[Section], header: FileHeader
+    code: bytes,
+    section: Section,
+    rows: list[Relocation],
+    *,
+    sections: list[Section],
+    header: FileHeader,
 ) -> None:
     if not 0 < section.info < len(sections) or sections[section.info].kind == NO_BITS:
         raise _MalformedError("relocations have no section to change")
@@ -283,5 +290,13 @@ def _require_relocations(
         width = 8 if (header.machine, row.kind) in _WIDE else 4
         if row.offset + width > size:
             raise _MalformedError("a relocation lies outside its section")
-        if (header.machine, row.kind) in _OF_INSTRUCTIONS and row.offset % 4:
-            raise _MalformedError("a relocation of an instruction is not aligned")
+        if header.machine == _AARCH64 and row.kind in INSTRUCTION_KINDS:
+            _require_instruction(code, sections[section.info], row)
+
+
+def _require_instruction(code: bytes, section: Section, row: Relocation) -> None:
+    if row.offset % 4:
+        raise _MalformedError("a relocation of an instruction is not aligned")
+    (instruction,) = struct.unpack_from("<I", code, section.offset + row.offset)
+    if not can_be_relocated(instruction, row.kind):
+        raise _MalformedError("a relocation changes an instruction of another kind")
