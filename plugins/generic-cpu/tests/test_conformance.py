@@ -9,7 +9,7 @@ from gossamer_testkit.conformance.results import ResultChecks
 
 class TestGenericCpu(BackendSuite):
     backend = GenericCpu()
-    targets = ("generic-cpu", "generic-cpu:cpu=x86-64-v3")
+    targets = ("generic-cpu", "generic-cpu:arch=x86-64,cpu=x86-64-v3")
 
 
 class TestOtherArchitectures(MetadataChecks, ResultChecks):

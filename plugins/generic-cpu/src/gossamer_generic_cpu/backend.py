@@ -45,7 +45,10 @@ class GenericCpu:
 
     def targets(self) -> tuple[str, ...]:
         """Return the target for the CPU of this machine, one for a common CPU, and two architectures."""
-        return (NAME, f"{NAME}:cpu=x86-64-v3", f"{NAME}:arch=aarch64", f"{NAME}:arch=riscv64")
+        from gossamer_host_runtime import architecture
+
+        x86 = "cpu=x86-64-v3" if architecture() == "x86_64" else "arch=x86-64,cpu=x86-64-v3"
+        return (NAME, f"{NAME}:{x86}", f"{NAME}:arch=aarch64", f"{NAME}:arch=riscv64")
 
     def instructions(self, target: Target) -> frozenset[str]:
         """Return the functions for which the target's CPU has instructions."""
