@@ -165,7 +165,10 @@ def test_an_exported_kernel_is_linked_by_a_cross_compiler(name, tmp_path):
     if missing:
         pytest.skip(f"{' and '.join(missing)} not found on the path")
     program = module_of(operator_named("spmv").program, Variant())
-    gs.export(program, tmp_path, name="product", target=f"generic-cpu:arch={name}")
+    files = gs.export(program, tmp_path, name="product", target=f"generic-cpu:arch={name}")
+    # The machine of the shared library is that of the object file.
+    machines = [path.read_bytes()[18:20] for path in (files.object, files.library)]
+    assert machines[0] == machines[1]
     (tmp_path / "main.c").write_text(MAIN)
     command = [compiler, "-static", "main.c", "product.o", "-o", "main"]
     subprocess.run(command, cwd=tmp_path, check=True)

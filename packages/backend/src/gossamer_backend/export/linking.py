@@ -7,6 +7,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from gossamer_backend.elf_records import FILE_HEADER, IDENTITY, header_of
+
 COMMANDS = (
     ("cc", ("-shared", "-Wl,-soname,{name}")),
     ("gcc", ("-shared", "-Wl,-soname,{name}")),
@@ -16,6 +18,9 @@ COMMANDS = (
 )
 """Commands in the order in which they are tried. Compilers come first: they find their C library."""
 
+_CROSS_COMPILERS = {183: "aarch64-linux-gnu-gcc", 243: "riscv64-linux-gnu-gcc"}
+"""Compilers for objects of other machines, by the machine in the header of ELF. They are tried last."""
+
 # A link takes a fraction of a second. The limit is for a compiler wrapper that waits for input or a server.
 LINK_TIMEOUT_SECONDS = 60
 
@@ -23,7 +28,7 @@ LINK_TIMEOUT_SECONDS = 60
 def link_shared(object_file: Path, library: Path) -> str | None:
     """Link one object file to a shared library in the same directory. Return why that failed, or None."""
     reason = f"no linker was found ({', '.join(program for program, _ in COMMANDS)})"
-    for program, options in COMMANDS:
+    for program, options in (*COMMANDS, *_cross_commands(object_file)):
         path = shutil.which(program)
         if path is None:
             continue
@@ -35,6 +40,13 @@ def link_shared(object_file: Path, library: Path) -> str | None:
         library.unlink(missing_ok=True)
         reason = f"{program} failed: {failure or 'it wrote nothing'}"
     return reason
+
+
+def _cross_commands(object_file: Path) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    code = object_file.read_bytes()
+    is_elf = code.startswith(IDENTITY) and len(code) >= FILE_HEADER.size
+    compiler = _CROSS_COMPILERS.get(header_of(code).machine) if is_elf else None
+    return () if compiler is None else ((compiler, COMMANDS[0][1]),)
 
 
 def _link_failure(command: list[str]) -> str | None:
