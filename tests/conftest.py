@@ -14,6 +14,7 @@ import pytest
 
 from gossamer.resolve_target import registry
 from gossamer_ir.interchange.records import Target
+from tests.support.emulated_targets import EMULATED_LENGTHS, TARGETS
 
 ROOT = Path(__file__).resolve().parents[1]
 SHOWN = ROOT / "tests" / "golden" / "shown.json"
@@ -90,12 +91,38 @@ def root():
     return ROOT
 
 
+def skip_unless_usable(text):
+    target = Target.parse(text)
+    probe = registry.backend(target.backend).probe(target)
+    if not probe.usable:
+        pytest.skip(probe.reason)
+
+
 @pytest.fixture
 def emulated():
     """Skips the test where kernels of `llvm-sve` cannot be emulated."""
-    probe = registry.backend("llvm-sve").probe(Target("llvm-sve"))
-    if not probe.usable:
-        pytest.skip(probe.reason)
+    skip_unless_usable("llvm-sve")
+
+
+@pytest.fixture(params=list(EMULATED_LENGTHS))
+def emulated_backend(request):
+    """A backend for scalable vectors; skips the test where its kernels cannot be emulated."""
+    skip_unless_usable(request.param)
+    return request.param
+
+
+@pytest.fixture
+def all_emulated():
+    """Skips the test where kernels of a backend for scalable vectors cannot be emulated."""
+    for backend in EMULATED_LENGTHS:
+        skip_unless_usable(backend)
+
+
+@pytest.fixture(params=TARGETS)
+def emulated_target(request):
+    """A target with vectors of one length; skips the test where its kernels cannot be emulated."""
+    skip_unless_usable(request.param)
+    return request.param
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ BESIDES = {
     "gossamer_ir": ("arith.simplify.simplify", "transform.specialize.specialize", "verify.verify"),
     "gossamer_schedule": ("rules.apply_rule", "rules.default_schedule", "rules.schedule_report"),
     "gossamer_generic_cpu": ("backend.GenericCpu",),
-    "gossamer_llvm_sve": ("backend.LlvmSve",),
+    "gossamer_llvm_sve": ("backend.ScalableBackend",),
 }
 """Public names of a distribution outside of its `__all__`."""
 

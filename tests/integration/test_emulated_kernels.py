@@ -1,4 +1,4 @@
-"""Programs over CSR with schedules in scalable vectors, emulated at every vector length of Arm SVE."""
+"""Programs over CSR with schedules in scalable vectors, emulated at every vector length of each backend."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from gossamer_ir.core.dtypes import NUMBERS, vscale_factor
 from gossamer_ir.errors import UserError
 from gossamer_ir.interchange.records import Schedule
 from gossamer_testkit.matrices.oracles import attention
-from tests.fuzzing.execution.compilers import EMULATED, VECTOR_LENGTHS
+from tests.fuzzing.execution.compilers import COMPILERS
+from tests.support.emulated_targets import bits_of
 from tests.support.scalable_programs import BUILDERS, operands, spmm
 
 LANES = "4 * T.vscale()"
@@ -33,22 +34,42 @@ DTYPES = [
 
 
 @pytest.mark.unserialized
-@pytest.mark.usefixtures("emulated")
 @pytest.mark.parametrize("registers", [1, 4])
 @pytest.mark.parametrize(("dtype", "index_dtype"), DTYPES)
 @pytest.mark.parametrize("name", BUILDERS)
 def test_products_are_right_in_every_dtype_at_every_vector_length(
-    name, dtype, index_dtype, registers
+    name, dtype, index_dtype, registers, emulated_backend
 ):
-    factor = registers * vscale_factor(dtype)
+    require_right_products(name, dtype, index_dtype, registers, emulated_backend)
+
+
+def require_right_products(name, dtype, index_dtype, registers, backend):
+    """At every vector length, with vectors of so many registers."""
+    factor, compiler = int(registers * vscale_factor(dtype)), COMPILERS[backend]
     builder = BUILDERS[name](f"{factor} * T.vscale()", dtype, index_dtype)
-    *_, flat = EMULATED.stages(builder.module)
-    for bits, kernel in zip(VECTOR_LENGTHS, EMULATED.kernels(flat), strict=True):
+    *_, flat = compiler.stages(builder.module)
+    for target, kernel in zip(compiler.targets, compiler.kernels(flat), strict=True):
+        bits = bits_of(target)
         lanes = factor * bits // 128
         for size in (0, 1, lanes - 1, lanes, lanes + 1, 37, 115):
             arguments, expected = operands(name, size, dtype, index_dtype)
             kernel(**arguments)
             np.testing.assert_array_equal(arguments["c"], expected, err_msg=f"{bits} bits, {size}")
+
+
+@pytest.mark.unserialized
+@pytest.mark.parametrize(
+    ("dtype", "registers"),
+    [("float32", 0.5), ("float32", 2), ("float32", 8), ("float32", 16), ("float64", 2),
+     ("float64", 8), ("float64", 16), ("int8", 0.5), ("int8", 2)],
+)  # fmt: skip
+@pytest.mark.parametrize("name", BUILDERS)
+@pytest.mark.parametrize("emulated_backend", ["llvm-rvv"], indirect=True)
+def test_vectors_may_be_half_a_register_or_groups_of_registers(
+    name, dtype, registers, emulated_backend
+):
+    """A group has 8 registers at most; LLVM makes two of 16."""
+    require_right_products(name, dtype, "int32", registers, emulated_backend)
 
 
 @pytest.mark.parametrize(
@@ -60,20 +81,37 @@ def test_products_are_right_in_every_dtype_at_every_vector_length(
     ],
 )  # fmt: skip
 def test_the_assembly_has_predicated_vectors_and_no_scalar_remainder(name, instructions):
-    builder = BUILDERS[name](LANES)
-    schedule = Schedule(loop=builder.trace)
-    text = stage_texts(builder.program, schedule=schedule, target="llvm-sve")["asm"]
+    text = assembly_of(BUILDERS[name](LANES), "llvm-sve")
     for instruction in instructions:
         assert re.search(instruction, text), instruction
     # A scalar loop would multiply and add in scalar registers.
     assert not re.search(r"fmadd\ts|fmul\ts", text)
 
 
+def assembly_of(builder, target):
+    return stage_texts(builder.program, schedule=Schedule(loop=builder.trace), target=target)["asm"]
+
+
+@pytest.mark.parametrize(
+    ("lanes", "group"), [("4", "m1"), ("8", "m2"), ("16", "m4"), ("32", "m8"), ("64", "m8")]
+)
+def test_an_instruction_of_riscv_computes_a_group_of_registers(lanes, group):
+    text = assembly_of(BUILDERS["spmv"](f"{lanes} * T.vscale()"), "llvm-rvv")
+    for instruction in (
+        rf"vsetvli\t\w+, \w+, e32, {group}, ",
+        r"vmsltu\.v[vx]\t",
+        r"vle32\.v\tv\d+, \(\w+\), v0\.t",
+        r"vluxei64\.v\tv\d+, \(\w+\), v\d+, v0\.t",
+        r"vfm(acc|add)\.vv\tv\d+, v\d+, v\d+, v0\.t",
+        r"vfredusum\.vs\t",
+    ):
+        assert re.search(instruction, text), instruction
+    assert not re.search(r"fmadd\.s|fmul\.s", text)
+
+
 @pytest.mark.unserialized
-@pytest.mark.usefixtures("emulated")
-@pytest.mark.parametrize("bits", [128, 256, 512, 1024, 2048])
-def test_default_schedules_are_right_at_every_vector_length(bits):
-    target, lanes = f"llvm-sve:vector_bits={bits}", bits // 32
+def test_default_schedules_are_right_at_every_vector_length(emulated_target):
+    target, lanes = emulated_target, bits_of(emulated_target) // 32
     for size in (0, 1, lanes - 1, lanes, lanes + 1, 37, 115):
         arguments, expected = operands("spmv", size)
         matrix = sparse.csr_array(
@@ -108,12 +146,10 @@ def matrix_with_rows(lengths, columns):
 
 
 @pytest.mark.unserialized
-@pytest.mark.usefixtures("emulated")
-@pytest.mark.parametrize("bits", VECTOR_LENGTHS)
-def test_products_of_rows_are_right_with_all_groups_and_tiles(bits):
-    target, matrix = f"llvm-sve:vector_bits={bits}", matrix_with_rows(ROW_LENGTHS, 70)
+def test_products_of_rows_are_right_with_all_groups_and_tiles(emulated_target):
+    target, matrix = emulated_target, matrix_with_rows(ROW_LENGTHS, 70)
     rows, columns = matrix.nonzero()
-    rng = np.random.default_rng(bits)
+    rng = np.random.default_rng(bits_of(target))
     for features in (5, 33, 130):
         x = rng.integers(-3, 4, (matrix.shape[0], features)).astype(np.float32)
         y = rng.integers(-3, 4, (matrix.shape[1], features)).astype(np.float32)
@@ -123,11 +159,9 @@ def test_products_of_rows_are_right_with_all_groups_and_tiles(bits):
 
 
 @pytest.mark.unserialized
-@pytest.mark.usefixtures("emulated")
-@pytest.mark.parametrize("bits", VECTOR_LENGTHS)
 @pytest.mark.parametrize("size", [2, 8, 16])
-def test_blocks_are_right_at_every_vector_length(bits, size):
-    target, rng = f"llvm-sve:vector_bits={bits}", np.random.default_rng(size)
+def test_blocks_are_right_at_every_vector_length(size, emulated_target):
+    target, rng = emulated_target, np.random.default_rng(size)
     pattern = matrix_with_rows((2, 0, 4, 1, 0), 6)
     blocks = rng.integers(1, 4, (pattern.nnz, size, size)).astype(np.float32)
     shape = (5 * size, 6 * size)
@@ -138,11 +172,9 @@ def test_blocks_are_right_at_every_vector_length(bits, size):
 
 
 @pytest.mark.unserialized
-@pytest.mark.usefixtures("emulated")
-@pytest.mark.parametrize("bits", VECTOR_LENGTHS)
-def test_attention_is_right_at_every_vector_length(bits):
-    target, pattern = f"llvm-sve:vector_bits={bits}", matrix_with_rows(ROW_LENGTHS, 70)
-    rng = np.random.default_rng(bits)
+def test_attention_is_right_at_every_vector_length(emulated_target):
+    target, pattern = emulated_target, matrix_with_rows(ROW_LENGTHS, 70)
+    rng = np.random.default_rng(bits_of(target))
     for features in (3, 33):
         q = rng.standard_normal((pattern.shape[0], features)).astype(np.float32)
         k, v = rng.standard_normal((2, 70, features)).astype(np.float32)
@@ -166,10 +198,8 @@ def square(a: T.handle, c: T.handle, indptr: T.handle, indices: T.handle,
 
 
 @pytest.mark.unserialized
-@pytest.mark.usefixtures("emulated")
-@pytest.mark.parametrize("bits", [128, 512, 2048])
-def test_elements_are_in_scalable_vectors(bits):
-    target, lanes = f"llvm-sve:vector_bits={bits}", bits // 32
+def test_elements_are_in_scalable_vectors(emulated_target):
+    target, lanes = emulated_target, bits_of(emulated_target) // 32
     assert "4 * T.vscale()" in gs.explain(ELEMENTWISE, target=target).decisions[1].what
     kernel = gs.compile(ELEMENTWISE, target=target)
     for size in (0, 1, lanes - 1, lanes, lanes + 1, 115):
@@ -202,11 +232,12 @@ def test_default_schedules_have_predicated_vectors_and_no_scalar_remainder(
     assert not re.search(r"fmadd\ts|fmul\ts|fmla\tv|(str|ldr)\t[zp]\d+, \[(sp|x29)", text)
 
 
-def test_export_needs_no_emulator(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("target", "machine"), [("llvm-sve", 183), ("llvm-rvv", 243)])
+def test_export_needs_no_emulator(target, machine, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "")
     builder = spmm(LANES)
-    files = gs.export(builder.program, tmp_path, schedule=builder, target="llvm-sve")
-    assert files.object.read_bytes()[18:20] == (183).to_bytes(2, "little")  # EM_AARCH64
+    files = gs.export(builder.program, tmp_path, schedule=builder, target=target)
+    assert files.object.read_bytes()[18:20] == machine.to_bytes(2, "little")  # EM_AARCH64, EM_RISCV
 
 
 def test_explain_shows_the_schedule_for_a_target():
@@ -223,16 +254,18 @@ def threads():
     gs.set_num_threads(before)
 
 
-@pytest.mark.usefixtures("emulated", "threads")
-def test_run_says_that_it_emulates(tmp_path, capsys):
+@pytest.mark.usefixtures("threads")
+def test_run_says_that_it_emulates(emulated_backend, tmp_path, capsys):
     path = tmp_path / "a.npz"
     sparse.save_npz(path, sparse.random_array((30, 40), density=0.2, format="csr", dtype="f4"))
     arguments = ["run", "spmm", "--matrix", str(path), "--repeat", "1", "--check", "--threads", "2"]
-    assert main([*arguments, "--features", "20", "--target", "llvm-sve:vector_bits=512"]) == 0
+    target = f"{emulated_backend}:vector_bits=512"
+    assert main([*arguments, "--features", "20", "--target", target]) == 0
     printed = capsys.readouterr().out
-    assert (
-        "on        1 thread, llvm-sve:vector_bits=512, emulated by qemu-aarch64-static" in printed
-    )
+    emulator = {"llvm-sve": "qemu-aarch64-static", "llvm-rvv": "qemu-riscv64-static"}[
+        emulated_backend
+    ]
+    assert f"on        1 thread, {target}, emulated by {emulator}" in printed
     assert "within the rounding" in printed
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.script import parse_module
-from gossamer_llvm_sve.backend import LlvmSve
-from gossamer_llvm_sve.machine import VECTOR_LENGTHS
+from gossamer_llvm_sve.backend import ScalableBackend
 from gossamer_llvm_sve.sme.intrinsics import sme_block_product
+from gossamer_llvm_sve.vector_extension import SVE
 from gossamer_lower import lower_to_flat
 
 COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64-static"
@@ -52,14 +52,14 @@ int main(int count, char **values) {
 )
 def test_registers_in_use_are_saved_where_the_caller_wants(tmp_path):
     flat = lower_to_flat(parse_module(sme_block_product("float32").implementation))
-    artifact = LlvmSve().compile(flat, Target.parse("llvm-sve:features=sme"))
+    artifact = ScalableBackend(SVE).compile(flat, Target.parse("llvm-sve:features=sme"))
     kernel, caller, executable = (tmp_path / name for name in ("kernel.o", "caller.c", "caller"))
     kernel.write_bytes(artifact.code)
     caller.write_text(CALLER)
     command = [COMPILER, "-O1", "-static", str(caller), str(kernel), "-o", str(executable)]
     # It would fail if the kernel needed functions of a support library.
     subprocess.run(command, check=True)
-    for bits in VECTOR_LENGTHS:
+    for bits in SVE.vector_lengths:
         cpu = f"max,sme-default-vector-length={bits // 8}"
         for arguments in ([], ["in use"]):
             run = subprocess.run([EMULATOR, "-cpu", cpu, str(executable), *arguments], check=False)

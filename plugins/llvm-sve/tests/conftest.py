@@ -4,9 +4,10 @@ import pytest
 
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.script import parse_module
-from gossamer_llvm_sve.backend import LlvmSve
+from gossamer_llvm_sve.backend import ScalableBackend
+from gossamer_llvm_sve.vector_extension import EXTENSIONS
 
-BACKEND = LlvmSve()
+BACKENDS = {name: ScalableBackend(extension) for name, extension in EXTENSIONS.items()}
 
 
 @pytest.fixture
@@ -32,10 +33,12 @@ def flat():
 def load():
     """Compiles and loads a module; skips the test where its kernels do not run."""
 
-    def kernel(module, target="llvm-sve"):
-        probe = BACKEND.probe(Target.parse(target))
+    def kernel(module, text):
+        target = Target.parse(text)
+        backend = BACKENDS[target.backend]
+        probe = backend.probe(target)
         if not probe.usable:
             pytest.skip(probe.reason)
-        return BACKEND.load(BACKEND.compile(module, Target.parse(target)))
+        return backend.load(backend.compile(module, target))
 
     return kernel

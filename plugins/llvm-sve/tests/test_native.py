@@ -9,14 +9,15 @@ from gossamer_backend import Artifact
 from gossamer_host_runtime import host, sve_vector_bits
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Signature, Target
-from gossamer_llvm_sve.backend import LlvmSve
+from gossamer_llvm_sve.backend import ScalableBackend
 from gossamer_llvm_sve.machine import cpu_of
 from gossamer_llvm_sve.native import is_native, reason_against_cpu
+from gossamer_llvm_sve.vector_extension import SVE
 
-BACKEND = LlvmSve()
+BACKEND = ScalableBackend(SVE)
 GRAVITON3 = cpu_of(Target.parse("llvm-sve:cpu=neoverse-v1")).required
 on_aarch64 = pytest.mark.skipif(
-    not is_native() or sve_vector_bits() is None, reason="another machine than AArch64 with SVE"
+    not is_native(SVE) or sve_vector_bits() is None, reason="another machine than AArch64 with SVE"
 )
 
 
@@ -48,12 +49,12 @@ def test_a_machine_of_aarch64_without_sve_says_so(monkeypatch):
     assert "no vectors of SVE" in probe.reason
     with pytest.raises(ArgumentError, match="no vectors of SVE") as caught:
         BACKEND.load(Artifact("llvm-sve", "", "llvm-sve", Signature("f", (), (), ()), b""))
-    assert caught.value.code == "llvm_sve.load"
+    assert caught.value.code == "scalable_cpu.load"
 
 
 @on_aarch64
 def test_a_kernel_runs_in_this_process(flat, load):
-    kernel = load(flat("for i in T.serial(n):", "    Y[i] = X[i] + X[i]"))
+    kernel = load(flat("for i in T.serial(n):", "    Y[i] = X[i] + X[i]"), "llvm-sve")
     assert kernel.emulator is None
     x, y = np.arange(100, dtype=np.float32), np.zeros(100, np.float32)
     kernel(x, y)
@@ -67,7 +68,7 @@ def test_a_minimum_above_the_vectors_of_this_machine_is_refused(flat):
     artifact = BACKEND.compile(flat("Y[0] = X[0]"), target)
     with pytest.raises(ArgumentError, match="vl_min") as caught:
         BACKEND.load(artifact)
-    assert caught.value.code == "llvm_sve.load"
+    assert caught.value.code == "scalable_cpu.load"
 
 
 @on_aarch64

@@ -30,6 +30,9 @@ TARGETS = (
     "llvm-sve:cpu=neoverse-v2",
     "llvm-sve:cpu=a64fx,vl_min=512",
     "llvm-sve:features=sve2+sme",
+    "llvm-rvv",
+    "llvm-rvv:features=zvfh",
+    "llvm-rvv:cpu=sifive-x280",
 )
 COMPILED = "compiled"
 

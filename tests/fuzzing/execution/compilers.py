@@ -16,6 +16,7 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Module
 from gossamer_ir.traversal.walk import walk
 from gossamer_lower import FLAT_PASSES, lower_buffers, lower_iterations, lower_math
+from tests.support.emulated_targets import EMULATED_LENGTHS, targets_of
 
 Pass: TypeAlias = Callable[[Module], Module]
 Scheduler: TypeAlias = Callable[[Module], Module]
@@ -101,11 +102,14 @@ class Compiler:
 COMPILER = Compiler()
 """The compiler as it is shipped."""
 
-VECTOR_LENGTHS = (128, 256, 512, 1024, 2048)
-"""The lengths of the vectors of Arm SVE in bits."""
+COMPILERS = {
+    backend: Compiler(
+        math=partial(without_instructions, target=backend), targets=targets_of(backend)
+    )
+    for backend in EMULATED_LENGTHS
+}
+"""The compilers for scalable vectors by their backends; kernels are emulated at every vector length."""
 
-EMULATED = Compiler(
-    math=partial(without_instructions, target="llvm-sve"),
-    targets=tuple(f"llvm-sve:vector_bits={bits}" for bits in VECTOR_LENGTHS),
-)
-"""The compiler for Arm SVE; its kernels are emulated at every vector length."""
+EMULATED = COMPILERS["llvm-sve"]
+VECTOR_LENGTHS = EMULATED_LENGTHS["llvm-sve"]
+"""The lengths of the vectors of Arm SVE in bits."""

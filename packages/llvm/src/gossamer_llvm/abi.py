@@ -44,14 +44,14 @@ class Abi(msgspec.Struct, frozen=True):
     `functions` are the math functions that are instructions there; calls of a library are never emitted.
     `scalable`: the target has vectors with a multiple of vscale lanes. `vscale_bits`: the bits of a register
     for each unit of LLVM's vscale; those of the language, or a part of them. `lane_masks`: an instruction
-    computes the mask of the lanes below a bound, and tells whether there is one. `half_conversions`: it has
-    instructions that convert float16 to float32 and back. A gather of at most `inserted_lanes` lanes becomes
-    scalar loads. `permuted_bytes`: the size of a vector register whose elements of 32 and 64 bits an
-    instruction of AVX-512 permutes by indices in another one; 0 if there is none. `displaced_indices`: an
-    address of an instruction may be the sum of a base, an index and a constant. Loops begin at a multiple of
-    `loop_alignment` bytes; 0 leaves that to LLVM. `attributes` are attached to each function, but
-    `streaming_attributes` to those that run in streaming mode, where there are `matrix_registers` (tiles of
-    Arm SME, for elements of 32 bits).
+    computes the mask of the lanes below a bound, and tells whether there is one. `lane_products`: LLVM
+    multiplies the lanes of scalable vectors. `half_conversions`: it has instructions that convert float16 to
+    float32 and back. A gather of at most `inserted_lanes` lanes becomes scalar loads. `permuted_bytes`: the
+    size of a vector register whose elements of 32 and 64 bits an instruction of AVX-512 permutes by indices
+    in another one; 0 if there is none. `displaced_indices`: an address of an instruction may be the sum of a
+    base, an index and a constant. Loops begin at a multiple of `loop_alignment` bytes; 0 leaves that to LLVM.
+    `attributes` are attached to each function, but `streaming_attributes` to those that run in streaming
+    mode, where there are `matrix_registers` (tiles of Arm SME, for elements of 32 bits).
 
     >>> Abi("aarch64-unknown-linux-gnu", scalable=True).functions >= {"sqrt"}
     True
@@ -63,6 +63,7 @@ class Abi(msgspec.Struct, frozen=True):
     scalable: bool = False
     vscale_bits: int = VSCALE_UNIT_BITS
     lane_masks: bool = False
+    lane_products: bool = True
     half_conversions: bool = False
     inserted_lanes: int = INSERTED_LANES
     permuted_bytes: int = 0

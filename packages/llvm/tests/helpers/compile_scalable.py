@@ -14,14 +14,15 @@ import tempfile
 
 import llvmlite.binding as llvm
 
+from gossamer_llvm.optimization import optimize, parse
+
 
 def assembly(text: str, triple: str, features: str) -> str:
-    module = llvm.parse_assembly(text)
-    module.verify()
     target = llvm.Target.from_triple(triple)
     machine = target.create_target_machine(features=features, opt=2)
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
-    builder.getModulePassManager().run(module, builder)
+    # As the backends do: other passes would remove stores that later ones overwrite.
+    module = parse(text)
+    optimize(module, machine)
     return machine.emit_assembly(module)
 
 

@@ -1,1 +1,1 @@
-"""The gossamer backend for Arm CPUs with scalable vectors (SVE): kernels run natively or under emulation."""
+"""The gossamer backends for CPUs with scalable vectors: Arm SVE and RISC-V V."""

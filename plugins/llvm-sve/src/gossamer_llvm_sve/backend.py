@@ -1,4 +1,4 @@
-"""The backend: code for AArch64 with SVE, compiled on any machine, and run natively or under emulation."""
+"""The backend: code for CPUs with scalable vectors, compiled on any machine, and run natively or emulated."""
 
 from __future__ import annotations
 
@@ -16,30 +16,39 @@ from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
-from gossamer_llvm_sve.machine import cpu_of, emulator_cpu, explicit_target, machine_of_cpu
+from gossamer_ir.support.typed_calls import typed
+from gossamer_llvm_sve.machine import cpu_of, explicit_target, machine_of_cpu
 from gossamer_llvm_sve.native import is_native, reason_against_native
+from gossamer_llvm_sve.vector_extension import VectorExtension
 from gossamer_machine import Machine
 
-_NAME = "llvm-sve"
 _NODES = "while guard parallel launch prefetch atomic vectors.fixed vectors.scalable"
-_SCOPES = "scope.local scope.fragment"
 _VERSIONED = ("gossamer-llvm-sve", "gossamer-llvm", "llvmlite")
 
 
-class LlvmSve:
-    """Compiles flat modules with LLVM for AArch64 with SVE. Kernels run on `threads=` threads of a process of
-    AArch64, elsewhere on one thread of an emulated process."""
+class ScalableBackend:
+    """Compiles flat modules with LLVM for an extension for scalable vectors. Kernels of Arm SVE run on
+    `threads=` threads of a process of AArch64, all others on one thread of an emulated process.
 
-    name = _NAME
+    >>> from gossamer_llvm_sve.vector_extension import RVV
+    >>> ScalableBackend(RVV).targets()
+    ('llvm-rvv', 'llvm-rvv:cpu=sifive-x280')
+    """
+
     api_version = API_VERSION
-    capabilities = frozenset(
-        [
-            *(f"dtype.{name}" for name in NUMBERS),
-            *(f"call.{name}" for name in INSTRUCTIONS),
-            *_NODES.split(),
-            *_SCOPES.split(),
-        ]
-    )
+
+    @typed
+    def __init__(self, extension: VectorExtension) -> None:
+        self.name = extension.backend
+        self._extension = extension
+        self.capabilities = frozenset(
+            [
+                *(f"dtype.{name}" for name in NUMBERS),
+                *(f"call.{name}" for name in INSTRUCTIONS),
+                *_NODES.split(),
+                *(f"scope.{name}" for name in extension.scopes),
+            ]
+        )
 
     @property
     def version(self) -> str:
@@ -47,12 +56,12 @@ class LlvmSve:
         return combined_version(*_VERSIONED)
 
     def targets(self) -> tuple[str, ...]:
-        """Return the target for all CPUs with SVE, and that for one CPU."""
-        return (_NAME, f"{_NAME}:cpu=neoverse-v1")
+        """Return the target for all CPUs with the extension, and that for one CPU."""
+        return (self.name, f"{self.name}:cpu={self._extension.cpus[1].name}")
 
     def probe(self, target: Target) -> Probe:
         """Return whether this machine can run kernels: it has SVE, or an emulator and a cross compiler."""
-        from gossamer_emulation import AARCH64, reason_against_emulation
+        from gossamer_emulation import reason_against_emulation
         from gossamer_host_runtime import parallelism_of
 
         try:
@@ -61,7 +70,10 @@ class LlvmSve:
         except ArgumentError as error:
             (diagnostic,) = error.diagnostics
             return Probe(usable=False, reason=f"{diagnostic.message} {diagnostic.hint}")
-        reason = reason_against_native(cpu) if is_native() else reason_against_emulation(AARCH64)
+        if is_native(self._extension):
+            reason = reason_against_native(cpu)
+        else:
+            reason = reason_against_emulation(self._extension.architecture)
         return Probe(usable=reason is None, reason=reason, resolved=resolved)
 
     def machine(self, target: Target) -> Machine:
@@ -69,7 +81,7 @@ class LlvmSve:
         return machine_of_cpu(target)
 
     def compile(self, module: Module, target: Target) -> Artifact:
-        """Compile a flat module to object code for AArch64.
+        """Compile a flat module to object code for the architecture.
 
         `UnsupportedError` (`llvm.<construct>`) names a construct that is not lowered, `ArgumentError` an
         unknown option.
@@ -81,6 +93,7 @@ class LlvmSve:
         require_compilable(self, module, target)
         cpu = cpu_of(target)
         parallelism_of(target)
+        features = " ".join(cpu.features)
         return Artifact(
             backend=self.name,
             backend_version=self.version,
@@ -88,7 +101,7 @@ class LlvmSve:
             signature=signature_of(module),
             code=codegen.emitted_object(module, cpu),
             guarded=guarded_buffers(module),
-            metadata=(("triple", codegen.TRIPLE), ("features", " ".join(cpu.features))),
+            metadata=(("triple", self._extension.architecture.triple), ("features", features)),
         )
 
     def texts(self, module: Module, target: Target) -> dict[str, str]:
@@ -102,23 +115,23 @@ class LlvmSve:
         }
 
     def load(self, artifact: Artifact) -> Kernel:
-        """Link object code into this process if it is one of AArch64; else send it to an emulated process,
+        """Link object code of AArch64 into this process if it is one; else send it to an emulated process,
         which all kernels of one vector length share.
 
-        `ArgumentError` (`llvm_sve.load`) if a machine of AArch64 lacks a feature that the code needs, or has
-        shorter vectors; `emulation.programs` if the emulator or the cross compiler is absent.
+        `ArgumentError` (`scalable_cpu.load`) if a machine of AArch64 lacks a feature that the code needs, or
+        has shorter vectors; `emulation.programs` if the emulator or the cross compiler is absent.
         """
-        from gossamer_emulation import AARCH64, EmulatedMachine, emulated_kernel
+        from gossamer_emulation import emulated_kernel
         from gossamer_host_runtime import load_kernel
 
         cpu = cpu_of(artifact.parsed_target())
-        if not is_native():
-            return emulated_kernel(artifact, EmulatedMachine(AARCH64, emulator_cpu(cpu)))
+        if not is_native(self._extension):
+            return emulated_kernel(artifact, cpu.emulated)
         # Before the code is mapped: an instruction that the CPU lacks ends the process.
         reason = reason_against_native(cpu)
         if reason is not None:
             raise ArgumentError(
-                "llvm_sve.load",
+                "scalable_cpu.load",
                 f"The kernel '{artifact.signature.entry}' cannot run here. {reason}",
                 hint="Compile it for cpu=generic and a smaller vl_min, or use generic-cpu.",
             )

@@ -1,4 +1,4 @@
-"""Compile a flat module to LLVM IR, assembly and object code for AArch64, on any machine."""
+"""Compile flat modules to LLVM IR, assembly and object code for scalable vectors, on any machine."""
 
 from __future__ import annotations
 
@@ -6,50 +6,50 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
-from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS
 from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.nodes import Module
 from gossamer_llvm import Abi, emit
 from gossamer_llvm.optimization import optimize, parse
-from gossamer_llvm_sve.machine import VECTOR_LENGTHS, SveCpu
-
-TRIPLE = "aarch64-unknown-linux-gnu"
+from gossamer_llvm_sve.machine import ScalableCpu
 
 MATRIX_REGISTERS = 4
 """The tiles of elements of 32 bits into which the storage ZA of SME is divided."""
 
 
-def emitted_text(module: Module, cpu: SveCpu) -> str:
+def emitted_text(module: Module, cpu: ScalableCpu) -> str:
     """Return the LLVM IR of a flat module as it is emitted, before any pass."""
     return emit(module, abi=_abi(cpu))
 
 
-def emitted_assembly(module: Module, cpu: SveCpu) -> str:
+def emitted_assembly(module: Module, cpu: ScalableCpu) -> str:
     """Return the assembly of a flat module."""
     return str(_target_machine(cpu).emit_assembly(_optimized(module, cpu)))
 
 
-def emitted_object(module: Module, cpu: SveCpu) -> bytes:
+def emitted_object(module: Module, cpu: ScalableCpu) -> bytes:
     """Compile a flat module to an object file that exports `gossamer_kernel`."""
     return bytes(_target_machine(cpu).emit_object(_optimized(module, cpu)))
 
 
-def _optimized(module: Module, cpu: SveCpu) -> llvm.ModuleRef:
+def _optimized(module: Module, cpu: ScalableCpu) -> llvm.ModuleRef:
     parsed = parse(emitted_text(module, cpu))
     optimize(parsed, _target_machine(cpu))
     return parsed
 
 
 @cache
-def _abi(cpu: SveCpu) -> Abi:
-    least, most = (bits // VSCALE_UNIT_BITS for bits in (cpu.vl_min, VECTOR_LENGTHS[-1]))
+def _abi(cpu: ScalableCpu) -> Abi:
+    extension = cpu.extension
+    least, most = (bits // extension.vscale_bits for bits in (cpu.vl_min, extension.most_bits))
     return Abi(
-        triple=TRIPLE,
+        triple=extension.architecture.triple,
         data_layout=str(_target_machine(cpu).target_data),
         functions=INSTRUCTIONS,
         scalable=True,
-        lane_masks=True,
-        half_conversions=True,
+        vscale_bits=extension.vscale_bits,
+        lane_masks=extension.lane_masks,
+        lane_products=extension.lane_products,
+        half_conversions=cpu.converts_half,
         displaced_indices=False,
         # The width of fetches differs among these CPUs.
         loop_alignment=0,
@@ -61,11 +61,16 @@ def _abi(cpu: SveCpu) -> Abi:
 
 
 @cache
-def _target_machine(cpu: SveCpu) -> llvm.TargetMachine:
+def _target_machine(cpu: ScalableCpu) -> llvm.TargetMachine:
     """Return a target machine for position-independent code of `-O2`, which can be exported."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    target = llvm.Target.from_triple(TRIPLE)
+    target = llvm.Target.from_triple(cpu.extension.architecture.triple)
     return target.create_target_machine(
-        cpu=cpu.name, features=cpu.llvm_features, opt=2, reloc="pic", codemodel="default"
+        cpu=cpu.model.name,
+        features=cpu.llvm_features,
+        opt=2,
+        reloc="pic",
+        codemodel="default",
+        abiname=cpu.extension.calling_convention or "",
     )

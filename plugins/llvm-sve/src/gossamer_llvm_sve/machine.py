@@ -6,62 +6,36 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from gossamer_emulation import EmulatedMachine
 from gossamer_host_runtime import host, sve_vector_bits
+from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
+from gossamer_llvm_sve.vector_extension import EXTENSIONS, CpuModel, VectorExtension
 from gossamer_machine import Machine, machine_of
 from gossamer_machine.cpu_options import CPU_OPTIONS
 
 BLOCK_PRODUCTS = tuple((dtype, f"sme_block_product_{dtype}") for dtype in ("float32", "float16"))
 """The intrinsics for SME, by the dtype of their operands."""
 
-VECTOR_LENGTHS = (128, 256, 512, 1024, 2048)
-"""The lengths of vectors in bits. The architecture no longer permits others, which were no powers of two."""
-
-SVE_FEATURES = ("sve", "sve2", "sme")
-
-_CPUS = {
-    "generic": (128, ("sve",)),
-    "a64fx": (512, ("sve",)),
-    "neoverse-v1": (256, ("sve",)),
-    "neoverse-v2": (128, ("sve", "sve2")),
-    "neoverse-n2": (128, ("sve", "sve2")),
-}
-"""The bits of the vectors of each CPU, by LLVM's name, and its features."""
-
-_A64FX = frozenset({"crc", "lse", "rdm", "fullfp16", "complxnum"})
-_V1 = _A64FX | {
-    "jsconv",
-    "rcpc",
-    "rcpc-immo",
-    "dotprod",
-    "fp16fml",
-    "flagm",
-    "lse2",
-    "bf16",
-    "i8mm",
-}
-_V2 = _V1 | {"altnzcv", "fptoint"}
-_INSTRUCTION_SETS = {"a64fx": _A64FX, "neoverse-v1": _V1, "neoverse-v2": _V2, "neoverse-n2": _V2}
-"""What else LLVM may use in code for a CPU, by the names of `gossamer_host_runtime`."""
-
 _MODEL = {option.name: option for option in CPU_OPTIONS if option.name in ("l2", "l3", "cores")}
 """Options that rules for schedules read, besides `vector_bits`."""
 
-_THREADS = "threads"
-_OPTIONS = ("cpu", "features", "vl_min", "vector_bits", "streaming_bits", *_MODEL, _THREADS)
+_THREADS, _STREAMING = "threads", "streaming_bits"
 
 
-class SveCpu(NamedTuple):
-    """A CPU by LLVM's name, its `features` in the order of `SVE_FEATURES`, the minimum length of its vectors
-    that code may rely on, the length that it is emulated with, and that in the streaming mode of SME, all in
-    bits.
+class ScalableCpu(NamedTuple):
+    """A CPU with a vector extension, its `features` in the order of those of the extension, the minimum
+    length of its vectors that code may rely on, the length that it is emulated with, and that in the
+    streaming mode of SME, all in bits.
 
-    >>> cpu_of(Target.parse("llvm-sve:cpu=neoverse-v1"))
-    SveCpu(name='neoverse-v1', features=('sve',), vl_min=128, vector_bits=256, streaming_bits=256)
+    >>> cpu = cpu_of(Target.parse("llvm-sve:cpu=neoverse-v1"))
+    >>> cpu.model.name, cpu.features, cpu.vl_min, cpu.vector_bits
+    ('neoverse-v1', ('sve',), 128, 256)
     """
 
-    name: str
+    extension: VectorExtension
+    model: CpuModel
     features: tuple[str, ...]
     vl_min: int
     vector_bits: int
@@ -74,8 +48,15 @@ class SveCpu(NamedTuple):
 
     @property
     def llvm_features(self) -> str:
-        """The features as LLVM takes them."""
-        return ",".join(f"+{name}" for name in self.features)
+        """The features as LLVM takes them.
+
+        >>> cpu_of(Target.parse("llvm-rvv:vl_min=256")).llvm_features
+        '+m,+a,+f,+d,+c,+v,+zvl256b'
+        """
+        length = self.extension.length_feature
+        stated = () if length is None else (length.format(bits=self.vl_min),)
+        names = (*self.extension.base_features, *self.features, *stated)
+        return ",".join(f"+{name}" for name in names)
 
     @property
     def required(self) -> frozenset[str]:
@@ -84,42 +65,75 @@ class SveCpu(NamedTuple):
         >>> sorted(cpu_of(Target.parse("llvm-sve:cpu=a64fx")).required)
         ['complxnum', 'crc', 'fullfp16', 'lse', 'rdm', 'sve']
         """
-        return _INSTRUCTION_SETS.get(self.name, frozenset()) | set(self.features)
+        return self.model.others | set(self.features)
+
+    @property
+    def converts_half(self) -> bool:
+        """Whether it has instructions that convert float16."""
+        needed = self.extension.half_feature
+        return needed is None or needed in self.features
+
+    @property
+    def emulated(self) -> EmulatedMachine:
+        """The machine that runs its kernels.
+
+        >>> cpu_of(Target.parse("llvm-sve:vector_bits=512")).emulated.cpu
+        'max,sve-max-vq=4,sve-default-vector-length=64,sme-default-vector-length=64'
+        """
+        bits = self.vector_bits
+        sizes = {
+            "bits": bits,
+            "bytes": bits // 8,
+            "units": bits // VSCALE_UNIT_BITS,
+            "streaming_bytes": self.streaming_bits // 8,
+        }
+        added = "".join(f",{name}=true" for name in self.model.rarely_emulated)
+        cpu = self.extension.emulated_cpu.format_map(sizes)
+        return EmulatedMachine(self.extension.architecture, f"{cpu}{added}")
 
 
-def cpu_of(target: Target) -> SveCpu:
-    """Return the CPU of a target; raise `ArgumentError` (`llvm_sve.option`, `llvm_sve.option_value`,
-    `llvm_sve.vector_bits`, `llvm_sve.streaming_bits`) if an option or its value is unknown."""
-    for key, value in target.options:
-        if key not in _OPTIONS:
-            raise ArgumentError(
-                "llvm_sve.option",
-                f"'{key}' is not an option of llvm-sve.",
-                hint=f"Expected one of {', '.join(_OPTIONS)}.",
-            )
-        if key in _MODEL and _MODEL[key].parse(value) is None:
-            raise _value_error(target, key, _MODEL[key].expected)
-    cpu = target.option("cpu", "generic")
-    if cpu not in _CPUS:
-        raise _value_error(target, "cpu", f"one of {', '.join(_CPUS)}")
-    own_bits, own_features = _CPUS[cpu]
-    vl_min = _bits(target, "vl_min", default=VECTOR_LENGTHS[0])
-    vector_bits = _bits(target, "vector_bits", default=max(own_bits, vl_min))
+def cpu_of(target: Target) -> ScalableCpu:
+    """Return the CPU of a target; raise `ArgumentError` (`scalable_cpu.option`, `scalable_cpu.option_value`,
+    `scalable_cpu.vector_bits`, `scalable_cpu.streaming_bits`) if an option or its value is unknown."""
+    extension = EXTENSIONS[target.backend]
+    _require_options(target, extension)
+    model = _model(target, extension)
+    vl_min = _bits(target, "vl_min", extension, default=model.relied_bits)
+    if vl_min < model.relied_bits:
+        expected = f"at least {model.relied_bits}, on which code for {model.name} relies"
+        raise _value_error(target, "vl_min", expected)
+    default = max(model.vector_bits, vl_min)
+    vector_bits = _bits(target, "vector_bits", extension, default=default)
     if vector_bits < vl_min:
         raise ArgumentError(
-            "llvm_sve.vector_bits",
+            "scalable_cpu.vector_bits",
             f"The vectors of '{target.text}' have {vector_bits} bits, and the code may rely on {vl_min}.",
             hint="Give vl_min= at most the value of vector_bits=.",
         )
-    features = _features(target, own_features)
-    streaming_bits = _bits(target, "streaming_bits", default=vector_bits)
-    if target.option("streaming_bits") and "sme" not in features:
+    features = _features(target, extension, own=model.features)
+    streaming_bits = _bits(target, _STREAMING, extension, default=vector_bits)
+    if target.option(_STREAMING) and "sme" not in features:
         raise ArgumentError(
-            "llvm_sve.streaming_bits",
+            "scalable_cpu.streaming_bits",
             f"The CPU of '{target.text}' has no streaming mode.",
             hint="Add sme to features=.",
         )
-    return SveCpu(cpu, features, vl_min, vector_bits, streaming_bits)
+    return ScalableCpu(extension, model, features, vl_min, vector_bits, streaming_bits)
+
+
+def _require_options(target: Target, extension: VectorExtension) -> None:
+    streaming = [_STREAMING] if "sme" in extension.features else []
+    threads = [_THREADS] if extension.runs_natively else []
+    allowed = ["cpu", "features", "vl_min", "vector_bits", *streaming, *_MODEL, *threads]
+    for key, value in target.options:
+        if key not in allowed:
+            raise ArgumentError(
+                "scalable_cpu.option",
+                f"'{key}' is not an option of {target.backend}.",
+                hint=f"Expected one of {', '.join(allowed)}.",
+            )
+        if key in _MODEL and _MODEL[key].parse(value) is None:
+            raise _value_error(target, key, _MODEL[key].expected)
 
 
 def machine_of_cpu(target: Target) -> Machine:
@@ -139,36 +153,25 @@ def machine_of_cpu(target: Target) -> Machine:
     )
 
 
-def emulator_cpu(cpu: SveCpu) -> str:
-    """Return the CPU with its lengths of vectors, as the option `-cpu` of QEMU.
-
-    >>> emulator_cpu(cpu_of(Target.parse("llvm-sve:vector_bits=512,features=sme,streaming_bits=256")))
-    'max,sve-max-vq=4,sve-default-vector-length=64,sme-default-vector-length=32'
-    """
-    # Linux starts processes with vectors of at most 512 bits unless it is told otherwise.
-    size, streaming = cpu.vector_bits // 8, cpu.streaming_bits // 8
-    lengths = f"sve-default-vector-length={size},sme-default-vector-length={streaming}"
-    return f"max,sve-max-vq={size // 16},{lengths}"
-
-
 def explicit_target(target: Target) -> str:
-    """Return the target with all options of the CPU, and the caches and cores of a machine with SVE on which
-    this process runs.
+    """Return the target with all options of the CPU, and the caches and cores of a machine on which this
+    process runs its kernels.
 
     >>> explicit_target(Target.parse("llvm-sve:vl_min=256,l2=1048576"))
     'llvm-sve:cpu=generic,features=sve,vl_min=256,vector_bits=256,l2=1048576'
     """
     cpu = cpu_of(target)
     options = {
-        "cpu": cpu.name,
+        "cpu": cpu.model.name,
         "features": "+".join(cpu.features),
         "vl_min": str(cpu.vl_min),
         "vector_bits": str(cpu.vector_bits),
     }
     if cpu.has_sme:
-        options["streaming_bits"] = str(cpu.streaming_bits)
+        options[_STREAMING] = str(cpu.streaming_bits)
     given = {key: value for key, value in target.options if key in (*_MODEL, _THREADS)}
-    return Target(target.backend, tuple({**options, **_host_model(), **given}.items())).text
+    host_options = _host_model() if cpu.extension.runs_natively else {}
+    return Target(target.backend, tuple({**options, **host_options, **given}.items())).text
 
 
 def _host_model() -> dict[str, str]:
@@ -177,26 +180,36 @@ def _host_model() -> dict[str, str]:
     return {key: value for key, value in host().options.items() if key in _MODEL}
 
 
-def _bits(target: Target, key: str, *, default: int) -> int:
+def _model(target: Target, extension: VectorExtension) -> CpuModel:
+    models = {model.name: model for model in extension.cpus}
+    name = target.option("cpu", extension.cpus[0].name)
+    if name not in models:
+        raise _value_error(target, "cpu", f"one of {', '.join(models)}")
+    return models[name]
+
+
+def _bits(target: Target, key: str, extension: VectorExtension, *, default: int) -> int:
     text = target.option(key, str(default))
-    lengths = {str(bits): bits for bits in VECTOR_LENGTHS}
+    lengths = {str(bits): bits for bits in extension.vector_lengths}
     if text not in lengths:
         raise _value_error(target, key, f"one of {', '.join(lengths)}")
     return lengths[text]
 
 
-def _features(target: Target, own: tuple[str, ...]) -> tuple[str, ...]:
+def _features(
+    target: Target, extension: VectorExtension, *, own: tuple[str, ...]
+) -> tuple[str, ...]:
     """Return the features of the CPU and those that the target adds."""
-    text = target.option("features")
+    text, all_names = target.option("features"), extension.features
     added = text.split("+") if text else []
-    if not set(added) <= set(SVE_FEATURES):
-        raise _value_error(target, "features", f"some of {', '.join(SVE_FEATURES)}, joined by '+'")
-    return tuple(name for name in SVE_FEATURES if name in own or name in added)
+    if not set(added) <= set(all_names):
+        raise _value_error(target, "features", f"some of {', '.join(all_names)}, joined by '+'")
+    return tuple(name for name in all_names if name in own or name in added)
 
 
 def _value_error(target: Target, key: str, expected: str) -> ArgumentError:
     return ArgumentError(
-        "llvm_sve.option_value",
+        "scalable_cpu.option_value",
         f"The option {key} of '{target.text}' is '{target.option(key)}'.",
         hint=f"Expected {expected}.",
     )

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Set
 
 from gossamer_host_runtime import architecture, host, sve_vector_bits
-from gossamer_llvm_sve.machine import SveCpu
+from gossamer_llvm_sve.machine import ScalableCpu
+from gossamer_llvm_sve.vector_extension import VectorExtension
 
 
-def is_native() -> bool:
-    """Return whether this process runs code of AArch64, so that kernels are loaded and not emulated."""
-    return architecture() == "aarch64"
+def is_native(extension: VectorExtension) -> bool:
+    """Return whether this process is one of the architecture, and kernels are loaded and not emulated."""
+    return extension.runs_natively and architecture() == extension.architecture.name
 
 
-def reason_against_native(cpu: SveCpu) -> str | None:
+def reason_against_native(cpu: ScalableCpu) -> str | None:
     """Return a sentence on what this machine lacks to run the code of a target, None if it lacks nothing."""
     return reason_against_cpu(cpu, vector_bits=sve_vector_bits(), features=host().features)
 
 
-def reason_against_cpu(cpu: SveCpu, *, vector_bits: int | None, features: Set[str]) -> str | None:
+def reason_against_cpu(
+    cpu: ScalableCpu, *, vector_bits: int | None, features: Set[str]
+) -> str | None:
     """Return what a machine with these features lacks, whose vectors of SVE have a length in bits.
 
     >>> from gossamer_ir.interchange.records import Target

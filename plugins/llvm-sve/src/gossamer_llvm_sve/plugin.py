@@ -1,4 +1,4 @@
-"""The entry point of the plugin: it only registers the backend and its intrinsics."""
+"""The entry point of the plugin for Arm: it only registers the backend and its intrinsics."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 from gossamer_backend.plugin_api import Backend, hookimpl
 from gossamer_ir.interchange.records import Intrinsic
-from gossamer_llvm_sve.backend import LlvmSve
+from gossamer_llvm_sve.backend import ScalableBackend
 from gossamer_llvm_sve.sme.intrinsics import sme_intrinsics
+from gossamer_llvm_sve.vector_extension import SVE
 
 
 @hookimpl
 def gossamer_backends() -> Sequence[Backend]:
-    """Return the backend of this plugin."""
-    return (LlvmSve(),)
+    """Return the backend for Arm SVE."""
+    return (ScalableBackend(SVE),)
 
 
 @hookimpl

@@ -97,5 +97,5 @@ def _unsupported_error(why: str) -> UnsupportedError:
     return UnsupportedError(
         "backend.export",
         f"Cannot export this kernel: {why}.",
-        hint="Export kernels of generic-cpu on Linux, or of llvm-sve.",
+        hint="Export kernels of generic-cpu on Linux, of llvm-sve or of llvm-rvv.",
     )

@@ -22,6 +22,7 @@ from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add, broadcast, literal_value
 from gossamer_llvm.emitter.types import NO_SIGNED_ZEROS, constant_text, intrinsic_suffix, value_type
 from gossamer_llvm.values.half_precision import round_to_half, widen_to_float32
+from gossamer_llvm.values.lane_products import product_of_lanes
 
 _REDUCERS = {"add": "add", "mul": "mul", "and": "and", "or": "or"}
 _OF_BOOLS: dict[str, ReduceOp] = {"min": "and", "max": "or"}
@@ -120,6 +121,8 @@ def reduce_vector(emitter: FunctionEmitter, op: ReduceOp, value: Value) -> Value
     if name is None:
         prefix = "s" if DType.parse(scalar).kind == "int" else "u"
         name = f"{prefix}{op}"
+    if op == "mul" and _needs_own_product(emitter, value):
+        return Value(product_of_lanes(emitter, value, one="1", vscale=vscale(emitter)), scalar)
     function = f"llvm.vector.reduce.{name}.{intrinsic_suffix(value.type)}"
     return Value(emitter.call(value_type(scalar), function, value.typed), scalar)
 
@@ -158,8 +161,14 @@ def _reduce_plain(emitter: FunctionEmitter, op: ReduceOp, value: Value, scalar: 
         raise UnsupportedError(f"llvm.lane_reduce.{op}", f"Floats have no operation '{op}'.")
     # A sum of negative zeros is one, which 0.0 as the start would turn into 0.0.
     start = constant_text(Const(scalar, "-0.0" if op == "add" else "1.0"))
+    if op == "mul" and _needs_own_product(emitter, value):
+        return product_of_lanes(emitter, value, one=start, vscale=vscale(emitter))
     function = f"llvm.vector.reduce.f{op}.{shape}"
     return emitter.call(result, function, f"{result} {start}, {value.typed}", flags="reassoc ")
+
+
+def _needs_own_product(emitter: FunctionEmitter, value: Value) -> bool:
+    return DType.parse(value.dtype).scalable and not emitter.unit.abi.lane_products
 
 
 def _emit_branch(

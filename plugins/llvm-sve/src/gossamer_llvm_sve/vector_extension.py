@@ -1,0 +1,131 @@
+"""What the backends know of extensions for scalable vectors: a record of each of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gossamer_emulation import AARCH64, RISCV64, Architecture
+
+
+class CpuModel(NamedTuple):
+    """A CPU by LLVM's name: the bits of its vectors, which `features` of the extension it has, and the least
+    bits of vectors that LLVM's code for it relies on. LLVM may use `others` in code for it, features by the
+    names of `gossamer_host_runtime`; `rarely_emulated` are those that only a recent emulator has."""
+
+    name: str
+    vector_bits: int
+    features: tuple[str, ...]
+    relied_bits: int = 128
+    others: frozenset[str] = frozenset()
+    rarely_emulated: tuple[str, ...] = ()
+
+
+class VectorExtension(NamedTuple):
+    """An extension of an architecture for scalable vectors.
+
+    `runs_natively`: kernels are loaded into processes of the architecture; otherwise they are emulated there,
+    too. `cpus`: those that a target may name, first the default, then one to suggest. `features`: what a
+    target may add to them. `scopes`: those of memory that the backend has. `vector_lengths`: the bits of
+    vectors that a target may give, which an emulator has. `most_bits`: those that any vector may have.
+    `vscale_bits`: the bits for each unit of LLVM's vscale. `lane_masks`, `lane_products`: as in `Abi`.
+    `emulated_cpu`: the emulator's CPU, with places for the length of vectors. `half_feature`: the feature
+    that converts float16; None if every CPU does. `base_features`: LLVM's features of all targets.
+    `length_feature`: that which states the least length, with a place for it; None if there is none.
+    `calling_convention`: LLVM's name of it; None if there is only one.
+
+    >>> RVV.backend, RVV.cpus[0].name, RVV.architecture.name
+    ('llvm-rvv', 'generic-rv64', 'riscv64')
+    """
+
+    backend: str
+    architecture: Architecture
+    runs_natively: bool
+    cpus: tuple[CpuModel, ...]
+    features: tuple[str, ...]
+    scopes: tuple[str, ...]
+    vector_lengths: tuple[int, ...]
+    most_bits: int
+    vscale_bits: int
+    lane_masks: bool
+    lane_products: bool
+    emulated_cpu: str
+    half_feature: str | None = None
+    base_features: tuple[str, ...] = ()
+    length_feature: str | None = None
+    calling_convention: str | None = None
+
+
+_A64FX = frozenset({"crc", "lse", "rdm", "fullfp16", "complxnum"})
+_V1 = _A64FX | {
+    "jsconv",
+    "rcpc",
+    "rcpc-immo",
+    "dotprod",
+    "fp16fml",
+    "flagm",
+    "lse2",
+    "bf16",
+    "i8mm",
+}
+_V2 = _V1 | {"altnzcv", "fptoint"}
+
+SVE = VectorExtension(
+    backend="llvm-sve",
+    architecture=AARCH64,
+    runs_natively=True,
+    cpus=(
+        CpuModel("generic", 128, ("sve",)),
+        CpuModel("neoverse-v1", 256, ("sve",), others=_V1),
+        CpuModel("neoverse-v2", 128, ("sve", "sve2"), others=_V2),
+        CpuModel("neoverse-n2", 128, ("sve", "sve2"), others=_V2),
+        CpuModel("a64fx", 512, ("sve",), others=_A64FX),
+    ),
+    features=("sve", "sve2", "sme"),
+    scopes=("local", "fragment"),
+    # The architecture no longer permits lengths that are not powers of two.
+    vector_lengths=(128, 256, 512, 1024, 2048),
+    most_bits=2048,
+    vscale_bits=128,
+    lane_masks=True,
+    lane_products=True,
+    # Linux starts processes with vectors of at most 512 bits unless it is told otherwise.
+    emulated_cpu="max,sve-max-vq={units},sve-default-vector-length={bytes},"
+    "sme-default-vector-length={streaming_bytes}",
+)
+"""The Scalable Vector Extension of Arm."""
+
+RVV = VectorExtension(
+    backend="llvm-rvv",
+    architecture=RISCV64,
+    runs_natively=False,
+    cpus=(
+        CpuModel("generic-rv64", 128, ("v",)),
+        CpuModel("sifive-x280", 512, ("v", "zvfh", "zba", "zbb"), relied_bits=512),
+        CpuModel("sifive-p670", 128, ("v", "zba", "zbb", "zbs"), rarely_emulated=("zvbb",)),
+        CpuModel(
+            "spacemit-x60",
+            256,
+            ("v", "zvfh", "zba", "zbb", "zbs"),
+            relied_bits=256,
+            rarely_emulated=("zicond",),
+        ),
+    ),
+    features=("v", "zvfh", "zba", "zbb", "zbs"),
+    scopes=("local",),
+    # The architecture permits longer ones, which QEMU 7.2 does not emulate.
+    vector_lengths=(128, 256, 512, 1024),
+    most_bits=65536,
+    vscale_bits=64,
+    lane_masks=False,
+    lane_products=False,
+    # QEMU 7.2 has the instructions of `zvfh` wherever those of `zfh` are.
+    emulated_cpu="rv64,v=true,vext_spec=v1.0,vlen={bits},elen=64,Zfh=true",
+    half_feature="zvfh",
+    base_features=("m", "a", "f", "d", "c"),
+    length_feature="zvl{bits}b",
+    calling_convention="lp64d",
+)
+"""The vector extension of RISC-V, `v`, whose vectors have at least 128 bits."""
+
+EXTENSIONS = {extension.backend: extension for extension in (SVE, RVV)}
+"""The extensions by the names of their backends."""
