@@ -14,7 +14,7 @@ from gossamer_llvm.abi import CODE_ALIGNMENT, Abi
 from gossamer_llvm.dispatch import EXPR_EMITTERS, STMT_EMITTERS
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, ModuleEmitter, Value
 from gossamer_llvm.emitter.function_summary import FunctionSummary, summarize
-from gossamer_llvm.emitter.ir_builder import COLD, HOT, STREAMING, FunctionText
+from gossamer_llvm.emitter.ir_builder import COLD, HOT, STREAMING, IRBuilder
 from gossamer_llvm.emitter.types import in_llvm_units, value_type
 from gossamer_llvm.fragments.streaming import enable_matrix_registers, streaming_functions
 
@@ -44,7 +44,7 @@ def emit(flat: Module, *, abi: Abi) -> str:
             f"A module of the {flat.stage} stage cannot be lowered to LLVM; expected the flat stage.",
         )
     summaries = {function.name: summarize(function) for function in flat.functions}
-    unit = _new_module_emitter(flat, abi, summaries)
+    module = _new_module_emitter(flat, abi, summaries)
     # Without matrix registers, the buffers that need them are refused where they are allocated.
     streaming = streaming_functions(flat) if abi.matrix_registers else frozenset[str]()
     # Two pointers of a function may be one array if a caller passes it twice; then nothing is `noalias`.
@@ -54,10 +54,10 @@ def emit(flat: Module, *, abi: Abi) -> str:
         is_entry = function.name == flat.entry
         is_streaming = function.name in streaming
         attributes = _attribute_groups(summary, is_entry=is_entry, is_streaming=is_streaming)
-        signature = _signature_text(unit, function, summary, aliasing, is_entry=is_entry)
+        signature = _signature_text(module, function, summary, aliasing, is_entry=is_entry)
         emitter = FunctionEmitter(
-            unit,
-            FunctionText(f"{signature} {attributes}"),
+            module,
+            IRBuilder(f"{signature} {attributes}"),
             overflow=overflow_of(function),
             shared=summary.passed,
             is_entry=is_entry,
@@ -67,7 +67,7 @@ def emit(flat: Module, *, abi: Abi) -> str:
         if function.name not in aliasing:
             emitter.unchanging = _read_only_buffers(function, summary)
         _emit_function(emitter, function)
-    return _module_text(unit)
+    return _module_text(module)
 
 
 @typed
@@ -108,7 +108,7 @@ def _new_module_emitter(
 
 
 def _signature_text(
-    unit: ModuleEmitter,
+    module: ModuleEmitter,
     function: Function,
     summary: FunctionSummary,
     aliasing: frozenset[str],
@@ -121,9 +121,9 @@ def _signature_text(
         if param.name not in summary.passed:
             # Not for pointers that are passed on: the closure of a parallel loop stores them.
             notes += ["nocapture"] if param.name in summary.written else ["nocapture", "readonly"]
-        parameters.append(_parameter_text(unit, param, number, notes, is_entry=is_entry))
+        parameters.append(_parameter_text(module, param, number, notes, is_entry=is_entry))
     linkage = "" if is_entry else "internal "
-    name = unit.symbols[function.name]
+    name = module.symbols[function.name]
     return f"{linkage}i64 @{name}({', '.join([*parameters, 'ptr %ws'])})"
 
 
@@ -156,9 +156,9 @@ def _emit_function(emitter: FunctionEmitter, function: Function) -> None:
 
 
 def _parameter_text(
-    unit: ModuleEmitter, param: Param, number: int, notes: list[str], *, is_entry: bool
+    module: ModuleEmitter, param: Param, number: int, notes: list[str], *, is_entry: bool
 ) -> str:
-    unit.require_dtype(param.dtype)
+    module.require_dtype(param.dtype)
     if param.dtype == "handle":
         return " ".join(["ptr", *notes, f"%p{number}"])
     # ctypes passes integers in 64 bits, whatever their dtype is.
@@ -179,26 +179,26 @@ def _to_own_type(emitter: FunctionEmitter, value: Value) -> Value:
     """Return the value in its own type: integers and bools are passed in 64 bits."""
     dtype = DType.parse(value.dtype)
     if dtype.kind == "bool":
-        return Value(emitter.text.value(f"icmp ne i64 {value.text}, 0"), value.dtype)
+        return Value(emitter.builder.value(f"icmp ne i64 {value.text}, 0"), value.dtype)
     if dtype.is_integer and dtype.bits < 64:
-        return Value(emitter.text.value(f"trunc i64 {value.text} to {value.type}"), value.dtype)
+        return Value(emitter.builder.value(f"trunc i64 {value.text} to {value.type}"), value.dtype)
     return value
 
 
-def _module_text(unit: ModuleEmitter) -> str:
-    attributes = " ".join(["nounwind", *unit.abi.attributes])
-    metadata = [f"!{number} = {text}" for number, text in enumerate(unit.metadata)]
-    head = [f'target triple = "{unit.abi.triple}"']
-    if unit.abi.data_layout:
-        head.insert(0, f'target datalayout = "{unit.abi.data_layout}"')
-    head += [f"%t{number} = type {text}" for number, text in enumerate(unit.types, 1)]
-    parts = [*head, "", *unit.definitions, *unit.declarations.values(), ""]
+def _module_text(module: ModuleEmitter) -> str:
+    attributes = " ".join(["nounwind", *module.abi.attributes])
+    metadata = [f"!{number} = {text}" for number, text in enumerate(module.metadata)]
+    head = [f'target triple = "{module.abi.triple}"']
+    if module.abi.data_layout:
+        head.insert(0, f'target datalayout = "{module.abi.data_layout}"')
+    head += [f"%t{number} = type {text}" for number, text in enumerate(module.types, 1)]
+    parts = [*head, "", *module.definitions, *module.declarations.values(), ""]
     groups = [
         f"attributes {HOT} = {{ {attributes} }}",
         f"attributes {COLD} = {{ noinline optnone {attributes} }}",
     ]
-    if unit.abi.streaming_attributes:
-        of_streaming = " ".join(["nounwind", *unit.abi.streaming_attributes])
+    if module.abi.streaming_attributes:
+        of_streaming = " ".join(["nounwind", *module.abi.streaming_attributes])
         groups.append(f"attributes {STREAMING} = {{ {of_streaming} }}")
     text = "\n".join([*parts, *groups, *metadata, ""])
-    return in_llvm_units(text, unit.abi.vscale_bits)
+    return in_llvm_units(text, module.abi.vscale_bits)

@@ -50,18 +50,18 @@ def emit_let(emitter: FunctionEmitter, node: Let) -> None:
 def emit_if(emitter: FunctionEmitter, node: If) -> None:
     """Emit a choice."""
     condition = emitter.expr(node.condition)
-    text = emitter.text
-    on_true, join = text.new_block(), text.new_block()
-    on_false = text.new_block() if node.else_body else join
-    text.branch(condition.text, on_true, on_false)
-    text.begin(on_true)
+    builder = emitter.builder
+    on_true, join = builder.new_block(), builder.new_block()
+    on_false = builder.new_block() if node.else_body else join
+    builder.branch(condition.text, on_true, on_false)
+    builder.begin(on_true)
     emitter.body(node.then_body)
-    text.jump(join)
+    builder.jump(join)
     if node.else_body:
-        text.begin(on_false)
+        builder.begin(on_false)
         emitter.body(node.else_body)
-        text.jump(join)
-    text.begin(join)
+        builder.jump(join)
+    builder.begin(join)
 
 
 def emit_for(emitter: FunctionEmitter, node: For) -> None:
@@ -91,55 +91,55 @@ def emit_for(emitter: FunctionEmitter, node: For) -> None:
     if count is not None and count <= 0:
         return
     end = add(emitter, start, extent)
-    text = emitter.text
-    inside, outside, before = text.new_block(), text.new_block(), text.block
+    builder = emitter.builder
+    inside, outside, before = builder.new_block(), builder.new_block(), builder.block
     # The entry test of the rotated loop.
-    some = "true" if count is not None else text.value(f"icmp sgt {extent.typed}, 0")
-    text.enter_loop()
-    text.branch(some, inside, outside)
-    text.begin(inside)
+    some = "true" if count is not None else builder.value(f"icmp sgt {extent.typed}, 0")
+    builder.enter_loop()
+    builder.branch(some, inside, outside)
+    builder.begin(inside)
     # From 0 to a positive extent nothing can wrap; another start plus extent may.
     wraps = literal_value(start) != 0
     emit = _emit_portions if in_portions else _emit_iterations
     emit(emitter, node, _Iterations(start, end, wraps, before, outside))
-    text.leave_loop()
-    text.begin(outside)
+    builder.leave_loop()
+    builder.begin(outside)
 
 
 def emit_while(emitter: FunctionEmitter, node: While) -> None:
     """Emit a while loop; its condition is evaluated before each iteration."""
-    text = emitter.text
-    test, inside, outside = text.new_block(), text.new_block(), text.new_block()
-    text.enter_loop()
-    text.fall_into(test)
-    text.branch(emitter.expr(node.condition).text, inside, outside)
-    text.begin(inside)
+    builder = emitter.builder
+    test, inside, outside = builder.new_block(), builder.new_block(), builder.new_block()
+    builder.enter_loop()
+    builder.fall_into(test)
+    builder.branch(emitter.expr(node.condition).text, inside, outside)
+    builder.begin(inside)
     emitter.body(node.body)
-    text.line(f"br label %{test}{_loop_metadata(emitter, None)}")
-    text.leave_loop()
-    text.begin(outside)
+    builder.line(f"br label %{test}{_loop_metadata(emitter, None)}")
+    builder.leave_loop()
+    builder.begin(outside)
 
 
 def emit_guard(emitter: FunctionEmitter, node: Guard) -> None:
     """Emit a guard: if its condition fails, the function stores the number of the buffer in the workspace
     and returns. The store is atomic because several threads may fail."""
     condition = emitter.expr(node.condition)
-    text = emitter.text
-    bad, good = text.new_block(), text.new_block()
+    builder = emitter.builder
+    bad, good = builder.new_block(), builder.new_block()
     # A failed check ends the kernel, so its block is laid out away from the loop.
-    weights = emitter.unit.new_metadata('!{!"branch_weights", i32 100000, i32 1}')
-    text.branch(condition.text, good, bad, suffix=f", !prof {weights}")
-    text.begin(bad)
-    number = emitter.unit.guarded.index(node.buffer)
-    field = text.value(workspace_address(emitter.workspace, "failed_buffer"))
-    text.line(f"store atomic i64 {number}, ptr {field} monotonic, align 8")
+    weights = emitter.module.new_metadata('!{!"branch_weights", i32 100000, i32 1}')
+    builder.branch(condition.text, good, bad, suffix=f", !prof {weights}")
+    builder.begin(bad)
+    number = emitter.module.guarded.index(node.buffer)
+    field = builder.value(workspace_address(emitter.workspace, "failed_buffer"))
+    builder.line(f"store atomic i64 {number}, ptr {field} monotonic, align 8")
     emitter.fail(str(OUT_OF_BOUNDS))
-    text.begin(good)
+    builder.begin(good)
 
 
 def _is_interrupted_in_portions(emitter: FunctionEmitter, node: For) -> bool:
     """Return whether a loop is outermost and may take long, and nothing inside it polls."""
-    if not emitter.is_entry or emitter.text.is_in_loop:
+    if not emitter.is_entry or emitter.builder.is_in_loop:
         return False
     # The function that is asked cannot be called in streaming mode.
     if emitter.is_streaming:
@@ -151,56 +151,56 @@ def _is_interrupted_in_portions(emitter: FunctionEmitter, node: For) -> bool:
 
 def _emit_portions(emitter: FunctionEmitter, node: For, iterations: _Iterations) -> None:
     """Emit a loop over portions of the iterations, which polls before each of them."""
-    text, workspace = emitter.text, emitter.workspace
+    builder, workspace = emitter.builder, emitter.workspace
     portions = allocate_portions(emitter)
-    poll, run, interrupted, after = (text.new_block() for _ in range(4))
+    poll, run, interrupted, after = (builder.new_block() for _ in range(4))
     may_stop = is_interruptible(emitter, workspace)
     count, end = portion_count(emitter, may_stop), iterations.end
     begin_portions(emitter, portions, iterations.start, end, count)
-    text.branch(may_stop, poll, run)
-    text.begin(interrupted)
+    builder.branch(may_stop, poll, run)
+    builder.begin(interrupted)
     emitter.fail(str(INTERRUPTED))
-    text.begin(poll)
+    builder.begin(poll)
     poll_interruption(emitter, portions, workspace, interrupted)
-    text.fall_into(run)
+    builder.fall_into(run)
     first, last = next_portion(emitter, portions, end)
-    text.enter_loop()
-    before, inside = text.block, text.new_block()
-    text.fall_into(inside)
+    builder.enter_loop()
+    before, inside = builder.block, builder.new_block()
+    builder.fall_into(inside)
     _emit_iterations(emitter, node, _Iterations(first, last, iterations.wraps, before, after))
-    text.leave_loop()
-    text.begin(after)
-    text.branch(text.value(f"icmp eq {last.typed}, {end.text}"), iterations.outside, poll)
+    builder.leave_loop()
+    builder.begin(after)
+    builder.branch(builder.value(f"icmp eq {last.typed}, {end.text}"), iterations.outside, poll)
 
 
 def _emit_iterations(emitter: FunctionEmitter, node: For, iterations: _Iterations) -> None:
-    text, inside = emitter.text, emitter.text.block
-    latch, following = text.new_block(), text.forward()
+    builder, inside = emitter.builder, emitter.builder.block
+    latch, following = builder.new_block(), builder.forward()
     start = f"[ {iterations.start.text}, %{iterations.before} ]"
-    var = text.value(f"phi i64 {start}, [ {following}, %{latch} ]")
+    var = builder.value(f"phi i64 {start}, [ {following}, %{latch} ]")
     emitter.values[node.var] = Value(var, "int64")
-    emitter.depths[node.var] = text.loop_depth
+    emitter.depths[node.var] = builder.loop_depth
     emitter.body(node.body)
-    text.fall_into(latch)
+    builder.fall_into(latch)
     flags = "" if iterations.wraps else " nuw nsw"
-    text.define(following, f"add{flags} i64 {var}, 1")
-    done = text.value(f"icmp eq i64 {following}, {iterations.end.text}")
-    text.branch(done, iterations.outside, inside, suffix=_loop_metadata(emitter, node))
+    builder.define(following, f"add{flags} i64 {var}, 1")
+    done = builder.value(f"icmp eq i64 {following}, {iterations.end.text}")
+    builder.branch(done, iterations.outside, inside, suffix=_loop_metadata(emitter, node))
 
 
 def _loop_metadata(emitter: FunctionEmitter, node: For | None) -> str:
-    unit = emitter.unit
+    module = emitter.module
     wanted = dict(node.annotations).get(UNROLL) if node is not None else None
     if isinstance(wanted, int) and not isinstance(wanted, bool) and wanted > 1:
-        unroll = unit.new_metadata(f'!{{!"llvm.loop.unroll.count", i32 {wanted}}}')
+        unroll = module.new_metadata(f'!{{!"llvm.loop.unroll.count", i32 {wanted}}}')
     else:
         # The schedule decides about unrolling, not LLVM's heuristics.
-        unroll = unit.new_metadata('!{!"llvm.loop.unroll.disable"}')
+        unroll = module.new_metadata('!{!"llvm.loop.unroll.disable"}')
     properties = [unroll]
-    if unit.abi.loop_alignment:
-        aligned = f'!{{!"llvm.loop.align", i32 {unit.abi.loop_alignment}}}'
-        properties.append(unit.new_metadata(aligned))
+    if module.abi.loop_alignment:
+        aligned = f'!{{!"llvm.loop.align", i32 {module.abi.loop_alignment}}}'
+        properties.append(module.new_metadata(aligned))
     # A distinct node refers to itself, or LLVM would merge the metadata of different loops.
-    own = f"!{len(unit.metadata)}"
-    unit.new_metadata(f"distinct !{{{', '.join((own, *properties))}}}")
+    own = f"!{len(module.metadata)}"
+    module.new_metadata(f"distinct !{{{', '.join((own, *properties))}}}")
     return f", !llvm.loop {own}"

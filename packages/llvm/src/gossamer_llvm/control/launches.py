@@ -29,7 +29,7 @@ def emit_arguments(emitter: FunctionEmitter, args: tuple[Expr, ...]) -> list[Val
 
 def emit_checked_call(emitter: FunctionEmitter, function: str, arguments: Sequence[Value]) -> None:
     """Emit a call of a function of the module, and return its status from the caller unless it is 0."""
-    symbol = emitter.unit.symbols[function]
+    symbol = emitter.module.symbols[function]
     operands = ", ".join(value.typed for value in [*arguments, Value(emitter.workspace, "handle")])
-    status = emitter.text.value(f"call i64 @{symbol}({operands})")
-    emitter.stop_if(emitter.text.value(f"icmp ne i64 {status}, 0"), status)
+    status = emitter.builder.value(f"call i64 @{symbol}({operands})")
+    emitter.stop_if(emitter.builder.value(f"icmp ne i64 {status}, 0"), status)

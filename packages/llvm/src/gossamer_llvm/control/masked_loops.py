@@ -35,7 +35,7 @@ class LoopMask(NamedTuple):
 def loop_mask(emitter: FunctionEmitter, loop: For) -> LoopMask | None:
     """Return the mask of a loop with an iteration for each vector of elements from 0 to a limit; None for any
     other loop."""
-    if not emitter.unit.abi.lane_masks or integer_value(loop.start) != 0:
+    if not emitter.module.abi.lane_masks or integer_value(loop.start) != 0:
         return None
     # The sum that rounds the extent up does not wrap if the lanes from the limit on do not.
     for mask in dict.fromkeys(collect(Compare, *loop.body)):
@@ -75,32 +75,32 @@ def _is_same(emitter: FunctionEmitter, limit: Expr, loop: For) -> bool:
 def emit_masked_loop(emitter: FunctionEmitter, loop: For, found: LoopMask, *, suffix: str) -> None:
     """Emit a loop that runs as long as its mask is true in the first lane; `suffix` is the metadata of its
     branch."""
-    text, (mask, limit) = emitter.text, found
+    builder, (mask, limit) = emitter.builder, found
     assert isinstance(mask.lhs, Ramp)
     bound = emitter.expr(limit)
-    some = text.value(f"icmp sgt {bound.typed}, 0")
-    entry, inside, latch, outside = (text.new_block() for _ in range(4))
-    text.enter_loop()
-    text.branch(some, entry, outside)
-    text.begin(entry)
+    some = builder.value(f"icmp sgt {bound.typed}, 0")
+    entry, inside, latch, outside = (builder.new_block() for _ in range(4))
+    builder.enter_loop()
+    builder.branch(some, entry, outside)
+    builder.begin(entry)
     dtype = dtype_of(mask)
-    first = text.value(active_lanes(emitter, index_constant(0), bound, dtype))
-    text.fall_into(inside)
-    following, next_mask = text.forward(), text.forward()
-    var = text.value(f"phi i64 [ 0, %{entry} ], [ {following}, %{latch} ]")
+    first = builder.value(active_lanes(emitter, index_constant(0), bound, dtype))
+    builder.fall_into(inside)
+    following, next_mask = builder.forward(), builder.forward()
+    var = builder.value(f"phi i64 [ 0, %{entry} ], [ {following}, %{latch} ]")
     kind = value_type(dtype)
-    current = text.value(f"phi {kind} [ {first}, %{entry} ], [ {next_mask}, %{latch} ]")
+    current = builder.value(f"phi {kind} [ {first}, %{entry} ], [ {next_mask}, %{latch} ]")
     emitter.values[loop.var] = Value(var, "int64")
-    emitter.depths[loop.var] = text.loop_depth
+    emitter.depths[loop.var] = builder.loop_depth
     emitter.masks[mask] = Value(current, dtype)
     emitter.body(loop.body)
     del emitter.masks[mask]
-    text.fall_into(latch)
-    text.define(following, f"add nuw nsw i64 {var}, 1")
+    builder.fall_into(latch)
+    builder.define(following, f"add nuw nsw i64 {var}, 1")
     lanes = emitter.expr(lane_count(mask.lhs.lanes))
     base = mul(emitter, Value(following, "int64"), lanes, flags=" nuw nsw")
-    text.define(next_mask, active_lanes(emitter, base, bound, dtype))
-    is_active = text.value(f"extractelement {kind} {next_mask}, i64 0")
-    text.branch(is_active, inside, outside, suffix=suffix)
-    text.leave_loop()
-    text.begin(outside)
+    builder.define(next_mask, active_lanes(emitter, base, bound, dtype))
+    is_active = builder.value(f"extractelement {kind} {next_mask}, i64 0")
+    builder.branch(is_active, inside, outside, suffix=suffix)
+    builder.leave_loop()
+    builder.begin(outside)

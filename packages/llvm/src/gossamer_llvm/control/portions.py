@@ -32,17 +32,17 @@ class Portions(NamedTuple):
 
 def allocate_portions(emitter: FunctionEmitter) -> Portions:
     """Reserve the slots."""
-    return Portions(*(emitter.text.alloca("i64", align=8) for _ in Portions._fields))
+    return Portions(*(emitter.builder.alloca("i64", align=8) for _ in Portions._fields))
 
 
 def is_interruptible(emitter: FunctionEmitter, workspace: str) -> str:
     """Return whether the workspace has a function that tells whether to stop."""
-    return emitter.text.value(f"icmp ne ptr {_interruption_function(emitter, workspace)}, null")
+    return emitter.builder.value(f"icmp ne ptr {_interruption_function(emitter, workspace)}, null")
 
 
 def portion_count(emitter: FunctionEmitter, may_stop: str) -> Value:
     """Return the number of portions of a loop: 1 if it is not to be stopped."""
-    count = emitter.text.value(f"select i1 {may_stop}, i64 {_PORTIONS}, i64 1")
+    count = emitter.builder.value(f"select i1 {may_stop}, i64 {_PORTIONS}, i64 1")
     return Value(count, "int64")
 
 
@@ -50,24 +50,24 @@ def begin_portions(
     emitter: FunctionEmitter, portions: Portions, begin: Value, end: Value, count: Value
 ) -> None:
     """Emit the stores of the state before the first one of a number of portions."""
-    text = emitter.text
-    length = text.value(f"sub {end.typed}, {begin.text}")
-    each = text.value(f"sdiv i64 {length}, {count.text}")
+    builder = emitter.builder
+    length = builder.value(f"sub {end.typed}, {begin.text}")
+    each = builder.value(f"sdiv i64 {length}, {count.text}")
     step = emitter.call("i64", "llvm.smax.i64", f"i64 {each}, i64 1")
     for value, slot in ((begin.text, portions.next), (step, portions.step), ("0", portions.since)):
-        text.line(f"store i64 {value}, ptr {slot}, align 8")
+        builder.line(f"store i64 {value}, ptr {slot}, align 8")
 
 
 def next_portion(emitter: FunctionEmitter, portions: Portions, end: Value) -> tuple[Value, Value]:
     """Return the first iteration of the next portion and its end."""
-    text = emitter.text
-    first = text.value(f"load i64, ptr {portions.next}, align 8")
-    step = text.value(f"load i64, ptr {portions.step}, align 8")
+    builder = emitter.builder
+    first = builder.value(f"load i64, ptr {portions.next}, align 8")
+    step = builder.value(f"load i64, ptr {portions.step}, align 8")
     # By the iterations that are left: the sum of the first one and the step might wrap.
-    rest = text.value(f"sub {end.typed}, {first}")
+    rest = builder.value(f"sub {end.typed}, {first}")
     length = emitter.call("i64", "llvm.smin.i64", f"i64 {step}, i64 {rest}")
-    last = text.value(f"add i64 {first}, {length}")
-    text.line(f"store i64 {last}, ptr {portions.next}, align 8")
+    last = builder.value(f"add i64 {first}, {length}")
+    builder.line(f"store i64 {last}, ptr {portions.next}, align 8")
     return Value(first, "int64"), Value(last, "int64")
 
 
@@ -77,27 +77,27 @@ def poll_interruption(
     """Emit a branch to `interrupted` if the function of the workspace says so, and return the block of the
     branch. Else, the next portion is longer or half as long, if the function says that the last one was
     short or long."""
-    text = emitter.text
-    going = text.new_block()
+    builder = emitter.builder
+    going = builder.new_block()
     function = _interruption_function(emitter, workspace)
-    answer = text.value(f"call i64 {function}(ptr {portions.since})")
-    asking = text.block
-    text.branch(text.value(f"icmp sgt i64 {answer}, 0"), interrupted, going)
-    text.begin(going)
-    step = text.value(f"load i64, ptr {portions.step}, align 8")
-    is_short = text.value(f"icmp eq i64 {answer}, {SHORT}")
-    is_long = text.value(f"icmp eq i64 {answer}, {LONG}")
+    answer = builder.value(f"call i64 {function}(ptr {portions.since})")
+    asking = builder.block
+    builder.branch(builder.value(f"icmp sgt i64 {answer}, 0"), interrupted, going)
+    builder.begin(going)
+    step = builder.value(f"load i64, ptr {portions.step}, align 8")
+    is_short = builder.value(f"icmp eq i64 {answer}, {SHORT}")
+    is_long = builder.value(f"icmp eq i64 {answer}, {LONG}")
     # At least 1.
-    half = text.value("lshr i64 " + text.value(f"add i64 {step}, 1") + ", 1")
+    half = builder.value("lshr i64 " + builder.value(f"add i64 {step}, 1") + ", 1")
     # A bound from which the shift does not overflow.
     bounded = emitter.call("i64", "llvm.smin.i64", f"i64 {step}, i64 {2 ** (62 - _GROWTH_SHIFT)}")
-    longer = text.value(f"shl i64 {bounded}, {_GROWTH_SHIFT}")
-    less = text.value(f"select i1 {is_long}, i64 {half}, i64 {step}")
-    next_step = text.value(f"select i1 {is_short}, i64 {longer}, i64 {less}")
-    text.line(f"store i64 {next_step}, ptr {portions.step}, align 8")
+    longer = builder.value(f"shl i64 {bounded}, {_GROWTH_SHIFT}")
+    less = builder.value(f"select i1 {is_long}, i64 {half}, i64 {step}")
+    next_step = builder.value(f"select i1 {is_short}, i64 {longer}, i64 {less}")
+    builder.line(f"store i64 {next_step}, ptr {portions.step}, align 8")
     return asking
 
 
 def _interruption_function(emitter: FunctionEmitter, workspace: str) -> str:
-    address = emitter.text.value(workspace_address(workspace, "is_interrupted"))
-    return emitter.text.value(f"load ptr, ptr {address}, align 8")
+    address = emitter.builder.value(workspace_address(workspace, "is_interrupted"))
+    return emitter.builder.value(f"load ptr, ptr {address}, align 8")

@@ -15,7 +15,7 @@ from gossamer_ir.nodes import Buffer, Compare, Expr, Load, Stmt
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_llvm.abi import LANE_COUNTS, Abi
-from gossamer_llvm.emitter.ir_builder import FunctionText
+from gossamer_llvm.emitter.ir_builder import IRBuilder
 from gossamer_llvm.emitter.types import value_type
 
 MAX_EMITTED_DEPTH = 150
@@ -133,8 +133,8 @@ class FunctionEmitter(msgspec.Struct):
     `is_streaming`: it runs in streaming mode.
     """
 
-    unit: ModuleEmitter
-    text: FunctionText
+    module: ModuleEmitter
+    builder: IRBuilder
     workspace: str = "%ws"
     overflow: OverflowAnalysis | None = None
     values: dict[str, Value] = {}
@@ -163,7 +163,7 @@ class FunctionEmitter(msgspec.Struct):
     def expr(self, node: Expr) -> Value:
         """Emit an expression."""
         self._enter()
-        value = self.unit.exprs[type(node)](self, node)
+        value = self.module.exprs[type(node)](self, node)
         self.depth -= 1
         return value
 
@@ -173,7 +173,7 @@ class FunctionEmitter(msgspec.Struct):
         before, registers = len(self.heap), self.used_registers
         with self.scope():
             for node in body:
-                self.unit.stmts[type(node)](self, node)
+                self.module.stmts[type(node)](self, node)
         # Freed at the end of the body, and again at the exit: a freed slot holds null.
         for slot in self.heap[before:]:
             self._free(slot)
@@ -206,53 +206,53 @@ class FunctionEmitter(msgspec.Struct):
 
     def fail(self, status: str) -> None:
         """End the block with a jump to the exit, where the function returns the status."""
-        self.text.line(f"store i64 {status}, ptr {self.status}, align 8")
-        self.text.jump(self.exit)
+        self.builder.line(f"store i64 {status}, ptr {self.status}, align 8")
+        self.builder.jump(self.exit)
 
     def stop_if(self, condition: str, status: str) -> None:
         """Make the function return the status if the condition holds."""
-        bad, good = self.text.new_block(), self.text.new_block()
-        self.text.branch(condition, bad, good)
-        self.text.begin(bad)
+        bad, good = self.builder.new_block(), self.builder.new_block()
+        self.builder.branch(condition, bad, good)
+        self.builder.begin(bad)
         self.fail(status)
-        self.text.begin(good)
+        self.builder.begin(good)
 
     def call(self, result: str, function: str, arguments: str, *, flags: str = "") -> str:
         """Call an intrinsic or a library function, and declare it; arguments are `TYPE X, ...`."""
-        self.unit.declare(result, function, arguments)
-        return self.text.value(f"call {flags}{result} @{function}({arguments})")
+        self.module.declare(result, function, arguments)
+        return self.builder.value(f"call {flags}{result} @{function}({arguments})")
 
     def call_void(self, function: str, arguments: str) -> None:
         """Call a function that returns nothing, and declare it."""
-        self.unit.declare("void", function, arguments)
-        self.text.line(f"call void @{function}({arguments})")
+        self.module.declare("void", function, arguments)
+        self.builder.line(f"call void @{function}({arguments})")
 
     def open(self) -> None:
         """Start the body, with the slot for the status and the common exit."""
-        self.status = self.text.alloca("i64", align=8)
-        self.text.at_entry(f"store i64 0, ptr {self.status}, align 8")
-        self.exit = self.text.new_block()
+        self.status = self.builder.alloca("i64", align=8)
+        self.builder.at_entry(f"store i64 0, ptr {self.status}, align 8")
+        self.exit = self.builder.new_block()
 
     def close(self) -> None:
         """End the body with the common exit."""
-        self.text.fall_into(self.exit)
+        self.builder.fall_into(self.exit)
         # Such stores are not ordered with others: without a fence, another
         # thread might see the end of the kernel before its results.
         if self.has_nontemporal_stores:
-            self.text.line("fence seq_cst")
+            self.builder.line("fence seq_cst")
         for slot in self.heap:
             self._free(slot)
-        status = self.text.value(f"load i64, ptr {self.status}, align 8")
+        status = self.builder.value(f"load i64, ptr {self.status}, align 8")
         if self.is_streaming:
             self.call_void("llvm.aarch64.sme.za.disable", "")
-        self.text.line(f"ret i64 {status}")
-        self.unit.definitions.append(self.text.render())
+        self.builder.line(f"ret i64 {status}")
+        self.module.definitions.append(self.builder.render())
 
     def _free(self, slot: str) -> None:
-        address = self.text.value(f"load ptr, ptr {slot}, align 8")
+        address = self.builder.value(f"load ptr, ptr {slot}, align 8")
         self.call_void("free", f"ptr {address}")
         # The exit frees all slots, so a slot must not keep an address that was freed.
-        self.text.line(f"store ptr null, ptr {slot}, align 8")
+        self.builder.line(f"store ptr null, ptr {slot}, align 8")
 
     def _enter(self) -> None:
         self.depth += 1

@@ -67,9 +67,9 @@ def broadcast(emitter: FunctionEmitter, value: Value, dtype_name: str) -> Value:
     if not value.text.startswith("%"):
         return Value(f"splat ({value.typed})", dtype_name)
     vector = value_type(dtype_name)
-    lane = emitter.text.value(f"insertelement {vector} poison, {value.typed}, i64 0")
+    lane = emitter.builder.value(f"insertelement {vector} poison, {value.typed}, i64 0")
     mask = value_type(dtype.with_scalar("int32").text)
-    spread = emitter.text.value(
+    spread = emitter.builder.value(
         f"shufflevector {vector} {lane}, {vector} poison, {mask} zeroinitializer"
     )
     return Value(spread, dtype_name)
@@ -79,9 +79,11 @@ def insert_elements(emitter: FunctionEmitter, elements: Iterable[Value], dtype: 
     """Return the vector of a fixed dtype with these scalars in its lanes."""
     type_, vector = value_type(dtype), "poison"
     for lane, element in enumerate(elements):
-        vector = emitter.text.value(f"insertelement {type_} {vector}, {element.typed}, i64 {lane}")
+        vector = emitter.builder.value(
+            f"insertelement {type_} {vector}, {element.typed}, i64 {lane}"
+        )
     return Value(vector, dtype)
 
 
 def _operation(emitter: FunctionEmitter, operation: str, lhs: Value, rhs: Value) -> Value:
-    return Value(emitter.text.value(f"{operation} {lhs.typed}, {rhs.text}"), lhs.dtype)
+    return Value(emitter.builder.value(f"{operation} {lhs.typed}, {rhs.text}"), lhs.dtype)

@@ -29,7 +29,7 @@ class _LoopLines(msgspec.Struct):
     known: dict[str, str] = {}
 
 
-class FunctionText:
+class IRBuilder:
     """Collects the lines of a function. Values are named `%v1`, ..., blocks `b1`, ..."""
 
     def __init__(self, signature: str) -> None:
@@ -53,13 +53,13 @@ class FunctionText:
         An instruction without side effects is hoisted before the loops in which its operands are invariant,
         and an equal one in the same block or loop is reused.
 
-        >>> text = FunctionText("define i32 @f()")
-        >>> text.value("add i32 1, 2"), text.value("add i32 1, 3"), text.value("add i32 1, 2")
+        >>> builder = IRBuilder("define i32 @f()")
+        >>> builder.value("add i32 1, 2"), builder.value("add i32 1, 3"), builder.value("add i32 1, 2")
         ('%v1', '%v2', '%v1')
         """
         inside = len(self._loops)
         # Loads are never moved here: whether memory changes is known to the emitter (`remember`), not to
-        # the text.
+        # the builder.
         if text.startswith(_EFFECTS) and not _PURE_CALL.match(text):
             return self._append(self._lines, text, depth=inside)
         depth = self._depth_of(text) if inside else 0

@@ -213,7 +213,7 @@ def _emit_update(emitter: FunctionEmitter, update: _Update, column: str) -> None
     halves = [_in_words(emitter, vector) for vector in vectors]
     if len(halves) == 1:
         # The other column of the pair is not multiplied: it might be infinite.
-        column = emitter.text.value(f"and {_WORDS} {column}, {_FIRST_HALVES}")
+        column = emitter.builder.value(f"and {_WORDS} {column}, {_FIRST_HALVES}")
     first, last = _as_halves(emitter, f"{_WORDS} {column}"), _interleaved(emitter, halves)
     pairs = _mask_of_pairs(emitter, mask)
     operands = f"{_ALL_HALVES}, {pairs}, {_FLOAT16} {first}, {_FLOAT16} {last}"
@@ -222,8 +222,8 @@ def _emit_update(emitter: FunctionEmitter, update: _Update, column: str) -> None
 
 def _in_words(emitter: FunctionEmitter, vector: Value) -> str:
     """Return float16 in the lower halves of words, with zeros above them."""
-    words = emitter.text.value(f"zext {vector.typed} to {_WORDS}")
-    return emitter.text.value(f"bitcast {_WORDS} {words} to {_HALVES}")
+    words = emitter.builder.value(f"zext {vector.typed} to {_WORDS}")
+    return emitter.builder.value(f"bitcast {_WORDS} {words} to {_HALVES}")
 
 
 def _interleaved(emitter: FunctionEmitter, halves: list[str]) -> str:
@@ -248,4 +248,4 @@ def _mask_of_pairs(emitter: FunctionEmitter, mask: str) -> str:
 
 
 def _as_halves(emitter: FunctionEmitter, value: str) -> str:
-    return emitter.text.value(f"bitcast {value} to {_FLOAT16}")
+    return emitter.builder.value(f"bitcast {value} to {_FLOAT16}")

@@ -51,30 +51,32 @@ def enable_matrix_registers(emitter: FunctionEmitter) -> None:
     A caller of the caller may have left its values in the matrix registers: it has told in TPIDR2_EL0 where
     the function that needs these next is to save them.
     """
-    text = emitter.text
-    save, row, following, done, ready = (text.new_block() for _ in range(5))
+    builder = emitter.builder
+    save, row, following, done, ready = (builder.new_block() for _ in range(5))
     block = emitter.call("i64", "llvm.aarch64.sme.get.tpidr2", "")
-    text.branch(text.value(f"icmp ne i64 {block}, 0"), save, ready)
-    text.begin(save)
-    address = text.value(f"inttoptr i64 {block} to ptr")
-    memory = text.value(f"load ptr, ptr {address}, align 8")
-    field = text.value(f"getelementptr i8, ptr {address}, i64 {_SAVED_ROWS}")
-    count = text.value("zext i16 " + text.value(f"load i16, ptr {field}, align 8") + " to i64")
-    size = text.value(f"shl {vscale(emitter).typed}, 4")
-    text.fall_into(row)
-    next_number = text.forward()
-    number = text.value(f"phi i64 [ 0, %{save} ], [ {next_number}, %{following} ]")
-    text.branch(text.value(f"icmp ult i64 {number}, {count}"), following, done)
-    text.begin(following)
-    offset = text.value(f"mul i64 {number}, {size}")
-    place = text.value(f"getelementptr i8, ptr {memory}, i64 {offset}")
-    slice_ = text.value(f"trunc i64 {number} to i32")
+    builder.branch(builder.value(f"icmp ne i64 {block}, 0"), save, ready)
+    builder.begin(save)
+    address = builder.value(f"inttoptr i64 {block} to ptr")
+    memory = builder.value(f"load ptr, ptr {address}, align 8")
+    field = builder.value(f"getelementptr i8, ptr {address}, i64 {_SAVED_ROWS}")
+    count = builder.value(
+        "zext i16 " + builder.value(f"load i16, ptr {field}, align 8") + " to i64"
+    )
+    size = builder.value(f"shl {vscale(emitter).typed}, 4")
+    builder.fall_into(row)
+    next_number = builder.forward()
+    number = builder.value(f"phi i64 [ 0, %{save} ], [ {next_number}, %{following} ]")
+    builder.branch(builder.value(f"icmp ult i64 {number}, {count}"), following, done)
+    builder.begin(following)
+    offset = builder.value(f"mul i64 {number}, {size}")
+    place = builder.value(f"getelementptr i8, ptr {memory}, i64 {offset}")
+    slice_ = builder.value(f"trunc i64 {number} to i32")
     emitter.call_void("llvm.aarch64.sme.str", f"i32 {slice_}, ptr {place}, i32 0")
-    text.define(next_number, f"add i64 {number}, 1")
-    text.jump(row)
-    text.begin(done)
+    builder.define(next_number, f"add i64 {number}, 1")
+    builder.jump(row)
+    builder.begin(done)
     emitter.call_void("llvm.aarch64.sme.set.tpidr2", "i64 0")
-    text.fall_into(ready)
+    builder.fall_into(ready)
     emitter.call_void("llvm.aarch64.sme.za.enable", "")
 
 

@@ -38,7 +38,7 @@ class _Row(NamedTuple):
 
 def emit_fragment(emitter: FunctionEmitter, buffer: Buffer) -> None:
     """Reserve matrix registers for a buffer to the end of the enclosing body, and clear them."""
-    registers, first = emitter.unit.abi.matrix_registers, emitter.used_registers
+    registers, first = emitter.module.abi.matrix_registers, emitter.used_registers
     if not registers:
         raise UnsupportedError(
             "llvm.scope.fragment",
@@ -100,7 +100,7 @@ def _as_words(emitter: FunctionEmitter, value: Value) -> str:
     """Return a vector of a whole register as elements of 32 bits."""
     if DType.parse(value.dtype).scalar == "float32":
         return value.text
-    return emitter.text.value(f"bitcast {value.typed} to <vscale x 4 x i32>")
+    return emitter.builder.value(f"bitcast {value.typed} to <vscale x 4 x i32>")
 
 
 def emit_column(emitter: FunctionEmitter, element: Load, column: Expr) -> str:
@@ -148,8 +148,8 @@ def _slice(emitter: FunctionEmitter, at: Expr) -> str:
     It passes through an instruction that LLVM does not know: LLVM 22 ends the process if it is constant.
     """
     index = emitter.expr(at)
-    narrow = emitter.text.value(f"trunc {index.typed} to i32")
-    return "i32 " + emitter.text.value(f'call i32 asm "", "=r,0"(i32 {narrow})')
+    narrow = emitter.builder.value(f"trunc {index.typed} to i32")
+    return "i32 " + emitter.builder.value(f'call i32 asm "", "=r,0"(i32 {narrow})')
 
 
 def word_mask(emitter: FunctionEmitter, node: Load | Store) -> str:

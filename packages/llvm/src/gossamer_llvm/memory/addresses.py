@@ -95,7 +95,7 @@ def _offset_address(
     element = memory_type(location.buffer.dtype)
     offset, distances = emitter.expr(uniform), emitter.expr(lanes)
     base = _element_pointer(emitter, location, offset, "")
-    pointer = emitter.text.value(f"getelementptr {element}, ptr {base}, {distances.typed}")
+    pointer = emitter.builder.value(f"getelementptr {element}, ptr {base}, {distances.typed}")
     return Address(location, pointer, distances, is_scattered=True)
 
 
@@ -153,7 +153,7 @@ def _in_register(emitter: FunctionEmitter, pointer: str) -> str:
     Emerald Rapids in products with 16 to 128 features: 1.05 to 1.15 times as fast in a register).
     """
     call = f'call ptr asm "", "=r,0"(ptr {pointer}) nounwind willreturn memory(none)'
-    return emitter.text.value(call)
+    return emitter.builder.value(call)
 
 
 def _split_constant_offset(
@@ -174,7 +174,7 @@ def _split_constant_offset(
     # `X[n - 1 - i]`: LLVM does not reassociate the constant out of the subtraction. Of sums it does, but adds
     # the constant first.
     is_sum = not any(factor < 0 for factor in form.terms.values())
-    if not form.constant or (is_sum and emitter.unit.abi.displaced_indices):
+    if not form.constant or (is_sum and emitter.module.abi.displaced_indices):
         return indices, 0
     rest = expr_of(Affine(form.terms, 0))
     if isinstance(last, Ramp):
@@ -200,7 +200,7 @@ def _add_constant_offset(
     emitter: FunctionEmitter, location: BufferAddress, pointer: str, *, offset: Value, distance: int
 ) -> tuple[str, Value]:
     element = memory_type(location.buffer.dtype)
-    moved = emitter.text.value(f"getelementptr {element}, ptr {pointer}, i64 {distance}")
+    moved = emitter.builder.value(f"getelementptr {element}, ptr {pointer}, i64 {distance}")
     return moved, add(emitter, offset, index_constant(distance))
 
 
@@ -238,10 +238,10 @@ def _element_pointer(
     if offset.text == "0":
         return location.address
     element = memory_type(location.buffer.dtype)
-    return emitter.text.value(
+    return emitter.builder.value(
         f"getelementptr{kind} {element}, ptr {location.address}, {offset.typed}"
     )
 
 
 def _require_vector_dtype(emitter: FunctionEmitter, ramp: Ramp) -> None:
-    emitter.unit.require_dtype(DType("int64", ramp.lanes.count, ramp.lanes.scalable).text)
+    emitter.module.require_dtype(DType("int64", ramp.lanes.count, ramp.lanes.scalable).text)

@@ -37,7 +37,7 @@ _ALLOCATION_UNIT = 64
 def emit_allocate(emitter: FunctionEmitter, node: Allocate) -> None:
     """Emit an allocation; the buffer is freed at the end of the enclosing body."""
     buffer = node.buffer
-    emitter.unit.require_dtype(buffer.dtype)
+    emitter.module.require_dtype(buffer.dtype)
     if buffer.scope == "fragment":
         emit_fragment(emitter, buffer)
         return
@@ -89,10 +89,10 @@ def _scalable_vector(buffer: Buffer) -> DType | None:
 
 def _allocate_scalable(emitter: FunctionEmitter, buffer: Buffer, vector: DType) -> None:
     """Allocate a buffer as one scalable vector, which LLVM keeps in registers."""
-    emitter.unit.require_dtype(vector.text)
+    emitter.module.require_dtype(vector.text)
     type_ = memory_type(vector.text)
-    address = emitter.text.alloca(type_, align=VECTOR_ALIGNMENT)
-    emitter.text.line(f"store {type_} zeroinitializer, ptr {address}, align {VECTOR_ALIGNMENT}")
+    address = emitter.builder.alloca(type_, align=VECTOR_ALIGNMENT)
+    emitter.builder.line(f"store {type_} zeroinitializer, ptr {address}, align {VECTOR_ALIGNMENT}")
     is_private = buffer.name not in emitter.shared
     emitter.buffers[buffer.name] = BufferAddress(
         buffer, address, vector.lanes if is_private else 0, is_scalable=True
@@ -101,7 +101,7 @@ def _allocate_scalable(emitter: FunctionEmitter, buffer: Buffer, vector: DType) 
 
 def _allocate_on_stack(emitter: FunctionEmitter, buffer: Buffer, reserved: int) -> None:
     require_streaming_allocation(emitter, buffer.name)
-    address = emitter.text.alloca(f"[{reserved} x {memory_type(buffer.dtype)}]", align=64)
+    address = emitter.builder.alloca(f"[{reserved} x {memory_type(buffer.dtype)}]", align=64)
     size = reserved * element_bytes(buffer.dtype)
     emitter.call_void("llvm.memset.p0.i64", f"ptr align 64 {address}, i8 0, i64 {size}, i1 false")
     # Functions of parallel loops see the address, and may change the elements at any time.
@@ -111,24 +111,24 @@ def _allocate_on_stack(emitter: FunctionEmitter, buffer: Buffer, reserved: int) 
 
 def _allocate_on_heap(emitter: FunctionEmitter, buffer: Buffer) -> None:
     require_streaming_allocation(emitter, buffer.name)
-    text = emitter.text
-    slot = text.alloca("ptr", align=8)
+    builder = emitter.builder
+    slot = builder.alloca("ptr", align=8)
     # The slot is freed on every path out of the function, also if the allocation was never reached.
-    text.at_entry(f"store ptr null, ptr {slot}, align 8")
+    builder.at_entry(f"store ptr null, ptr {slot}, align 8")
     count = _checked_count(emitter, buffer)
     size = element_bytes(buffer.dtype)
     # As unsigned numbers, the sum does not overflow. calloc checks the product itself, and returns zeros.
-    reserved = text.value(f"add i64 {count.text}, {-(-LINE_BYTES // size)}")
+    reserved = builder.value(f"add i64 {count.text}, {-(-LINE_BYTES // size)}")
     allocated = emitter.call("noalias ptr", "calloc", f"i64 {reserved}, i64 {size}")
-    text.line(f"store ptr {allocated}, ptr {slot}, align 8")
-    emitter.stop_if(text.value(f"icmp eq ptr {allocated}, null"), str(OUT_OF_MEMORY))
+    builder.line(f"store ptr {allocated}, ptr {slot}, align 8")
+    emitter.stop_if(builder.value(f"icmp eq ptr {allocated}, null"), str(OUT_OF_MEMORY))
     emitter.heap.append(slot)
     emitter.buffers[buffer.name] = BufferAddress(buffer, _aligned(emitter, allocated))
 
 
 def _aligned(emitter: FunctionEmitter, address: str) -> str:
     """Return the first cache line from an address: vectors of a packed buffer must not cross lines."""
-    beyond = emitter.text.value(f"getelementptr i8, ptr {address}, i64 {LINE_BYTES - 1}")
+    beyond = emitter.builder.value(f"getelementptr i8, ptr {address}, i64 {LINE_BYTES - 1}")
     return emitter.call("ptr", "llvm.ptrmask.p0.i64", f"ptr {beyond}, i64 {-LINE_BYTES}")
 
 
@@ -148,6 +148,6 @@ def _checked_count(emitter: FunctionEmitter, buffer: Buffer) -> Value:
 
 def _checked_product(emitter: FunctionEmitter, count: Value, size: str) -> Value:
     pair = emitter.call("{ i64, i1 }", "llvm.smul.with.overflow.i64", f"{count.typed}, i64 {size}")
-    overflow = emitter.text.value(f"extractvalue {{ i64, i1 }} {pair}, 1")
+    overflow = emitter.builder.value(f"extractvalue {{ i64, i1 }} {pair}, 1")
     emitter.stop_if(overflow, str(OUT_OF_MEMORY))
-    return Value(emitter.text.value(f"extractvalue {{ i64, i1 }} {pair}, 0"), "int64")
+    return Value(emitter.builder.value(f"extractvalue {{ i64, i1 }} {pair}, 0"), "int64")

@@ -15,7 +15,7 @@ from gossamer_llvm.values.operations import emit_operation
 def emit_atomic(emitter: FunctionEmitter, node: Atomic) -> None:
     """Emit an atomic accumulation. It is monotonic: it orders only the accesses of one element."""
     dtype = dtype_of(node.value)
-    emitter.unit.require_dtype(dtype)
+    emitter.module.require_dtype(dtype)
     value = emitter.expr(node.value)
     pointer = emit_address(emitter, node.buffer, node.indices, is_certain=True).pointer
     operation = _atomicrmw_operation(node.op, dtype)
@@ -23,7 +23,7 @@ def emit_atomic(emitter: FunctionEmitter, node: Atomic) -> None:
         _emit_exchange_loop(emitter, node.op, pointer, value)
     else:
         operands = f"ptr {pointer}, {value.typed} monotonic, align {element_bytes(dtype)}"
-        emitter.text.value(f"atomicrmw {operation} {operands}")
+        emitter.builder.value(f"atomicrmw {operation} {operands}")
 
 
 def _atomicrmw_operation(op: AtomicOp, dtype_name: str) -> str | None:
@@ -37,27 +37,27 @@ def _atomicrmw_operation(op: AtomicOp, dtype_name: str) -> str | None:
 
 def _emit_exchange_loop(emitter: FunctionEmitter, op: AtomicOp, pointer: str, value: Value) -> None:
     """Emit a loop that combines the old value and exchanges it, until no other thread changed it between."""
-    text, size = emitter.text, element_bytes(value.dtype)
+    builder, size = emitter.builder, element_bytes(value.dtype)
     word = f"i{8 * size}"
-    first = text.value(f"load atomic {word}, ptr {pointer} monotonic, align {size}")
-    again, latch, done = text.new_block(), text.new_block(), text.new_block()
-    text.enter_loop()
-    before, current = text.block, text.forward()
-    text.fall_into(again)
-    seen = text.value(f"phi {word} [ {first}, %{before} ], [ {current}, %{latch} ]")
+    first = builder.value(f"load atomic {word}, ptr {pointer} monotonic, align {size}")
+    again, latch, done = builder.new_block(), builder.new_block(), builder.new_block()
+    builder.enter_loop()
+    before, current = builder.block, builder.forward()
+    builder.fall_into(again)
+    seen = builder.value(f"phi {word} [ {first}, %{before} ], [ {current}, %{latch} ]")
     old = Value(_as_type(emitter, seen, word, value.type), value.dtype)
     new = emit_operation(emitter, op, old, value)
     bits = _as_type(emitter, new.text, new.type, word)
-    text.fall_into(latch)
+    builder.fall_into(latch)
     step = f"ptr {pointer}, {word} {seen}, {word} {bits} monotonic monotonic, align {size}"
-    pair = text.value(f"cmpxchg {step}")
-    text.define(current, f"extractvalue {{ {word}, i1 }} {pair}, 0")
-    text.branch(text.value(f"extractvalue {{ {word}, i1 }} {pair}, 1"), done, again)
-    text.leave_loop()
-    text.begin(done)
+    pair = builder.value(f"cmpxchg {step}")
+    builder.define(current, f"extractvalue {{ {word}, i1 }} {pair}, 0")
+    builder.branch(builder.value(f"extractvalue {{ {word}, i1 }} {pair}, 1"), done, again)
+    builder.leave_loop()
+    builder.begin(done)
 
 
 def _as_type(emitter: FunctionEmitter, operand: str, type_: str, wanted: str) -> str:
     if type_ == wanted:
         return operand
-    return emitter.text.value(f"bitcast {type_} {operand} to {wanted}")
+    return emitter.builder.value(f"bitcast {type_} {operand} to {wanted}")

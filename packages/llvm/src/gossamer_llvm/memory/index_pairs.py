@@ -45,7 +45,7 @@ def _is_in_pairs(emitter: FunctionEmitter, load: Load) -> bool:
 
 
 def _load_pairs(emitter: FunctionEmitter, load: Load) -> None:
-    text = emitter.text
+    builder = emitter.builder
     for first in range(0, DType.parse(load.dtype).lanes, 2):
         low, high = (lane_of(load, build.index(lane)) for lane in (first, first + 1))
         assert isinstance(low, Load)
@@ -53,7 +53,7 @@ def _load_pairs(emitter: FunctionEmitter, load: Load) -> None:
         if emitter.known(low) is not None:
             continue
         address = emit_address(emitter, low.buffer, low.indices, is_certain=True)
-        pair = text.value(f"load i64, ptr {address.pointer}, align 4")
-        shifted = text.value(f"lshr i64 {pair}, 32")
+        pair = builder.value(f"load i64, ptr {address.pointer}, align 4")
+        shifted = builder.value(f"lshr i64 {pair}, 32")
         for half, lane in ((pair, low), (shifted, high)):
-            emitter.remember(lane, Value(text.value(f"trunc i64 {half} to i32"), "int32"))
+            emitter.remember(lane, Value(builder.value(f"trunc i64 {half} to i32"), "int32"))

@@ -45,7 +45,7 @@ def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
     known = emitter.known(node)
     if known is not None:
         return known
-    emitter.unit.require_dtype(node.dtype)
+    emitter.module.require_dtype(node.dtype)
     mask = emit_predicate(emitter, node.predicate)
     if mask is OFF:
         return _passthrough(emitter, node)
@@ -81,7 +81,7 @@ def emit_store(emitter: FunctionEmitter, node: Store) -> None:
         emit_row_store(emitter, node)
         return
     dtype = dtype_of(node.value)
-    emitter.unit.require_dtype(dtype)
+    emitter.module.require_dtype(dtype)
     mask = emit_predicate(emitter, node.predicate)
     if mask is OFF:
         return
@@ -113,7 +113,7 @@ def emit_prefetch(emitter: FunctionEmitter, node: Prefetch) -> None:
 
 def _plain_load(emitter: FunctionEmitter, address: Address, dtype: str) -> str:
     align = element_bytes(dtype)
-    return emitter.text.value(f"load {memory_type(dtype)}, ptr {address.pointer}, align {align}")
+    return emitter.builder.value(f"load {memory_type(dtype)}, ptr {address.pointer}, align {align}")
 
 
 def _masked_load(emitter: FunctionEmitter, node: Load, address: Address, mask: Value) -> Value:
@@ -143,7 +143,7 @@ def _gather_as_scalar_loads(emitter: FunctionEmitter, node: Load) -> Value | Non
     dtype = DType.parse(node.dtype)
     last = without_unit_dimensions(emitter.buffers[node.buffer], node.indices)[-1:]
     # A ramp with a stride is left to LLVM, which may combine its loads with shuffles.
-    if not _is_short(dtype, emitter.unit.abi.inserted_lanes) or (
+    if not _is_short(dtype, emitter.module.abi.inserted_lanes) or (
         last and isinstance(last[0], Ramp)
     ):
         return None
@@ -174,9 +174,9 @@ def _scatter_as_scalar_stores(emitter: FunctionEmitter, node: Store, value: Valu
     data = _to_memory(emitter, value)
     for lane, load in enumerate(loads):
         address = emit_address(emitter, load.buffer, load.indices, is_certain=True)
-        element = emitter.text.value(f"extractelement {data}, i64 {lane}")
+        element = emitter.builder.value(f"extractelement {data}, i64 {lane}")
         stored = f"{memory_type(dtype.scalar)} {element}"
-        emitter.text.line(
+        emitter.builder.line(
             f"store {stored}, ptr {address.pointer}, align {element_bytes(value.dtype)}"
         )
     return True
@@ -189,7 +189,7 @@ def _plain_store(
     align = _vector_alignment(dtype)
     # Private buffers are read again soon, so they belong in the cache.
     if not nontemporal or align < MIN_NONTEMPORAL or address.buffer.private_elements:
-        emitter.text.line(plain)
+        emitter.builder.line(plain)
         return
     _nontemporal_store(emitter, address, data, align, otherwise=plain)
 
@@ -202,20 +202,20 @@ def _nontemporal_store(
     Instructions for such stores need aligned addresses on x86-64. They are not ordered with other stores, so
     the function ends with a fence: a thread that waits for its end also sees its stores.
     """
-    text = emitter.text
+    builder = emitter.builder
     emitter.has_nontemporal_stores = True
-    number = text.value(f"ptrtoint ptr {address.pointer} to i64")
-    rest = text.value(f"and i64 {number}, {align - 1}")
-    is_aligned = text.value(f"icmp eq i64 {rest}, 0")
-    around, through, join = text.new_block(), text.new_block(), text.new_block()
-    text.branch(is_aligned, around, through)
-    text.begin(around)
-    hint = emitter.unit.new_metadata("!{i32 1}")
-    text.line(f"store {data}, ptr {address.pointer}, align {align}, !nontemporal {hint}")
-    text.jump(join)
-    text.begin(through)
-    text.line(otherwise)
-    text.fall_into(join)
+    number = builder.value(f"ptrtoint ptr {address.pointer} to i64")
+    rest = builder.value(f"and i64 {number}, {align - 1}")
+    is_aligned = builder.value(f"icmp eq i64 {rest}, 0")
+    around, through, join = builder.new_block(), builder.new_block(), builder.new_block()
+    builder.branch(is_aligned, around, through)
+    builder.begin(around)
+    hint = emitter.module.new_metadata("!{i32 1}")
+    builder.line(f"store {data}, ptr {address.pointer}, align {align}, !nontemporal {hint}")
+    builder.jump(join)
+    builder.begin(through)
+    builder.line(otherwise)
+    builder.fall_into(join)
 
 
 def _vector_alignment(dtype: str) -> int:
@@ -240,27 +240,27 @@ def _masked_store(
 
 
 def _branch_around_load(emitter: FunctionEmitter, node: Load, condition: Value) -> Value:
-    text = emitter.text
-    rest, before = _passthrough(emitter, node), text.block
-    read, join = text.new_block(), text.new_block()
-    text.branch(condition.text, read, join)
-    text.begin(read)
+    builder = emitter.builder
+    rest, before = _passthrough(emitter, node), builder.block
+    read, join = builder.new_block(), builder.new_block()
+    builder.branch(condition.text, read, join)
+    builder.begin(read)
     with emitter.scope():
         address = emit_address(emitter, node.buffer, node.indices, is_certain=True)
     value = _from_memory(emitter, _plain_load(emitter, address, node.dtype), node.dtype)
-    end = text.block
-    text.fall_into(join)
+    end = builder.block
+    builder.fall_into(join)
     incoming = f"[ {rest.text}, %{before} ], [ {value.text}, %{end} ]"
-    return Value(text.value(f"phi {rest.type} {incoming}"), node.dtype)
+    return Value(builder.value(f"phi {rest.type} {incoming}"), node.dtype)
 
 
 def _branch_around_store(emitter: FunctionEmitter, node: Store, condition: Value) -> None:
-    write, join = emitter.text.new_block(), emitter.text.new_block()
-    emitter.text.branch(condition.text, write, join)
-    emitter.text.begin(write)
+    write, join = emitter.builder.new_block(), emitter.builder.new_block()
+    emitter.builder.branch(condition.text, write, join)
+    emitter.builder.begin(write)
     with emitter.scope():
         emit_store(emitter, replace(node, predicate=None))
-    emitter.text.fall_into(join)
+    emitter.builder.fall_into(join)
 
 
 def _passthrough(emitter: FunctionEmitter, node: Load) -> Value:
@@ -287,7 +287,7 @@ def _is_reserved(address: Address, dtype_name: str) -> bool:
 
 def _emit_blend(emitter: FunctionEmitter, mask: Value, if_true: Value, if_false: Value) -> Value:
     text = f"select {mask.typed}, {if_true.typed}, {if_false.typed}"
-    return Value(emitter.text.value(text), if_true.dtype)
+    return Value(emitter.builder.value(text), if_true.dtype)
 
 
 def _from_memory(emitter: FunctionEmitter, loaded: str, dtype: str) -> Value:
@@ -297,7 +297,8 @@ def _from_memory(emitter: FunctionEmitter, loaded: str, dtype: str) -> Value:
     # LLVM's i1 in memory is not portable: NumPy stores one byte, which may have any value but 0 for true.
     byte = DType.parse(dtype).with_scalar("uint8").text
     return Value(
-        emitter.text.value(f"icmp ne {memory_type(dtype)} {loaded}, {integer_text(0, byte)}"), dtype
+        emitter.builder.value(f"icmp ne {memory_type(dtype)} {loaded}, {integer_text(0, byte)}"),
+        dtype,
     )
 
 
@@ -305,7 +306,7 @@ def _to_memory(emitter: FunctionEmitter, value: Value) -> str:
     if DType.parse(value.dtype).kind != "bool":
         return value.typed
     type_ = memory_type(value.dtype)
-    return f"{type_} " + emitter.text.value(f"zext {value.typed} to {type_}")
+    return f"{type_} " + emitter.builder.value(f"zext {value.typed} to {type_}")
 
 
 def _mask_text(dtype: str, mask: Value) -> str:

@@ -25,7 +25,7 @@ def selected_from_registers(emitter: FunctionEmitter, node: Load) -> Value | Non
     """Return the lanes of a gather from a buffer that fits into a few registers; None for any other load.
     Lanes that are not enabled have some value."""
     dtype, location = DType.parse(node.dtype), emitter.buffers[node.buffer]
-    bytes_ = emitter.unit.abi.permuted_bytes
+    bytes_ = emitter.module.abi.permuted_bytes
     if not bytes_ or dtype.scalar not in _SUFFIXES or dtype.scalable or len(node.indices) != 1:
         return None
     # LLVM combines loads with a constant stride itself.
@@ -78,8 +78,8 @@ def _table(emitter: FunctionEmitter, location: BufferAddress, number: int, width
     """Load one register of a buffer as a whole."""
     dtype = DType(location.buffer.dtype, width).text
     offset = number * width * element_bytes(dtype)
-    place = emitter.text.value(f"getelementptr i8, ptr {location.address}, i64 {offset}")
-    loaded = emitter.text.value(
+    place = emitter.builder.value(f"getelementptr i8, ptr {location.address}, i64 {offset}")
+    loaded = emitter.builder.value(
         f"load {value_type(dtype)}, ptr {place}, align {element_bytes(dtype)}"
     )
     return Value(loaded, dtype)
@@ -98,7 +98,7 @@ def _index(emitter: FunctionEmitter, node: Load) -> Value:
         return value
     is_wider = DType.parse(value.dtype).bits > DType.parse(dtype).bits
     operation = "trunc" if is_wider else "sext"
-    return Value(emitter.text.value(f"{operation} {value.typed} to {value_type(dtype)}"), dtype)
+    return Value(emitter.builder.value(f"{operation} {value.typed} to {value_type(dtype)}"), dtype)
 
 
 def _padded(emitter: FunctionEmitter, index: Value, width: int) -> Value:
@@ -118,10 +118,10 @@ def _selected(emitter: FunctionEmitter, tables: list[Value], index: Value, width
         low = _selected(emitter, tables[:half], index, width)
         high = _selected(emitter, tables[half:], index, width)
         bit = f"splat ({value_type(DType.parse(index.dtype).scalar)} {half * width})"
-        masked = emitter.text.value(f"and {index.typed}, {bit}")
-        is_high = emitter.text.value(f"icmp ne {index.type} {masked}, zeroinitializer")
+        masked = emitter.builder.value(f"and {index.typed}, {bit}")
+        is_high = emitter.builder.value(f"icmp ne {index.type} {masked}, zeroinitializer")
         chosen = f"select <{width} x i1> {is_high}, {high.typed}, {low.typed}"
-        return Value(emitter.text.value(chosen), low.dtype)
+        return Value(emitter.builder.value(chosen), low.dtype)
     first, last = tables[0], tables[-1]
     name = f"llvm.x86.avx512.vpermi2var.{_SUFFIXES[DType.parse(first.dtype).scalar]}.512"
     arguments = f"{first.typed}, {index.typed}, {last.typed}"
@@ -137,4 +137,4 @@ def _first_lanes(emitter: FunctionEmitter, value: Value, lanes: int) -> Value:
 
 def _shuffled(emitter: FunctionEmitter, value: Value, numbers: list[str]) -> str:
     mask = f"<{len(numbers)} x i32> <{', '.join(numbers)}>"
-    return emitter.text.value(f"shufflevector {value.typed}, {value.type} poison, {mask}")
+    return emitter.builder.value(f"shufflevector {value.typed}, {value.type} poison, {mask}")

@@ -24,7 +24,7 @@ class Closure(msgspec.Struct, frozen=True):
 
     def field(self, emitter: FunctionEmitter, address: str, number: int) -> str:
         """Return the address of a field."""
-        return emitter.text.value(
+        return emitter.builder.value(
             f"getelementptr inbounds {self.type}, ptr {address}, i32 0, i32 {number}"
         )
 
@@ -49,12 +49,12 @@ def write_closure(emitter: FunctionEmitter, values: Sequence[Value]) -> tuple[Cl
     """Emit a closure on the stack with these values; the counter and the status start at 0."""
     types = tuple(value.type for value in values)
     body = ", ".join([*["i64"] * FIRST, *types])
-    closure = Closure(emitter.unit.new_type(f"{{ {body} }}"), types)
-    address = emitter.text.alloca(closure.type, align=64)
+    closure = Closure(emitter.module.new_type(f"{{ {body} }}"), types)
+    address = emitter.builder.alloca(closure.type, align=64)
     zero = Value("0", "int64")
     stored = [(COUNTER, zero), (STATUS, zero), *enumerate(values, FIRST)]
     for number, value in stored:
-        emitter.text.line(f"store {value.typed}, ptr {closure.field(emitter, address, number)}")
+        emitter.builder.line(f"store {value.typed}, ptr {closure.field(emitter, address, number)}")
     return closure, address
 
 
@@ -65,6 +65,6 @@ def read_closure(
     values = []
     for number, dtype in enumerate(dtypes, FIRST):
         field = closure.field(emitter, address, number)
-        loaded = emitter.text.value(f"load {closure.types[number - FIRST]}, ptr {field}")
+        loaded = emitter.builder.value(f"load {closure.types[number - FIRST]}, ptr {field}")
         values.append(Value(loaded, dtype))
     return values

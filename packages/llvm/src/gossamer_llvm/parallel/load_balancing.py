@@ -9,7 +9,7 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Expr, Load, ParallelFor, Var
 from gossamer_ir.traversal.walk import walk
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value
-from gossamer_llvm.emitter.ir_builder import COLD, FunctionText
+from gossamer_llvm.emitter.ir_builder import COLD, IRBuilder
 
 Captures: TypeAlias = dict[str, Value]
 """The values that a weight uses besides its variable: scalars by name, and addresses of buffers."""
@@ -32,14 +32,14 @@ def define_weight(emitter: FunctionEmitter, node: ParallelFor, captures: Capture
     It is cold, as the search is: both run twice for each chunk, and optimizing them takes a tenth of LLVM's
     time for SpMM.
     """
-    symbol = emitter.unit.new_symbol()
+    symbol = emitter.module.new_symbol()
     names = {
         name: Value(f"%c{number}", value.dtype)
         for number, (name, value) in enumerate(captures.items())
     }
     parameters = ", ".join(["i64 %i", *(value.typed for value in names.values())])
     inner = FunctionEmitter(
-        emitter.unit, FunctionText(f"internal i64 @{symbol}({parameters}) {COLD}")
+        emitter.module, IRBuilder(f"internal i64 @{symbol}({parameters}) {COLD}")
     )
     inner.values = {node.var: Value("%i", "int64"), **names}
     inner.buffers = {
@@ -48,8 +48,8 @@ def define_weight(emitter: FunctionEmitter, node: ParallelFor, captures: Capture
         if _BUFFER + name in names
     }
     result = Value("%i", "int64") if node.weight is None else inner.expr(node.weight)
-    inner.text.line(f"ret {result.typed}")
-    emitter.unit.definitions.append(inner.text.render())
+    inner.builder.line(f"ret {result.typed}")
+    emitter.module.definitions.append(inner.builder.render())
     return symbol
 
 
@@ -58,9 +58,9 @@ def define_search(emitter: FunctionEmitter, weight: str, captures: Captures) -> 
 
     It returns the first index in [low, high) with at least the target weight; high if there is none.
     """
-    symbol = emitter.unit.new_symbol()
+    symbol = emitter.module.new_symbol()
     extra = "".join(f", {value.type} %c{number}" for number, value in enumerate(captures.values()))
-    emitter.unit.definitions.append(
+    emitter.module.definitions.append(
         _SEARCH.format(symbol=symbol, weight=weight, extra=extra, attributes=COLD)
     )
     return symbol

@@ -46,40 +46,40 @@ def emit_parallel_for(emitter: FunctionEmitter, node: ParallelFor) -> None:
         raise UnsupportedError(
             "llvm.parallel_for.nested", "A 'ParallelFor' outside the entry is not supported yet."
         )
-    text = emitter.text
+    builder = emitter.builder
     start, extent = emitter.expr(node.start), emitter.expr(node.extent)
     end = add(emitter, start, extent)
     arguments = emit_arguments(emitter, node.args)
-    some, done = text.new_block(), text.new_block()
-    text.branch(text.value(f"icmp sgt {extent.typed}, 0"), some, done)
-    text.begin(some)
+    some, done = builder.new_block(), builder.new_block()
+    builder.branch(builder.value(f"icmp sgt {extent.typed}, 0"), some, done)
+    builder.begin(some)
     with emitter.scope():
         _emit_some(emitter, node, start, end, arguments)
-    text.jump(done)
-    text.begin(done)
+    builder.jump(done)
+    builder.begin(done)
 
 
 def _emit_some(
     emitter: FunctionEmitter, node: ParallelFor, start: Value, end: Value, arguments: list[Value]
 ) -> None:
     """Emit a loop with at least one iteration, for the calling thread alone or for several."""
-    text = emitter.text
-    alone, together, done = (text.new_block() for _ in range(3))
+    builder = emitter.builder
+    alone, together, done = (builder.new_block() for _ in range(3))
     captures = captures_of(emitter, node)
     weight = define_weight(emitter, node, captures)
     low, total = _emit_weights(emitter, weight, captures, start, end)
     # The end may have wrapped, but the difference is right.
-    extent = Value(text.value(f"sub {end.typed}, {start.text}"), "int64")
+    extent = Value(builder.value(f"sub {end.typed}, {start.text}"), "int64")
     paid = _paid_threads(emitter, node, total)
     threads = _emit_thread_count(emitter, extent, paid)
     portions = _emit_portion_count(emitter, node, paid)
     # One thread runs portions, too.
     most = emitter.call("i64", "llvm.smax.i64", f"i64 {threads}, {portions.typed}")
-    text.branch(text.value(f"icmp sgt i64 {most}, 1"), together, alone)
-    text.begin(alone)
+    builder.branch(builder.value(f"icmp sgt i64 {most}, 1"), together, alone)
+    builder.begin(alone)
     emit_checked_call(emitter, node.function, [start, end, *arguments])
-    text.jump(done)
-    text.begin(together)
+    builder.jump(done)
+    builder.begin(together)
     region = ParallelRegion(
         node.function, define_search(emitter, weight, captures), tuple(captures.values())
     )
@@ -88,8 +88,8 @@ def _emit_some(
     units = _first_units(emitter, paid)
     plan = ChunkPlan(start, end, low, total, Value(count, "int64"), units, portions)
     _emit_run(emitter, region, [*plan, *captures.values(), *arguments], count)
-    text.jump(done)
-    text.begin(done)
+    builder.jump(done)
+    builder.begin(done)
 
 
 def _emit_weights(
@@ -98,9 +98,9 @@ def _emit_weights(
     """Return the weight at the start, and that of the whole range."""
     extra = "".join(f", {value.typed}" for value in captures.values())
     low, high = (
-        emitter.text.value(f"call i64 @{weight}({at.typed}{extra})") for at in (start, end)
+        emitter.builder.value(f"call i64 @{weight}({at.typed}{extra})") for at in (start, end)
     )
-    total = emitter.text.value(f"sub i64 {high}, {low}")
+    total = emitter.builder.value(f"sub i64 {high}, {low}")
     return Value(low, "int64"), Value(total, "int64")
 
 
@@ -108,39 +108,41 @@ def _paid_threads(emitter: FunctionEmitter, node: ParallelFor, total: Value) -> 
     """Return the number of threads for which there is enough work: at least one grain each."""
     grain = emitter.expr(node.grain) if node.grain is not None else Value("1", "int64")
     positive = emitter.call("i64", "llvm.smax.i64", f"{grain.typed}, i64 1")
-    return emitter.text.value(f"sdiv {total.typed}, {positive}")
+    return emitter.builder.value(f"sdiv {total.typed}, {positive}")
 
 
 def _emit_thread_count(emitter: FunctionEmitter, extent: Value, paid: str) -> str:
     """Return the number of threads: the least of those of the workspace, those with enough work, and the
     number of iterations. It is 1 if the workspace has no function to run them."""
-    text = emitter.text
-    offered = text.value(f"load i64, ptr {_workspace_field(emitter, 'threads')}, align 8")
-    runner = text.value(f"load ptr, ptr {_workspace_field(emitter, 'parallel')}, align 8")
+    builder = emitter.builder
+    offered = builder.value(f"load i64, ptr {_workspace_field(emitter, 'threads')}, align 8")
+    runner = builder.value(f"load ptr, ptr {_workspace_field(emitter, 'parallel')}, align 8")
     fewer = emitter.call("i64", "llvm.smin.i64", f"i64 {offered}, i64 {paid}")
     least = emitter.call("i64", "llvm.smin.i64", f"i64 {fewer}, {extent.typed}")
     # A bound for the int32 as which the count is passed.
     capped = emitter.call("i64", "llvm.smin.i64", f"i64 {least}, i64 65536")
-    missing = text.value(f"icmp eq ptr {runner}, null")
-    return text.value(f"select i1 {missing}, i64 1, i64 {capped}")
+    missing = builder.value(f"icmp eq ptr {runner}, null")
+    return builder.value(f"select i1 {missing}, i64 1, i64 {capped}")
 
 
 def _first_units(emitter: FunctionEmitter, paid: str) -> Value:
     """Return the number of units of the first chunk of a thread: its whole share if there is so little
     work that taking further chunks costs too much."""
-    is_little = emitter.text.value(f"icmp slt i64 {paid}, {LITTLE_WORK}")
-    chosen = emitter.text.value(f"select i1 {is_little}, i64 {UNITS_PER_SHARE}, i64 {FIRST_UNITS}")
+    is_little = emitter.builder.value(f"icmp slt i64 {paid}, {LITTLE_WORK}")
+    chosen = emitter.builder.value(
+        f"select i1 {is_little}, i64 {UNITS_PER_SHARE}, i64 {FIRST_UNITS}"
+    )
     return Value(chosen, "int64")
 
 
 def _emit_portion_count(emitter: FunctionEmitter, node: ParallelFor, paid: str) -> Value:
     """Return the number of portions of a chunk: 1 unless there may be much work, and the caller has given a
     function that tells whether to stop."""
-    text = emitter.text
+    builder = emitter.builder
     may_stop = is_interruptible(emitter, emitter.workspace)
     if node.grain is not None:
-        is_much = text.value(f"icmp sge i64 {paid}, {MUCH_WORK}")
-        may_stop = text.value(f"and i1 {may_stop}, {is_much}")
+        is_much = builder.value(f"icmp sge i64 {paid}, {MUCH_WORK}")
+        may_stop = builder.value(f"and i1 {may_stop}, {is_much}")
     return portion_count(emitter, may_stop)
 
 
@@ -148,24 +150,24 @@ def _emit_run(
     emitter: FunctionEmitter, region: ParallelRegion, values: list[Value], threads: str
 ) -> None:
     workspace = Value(emitter.workspace, "handle")
-    text = emitter.text
+    builder = emitter.builder
     closure, address = write_closure(emitter, [workspace, *values])
     dtypes = tuple(value.dtype for value in values)
-    symbol = define_trampoline(emitter.unit, region, closure, dtypes)
-    several, single, done = (text.new_block() for _ in range(3))
-    text.branch(text.value(f"icmp sgt i64 {threads}, 1"), several, single)
-    text.begin(single)
-    text.line(f"call void @{symbol}(ptr {address})")
-    text.jump(done)
-    text.begin(several)
-    runner = text.value(f"load ptr, ptr {_workspace_field(emitter, 'parallel')}, align 8")
-    count = text.value(f"trunc i64 {threads} to i32")
-    text.line(f"call void {runner}(ptr @{symbol}, ptr {address}, i32 {count}, i32 0)")
-    text.fall_into(done)
+    symbol = define_trampoline(emitter.module, region, closure, dtypes)
+    several, single, done = (builder.new_block() for _ in range(3))
+    builder.branch(builder.value(f"icmp sgt i64 {threads}, 1"), several, single)
+    builder.begin(single)
+    builder.line(f"call void @{symbol}(ptr {address})")
+    builder.jump(done)
+    builder.begin(several)
+    runner = builder.value(f"load ptr, ptr {_workspace_field(emitter, 'parallel')}, align 8")
+    count = builder.value(f"trunc i64 {threads} to i32")
+    builder.line(f"call void {runner}(ptr @{symbol}, ptr {address}, i32 {count}, i32 0)")
+    builder.fall_into(done)
     field = closure.field(emitter, address, STATUS)
-    status = text.value(f"load atomic i64, ptr {field} monotonic, align 8")
-    emitter.stop_if(text.value(f"icmp ne i64 {status}, 0"), status)
+    status = builder.value(f"load atomic i64, ptr {field} monotonic, align 8")
+    emitter.stop_if(builder.value(f"icmp ne i64 {status}, 0"), status)
 
 
 def _workspace_field(emitter: FunctionEmitter, name: str) -> str:
-    return emitter.text.value(workspace_address(emitter.workspace, name))
+    return emitter.builder.value(workspace_address(emitter.workspace, name))

@@ -32,7 +32,7 @@ def floordiv_by_vscale(emitter: FunctionEmitter, lhs: Value, factor: int) -> Val
     """Return lhs // (factor * vscale) of int64, where the factor is a power of two, and so is vscale on every
     machine: the division is a shift, by a number that does not change."""
     log = emitter.call("i64", "llvm.cttz.i64", f"{vscale(emitter).typed}, i1 true")
-    bits = emitter.text.value(f"add i64 {log}, {factor.bit_length() - 1}")
+    bits = emitter.builder.value(f"add i64 {log}, {factor.bit_length() - 1}")
     return _op(emitter, "ashr", lhs, bits)
 
 
@@ -76,9 +76,9 @@ def _signed_quotient(emitter: FunctionEmitter, lhs: Value, divisor: str) -> Valu
 def _rounds_down(emitter: FunctionEmitter, remainder: Value, divisor: str) -> str:
     """Return whether the remainder is not 0 and its sign differs from that of the divisor."""
     signs = _op(emitter, "xor", remainder, divisor)
-    differ = emitter.text.value(f"icmp slt {signs.typed}, {integer_text(0, signs.dtype)}")
-    some = emitter.text.value(f"icmp ne {remainder.typed}, {integer_text(0, signs.dtype)}")
-    return emitter.text.value(f"and {_mask(signs)} {differ}, {some}")
+    differ = emitter.builder.value(f"icmp slt {signs.typed}, {integer_text(0, signs.dtype)}")
+    some = emitter.builder.value(f"icmp ne {remainder.typed}, {integer_text(0, signs.dtype)}")
+    return emitter.builder.value(f"and {_mask(signs)} {differ}, {some}")
 
 
 def _safe_divisor(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> str:
@@ -87,38 +87,38 @@ def _safe_divisor(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> str:
     # -1 as well: the least integer divided by -1 traps on x86-64.
     if divisor is not None and divisor not in (0, -1):
         return rhs.text
-    bad = emitter.text.value(f"icmp eq {rhs.typed}, {integer_text(0, rhs.dtype)}")
+    bad = emitter.builder.value(f"icmp eq {rhs.typed}, {integer_text(0, rhs.dtype)}")
     if not _is_unsigned(lhs):
         overflow = _overflows(emitter, lhs, rhs)
-        bad = emitter.text.value(f"or {_mask(lhs)} {bad}, {overflow}")
+        bad = emitter.builder.value(f"or {_mask(lhs)} {bad}, {overflow}")
     one = Value(integer_text(1, rhs.dtype), rhs.dtype)
     return _select(emitter, bad, one, rhs).text
 
 
 def _overflows(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> str:
     lowest = integer_text(1 << (DType.parse(lhs.dtype).bits - 1), lhs.dtype)
-    is_lowest = emitter.text.value(f"icmp eq {lhs.typed}, {lowest}")
-    is_minus_one = emitter.text.value(f"icmp eq {rhs.typed}, {integer_text(-1, rhs.dtype)}")
-    return emitter.text.value(f"and {_mask(lhs)} {is_lowest}, {is_minus_one}")
+    is_lowest = emitter.builder.value(f"icmp eq {lhs.typed}, {lowest}")
+    is_minus_one = emitter.builder.value(f"icmp eq {rhs.typed}, {integer_text(-1, rhs.dtype)}")
+    return emitter.builder.value(f"and {_mask(lhs)} {is_lowest}, {is_minus_one}")
 
 
 def _zero_where_divided_by_zero(emitter: FunctionEmitter, result: Value, rhs: Value) -> Value:
     if literal_value(rhs):
         return result
     zero = Value(integer_text(0, rhs.dtype), rhs.dtype)
-    is_zero = emitter.text.value(f"icmp eq {rhs.typed}, {zero.text}")
+    is_zero = emitter.builder.value(f"icmp eq {rhs.typed}, {zero.text}")
     return _select(emitter, is_zero, zero, result)
 
 
 def _select(emitter: FunctionEmitter, condition: str, if_true: Value, if_false: Value) -> Value:
-    chosen = emitter.text.value(
+    chosen = emitter.builder.value(
         f"select {_mask(if_true)} {condition}, {if_true.typed}, {if_false.typed}"
     )
     return Value(chosen, if_true.dtype)
 
 
 def _op(emitter: FunctionEmitter, operation: str, lhs: Value, rhs: str) -> Value:
-    return Value(emitter.text.value(f"{operation} {lhs.typed}, {rhs}"), lhs.dtype)
+    return Value(emitter.builder.value(f"{operation} {lhs.typed}, {rhs}"), lhs.dtype)
 
 
 def _mask(value: Value) -> str:

@@ -49,10 +49,10 @@ def widen_to_float32(emitter: FunctionEmitter, value: Value) -> Value:
     native = _native_type(emitter, dtype)
     if native is None:
         return HALF_CONVERSIONS[dtype.scalar].widened(emitter, value)
-    half = emitter.text.value(f"bitcast {value.typed} to {native}")
+    half = emitter.builder.value(f"bitcast {value.typed} to {native}")
     single = dtype.with_scalar("float32").text
     text = f"fpext {native} {half} to {value_type(single)}"
-    return Value(emitter.text.value(text), single)
+    return Value(emitter.builder.value(text), single)
 
 
 def round_to_half(emitter: FunctionEmitter, value: Value, dtype_name: str) -> Value:
@@ -68,12 +68,12 @@ def round_to_half(emitter: FunctionEmitter, value: Value, dtype_name: str) -> Va
     if native is not None:
         fence = f"llvm.arithmetic.fence.{intrinsic_suffix(single.type)}"
         kept = Value(emitter.call(single.type, fence, single.typed), single.dtype)
-        half = emitter.text.value(f"fptrunc {kept.typed} to {native}")
+        half = emitter.builder.value(f"fptrunc {kept.typed} to {native}")
         text = f"bitcast {native} {half} to {value_type(dtype_name)}"
-        return Value(emitter.text.value(text), dtype_name)
+        return Value(emitter.builder.value(text), dtype_name)
     narrow = HALF_CONVERSIONS[dtype.scalar].rounded(_Bits(emitter, dtype).of(single), single)
     text = f"trunc {narrow.value.typed} to {value_type(dtype_name)}"
-    return Value(emitter.text.value(text), dtype_name)
+    return Value(emitter.builder.value(text), dtype_name)
 
 
 class _Bits:
@@ -92,7 +92,7 @@ class _Bits:
 
     def _new(self, text: str) -> _Bits:
         return _Bits(
-            self.emitter, self.float_dtype, Value(self.emitter.text.value(text), self.dtype)
+            self.emitter, self.float_dtype, Value(self.emitter.builder.value(text), self.dtype)
         )
 
     def of(self, single: Value) -> _Bits:
@@ -121,7 +121,7 @@ class _Bits:
         """Return `if_true` if the comparison `test` of `tested` with `limit` holds, else this value."""
         mask = value_type(self.float_dtype.with_scalar("bool").text)
         against = integer_text(limit, self.dtype)
-        holds = self.emitter.text.value(f"icmp {test} {tested.value.typed}, {against}")
+        holds = self.emitter.builder.value(f"icmp {test} {tested.value.typed}, {against}")
         one = integer_text(if_true, self.dtype) if isinstance(if_true, int) else if_true.value.text
         return self._new(f"select {mask} {holds}, {self.value.type} {one}, {self.value.typed}")
 
@@ -130,7 +130,7 @@ def _bits(bits: _Bits) -> Value:
     """Return the float32 with these bits."""
     single = bits.float_dtype.with_scalar("float32").text
     text = f"bitcast {bits.value.typed} to {value_type(single)}"
-    return Value(bits.emitter.text.value(text), single)
+    return Value(bits.emitter.builder.value(text), single)
 
 
 def _widened_bfloat16(emitter: FunctionEmitter, value: Value) -> Value:
@@ -144,7 +144,7 @@ def _widened_float16(emitter: FunctionEmitter, value: Value) -> Value:
     size = bits.op("and", FLOAT16_MAGNITUDE)
     moved = size.op("shl", DROPPED_BITS)
     scale = splat(RESCALE, _bits(moved).dtype)
-    product = emitter.text.value(f"fmul {_bits(moved).typed}, {scale}")
+    product = emitter.builder.value(f"fmul {_bits(moved).typed}, {scale}")
     finite = bits.of(Value(product, bits.float_dtype.with_scalar("float32").text))
     # Infinity and NaN have the largest exponent, which the multiplication would not keep.
     chosen = finite.select(size, "uge", FLOAT16_INFINITY, moved.op("or", FLOAT32_INFINITY))
@@ -173,7 +173,7 @@ def _float16_bits(bits: _Bits, single: Value) -> _Bits:
         .op("sub", EXPONENT_DIFFERENCE << FRACTION_BITS)
     )
     half = splat(ONE_HALF, single.dtype)
-    total = Value(emitter.text.value(f"fadd {_bits(size).typed}, {half}"), single.dtype)
+    total = Value(emitter.builder.value(f"fadd {_bits(size).typed}, {half}"), single.dtype)
     small = bits.of(total).op("sub", FLOAT32_HALF)
     result = usual.least(FLOAT16_INFINITY).select(size, "ult", FLOAT16_NORMAL, small)
     result = result.select(size, "ugt", FLOAT32_INFINITY, FLOAT16_NAN)
@@ -185,18 +185,18 @@ def _rounded_to_odd(emitter: FunctionEmitter, value: Value) -> Value:
     rounding it again has no double rounding error (S. Boldo and G. Melquiond, 2008)."""
     dtype = DType.parse(value.dtype)
     single = dtype.with_scalar("float32").text
-    narrow = Value(emitter.text.value(f"fptrunc {value.typed} to {value_type(single)}"), single)
-    back = emitter.text.value(f"fpext {narrow.typed} to {value.type}")
+    narrow = Value(emitter.builder.value(f"fptrunc {value.typed} to {value_type(single)}"), single)
+    back = emitter.builder.value(f"fpext {narrow.typed} to {value.type}")
     name = f"llvm.fabs.{intrinsic_suffix(value.type)}"
     sizes = [emitter.call(value.type, name, f"{value.type} {text}") for text in (back, value.text)]
     mask = value_type(dtype.with_scalar("bool").text)
-    grew = emitter.text.value(f"fcmp ogt {value.type} {sizes[0]}, {sizes[1]}")
+    grew = emitter.builder.value(f"fcmp ogt {value.type} {sizes[0]}, {sizes[1]}")
     bits = _Bits(emitter, dtype).of(narrow)
-    step = emitter.text.value(f"zext {mask} {grew} to {bits.value.type}")
+    step = emitter.builder.value(f"zext {mask} {grew} to {bits.value.type}")
     odd = bits.op("sub", _Bits(emitter, dtype, Value(step, bits.dtype))).op("or", 1)
-    lost = emitter.text.value(f"fcmp one {value.type} {back}, {value.text}")
+    lost = emitter.builder.value(f"fcmp one {value.type} {back}, {value.text}")
     text = f"select {mask} {lost}, {odd.value.typed}, {bits.value.typed}"
-    return _bits(_Bits(emitter, dtype, Value(emitter.text.value(text), bits.dtype)))
+    return _bits(_Bits(emitter, dtype, Value(emitter.builder.value(text), bits.dtype)))
 
 
 class HalfConversion(NamedTuple):
@@ -220,7 +220,7 @@ HALF_CONVERSIONS: dict[str, HalfConversion] = {
 def _native_type(emitter: FunctionEmitter, dtype: DType) -> str | None:
     """Return the type of LLVM in which the target converts a dtype; None if it has no such instruction."""
     native = HALF_CONVERSIONS[dtype.scalar].native
-    if native is None or not emitter.unit.abi.half_conversions:
+    if native is None or not emitter.module.abi.half_conversions:
         return None
     integer = dtype.with_scalar("int16").text
     return value_type(integer).replace("i16", native)

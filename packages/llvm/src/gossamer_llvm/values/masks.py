@@ -62,7 +62,7 @@ def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
     if not is_ascending(emitter, ramp):
         return None
     base, bound = emitter.expr(ramp.base), emitter.expr(limit.value)
-    if ramp.lanes.scalable and emitter.unit.abi.lane_masks:
+    if ramp.lanes.scalable and emitter.module.abi.lane_masks:
         if not _is_nonnegative(emitter, ramp.base):
             base, bound = index_constant(0), _rest(emitter, base, bound)
         return active_lane_mask(emitter, base, bound, dtype_of(node))
@@ -92,24 +92,24 @@ def active_lane_mask(emitter: FunctionEmitter, base: Value, bound: Value, dtype:
     """Return the mask of the lanes of a scalable vector below the bound. The base is not negative."""
     # LLVM compares unsigned numbers, of which a negative bound would be a large one.
     limit = Value(emitter.call("i64", "llvm.smax.i64", f"{bound.typed}, i64 0"), bound.dtype)
-    return Value(emitter.text.value(active_lanes(emitter, base, limit, dtype)), dtype)
+    return Value(emitter.builder.value(active_lanes(emitter, base, limit, dtype)), dtype)
 
 
 def active_lanes(emitter: FunctionEmitter, base: Value, bound: Value, dtype: str) -> str:
     """Return the text of the instruction for the mask of the lanes below a bound that is not negative either.
     It is one instruction of Arm SVE."""
-    emitter.unit.require_dtype(dtype)
+    emitter.module.require_dtype(dtype)
     mask, arguments = value_type(dtype), f"{base.typed}, {bound.typed}"
     name = f"llvm.get.active.lane.mask.{intrinsic_suffix(mask)}.i64"
-    emitter.unit.declare(mask, name, arguments)
+    emitter.module.declare(mask, name, arguments)
     return f"call {mask} @{name}({arguments})"
 
 
 def _rest(emitter: FunctionEmitter, base: Value, bound: Value) -> Value:
     """Return the number of lanes below the bound, or 0 if there is none."""
-    rest = emitter.text.value(f"sub {bound.typed}, {base.text}")
-    is_inside = emitter.text.value(f"icmp slt {base.typed}, {bound.text}")
-    return Value(emitter.text.value(f"select i1 {is_inside}, i64 {rest}, i64 0"), "int64")
+    rest = emitter.builder.value(f"sub {bound.typed}, {base.text}")
+    is_inside = emitter.builder.value(f"icmp slt {base.typed}, {bound.text}")
+    return Value(emitter.builder.value(f"select i1 {is_inside}, i64 {rest}, i64 0"), "int64")
 
 
 def _lanes_left(emitter: FunctionEmitter, base: Value, bound: Value, most: int) -> Value:
@@ -118,22 +118,22 @@ def _lanes_left(emitter: FunctionEmitter, base: Value, bound: Value, most: int) 
     if left is not None and right is not None:
         return index_constant(right - left)
     # If base < bound, their difference fits an unsigned integer even if the subtraction overflows.
-    rest = emitter.text.value(f"sub {bound.typed}, {base.text}")
+    rest = emitter.builder.value(f"sub {bound.typed}, {base.text}")
     some = emitter.call("i64", "llvm.umin.i64", f"i64 {rest}, i64 {most}")
-    is_inside = emitter.text.value(f"icmp slt {base.typed}, {bound.text}")
-    return Value(emitter.text.value(f"select i1 {is_inside}, i64 {some}, i64 0"), "int64")
+    is_inside = emitter.builder.value(f"icmp slt {base.typed}, {bound.text}")
+    return Value(emitter.builder.value(f"select i1 {is_inside}, i64 {some}, i64 0"), "int64")
 
 
 def _first_lanes(emitter: FunctionEmitter, left: Value, lanes: Lanes) -> Value:
     dtype = DType("int32", lanes.count, lanes.scalable)
     dtype_name = dtype.text
-    emitter.unit.require_dtype(dtype_name)
+    emitter.module.require_dtype(dtype_name)
     number = literal_value(left)
     narrow = (
         Value(str(number), "int32")
         if number is not None
-        else Value(emitter.text.value(f"trunc {left.typed} to i32"), "int32")
+        else Value(emitter.builder.value(f"trunc {left.typed} to i32"), "int32")
     )
     limits, steps = broadcast(emitter, narrow, dtype_name), lane_numbers(emitter, dtype_name)
-    mask = emitter.text.value(f"icmp ult {value_type(dtype_name)} {steps.text}, {limits.text}")
+    mask = emitter.builder.value(f"icmp ult {value_type(dtype_name)} {steps.text}, {limits.text}")
     return Value(mask, dtype.with_scalar("bool").text)

@@ -48,7 +48,7 @@ _FLAGS = {"cttz": ", i1 false"}
 def emit_unary(emitter: FunctionEmitter, node: Unary) -> Value:
     """Emit an operation of one operand."""
     value = emitter.expr(node.operand)
-    return Value(emitter.text.value(UNARY_INSTRUCTIONS[node.op](value)), value.dtype)
+    return Value(emitter.builder.value(UNARY_INSTRUCTIONS[node.op](value)), value.dtype)
 
 
 def _negation(value: Value) -> str:
@@ -113,12 +113,12 @@ def emit_compare(emitter: FunctionEmitter, node: Compare) -> Value:
     else:
         table = _SIGNED if dtype.kind == "int" else _UNSIGNED
         text = f"icmp {table[node.op]} {lhs.typed}, {rhs.text}"
-    return Value(emitter.text.value(text), dtype.with_scalar("bool").text)
+    return Value(emitter.builder.value(text), dtype.with_scalar("bool").text)
 
 
 def emit_cast(emitter: FunctionEmitter, node: Cast) -> Value:
     """Emit a cast. Integers wrap; floats out of the range of an integer saturate, and NaN becomes 0."""
-    emitter.unit.require_dtype(node.dtype)
+    emitter.module.require_dtype(node.dtype)
     value = emitter.expr(node.value)
     if value.dtype == node.dtype:
         return value
@@ -155,18 +155,18 @@ def _plain_cast(emitter: FunctionEmitter, value: Value, dtype: str) -> Value:
         name = f"{operation}.{intrinsic_suffix(value_type(dtype))}.{intrinsic_suffix(value.type)}"
         return Value(emitter.call(value_type(dtype), name, value.typed), dtype)
     text = f"{operation} {value.typed} to {value_type(dtype)}"
-    return Value(emitter.text.value(text), dtype)
+    return Value(emitter.builder.value(text), dtype)
 
 
 def emit_reinterpret(emitter: FunctionEmitter, node: Reinterpret) -> Value:
     """Emit a reinterpretation of the same bits."""
-    emitter.unit.require_dtype(node.dtype)
+    emitter.module.require_dtype(node.dtype)
     value = emitter.expr(node.value)
     target = value_type(node.dtype)
     if target == value.type:
         return Value(value.text, node.dtype)
     operation = "ptrtoint" if value.dtype == "handle" else "bitcast"
-    return Value(emitter.text.value(f"{operation} {value.typed} to {target}"), node.dtype)
+    return Value(emitter.builder.value(f"{operation} {value.typed} to {target}"), node.dtype)
 
 
 def emit_call(emitter: FunctionEmitter, node: Call) -> Value:
@@ -177,7 +177,7 @@ def emit_call(emitter: FunctionEmitter, node: Call) -> Value:
         return value if dtype.kind == "uint" else _integer_abs(emitter, value)
     # The fma of half precision is not computed in float32, because it would be rounded twice.
     is_fused_half = is_half(node.dtype) and len(node.args) > 1
-    if node.function not in CALL_INTRINSICS.keys() & emitter.unit.abi.functions or is_fused_half:
+    if node.function not in CALL_INTRINSICS.keys() & emitter.module.abi.functions or is_fused_half:
         raise UnsupportedError(
             f"llvm.call.{node.function}",
             f"The function '{node.function}' is not an instruction of the target.",
@@ -192,7 +192,7 @@ def emit_call(emitter: FunctionEmitter, node: Call) -> Value:
 
 def _instruction(opcode: str) -> EmitBinary:
     def emit(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
-        return Value(emitter.text.value(f"{opcode} {lhs.typed}, {rhs.text}"), lhs.dtype)
+        return Value(emitter.builder.value(f"{opcode} {lhs.typed}, {rhs.text}"), lhs.dtype)
 
     return emit
 
@@ -230,13 +230,13 @@ def _emit_shift(opcode: str, emitter: FunctionEmitter, lhs: Value, rhs: Value) -
     last = integer_text(dtype.bits - 1, lhs.dtype)
     name = f"llvm.umin.{intrinsic_suffix(lhs.type)}"
     count = emitter.call(lhs.type, name, f"{rhs.typed}, {lhs.type} {last}")
-    moved = Value(emitter.text.value(f"{opcode} {lhs.typed}, {count}"), lhs.dtype)
+    moved = Value(emitter.builder.value(f"{opcode} {lhs.typed}, {count}"), lhs.dtype)
     if opcode == "ashr":
         return moved
     mask = value_type(dtype.with_scalar("bool").text)
-    fits = emitter.text.value(f"icmp ule {rhs.typed}, {last}")
+    fits = emitter.builder.value(f"icmp ule {rhs.typed}, {last}")
     zero = integer_text(0, lhs.dtype)
-    chosen = emitter.text.value(f"select {mask} {fits}, {moved.typed}, {lhs.type} {zero}")
+    chosen = emitter.builder.value(f"select {mask} {fits}, {moved.typed}, {lhs.type} {zero}")
     return Value(chosen, lhs.dtype)
 
 
@@ -247,8 +247,8 @@ def _integer_abs(emitter: FunctionEmitter, value: Value) -> Value:
 
 def _nonzero(emitter: FunctionEmitter, value: Value) -> str:
     if DType.parse(value.dtype).is_float:
-        return emitter.text.value(f"fcmp une {value.typed}, zeroinitializer")
-    return emitter.text.value(f"icmp ne {value.typed}, {integer_text(0, value.dtype)}")
+        return emitter.builder.value(f"fcmp une {value.typed}, zeroinitializer")
+    return emitter.builder.value(f"icmp ne {value.typed}, {integer_text(0, value.dtype)}")
 
 
 def _cast_operation(source: DType, target: DType) -> str | None:

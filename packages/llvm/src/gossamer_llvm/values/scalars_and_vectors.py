@@ -30,7 +30,7 @@ _OF_BOOLS: dict[str, ReduceOp] = {"min": "and", "max": "or"}
 
 def emit_const(emitter: FunctionEmitter, node: Const) -> Value:
     """Return a constant operand."""
-    emitter.unit.require_dtype(node.dtype)
+    emitter.module.require_dtype(node.dtype)
     value_of(node)
     return Value(constant_text(node), node.dtype)
 
@@ -48,7 +48,7 @@ def emit_select(emitter: FunctionEmitter, node: Select) -> Value:
     condition, if_true = emitter.expr(node.condition), emitter.expr(node.if_true)
     if_false = emitter.expr(node.if_false)
     text = f"select {condition.typed}, {if_true.typed}, {if_false.typed}"
-    return Value(emitter.text.value(text), if_true.dtype)
+    return Value(emitter.builder.value(text), if_true.dtype)
 
 
 def emit_if_then_else(emitter: FunctionEmitter, node: IfThenElse) -> Value:
@@ -59,31 +59,31 @@ def emit_if_then_else(emitter: FunctionEmitter, node: IfThenElse) -> Value:
             "llvm.if_then_else.vector",
             "An 'IfThenElse' with a vector condition is not supported yet.",
         )
-    text = emitter.text
-    on_true, on_false, join = text.new_block(), text.new_block(), text.new_block()
-    text.branch(condition.text, on_true, on_false)
+    builder = emitter.builder
+    on_true, on_false, join = builder.new_block(), builder.new_block(), builder.new_block()
+    builder.branch(condition.text, on_true, on_false)
     sides = [
         _emit_branch(emitter, node.if_true, on_true, join),
         _emit_branch(emitter, node.if_false, on_false, join),
     ]
-    text.begin(join)
+    builder.begin(join)
     incoming = ", ".join(f"[ {value.text}, %{block} ]" for value, block in sides)
     first = sides[0][0]
-    return Value(text.value(f"phi {first.type} {incoming}"), first.dtype)
+    return Value(builder.value(f"phi {first.type} {incoming}"), first.dtype)
 
 
 def emit_vscale(emitter: FunctionEmitter, node: VScale) -> Value:
     """Emit vscale, which the processor provides at run time."""
-    emitter.unit.require_scalable("whose lanes vscale counts")
+    emitter.module.require_scalable("whose lanes vscale counts")
     return vscale(emitter)
 
 
 def vscale(emitter: FunctionEmitter) -> Value:
     """Return vscale of the language; LLVM's counts smaller units on some targets."""
-    units = VSCALE_UNIT_BITS // emitter.unit.abi.vscale_bits
+    units = VSCALE_UNIT_BITS // emitter.module.abi.vscale_bits
     count = emitter.call("i64", "llvm.vscale.i64", "")
     if units > 1:
-        count = emitter.text.value(f"udiv exact i64 {count}, {units}")
+        count = emitter.builder.value(f"udiv exact i64 {count}, {units}")
     return Value(count, "int64")
 
 
@@ -94,7 +94,7 @@ def emit_ramp(emitter: FunctionEmitter, node: Ramp) -> Value:
     steps = lane_numbers(emitter, dtype)
     if literal_value(stride) != 1:
         factor = broadcast(emitter, stride, dtype)
-        steps = Value(emitter.text.value(f"mul {steps.typed}, {factor.text}"), dtype)
+        steps = Value(emitter.builder.value(f"mul {steps.typed}, {factor.text}"), dtype)
     return add(emitter, broadcast(emitter, base, dtype), steps)
 
 
@@ -174,16 +174,16 @@ def _needs_own_product(emitter: FunctionEmitter, value: Value) -> bool:
 def _emit_branch(
     emitter: FunctionEmitter, node: Expr, block_name: str, join: str
 ) -> tuple[Value, str]:
-    emitter.text.begin(block_name)
+    emitter.builder.begin(block_name)
     with emitter.scope():
         value = emitter.expr(node)
     # The value may have branches of its own: another block then leads to the join.
-    end = emitter.text.block
-    emitter.text.jump(join)
+    end = emitter.builder.block
+    emitter.builder.jump(join)
     return value, end
 
 
 def _vector_dtype(emitter: FunctionEmitter, value: Value, lanes: Lanes) -> str:
     dtype = DType(value.dtype, lanes.count, lanes.scalable).text
-    emitter.unit.require_dtype(dtype)
+    emitter.module.require_dtype(dtype)
     return dtype

@@ -105,7 +105,7 @@ def _concatenated(emitter: FunctionEmitter, low: Value, high: Value) -> Value:
 def _shuffled(emitter: FunctionEmitter, pair: tuple[Value, Value], lanes: Sequence[int]) -> Value:
     mask = ", ".join(f"i32 {lane}" for lane in lanes)
     text = f"shufflevector {pair[0].typed}, {pair[1].typed}, <{len(lanes)} x i32> <{mask}>"
-    return Value(emitter.text.value(text), with_lanes(scalar_of(pair[0].dtype), len(lanes)))
+    return Value(emitter.builder.value(text), with_lanes(scalar_of(pair[0].dtype), len(lanes)))
 
 
 def _pairs(values: Sequence[Value]) -> Iterator[tuple[Value, Value]]:
