@@ -1,4 +1,5 @@
-"""A function `require_...` only checks; `required_...` returns what it has found, or refuses."""
+"""A function `require_...` only checks; `required_...` returns what it has found, or refuses. A function
+`check_...` records what is wrong, and does not raise it."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ def misnamed(tree):
         and (
             (node.name.lstrip("_").startswith("require_") and returns_value(node))
             or (node.name.lstrip("_").startswith("required_") and not returns_value(node))
+            or (node.name.lstrip("_").startswith("check_") and only_raises(node))
         )
     ]
 
@@ -32,6 +34,21 @@ def returns_value(function):
     )
 
 
+def only_raises(function):
+    """Whether a function raises errors and returns nothing."""
+    raises = any(isinstance(node, ast.Raise) for node in ast.walk(function))
+    return raises and function.returns is not None and not returns_value(function)
+
+
+def verdicts(tree):
+    """The functions that return a verdict, but for the two that make a plain one."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name, returns=ast.Name(id="Verdict")):
+                if name not in ("pays", "pays_not"):
+                    yield name
+
+
 def test_only_functions_named_required_return_a_value(root):
     found = {
         path.relative_to(root).as_posix(): misnamed(ast.parse(path.read_text()))
@@ -41,6 +58,24 @@ def test_only_functions_named_required_return_a_value(root):
     assert {path: names for path, names in found.items() if names} == {}
 
 
-def test_the_search_finds_both_kinds():
-    text = "def require_a() -> int: ...\ndef _required_b() -> None: ...\ndef require_c() -> None: ...\n"
-    assert misnamed(ast.parse(text)) == ["require_a", "_required_b"]
+def test_a_function_that_returns_a_verdict_is_named_so(root):
+    found = {
+        name
+        for path in root.glob("packages/schedule/src/**/*.py")
+        for name in verdicts(ast.parse(path.read_text()))
+    }
+    assert found != set()
+    assert {name for name in found if not name.endswith("verdict")} == set()
+
+
+def test_the_search_finds_all_kinds():
+    text = """
+def require_a() -> int: ...
+def _required_b() -> None: ...
+def require_c() -> None: ...
+def check_d() -> None: raise E
+def check_e() -> str: raise E
+def f() -> Verdict: ...
+"""
+    assert misnamed(ast.parse(text)) == ["require_a", "_required_b", "check_d"]
+    assert [*verdicts(ast.parse(text))] == ["f"]

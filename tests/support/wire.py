@@ -113,7 +113,10 @@ TABLE = (
     Border("gossamer", "backend", "gossamer_backend.internal_api", "ValidatingBackend.load"),
     Border("gossamer", "backend", "gossamer_backend.internal_api", "export_artifact"),
     Border(
-        "gossamer", "backend", "gossamer_backend.compiled_checks.compiled_check", "check_module"
+        "gossamer",
+        "backend",
+        "gossamer_backend.compiled_checks.compiled_check",
+        "program_of_checks",
     ),
     Border("formats", "a check", "gossamer_backend", "GeneratedCheck.__call__"),
     Border("backend", "a plugin", "gossamer_backend.registry.extension", "Extension.apply_pass"),

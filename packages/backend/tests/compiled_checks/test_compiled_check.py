@@ -10,7 +10,7 @@ import pytest
 
 from gossamer_backend import Artifact, GeneratedCheck, NativeKernel
 from gossamer_backend.call.abi import prototype
-from gossamer_backend.compiled_checks.check_program import ArrayTest, check_module
+from gossamer_backend.compiled_checks.check_program import ArrayTest, program_of_checks
 from gossamer_ir.core.build import index
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.interchange.kernel_abi import OK, OUT_OF_BOUNDS
@@ -29,7 +29,7 @@ def passes(tests, *arrays, **values):
         for number, (test, array) in enumerate(zip(tests, arrays, strict=True))
     }
     try:
-        run(check_module(tests), {**named, **sizes, **values})
+        run(program_of_checks(tests), {**named, **sizes, **values})
     except GuardFailed:
         return False
     return True
@@ -86,7 +86,7 @@ def test_a_test_of_nothing_passes():
 
 def test_modules_survive_the_wire():
     tests = (OFFSETS, ArrayTest("uint16", in_range=True, order="unique", offsets=0, padded=True))
-    assert loads(dumps(check_module(tests))) == check_module(tests)
+    assert loads(dumps(program_of_checks(tests))) == program_of_checks(tests)
 
 
 def signature_of(module):
@@ -185,7 +185,7 @@ def test_a_target_that_cannot_compile_it_is_asked_once():
 
 
 def test_a_kernel_asks_its_check_and_names_the_culprit_itself():
-    plain = Asked()("", lambda: check_module((ArrayTest("int32"),)))
+    plain = Asked()("", lambda: program_of_checks((ArrayTest("int32"),)))
     param = msgspec.structs.replace(
         plain.signature.buffers[0], facts=(InRange("X0", index(0), index(3)),)
     )

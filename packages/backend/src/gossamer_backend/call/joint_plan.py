@@ -15,9 +15,9 @@ from gossamer_backend.arguments.array_view import address
 from gossamer_backend.call.native_kernel import NativeCall
 from gossamer_backend.call.plan_source import (
     WORKSPACE_LINES,
-    check_lines,
     compiled_run,
     function_of_integers,
+    lines_of_check,
     output_lines,
     overlap_lines,
 )
@@ -122,7 +122,7 @@ def _source_lines(passed: Sequence[BufferParam], *, prepares: bool) -> Iterator[
     *inputs, output = passed
     yield f"def run({', '.join(f'array_{param.name}' for param in passed)}):"
     for param in inputs:
-        yield from check_lines(param, "    ")
+        yield from lines_of_check(param, "    ")
     yield from output_lines(output, inputs)
     yield "        for begin, end in ranges:"
     yield from overlap_lines(output, "begin", "end", "            ")

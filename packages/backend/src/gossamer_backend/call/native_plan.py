@@ -16,9 +16,9 @@ from gossamer_backend.call.plan_source import (
     WORKSPACE_LINES,
     PlannedKernel,
     as_passed,
-    check_lines,
     compiled_run,
     function_of_integers,
+    lines_of_check,
     output_lines,
     overlap_lines,
     pass_integer,
@@ -135,7 +135,7 @@ def _source_lines(
     yield f"    {_unpacked('start_', pointers)} = pointers"
     yield f"    {_unpacked('size_', scalars)} = scalars"
     for param in inputs:
-        yield from check_lines(param, "    ")
+        yield from lines_of_check(param, "    ")
     yield from output_lines(output, inputs)
     yield f"        {_unpacked('end_', pointers)} = ends"
     for name in pointers:

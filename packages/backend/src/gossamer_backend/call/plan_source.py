@@ -95,7 +95,7 @@ def output_lines(output: BufferParam, inputs: Sequence[BufferParam]) -> Iterator
     yield "        except ValueError:  # it is empty"
     yield "            return None"
     yield "    else:"
-    yield from check_lines(output, "        ")
+    yield from lines_of_check(output, "        ")
     yield f"        end_{name} = start_{name} + array_{name}.nbytes"
     for other in inputs:
         end = f"start_{other.name} + array_{other.name}.nbytes"
@@ -118,7 +118,7 @@ WORKSPACE_LINES = (
 integer and as ctypes passes it."""
 
 
-def check_lines(param: BufferParam, indent: str) -> Iterator[str]:
+def lines_of_check(param: BufferParam, indent: str) -> Iterator[str]:
     """Yield the checks of one array. An empty array has no address, and a subclass may have another
     meaning. ctypes refuses arrays that are read-only, not contiguous or empty."""
     array, start = f"array_{param.name}", f"start_{param.name}"

@@ -60,10 +60,10 @@ class ArrayTest(msgspec.Struct, frozen=True):
 
 
 @lru_cache(maxsize=64)
-def check_module(tests: tuple[ArrayTest, ...]) -> Module:
+def program_of_checks(tests: tuple[ArrayTest, ...]) -> Module:
     """Return the loop-stage program of the tests; array number k is `xk` and has `nk` elements.
 
-    >>> module = check_module((ArrayTest("int32", in_range=True),))
+    >>> module = program_of_checks((ArrayTest("int32", in_range=True),))
     >>> module.stage, [param.name for param in module.functions[0].params]
     ('loop', ['x0', 'n0', 'low0', 'last0'])
     """

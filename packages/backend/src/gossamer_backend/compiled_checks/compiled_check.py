@@ -16,7 +16,7 @@ from gossamer_backend.arguments.array_view import ArrayView
 from gossamer_backend.arguments.size_equations import Scalars, evaluate_size
 from gossamer_backend.compiled_checks.argument_values import CheckedArray, argument_values
 from gossamer_backend.compiled_checks.buffer_checks import LocalFact, buffer_checks
-from gossamer_backend.compiled_checks.check_program import ArrayTest, check_module
+from gossamer_backend.compiled_checks.check_program import ArrayTest, program_of_checks
 from gossamer_ir.errors import ArgumentError, PluginError, UnsupportedError
 from gossamer_ir.facts.fact_kinds import subject_of
 from gossamer_ir.facts.index_arrays import first_wrong_product, has_value
@@ -115,7 +115,7 @@ class GeneratedCheck:
     def _compiled(self, tests: _Tests) -> Kernel | None:
         try:
             name = msgspec.json.encode(("check_module", tests))
-            return self._compile(name, partial(check_module, tests))
+            return self._compile(name, partial(program_of_checks, tests))
         except (UnsupportedError, PluginError):
             return None
 

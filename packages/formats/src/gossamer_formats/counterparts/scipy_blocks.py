@@ -7,9 +7,9 @@ from typing import Any
 from gossamer_formats.counterparts.scipy_matrix import (
     ScipyArrays,
     ScipyMatrix,
-    check_positions,
     compressed_arrays,
     compressed_parts,
+    require_positions,
     required_slots,
     scipy_class,
 )
@@ -31,7 +31,7 @@ def _check(matrix: Any) -> None:
     count = required_slots(matrix, dimensions=3)
     rows, columns = matrix.shape
     height, width = matrix.blocksize
-    check_positions(matrix, count, segments=rows // height, length=columns // width)
+    require_positions(matrix, count, segments=rows // height, length=columns // width)
 
 
 def _bsr_array(storage: Storage) -> Any:

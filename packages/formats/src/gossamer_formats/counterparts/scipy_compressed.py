@@ -7,9 +7,9 @@ from typing import Any
 from gossamer_formats.counterparts.scipy_matrix import (
     ScipyArrays,
     ScipyMatrix,
-    check_positions,
     compressed_arrays,
     compressed_parts,
+    require_positions,
     required_slots,
     scipy_class,
 )
@@ -23,7 +23,7 @@ def _arrays(matrix: Any, dtype: str | None) -> ScipyArrays:
 def _check_columns(matrix: Any) -> None:
     rows, columns = matrix.shape
     count = required_slots(matrix, dimensions=1)
-    check_positions(matrix, count, segments=columns, length=rows)
+    require_positions(matrix, count, segments=columns, length=rows)
 
 
 def _csr_array(storage: Storage) -> Any:

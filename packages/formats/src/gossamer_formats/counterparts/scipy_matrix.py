@@ -69,7 +69,7 @@ def required_slots(matrix: Any, *, dimensions: int) -> int:
     return count
 
 
-def check_positions(matrix: Any, count: int, *, segments: int, length: int) -> None:
+def require_positions(matrix: Any, count: int, *, segments: int, length: int) -> None:
     """Check the index arrays of a SciPy matrix in CSR, CSC or BSR."""
     check_indptr(matrix.indptr, segments=segments, total=count)
     check_indices(matrix.indices[:count], length=length, count=count)

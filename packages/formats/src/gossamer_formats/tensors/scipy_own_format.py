@@ -48,7 +48,7 @@ def arrays_in_own_format(matrix: Any, dtype: str | None) -> ScipyArrays | None:
     return found.scipy.from_scipy(matrix, dtype)
 
 
-def check_before_conversion(matrix: Any) -> None:
+def require_convertible(matrix: Any) -> None:
     """Check the arrays that SciPy's conversion to CSR reads without checks."""
     found = scipy_matrix_of(matrix.format)
     if found is not None and found.check is not None:

@@ -16,7 +16,7 @@ from gossamer_formats.counterparts.matrix_checks import require_matrix
 from gossamer_formats.counterparts.scipy_matrix import compressed_arrays
 from gossamer_formats.memory.available_memory import available_memory
 from gossamer_formats.storage import Storage
-from gossamer_formats.tensors.scipy_own_format import check_before_conversion
+from gossamer_formats.tensors.scipy_own_format import require_convertible
 from gossamer_ir.errors import FormatError
 from gossamer_ir.facts.index_arrays import FactChecker
 
@@ -51,7 +51,7 @@ def unchecked_storage(matrix: Any, dtype: str | None) -> Storage:
         require_value_dtype(dtype)
     if matrix.format != "csr":
         _require_memory(matrix)
-        check_before_conversion(matrix)
+        require_convertible(matrix)
         matrix = _converted(matrix)
     arrays = compressed_arrays(matrix, dtype)
     return csr_storage(required_shape(matrix.shape, rank=2), arrays)

@@ -46,17 +46,17 @@ def parse_syntax(text: str) -> ast.Module:
         raise ParseError("parse.syntax", f"The script is not valid Python: {error}.") from None
     except (RecursionError, MemoryError):
         raise _depth_error("parse.depth", "The script") from None
-    _check_syntax_depth(tree)
+    _require_syntax_depth(tree)
     return tree
 
 
-def check_parsed_depth(module: Module) -> None:
+def require_parsed_depth(module: Module) -> None:
     """Raise `ParseError` (`parse.depth`) if a module is nested too deep to be printed."""
     if depth_of(module) > MAX_DEPTH:
         raise _depth_error("parse.depth", "The script")
 
 
-def check_module_depth(module: Module) -> None:
+def require_module_depth(module: Module) -> None:
     """Raise `VerifyError` (`print.depth`) if a module is nested too deep to be printed."""
     if depth_of(module) > MAX_DEPTH:
         error = _depth_error("print.depth", "The module")
@@ -93,7 +93,7 @@ def _depth_error(code: str, what: str) -> ParseError:
     )
 
 
-def _check_syntax_depth(tree: ast.Module) -> None:
+def _require_syntax_depth(tree: ast.Module) -> None:
     stack: list[tuple[ast.AST, int]] = [(tree, 0)]
     while stack:
         current, depth = stack.pop()

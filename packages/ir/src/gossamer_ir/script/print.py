@@ -8,7 +8,7 @@ import msgspec
 
 from gossamer_ir.errors import Place
 from gossamer_ir.nodes import Expr, Function, Module, Param
-from gossamer_ir.script.limits import check_module_depth
+from gossamer_ir.script.limits import require_module_depth
 from gossamer_ir.script.parser.declarations.attributes import STAGE_KEY, STAGES_OF_LEVELS
 from gossamer_ir.script.printer.context import Printer
 from gossamer_ir.script.printer.declarations import (
@@ -66,7 +66,7 @@ def print_module(module: Module) -> str:
 
 def print_with_places(module: Module) -> PrintedModule:
     """Return the script of a module, with the span of each place."""
-    check_module_depth(module)
+    require_module_depth(module)
     w = Writer()
     for number, function in enumerate(module.functions):
         if number:

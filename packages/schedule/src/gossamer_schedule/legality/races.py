@@ -57,7 +57,7 @@ def is_race_free(cursor: Cursor, buffer_name: str) -> bool:
     """Return whether different iterations of the loop at a cursor provably access different elements of a
     buffer that the loop writes."""
     # Index forms first: the order of accesses needs the prover.
-    return _race_verdict(cursor, buffer_name) == "disjoint" or are_iterations_apart(
+    return _race_disjointness(cursor, buffer_name) == "disjoint" or are_iterations_apart(
         cursor, buffer_name
     )
 
@@ -74,7 +74,7 @@ def are_iterations_apart(cursor: Cursor, buffer_name: str) -> bool:
     )
 
 
-def _race_verdict(cursor: Cursor, buffer_name: str) -> Disjointness:
+def _race_disjointness(cursor: Cursor, buffer_name: str) -> Disjointness:
     loop = cursor.node
     varying = loops_within((loop,))
     return disjointness(
@@ -99,7 +99,7 @@ def _race_error(cursor: Cursor, *, buffer_name: str) -> ScheduleError:
     varying = loops_within((loop,))
     collision = collision_text(loop, accesses, loops=loops_of(cursor.function), varying=varying)
     # A proved race has a code of its own: "not proved" would suggest that a fact could help.
-    if _race_verdict(cursor, buffer_name) == "race" or collision is not None:
+    if _race_disjointness(cursor, buffer_name) == "race" or collision is not None:
         return schedule_error(
             f"{cursor.primitive}.race",
             f"Different iterations of loop '{loop.var}' access the same elements of '{buffer_name}'"

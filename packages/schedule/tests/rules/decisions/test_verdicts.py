@@ -8,15 +8,15 @@ from msgspec.structs import replace
 from gossamer_ir.interchange.records import Stats
 from gossamer_machine import Machine
 from gossamer_schedule.rules.analysis.gathers import Gather
-from gossamer_schedule.rules.decisions.alignment import least_of_sums, row_alignment
+from gossamer_schedule.rules.decisions.alignment import least_of_sums, row_alignment_verdict
 from gossamer_schedule.rules.decisions.gather_tiling import tiles_of
 from gossamer_schedule.rules.decisions.packing import row_packing_verdict
 from gossamer_schedule.rules.decisions.prefetching import (
     PREFETCH,
     prefetch_distance,
-    row_prefetching,
+    row_prefetching_verdict,
 )
-from gossamer_schedule.rules.decisions.rows_in_lanes import row_group, rows_in_lanes
+from gossamer_schedule.rules.decisions.rows_in_lanes import row_group, rows_in_lanes_verdict
 from gossamer_schedule.rules.decisions.slice_lanes import slice_lanes
 from gossamer_schedule.rules.decisions.streaming import streaming_verdict
 from gossamer_schedule.rules.decisions.thread_tiles import thread_tiles
@@ -59,13 +59,14 @@ def require(verdict, reason):
     ],
 )
 def test_vectors_are_aligned_to_whole_rows_of_an_operand_in_the_cache(found, stats, reason):
-    require(row_alignment(found, MACHINE, stats=stats), reason)
+    require(row_alignment_verdict(found, MACHINE, stats=stats), reason)
 
 
 @pytest.mark.parametrize(("vectors", "is_aligned"), [(1, False), (2, True), (3, True), (4, False)])
 def test_aligned_rows_have_a_number_of_vectors_within_limits(vectors, is_aligned):
     assert (
-        row_alignment(gather(16 * vectors), MACHINE, stats=None, least=2, most=3).pays is is_aligned
+        row_alignment_verdict(gather(16 * vectors), MACHINE, stats=None, least=2, most=3).pays
+        is is_aligned
     )
 
 
@@ -89,7 +90,9 @@ def test_a_vector_of_a_cache_line_is_aligned_by_itself():
 )
 def test_rows_of_a_large_operand_are_prefetched(found, stats, is_aligned, reason):
     require(
-        row_prefetching(found, MACHINE, stats=stats, thresholds=PREFETCH, is_aligned=is_aligned),
+        row_prefetching_verdict(
+            found, MACHINE, stats=stats, thresholds=PREFETCH, is_aligned=is_aligned
+        ),
         reason,
     )
 
@@ -151,7 +154,7 @@ def test_threads_pack_tiles_of_a_large_operand_that_is_used_often(found, stats, 
     ],
 )
 def test_short_rows_of_about_one_length_are_lanes(machine, stats, reason):
-    require(rows_in_lanes(machine, stats), reason)
+    require(rows_in_lanes_verdict(machine, stats), reason)
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def _check(number: int) -> _Check | None:
     indptr, indices, _ = next(dtypes for dtypes, key in DTYPE_NUMBERS.items() if key == number)
     with compiling:
         from gossamer.build_kernels import build_named
-        from gossamer_backend.internal_api import ArrayTest, check_module
+        from gossamer_backend.internal_api import ArrayTest, program_of_checks
 
         tests = (
             ArrayTest(indptr.name, order="sorted"),
@@ -176,7 +176,9 @@ def _check(number: int) -> _Check | None:
         )
         name = msgspec.json.encode(("check_module", tests))
         try:
-            kernel = build_named(name, partial(check_module, tests), target=DEFAULT_TARGET).kernel
+            kernel = build_named(
+                name, partial(program_of_checks, tests), target=DEFAULT_TARGET
+            ).kernel
         except (UnsupportedError, PluginError):
             return None
     assert isinstance(kernel, NativeKernel), "SciPy's arrays are in the memory of this process"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.interpret.frame import Exec, Frame
-from gossamer_ir.interpret.statements.inits import bind_iters, check_domains, hoist_init
+from gossamer_ir.interpret.statements.inits import bind_iters, domain_checks, hoist_init
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Block
 
@@ -13,7 +13,7 @@ def block(node: Block, translator: Translator) -> Exec:
     before."""
     bind, check = (
         bind_iters(node.iters, translator),
-        check_domains(node.iters, node.name, translator),
+        domain_checks(node.iters, node.name, translator),
     )
     predicate = translator.optional(node.predicate)
     init = hoist_init(node, translator) if node.init else None

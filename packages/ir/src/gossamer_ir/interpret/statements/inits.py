@@ -184,7 +184,7 @@ def _init(
     bind = bind_iters(iters, translator)
     # The init is translated as if it stood alone: nothing inside may be hoisted to the loops of the block.
     around, translator.around = translator.around, []
-    check = check_domains(iters, node.name, translator)
+    check = domain_checks(iters, node.name, translator)
     body = _one_after_other(check, _of_new_elements(node.name, translator.body(node.init), repeats))
     translator.around = around
     guarded = _with_conditions(
@@ -267,7 +267,7 @@ def bind_iters(iters: Iterable[BlockIter], translator: Translator) -> Exec:
     return run
 
 
-def check_domains(iters: Iterable[BlockIter], block_name: str, translator: Translator) -> Exec:
+def domain_checks(iters: Iterable[BlockIter], block_name: str, translator: Translator) -> Exec:
     """Raise an error if an iterator of a block is outside of its domain, or if that cannot be evaluated.
 
     The error names no buffer, also if the domain loads out of bounds: kernels do not evaluate domains.

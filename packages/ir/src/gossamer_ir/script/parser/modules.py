@@ -11,7 +11,7 @@ import msgspec
 
 from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import Function, Module, StageName
-from gossamer_ir.script.limits import check_parsed_depth, parse_syntax
+from gossamer_ir.script.limits import parse_syntax, require_parsed_depth
 from gossamer_ir.script.parser.arguments.call_arguments import dotted
 from gossamer_ir.script.parser.arguments.statics import required_bool, static_text, static_value
 from gossamer_ir.script.parser.functions import Origins, parse_function_def
@@ -55,7 +55,7 @@ def parse_text(source: Source, *, captured: Captured, needs_decorator: bool = Tr
         stages.append(stage)
     entry = functions[_entry(source, nodes)].name
     module = Module(stages[0], tuple(functions), entry)
-    check_parsed_depth(module)
+    require_parsed_depth(module)
     return ParsedModule(module, source, origins)
 
 

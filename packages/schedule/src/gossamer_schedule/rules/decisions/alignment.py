@@ -31,7 +31,7 @@ def least_of_sums(machine: Machine) -> int:
     return 1 if machine.vector_bits == LINE_BYTES * 8 else MIN_ALIGNED
 
 
-def row_alignment(
+def row_alignment_verdict(
     gather: Gather,
     machine: Machine,
     *,

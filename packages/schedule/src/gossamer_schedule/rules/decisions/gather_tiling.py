@@ -7,11 +7,15 @@ from typing import NamedTuple
 from gossamer_ir.interchange.records import Stats
 from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.analysis.gathers import Gather
-from gossamer_schedule.rules.decisions.alignment import MIN_ALIGNED, least_of_sums, row_alignment
+from gossamer_schedule.rules.decisions.alignment import (
+    MIN_ALIGNED,
+    least_of_sums,
+    row_alignment_verdict,
+)
 from gossamer_schedule.rules.decisions.prefetching import (
     PREFETCH,
     PrefetchThresholds,
-    row_prefetching,
+    row_prefetching_verdict,
 )
 from gossamer_schedule.rules.decisions.verdict import Verdict, pays_not
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles
@@ -77,8 +81,8 @@ def gather_tiling(
         aligning = pays_not("vectors have no fixed length that could be aligned to cache lines")
     elif has_rows:
         least = least_of_sums(machine) if rows == 1 else MIN_ALIGNED
-        aligning = row_alignment(gather, machine, stats=stats, least=least)
-    prefetching = row_prefetching(
+        aligning = row_alignment_verdict(gather, machine, stats=stats, least=least)
+    prefetching = row_prefetching_verdict(
         gather, machine, stats=stats, thresholds=thresholds, is_aligned=aligning.pays
     )
     tiles, limit = tiles_of(

@@ -25,7 +25,7 @@ from gossamer_schedule.rules.steps.vector_loops import VectorTiles
 def row_packing_verdict(gather: Gather, machine: Machine, *, stats: Stats | None) -> Verdict:
     """Decide whether all rows that a loop gathers are packed at once."""
     if not gather.operand:
-        return not_one_operand()
+        return not_one_operand_verdict()
     if stats is None:
         return unknown_size_verdict(gather.operand)
     packing = row_packing(gather.row_bytes, machine, stats)
@@ -41,7 +41,7 @@ def shared_tile_verdict(
     if tiles.tiles in (None, 0, 1):
         return pays_not("there are not several tiles of features")
     if not pattern.operand:
-        return not_one_operand()
+        return not_one_operand_verdict()
     if stats is None:
         return unknown_size_verdict(pattern.operand)
     bits = max(8, DType.parse(pattern.dtype).bits)
@@ -50,7 +50,7 @@ def shared_tile_verdict(
     return _private_cache_verdict(packing, pattern.operand)
 
 
-def not_one_operand() -> Verdict:
+def not_one_operand_verdict() -> Verdict:
     """Return the verdict against packing where several dense operands are read, or none."""
     return pays_not("there is not exactly one dense operand")
 
@@ -59,14 +59,14 @@ def _private_cache_verdict(packing: Packing, operand: str) -> Verdict:
     """Return the verdict about a copy that would stay in the private cache, from which all rows of the matrix
     read it."""
     if not packing.pays:
-        return packing_refusal(packing, operand, copy="the copy", cache="private cache")
+        return packing_refusal_verdict(packing, operand, copy="the copy", cache="private cache")
     return pays(
         f"each of its rows is used {packing.uses} times or more on average, the copy of "
         f"{size_in_words(packing.copy)} stays in the private cache, and no load of it crosses a cache line"
     )
 
 
-def packing_refusal(packing: Packing, operand: str, *, copy: str, cache: str) -> Verdict:
+def packing_refusal_verdict(packing: Packing, operand: str, *, copy: str, cache: str) -> Verdict:
     """Return the verdict against packing an operand whose rows are used too rarely, or whose copy is too
     large for its part of a cache."""
     if packing.obstacle == "few uses":

@@ -19,7 +19,11 @@ from gossamer_machine.sizing.row_sums import MIN_TERMS
 from gossamer_schedule.definition.made_names import cache_name
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init, may_reassociate
-from gossamer_schedule.rules.decisions.alignment import align_to_rows, least_of_sums, row_alignment
+from gossamer_schedule.rules.decisions.alignment import (
+    align_to_rows,
+    least_of_sums,
+    row_alignment_verdict,
+)
 from gossamer_schedule.rules.decisions.block_tile import IN_FLIGHT
 from gossamer_schedule.rules.decisions.packing import pack_operand, row_packing_verdict
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
@@ -72,7 +76,7 @@ def sums_form(
     if by_sizes == "packed_sums":
         return by_sizes
     # Before sums that are not aligned: half of their loads would cross a cache line.
-    if _alignment(gather, machine=machine, stats=stats).pays:
+    if _alignment_verdict(gather, machine=machine, stats=stats).pays:
         return "aligned_sums"
     return by_sizes if by_sizes == "sums" else None
 
@@ -89,19 +93,19 @@ def partial_sums(
         return PartialSums(_sums(vectors), _tile(vectors, lanes), packing, aligning)
     if packing.pays:
         packing = pays_not("a copy of more vectors gains little")
-    aligning = _alignment(gather, machine=machine, stats=stats)
+    aligning = _alignment_verdict(gather, machine=machine, stats=stats)
     if form == "aligned_sums":
         return PartialSums(ALIGNED_SUMS, _tile(vectors + 1, lanes), packing, aligning)
     return PartialSums(_sums(vectors), _tile(vectors, lanes), packing, aligning)
 
 
-def _alignment(gather: Gather, *, machine: Machine, stats: Stats | None) -> Verdict:
+def _alignment_verdict(gather: Gather, *, machine: Machine, stats: Stats | None) -> Verdict:
     """Decide whether partial sums are of aligned vectors."""
     if stats is None or stats.mean_row < MIN_TERMS:
         return pays_not(f"rows have fewer than {MIN_TERMS} elements on average")
     most = min(MAX_ALIGNED_VECTORS, machine.accumulators // ALIGNED_SUMS - 1)
     least = least_of_sums(machine)
-    return row_alignment(gather, machine, stats=stats, least=least, most=most)
+    return row_alignment_verdict(gather, machine, stats=stats, least=least, most=most)
 
 
 def _sums(vectors: int) -> int:

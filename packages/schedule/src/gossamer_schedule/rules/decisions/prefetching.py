@@ -43,7 +43,7 @@ on graphs: 1.1 to 1.4 times faster). Rows of a single cache line are found witho
 fast)."""
 
 
-def row_prefetching(
+def row_prefetching_verdict(
     gather: Gather,
     machine: Machine,
     *,

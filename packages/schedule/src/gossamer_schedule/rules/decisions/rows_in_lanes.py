@@ -33,7 +33,7 @@ WORK_PER_GROUP = 32
 """Vectors of work for a vector of 8 rows: the elements of its gathers are loaded one by one."""
 
 
-def rows_in_lanes(machine: Machine, stats: Stats | None) -> Verdict:
+def rows_in_lanes_verdict(machine: Machine, stats: Stats | None) -> Verdict:
     """Decide whether several rows of gathered terms are lanes of a vector."""
     if machine.gathers != "fast" or stats is None:
         return pays_not("gathers are not known to be fast, or rows to be short")

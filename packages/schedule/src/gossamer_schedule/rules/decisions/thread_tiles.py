@@ -10,7 +10,11 @@ from gossamer_ir.support.counted import counted
 from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.thread_copies import packed_vectors, thread_tile_packing
 from gossamer_schedule.rules.analysis.gathers import Gather
-from gossamer_schedule.rules.decisions.packing import not_one_operand, pack_operand, packing_refusal
+from gossamer_schedule.rules.decisions.packing import (
+    not_one_operand_verdict,
+    pack_operand,
+    packing_refusal_verdict,
+)
 from gossamer_schedule.rules.decisions.row_tiles import accumulate_row_tile
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
 from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not, unknown_size_verdict
@@ -40,7 +44,7 @@ def _thread_tile_verdict(
     """Decide whether each thread packs the tile of features that it computes with."""
     operand = gather.operand
     if not operand:
-        return not_one_operand()
+        return not_one_operand_verdict()
     if stats is None:
         return unknown_size_verdict(operand)
     packing = thread_tile_packing(gather.features or 0, gather.dtype, machine, stats)
@@ -62,7 +66,7 @@ def _thread_tile_verdict(
                 f"{size_in_words(packing.least)}"
             )
         case _:
-            return packing_refusal(
+            return packing_refusal_verdict(
                 packing, operand, copy="the copy of a tile", cache="shared cache"
             )
 

@@ -71,7 +71,7 @@ def group_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     what = "features in lanes, and the rows and vectors of a tile unrolled"
     run_tile_in_vectors(trace, nests.all, what=what)
     run_tiles(trace, tiling.tiles, loop_name=nests.update.features.tile)
-    stored = _streaming(pattern, context)
+    stored = _streaming_verdict(pattern, context)
     store_around_caches(trace, pattern.output, streaming=stored, copy_block=nests.copy_block)
     prefetch_rows(trace, gather, prefetching=tiling.prefetching, tiles=tiling.tiles.tiles or 1)
     # Lines that are stored around the caches are not read.
@@ -110,7 +110,7 @@ def _accumulate_rows(
     return nests
 
 
-def _streaming(pattern: GroupedReduction, context: RuleContext) -> Verdict:
+def _streaming_verdict(pattern: GroupedReduction, context: RuleContext) -> Verdict:
     """Decide whether the result is stored around the caches."""
     if not pattern.is_initialized:
         return pays_not(f"{pattern.output} is read, which would wait for memory")

@@ -10,9 +10,9 @@ from __future__ import annotations
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
-from gossamer_schedule.rules.decisions.alignment import align_to_rows, row_alignment
+from gossamer_schedule.rules.decisions.alignment import align_to_rows, row_alignment_verdict
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
-from gossamer_schedule.rules.decisions.prefetching import prefetch_rows, row_prefetching
+from gossamer_schedule.rules.decisions.prefetching import prefetch_rows, row_prefetching_verdict
 from gossamer_schedule.rules.decisions.scalable_vectors.product_groups import (
     product_groups,
     run_product_groups,
@@ -139,8 +139,8 @@ def _sum_over_features(
 ) -> None:
     """Compute the dot products of the elements of a loop, and prefetch the rows that it gathers."""
     gather, machine, stats = pattern.gather, context.machine, context.stats
-    aligning = row_alignment(gather, machine, stats=stats, most=UNROLLED_VECTORS - 1)
-    prefetching = row_prefetching(
+    aligning = row_alignment_verdict(gather, machine, stats=stats, most=UNROLLED_VECTORS - 1)
+    prefetching = row_prefetching_verdict(
         gather,
         machine,
         stats=stats,

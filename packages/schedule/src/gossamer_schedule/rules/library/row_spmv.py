@@ -18,7 +18,7 @@ from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.rows_in_lanes import (
     may_run_in_lanes,
-    rows_in_lanes,
+    rows_in_lanes_verdict,
     run_rows_in_lanes,
 )
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction, row_reduction
@@ -77,7 +77,7 @@ def row_spmv(module: Module, context: RuleContext) -> PatternMatch | None:
     if program is None or pattern is None or pattern.feature:
         return None
     trace = context.new_trace()
-    in_lanes = rows_in_lanes(context.machine, context.stats)
+    in_lanes = rows_in_lanes_verdict(context.machine, context.stats)
     if in_lanes.pays and not context.is_sibling and may_run_in_lanes(*program, pattern=pattern):
         run_rows_in_lanes(trace, pattern, machine=context.machine, verdict=in_lanes)
     else:

@@ -140,7 +140,7 @@ class _Builder:
         axis = self._axes[name]
         if name not in self._coordinates:
             self._coordinates[name] = self._slot_coordinates(axis)
-        self._check_range(axis)
+        self._require_range(axis)
         indptr, indices = indptr_of(axis), indices_of(axis)
         if indices is not None:
             self._build_compressed(axis, indptr, indices)
@@ -186,7 +186,7 @@ class _Builder:
         lengths = np.zeros(parent.slot_count, np.int64)
         np.maximum.at(lengths, parent.slots, self._coordinates[axis.name] + 1)
         self._sizes.bind(axis.length, int(lengths.max(initial=0)))
-        self._check_range(axis)
+        self._require_range(axis)
         # Fibers are as long as their last element needs: coordinates are positions here.
         starts = np.cumsum(lengths) - lengths
         slots = starts[parent.slots] + self._coordinates[axis.name]
@@ -279,7 +279,7 @@ class _Builder:
                 return other
         return None
 
-    def _check_range(self, axis: Axis) -> None:
+    def _require_range(self, axis: Axis) -> None:
         if not self._sizes.is_known(axis.length):
             return
         length, coordinates = self._sizes.value(axis.length), self._coordinates[axis.name]

@@ -97,11 +97,11 @@ def axis_coordinates(
         _set_digits(coordinates, indexing, ranks=ranks, total=total, sizes=sizes)
         contents.append(StoredContents(load.buffer, names, values, listed, unused_content(solved)))
     found = AxisCoordinates(coordinates, contents)
-    _check_map(description, logical, found, sizes)
+    _require_map(description, logical, found, sizes)
     return found
 
 
-def _check_map(
+def _require_map(
     description: FormatDescription,
     logical: Sequence[Array],
     found: AxisCoordinates,
