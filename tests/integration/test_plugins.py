@@ -220,7 +220,7 @@ def test_opt_lists_and_applies_its_passes_and_primitives(install, capsys, tmp_pa
     asked = install(schedule="None")
     assert main(["opt", "--list"]) == 0
     listed = capsys.readouterr().out
-    assert "  tiny-interpreter.see              coordinate or loop or flat\n" in listed
+    assert "  tiny-interpreter.see              coordinate, loop or flat\n" in listed
     assert "  tiny-interpreter.unroll_by(loop, factor=..., function=...)" in listed
     program = tmp_path / "program.py"
     program.write_text(SCRIPT)
