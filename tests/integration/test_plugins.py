@@ -236,7 +236,7 @@ def test_opt_lists_and_applies_its_passes_and_primitives(install, capsys, tmp_pa
     assert asked == ["pass at coordinate", "pass at loop"]
     wrong = [*steps[:2], "tiny-interpreter.see"]
     assert main(["opt", str(program), *(f"--pass={step}" for step in wrong)]) == 2
-    assert "takes a module of the coordinate or loop or flat stage" in capsys.readouterr().err
+    assert "takes a module of the coordinate, loop or flat stage" in capsys.readouterr().err
 
 
 def test_opt_names_the_intrinsics_of_a_target(install, capsys, tmp_path):

@@ -27,6 +27,7 @@ from gossamer_ir.nodes import (
     StageName,
 )
 from gossamer_ir.support.typed_calls import typed
+from gossamer_ir.support.word_lists import either
 from gossamer_ir.traversal.node_index import nodes_of_kind
 from gossamer_ir.traversal.walk import every_stmt
 from gossamer_ir.verify import diagnostics
@@ -171,7 +172,7 @@ def require_stage(record: PassRecord, module: Module) -> None:
         return
     raise ArgumentError(
         "pass.stage",
-        f"The pass '{record.name}' takes a module of the {' or '.join(record.takes)} stage; this one is "
+        f"The pass '{record.name}' takes a module of the {either(record.takes)} stage; this one is "
         f"of the {module.stage} stage.",
         hint="gossamer opt --list shows the stages that each pass takes.",
     )

@@ -6,6 +6,7 @@ from gossamer_formats.storage import dtype_name
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
+from gossamer_ir.support.word_lists import either
 
 INDEX_DTYPES = ("int32", "int64")
 """The dtypes of indices among which a tensor chooses. A format that declares a narrower one keeps it."""
@@ -26,7 +27,7 @@ def require_dtype(name: str, array: Array, allowed: tuple[str, ...]) -> None:
         return
     raise FormatError(
         "format.dtype",
-        f"{name} has the dtype {array.dtype}; expected {' or '.join(allowed)}.",
+        f"{name} has the dtype {array.dtype}; expected {either(allowed)}.",
         hint=f"Convert it with {name}.astype({allowed[0]!r}).",
     )
 
@@ -34,9 +35,7 @@ def require_dtype(name: str, array: Array, allowed: tuple[str, ...]) -> None:
 def require_value_dtype(dtype: str) -> None:
     """Raise a `FormatError` unless values may have this dtype."""
     if dtype not in VALUE_DTYPES:
-        raise FormatError(
-            "format.dtype", f"The dtype is {dtype}; expected {' or '.join(VALUE_DTYPES)}."
-        )
+        raise FormatError("format.dtype", f"The dtype is {dtype}; expected {either(VALUE_DTYPES)}.")
 
 
 def require_length(name: str, array: Array, length: int, *, reason: str) -> None:

@@ -11,6 +11,7 @@ from gossamer_formats.storage import dtype_name
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
+from gossamer_ir.support.word_lists import either
 
 
 def require_matrix(matrix: Any, *, rank: int | None = 2) -> None:
@@ -62,7 +63,7 @@ def matrix_values(values: Array, dtype: str | None) -> Array:
     if dtype is None and dtype_name(dtype_of_values) not in VALUE_DTYPES:
         raise FormatError(
             "format.dtype",
-            f"The matrix has values of dtype {dtype_of_values}; expected {' or '.join(VALUE_DTYPES)}.",
+            f"The matrix has values of dtype {dtype_of_values}; expected {either(VALUE_DTYPES)}.",
             hint="Convert it with matrix.astype('float32').",
         )
     if dtype_of_values.kind not in "fiub":

@@ -22,6 +22,7 @@ from gossamer_ir.errors import FormatError
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.typed_calls import typed
+from gossamer_ir.support.word_lists import either
 
 
 def from_torch(tensor: Any, *, dtype: str | None = None, copy: bool = True) -> SparseTensor:
@@ -66,7 +67,7 @@ def from_torch(tensor: Any, *, dtype: str | None = None, copy: bool = True) -> S
     elif name not in VALUE_DTYPES:
         raise FormatError(
             "format.dtype",
-            f"The torch tensor has values of dtype {name}; expected {' or '.join(VALUE_DTYPES)}.",
+            f"The torch tensor has values of dtype {name}; expected {either(VALUE_DTYPES)}.",
             hint="Pass dtype='float32'.",
         )
     contents = {**arrays, "data": values}

@@ -15,6 +15,7 @@ from gossamer_formats import SparseTensor
 from gossamer_formats.internal_api import VALUE_DTYPES, available_memory
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.byte_sizes import size_in_words
+from gossamer_ir.support.word_lists import either
 
 FEATURES = 64
 """The default number of columns of dense matrices."""
@@ -54,7 +55,7 @@ def require_dtype_option(dtype: str) -> None:
     """Raise unless the dtype is float32 or float64."""
     if dtype not in VALUE_DTYPES:
         raise ArgumentError(
-            "option.dtype", f"--dtype is '{dtype}'; expected {' or '.join(VALUE_DTYPES)}."
+            "option.dtype", f"--dtype is '{dtype}'; expected {either(VALUE_DTYPES)}."
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import STAGES
+from gossamer_ir.support.word_lists import either
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import schedule_error, text_of
 
@@ -18,7 +19,7 @@ def require_scheduled_stage(root: Cursor, stages: tuple[str, ...]) -> None:
         is_early = STAGES.index(module.stage) < min(map(STAGES.index, stages))
         raise schedule_error(
             f"{primitive}.stage",
-            f"{primitive} applies to the {' or '.join(stages)} stage, and this module is of the "
+            f"{primitive} applies to the {either(stages)} stage, and this module is of the "
             f"{module.stage} stage.",
             hint=f"Lower the module to the {stages[0]} stage before." if is_early else "",
         )

@@ -18,6 +18,7 @@ from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.bounded_dict import put_bounded
 from gossamer_ir.support.counted import counted
+from gossamer_ir.support.word_lists import either
 
 
 class ConversionKind(msgspec.Struct, eq=False):
@@ -69,7 +70,7 @@ def _require_index_dtype(dtype: str | None) -> None:
     if dtype not in (None, *INDEX_DTYPES):
         raise FormatError(
             "format.index_dtype",
-            f"The dtype of indices is {dtype!r}; expected {' or '.join(INDEX_DTYPES)}.",
+            f"The dtype of indices is {dtype!r}; expected {either(INDEX_DTYPES)}.",
         )
 
 

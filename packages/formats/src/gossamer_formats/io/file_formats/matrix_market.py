@@ -31,6 +31,7 @@ from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.tensors.standard_formats import in_coordinates
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
+from gossamer_ir.support.word_lists import either
 
 if TYPE_CHECKING:
     from scipy.sparse import coo_array
@@ -98,7 +99,7 @@ def read_header(stream: TextIO) -> Header:
     _, _, layout, field, symmetry = banner
     for word, known in ((layout, ("coordinate",)), (field, VALUE_FIELDS), (symmetry, SYMMETRIES)):
         if word not in known:
-            raise ValueError(f"its banner says '{word}'; expected {' or '.join(known)}")
+            raise ValueError(f"its banner says '{word}'; expected {either(known)}")
     line, lines, comments = _read_line(stream), 2, 0
     while line.startswith("%") or line.isspace():
         comments += len(line)

@@ -28,6 +28,7 @@ from gossamer_formats import SparseTensor, read
 from gossamer_formats.internal_api import VALUE_DTYPES, suffixes_in_words
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.counted import counted
+from gossamer_ir.support.word_lists import either
 from gossamer_tune import FormatChoice, MatrixProperties, Workload, choose_format
 
 
@@ -48,7 +49,7 @@ def info(
         bool, typer.Option("--measure", help="time the formats that are expected to be fastest")
     ] = False,
     dtype: Annotated[
-        str | None, typer.Option(help=f"{' or '.join(VALUE_DTYPES)}; that of the file if not given")
+        str | None, typer.Option(help=f"{either(VALUE_DTYPES)}; that of the file if not given")
     ] = None,
     threads: Threads = None,
     target: TargetName = DEFAULT_TARGET,

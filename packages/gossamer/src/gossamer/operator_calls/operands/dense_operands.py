@@ -13,6 +13,7 @@ from gossamer_backend.internal_api import new_array
 from gossamer_formats import Array
 from gossamer_formats.internal_api import VALUE_DTYPES
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.support.word_lists import either
 
 NATIVE: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in VALUE_DTYPES}
 """The dtypes of values, in the byte order of this machine."""
@@ -28,7 +29,7 @@ def operand_dtype(name: str, value: Any) -> str | None:
             return known
     raise ArgumentError(
         "operand.dtype",
-        f"'{name}' has the dtype {value.dtype}; expected {' or '.join(NATIVE)}.",
+        f"'{name}' has the dtype {value.dtype}; expected {either(NATIVE)}.",
         hint=f"Convert it with {name}.astype('float32').",
     )
 
