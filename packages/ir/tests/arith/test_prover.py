@@ -6,8 +6,9 @@ import pytest
 from claims import DTYPES, FIBER, M, prover_of
 from proofs import FACTS
 
+from gossamer_ir.arith.constraints import VSCALE, Constraints
 from gossamer_ir.arith.prover import Prover
-from gossamer_ir.core.build import add, index, index_var
+from gossamer_ir.core.build import add, index, index_var, mul
 from gossamer_ir.nodes import (
     Binary,
     Cast,
@@ -154,3 +155,9 @@ def test_an_element_below_a_row_is_one_of_the_matrix_whatever_is_said_of_its_pla
             prover.assume(parse_expr(text, dtypes))
         assert prover.proves(parse_expr(f"i * {words} + w < m * {words}", dtypes))
         assert not prover.proves(parse_expr(f"i * {words} + w < m * {words} - 1", dtypes))
+
+
+def test_the_square_of_vscale_has_no_known_range():
+    """Splits of splits by vscale make it; it is no other factor times vscale."""
+    for is_least in (True, False):
+        assert Constraints().range_bound(mul(VSCALE, VSCALE), is_least=is_least) is None

@@ -110,9 +110,9 @@ class Constraints:
         if constant is not None:
             return Affine({}, constant)
         factors = factors_of(atom)
-        if len(factors) == 2 and VSCALE in factors:
-            (other,) = (factor for factor in factors if factor != VSCALE)
-            constant = self.constant_bound(other, is_least=is_least)
+        others = [factor for factor in factors if factor != VSCALE]
+        if len(factors) == 2 and len(others) == 1:
+            constant = self.constant_bound(others[0], is_least=is_least)
             # Times vscale, which is positive, a lower bound stays a lower one.
             return None if constant is None else Affine({VSCALE: constant} if constant else {}, 0)
         sign = 1 if is_least else -1

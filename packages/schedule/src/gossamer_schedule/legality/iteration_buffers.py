@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.nodes import Buffer, For
-from gossamer_ir.traversal.buffer_uses import buffers_named
+from gossamer_ir.traversal.buffer_uses import buffers_named, buffers_written
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.legality.races import is_race_free
 
@@ -11,7 +11,8 @@ from gossamer_schedule.legality.races import is_race_free
 def buffers_by_iteration(cursor: Cursor) -> tuple[Buffer, ...]:
     """Return the local buffers that only the loop at a cursor uses, and of which each element is used in one
     iteration only, also of the loops around. Each part of the loop can have a buffer of its own."""
-    used = buffers_named(cursor.node)
+    # Of a buffer that nothing writes, no element is known to belong to an iteration.
+    used = buffers_written((cursor.node,))
     outside = buffers_named(*cursor.replaced_by(()).function.body)
     loops = [at for at in map(cursor.up, range(len(cursor.path))) if isinstance(at.node, For)]
     return tuple(

@@ -192,3 +192,17 @@ REFUSED = [
 @pytest.mark.parametrize(("code", "body", "arguments"), REFUSED, ids=[code for code, *_ in REFUSED])
 def test_refusals(program, code, body, arguments):
     assert reason_of(apply, program(body), Step("loop_partition", arguments)) == code
+
+
+UNWRITTEN = """
+R = T.alloc_buffer((8,), "float32", scope="local")
+for j in T.serial(n):
+    V[j % 8] = T.if_then_else(n > 8, R[j % 8], 2.0)
+"""
+
+
+def test_a_local_buffer_that_nothing_writes_stays_one(program):
+    module = program(UNWRITTEN)
+    builder = ScheduleBuilder(module).loop_partition("j", points=(3,))
+    assert print_module(builder.module).count('scope="local"') == 1
+    assert same(builder, module, n=6)
