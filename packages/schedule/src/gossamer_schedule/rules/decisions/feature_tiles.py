@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gossamer_machine.machine import Machine
+from gossamer_schedule.rules.decisions.gather_tiling import LONG_VECTORS
 from gossamer_schedule.rules.patterns.feature_updates import FeatureUpdates
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles, tiles_holding
 
@@ -16,9 +17,22 @@ MANY_VECTORS = 8
 
 def feature_tiles(pattern: FeatureUpdates, machine: Machine) -> VectorTiles:
     """Return the tiles of features, each of which one thread updates."""
+    if machine.is_scalable:
+        return _scalable_tiles(pattern, machine)
     lanes = machine.lanes(pattern.dtype, holding=pattern.features)
     if pattern.features is None:
         return tiles_holding(None, vectors=VECTORS, lanes=lanes)
     count = -(-pattern.features // lanes)
     vectors = min(count, VECTORS if count < MANY_VECTORS else 2 * VECTORS)
     return tiles_holding(pattern.features, vectors=vectors, lanes=lanes)
+
+
+def _scalable_tiles(pattern: FeatureUpdates, machine: Machine) -> VectorTiles:
+    """Return tiles of scalable vectors, none of them empty in vectors of `LONG_VECTORS` times the least
+    length."""
+    lanes = machine.unit_lanes(pattern.dtype)
+    vectors = VECTORS
+    if pattern.features is not None:
+        longest = machine.lanes(pattern.dtype) * LONG_VECTORS
+        vectors = min(VECTORS, -(-pattern.features // longest))
+    return VectorTiles(None, vectors, lanes, is_exact=False, is_scalable=True)

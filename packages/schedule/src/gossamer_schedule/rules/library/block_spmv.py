@@ -36,8 +36,10 @@ def block_spmv(module: Module, context: RuleContext) -> PatternMatch | None:
     if not iteration.init or not may_reassociate(iteration):
         return None
     trace = context.new_trace()
-    lanes = context.machine.lanes(pattern.dtype, holding=pattern.width)
-    _run_columns_in_lanes(trace, pattern, lanes=lanes)
+    machine = context.machine
+    lanes = machine.lanes(pattern.dtype, holding=pattern.width)
+    native = machine.native_lanes(pattern.dtype) if machine.is_scalable else lanes
+    _run_columns_in_lanes(trace, pattern, lanes=native)
     vectors = (pattern.height or 1) * -(-(pattern.width or 1) // lanes)
     run_rows_in_parallel(
         trace, pattern.row, before=pattern.before, vectors=vectors, per_row=WORK_OF_LANE_SUMS
@@ -53,7 +55,9 @@ def _fits(pattern: BlockReduction, machine: Machine) -> bool:
     return width >= MIN_LANE_COLUMNS and 1 <= height <= machine.accumulators
 
 
-def _run_columns_in_lanes(trace: TraceBuilder, pattern: BlockReduction, *, lanes: int) -> None:
+def _run_columns_in_lanes(
+    trace: TraceBuilder, pattern: BlockReduction, *, lanes: int | str
+) -> None:
     """Keep a vector of partial sums for each row of a block row, and combine their lanes at its end."""
     row = pattern.inner_row
     vector, lane = trace.split(pattern.inner_position, factors=(None, lanes))

@@ -81,8 +81,9 @@ def _vectorize_assignment(alone: Module, context: RuleContext) -> TraceBuilder |
     if pattern is None:
         return None
     trace, lanes = context.new_trace(), context.machine.lanes(pattern.dtype)
-    outer = trace.run_in_lanes(pattern.feature, lanes=lanes)
-    trace.decide(f"vectors of {lanes} elements", "they are contiguous")
+    native = context.machine.native_lanes(pattern.dtype)
+    outer = trace.run_in_lanes(pattern.feature, lanes=native)
+    trace.decide(f"vectors of {native} elements", "they are contiguous")
     vectors = -(-pattern.features // lanes) if pattern.row and pattern.features else 1
     loop = pattern.row or outer
     trace.record.parallel(loop=loop, grain=grain(vectors))

@@ -15,7 +15,7 @@ from gossamer_schedule.rules.patterns.sliced_reduction import SlicedReduction, s
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.register_tiles import TileNest, run_in_vectors
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
-from gossamer_schedule.rules.steps.vector_loops import tiles_holding
+from gossamer_schedule.rules.steps.vector_loops import lanes_in_words, tiles_holding
 
 
 @schedule_rule(
@@ -33,7 +33,10 @@ def slice_spmv(module: Module, context: RuleContext) -> PatternMatch | None:
     if pattern is None or lanes == 1 or not _has_registers(pattern, lanes, machine=context.machine):
         return None
     trace = context.new_trace()
-    _rows_in_lanes(trace, pattern, lanes=lanes)
+    if context.machine.is_scalable:
+        _rows_in_scalable_lanes(trace, pattern, machine=context.machine)
+    else:
+        _rows_in_lanes(trace, pattern, lanes=lanes)
     run_rows_in_parallel(
         trace,
         pattern.slice,
@@ -46,8 +49,39 @@ def slice_spmv(module: Module, context: RuleContext) -> PatternMatch | None:
 
 def _has_registers(pattern: SlicedReduction, lanes: int, *, machine: Machine) -> bool:
     """Return whether the results of a slice of block rows have registers; those of rows always do."""
-    vectors = pattern.block_height * (pattern.height // lanes)
+    # A slice has one vector of rows after the other if their number is known at run time only.
+    vectors = pattern.block_height * (1 if machine.is_scalable else pattern.height // lanes)
     return pattern.inner_row is None or vectors <= machine.accumulators
+
+
+def _rows_in_scalable_lanes(
+    trace: TraceBuilder, pattern: SlicedReduction, *, machine: Machine
+) -> None:
+    """Run the slots of a slice for one vector of its rows after the other, each with its results in a
+    register: how many vectors hold the rows is known at run time only."""
+    slot, element = pattern.slot, pattern.element
+    inner_row, column = pattern.inner_row, pattern.inner_column
+    lanes = machine.native_lanes(pattern.dtype)
+    vector, lane = trace.split(pattern.row, factors=(None, lanes))
+    trace.reorder(vector, inner_row, lane, element, slot, column)
+    copy = trace.cache_write(
+        pattern.block,
+        buffer=pattern.output,
+        scope="local",
+        elements=(pattern.slice, inner_row, pattern.row),
+        over_iters=True,
+    )
+    trace.record.reverse_compute_at(block=copy.block, loop=vector)
+    trace.reorder(slot, element, column, inner_row, lane)
+    init = trace.decompose_reduction(pattern.block, loop=slot, elements=(inner_row, lane))
+    trace.vectorize(lane, init.loop(lane), copy.loop(pattern.row))
+    trace.unroll(inner_row, init.loop(inner_row), copy.loop(inner_row), column)
+    rows = "block rows" if inner_row else "rows"
+    trace.decide(
+        f"the {pattern.height} {rows} of a slice in vectors of {lanes_in_words(lanes)}, one after the other",
+        f"{rows} of a slice have the same number of slots, so that no branch depends on the length of a row; "
+        "the results of a vector stay in registers",
+    )
 
 
 def _rows_in_lanes(trace: TraceBuilder, pattern: SlicedReduction, *, lanes: int) -> None:

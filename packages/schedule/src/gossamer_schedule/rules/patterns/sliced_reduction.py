@@ -18,6 +18,7 @@ from gossamer_ir.core.axis_kinds import (
     width_of,
 )
 from gossamer_ir.core.build import ONE, integer_value
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import Axis, Function, Iteration, Store
 from gossamer_ir.traversal.free_vars import free_vars
@@ -49,6 +50,7 @@ class SlicedReduction(msgspec.Struct, frozen=True):
     block_height: int
     block_width: int
     output: str
+    dtype: str
     before: str | None
 
     @property
@@ -108,6 +110,7 @@ def sliced_reduction(function: Function, iteration: Iteration) -> SlicedReductio
         block_height=block_height,
         block_width=block_width,
         output=data_name(reduction.store.buffer),
+        dtype=dtype_of(reduction.store.value),
         before=slots_before(roles.axis_of_var[roles.slot], roles.slice, element=roles.slice),
     )
 
