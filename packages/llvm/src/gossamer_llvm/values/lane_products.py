@@ -15,12 +15,12 @@ def product_of_lanes(emitter: FunctionEmitter, value: Value, *, one: str, vscale
     type."""
     is_float = DType.parse(value.dtype).is_float
     multiply = "fmul reassoc" if is_float else "mul"
-    units = VSCALE_UNIT_BITS // emitter.unit.abi.vscale_bits
+    units = VSCALE_UNIT_BITS // emitter.module.abi.vscale_bits
     while DType.parse(value.dtype).lanes > units:
         low, high = _halves(emitter, value, units)
-        product = emitter.text.value(f"{multiply} {low.typed}, {high.text}")
+        product = emitter.builder.value(f"{multiply} {low.typed}, {high.text}")
         value = Value(product, low.dtype)
-    count = emitter.text.value(f"mul {vscale.typed}, {units}")
+    count = emitter.builder.value(f"mul {vscale.typed}, {units}")
     return _product_by_loop(emitter, value, multiply, one=one, count=count)
 
 
@@ -38,17 +38,17 @@ def _halves(emitter: FunctionEmitter, value: Value, units: int) -> tuple[Value, 
 def _product_by_loop(
     emitter: FunctionEmitter, value: Value, multiply: str, *, one: str, count: str
 ) -> str:
-    text, type_ = emitter.text, value_type(DType.parse(value.dtype).scalar)
-    before, inside, after = text.block, text.new_block(), text.new_block()
-    text.enter_loop()
-    text.fall_into(inside)
-    next_lane, product = text.forward(), text.forward()
-    lane = text.value(f"phi i64 [ 0, %{before} ], [ {next_lane}, %{inside} ]")
-    sofar = text.value(f"phi {type_} [ {one}, %{before} ], [ {product}, %{inside} ]")
-    factor = text.value(f"extractelement {value.typed}, i64 {lane}")
-    text.define(product, f"{multiply} {type_} {sofar}, {factor}")
-    text.define(next_lane, f"add nuw nsw i64 {lane}, 1")
-    text.branch(text.value(f"icmp eq i64 {next_lane}, {count}"), after, inside)
-    text.leave_loop()
-    text.begin(after)
+    builder, type_ = emitter.builder, value_type(DType.parse(value.dtype).scalar)
+    before, inside, after = builder.block, builder.new_block(), builder.new_block()
+    builder.enter_loop()
+    builder.fall_into(inside)
+    next_lane, product = builder.forward(), builder.forward()
+    lane = builder.value(f"phi i64 [ 0, %{before} ], [ {next_lane}, %{inside} ]")
+    sofar = builder.value(f"phi {type_} [ {one}, %{before} ], [ {product}, %{inside} ]")
+    factor = builder.value(f"extractelement {value.typed}, i64 {lane}")
+    builder.define(product, f"{multiply} {type_} {sofar}, {factor}")
+    builder.define(next_lane, f"add nuw nsw i64 {lane}, 1")
+    builder.branch(builder.value(f"icmp eq i64 {next_lane}, {count}"), after, inside)
+    builder.leave_loop()
+    builder.begin(after)
     return product

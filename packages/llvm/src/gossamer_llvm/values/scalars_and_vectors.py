@@ -168,7 +168,7 @@ def _reduce_plain(emitter: FunctionEmitter, op: ReduceOp, value: Value, scalar: 
 
 
 def _needs_own_product(emitter: FunctionEmitter, value: Value) -> bool:
-    return DType.parse(value.dtype).scalable and not emitter.unit.abi.lane_products
+    return DType.parse(value.dtype).scalable and not emitter.module.abi.lane_products
 
 
 def _emit_branch(
