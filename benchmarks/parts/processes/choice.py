@@ -17,7 +17,7 @@ from benchmarks.harness.rounds import rotated
 from benchmarks.matrices import load_matrix
 from benchmarks.operator_case import OPERAND_OFFSET, aligned_copy
 from benchmarks.parts.helpers.measured_operators import takes_vectors
-from gossamer.operator_calls.chosen_format import Stored, in_format
+from gossamer.operator_calls.chosen_format import PreparedMatrix, in_format
 from gossamer.operators import operator_named
 from gossamer_formats import SparseTensor
 from gossamer_ir.support.arrays import Array
@@ -102,9 +102,9 @@ class StoredFormats:
 
     def __init__(self, matrix: SparseTensor) -> None:
         self.matrix = matrix
-        self.by_text: dict[str, Stored] = {}
+        self.by_text: dict[str, PreparedMatrix] = {}
 
-    def stored(self, estimate: Estimate) -> Stored:
+    def stored(self, estimate: Estimate) -> PreparedMatrix:
         """Return the matrix in the format of an estimate."""
         if estimate.text not in self.by_text:
             self.by_text[estimate.text] = in_format(self.matrix, estimate)

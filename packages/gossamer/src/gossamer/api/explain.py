@@ -7,7 +7,7 @@ from typing import overload
 
 from gossamer.api.compile import ProgramSource, specialized_module
 from gossamer.api.prepare import choice_of
-from gossamer.operator_calls.chosen_format import Stored
+from gossamer.operator_calls.chosen_format import PreparedMatrix
 from gossamer.operators import NAMES, operator_named
 from gossamer.pipeline import report_for_target
 from gossamer.resolve_target import resolve_elsewhere
@@ -18,7 +18,7 @@ from gossamer_tune import FormatChoice
 
 
 @overload
-def explain(program: Stored) -> FormatChoice: ...
+def explain(program: PreparedMatrix) -> FormatChoice: ...
 
 
 @overload
@@ -33,7 +33,7 @@ def explain(
 
 
 def explain(
-    program: ProgramSource | Stored,
+    program: ProgramSource | PreparedMatrix,
     *,
     target: str | Target = DEFAULT_TARGET,
     stats: Stats | None = None,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.operator_calls.chosen_format import CHOICE, Stored, in_format
+from gossamer.operator_calls.chosen_format import CHOICE, PreparedMatrix, in_format
 from gossamer.operator_calls.operator import Operator
 from gossamer.operator_calls.row_order import properties_for
 from gossamer.operators import operator_named, product_names
@@ -41,7 +41,7 @@ def prepare(
     calls: int = 1000,
     measure: bool = False,
     target: str | Target = DEFAULT_TARGET,
-) -> Stored:
+) -> PreparedMatrix:
     """Return a matrix in the format in which an operator is expected to compute fastest.
 
     A is a `SparseTensor` or a SciPy matrix, `op` the name of an operator that multiplies a matrix, and
@@ -70,9 +70,9 @@ def prepare(
     found = properties_for(matrix, workload)
     choice = choose_format(found, workload, calls=calls)
     # The format that is chosen was converted to for its timing, and is not converted to again.
-    stored: dict[str, Stored] = {}
+    stored: dict[str, PreparedMatrix] = {}
 
-    def stored_as(estimate: Estimate) -> Stored:
+    def stored_as(estimate: Estimate) -> PreparedMatrix:
         if estimate.text not in stored:
             stored[estimate.text] = in_format(matrix, estimate)
         return stored[estimate.text]
@@ -85,7 +85,7 @@ def prepare(
     return prepared
 
 
-def choice_of(matrix: Stored) -> FormatChoice:
+def choice_of(matrix: PreparedMatrix) -> FormatChoice:
     """Return the choice that `prepare` has made for a matrix.
 
     Raises `ArgumentError` (`prepare.unknown`) for any other matrix.
@@ -123,7 +123,7 @@ def _seconds_of_calls(
     matrix: SparseTensor,
     workload: Workload,
     target: str | Target,
-    stored_as: Callable[[Estimate], Stored],
+    stored_as: Callable[[Estimate], PreparedMatrix],
 ) -> Callable[[Estimate], float]:
     """Return the function that measures the operator with the matrix in a format."""
     sizes = () if workload.features is None else (workload.features,)

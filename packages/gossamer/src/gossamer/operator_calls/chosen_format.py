@@ -11,14 +11,14 @@ from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
 if TYPE_CHECKING:
     from gossamer_tune import Estimate, FormatChoice
 
-Stored: TypeAlias = SparseTensor | Decomposition
+PreparedMatrix: TypeAlias = SparseTensor | Decomposition
 """A matrix in one format, or in parts."""
 
 CHOICE: MemoKey[FormatChoice] = MemoKey("the choice of a format")
 """The choice that was made for a matrix, by `prepare` or because of repeated products."""
 
 
-def in_format(matrix: SparseTensor, estimate: Estimate) -> Stored:
+def in_format(matrix: SparseTensor, estimate: Estimate) -> PreparedMatrix:
     """Return a matrix in CSR in the format of an estimate, in one storage or in parts as the format declares.
 
     Rows are in an order of communities if the estimate says so. A matrix that stays in CSR becomes a tensor
@@ -42,7 +42,7 @@ def in_format(matrix: SparseTensor, estimate: Estimate) -> Stored:
     return SparseTensor.of_checked(matrix.storage) if stored is matrix else stored
 
 
-def has_added_zeros(stored: Stored, matrix: SparseTensor) -> bool:
+def has_added_zeros(stored: PreparedMatrix, matrix: SparseTensor) -> bool:
     """Return whether a format fills slots with zeros that take part in products. Zero times infinity is not
     zero.
 

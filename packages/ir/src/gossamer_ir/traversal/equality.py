@@ -18,7 +18,7 @@ from gossamer_ir.nodes import Function, Node
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.fields import name_fields
 
-Numbers: TypeAlias = dict[str, int]
+NameNumbers: TypeAlias = dict[str, int]
 
 
 def structural_equal(left: Node, right: Node) -> bool:
@@ -58,7 +58,7 @@ def _plan(kind: type[Node]) -> tuple[tuple[str, bool], ...]:
     return tuple((field, field in names) for field in kind.__struct_fields__)
 
 
-def _write(node: Node, tokens: list[Any], numbers: Numbers) -> None:
+def _write(node: Node, tokens: list[Any], numbers: NameNumbers) -> None:
     kind = type(node)
     # Names are unique within a function only: the first name of each is number 0.
     if kind is Function:
@@ -79,7 +79,7 @@ def _write(node: Node, tokens: list[Any], numbers: Numbers) -> None:
             tokens.append(value)
 
 
-def _numbered(value: Any, numbers: Numbers) -> Any:
+def _numbered(value: Any, numbers: NameNumbers) -> Any:
     if value is None:
         return None
     if type(value) is tuple:

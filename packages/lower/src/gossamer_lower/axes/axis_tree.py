@@ -8,7 +8,7 @@ from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indptr_of, is_varied, of_parent, width_of
 from gossamer_ir.nodes import Axis, Expr
 from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_lower.axes.fiber_positions import Found, element_number
+from gossamer_lower.axes.fiber_positions import FoundSearches, element_number
 
 
 class AxisTree:
@@ -32,10 +32,10 @@ class AxisTree:
         self,
         axes: Iterable[Axis],
         read_offset: Callable[[Axis, Expr], Expr],
-        found: Found | None = None,
+        found: FoundSearches | None = None,
     ) -> None:
         self._axes = items_by_name(axes)
-        self._found: Found = {} if found is None else found
+        self._found: FoundSearches = {} if found is None else found
         self._read_offset = read_offset
 
     def axis(self, name: str) -> Axis:

@@ -8,11 +8,11 @@ from typing import TypeAlias
 from gossamer_ir.core import build
 from gossamer_ir.nodes import Binary, Compare, Const, Expr, Search, Select, Var
 
-Found: TypeAlias = Mapping[Expr, Search]
+FoundSearches: TypeAlias = Mapping[Expr, Search]
 """The variables of lets that hold the element that an exact search found, or -1; and the search."""
 
 
-def element_number(start: Expr, position: Expr, found: Found) -> Expr:
+def element_number(start: Expr, position: Expr, found: FoundSearches) -> Expr:
     """Return start + position, simplified to the element from which the position was computed, if any.
 
     >>> start, e = build.index_var("start"), build.index_var("e")
@@ -43,7 +43,7 @@ def position_in_fiber(element: Expr, start: Expr) -> Expr:
     return Select(Compare("lt", element, build.ZERO), element, build.sub(element, start))
 
 
-def element_found(position: Expr, start: Expr, found: Found) -> Search | Var | None:
+def element_found(position: Expr, start: Expr, found: FoundSearches) -> Search | Var | None:
     """Return the element that an exact search found, if the position is that of the element in the fiber with
     this start; else None. The element is the search itself, or the variable of its let."""
     element = position.if_true if isinstance(position, Select) else position

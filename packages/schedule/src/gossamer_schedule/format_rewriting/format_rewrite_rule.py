@@ -21,7 +21,7 @@ from gossamer_schedule.format_rewriting.index_map_functions import index_map_of
 SAMPLES = (1, 2, 3, 5)
 """The values of all symbolic sizes for which the maps of a rule are tested."""
 
-Map: TypeAlias = IndexMap | Callable[..., Any]
+AnyIndexMap: TypeAlias = IndexMap | Callable[..., Any]
 Description: TypeAlias = FormatDescription | str | Callable[..., Any]
 AxisMap: TypeAlias = Mapping[str, Sequence[str]]
 """The new axes of each axis."""
@@ -84,8 +84,8 @@ class FormatRewriteRule:
         axes_before_rewrite: Sequence[str],
         axes_after_rewrite: Sequence[str],
         axis_map: AxisMap,
-        idx_map: Map,
-        inv_idx_map: Map,
+        idx_map: AnyIndexMap,
+        inv_idx_map: AnyIndexMap,
     ) -> None: ...
 
     @overload
@@ -95,8 +95,8 @@ class FormatRewriteRule:
         new_format_desc: Description,
         buffers_to_rewrite: Sequence[str],
         axis_map: AxisMap,
-        idx_map: Map,
-        inv_idx_map: Map,
+        idx_map: AnyIndexMap,
+        inv_idx_map: AnyIndexMap,
     ) -> None: ...
 
     @overload
@@ -110,12 +110,12 @@ class FormatRewriteRule:
         name: str,
         new_format_desc: Description,
         buffers_to_rewrite: Sequence[str],
-        *maps: Sequence[str] | AxisMap | Map | None,
+        *maps: Sequence[str] | AxisMap | AnyIndexMap | None,
         axes_before_rewrite: Sequence[str] | None = None,
         axes_after_rewrite: Sequence[str] | None = None,
         axis_map: AxisMap | None = None,
-        idx_map: Map | None = None,
-        inv_idx_map: Map | None = None,
+        idx_map: AnyIndexMap | None = None,
+        inv_idx_map: AnyIndexMap | None = None,
     ) -> None:
         self.name = name
         self.buffers_to_rewrite = tuple(buffers_to_rewrite)
@@ -164,7 +164,9 @@ class FormatRewriteRule:
                 f"to {', '.join(after)}, each once."
             )
 
-    def _with_map(self, axis_map: AxisMap, idx_map: Map, inv_idx_map: Map) -> FormatDescription:
+    def _with_map(
+        self, axis_map: AxisMap, idx_map: AnyIndexMap, inv_idx_map: AnyIndexMap
+    ) -> FormatDescription:
         """Return the description with the map from its indices to those before the rewrite."""
         described, before = self.description, self.axes_before_rewrite or ()
         sizes = [param.name for param in described.params if param.dtype != "handle"]

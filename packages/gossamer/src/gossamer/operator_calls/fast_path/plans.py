@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 from numpy import ndarray
 
-from gossamer.operator_calls.chosen_format import Stored
+from gossamer.operator_calls.chosen_format import PreparedMatrix
 from gossamer.operator_calls.fast_path.plan_arguments import (
     Structure,
     converted_structure,
@@ -81,7 +81,7 @@ class RepeatedCall(NamedTuple):
     for it. Calls with the same tensor find all of it in one step."""
 
     history: CallHistory
-    stored: Stored | None
+    stored: PreparedMatrix | None
     run: Callable[..., Array | None]
     inputs: int
     structure: Structure

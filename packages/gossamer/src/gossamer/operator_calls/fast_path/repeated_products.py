@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy import ndarray
 
-from gossamer.operator_calls.chosen_format import CHOICE, Stored, has_added_zeros, in_format
+from gossamer.operator_calls.chosen_format import CHOICE, PreparedMatrix, has_added_zeros, in_format
 from gossamer.operator_calls.portions import is_made_in_portions
 from gossamer.operator_calls.row_order import properties_for
 from gossamer.targets import DEFAULT_TARGET
@@ -67,14 +67,14 @@ class CallHistory:
         self.calls = 0
         self.due = due
         self.choice: FormatChoice | None = None
-        self.stored: Stored | None = None
+        self.stored: PreparedMatrix | None = None
 
 
 class CountedCall(NamedTuple):
     """A call with a tensor, the matrix in the format for it, and the count of such calls."""
 
     tensor: SparseTensor
-    stored: Stored
+    stored: PreparedMatrix
     history: CallHistory
 
 
@@ -84,7 +84,7 @@ class RepeatedProducts:
 
     def __init__(self) -> None:
         self._histories: dict[tuple[str, tuple[int, ...]], CallHistory] = {}
-        self._stored: dict[str, Stored] = {}
+        self._stored: dict[str, PreparedMatrix] = {}
 
     def history(
         self, matrix: SparseTensor, program: OperatorProgram, sizes: tuple[int, ...]
@@ -117,7 +117,7 @@ class RepeatedProducts:
                 choice = choice._replace(chosen=choice.csr)
             CHOICE.keep(matrix, choice._replace(calls=history.calls))
 
-    def _converted(self, matrix: SparseTensor, choice: FormatChoice) -> Stored | None:
+    def _converted(self, matrix: SparseTensor, choice: FormatChoice) -> PreparedMatrix | None:
         """Return the matrix in the chosen format; None if it takes too much memory or has zeros added."""
         from gossamer_formats.internal_api import available_memory
 

@@ -35,7 +35,7 @@ from gossamer_ir.verify.expressions.dtype_queries import (
 )
 from gossamer_ir.verify.expressions.operand_dtypes import check_expr, require_condition
 
-Test: TypeAlias = Callable[[str], bool]
+DTypeTest: TypeAlias = Callable[[str], bool]
 
 
 def _is_any(_: str) -> bool:
@@ -46,7 +46,7 @@ def _is_bits(dtype: str) -> bool:
     return is_integer(dtype) or is_bool(dtype)
 
 
-OPERAND_TESTS: dict[OperandKind, Test] = {
+OPERAND_TESTS: dict[OperandKind, DTypeTest] = {
     "any": _is_any,
     "numbers": is_number,
     "floats": is_float,
@@ -55,9 +55,11 @@ OPERAND_TESTS: dict[OperandKind, Test] = {
     "bits": _is_bits,
 }
 """The test of a dtype for each kind of operands."""
-_UNARY: dict[str, Test] = {op: OPERAND_TESTS[kind] for op, kind in UNARY_OPERANDS.items()}
-_BINARY: dict[str, Test] = {op: OPERAND_TESTS[kind.operands] for op, kind in BINARY_KINDS.items()}
-_COMPARE: dict[str, Test] = dict.fromkeys(get_args(CompareOp), _is_any)
+_UNARY: dict[str, DTypeTest] = {op: OPERAND_TESTS[kind] for op, kind in UNARY_OPERANDS.items()}
+_BINARY: dict[str, DTypeTest] = {
+    op: OPERAND_TESTS[kind.operands] for op, kind in BINARY_KINDS.items()
+}
+_COMPARE: dict[str, DTypeTest] = dict.fromkeys(get_args(CompareOp), _is_any)
 
 
 def check_const(context: VerifyContext, node: Const, at: At) -> str:
@@ -148,7 +150,7 @@ def _check_same(context: VerifyContext, left: str | None, right: str | None, at:
 
 
 def _check_operator(
-    context: VerifyContext, op: str, table: Mapping[str, Test], dtype: str | None, at: At
+    context: VerifyContext, op: str, table: Mapping[str, DTypeTest], dtype: str | None, at: At
 ) -> None:
     test = table.get(op)
     if test is None:

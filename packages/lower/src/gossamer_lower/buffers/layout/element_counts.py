@@ -12,7 +12,7 @@ from gossamer_ir.core.axis_kinds import indptr_of, is_varied, of_parent, width_o
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Axis, Expr, SparseBuffer
 from gossamer_lower.axes.axis_tree import AxisTree
-from gossamer_lower.axes.fiber_positions import Found
+from gossamer_lower.axes.fiber_positions import FoundSearches
 
 ReadOffset: TypeAlias = Callable[[str, Expr], Expr]
 """Reads an element, as int64, of the array of offsets with this handle."""
@@ -29,7 +29,7 @@ class ElementCounts:
     """Numbers of elements along the axes that a dimension enumerates. `found` are the variables that hold
     elements."""
 
-    def __init__(self, by_name: Mapping[str, Axis], read: ReadOffset, found: Found) -> None:
+    def __init__(self, by_name: Mapping[str, Axis], read: ReadOffset, found: FoundSearches) -> None:
         self.tree = AxisTree(by_name.values(), self._read_offset, found)
         self._axes = by_name
         self._read = read
