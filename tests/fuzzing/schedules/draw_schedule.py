@@ -29,6 +29,7 @@ REFUSED_SCHEDULES = frozenset(
     {
         TOO_LARGE,
         "llvm.lanes",
+        "lower.lower_blocks.conflicting_inits",
         "lower.lower_blocks.let_above_block",
         "lower.lower_iterations.missing_parent",
         "lower.insert_bounds_checks.unmasked_lane",

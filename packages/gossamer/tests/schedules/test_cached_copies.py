@@ -314,3 +314,47 @@ def test_an_epilogue_is_what_the_reduction_starts_from(name, m, most, around):
     steps = [step("fuse_reduction_epilogue", "sum", epilogue="after"), step("parallel", "i")]
     case = (arguments | {"nnz": len(a)}, {"y": expected})
     require_recipe(parse_module(text), [case], loop=steps)
+
+
+DIAGONAL_FIBERS = """
+@T.prim_func
+def diagonal(
+    jp: T.handle, kp: T.handle, ki: T.handle, x: T.handle, y: T.handle,
+    m: T.int64, w: T.int64, n: T.int64,
+):
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.dense_varied(I, (w, 5), jp, "int32")
+    K = T.sp.compressed_varied(J, n, (kp, ki), indptr_dtype="int32", indices_dtype="int32")
+    N = T.sp.dense_fixed(n)
+    X = T.sp.match_buffer(x, (N,), "float32")
+    Y = T.sp.match_buffer(y, (N,), "float32")
+    with T.sp.iteration([I, T.sp.attach(K, I)], "SR", "diagonal") as [i, k]:
+        Y[k] = Y[k] + X[k]
+"""
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [step("reindex", "diagonal", buffer="Y_data")],
+        [step("reindex", "diagonal", buffer="X_data")],
+        [step("reindex_cache_write", "diagonal", buffer="Y_data", scope="local")],
+        [step("loop_version", "k", condition="i == 2"), step("reindex", "diagonal_0", buffer="Y_data")],
+    ],
+)
+def test_copies_visit_no_fiber_that_does_not_exist(steps):
+    """Row i has a fiber K only if it has more than i elements of J."""
+    jp, kp = np.array([0, 2, 3, 5, 5]), np.array([0, 3, 4, 4, 6, 8])
+    ki = np.array([0, 2, 3, 1, 0, 3, 1, 2])
+    random = np.random.default_rng(1)
+    x, y = integers(random, 4), integers(random, 4)
+    expected = y.copy()
+    for row in range(4):
+        if row < jp[row + 1] - jp[row]:
+            begin, end = kp[jp[row] + row : jp[row] + row + 2]
+            np.add.at(expected, ki[begin:end], x[ki[begin:end]])
+    arrays = {"jp": jp, "kp": kp, "ki": ki}
+    arguments = {name: array.astype(np.int32) for name, array in arrays.items()}
+    arguments |= {"x": x, "y": y, "m": 4, "w": 5, "n": 4}
+    require_recipe(parse_module(DIAGONAL_FIBERS), [(arguments, {"y": expected})], loop=steps)

@@ -36,12 +36,12 @@ def with_conditional_bound(block: Block, loop_name: str, *, extent: Expr) -> Blo
     """
     bound: Expr = less_than(*_var_and_extent(block, loop_name, extent))
     # Innermost first, so that the outermost condition is evaluated before the others.
-    for condition in reversed(_conditions_of(extent)):
+    for condition in reversed(conditions_of_extent(extent)):
         bound = short_circuit_and(_in_block(condition, block), bound)
     return _restricted(block, loop_name, bound, extent=extent)
 
 
-def _conditions_of(extent: Expr) -> list[Expr]:
+def conditions_of_extent(extent: Expr) -> list[Expr]:
     """Return the conditions without which a loop has no iteration, in the order of evaluation."""
     conditions: list[Expr] = []
     while extent != unconditional_extent(extent):

@@ -11,6 +11,7 @@ from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.nodes import (
     AnyBuffer,
     Block,
+    BlockIter,
     Expr,
     If,
     Load,
@@ -24,6 +25,7 @@ from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, loop_nest
+from gossamer_schedule.nests.conditional_domains import domain_conditions
 from gossamer_schedule.nests.copy_nest import IterationDomain
 from gossamer_schedule.nests.covered_elements import require_covered
 from gossamer_schedule.predicates.block_predicates import is_bound_of
@@ -69,15 +71,23 @@ def elements_of(
     iters = selecting_iters(block, _selecting_exprs(reads))
     known = {iterator.var for iterator in iters} | nest.known_above
     own = tuple(part for part in conditions if free_vars(part) <= known)
-    elements = ReadElements(reads, IterationDomain(iters, own))
+    elements = ReadElements(reads, _domain(nest, iters, own))
     # These iterators may select more elements than the block reads: the conditions on others are dropped.
     # If one of them may be out of bounds, exactly the points of the block are visited.
     if not is_safely_read(cursor, elements, buffer_name=buffer_name):
-        elements = ReadElements(reads, IterationDomain(block.iters, conditions))
+        elements = ReadElements(reads, _domain(nest, block.iters, conditions))
         require_covered(nest, block.iters)
-    selectors = (*_selecting_exprs(reads), *elements.points.conditions)
-    require_invariant_selectors(nest, elements.points.iters, selectors)
+    points = elements.points
+    selectors = (*_selecting_exprs(reads), *points.conditions, *points.domain_conditions.values())
+    require_invariant_selectors(nest, points.iters, selectors)
     return elements
+
+
+def _domain(
+    nest: BlockNest, iters: tuple[BlockIter, ...], conditions: tuple[Expr, ...]
+) -> IterationDomain:
+    of_domains = domain_conditions(nest, iters)
+    return IterationDomain(iters, conditions, domain_conditions=of_domains)
 
 
 def require_loads(nest: BlockNest, buffer_name: str) -> None:
