@@ -65,7 +65,7 @@ FOUND_BY_TYPE_ALONE = {"Store", "For", "If", "Block", "Iteration", "ParallelFor"
 """Types of statements that code may ask for without a reason. Any other type, a new one too, can be found by
 what `STMT_KINDS` says of it."""
 DESCRIBED = {kind.__name__ for kind in STMTS} - FOUND_BY_TYPE_ALONE
-WALKS = {"collect", "contains", "nodes_of_kind", "outermost"}
+WALKS = {"collect", "contains", "nodes_of_type", "outermost"}
 """The functions that find nodes by their types."""
 ALL = [(recipe, *table) for recipe, tables in TABLES.items() for table in tables.items()]
 

@@ -28,7 +28,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.support.word_lists import either
-from gossamer_ir.traversal.node_index import nodes_of_kind
+from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_ir.traversal.walk import every_stmt
 from gossamer_ir.verify import diagnostics
 
@@ -38,11 +38,11 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def _has(*kinds: type[Node]) -> _Finder:
-    return lambda function: any(True for _ in nodes_of_kind(function, *kinds))
+    return lambda function: any(True for _ in nodes_of_type(function, *kinds))
 
 
 def _has_loops(kind: str) -> _Finder:
-    return lambda function: any(loop.kind == kind for loop in nodes_of_kind(function, For))
+    return lambda function: any(loop.kind == kind for loop in nodes_of_type(function, For))
 
 
 def _has_declared(function: Function) -> bool:

@@ -42,7 +42,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.support.typed_calls import typed
-from gossamer_ir.traversal.node_index import nodes_by_kind
+from gossamer_ir.traversal.node_index import nodes_by_type
 
 _FREE = frozenset({"dtype.bool", "dtype.int64", "dtype.handle", "scope.global"})
 
@@ -60,7 +60,7 @@ def required_capabilities(module: Module) -> frozenset[str]:
     words: set[str] = set()
     for function in module.functions:
         dtypes: set[str] = set()
-        for kind, nodes in nodes_by_kind(function).items():
+        for kind, nodes in nodes_by_type(function).items():
             needs = CAPABILITIES.get(kind, _NONE)
             words.update(needs.words)
             if "dtype" in kind.__struct_fields__:

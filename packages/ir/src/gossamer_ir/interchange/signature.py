@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.access_types import READS
-from gossamer_ir.traversal.node_index import nodes_of_kind
+from gossamer_ir.traversal.node_index import nodes_of_type
 
 Names: TypeAlias = set[str]
 Usage: TypeAlias = tuple[Names, Names]
@@ -101,12 +101,12 @@ def _usage(function: Function, functions: Mapping[str, Function], done: dict[str
     usage = done.get(function.name)
     if usage is not None:
         return usage
-    reads: Names = {node.buffer for node in nodes_of_kind(function, *READS)}
+    reads: Names = {node.buffer for node in nodes_of_type(function, *READS)}
     writes: Names = set()
-    for stmt in nodes_of_kind(function, *WRITES):
+    for stmt in nodes_of_type(function, *WRITES):
         writes.add(stmt.buffer)
         reads.update(read.buffer for read in effects_of(stmt).reads)
-    for call in nodes_of_kind(function, *CALLING_STMTS):
+    for call in nodes_of_type(function, *CALLING_STMTS):
         callee = functions[call.function]
         below = _usage(callee, functions, done)
         _add_arguments(call, callee, below, (reads, writes))

@@ -15,38 +15,38 @@ from gossamer_ir.traversal.walk import children, every_stmt, grouped
 _STMTS = frozenset(STMTS)
 
 
-def nodes_of_kind(function: Function, *kinds: type[Node]) -> Iterator[Any]:
+def nodes_of_type(function: Function, *types: type[Node]) -> Iterator[Any]:
     """Yield the nodes of a function that have one of some types: type by type, each in the order of `walk`.
 
     >>> from gossamer_ir.core.build import ONE, ZERO
     >>> from gossamer_ir.nodes import Const, Store
     >>> function = Function("f", (), (Store("Y", (ZERO,), ONE),))
-    >>> [node.text for node in nodes_of_kind(function, Const)]
+    >>> [node.text for node in nodes_of_type(function, Const)]
     ['0', '1']
     """
     # Most nodes are expressions, so an index of statements alone is much cheaper to build.
-    by_kind = (stmts_by_kind if _STMTS.issuperset(kinds) else nodes_by_kind)(function)
-    for kind in kinds:
-        yield from by_kind.get(kind, ())
+    by_type = (stmts_by_type if _STMTS.issuperset(types) else nodes_by_type)(function)
+    for type_ in types:
+        yield from by_type.get(type_, ())
 
 
 @memoize_by_identity
-def nodes_by_kind(function: Function) -> Mapping[type[Node], list[Any]]:
+def nodes_by_type(function: Function) -> Mapping[type[Node], list[Any]]:
     """Return all nodes of a function by type, itself included."""
     return grouped(function)
 
 
 @memoize_by_identity
-def stmts_by_kind(function: Function) -> Mapping[type[Node], list[Any]]:
+def stmts_by_type(function: Function) -> Mapping[type[Node], list[Any]]:
     """Return all statements of a function by type."""
-    by_kind: defaultdict[type[Node], list[Any]] = defaultdict(list)
+    by_type: defaultdict[type[Node], list[Any]] = defaultdict(list)
     for stmt in every_stmt(function):
-        by_kind[type(stmt)].append(stmt)
-    return dict(by_kind)
+        by_type[type(stmt)].append(stmt)
+    return dict(by_type)
 
 
 @memoize_by_identity
-def kinds_in(function: Function) -> frozenset[type[Any]]:
+def types_in(function: Function) -> frozenset[type[Any]]:
     """Return the types of the nodes in the body of a function.
 
     Every pass checks first whether the function has nodes that it handles. Since passes leave most
@@ -54,14 +54,14 @@ def kinds_in(function: Function) -> frozenset[type[Any]]:
 
     >>> from gossamer_ir.core.build import ONE, ZERO
     >>> from gossamer_ir.nodes import Const, Store
-    >>> kinds_in(Function("f", (), (Store("Y", (ZERO,), ONE),))) == {Store, Const}
+    >>> types_in(Function("f", (), (Store("Y", (ZERO,), ONE),))) == {Store, Const}
     True
     """
     parts = _parts(function)
     return frozenset(map(type, every_stmt(function))).union(*map(_grouped, parts))
 
 
-def nodes_in_body(function: Function, *kinds: type[Node]) -> Iterator[Any]:
+def nodes_in_body(function: Function, *types: type[Node]) -> Iterator[Any]:
     """Yield the expressions of a function, and its statements without bodies, that have one of some types.
 
     >>> from gossamer_ir.core.build import ONE, ZERO
@@ -70,9 +70,9 @@ def nodes_in_body(function: Function, *kinds: type[Node]) -> Iterator[Any]:
     ['0', '1']
     """
     for part in _parts(function):
-        by_kind = _grouped(part)
-        for kind in kinds:
-            yield from by_kind.get(kind, ())
+        by_type = _grouped(part)
+        for type_ in types:
+            yield from by_type.get(type_, ())
 
 
 def _parts(function: Function) -> list[Node]:

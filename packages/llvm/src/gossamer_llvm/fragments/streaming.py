@@ -15,7 +15,7 @@ from gossamer_ir.core.statement_kinds import CALLING_STMTS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Function, Module
 from gossamer_ir.traversal.buffer_definitions import allocations
-from gossamer_ir.traversal.node_index import kinds_in
+from gossamer_ir.traversal.node_index import types_in
 from gossamer_ir.traversal.walk import every_stmt
 from gossamer_llvm.emitter.emitters import FunctionEmitter
 from gossamer_llvm.values.scalars_and_vectors import vscale
@@ -31,7 +31,7 @@ def streaming_functions(flat: Module) -> frozenset[str]:
         return frozenset()
     streaming = [function for function in flat.functions if uses_vscale(function)]
     for function in streaming:
-        if not kinds_in(function).isdisjoint(CALLING_STMTS):
+        if not types_in(function).isdisjoint(CALLING_STMTS):
             raise UnsupportedError(
                 "llvm.streaming.call",
                 f"Function '{function.name}' has a parallel loop or a launch besides scalable vectors; in a "

@@ -12,7 +12,7 @@ from gossamer_ir.core.annotations import PEEL
 from gossamer_ir.core.conditions import TRUE, conjunction, conjuncts
 from gossamer_ir.nodes import Expr, For, Function, If, Module, Stmt
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
-from gossamer_ir.traversal.node_index import nodes_of_kind
+from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.point_visitor import PointVisitor
 from gossamer_lower.statements.rebuild import (
@@ -55,7 +55,7 @@ def peel_last_iteration(module: Module) -> Module:
 
 
 def _peel_function(function: Function) -> Function:
-    if not any(PEEL_LAST in loop.annotations for loop in nodes_of_kind(function, For)):
+    if not any(PEEL_LAST in loop.annotations for loop in nodes_of_type(function, For)):
         return function
     return with_body(function, _LastIterationPeeler(function).body(function.body))
 

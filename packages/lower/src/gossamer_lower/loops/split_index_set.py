@@ -26,7 +26,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )
-from gossamer_ir.traversal.node_index import nodes_of_kind
+from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.point_visitor import PointVisitor
@@ -69,7 +69,7 @@ def split_index_set(module: Module) -> Module:
 
 
 def _split_function(function: Function) -> Function:
-    if not any(map(_choice_of, nodes_of_kind(function, For))):
+    if not any(map(_choice_of, nodes_of_type(function, For))):
         return function
     return with_body(function, _IndexSetSplitter(function).body(function.body))
 

@@ -26,7 +26,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_ir.traversal.names import Namer, namer_of
-from gossamer_ir.traversal.node_index import kinds_in
+from gossamer_ir.traversal.node_index import types_in
 from gossamer_ir.traversal.rewrite import rewrite, rewrite_body
 from gossamer_ir.traversal.walk import collect, stmts, walk
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
@@ -71,7 +71,7 @@ def unswitch_on_alignment(module: Module) -> Module:
 
 
 def _unswitch_function(function: Function) -> Function:
-    if Reinterpret not in kinds_in(function):
+    if Reinterpret not in types_in(function):
         return function
     namer = namer_of(function)
     return with_body(function, _body(function.body, function, namer))

@@ -39,7 +39,7 @@ from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_uses import buffers_read
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars, namer_of
-from gossamer_ir.traversal.node_index import nodes_of_kind
+from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import children, collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
@@ -220,5 +220,5 @@ def _may_protect(guard: Guard, moving: _HoistedBuffer) -> bool:
 
 def _names_passed(function: Function) -> set[str]:
     """Return the handles and allocated buffers that the function passes to others."""
-    calls = nodes_of_kind(function, *CALLING_STMTS)
+    calls = nodes_of_type(function, *CALLING_STMTS)
     return {name for call in calls for name in effects_of(call).passes}

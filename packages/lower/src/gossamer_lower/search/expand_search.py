@@ -31,7 +31,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.fields import body_fields
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.node_index import kinds_in
+from gossamer_ir.traversal.node_index import types_in
 from gossamer_ir.traversal.walk import contains
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.search.search_state import (
@@ -72,7 +72,7 @@ def expand_search(module: Module) -> Module:
 
 
 def _expand_function(function: Function) -> Function:
-    if Search not in kinds_in(function):
+    if Search not in types_in(function):
         return function
     expander = _SearchExpander(function)
     return msgspec.structs.replace(function, body=expander.body(function.body, {}))

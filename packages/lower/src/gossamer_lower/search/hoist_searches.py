@@ -42,7 +42,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.fields import has_bodies
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars
-from gossamer_ir.traversal.node_index import kinds_in
+from gossamer_ir.traversal.node_index import types_in
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.statement_queries import vars_bound, while_body
 from gossamer_ir.traversal.walk import contains, walk
@@ -84,7 +84,7 @@ def hoist_searches(module: Module) -> Module:
 
 
 def _hoist_function(function: Function) -> Function:
-    if Search not in kinds_in(function):
+    if Search not in types_in(function):
         return function
     hoister = _SearchHoister(function)
     body = hoister.body(function.body)

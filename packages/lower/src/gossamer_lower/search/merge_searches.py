@@ -33,7 +33,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.node_index import kinds_in
+from gossamer_ir.traversal.node_index import types_in
 from gossamer_ir.traversal.statement_queries import loop_of
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
@@ -92,7 +92,7 @@ def merge_searches(module: Module) -> Module:
 
 
 def _merge_function(function: Function) -> Function:
-    if Search not in kinds_in(function):
+    if Search not in types_in(function):
         return function
     merger = _SearchMerger(function)
     return msgspec.structs.replace(function, body=merger.body(function.body))

@@ -28,7 +28,7 @@ from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_read
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer, namer_of
-from gossamer_ir.traversal.node_index import kinds_in
+from gossamer_ir.traversal.node_index import types_in
 from gossamer_ir.traversal.statement_queries import names_after
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import collect
@@ -69,7 +69,7 @@ passthrough=T.broadcast(0.0, 4))
 
 
 def _branch_in_function(function: Function) -> Function:
-    if not {Ramp, Let} <= kinds_in(function):
+    if not {Ramp, Let} <= types_in(function):
         return function
     return with_body(function, _body(function.body, namer_of(function)))
 

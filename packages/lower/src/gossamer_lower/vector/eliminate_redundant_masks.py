@@ -18,7 +18,7 @@ from gossamer_ir.core.conditions import TRUE
 from gossamer_ir.nodes import Broadcast, Compare, Expr, For, Function, Lanes, Module, Node, Ramp
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.node_index import nodes_in_body, nodes_of_kind
+from gossamer_ir.traversal.node_index import nodes_in_body, nodes_of_type
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
@@ -114,7 +114,7 @@ def _loops_of_constant_range(function: Function) -> dict[str, For]:
     """Return the loops by variable whose range is constant, such as those over tiles. Variables of several
     loops are left out: which of them a comparison is in is not known here."""
     loops: dict[str, list[For]] = {}
-    for loop in nodes_of_kind(function, For):
+    for loop in nodes_of_type(function, For):
         loops.setdefault(loop.var, []).append(msgspec.structs.replace(loop, body=()))
     return {
         name: found[0]

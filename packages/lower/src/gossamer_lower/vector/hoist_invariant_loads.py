@@ -16,7 +16,7 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.statement_kinds import CHECKING_STMTS, effects_of
 from gossamer_ir.nodes import For, Function, Let, Load, Module, Node, Ramp, Search, Var
 from gossamer_ir.traversal.fields import has_bodies
-from gossamer_ir.traversal.node_index import kinds_in
+from gossamer_ir.traversal.node_index import types_in
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
@@ -62,7 +62,7 @@ def hoist_invariant_loads(module: Module, *, most_vectors: int = DEFAULT_KEPT_VE
 
 
 def _hoist_function(function: Function, most_vectors: int) -> Function:
-    if Ramp not in kinds_in(function):
+    if Ramp not in types_in(function):
         return function
     return with_body(function, _LoadHoister(function, most_vectors).body(function.body))
 

@@ -41,7 +41,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
-from gossamer_ir.traversal.node_index import nodes_of_kind
+from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
@@ -91,7 +91,7 @@ def load_windows(module: Module) -> Module:
 
 
 def _load_in_function(function: Function) -> Function:
-    if not any(WINDOW in dict(loop.annotations) for loop in nodes_of_kind(function, For)):
+    if not any(WINDOW in dict(loop.annotations) for loop in nodes_of_type(function, For)):
         return function
     return with_body(function, _WindowLoader(function).body(function.body))
 

@@ -29,7 +29,7 @@ from gossamer_ir.nodes import (
     Select,
     Var,
 )
-from gossamer_ir.traversal.node_index import nodes_in_body, nodes_of_kind
+from gossamer_ir.traversal.node_index import nodes_in_body, nodes_of_type
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
@@ -162,6 +162,6 @@ class _Narrower:
 
 def _vars_from_zero(function: Function) -> set[str]:
     """Return the variables of serial loops from 0 on; of several loops of a name, all are."""
-    loops = list(nodes_of_kind(function, For))
+    loops = list(nodes_of_type(function, For))
     others = {loop.var for loop in loops if loop.start != build.ZERO}
     return {loop.var for loop in loops} - others

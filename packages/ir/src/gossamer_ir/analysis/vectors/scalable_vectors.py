@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.nodes import Function, Lanes, Module, VScale
-from gossamer_ir.traversal.node_index import nodes_of_kind
+from gossamer_ir.traversal.node_index import nodes_of_type
 
 
 def has_scalable_vectors(module: Module) -> bool:
@@ -22,5 +22,5 @@ def uses_vscale(function: Function) -> bool:
     """Return whether vscale occurs in a function, as a value or as a factor of lanes."""
     # Every scalable value is computed from a ramp or a broadcast, so dtypes need no look.
     return any(
-        isinstance(node, VScale) or node.scalable for node in nodes_of_kind(function, VScale, Lanes)
+        isinstance(node, VScale) or node.scalable for node in nodes_of_type(function, VScale, Lanes)
     )
