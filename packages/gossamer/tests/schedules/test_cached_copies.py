@@ -340,7 +340,10 @@ def diagonal(
         [step("reindex", "diagonal", buffer="Y_data")],
         [step("reindex", "diagonal", buffer="X_data")],
         [step("reindex_cache_write", "diagonal", buffer="Y_data", scope="local")],
-        [step("loop_version", "k", condition="i == 2"), step("reindex", "diagonal_0", buffer="Y_data")],
+        [
+            step("loop_version", "k", condition="i == 2"),
+            step("reindex", "diagonal_0", buffer="Y_data"),
+        ],
     ],
 )
 def test_copies_visit_no_fiber_that_does_not_exist(steps):
