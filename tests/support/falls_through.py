@@ -25,6 +25,7 @@ STMTS: dict[str, tuple[str, ...]] = {
         "gossamer_schedule.reductions.reassociation:is_reduction",
     ),
     "Only a let is moved or replaced by its value; what any other statement binds stays": (
+        "gossamer_llvm.fragments.outer_products:_without_lets",
         "gossamer_lower.blocks.let_inlining:_LetInliner.body",
         "gossamer_lower.blocks.let_inlining:_used_with_init",
         "gossamer_lower.search.hoist_searches:_SearchHoister._with_results",
@@ -51,6 +52,8 @@ STMTS: dict[str, tuple[str, ...]] = {
         "gossamer_lower.host.lower_atomics:_lowered",
     ),
     "Nothing is concluded from a body or a module in any other form": (
+        "gossamer_ir.interchange.scratch_layout:scratch_layout",
+        "gossamer_ir.script.parser.functions:_guessed_stage",
         "gossamer_lower.host.index_array_tests.row_loop:row_loop_of",
         "gossamer_lower.vector.vectorized_bodies.lane_reductions:lane_reduction",
         "gossamer_schedule.legality.definite_assignment:_stmt_assigns",
@@ -116,6 +119,8 @@ STMTS: dict[str, tuple[str, ...]] = {
 
 EXPRS: dict[str, tuple[str, ...]] = {
     "Nothing is concluded from an expression in any other form: it is an atom with a dtype": (
+        "gossamer_llvm.fragments.outer_products:_element",
+        "gossamer_schedule.rules.decisions.scalable_vectors.block_product:_factors",
         "gossamer_ir.analysis.bounds.array_extents:_part_of_size",
         "gossamer_ir.analysis.proofs.nondecreasing:_operands_rise",
         "gossamer_ir.analysis.bounds.overflow:OverflowAnalysis._is_exact",
@@ -135,7 +140,7 @@ EXPRS: dict[str, tuple[str, ...]] = {
         "gossamer_ir.arith.nonaffine_bounds:unwidened",
         "gossamer_ir.arith.offsets:load_of_index",
         "gossamer_ir.arith.prover:Prover.proves",
-        "gossamer_ir.dependence.disjointness:_is_natural",
+        "gossamer_ir.dependence.disjointness:_is_nonnegative",
         "gossamer_ir.transform.decomposition.coverage:_covering",
         "gossamer_ir.transform.decomposition.coverage:_permuting",
         "gossamer_ir.transform.decomposition.slots:_vanishes",
@@ -154,8 +159,7 @@ EXPRS: dict[str, tuple[str, ...]] = {
         "gossamer_lower.iterations.nests.iterator_kinds:_with_searches",
         "gossamer_lower.memory.index_ranges:_BoundVars._values_of",
         "gossamer_lower.memory.index_ranges:_scaled_var",
-        "gossamer_lower.memory.split_vector_buffers:_place",
-        "gossamer_schedule.nests.floor_multiples:dividend_of_floor",
+        "gossamer_lower.memory.split_vector_buffers:_vector_index",
         "gossamer_schedule.nests.split_variable:split_variable",
         "gossamer_schedule.predicates.loop_bounds:loop_bound_of",
         "gossamer_schedule.regions.iterator_map:_digit_of",
@@ -199,7 +203,7 @@ EXPRS: dict[str, tuple[str, ...]] = {
         "gossamer_lower.vector.load_windows:_WindowLoader._ascending_starts",
         "gossamer_lower.vector.load_windows:_WindowLoader._starts",
         "gossamer_lower.vector.load_windows:_is_below",
-        "gossamer_lower.vector.narrow_lanes:_Narrower._is_natural_vector",
+        "gossamer_lower.vector.narrow_lanes:_Narrower._is_nonnegative_vector",
         "gossamer_lower.vector.narrow_lanes:_Narrower._narrowed",
         "gossamer_lower.vector.narrow_lanes:_Narrower.rule",
         "gossamer_lower.vector.narrow_lanes:_may_be_narrowed",
@@ -231,6 +235,7 @@ EXPRS: dict[str, tuple[str, ...]] = {
         "gossamer_lower.math.calls.lowered_calls:is_lowered",
     ),
     "An expression in any other form is refused": (
+        "gossamer_llvm.fragments.tiles:_required_row",
         "gossamer_ir.arith.evaluate_integer:evaluate_integer",
         "gossamer_formats.conversion.maps.array_expressions:evaluate_arrays",
         "gossamer_schedule.motion.epilogue:_required_operation",
@@ -263,7 +268,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
         "gossamer_ir.arith.inequalities:implied_by",
         "gossamer_ir.arith.inequalities:negated",
         "gossamer_ir.arith.prover:Prover.proves",
-        "gossamer_ir.dependence.disjointness:_is_natural",
+        "gossamer_ir.dependence.disjointness:_is_nonnegative",
         "gossamer_ir.transform.decomposition.coverage:_covering",
         "gossamer_ir.transform.decomposition.slots:_vanishes",
         "gossamer_lower.axes.fiber_positions:element_number",

@@ -8,6 +8,7 @@ import numpy as np
 
 from gossamer_backend.arguments.array_view import ArrayView, numpy_view
 from gossamer_backend.arguments.device import HOST
+from gossamer_ir.core.dtypes import SCALARS
 from gossamer_ir.errors import ArgumentError
 
 
@@ -54,7 +55,7 @@ def _exported_view(value: object, name: str, stream: object) -> ArrayView:
         view = exported_view(value, stream=stream)
     except BufferError as error:
         raise _array_error(name, value, f"DLPack cannot export it: {error}.") from error
-    stored_as = _STORED_AS.get(view.dtype) if isinstance(view.dtype, str) else view.dtype
+    stored_as = _stored_as(view.dtype) if isinstance(view.dtype, str) else view.dtype
     if view.device != HOST or stored_as is None:  # other dtypes are refused for all parameters
         return view
     interface = {
@@ -67,8 +68,10 @@ def _exported_view(value: object, name: str, stream: object) -> ArrayView:
     return view._replace(array=np.asarray(_Interface(interface, view.owner)))
 
 
-_STORED_AS = {"bfloat16": np.dtype(np.uint16)}
-"""The dtypes of NumPy for elements of dtypes that it lacks."""
+def _stored_as(dtype_name: str) -> np.dtype[Any] | None:
+    """Return the dtype of NumPy that stores elements of a dtype which it lacks; None if there is none."""
+    scalar = SCALARS.get(dtype_name)
+    return None if scalar is None or scalar.stored_as is None else np.dtype(scalar.stored_as)
 
 
 def _array_error(name: str, value: object, hint: str) -> ArgumentError:
