@@ -62,6 +62,11 @@ def unit_loop_name(name: str) -> str:
     return f"{name}_unit"
 
 
+def outer_block_name(block_name: str) -> str:
+    """Return the name of the block around a loop that becomes part of a block."""
+    return f"{block_name}_o"
+
+
 def extent_name(loop_name: str) -> str:
     """Return the name of the buffer with the extent of a loop (`uniform_extent`)."""
     return f"{loop_name}_extent"

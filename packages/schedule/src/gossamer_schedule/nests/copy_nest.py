@@ -19,14 +19,14 @@ from gossamer_schedule.definition.made_names import copy_name
 class IterationDomain(msgspec.Struct, frozen=True):
     """The points of some iterators at which the conditions hold.
 
-    An iterator in `tiles` only has the values of its tile, and one in `domain_conditions` has none unless its
+    An iterator in `tiles` only has the values of its tile, and one in `existence` has none unless its
     condition holds.
     """
 
     iters: tuple[BlockIter, ...]
     conditions: tuple[Expr, ...] = ()
     tiles: Mapping[str, Range] = {}
-    domain_conditions: Mapping[str, Expr] = {}
+    existence: Mapping[str, Expr] = {}
 
     @property
     def looped(self) -> tuple[BlockIter, ...]:
@@ -94,8 +94,8 @@ def _loop_extent(iterator: BlockIter, points: IterationDomain) -> Expr:
     """
     if iterator.var in points.tiles:
         return points.tiles[iterator.var].extent
-    if iterator.var in points.domain_conditions:
-        return IfThenElse(points.domain_conditions[iterator.var], iterator.domain.extent, ZERO)
+    if iterator.var in points.existence:
+        return IfThenElse(points.existence[iterator.var], iterator.domain.extent, ZERO)
     extent, needed = iterator.domain.extent, free_vars(iterator.domain.extent)
     if not needed & points.tiles.keys() or not buffers_accessed(extent):
         return extent

@@ -25,9 +25,9 @@ from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, loop_nest
-from gossamer_schedule.nests.conditional_domains import domain_conditions
 from gossamer_schedule.nests.copy_nest import IterationDomain
 from gossamer_schedule.nests.covered_elements import require_covered
+from gossamer_schedule.nests.existence_conditions import existence_conditions
 from gossamer_schedule.predicates.block_predicates import is_bound_of
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe
 from gossamer_schedule.staging.cache_checks import (
@@ -78,7 +78,7 @@ def elements_of(
         elements = ReadElements(reads, _domain(nest, block.iters, conditions))
         require_covered(nest, block.iters)
     points = elements.points
-    selectors = (*_selecting_exprs(reads), *points.conditions, *points.domain_conditions.values())
+    selectors = (*_selecting_exprs(reads), *points.conditions, *points.existence.values())
     require_invariant_selectors(nest, points.iters, selectors)
     return elements
 
@@ -86,8 +86,8 @@ def elements_of(
 def _domain(
     nest: BlockNest, iters: tuple[BlockIter, ...], conditions: tuple[Expr, ...]
 ) -> IterationDomain:
-    of_domains = domain_conditions(nest, iters)
-    return IterationDomain(iters, conditions, domain_conditions=of_domains)
+    of_domains = existence_conditions(nest, iters)
+    return IterationDomain(iters, conditions, existence=of_domains)
 
 
 def require_loads(nest: BlockNest, buffer_name: str) -> None:

@@ -20,9 +20,9 @@ from gossamer_schedule.cursor.used_buffers import buffers_used_by, stmts_beside
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.definite_assignment import always_stores, definitely_assigns
 from gossamer_schedule.nests.block_nest import BlockNest, reduction_nest
-from gossamer_schedule.nests.conditional_domains import domain_conditions
 from gossamer_schedule.nests.copy_nest import IterationDomain
 from gossamer_schedule.nests.covered_elements import required_tiles
+from gossamer_schedule.nests.existence_conditions import existence_conditions
 from gossamer_schedule.nests.init_nest import enclosed_block
 from gossamer_schedule.predicates.block_predicates import is_bound_of
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe
@@ -57,7 +57,7 @@ def required_element(cursor: Cursor, buffer_name: str) -> WrittenElement:
     tiles = required_tiles(nest, iters)
     whole = [iterator for iterator in iters if iterator.var not in tiles]
     conditions = _required_conditions(nest, iters, whole, store=store)
-    of_domains = domain_conditions(nest, whole)
+    of_domains = existence_conditions(nest, whole)
     selectors = (*store.indices, *conditions, *tiles.values(), *of_domains.values())
     require_invariant_selectors(nest, iters, selectors)
     return WrittenElement(store, IterationDomain(iters, conditions, tiles, of_domains))

@@ -18,6 +18,7 @@ from gossamer_ir.traversal.substitute import substitute, substitute_body
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_block
 from gossamer_schedule.cursor.values import values_at
+from gossamer_schedule.definition.made_names import outer_block_name
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.legality.loop_invariance import require_unchanged_bounds
 from gossamer_schedule.nests.block_nest import single_block
@@ -87,7 +88,9 @@ def outer_block(
     nest: For = rewrite(top.node, lambda node: block if node == cursor.node else None)
     inside = (nest,) if instead is None else instead(nest)
     body, init = substitute_body(inside, fresh), substitute_body(init, fresh)
-    return Blockized(Block(namer.fresh(f"{block.name}_o"), iters, body, init=init), init_names)
+    return Blockized(
+        Block(namer.fresh(outer_block_name(block.name)), iters, body, init=init), init_names
+    )
 
 
 def _moved_init(

@@ -24,8 +24,8 @@ from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.nests.block_nest import loop_nest
-from gossamer_schedule.nests.conditional_domains import domain_conditions
 from gossamer_schedule.nests.copy_nest import IterationDomain, copy_nest, names_of_nest
+from gossamer_schedule.nests.existence_conditions import existence_conditions
 from gossamer_schedule.predicates.block_predicates import is_bound_of
 from gossamer_schedule.regions.iterator_dimensions import required_dimensions
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe
@@ -169,7 +169,7 @@ def _with_cached_lookup(
     indices = tuple(dimension.index for dimension in dimensions)
     fill = copy_nest(
         f"{cache.name}_fill",
-        IterationDomain(iters, conditions, domain_conditions=domain_conditions(nest, iters)),
+        IterationDomain(iters, conditions, existence=existence_conditions(nest, iters)),
         (Store(cache.name, indices, lookup),),
         namer=namer,
     )

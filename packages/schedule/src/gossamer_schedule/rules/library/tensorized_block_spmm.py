@@ -79,7 +79,7 @@ def _initialize(trace: TraceBuilder, product: BlockProduct, *, lanes: int | str)
 
 def _multiply(trace: TraceBuilder, product: BlockProduct, *, intrinsic: str) -> None:
     sums = product.sums
-    trace.record.sparse_tensorize(sums.position, intrinsic=intrinsic)
+    trace.sparse_tensorize(sums.block, loop=sums.position, intrinsic=intrinsic)
     rows = "an unknown number of" if sums.height is None else str(sums.height)
     trace.decide(
         f"the blocks of a block row by {intrinsic}",

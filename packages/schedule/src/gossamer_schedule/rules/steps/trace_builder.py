@@ -22,6 +22,7 @@ from gossamer_schedule.definition.made_names import (
     init_name,
     longest_name,
     numbered_name,
+    outer_block_name,
     part_name,
     partial_name,
     region_loop_name,
@@ -201,6 +202,11 @@ class TraceBuilder:
         made = self._fresh(copy_name(over))
         self._fresh(longest_name(loop))
         return made
+
+    def sparse_tensorize(self, block: str, *, loop: str, intrinsic: str) -> str:
+        """Replace a loop around a block by an intrinsic. Return the block around the intrinsic."""
+        self.record.sparse_tensorize(loop, intrinsic=intrinsic)
+        return self._fresh(outer_block_name(block))
 
     def reorder(self, *loops: str | None) -> None:
         """Order loops, outermost first."""

@@ -14,7 +14,7 @@ from gossamer_schedule.nests.block_nest import BlockNest
 from gossamer_schedule.predicates.block_predicates import conditions_of_extent
 
 
-def domain_conditions(nest: BlockNest, iters: Sequence[BlockIter]) -> dict[str, Expr]:
+def existence_conditions(nest: BlockNest, iters: Sequence[BlockIter]) -> dict[str, Expr]:
     """Return the condition for each iterator whose loop has no iteration without it: `n if condition else 0`
     is the extent of the loop, and `n` that of the domain, whose loads need not exist otherwise.
 
