@@ -2,51 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from gossamer_ir.core.build import index_var
 from gossamer_ir.core.conditions import conjunction
-from gossamer_ir.nodes import BlockIter, Expr, Var
+from gossamer_ir.nodes import BlockIter, Expr
 from gossamer_ir.traversal.free_vars import free_vars
-from gossamer_ir.traversal.substitute import substitute
+from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.nests.block_nest import BlockNest
-from gossamer_schedule.predicates.block_predicates import conditions_of_extent
+from gossamer_schedule.predicates.block_predicates import conditions_of_extent, is_bound_of
 
 
-def existence_conditions(nest: BlockNest, iters: Sequence[BlockIter]) -> dict[str, Expr]:
+def existence_conditions(
+    nest: BlockNest, iters: Sequence[BlockIter], *, tiles: Container[str] = ()
+) -> dict[str, Expr]:
     """Return the condition for each iterator whose loop has no iteration without it: `n if condition else 0`
-    is the extent of the loop, and `n` that of the domain, whose loads need not exist otherwise.
+    is the extent of the loop, and `n` that of the domain, whose loads need not exist otherwise. Of those in
+    `tiles` only a part of the domain is visited, the range of loops that have their conditions.
 
     Raises `.not_proved` if a condition depends on more than the iterators before it and the variables around
     the nest.
     """
-    conditional = {
-        loop.var: condition
-        for loop in nest.loops
-        if (condition := conjunction(*conditions_of_extent(loop.extent))) is not None
-    }
-    if not conditional:
+    conditional = {loop.var: conditions_of_extent(loop.extent) for loop in nest.loops}
+    if not any(conditional.values()):
         return {}
-    of_loops = {
-        iterator.value.name: index_var(iterator.var)
-        for iterator in nest.block.node.iters
-        if isinstance(iterator.value, Var)
-    }
     found: dict[str, Expr] = {}
-    known = nest.known_above
+    before: list[BlockIter] = []
     for iterator in iters:
-        fed = [conditional[name] for name in free_vars(iterator.value) if name in conditional]
-        condition = conjunction(*(substitute(part, of_loops) for part in fed))
-        if condition is not None:
-            _require_known(nest, condition, known)
+        fed = (part for name in free_vars(iterator.value) for part in conditional.get(name, ()))
+        parts = [_of_iterators(part, before) for part in fed]
+        whole = [each for each in before if each.var not in tiles]
+        condition = conjunction(
+            *(part for part in parts if not any(is_bound_of(part, each) for each in whole))
+        )
+        if condition is not None and iterator.var not in tiles:
+            _require_known(nest, condition, before)
             found[iterator.var] = condition
-        known = {*known, iterator.var}
+        before.append(iterator)
     return found
 
 
-def _require_known(nest: BlockNest, condition: Expr, known: set[str]) -> None:
-    if free_vars(condition) <= known:
+def _of_iterators(condition: Expr, iters: Sequence[BlockIter]) -> Expr:
+    """Return a condition on loops in terms of the iterators that have their values."""
+    variables = {iterator.value: index_var(iterator.var) for iterator in iters}
+    result: Expr = rewrite(condition, lambda node: variables.get(node))
+    return result
+
+
+def _require_known(nest: BlockNest, condition: Expr, before: Sequence[BlockIter]) -> None:
+    if free_vars(condition) <= nest.known_above | {iterator.var for iterator in before}:
         return
     raise schedule_error(
         f"{nest.block.primitive}.not_proved",

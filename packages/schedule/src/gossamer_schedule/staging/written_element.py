@@ -57,7 +57,7 @@ def required_element(cursor: Cursor, buffer_name: str) -> WrittenElement:
     tiles = required_tiles(nest, iters)
     whole = [iterator for iterator in iters if iterator.var not in tiles]
     conditions = _required_conditions(nest, iters, whole, store=store)
-    of_domains = existence_conditions(nest, whole)
+    of_domains = existence_conditions(nest, iters, tiles=tiles)
     selectors = (*store.indices, *conditions, *tiles.values(), *of_domains.values())
     require_invariant_selectors(nest, iters, selectors)
     return WrittenElement(store, IterationDomain(iters, conditions, tiles, of_domains))
