@@ -45,8 +45,8 @@ def existence_conditions(
 
 def _of_iterators(condition: Expr, iters: Sequence[BlockIter]) -> Expr:
     """Return a condition on loops in terms of the iterators that have their values."""
-    variables = {iterator.value: index_var(iterator.var) for iterator in iters}
-    result: Expr = rewrite(condition, lambda node: variables.get(node))
+    vars_by_value = {iterator.value: index_var(iterator.var) for iterator in iters}
+    result: Expr = rewrite(condition, lambda node: vars_by_value.get(node))
     return result
 
 
