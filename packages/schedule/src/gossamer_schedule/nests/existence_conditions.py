@@ -31,7 +31,7 @@ def existence_conditions(
     before: list[BlockIter] = []
     for iterator in iters:
         fed = (part for name in free_vars(iterator.value) for part in conditional.get(name, ()))
-        parts = [_of_iterators(part, before) for part in fed]
+        parts = [_of_iters(part, before) for part in fed]
         whole = [each for each in before if each.var not in tiles]
         condition = conjunction(
             *(part for part in parts if not any(is_bound_of(part, each) for each in whole))
@@ -43,7 +43,7 @@ def existence_conditions(
     return found
 
 
-def _of_iterators(condition: Expr, iters: Sequence[BlockIter]) -> Expr:
+def _of_iters(condition: Expr, iters: Sequence[BlockIter]) -> Expr:
     """Return a condition on loops in terms of the iterators that have their values."""
     vars_by_value = {iterator.value: index_var(iterator.var) for iterator in iters}
     result: Expr = rewrite(condition, lambda node: vars_by_value.get(node))
