@@ -20,13 +20,13 @@ class IterationDomain(msgspec.Struct, frozen=True):
     """The points of some iterators at which the conditions hold.
 
     An iterator in `tiles` only has the values of its tile, and one in `existence` has none unless its
-    condition holds.
+    conditions hold, which are in the order of evaluation.
     """
 
     iters: tuple[BlockIter, ...]
     conditions: tuple[Expr, ...] = ()
     tiles: Mapping[str, Range] = {}
-    existence: Mapping[str, Expr] = {}
+    existence: Mapping[str, tuple[Expr, ...]] = {}
 
     @property
     def looped(self) -> tuple[BlockIter, ...]:
@@ -94,9 +94,11 @@ def _loop_extent(iterator: BlockIter, points: IterationDomain) -> Expr:
     """
     if iterator.var in points.tiles:
         return points.tiles[iterator.var].extent
-    if iterator.var in points.existence:
-        return IfThenElse(points.existence[iterator.var], iterator.domain.extent, ZERO)
-    extent, needed = iterator.domain.extent, free_vars(iterator.domain.extent)
+    extent: Expr = iterator.domain.extent
+    # Innermost first: a condition is evaluated only if those before it hold.
+    for condition in reversed(points.existence.get(iterator.var, ())):
+        extent = IfThenElse(condition, extent, ZERO)
+    needed = free_vars(extent)
     if not needed & points.tiles.keys() or not buffers_accessed(extent):
         return extent
     others = {iterator.var for iterator in points.iters} - needed

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 from gossamer_ir.core.build import index_var
-from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.nodes import BlockIter, Expr
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
@@ -16,10 +15,11 @@ from gossamer_schedule.predicates.block_predicates import conditions_of_extent, 
 
 def existence_conditions(
     nest: BlockNest, iters: Sequence[BlockIter], *, tiles: Container[str] = ()
-) -> dict[str, Expr]:
-    """Return the condition for each iterator whose loop has no iteration without it: `n if condition else 0`
-    is the extent of the loop, and `n` that of the domain, whose loads need not exist otherwise. Of those in
-    `tiles` only a part of the domain is visited, the range of loops that have their conditions.
+) -> dict[str, tuple[Expr, ...]]:
+    """Return the conditions for each iterator whose loop has no iteration without them, in the order of
+    evaluation: `n if condition else 0` is the extent of the loop, and `n` that of the domain, whose loads
+    need not exist otherwise. Of those in `tiles` only a part of the domain is visited, the range of loops
+    that have their conditions.
 
     Raises `.not_proved` if a condition depends on more than the iterators before it and the variables around
     the nest.
@@ -27,18 +27,16 @@ def existence_conditions(
     conditional = {loop.var: conditions_of_extent(loop.extent) for loop in nest.loops}
     if not any(conditional.values()):
         return {}
-    found: dict[str, Expr] = {}
+    found: dict[str, tuple[Expr, ...]] = {}
     before: list[BlockIter] = []
     for iterator in iters:
         fed = (part for name in free_vars(iterator.value) for part in conditional.get(name, ()))
         parts = [_of_iters(part, before) for part in fed]
         whole = [each for each in before if each.var not in tiles]
-        condition = conjunction(
-            *(part for part in parts if not any(is_bound_of(part, each) for each in whole))
-        )
-        if condition is not None and iterator.var not in tiles:
-            _require_known(nest, condition, before)
-            found[iterator.var] = condition
+        kept = tuple(part for part in parts if not any(is_bound_of(part, each) for each in whole))
+        if kept and iterator.var not in tiles:
+            _require_known(nest, kept, before)
+            found[iterator.var] = kept
         before.append(iterator)
     return found
 
@@ -50,12 +48,14 @@ def _of_iters(condition: Expr, iters: Sequence[BlockIter]) -> Expr:
     return result
 
 
-def _require_known(nest: BlockNest, condition: Expr, before: Sequence[BlockIter]) -> None:
-    if free_vars(condition) <= nest.known_above | {iterator.var for iterator in before}:
+def _require_known(
+    nest: BlockNest, conditions: tuple[Expr, ...], before: Sequence[BlockIter]
+) -> None:
+    if free_vars(*conditions) <= nest.known_above | {iterator.var for iterator in before}:
         return
     raise schedule_error(
         f"{nest.block.primitive}.not_proved",
         f"Block '{nest.name}' visits elements under a condition that does not follow from its iterators.",
-        needs=text_of(condition),
+        needs=" and ".join(map(text_of, conditions)),
         hint=f"Apply {nest.block.primitive} before the loops are split.",
     )

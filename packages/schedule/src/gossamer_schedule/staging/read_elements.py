@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import msgspec
 
@@ -78,7 +79,7 @@ def elements_of(
         elements = ReadElements(reads, _domain(nest, block.iters, conditions))
         require_covered(nest, block.iters)
     points = elements.points
-    selectors = (*_selecting_exprs(reads), *points.conditions, *points.existence.values())
+    selectors = (*_selecting_exprs(reads), *points.conditions, *chain(*points.existence.values()))
     require_invariant_selectors(nest, points.iters, selectors)
     return elements
 
@@ -86,8 +87,7 @@ def elements_of(
 def _domain(
     nest: BlockNest, iters: tuple[BlockIter, ...], conditions: tuple[Expr, ...]
 ) -> IterationDomain:
-    of_domains = existence_conditions(nest, iters)
-    return IterationDomain(iters, conditions, existence=of_domains)
+    return IterationDomain(iters, conditions, existence=existence_conditions(nest, iters))
 
 
 def require_loads(nest: BlockNest, buffer_name: str) -> None:

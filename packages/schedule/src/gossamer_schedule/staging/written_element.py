@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import msgspec
 from msgspec.structs import replace
@@ -57,10 +58,10 @@ def required_element(cursor: Cursor, buffer_name: str) -> WrittenElement:
     tiles = required_tiles(nest, iters)
     whole = [iterator for iterator in iters if iterator.var not in tiles]
     conditions = _required_conditions(nest, iters, whole, store=store)
-    of_domains = existence_conditions(nest, iters, tiles=tiles)
-    selectors = (*store.indices, *conditions, *tiles.values(), *of_domains.values())
+    existence = existence_conditions(nest, iters, tiles=tiles)
+    selectors = (*store.indices, *conditions, *tiles.values(), *chain(*existence.values()))
     require_invariant_selectors(nest, iters, selectors)
-    return WrittenElement(store, IterationDomain(iters, conditions, tiles, of_domains))
+    return WrittenElement(store, IterationDomain(iters, conditions, tiles, existence))
 
 
 def _required_store(cursor: Cursor, buffer_name: str) -> Store:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -11,7 +12,7 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.statement_kinds import effects_of
-from gossamer_ir.nodes import Block, BlockIter, Buffer, Expr, Load, Node, Ramp, Scope, Stmt, Store
+from gossamer_ir.nodes import Block, Buffer, Expr, Load, Node, Ramp, Scope, Stmt, Store
 from gossamer_ir.traversal.access_types import ELEMENT_ACCESSES, READS
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars, namer_of
@@ -160,8 +161,8 @@ def _with_cached_lookup(
     block and loops."""
     cursor = find_block(root, block=block_name)
     nest = loop_nest(cursor)
-    iters, conditions = _required_domain(cursor, lookup)
-    dimensions = required_dimensions(cursor, iters, (), elements=())
+    points = _required_domain(cursor, lookup)
+    dimensions = required_dimensions(cursor, points.iters, (), elements=())
 
     namer = namer_of(root.function)
     shape = tuple(dimension.extent for dimension in dimensions)
@@ -169,7 +170,7 @@ def _with_cached_lookup(
     indices = tuple(dimension.index for dimension in dimensions)
     fill = copy_nest(
         f"{cache.name}_fill",
-        IterationDomain(iters, conditions, existence=existence_conditions(nest, iters)),
+        points,
         (Store(cache.name, indices, lookup),),
         namer=namer,
     )
@@ -181,10 +182,8 @@ def _with_cached_lookup(
     return rewritten, (cache.name, *names_of_nest(fill))
 
 
-def _required_domain(
-    cursor: Cursor, lookup: Expr
-) -> tuple[tuple[BlockIter, ...], tuple[Expr, ...]]:
-    """Return the iterators over which a lookup is computed, and the conditions under which it is.
+def _required_domain(cursor: Cursor, lookup: Expr) -> IterationDomain:
+    """Return the points at which a lookup is computed.
 
     Raises `.domain` and `.not_proved`.
     """
@@ -201,7 +200,8 @@ def _required_domain(
     )
     if evaluated is not None and free_vars(evaluated) <= known:
         conditions = (*conditions, evaluated)
-    require_invariant_selectors(nest, iters, (lookup, *conditions))
+    existence = existence_conditions(nest, iters)
+    require_invariant_selectors(nest, iters, (lookup, *conditions, *chain(*existence.values())))
     if not are_loads_safe(cursor.function, (lookup,), iters=iters, conditions=conditions):
         raise schedule_error(
             "cache_index.not_proved",
@@ -209,7 +209,7 @@ def _required_domain(
             needs=f"the elements that {text_of(lookup)} reads exist for all values of "
             f"{quoted(iterator.var for iterator in iters) or 'the parameters'}",
         )
-    return iters, conditions
+    return IterationDomain(iters, conditions, existence=existence)
 
 
 def _with_lookup_replaced(body: tuple[Stmt, ...], lookup: Expr, by: Expr) -> tuple[Stmt, ...]:
