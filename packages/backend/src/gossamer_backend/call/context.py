@@ -30,9 +30,11 @@ class CallContext(NamedTuple):
     scratch: ScratchAllocator | None = None
 
 
-def require_host_context(context: CallContext, entry: str) -> None:
+def require_host_context(context: CallContext | None, entry: str) -> None:
     """Raise `ArgumentError` (`kernel.context`) for a context of another device or with a stream: a kernel in
     this process has none."""
+    if context is None:
+        return
     if context.device != HOST:
         raise ArgumentError(
             "kernel.context",

@@ -104,8 +104,7 @@ class NativeKernel:
         self, *args: ArgumentValue, context: CallContext | None = None, **kwargs: ArgumentValue
     ) -> None:
         """Check the arguments and run."""
-        if context is not None:
-            require_host_context(context, self.signature.entry)
+        require_host_context(context, self.signature.entry)
         self._bind(args, kwargs)()
 
     def bind(
@@ -117,14 +116,12 @@ class NativeKernel:
         **kwargs: ArgumentValue,
     ) -> NativeCall:
         """Return a call with these arguments, as `Kernel.bind` says."""
-        if context is not None:
-            require_host_context(context, self.signature.entry)
+        require_host_context(context, self.signature.entry)
         return self._bind(args, kwargs, verified=() if check else verified)
 
     def run_trusted(self, *args: ArgumentValue, context: CallContext | None = None) -> None:
         """Run with all arguments in order, none of which is checked, as `Kernel.run_trusted` says."""
-        if context is not None:
-            require_host_context(context, self.signature.entry)
+        require_host_context(context, self.signature.entry)
         if len(args) != len(self._types):
             raise TypeError(
                 f"The kernel takes {len(self._types)} arguments; {len(args)} were passed."
@@ -147,8 +144,7 @@ class NativeKernel:
         context: CallContext | None = None,
     ) -> NativePlan:
         """Return a plan for fast calls with new arrays for the parameters `passed`; see `NativePlan`."""
-        if context is not None:
-            require_host_context(context, self.signature.entry)
+        require_host_context(context, self.signature.entry)
         return NativePlan(self, pointers=pointers, scalars=scalars, passed=passed)
 
     def raise_status(self, status: int, failed: int) -> NoReturn:

@@ -54,11 +54,8 @@ def place_code(code: bytes, symbol: str) -> int | None:
         return None
     try:
         return _load_sections(object_file, entry, rules)
-    except (
-        NeedsLinkerError,
-        struct.error,
-        OSError,
-    ):  # struct.error: a distance of more than 32 bits
+    # struct.error: a distance of more than 32 bits
+    except (NeedsLinkerError, struct.error, OSError):
         return None
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.linear_form import by_vars
 from gossamer_ir.arith.affine import Affine, affine_of, times
-from gossamer_ir.core.build import mul
+from gossamer_ir.core.build import product
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, Expr, For, Stmt
 from gossamer_ir.traversal.free_vars import free_vars
@@ -35,7 +35,7 @@ class VectorNest(NamedTuple):
     @property
     def elements(self) -> Expr:
         """The number of elements of one iteration of the outer loop."""
-        return _element_count(self.loops)
+        return product(loop.extent for loop in self.loops)
 
 
 NestChange: TypeAlias = Callable[[VectorNest], tuple[Stmt, ...]]
@@ -66,7 +66,7 @@ def _perfect_nest(stmt: For) -> Iterator[For]:
 
 def _numbers_vectors(loop: For, *, inner: tuple[For, ...]) -> bool:
     """Return whether an iterator is a number whose digits are a loop and those inside of it."""
-    span, lane = affine_of(_element_count(inner)), inner[-1]
+    span, lane = affine_of(product(loop.extent for loop in inner)), inner[-1]
     return any(
         is_next_digit(affine_of(iterator.value), loop.var, lane=lane.var, span=span)
         for block in lane.body
@@ -86,15 +86,6 @@ def is_next_digit(value: Affine, loop_name: str, *, lane: str, span: Affine) -> 
     form = by_vars(value, (loop_name, lane))
     step = form.terms.get(lane)
     return step is not None and form.terms.get(loop_name) == times(step, span)
-
-
-def _element_count(loops: tuple[For, ...]) -> Expr:
-    """Return the number of iterations of a nest of loops."""
-    first, *others = (loop.extent for loop in loops)
-    total: Expr = first
-    for extent in others:
-        total = mul(total, extent)
-    return total
 
 
 def required_vector_nests(outer: Cursor) -> list[VectorNest]:
