@@ -2,6 +2,7 @@
 
 import ctypes
 from math import prod
+from threading import Lock
 
 import numpy as np
 from array_exporters import CODES, Tensor, Type, Versioned, new_capsule
@@ -21,11 +22,13 @@ class _Storage:
     def __init__(self):
         self.bytes = np.zeros(SIZE, np.uint8)
         self.used, self.copied = 0, 0
+        self._lock = Lock()
 
     def allocate(self, size):
         """Return the address of new memory, which is never freed."""
-        address = BASE + self.used
-        self.used += -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
+        with self._lock:
+            address = BASE + self.used
+            self.used += -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
         assert self.used <= SIZE, "the memory of the device is full"
         return address
 

@@ -1,5 +1,7 @@
 """Streams of the device: queues of work, which is done when a stream is synchronized."""
 
+from threading import RLock
+
 
 class Stream:
     """Work in order. While it is captured, work is recorded and not done, and nobody may wait for it."""
@@ -7,16 +9,20 @@ class Stream:
     def __init__(self):
         self._work = []
         self._captured = None
+        # Whoever waits must wait also for work that another thread took and is still doing.
+        self._lock = RLock()
 
     def put(self, work):
-        (self._work if self._captured is None else self._captured).append(work)
+        with self._lock:
+            (self._work if self._captured is None else self._captured).append(work)
 
     def synchronize(self):
         """Do all work; an error of a kernel is raised here, and the work after it is dropped."""
         assert self._captured is None, "a stream that is captured cannot be waited for"
-        work, self._work = self._work, []
-        for item in work:
-            item()
+        with self._lock:
+            work, self._work = self._work, []
+            for item in work:
+                item()
 
     def begin_capture(self):
         self._captured = []
