@@ -9,7 +9,7 @@ from gossamer_backend.internal_api import ArgumentValue
 
 
 class BoundKernels:
-    """Bound calls that compute one result: those for the parts of a matrix, or for portions of its rows.
+    """Bound calls that compute one result: those for the parts of a matrix, or for ranges of its rows.
 
     `bound()` runs them one after the other; Ctrl-C is noticed between them. `before` and `after` prepare the
     result and complete it.

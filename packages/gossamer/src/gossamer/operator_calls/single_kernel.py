@@ -17,8 +17,8 @@ from gossamer.operator_calls.operands.checked_operands import (
 )
 from gossamer.operator_calls.operands.csr_matrix import CsrMatrix
 from gossamer.operator_calls.operands.matrix_operand import KernelMatrix
-from gossamer.operator_calls.portions import portions_of
 from gossamer.operator_calls.program import OperatorProgram
+from gossamer.operator_calls.row_ranges import arguments_by_rows
 from gossamer_backend import BoundCall, Kernel
 from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
@@ -53,26 +53,26 @@ def bind_kernel(
     target: str | Target | None,
     check: bool,
 ) -> BoundCall | BoundKernels:
-    """Return the kernel of a program bound to arrays; if it takes long, bound to portions of them."""
+    """Return the kernel of a program bound to arrays; if it takes long, bound to ranges of rows."""
     kernel = kernel_for(kernel_request(operands, program), target=target).kernel
     arguments = kernel_arguments(operands, program, result)
     verified = operands.matrix.verified
     whole = kernel.bind(verified=verified, check=check, **arguments)
-    # The whole is bound first, so that errors are those of a call without portions.
-    portions = list(portions_of(kernel.signature, arguments, operands.products))
-    if len(portions) == 1:
+    # The whole is bound first, so that errors are those of a call for all rows.
+    ranges = list(arguments_by_rows(kernel.signature, arguments, operands.products))
+    if len(ranges) == 1:
         return whole
-    calls = [kernel.bind(verified=verified, **portion) for portion in portions]
+    calls = [kernel.bind(verified=verified, **range_arguments) for range_arguments in ranges]
     return BoundKernels(calls, whole.arguments)
 
 
 def _compute(
     program: OperatorProgram, operands: Operands[KernelMatrix], kernel: Kernel, result: Array
 ) -> None:
-    """Run the kernel, in portions if it takes long: Ctrl-C is noticed between them."""
+    """Run the kernel, in ranges of rows if it takes long: Ctrl-C is noticed between them."""
     arguments = kernel_arguments(operands, program, result)
-    for portion in portions_of(kernel.signature, arguments, operands.products):
-        kernel.bind(verified=operands.matrix.verified, **portion)()
+    for range_arguments in arguments_by_rows(kernel.signature, arguments, operands.products):
+        kernel.bind(verified=operands.matrix.verified, **range_arguments)()
 
 
 def _prepare_blocks(

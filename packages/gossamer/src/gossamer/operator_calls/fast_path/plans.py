@@ -20,7 +20,7 @@ from gossamer.operator_calls.kernels import KernelRequest, kernel_for
 from gossamer.operator_calls.operands.checked_operands import Operands
 from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts
 from gossamer.operator_calls.operands.matrix_operand import KernelMatrix
-from gossamer.operator_calls.portions import is_made_in_portions
+from gossamer.operator_calls.row_ranges import is_made_in_ranges
 from gossamer_backend import BoundCall, CallPlan, JointPlan, Kernel, NativeCall
 from gossamer_backend.internal_api import FixedArguments
 from gossamer_formats import Array, Decomposition, SparseTensor
@@ -229,8 +229,8 @@ class Plans:
     ) -> None:
         """Keep a plan of the kernel of a request for later calls with such operands."""
         matrix = operands.matrix
-        # Long calls run in portions, so the microseconds that a plan saves do not matter.
-        if matrix.plan_key is None or is_made_in_portions(operands.products):
+        # Long calls run in ranges of rows, so the microseconds that a plan saves do not matter.
+        if matrix.plan_key is None or is_made_in_ranges(operands.products):
             return
         key = (matrix.plan_key, target, operands.plan_sizes)
         stored = self.by_key.get(key)

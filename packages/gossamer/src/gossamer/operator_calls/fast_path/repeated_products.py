@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from numpy import ndarray
 
 from gossamer.operator_calls.chosen_format import CHOICE, PreparedMatrix, has_added_zeros, in_format
-from gossamer.operator_calls.portions import is_made_in_portions
 from gossamer.operator_calls.row_order import properties_for
+from gossamer.operator_calls.row_ranges import is_made_in_ranges
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import get_num_threads
 from gossamer_backend.internal_api import compiling
@@ -162,10 +162,10 @@ def _repeated_products(matrix: SparseTensor) -> RepeatedProducts | None:
 def _history(matrix: SparseTensor, program: OperatorProgram, sizes: tuple[int, ...]) -> CallHistory:
     features = sizes[0] if len(sizes) == 1 else 1
     products = matrix.nnz * features
-    # A product of parts cannot be interrupted between portions, and that of `spmm` with a vector is one of
-    # `spmv`. Such calls are never due.
+    # A product of parts cannot be interrupted between ranges of rows, and that of `spmm` with a vector is
+    # one of `spmv`. Such calls are never due.
     is_counted = program.sums_rows and len(sizes) == program.dense_dimensions - 1
-    if not is_counted or not products or is_made_in_portions(products):
+    if not is_counted or not products or is_made_in_ranges(products):
         return CallHistory(due=NEVER)
     return CallHistory(due=PRODUCTS_BEFORE_CHOICE // products + 1)
 

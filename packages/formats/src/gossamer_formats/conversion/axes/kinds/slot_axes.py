@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_formats.conversion.axes.fibers.fiber_offsets import dense_fibers
-from gossamer_formats.conversion.axes.slots.slot_ranks import largest_portions, portions_below
+from gossamer_formats.conversion.axes.slots.slot_ranks import most_sub_fibers, sub_fibers_below
 from gossamer_formats.conversion.axes.slots.slots_in_fibers import sized_slot
 from gossamer_formats.conversion.axes.state.built_storage import BuiltStorage, ValueSlots
 from gossamer_formats.conversion.axes.state.element_bindings import AxisCoordinate, ElementBindings
@@ -16,21 +16,21 @@ from gossamer_ir.nodes import Axis
 
 def add_slots(target_axes: TargetAxes, axis: Axis, indptr: Indptr | None) -> AxisResult:
     """Return an axis that does not occur in the map. The compressed axis below takes the elements of a group
-    by their ranks, in portions of its width."""
+    by their ranks, in sub-fibers of its width."""
     # Left to NumPy, which knows the longest fiber before it stores any.
     if indptr is None:
         raise NotDirectError("the number of slots is the same in all fibers")
     parent = target_axes.axis_slots[axis.parent]
-    below = portions_below(target_axes, axis, parent)
+    below = sub_fibers_below(target_axes, axis, parent)
     ranks = below.ranks
     lengths = target_axes.recorder.compute(
-        largest_portions, ranks.counts, parent.size.value, below.width
+        most_sub_fibers, ranks.counts, parent.size.value, below.width
     )
     first, offsets = dense_fibers(target_axes, axis, indptr=indptr, lengths=lengths)
-    found = ElementBindings({axis.name: AxisCoordinate(below.portion)})
+    found = ElementBindings({axis.name: AxisCoordinate(below.sub_fiber)})
     own = BuiltStorage(slots=ValueSlots(are_own=ranks.are_own))
     return AxisResult(
-        sized_slot(target_axes, axis, add(first, below.portion), offsets.total),
+        sized_slot(target_axes, axis, add(first, below.sub_fiber), offsets.total),
         below.bindings.extended(found),
         offsets.storage.extended(own),
     )

@@ -1,7 +1,7 @@
-"""The ranks of elements' slots among those of a group, which an axis above takes in portions.
+"""The ranks of elements' slots among those of a group, which an axis above takes in sub-fibers.
 
-A coordinate that an axis may repeat has a slot for each portion of the elements below it: the ranks there are
-those of its portions, after the portions of all smaller coordinates of the group.
+A coordinate that an axis may repeat has a slot for each sub-fiber of the elements below it: the ranks there
+are those of its sub-fibers, after the sub-fibers of all smaller coordinates of the group.
 """
 
 from __future__ import annotations
@@ -43,47 +43,47 @@ class SlotRanks(NamedTuple):
     are_own: bool
 
 
-class PortionedFibers(NamedTuple):
-    """The compressed axis whose fibers take the elements of a group in portions of `width`, and the ranks of
-    its slots."""
+class SubFibers(NamedTuple):
+    """The compressed axis whose fibers take the elements of a group in sub-fibers of `width`, and the ranks
+    of its slots."""
 
     axis: Axis
     width: int
     ranks: SlotRanks
-    portion: Expr
+    sub_fiber: Expr
     position: Expr
 
     @property
     def bindings(self) -> ElementBindings:
-        """What binds the rank, and the position of the element in its portion."""
+        """What binds the rank, and the position of the element in its sub-fiber."""
         return self.ranks.bindings.extended(
             ElementBindings(positions={self.axis.name: self.position})
         )
 
 
-def portions_below(target_axes: TargetAxes, axis: Axis, fiber: AxisSlot) -> PortionedFibers:
-    """Return the portions in which the compressed axis below one takes the elements of a fiber."""
-    below = _axis_of_portions(target_axes, axis)
+def sub_fibers_below(target_axes: TargetAxes, axis: Axis, fiber: AxisSlot) -> SubFibers:
+    """Return the sub-fibers in which the compressed axis below one takes the elements of a fiber."""
+    below = _axis_of_sub_fibers(target_axes, axis)
     if below is None:
         raise NotDirectError("no compressed axis of fixed width takes the elements of the slots")
     width = target_axes.sizes.value(width_of(below))
     ranks = _slot_ranks(target_axes, below, _group(target_axes, axis, below, fiber))
     size = target_axes.arguments.constant(f"w_{below.name}", width).expr
     position = ZERO if width == 1 else binary("floormod", ranks.rank, size)
-    return PortionedFibers(below, width, ranks, floordiv(ranks.rank, size), position)
+    return SubFibers(below, width, ranks, floordiv(ranks.rank, size), position)
 
 
 def is_repeated(target_axes: TargetAxes, axis: Axis) -> bool:
-    """Return whether a compressed axis stores a coordinate once for each portion of the elements below it."""
+    """Return whether a compressed axis stores a coordinate once for each sub-fiber of its elements."""
     indices = indices_of(axis)
     return (
         indices is not None
         and not indices.unique
-        and _axis_of_portions(target_axes, axis) is not None
+        and _axis_of_sub_fibers(target_axes, axis) is not None
     )
 
 
-def _axis_of_portions(target_axes: TargetAxes, axis: Axis) -> Axis | None:
+def _axis_of_sub_fibers(target_axes: TargetAxes, axis: Axis) -> Axis | None:
     """Return the next compressed axis of fixed width below an axis; None if there is none, or if its width is
     that of its longest fiber."""
     for name in target_axes.description.buffer.axes:
@@ -107,20 +107,20 @@ class RepeatedSlots(NamedTuple):
 
 
 def repeated_slots(target_axes: TargetAxes, axis: Axis, group: AxisSlot) -> RepeatedSlots:
-    """Return the slots of an axis that stores a coordinate once for each portion of its elements."""
+    """Return the slots of an axis that stores a coordinate once for each sub-fiber of its elements."""
     name, recorder, length = axis.name, target_axes.recorder, length_of_axis(target_axes, axis)
     coordinate = coordinate_along(target_axes, name)
     each = slot_within(
         target_axes, f"N_each_{name}", outer=group, position=coordinate, width=length
     )
-    below = portions_below(target_axes, axis, each)
+    below = sub_fibers_below(target_axes, axis, each)
     dtype = recorder.decide(native_index_dtype, target_axes.source.value_count)
     fibers = each.size.value
-    counts = recorder.compute(largest_portions, below.ranks.counts, fibers, below.width)
+    counts = recorder.compute(most_sub_fibers, below.ranks.counts, fibers, below.width)
     starts = recorder.compute(offsets_of_lengths, counts, dtype)
-    array = f"PORTIONS_{name}"
+    array = f"SUB_FIBERS_{name}"
     target_axes.arguments.array(array, starts, dtype, add(each.size.expr, ONE))
-    slot = add(load(array, each.slot, dtype), below.portion)
+    slot = add(load(array, each.slot, dtype), below.sub_fiber)
     first = load(array, mul(group.slot, length.expr), dtype)
     offsets = recorder.compute(_every, starts, length.value)
     return RepeatedSlots(
@@ -134,14 +134,14 @@ def _every(starts: Array, step: int) -> Array:
     return np.ascontiguousarray(starts[::step]) if step else np.zeros(1, starts.dtype)
 
 
-def largest_portions(counts: Array, fibers: int, width: int) -> Array:
-    """Return how many portions the largest group of each fiber has.
+def most_sub_fibers(counts: Array, fibers: int, width: int) -> Array:
+    """Return how many sub-fibers the largest group of each fiber has.
 
-    >>> largest_portions(np.array([3, 5, 1, 0]), 2, 2)
+    >>> most_sub_fibers(np.array([3, 5, 1, 0]), 2, 2)
     array([3, 1])
     """
-    portions = -(-counts.reshape(fibers, counts.size // max(fibers, 1)) // width)
-    found: Array = portions.max(axis=1, initial=0)
+    sub_fibers = -(-counts.reshape(fibers, counts.size // max(fibers, 1)) // width)
+    found: Array = sub_fibers.max(axis=1, initial=0)
     return found
 
 

@@ -2,7 +2,7 @@
 
 The axes are built in the order of the buffer, each from the elements' coordinates along it
 (`axis_coordinates`). A slot axis does not occur in the map (the slots `w` of SELL, the groups of SR-BCRS): it
-takes the elements of the next compressed axis below it in portions of that axis' width.
+takes the elements of the next compressed axis below it in sub-fibers of that axis' width.
 
 The queries (how many distinct coordinates each fiber has, how large the largest is) are those of Chou,
 Kjolstad and Amarasinghe, "Automatic generation of efficient sparse tensor format conversion routines" (PLDI

@@ -1,4 +1,4 @@
-"""Very long rows are added in blocks, and calls that take long are made in portions of the rows."""
+"""Very long rows are added in blocks, and calls that take long are made in ranges of rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.operator_calls import portions, single_kernel
+from gossamer.operator_calls import row_ranges, single_kernel
 from gossamer.operator_calls.bound_kernels import BoundKernels
 from gossamer.operator_calls.operands import csr_matrix, long_rows
 from gossamer_formats import from_scipy
@@ -62,14 +62,14 @@ def matrix(dtype: Any) -> Any:
 @pytest.mark.parametrize("op", ["spmm", "spmv", "sddmm", "attention"])
 @pytest.mark.parametrize("row", [2, 10**9])
 @pytest.mark.parametrize("work", [1, 64, 10**9])
-def test_blocks_and_portions_do_not_change_results(monkeypatch, op, row, work):
+def test_blocks_and_ranges_do_not_change_results(monkeypatch, op, row, work):
     A, random = matrix(np.float32), np.random.default_rng(4)
     X, Y, V = (random.integers(-2, 3, (rows, 8)).astype(np.float32) for rows in (40, 30, 30))
     dense = {"spmm": (Y,), "spmv": (Y[:, 0].copy(),), "sddmm": (X, Y), "attention": (X, Y, V)}[op]
     wanted = getattr(gs, op)(A, *dense)
     monkeypatch.setattr(csr_matrix, "MAX_SUM", row)
     monkeypatch.setattr(long_rows, "BLOCK_ELEMENTS", 3)
-    monkeypatch.setattr(portions, "PORTION_PRODUCTS", work)
+    monkeypatch.setattr(row_ranges, "RANGE_PRODUCTS", work)
     getattr(gs, op).forget()
     for given in (A, from_scipy(A)):
         out = np.full(wanted.shape, np.nan, np.float32)
@@ -79,14 +79,14 @@ def test_blocks_and_portions_do_not_change_results(monkeypatch, op, row, work):
     getattr(gs, op).forget()
 
 
-def test_ctrl_c_is_noticed_between_portions(monkeypatch):
-    """Each portion takes some milliseconds, all of them several seconds."""
+def test_ctrl_c_is_noticed_between_ranges(monkeypatch):
+    """Each range takes some milliseconds, all of them several seconds."""
     rows, features = 2_000, 64
     indices = np.tile(np.arange(1_000, dtype=np.int32), rows)
     offsets = np.arange(0, 1_000 * rows + 1, 1_000, dtype=np.int32)
     A = from_scipy(sparse.csr_array((np.ones(len(indices), np.float32), indices, offsets)))
     B = np.ones((A.shape[1], features), np.float32)
-    monkeypatch.setattr(portions, "PORTION_PRODUCTS", 1 << 20)
+    monkeypatch.setattr(row_ranges, "RANGE_PRODUCTS", 1 << 20)
     gs.spmm.forget()
     started = time.perf_counter()
     gs.spmm(A, B)
@@ -97,7 +97,7 @@ def test_ctrl_c_is_noticed_between_portions(monkeypatch):
             gs.spmm(A, B)
 
     seen = []
-    original = single_kernel.portions_of
+    original = single_kernel.arguments_by_rows
 
     def counted(*given: Any) -> Any:
         for part in original(*given):
@@ -106,7 +106,7 @@ def test_ctrl_c_is_noticed_between_portions(monkeypatch):
                 threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT)).start()
             yield part
 
-    monkeypatch.setattr(single_kernel, "portions_of", counted)
+    monkeypatch.setattr(single_kernel, "arguments_by_rows", counted)
     # Processes that a shell starts in the background ignore the signal.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -114,13 +114,13 @@ def test_ctrl_c_is_noticed_between_portions(monkeypatch):
             calls()
     finally:
         signal.signal(signal.SIGINT, before)
-    assert len(seen) < 60, "an interrupt waits for the portion, not for the call"
+    assert len(seen) < 60, "an interrupt waits for the range, not for the call"
     np.testing.assert_array_equal(gs.spmm(A, B), np.full((rows, features), 1_000))
 
 
 @pytest.mark.parametrize("op", ["spmm", "spmv", "sddmm", "attention"])
 @pytest.mark.parametrize("work", [1, 64])
-def test_bound_calls_are_made_in_portions_and_read_new_values(monkeypatch, op, work):
+def test_bound_calls_are_made_in_ranges_and_read_new_values(monkeypatch, op, work):
     A, random = matrix(np.float32), np.random.default_rng(4)
     X, Y, V = (random.integers(-2, 3, (rows, 8)).astype(np.float32) for rows in (40, 30, 30))
     dense = {
@@ -128,7 +128,7 @@ def test_bound_calls_are_made_in_portions_and_read_new_values(monkeypatch, op, w
     }[op]  # fmt: skip
     function = getattr(gs, op)
     wanted, doubled = function(A, *dense), function(A, *dense[:-1], 2 * dense[-1])
-    monkeypatch.setattr(portions, "PORTION_PRODUCTS", work)
+    monkeypatch.setattr(row_ranges, "RANGE_PRODUCTS", work)
     out = np.full(wanted.shape, np.nan, np.float32)
     bound = function.bind(A, *dense, out=out, check=True)
     assert isinstance(bound, BoundKernels)
@@ -139,9 +139,9 @@ def test_bound_calls_are_made_in_portions_and_read_new_values(monkeypatch, op, w
         dense[-1][...] *= 2
 
 
-def test_ctrl_c_is_noticed_between_portions_of_a_bound_call(monkeypatch):
+def test_ctrl_c_is_noticed_between_ranges_of_a_bound_call(monkeypatch):
     A, B = from_scipy(matrix(np.float32)), np.ones((30, 8), np.float32)
-    monkeypatch.setattr(portions, "PORTION_PRODUCTS", 1)
+    monkeypatch.setattr(row_ranges, "RANGE_PRODUCTS", 1)
     out = np.zeros((40, 8), np.float32)
     bound = gs.spmm.bind(A, B, out=out)
     calls = bound.calls
@@ -157,4 +157,4 @@ def test_ctrl_c_is_noticed_between_portions_of_a_bound_call(monkeypatch):
     finally:
         signal.signal(signal.SIGINT, before)
     assert out[:8].any()
-    assert not out[-8:].any(), "the portions after the signal did not run"
+    assert not out[-8:].any(), "the ranges after the signal did not run"

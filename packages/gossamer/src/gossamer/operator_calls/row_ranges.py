@@ -1,6 +1,6 @@
-"""Long calls in portions of the rows.
+"""Long calls in ranges of rows.
 
-A call of a kernel cannot be interrupted. So a call with much work is made for portions of the rows, between
+A call of a kernel cannot be interrupted. So a call with much work is made for ranges of rows, between
 which Python handles signals.
 """
 
@@ -15,29 +15,29 @@ from gossamer_formats import Array
 from gossamer_ir.core import build
 from gossamer_ir.interchange.records import Signature
 
-PORTION_PRODUCTS = 1 << 30
-"""The number of products in a portion: 0.1 to 1 second of work."""
+RANGE_PRODUCTS = 1 << 30
+"""The number of products in a range: 0.1 to 1 second of work."""
 
 
-def is_made_in_portions(products: int) -> bool:
-    """Return whether a call that computes so many products is made in portions."""
-    return products > PORTION_PRODUCTS
+def is_made_in_ranges(products: int) -> bool:
+    """Return whether a call that computes so many products is made in ranges."""
+    return products > RANGE_PRODUCTS
 
 
-def portions_of(
+def arguments_by_rows(
     signature: Signature, arguments: dict[str, Any], products: int
 ) -> Iterator[dict[str, Any]]:
     """Yield the arguments of a kernel that computes so many products: as they are, or, if that is much work
-    and the matrix is in compressed rows, those for portions of the rows. Arrays with a value for each row or
-    stored element are divided, the others are passed to each portion."""
-    if not is_made_in_portions(products) or "indptr" not in arguments:
+    and the matrix is in compressed rows, those for ranges of rows. Arrays with a value for each row or
+    stored element are divided, the others are passed to each range."""
+    if not is_made_in_ranges(products) or "indptr" not in arguments:
         yield arguments
         return
     indptr = arguments["indptr"]
     # Expressions of the signature say which arrays are divided: sizes may be equal by chance.
     first = {param.name: param.shape[0] for param in signature.buffers}
     each = max(1, products // max(1, int(indptr[-1])))
-    for begin, end in _row_ranges(indptr, max(1, PORTION_PRODUCTS // each)):
+    for begin, end in _row_ranges(indptr, max(1, RANGE_PRODUCTS // each)):
         rows, elements = slice(begin, end), slice(int(indptr[begin]), int(indptr[end]))
         part = {
             name: array[elements]
