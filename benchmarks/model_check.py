@@ -30,8 +30,8 @@ def with_present_choices(times: Sequence[ChoiceTime], target: str) -> list[Choic
     those of the benchmark; `MissingMatrixError` names one that is not available.
     """
     machine = machine_for(target)
-    found = (_with_present_choice(one, machine) for one in times)
-    return [one for one in found if one.chosen in one.times_ms]
+    rechosen = (_with_present_choice(one, machine) for one in times)
+    return [one for one in rechosen if one.chosen in one.times_ms]
 
 
 def _with_present_choice(one: ChoiceTime, machine: Machine) -> ChoiceTime:
@@ -61,9 +61,9 @@ def model_errors_sheet(times: Sequence[ChoiceTime]) -> Sheet:
     for one in times:
         for name, ratio in _speedup_ratios(one):
             ratios.setdefault((name, one.op, str(one.features)), []).append(ratio)
-    for case, found in sorted(ratios.items()):
-        figures = (f"{value:.2f}" for value in np.quantile(found, (0.1, 0.5, 0.9)))
-        sheet.rows.append((*case, str(len(found)), *figures))
+    for case, case_ratios in sorted(ratios.items()):
+        figures = (f"{value:.2f}" for value in np.quantile(case_ratios, (0.1, 0.5, 0.9)))
+        sheet.rows.append((*case, str(len(case_ratios)), *figures))
     return sheet
 
 

@@ -146,8 +146,8 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
 def interpreter(text: str) -> tuple[str, str]:
     """Parse `mkl=/path/to/python`; the name is that of a contender or of a file in `contenders`."""
     name, _, path = text.partition("=")
-    known = {*contenders.NAMES, *(contender.module for contender in contenders.CONTENDERS.values())}
-    if not path or name not in known:
+    names = {*contenders.NAMES, *(contender.module for contender in contenders.CONTENDERS.values())}
+    if not path or name not in names:
         raise argparse.ArgumentTypeError(f"'{text}'; expected CONTENDER=PATH")
     return name, path
 

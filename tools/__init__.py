@@ -10,8 +10,8 @@ ROOT = Path(__file__).resolve().parents[1]
 def with_table(text: str, *, header: str, rows: Iterable[str], indent: str = "") -> str:
     """Return a document with other rows in the table that begins with this header, whose lines are
     indented."""
-    before, found, rest = text.partition(f"{indent}{header}\n")
-    if not found:
+    before, header_line, rest = text.partition(f"{indent}{header}\n")
+    if not header_line:
         raise ValueError(f"there is no table with the header {header!r}")
     _, _, after = rest.partition("\n\n")
     rule = "|" + "---|" * (header.count("|") - 1)

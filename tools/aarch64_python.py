@@ -79,7 +79,7 @@ def unpack_debian_packages(root: Path) -> None:
         contents = subprocess.run(
             ["dpkg-deb", "--fsys-tarfile", package], check=True, capture_output=True
         ).stdout
-        run_checked(["tar", "-x", "--keep-directory-symlink", "-C", root], given=contents)
+        run_checked(["tar", "-x", "--keep-directory-symlink", "-C", root], stdin=contents)
 
 
 def install_wheels(folder: Path, requirements: Sequence[str], version: str) -> None:
@@ -97,9 +97,9 @@ def install_wheels(folder: Path, requirements: Sequence[str], version: str) -> N
     run_checked([*pip, *target, *requirements])
 
 
-def run_checked(command: Sequence[str | Path], *, given: bytes | None = None) -> None:
+def run_checked(command: Sequence[str | Path], *, stdin: bytes | None = None) -> None:
     """Run a command with what it is given as input."""
-    subprocess.run(command, check=True, input=given)
+    subprocess.run(command, check=True, input=stdin)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -107,8 +107,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.aarch64_python", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("requirements", nargs="*")
-    given = parser.parse_args(arguments)
-    print(make_python(given.folder.resolve(), given.requirements))
+    options = parser.parse_args(arguments)
+    print(make_python(options.folder.resolve(), options.requirements))
 
 
 if __name__ == "__main__":

@@ -98,9 +98,9 @@ def _record_report(context: VerifyContext, code: str, *args: object, **kwargs: o
 
 
 def _keep(code: str, text: str, program: str | None = None) -> None:
-    known = _tests[code]
-    if _test and (_test in known or len(known) < MAX_TESTS_PER_CODE):
-        known.add(_test)
+    tests = _tests[code]
+    if _test and (_test in tests or len(tests) < MAX_TESTS_PER_CODE):
+        tests.add(_test)
         line = {"code": code, "test": _test, "text": stable(text)}
         if program is not None:
             line["program"] = program.strip("\n") + "\n"

@@ -93,17 +93,17 @@ def measure_batch(
         }
 
     samples = measure_rounds(taking_part, entries, plan, says)
-    found = cells(drafts)
-    missed = [entry for entry, cell in found.items() if is_missed(cell)]
+    measured = cells(drafts)
+    missed = [entry for entry, cell in measured.items() if is_missed(cell)]
     if missed:
         measure_again(taking_part, samples, missed, plan, lambda step: says(f"again, {step}"))
-        found |= {
+        measured |= {
             entry: replace(cell, is_measured_again=True) for entry, cell in cells(missed).items()
         }
     for remote in contenders.values():
         with suppress(UnavailableError):  # then its process has ended
             remote.forget()
-    return list(found.values())
+    return list(measured.values())
 
 
 def timed_threads(remote: Remote, task: Task) -> tuple[int, ...]:
@@ -202,8 +202,8 @@ def cell_of(
             continue
         seconds, disturbed = samples.chosen(name, (key, threads))
         is_disturbed |= disturbed
-        found = figure(seconds, error, work, bounds)
-        figures[name] = replace(found, conversion_ms=_conversion_ms(draft.conversions[name]))
+        timed = figure(seconds, error, work, bounds)
+        figures[name] = replace(timed, conversion_ms=_conversion_ms(draft.conversions[name]))
     rows, columns = task.matrix.csr.shape
     return Cell(
         op=task.op,

@@ -41,10 +41,10 @@ class Selection(msgspec.Struct, frozen=True):
 
     def matrices_of(self, op: str) -> tuple[str, ...]:
         """Return the chosen matrices among those of the operator."""
-        known = PROBLEMS[op].matrices
+        of_operator = PROBLEMS[op].matrices
         if self.matrices is None:
-            return tuple(name for name in known if name not in RARE)
-        return tuple(name for name in known if name in self.matrices)
+            return tuple(name for name in of_operator if name not in RARE)
+        return tuple(name for name in of_operator if name in self.matrices)
 
     def features_of(self, op: str) -> tuple[int, ...]:
         """Return the chosen sizes, or the usual ones (among some); an operator on vectors has none.
@@ -75,10 +75,10 @@ class Selection(msgspec.Struct, frozen=True):
         ('mkl',)
         """
         if self.contenders is None:
-            known = tuple(name for name, one in CONTENDERS.items() if one.takes_part(op))
+            of_operator = tuple(name for name, one in CONTENDERS.items() if one.takes_part(op))
         else:
-            known = tuple(name for name in self.contenders if op in CONTENDERS[name].ops)
-        return (*known, *(self.variants if op in CONTENDERS[OURS].ops else ()))
+            of_operator = tuple(name for name in self.contenders if op in CONTENDERS[name].ops)
+        return (*of_operator, *(self.variants if op in CONTENDERS[OURS].ops else ()))
 
 
 class Task(msgspec.Struct, frozen=True, dict=True):

@@ -63,10 +63,12 @@ def cpu_seconds_of(process: int) -> float:
 def read_meter(clocks: Sequence[CpuClock] = (time.process_time,)) -> Reading:
     """Return the current counters; `clocks` are those of our processes. Without `/proc/stat` foreign
     work is not detected."""
-    own = sum(clock() for clock in clocks)
+    our_seconds = sum(clock() for clock in clocks)
     path = Path("/proc/stat")
-    busy, stolen = parse_stat(path.read_text().partition("\n")[0]) if path.exists() else (own, 0.0)
-    return Reading(time.perf_counter(), busy, stolen, own)
+    busy, stolen = (
+        parse_stat(path.read_text().partition("\n")[0]) if path.exists() else (our_seconds, 0.0)
+    )
+    return Reading(time.perf_counter(), busy, stolen, our_seconds)
 
 
 def foreign_share(before: Reading, after: Reading) -> float:

@@ -80,8 +80,8 @@ def calls_of(op: str) -> dict[str, TimedCall]:
     tensor = from_scipy(matrix)
     operator = operator_named(op)
     shape = (1,) * operator.program.dense_dimensions
-    given, out = np.full(shape, 3.0, np.float32), np.zeros(shape, np.float32)
-    bound = operator.bind(tensor, given, out=out)
+    dense, out = np.full(shape, 3.0, np.float32), np.zeros(shape, np.float32)
+    bound = operator.bind(tensor, dense, out=out)
     assert isinstance(bound, NativeCall), "a matrix of one element has one kernel"
     workspace = Workspace(1, None, NOT_GUARDED)
     bare = partial(bound.kernel.function, *bound.prepared_arguments, ctypes.byref(workspace))
@@ -89,8 +89,8 @@ def calls_of(op: str) -> dict[str, TimedCall]:
         BOUND: bound,
         "the same function by ctypes": bare,
         "a C function that does nothing": ctypes.CDLL(None).getppid,
-        f"gossamer.{op}(tensor, ..., out=...)": partial(operator, tensor, given, out=out),
-        f"gossamer.{op}(SciPy matrix, ..., out=...)": partial(operator, matrix, given, out=out),
+        f"gossamer.{op}(tensor, ..., out=...)": partial(operator, tensor, dense, out=out),
+        f"gossamer.{op}(SciPy matrix, ..., out=...)": partial(operator, matrix, dense, out=out),
     }
     for name, call in calls.items():
         out[...] = 0

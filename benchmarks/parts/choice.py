@@ -86,8 +86,8 @@ def matrices_of_choice(matrices: Sequence[str] | None) -> tuple[str, ...]:
     >>> matrices_of_choice(["cora", "window_4096"])
     ('cora',)
     """
-    known = (*IN_CSR, *BLOCKS)
-    return known if matrices is None else tuple(name for name in known if name in matrices)
+    all_names = (*IN_CSR, *BLOCKS)
+    return all_names if matrices is None else tuple(name for name in all_names if name in matrices)
 
 
 def selected_cases(
@@ -123,11 +123,11 @@ def measure_choices(job: Job, bar: Bar) -> Iterator[ChoiceTime]:
     cases = cases_of_job(job)
     for name in available(matrices_of_choice(job.chosen.matrix)):
         bar.describe(f"formats of {name}")
-        found = time_in_process(name, cases)
-        missed = [one.case for one in found if not one.is_met]
-        bar.details(f"formats of {name}: again {len(missed)} of {len(found)}")
+        times = time_in_process(name, cases)
+        missed = [one.case for one in times if not one.is_met]
+        bar.details(f"formats of {name}: again {len(missed)} of {len(times)}")
         further = [time_in_process(name, missed) for _ in range(FURTHER_PROCESSES if missed else 0)]
-        yield from with_further_processes(found, further)
+        yield from with_further_processes(times, further)
         bar.advance(ESTIMATED_SECONDS_PER_CASE * len(cases))
 
 
@@ -138,12 +138,12 @@ def time_in_process(name: str, cases: Sequence[ProductCase]) -> list[ChoiceTime]
 
 
 def with_further_processes(
-    found: Sequence[ChoiceTime], further: Sequence[Sequence[ChoiceTime]]
+    first_times: Sequence[ChoiceTime], further: Sequence[Sequence[ChoiceTime]]
 ) -> list[ChoiceTime]:
     """Return for each case the times of the process with the median ratio to the best format, among all that
     measured it."""
     chosen = []
-    for one in found:
+    for one in first_times:
         again = [two for times in further for two in times if two.case == one.case]
         measured = sorted((one, *again), key=lambda time: time.of_best)
         median = measured[len(measured) // 2]

@@ -139,8 +139,8 @@ def measure_conversions(matrices: Sequence[str], bar: Bar) -> Iterator[Conversio
 
 def measure_matrix(name: str) -> list[ConversionTime]:
     """Measure all pairs of formats for one matrix in a fresh process."""
-    found = _measured("pairs", name, str(SECONDS_PER_PAIR))
-    return [ConversionTime(**time) for time in found]
+    times = _measured("pairs", name, str(SECONDS_PER_PAIR))
+    return [ConversionTime(**time) for time in times]
 
 
 def measure_threads(matrices: Sequence[str], bar: Bar) -> Iterator[ThreadedConversion]:
@@ -155,8 +155,8 @@ def measure_threads(matrices: Sequence[str], bar: Bar) -> Iterator[ThreadedConve
 def _measured(*arguments: str) -> list[dict[str, Any]]:
     """Return what a fresh process measures for a command and its arguments."""
     module = "benchmarks.parts.processes.conversions"
-    found: list[dict[str, Any]] = json.loads(run_fresh(sys.executable, "-m", module, *arguments))
-    return found
+    times: list[dict[str, Any]] = json.loads(run_fresh(sys.executable, "-m", module, *arguments))
+    return times
 
 
 def measure_builds(bar: Bar, *, rows: int = BUILD_ROWS) -> Iterator[FormatBuild]:

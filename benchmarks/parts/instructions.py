@@ -87,9 +87,9 @@ def measure_count(
         arguments = list(problem.loop)
         place = len(arguments) - 1
     execution = executable.call(arguments, vector_bits=vector_bits)
-    found = execution.arrays[place].reshape(problem.expected.shape)
+    result = execution.arrays[place].reshape(problem.expected.shape)
     # Small integers, whose sums are exact.
-    if not np.array_equal(found, problem.expected):
+    if not np.array_equal(result, problem.expected):
         raise PartError(f"{op} by {by} has a wrong result with {vector_bits} bits")
     return InstructionCount(
         op,
@@ -125,8 +125,8 @@ def instruction_sheet(counts: Sequence[InstructionCount]) -> Sheet:
     title = "instructions per nonzero, by bits of vectors, emulated"
     sheet = Sheet(title, ("operator", "by", *map(str, VECTOR_LENGTHS), ""))
     for op, by_bits in _counts_by_op(counts).items():
-        for by, found in by_bits.items():
-            sheet.rows.append((op, by, *_cells(found, digits=1), ""))
+        for by, by_length in by_bits.items():
+            sheet.rows.append((op, by, *_cells(by_length, digits=1), ""))
         ratios = _ratios(by_bits)
         if ratios:
             sheet.rows.append(
@@ -151,10 +151,10 @@ def _counts_by_op(
     counts: Sequence[InstructionCount],
 ) -> dict[str, dict[str, dict[int, float]]]:
     """Return the instructions per nonzero of each operator, by compiler and vector length."""
-    found: dict[str, dict[str, dict[int, float]]] = {}
+    by_op: dict[str, dict[str, dict[int, float]]] = {}
     for one in counts:
-        found.setdefault(one.op, {}).setdefault(one.by, {})[one.vector_bits] = one.per_nonzero
-    return found
+        by_op.setdefault(one.op, {}).setdefault(one.by, {})[one.vector_bits] = one.per_nonzero
+    return by_op
 
 
 def _ratios(by_bits: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
@@ -167,8 +167,10 @@ def _ratios(by_bits: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
     }
 
 
-def _cells(found: Mapping[int, float], *, digits: int) -> list[str]:
-    return [f"{found[bits]:.{digits}f}" if bits in found else "-" for bits in VECTOR_LENGTHS]
+def _cells(by_length: Mapping[int, float], *, digits: int) -> list[str]:
+    return [
+        f"{by_length[bits]:.{digits}f}" if bits in by_length else "-" for bits in VECTOR_LENGTHS
+    ]
 
 
 def _verdict(op: str, ratios: Mapping[int, float]) -> str | None:

@@ -90,11 +90,11 @@ def measure_case(
             name,
             is_ours=name in example.programs,
             threads=threads,
-            median_ms=float(f"{statistics.median(found):.4g}"),
+            median_ms=float(f"{statistics.median(times):.4g}"),
             prepare_seconds=round(ready[name]["prepare_seconds"], 3),
             relative_error=float(f"{ready[name]['relative_error']:.2g}"),
         )
-        for name, found in samples.items()
+        for name, times in samples.items()
     ]
 
 
@@ -134,8 +134,8 @@ def answer(process: subprocess.Popen[str]) -> dict[str, Any]:
     line = process.stdout.readline()
     if not line:
         raise ProcessError(f"{process.args!r} ended with status {process.wait()}")
-    found: dict[str, Any] = json.loads(line)
-    return found
+    reply: dict[str, Any] = json.loads(line)
+    return reply
 
 
 def programs_sheet(times: Sequence[ProgramTime]) -> Sheet:

@@ -1,5 +1,6 @@
 """The names of variables: a number that only counts the items of a loop is called `number`, the iterator of a
-block `iterator`; a dtype is not called `kind`, and only an index or a position `at`."""
+block `iterator`; a dtype is not called `kind`, and only an index or a position `at`. A variable is named for
+what it holds: nothing is called `found`, `given`, `known` or `own`."""
 
 from __future__ import annotations
 
@@ -141,3 +142,44 @@ def test_at_is_an_index_or_a_position(root):
 def test_the_search_finds_the_type_of_at():
     text = "def f(at: Cursor | None): ...\ndef g(*, at: Expr | Range): ..."
     assert {*types_of_at(ast.parse(text))} == {"Cursor", "Expr", "Range"}
+
+
+SAY_NOTHING = {"found", "given", "known", "own"}
+"""Adjectives without a noun: what is found, given or known is left open."""
+SOURCES = ("benchmarks", "packages", "plugins", "tools")
+
+
+def adjectives(tree):
+    """The parameters and variables that are called by an adjective. A field may be: the object to which it
+    belongs is the noun, as in `digit.known`."""
+    fields = {
+        stmt.target
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        for stmt in node.body
+        if isinstance(stmt, ast.AnnAssign)
+    }
+    for node in ast.walk(tree):
+        match node:
+            case (
+                ast.arg(arg=name)
+                | ast.Name(id=name, ctx=ast.Store())
+                | ast.MatchAs(name=str(name))
+                | ast.MatchStar(name=str(name))
+            ) if name in SAY_NOTHING and node not in fields:
+                yield name
+
+
+def test_a_variable_is_named_for_what_it_holds(root):
+    paths = (path for folder in SOURCES for path in sorted((root / folder).rglob("*.py")))
+    found = {
+        path.relative_to(root).as_posix(): {*adjectives(ast.parse(path.read_text()))}
+        for path in paths
+        if "/tests/" not in path.as_posix()
+    }
+    assert {path: names for path, names in found.items() if names} == {}
+
+
+def test_the_search_finds_variables_that_say_nothing():
+    text = "def f(given): ...\nclass A:\n    known: int\nfor own in x:\n    found: int = 0"
+    assert [*adjectives(ast.parse(text))] == ["own", "given", "found"]

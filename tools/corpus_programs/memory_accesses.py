@@ -176,7 +176,7 @@ def _over(
     buffers = f"X = x ({sizes['x']},) {dtype}\nY = y ({sizes['y']},) {dtype}\n{more}"
     extra = [line.split(" = ")[1].split()[0] for line in more.splitlines()]
     kinds = {"p": "int64", "flags": "bool"}
-    known = {
+    all_recipes = {
         "x": "counting",
         "y": "untouched",
         "p": "permutation",
@@ -185,7 +185,7 @@ def _over(
     }
     arrays: dict[str, list[Any]] = {
         key: [
-            known[key],
+            all_recipes[key],
             kinds.get(key, dtype),
             *([shapes[key]] if shapes and key in shapes else []),
         ]

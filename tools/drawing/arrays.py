@@ -183,14 +183,14 @@ def _values(storage: Storage) -> list[BoxContent]:
 def _entries(array: Array, elements: Array, rows: Array) -> Iterator[BoxContent]:
     """Yield the cells of stored coordinates: the color of the row, if all elements below are in one."""
     for number, entry in enumerate(array):
-        own = {int(row) for row in rows[elements == number]}
-        kind = "cell" if own else "pad"
-        yield str(entry), f"row{own.pop()}" if len(own) == 1 else kind
+        element_rows = {int(row) for row in rows[elements == number]}
+        kind = "cell" if element_rows else "pad"
+        yield str(entry), f"row{element_rows.pop()}" if len(element_rows) == 1 else kind
 
 
 def _contents(storage: Storage, handle: str) -> list[BoxGrid]:
     """Return the cells of an index array of the map. An array of rows has their colors."""
-    buffer = next(found for found in storage.description.index_arrays if found.handle == handle)
+    buffer = next(array for array in storage.description.index_arrays if array.handle == handle)
     shape = [evaluate(size, storage.sizes) for size in buffer.shape]
 
     def kind(entry: int) -> str:

@@ -201,8 +201,8 @@ def matrix_in_parts() -> Decomposition:
 
 def _example_parameters(name: str) -> Mapping[str, int]:
     is_composable = name in COMPOSABLE_FORMATS.names()
-    found = COMPOSABLE_FORMATS.named(name) if is_composable else format_named(name)
-    return found.example_parameters
+    record = COMPOSABLE_FORMATS.named(name) if is_composable else format_named(name)
+    return record.example_parameters
 
 
 def _stored(name: str, dense: Array, parameters: Mapping[str, int]) -> SparseTensor | Decomposition:

@@ -82,8 +82,8 @@ def weights() -> Array:
 
 def pruned_weights() -> Array:
     """Return weights of which 70 percent were pruned, one by one."""
-    found = weights()
-    return np.where(found > 1.7, found, 0)
+    unpruned = weights()
+    return np.where(unpruned > 1.7, unpruned, 0)
 
 
 def pruned_vectors() -> Array:

@@ -27,8 +27,8 @@ is broken).
 def files() -> dict[Path, str]:
     """Return the whole page."""
     group: Any = get_command(app)
-    own = section("gossamer", group)
-    return {PAGE: "\n".join([HEAD, own, *command_sections("gossamer", group.commands)])}
+    top = section("gossamer", group)
+    return {PAGE: "\n".join([HEAD, top, *command_sections("gossamer", group.commands)])}
 
 
 def command_sections(prefix: str, commands: Mapping[str, Any]) -> Iterator[str]:

@@ -79,19 +79,21 @@ def _homes(modules: Mapping[str, str]) -> str:
 
 def _recording_methods(named: Sequence[tuple[str, str]]) -> str:
     """Return a method for each primitive, with its arguments after the module."""
-    return "".join(_recording_method(*found) for found in sorted(named, key=lambda found: found[1]))
+    return "".join(
+        _recording_method(*method) for method in sorted(named, key=lambda method: method[1])
+    )
 
 
 def _recording_method(module_name: str, name: str) -> str:
     """Return the method that records a step of a primitive. An argument that may be left out is None."""
-    given = _function_of(module_name, name).args
-    first, variadic = [_parameter(argument) for argument in given.args[1:]], given.vararg
-    passed = [f"{argument.arg}={argument.arg}" for argument in given.args[1:]]
+    declared = _function_of(module_name, name).args
+    first, variadic = [_parameter(argument) for argument in declared.args[1:]], declared.vararg
+    passed = [f"{argument.arg}={argument.arg}" for argument in declared.args[1:]]
     if variadic is not None:
         first.append(f"*{_parameter(variadic)}")
         passed.append(f"{variadic.arg}={variadic.arg}")
     named = []
-    for argument, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+    for argument, default in zip(declared.kwonlyargs, declared.kw_defaults, strict=True):
         if argument.arg not in _COMMON_ARGUMENTS:
             named.append(_parameter(argument, is_optional=default is not None))
             passed.append(f"{argument.arg}={argument.arg}")
@@ -144,18 +146,20 @@ def _types_of_arguments(module_name: str, name: str) -> Iterator[tuple[str, str]
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    own = {
+    type_names = {
         node.target.id
         for node in tree.body
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     }
-    given = _function_of(module_name, name).args
-    arguments = [*given.args[1:], *given.kwonlyargs]
+    declared = _function_of(module_name, name).args
+    arguments = [*declared.args[1:], *declared.kwonlyargs]
     for argument in arguments:
         if argument.arg in _COMMON_ARGUMENTS or argument.annotation is None:
             continue
         for node in ast.walk(argument.annotation):
-            if isinstance(node, ast.Name) and node.id in homes | dict.fromkeys(own, module_name):
+            if isinstance(node, ast.Name) and node.id in homes | dict.fromkeys(
+                type_names, module_name
+            ):
                 yield node.id, homes.get(node.id, module_name)
 
 
@@ -165,12 +169,12 @@ def _tree_of(module_name: str) -> ast.Module:
 
 
 def _function_of(module_name: str, name: str) -> ast.FunctionDef:
-    (found,) = (
+    (function,) = (
         node
         for node in _tree_of(module_name).body
         if isinstance(node, ast.FunctionDef) and node.name == name
     )
-    return found
+    return function
 
 
 def tables() -> str:

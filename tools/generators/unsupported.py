@@ -175,15 +175,15 @@ def patterns() -> tuple[str, ...]:
 
 def files() -> dict[Path, str]:
     """Return the whole document."""
-    known = {code: row for code, row in stored_examples().items() if code not in FOREIGN}
+    examples = {code: row for code, row in stored_examples().items() if code not in FOREIGN}
     lines = ["# Unsupported constructs\n", NOTE, "", INTRODUCTION, ""]
     for title, section in SECTIONS.items():
         lines += [f"## {title}\n", "| code | construct |", "|---|---|"]
         lines += [f"| `{code}` | {what} |" for code, what in section.items()]
         lines.append("")
         for pattern in section:
-            for code in fnmatch.filter(known, pattern):
-                lines += entry(known[code])
+            for code in fnmatch.filter(examples, pattern):
+                lines += entry(examples[code])
     return {PAGE: "\n".join(lines)}
 
 

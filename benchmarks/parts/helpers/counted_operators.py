@@ -60,18 +60,18 @@ def _spmv_problem(random: np.random.Generator) -> CountedProblem:
     matrix, arrays = _csr_arguments(random)
     x = _integers(random, COLUMNS)
     y = np.full(ROWS, np.nan, np.float32)
-    given = {**arrays, "a": matrix.data, "x": x, "y": y}
+    arguments = {**arrays, "a": matrix.data, "x": x, "y": y}
     loop = (ROWS, matrix.indptr, matrix.indices, matrix.data, x, y)
-    return CountedProblem(loop, given, "y", matrix @ x, matrix.nnz, 1)
+    return CountedProblem(loop, arguments, "y", matrix @ x, matrix.nnz, 1)
 
 
 def _spmm_problem(random: np.random.Generator) -> CountedProblem:
     matrix, arrays = _csr_arguments(random)
     b = _integers(random, COLUMNS, COUNTED_FEATURES)
     c = np.full((ROWS, COUNTED_FEATURES), np.nan, np.float32)
-    given = {**arrays, "a": matrix.data, "b": b, "c": c}
+    arguments = {**arrays, "a": matrix.data, "b": b, "c": c}
     loop = (ROWS, COUNTED_FEATURES, matrix.indptr, matrix.indices, matrix.data, b, c)
-    return CountedProblem(loop, given, "c", matrix @ b, matrix.nnz, COUNTED_FEATURES)
+    return CountedProblem(loop, arguments, "c", matrix @ b, matrix.nnz, COUNTED_FEATURES)
 
 
 def _sddmm_problem(random: np.random.Generator) -> CountedProblem:
@@ -80,10 +80,10 @@ def _sddmm_problem(random: np.random.Generator) -> CountedProblem:
     x = _integers(random, ROWS, COUNTED_FEATURES)
     out = np.full(matrix.nnz, np.nan, np.float32)
     rows, columns = matrix.nonzero()
-    given = {**arrays, "x": x, "y": y, "out": out}
+    arguments = {**arrays, "x": x, "y": y, "out": out}
     products = np.einsum("ek,ek->e", x[rows], y[columns])
     loop = (ROWS, COUNTED_FEATURES, matrix.indptr, matrix.indices, x, y, out)
-    return CountedProblem(loop, given, "out", products, matrix.nnz, COUNTED_FEATURES)
+    return CountedProblem(loop, arguments, "out", products, matrix.nnz, COUNTED_FEATURES)
 
 
 def _bsr_spmm_problem(random: np.random.Generator) -> CountedProblem:
@@ -93,13 +93,13 @@ def _bsr_spmm_problem(random: np.random.Generator) -> CountedProblem:
     b = _integers(random, columns, COUNTED_BLOCK, COUNTED_FEATURES)
     c = np.full((rows, COUNTED_BLOCK, COUNTED_FEATURES), np.nan, np.float32)
     matrix = sparse.bsr_array((values, blocks.indices, blocks.indptr), (ROWS, COLUMNS))
-    given = {
+    arguments = {
         "a": values, "b": b, "c": c, "indptr": blocks.indptr, "indices": blocks.indices,
         "nb": rows, "mb": columns, "nnzb": blocks.nnz, "blk": COUNTED_BLOCK, "feat_size": COUNTED_FEATURES,
     }  # fmt: skip
     expected = (matrix @ b.reshape(COLUMNS, COUNTED_FEATURES)).reshape(c.shape)
     loop = (rows, COUNTED_BLOCK, COUNTED_FEATURES, blocks.indptr, blocks.indices, values, b, c)
-    return CountedProblem(loop, given, "c", expected, values.size, COUNTED_FEATURES)
+    return CountedProblem(loop, arguments, "c", expected, values.size, COUNTED_FEATURES)
 
 
 def _csr_arguments(random: np.random.Generator) -> tuple[Any, dict[str, ArgumentOfC]]:

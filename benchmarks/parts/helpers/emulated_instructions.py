@@ -67,7 +67,7 @@ class Executable:
         cpu += f",sme-default-vector-length={size}"
         logged = ("-singlestep", "-d", "exec,nochain", "-dfilter", self._range, "-D", str(log))
         output = output_of(
-            EMULATOR, "-cpu", cpu, *logged, str(self._path), given=_encoded(arguments)
+            EMULATOR, "-cpu", cpu, *logged, str(self._path), stdin=_encoded(arguments)
         )
         executed = Counter(int(at, 16) for at in _EXECUTED.findall(log.read_bytes()))
         log.unlink()
@@ -104,10 +104,10 @@ def loaded_bytes(instruction: str, *, vector_bytes: int) -> int:
     return each * (2 if op == "ldp" else 1)
 
 
-def output_of(*command: str, given: bytes = b"") -> bytes:
+def output_of(*command: str, stdin: bytes = b"") -> bytes:
     """Return the output of a program; raise `PartError` if it fails or is absent."""
     try:
-        done = subprocess.run(command, input=given, capture_output=True, check=False)
+        done = subprocess.run(command, input=stdin, capture_output=True, check=False)
     except FileNotFoundError:
         raise PartError(f"{command[0]} is not installed") from None
     if done.returncode:

@@ -55,37 +55,37 @@ class ProductCase(NamedTuple):
     threads: int
 
 
-def candidates_of(found: MatrixProperties, op: str) -> Iterator[Estimate]:
+def candidates_of(matrix: MatrixProperties, op: str) -> Iterator[Estimate]:
     """Yield the formats in which the library computes an operator, whatever the model thinks of them."""
     yield candidate("csr")
     yield candidate("hyb", c=1)
-    yield from _vector_formats(found) if takes_vectors(op) else _matrix_formats(found)
-    for size in _filled_blocks(found):
-        if not found.rows % size and not found.columns % size:
+    yield from _vector_formats(matrix) if takes_vectors(op) else _matrix_formats(matrix)
+    for size in _filled_blocks(matrix):
+        if not matrix.rows % size and not matrix.columns % size:
             yield candidate("bsr", block_rows=size, block_columns=size)
 
 
-def _vector_formats(found: MatrixProperties) -> Iterator[Estimate]:
+def _vector_formats(matrix: MatrixProperties) -> Iterator[Estimate]:
     yield from (candidate("sell", height=height) for height in SLICE_HEIGHTS)
-    for size in _filled_blocks(found):
-        if not found.columns % size:
+    for size in _filled_blocks(matrix):
+        if not matrix.columns % size:
             yield candidate(
                 "blocked_sell", block_rows=size, block_columns=size, height=SLICE_HEIGHTS[0]
             )
 
 
-def _matrix_formats(found: MatrixProperties) -> Iterator[Estimate]:
-    if found.rows == found.columns:
+def _matrix_formats(matrix: MatrixProperties) -> Iterator[Estimate]:
+    if matrix.rows == matrix.columns:
         yield candidate("row_groups", height=1)._replace(is_ordered=True)
     for columns in TILE_COLUMNS:
-        in_tile = found.lengths.mean * columns / max(found.columns, 1)
-        if 2 * columns <= found.columns and in_tile >= MIN_IN_TILE:
+        in_tile = matrix.lengths.mean * columns / max(matrix.columns, 1)
+        if 2 * columns <= matrix.columns and in_tile >= MIN_IN_TILE:
             yield candidate("tiled_csr", tile_columns=columns)
 
 
-def _filled_blocks(found: MatrixProperties) -> Iterator[int]:
+def _filled_blocks(matrix: MatrixProperties) -> Iterator[int]:
     """Yield the sizes of square blocks that are filled well enough."""
-    return (size for size, fill in found.block_fill.items() if fill >= MIN_FILL)
+    return (size for size, fill in matrix.block_fill.items() if fill >= MIN_FILL)
 
 
 def candidate(format_name: str, **parameters: int) -> Estimate:
@@ -118,8 +118,8 @@ def time_case(formats: StoredFormats, case: ProductCase) -> dict[str, Any]:
     features = None if takes_vectors(case.op) else case.features
     choice = gs.explain(gs.prepare(matrix, case.op, features=features, calls=CHOICE_CALLS))
     rows, columns = matrix.shape
-    found = properties_of((rows, columns), matrix.arrays["indptr"], matrix.arrays["indices"])
-    candidates = {one.text: one for one in (*candidates_of(found, case.op), choice.chosen)}
+    properties = properties_of((rows, columns), matrix.arrays["indptr"], matrix.arrays["indices"])
+    candidates = {one.text: one for one in (*candidates_of(properties, case.op), choice.chosen)}
     dense, out = operands_of(matrix, case)
     operator = operator_named(case.op)
     calls = {
@@ -132,7 +132,7 @@ def time_case(formats: StoredFormats, case: ProductCase) -> dict[str, Any]:
         "dtype": case.dtype,
         "threads": case.threads,
         "chosen": choice.chosen.text,
-        "expected_cycles": {found.text: found.cycles for found in choice.estimates},
+        "expected_cycles": {one.text: one.cycles for one in choice.estimates},
         "times_ms": milliseconds_in_turns(calls, clock_of(case.threads)),
     }
 
@@ -199,14 +199,14 @@ def timed_seconds(call: partial[Array], count: int, clock: Clock) -> float:
 
 def time_matrix(name: str, cases: Sequence[ProductCase]) -> list[dict[str, Any]]:
     """Time all cases of a matrix."""
-    found = []
+    times = []
     for dtype in dict.fromkeys(case.dtype for case in cases):
         formats = StoredFormats(SparseTensor(load_matrix(name, dtype).csr))
         for case in cases:
             size = sum(formats.matrix.shape) * case.features * np.dtype(dtype).itemsize
             if case.dtype == dtype and size <= MAX_BYTES:
-                found.append({"matrix": name, **time_case(formats, case)})
-    return found
+                times.append({"matrix": name, **time_case(formats, case)})
+    return times
 
 
 def main(name: str, cases: str) -> None:

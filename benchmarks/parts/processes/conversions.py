@@ -123,7 +123,7 @@ def time_pairs(name: str, matrix: Any, seconds_per_pair: float) -> list[dict[str
     matrix = filled_up(matrix)
     formats = {key: form for key, form in FORMATS.items() if form.suits(matrix)}
     stored = {key: stored_pair(matrix, form) for key, form in formats.items()}
-    found = []
+    times = []
     for source, pair in stored.items():
         for target, form in formats.items():
             if source == target:
@@ -133,7 +133,7 @@ def time_pairs(name: str, matrix: Any, seconds_per_pair: float) -> list[dict[str
                 form = UNSORTED_CSR
             what = f"{name}, {source} to {target}"
             gossamer_ms, scipy_ms = time_pair(pair, form, what, seconds_per_pair)
-            found.append(
+            times.append(
                 {
                     "matrix": name,
                     "nnz": matrix.nnz,
@@ -143,7 +143,7 @@ def time_pairs(name: str, matrix: Any, seconds_per_pair: float) -> list[dict[str
                     "scipy_ms": scipy_ms,
                 }
             )
-    return found
+    return times
 
 
 def stored_pair(matrix: Any, form: BenchmarkFormat) -> StoredPair:
@@ -167,7 +167,7 @@ def time_pair(
 def time_threads(name: str, matrix: Any, seconds_per_pair: float) -> list[dict[str, Any]]:
     """Time conversions to CSR and from it, on one thread and on two in turns."""
     csr = gs.from_scipy(matrix)
-    found = []
+    times = []
     for other, sizes in LIBRARY_FORMATS.items():
         stored = csr.asformat(other, **sizes)
         steps = {
@@ -179,7 +179,7 @@ def time_threads(name: str, matrix: Any, seconds_per_pair: float) -> list[dict[s
             warm_up(one)
             warm_up(two)
             one_ms, two_ms = interleaved_medians(one, two, seconds_per_pair)
-            found.append(
+            times.append(
                 {
                     "matrix": name,
                     "nnz": matrix.nnz,
@@ -189,7 +189,7 @@ def time_threads(name: str, matrix: Any, seconds_per_pair: float) -> list[dict[s
                     "two_threads_ms": two_ms,
                 }
             )
-    return found
+    return times
 
 
 def run_on_threads(count: int, step: Callable[[], object]) -> object:
@@ -221,8 +221,8 @@ def convert_by_scipy(matrix: Any, form: BenchmarkFormat) -> Any:
 
 def require_equal(ours: Any, theirs: Any, what: str) -> None:
     """Raise unless both matrices are the same."""
-    found, expected = gs.to_scipy(ours.asformat("csr")), theirs.tocsr()
-    if found.shape != expected.shape or (found != expected).nnz:
+    actual, expected = gs.to_scipy(ours.asformat("csr")), theirs.tocsr()
+    if actual.shape != expected.shape or (actual != expected).nnz:
         raise AssertionError(f"{what}: the result is wrong")
 
 
@@ -260,15 +260,15 @@ def time_builds(rows: int) -> list[dict[str, Any]]:
     """Time the building of formats; the first call may compile."""
     gs.set_num_threads(2)
     tensor = gs.from_scipy(mesh_of_groups(rows))
-    found = []
+    times = []
     for name, build in BUILDS.items():
         step = partial(build, tensor)
         first = seconds_of_step(step)
         seconds = statistics.median(seconds_of_step(step) for _ in range(BUILD_SAMPLES))
-        found.append(
+        times.append(
             {"format": name, "nnz": tensor.nnz, "seconds": seconds, "first_seconds": first}
         )
-    return found
+    return times
 
 
 def mesh_of_groups(rows: int) -> Any:

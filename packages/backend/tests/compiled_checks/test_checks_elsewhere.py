@@ -8,7 +8,7 @@ from gossamer_backend import GeneratedCheck
 from gossamer_backend.arguments.view_of import view_of
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.facts.fact_violations import GivenArrays, first_violation
+from gossamer_ir.facts.fact_violations import FactOperands, first_violation
 from gossamer_ir.interpret import GuardFailed, run
 from gossamer_ir.nodes import (
     Distinct,
@@ -66,7 +66,7 @@ def holds(facts, **arrays):
         return sizes[expr.name] if hasattr(expr, "name") else int(expr.text)
 
     names = {name: name for name in arrays}
-    return first_violation(facts, GivenArrays(arrays, names, size)) is None
+    return first_violation(facts, FactOperands(arrays, names, size)) is None
 
 
 def offsets(*values):

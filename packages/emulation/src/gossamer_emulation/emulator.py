@@ -90,8 +90,8 @@ class Emulator:
             self._stop()
 
     def _call(self, kernel: int, arguments: Sequence[EmulatedArgument]) -> CallResult:
-        arrays = [given for given in arguments if isinstance(given, EmulatedArray)]
-        words = [word for given in arguments for word in _encoded(given)]
+        arrays = [argument for argument in arguments if isinstance(argument, EmulatedArray)]
+        words = [word for argument in arguments for word in _encoded(argument)]
         self._send_words(_CALL, kernel, len(arguments), *words)
         for array in arrays:
             self._input.write(array.memory)
@@ -191,9 +191,9 @@ def _close(pipe: IO[bytes] | None) -> None:
         pass
 
 
-def _encoded(given: EmulatedArgument) -> tuple[int, int]:
+def _encoded(argument: EmulatedArgument) -> tuple[int, int]:
     """Return the kind and the value of an argument."""
-    match given:
+    match argument:
         case EmulatedArray(memory, is_written):
             return _WRITTEN_ARRAY if is_written else _ARRAY, memory.nbytes
         case EmulatedFloat(bits):

@@ -103,14 +103,14 @@ def _arguments(signature: Signature, values: Mapping[str, Any]) -> list[Emulated
     """Return the arguments of a call in the order of the parameters, from addresses and numbers."""
     scalars = {param.name: values[param.name] for param in signature.scalars}
     arrays = _Arrays(signature, values, scalars)
-    given: dict[str, EmulatedArgument] = {
+    by_name: dict[str, EmulatedArgument] = {
         param.name: _scalar_argument(param, values[param.name]) for param in signature.scalars
     }
     for param in signature.buffers:
-        given[param.name] = EmulatedArray(
+        by_name[param.name] = EmulatedArray(
             arrays[param.buffer].view(np.uint8).data, param.is_written
         )
-    return [given[name] for name in signature.order]
+    return [by_name[name] for name in signature.order]
 
 
 class _Arrays(dict[str, Array]):

@@ -41,8 +41,8 @@ def stored(permutation: Array) -> Array:
     >>> stored(np.array([2, UNSTORED, 0]))
     array([2, 0])
     """
-    found: Array = permutation[permutation != UNSTORED]
-    return found
+    value_indices: Array = permutation[permutation != UNSTORED]
+    return value_indices
 
 
 def stored_count(permutation: Array) -> int:

@@ -44,12 +44,12 @@ def report_for_target(module: Module, target: Target, stats: Stats | None) -> Sc
     plugin = plugin_of(target)
     machine = plugin.backend.machine(target)
     # Rules of plugins first: they know more about their machine.
-    found = plugin.schedule(verify(module), machine, stats)
-    if found is None:
+    planned = plugin.schedule(verify(module), machine, stats)
+    if planned is None:
         from gossamer_schedule.internal_api import schedule_report as report_of_rules
 
         return report_of_rules(module, machine, stats)
-    name, chosen = found
+    name, chosen = planned
     return chosen if isinstance(chosen, ScheduleReport) else _report_without_reasons(chosen, name)
 
 

@@ -136,7 +136,7 @@ def lowering_pass(
     defaults to the stage taken, if there is only one. `after` and `before` map the names of other passes to
     the reason, which completes the sentence "it must run after that pass: ...".
     """
-    given = takes[0] if gives is None and len(takes) == 1 else gives
+    given_stage = takes[0] if gives is None and len(takes) == 1 else gives
 
     def decorate(function: Callable[P, Module]) -> Callable[P, Module]:
         declared = signature(function)
@@ -152,7 +152,7 @@ def lowering_pass(
             name=function.__name__,
             function=called,
             takes=takes,
-            gives=given,
+            gives=given_stage,
             without=without,
             removes=removes,
             after=after,

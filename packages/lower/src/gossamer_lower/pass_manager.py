@@ -66,21 +66,21 @@ def _require_none_left(record: PassRecord, content: str, module: Module) -> None
         )
 
 
-def _arguments(record: PassRecord, given: Mapping[str, Any]) -> dict[str, Any]:
+def _arguments(record: PassRecord, passed: Mapping[str, Any]) -> dict[str, Any]:
     _, *parameters = inspect.signature(record.function).parameters.values()
-    known = items_by_name(parameters)
-    wrong = [key for key in given if key not in known]
+    by_name = items_by_name(parameters)
+    wrong = [key for key in passed if key not in by_name]
     missing = [
         key
-        for key, parameter in known.items()
-        if parameter.default is parameter.empty and key not in given
+        for key, parameter in by_name.items()
+        if parameter.default is parameter.empty and key not in passed
     ]
     if wrong or missing:
         what = f"has no argument '{wrong[0]}'" if wrong else f"needs the argument '{missing[0]}'"
-        listed = f"Its arguments are {', '.join(known)}." if known else "It has no arguments."
+        listed = f"Its arguments are {', '.join(by_name)}." if by_name else "It has no arguments."
         raise ArgumentError("pass.arguments", f"The pass '{record.name}' {what}.", hint=listed)
     types = get_type_hints(record.function)
-    return {key: _read(record.name, key, value, wanted=types[key]) for key, value in given.items()}
+    return {key: _read(record.name, key, value, wanted=types[key]) for key, value in passed.items()}
 
 
 ARGUMENT_TYPES: Mapping[Any, str] = {

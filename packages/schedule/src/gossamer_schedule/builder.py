@@ -231,15 +231,15 @@ class ScheduleBuilder(Fluent):
         >>> builder.undo().get_loops(), builder.undo().get_loops()
         (('i_0', 'i_1'), ('i',))
         """
-        count, known = normalized_if_valid(steps), len(self._applied)
+        count, step_count = normalized_if_valid(steps), len(self._applied)
         # `type`, since a bool is an int, too.
-        if type(count) is not int or not 0 <= count <= known:
+        if type(count) is not int or not 0 <= count <= step_count:
             raise schedule_error(
                 "undo.steps",
-                f"undo is given {value_text(steps)}, and the trace has {counted(known, 'step')}.",
-                hint=f"Expected a number from 0 to {known}.",
+                f"undo is given {value_text(steps)}, and the trace has {counted(step_count, 'step')}.",
+                hint=f"Expected a number from 0 to {step_count}.",
             )
-        self._applied.keep(known - count)
+        self._applied.keep(step_count - count)
         return self
 
     def replay(self, trace: Trace) -> Self:
@@ -277,8 +277,8 @@ class ScheduleBuilder(Fluent):
         current_values = {
             name: self._applied.with_current_names(value) for name, value in values.items()
         }
-        given = {name: value for name, value in current_values.items() if value is not None}
-        step = Step(op_of(primitive), given)
+        step_args = {name: value for name, value in current_values.items() if value is not None}
+        step = Step(op_of(primitive), step_args)
         result = self._apply(step)
         # The trace keeps references to drawn values, not the values.
         has_references = any(map(is_reference, step.args.values()))

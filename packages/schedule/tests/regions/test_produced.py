@@ -46,7 +46,7 @@ def produced(stored, value, *, loop):
     forms = producer_forms(cursor, "B", target)
     found = {
         iterator.var: produced_range(
-            cursor, iterator, forms=forms[iterator.var], path=path, known={}
+            cursor, iterator, forms=forms[iterator.var], path=path, known_ranges={}
         )
         for iterator in cursor.node.iters
         if iterator.var in forms

@@ -47,7 +47,7 @@ COST_MODELS: NamedObjects[CostModel] = NamedObjects(
     groups.COST_MODEL_GROUP.name,
     "cost model",
     expected="a function",
-    is_valid=lambda found, name: callable(found),
+    is_valid=lambda value, name: callable(value),
     built_in={model.__name__: partial(lambda model: model, model) for model in MODELS},
 )
 """All models by their names."""
@@ -59,14 +59,14 @@ def estimates_of(matrix: MatrixProperties, workload: Workload) -> list[Estimate]
     Raises `PluginError` if the model of another distribution cannot be used: `plugin.failed`,
     `plugin.duplicate`, or `plugin.entry_point`.
     """
-    found: list[Estimate] = []
+    all_estimates: list[Estimate] = []
     for name, model in COST_MODELS.items():
         with COST_MODELS.errors_of(name, doing="estimate costs by the"):
             estimates = tuple(model(matrix, workload))
             for estimate in estimates:
                 _require_comparable(estimate)
-        found += estimates
-    return found
+        all_estimates += estimates
+    return all_estimates
 
 
 def _require_comparable(estimate: Any) -> None:

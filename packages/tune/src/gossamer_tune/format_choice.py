@@ -39,7 +39,7 @@ class FormatChoice(NamedTuple):
     @property
     def csr(self) -> Estimate:
         """The estimate for CSR."""
-        return next(found for found in self.estimates if found.format == "csr")
+        return next(estimate for estimate in self.estimates if estimate.format == "csr")
 
     @property
     def speedup(self) -> float:
@@ -59,13 +59,13 @@ class FormatChoice(NamedTuple):
             chosen += f", and to pay from {self.paying_calls:,} calls on"
         return "\n".join([chosen, *map(self._line, self.estimates)])
 
-    def _line(self, found: Estimate) -> str:
-        costs = f"{found.cycles:.3g} cycles a call"
-        if found.conversion_cycles:
-            costs += f", {found.conversion_cycles:.3g} for the conversion"
-        if found.text in self.seconds:
-            costs += f", measured {self.seconds[found.text] * 1e3:.3g} ms"
-        return f"  {found.text}: {costs}; {found.reason}"
+    def _line(self, estimate: Estimate) -> str:
+        costs = f"{estimate.cycles:.3g} cycles a call"
+        if estimate.conversion_cycles:
+            costs += f", {estimate.conversion_cycles:.3g} for the conversion"
+        if estimate.text in self.seconds:
+            costs += f", measured {self.seconds[estimate.text] * 1e3:.3g} ms"
+        return f"  {estimate.text}: {costs}; {estimate.reason}"
 
 
 @typed
@@ -87,13 +87,13 @@ def choose_format(
     >>> choose_format(matrix, Workload(features=64), calls=1).chosen.text
     'csr'
     """
-    found = estimates_of(matrix, workload)
-    allowed = [estimate for estimate in found if adds_zeros or not estimate.adds_zeros]
+    estimates = estimates_of(matrix, workload)
+    allowed = [estimate for estimate in estimates if adds_zeros or not estimate.adds_zeros]
     # With the conversion, which few calls do not pay back.
     best = min(allowed, key=lambda estimate: estimate.total(calls))
-    csr = next(estimate for estimate in found if estimate.format == "csr")
+    csr = next(estimate for estimate in estimates if estimate.format == "csr")
     chosen = best if best.total(calls) * MIN_GAIN <= csr.total(calls) else csr
-    return FormatChoice(chosen, tuple(sorted(found, key=lambda each: each.cycles)), calls)
+    return FormatChoice(chosen, tuple(sorted(estimates, key=lambda each: each.cycles)), calls)
 
 
 @typed
@@ -110,12 +110,12 @@ def measure_formats(
     >>> measure_formats(choice, lambda found: {"bsr": 3.0, "csr": 2.0}[found.format]).chosen.format
     'csr'
     """
-    candidates = [found for found in choice.estimates if found.format != "csr"][:most]
-    seconds = {found.text: seconds_of(found) for found in (choice.csr, *candidates)}
+    candidates = [estimate for estimate in choice.estimates if estimate.format != "csr"][:most]
+    seconds = {estimate.text: seconds_of(estimate) for estimate in (choice.csr, *candidates)}
     per_cycle = seconds[choice.csr.text] / max(choice.csr.cycles, 1.0)
 
-    def total(found: Estimate) -> float:
-        return found.conversion_cycles * per_cycle + choice.calls * seconds[found.text]
+    def total(estimate: Estimate) -> float:
+        return estimate.conversion_cycles * per_cycle + choice.calls * seconds[estimate.text]
 
     best = min((choice.csr, *candidates), key=total)
     return choice._replace(chosen=best, seconds=seconds)

@@ -110,7 +110,7 @@ def cpu_of(target: Target) -> ScalableCpu:
             f"The vectors of '{target.text}' have {vector_bits} bits, and the code may rely on {vl_min}.",
             hint="Give vl_min= at most the value of vector_bits=.",
         )
-    features = _features(target, extension, own=model.features)
+    features = _features(target, extension, cpu_features=model.features)
     streaming_bits = _bits(target, _STREAMING, extension, default=vector_bits)
     if target.option(_STREAMING) and "sme" not in features:
         raise ArgumentError(
@@ -169,9 +169,9 @@ def explicit_target(target: Target) -> str:
     }
     if cpu.has_sme:
         options[_STREAMING] = str(cpu.streaming_bits)
-    given = {key: value for key, value in target.options if key in (*_MODEL, _THREADS)}
+    stated = {key: value for key, value in target.options if key in (*_MODEL, _THREADS)}
     host_options = _host_model() if cpu.extension.runs_natively else {}
-    return Target(target.backend, tuple({**options, **host_options, **given}.items())).text
+    return Target(target.backend, tuple({**options, **host_options, **stated}.items())).text
 
 
 def _host_model() -> dict[str, str]:
@@ -197,14 +197,14 @@ def _bits(target: Target, key: str, extension: VectorExtension, *, default: int)
 
 
 def _features(
-    target: Target, extension: VectorExtension, *, own: tuple[str, ...]
+    target: Target, extension: VectorExtension, *, cpu_features: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Return the features of the CPU and those that the target adds."""
     text, all_names = target.option("features"), extension.features
     added = text.split("+") if text else []
     if not set(added) <= set(all_names):
         raise _value_error(target, "features", f"some of {', '.join(all_names)}, joined by '+'")
-    return tuple(name for name in all_names if name in own or name in added)
+    return tuple(name for name in all_names if name in cpu_features or name in added)
 
 
 def _value_error(target: Target, key: str, expected: str) -> ArgumentError:

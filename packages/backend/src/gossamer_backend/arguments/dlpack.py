@@ -67,11 +67,11 @@ def exported_view(exporter: Any, *, stream: object = None) -> ArrayView:
     >>> view.strides, view.device.text, view.is_contiguous
     ((12, 4), 'cpu', True)
     """
-    given = {} if stream is None else {"stream": stream}
+    keywords = {} if stream is None else {"stream": stream}
     try:
-        capsule = exporter.__dlpack__(max_version=MAX_VERSION, **given)
+        capsule = exporter.__dlpack__(max_version=MAX_VERSION, **keywords)
     except TypeError:  # exporters of versions before 1.0 do not take the argument
-        capsule = exporter.__dlpack__(**given)
+        capsule = exporter.__dlpack__(**keywords)
     address = _pointer_in(capsule, b"dltensor_versioned")
     if address is not None:
         versioned = _VersionedTensor.from_address(address)

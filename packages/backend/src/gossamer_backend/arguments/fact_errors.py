@@ -9,7 +9,7 @@ from gossamer_backend.arguments.size_equations import Scalars, evaluate_size
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.facts.fact_index import FactIndex, stated_fact_index
 from gossamer_ir.facts.fact_violations import (
-    GivenArrays,
+    FactOperands,
     can_check_relation,
     first_violation,
     require_checks,
@@ -47,7 +47,7 @@ def require_facts(
     require_checks(facts)
     _require_checkable(stated_fact_index(facts))
     size = partial(evaluate_size, scalars=scalars, arrays=arrays)
-    violation = first_violation(facts, GivenArrays(arrays, names, size))
+    violation = first_violation(facts, FactOperands(arrays, names, size))
     if violation is not None:
         raise ArgumentError(_CODES[violation.property], violation.sentence, hint=violation.hint)
 

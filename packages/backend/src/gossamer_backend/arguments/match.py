@@ -105,7 +105,7 @@ class ArgumentChecker:
     ) -> MatchedArguments:
         """Return a value for each parameter; raise `ArgumentError` if one is invalid. Arrays are for use on
         the stream of a device, None for its default one."""
-        given = self._arguments_by_name(args, kwargs)
+        arguments = self._arguments_by_name(args, kwargs)
         if verified:
             self._require_known(verified)
         device = self._memory.device
@@ -113,13 +113,13 @@ class ArgumentChecker:
             row.param.buffer: required_view(
                 row.param,
                 row.dtype,
-                value=self._required_argument(row.param.name, given),
+                value=self._required_argument(row.param.name, arguments),
                 device=device,
                 stream=stream,
             )
             for row in self._rows
         }
-        scalars = self._numbers(given, views)
+        scalars = self._numbers(arguments, views)
         shaped = self._shaped(scalars, views, _Elements(views, self._memory, stream))
         require_no_overlap(self._buffers, list(views.values()))
         self._contents.require_facts(scalars, shaped, verified=verified, stream=stream)
@@ -136,18 +136,18 @@ class ArgumentChecker:
                 f"The number of positional arguments is {len(args)}; expected at most {len(self._order)}: "
                 f"{', '.join(self._order)}.",
             )
-        given = dict(zip(self._order, args, strict=False))
+        arguments = dict(zip(self._order, args, strict=False))
         if not args:
             self._require_known(kwargs)
             return dict(kwargs)
         for name in kwargs:
-            if name in given:
+            if name in arguments:
                 raise ArgumentError(
                     "kernel.arguments", f"The argument '{name}' is given by position and by name."
                 )
         self._require_known(kwargs)
-        given.update(kwargs)
-        return given
+        arguments.update(kwargs)
+        return arguments
 
     def _require_known(self, names: Collection[str]) -> None:
         for name in names:
@@ -158,22 +158,22 @@ class ArgumentChecker:
                     hint=f"Its parameters are {', '.join(self._order)}.",
                 )
 
-    def _required_argument(self, name: str, given: Mapping[str, Any]) -> Any:
-        if name not in given:
+    def _required_argument(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        if name not in arguments:
             raise ArgumentError(
                 "kernel.arguments",
                 f"The argument '{name}' is missing.",
                 hint=f"The kernel's parameters are {', '.join(self._order)}.",
             )
-        return given[name]
+        return arguments[name]
 
     def _numbers(
-        self, given: Mapping[str, Any], views: Mapping[str, ArrayView]
+        self, arguments: Mapping[str, Any], views: Mapping[str, ArrayView]
     ) -> dict[str, PlainNumber]:
         numbers: dict[str, PlainNumber] = {
-            name: self._number(name, given[name])
+            name: self._number(name, arguments[name])
             for name in self._scalars
-            if given.get(name) is not None
+            if arguments.get(name) is not None
         }
         # Sizes that were not given are solved from the shapes; given ones are compared with the shapes
         # below.

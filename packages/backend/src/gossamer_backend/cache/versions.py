@@ -40,14 +40,14 @@ def package_versions(distributions: Iterable[str]) -> dict[str, str]:
 
 
 @cache
-def combined_version(own: str, *others: str) -> str:
+def combined_version(distribution: str, *others: str) -> str:
     """Return the version of a distribution with those of others that it needs, as in `package_versions`: the
     version of a backend. It is found once in a process.
 
     >>> combined_version("msgspec", "numpy").split()[1:3]
     ['with', 'numpy']
     """
-    first, *rest = package_versions((own, *others)).items()
+    first, *rest = package_versions((distribution, *others)).items()
     return f"{first[1]} with {', '.join(' '.join(other) for other in rest)}"
 
 

@@ -92,8 +92,8 @@ def _required_params(calls: Sequence[NativeCall], passed: Sequence[str]) -> list
             f"The calls of a joint plan have different shapes of {', '.join(passed)}.",
             hint="Bind all kernels to the same arrays.",
         )
-    found = [items_by_name(each.buffers) for each in signatures]
-    for params in found:
+    by_name = [items_by_name(each.buffers) for each in signatures]
+    for params in by_name:
         for name in passed:
             is_array = name in params and not params[name].facts
             if not is_array or (params[name].is_written and name != passed[-1]):
@@ -102,7 +102,7 @@ def _required_params(calls: Sequence[NativeCall], passed: Sequence[str]) -> list
                     f"A joint plan cannot pass '{name}'.",
                     hint="It passes arrays that hold no indices, and only the last one is written.",
                 )
-    return [found[0][name] for name in passed]
+    return [by_name[0][name] for name in passed]
 
 
 def _sizes(call: NativeCall) -> dict[str, int]:

@@ -102,8 +102,8 @@ class NativePlan:
         self.run = compiled_run(lines, kernel, params, names)
 
 
-def _require_parameters(signature: Signature, given: set[str], passed: Sequence[str]) -> None:
-    missing = [name for name in signature.order if name not in given]
+def _require_parameters(signature: Signature, bound: set[str], passed: Sequence[str]) -> None:
+    missing = [name for name in signature.order if name not in bound]
     buffers = items_by_name(signature.buffers)
     wrong = [name for name in passed if name not in buffers or buffers[name].facts]
     wrong += [name for name in passed[:-1] if name in buffers and buffers[name].is_written]
@@ -145,8 +145,8 @@ def _source_lines(
     yield "    if check is not None and not check(fixed, address):"
     yield "        return None"
     integers = [f"size_{name}" if name in scalars else f"start_{name}" for name in order]
-    known = {*pointers, *scalars}
-    arguments = [f"known_{name}" if name in known else f"pass_(start_{name})" for name in order]
+    prepared = {*pointers, *scalars}
+    arguments = [f"known_{name}" if name in prepared else f"pass_(start_{name})" for name in order]
     yield "    if prepared is None:"
     yield f"        status = function({', '.join(integers)}, address)"
     yield "    else:"

@@ -47,9 +47,9 @@ class Extension(msgspec.Struct, frozen=True):
         """Return what the first of its rules that applies returns; None if none applies."""
         with errors_as_plugin_errors(self.name, doing="choose a schedule"):
             for rule in self.schedules:
-                found = rule(module, machine, stats)
-                if found is not None:
-                    return _required_schedule(found)
+                planned = rule(module, machine, stats)
+                if planned is not None:
+                    return _required_schedule(planned)
         return None
 
     def apply_pass(
@@ -183,15 +183,15 @@ def _primitives_by_name(
     return by_name
 
 
-def _required_stage(found: object, stage: str) -> Module:
+def _required_stage(result: object, stage: str) -> Module:
     """Return the result of a pass; raise if it is not a module of the stage, which is lowered next."""
-    if isinstance(found, Module) and found.stage == stage:
-        return found
-    what = f"a module of the {found.stage} stage" if isinstance(found, Module) else repr(found)
+    if isinstance(result, Module) and result.stage == stage:
+        return result
+    what = f"a module of the {result.stage} stage" if isinstance(result, Module) else repr(result)
     raise TypeError(f"it returned {what}; expected a module of the {stage} stage")
 
 
-def _required_schedule(found: object) -> ScheduleReport | Schedule:
-    if isinstance(found, (ScheduleReport, Schedule)):
-        return found
-    raise TypeError(f"a rule returned {found!r}; expected a ScheduleReport, a Schedule or None")
+def _required_schedule(result: object) -> ScheduleReport | Schedule:
+    if isinstance(result, (ScheduleReport, Schedule)):
+        return result
+    raise TypeError(f"a rule returned {result!r}; expected a ScheduleReport, a Schedule or None")

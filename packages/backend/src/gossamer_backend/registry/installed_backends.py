@@ -118,23 +118,23 @@ class Registry:
             return loaded
         from gossamer_backend.registry.plugin import extended_plugin  # imports pluggy
 
-        own = self._backend_plugin(name)
+        backend_plugin = self._backend_plugin(name)
         for point, similar in self.unattached_extensions().items():
             if similar == name:
                 warnings.warn(unattached_message(point, similar), PluginWarning, stacklevel=2)
         extensions = [self.extension(name, point) for point in self.extension_entry_points(name)]
-        return self._plugins.setdefault(name, extended_plugin(own, extensions))
+        return self._plugins.setdefault(name, extended_plugin(backend_plugin, extensions))
 
     def extension_entry_points(self, backend: str) -> tuple[EntryPoint, ...]:
         """Return the entry points of the extensions of a backend, sorted by name, without importing them.
 
         Raises `PluginError` (`plugin.duplicate`) if several distributions register one name."""
         points = self._all_extension_entry_points()
-        own = tuple(point for point in points if point.name.partition(".")[0] == backend)
-        for first, second in pairwise(own):
+        matching = tuple(point for point in points if point.name.partition(".")[0] == backend)
+        for first, second in pairwise(matching):
             if first.name == second.name:
                 raise duplicate_error(f"the extension '{first.name}'", (first, second))
-        return own
+        return matching
 
     def unattached_extensions(self) -> dict[EntryPoint, str | None]:
         """Return the entry points of extensions whose backend is not installed, each with the name of an
@@ -203,11 +203,11 @@ class Registry:
 
         candidates = self._own_entry_points(name) or self._entry_points_by_name().get(name)
         if candidates is None:
-            known = ", ".join(self.names())
+            names = ", ".join(self.names())
             raise ArgumentError(
                 "backend.unknown",
                 f"There is no backend '{name}'.",
-                hint=f"Installed: {known}." if known else "No backend is installed.",
+                hint=f"Installed: {names}." if names else "No backend is installed.",
             )
         if len(candidates) > 1:
             raise duplicate_error(f"the backend '{name}'", candidates)
@@ -253,8 +253,8 @@ def _own_or_all(name: str, items: tuple[EntryPoint, ...]) -> tuple[EntryPoint, .
     """Return only the entry point of the distribution `gossamer-<name>` if it is among them, else all."""
     # Otherwise any distribution could block a backend by registering its name, too.
     owner = normalized_name(f"gossamer-{name}")
-    own = tuple(item for item in items if item.distribution == owner)
-    return own or items
+    official = tuple(item for item in items if item.distribution == owner)
+    return official or items
 
 
 def unattached_message(point: EntryPoint, similar: str | None) -> str:

@@ -61,9 +61,9 @@ class Plugin(msgspec.Struct, frozen=True):
         """Return the name of the first plugin that has a rule that applies, and what the rule returns; None
         if no rule applies."""
         for extension in self.extensions:
-            found = extension.schedule(module, machine, stats)
-            if found is not None:
-                return extension.name, found
+            planned = extension.schedule(module, machine, stats)
+            if planned is not None:
+                return extension.name, planned
         return None
 
     def run_passes(
@@ -89,8 +89,8 @@ def load_plugin(point: EntryPoint, *, points: ExtensionPoints) -> Plugin:
         manager = registered_plugin(name, point)
         backends = (item for result in manager.hook.gossamer_backends() for item in result)
         backend = _the_backend(name, tuple(backends))
-        own = extension_of(name, manager, points=points)
-        return Plugin(ValidatingBackend(backend), (own,))
+        extension = extension_of(name, manager, points=points)
+        return Plugin(ValidatingBackend(backend), (extension,))
 
 
 def extended_plugin(plugin: Plugin, extensions: Iterable[Extension]) -> Plugin:

@@ -32,7 +32,7 @@ from gossamer_ir.core.axis_kinds import Indices, indices_of, indptr_of, is_varie
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.facts.array_violations import Violation, order_violation
 from gossamer_ir.facts.fact_index import stated_fact_index
-from gossamer_ir.facts.fact_violations import GivenArrays, first_violation
+from gossamer_ir.facts.fact_violations import FactOperands, first_violation
 from gossamer_ir.facts.index_arrays import FactChecker, Segments
 from gossamer_ir.nodes import Axis, Buffer, Fact, FormatDescription, SortedSegments
 from gossamer_ir.support.typed_calls import typed
@@ -79,16 +79,16 @@ def _require_parameters(storage: Storage) -> None:
         if param.dtype == "handle":
             array = storage.arrays.get(name)
             if not isinstance(array, np.ndarray):
-                given = "missing" if array is None else f"of type {type(array).__name__}"
+                actual = "missing" if array is None else f"of type {type(array).__name__}"
                 raise FormatError(
-                    "format.arrays", f"The array '{name}' is {given}; expected a NumPy array."
+                    "format.arrays", f"The array '{name}' is {actual}; expected a NumPy array."
                 )
             continue
         size = storage.sizes.get(name)
         if isinstance(size, bool) or not isinstance(size, Integral) or size < 0:
-            given = "missing" if size is None else repr(size)
+            actual = "missing" if size is None else repr(size)
             raise FormatError(
-                "format.shape", f"The size {name} is {given}; expected an integer of 0 or more."
+                "format.shape", f"The size {name} is {actual}; expected an integer of 0 or more."
             )
 
 
@@ -135,7 +135,7 @@ def _violation(
 ) -> Violation | None:
     arrays = {name: storage.arrays[handle] for name, handle in handles.items()}
     return first_violation(
-        facts, GivenArrays(arrays, handles, partial(evaluate, sizes=storage.sizes))
+        facts, FactOperands(arrays, handles, partial(evaluate, sizes=storage.sizes))
     )
 
 

@@ -70,8 +70,8 @@ def hyb(matrix: SparseTensor, *, c: int = 1, k: int | None = None) -> Iterator[P
     for part, members in enumerate(_members(parts, partitions * buckets)):
         if members.size:
             partition, bucket = divmod(part, buckets)
-            own = segments.select(members)
-            yield _bucket(source, f"p{partition}b{bucket}", own, width=1 << bucket)
+            bucket_segments = segments.select(members)
+            yield _bucket(source, f"p{partition}b{bucket}", bucket_segments, width=1 << bucket)
 
 
 class _Source(NamedTuple):

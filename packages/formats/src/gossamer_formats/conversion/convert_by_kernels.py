@@ -45,8 +45,8 @@ def convert_by_kernels(
     recording: Branch | None = target.memo.get(key)
     if recording is not None:
         try:
-            found: ConvertedStorage | None = run_recording(recording, source.arrays.values())
-            return found
+            replayed: ConvertedStorage | None = run_recording(recording, source.arrays.values())
+            return replayed
         except UnrecordedError:
             pass
     return _record(source, target, compile=compile, options=options, key=key)
@@ -65,15 +65,15 @@ def _record(
     recorder = Recorder(compile, inputs)
     converted = record_conversion(recorder, recorded_source(recorder, source), target, options)
     result = None if converted is None else _result(recorder, converted)
-    found: ConvertedStorage | None = recorder.value(result)
-    if found is not None:
-        require_same_shape(found.storage, source)
-    recording, known = recorder.finish(result), target.memo.get(key)
-    if known is None:
+    stored: ConvertedStorage | None = recorder.value(result)
+    if stored is not None:
+        require_same_shape(stored.storage, source)
+    recording, existing = recorder.finish(result), target.memo.get(key)
+    if existing is None:
         put_bounded(target.memo, key, recording, limit=MAX_RECORDED)
     else:
-        merge(known, recording)
-    return found
+        merge(existing, recording)
+    return stored
 
 
 class _Layout(NamedTuple):

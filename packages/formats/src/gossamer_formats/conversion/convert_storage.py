@@ -68,9 +68,9 @@ def convert_storage(
     compile = find_compiler() if kind.value_count >= MIN_COMPILED else None
     if compile is not None:
         options = _for_threads(kind.options, source.values.size)
-        found = _converter_by_kernels()(source, target, compile, options)
-        if found is not None:
-            return found
+        converted = _converter_by_kernels()(source, target, compile, options)
+        if converted is not None:
+            return converted
     elements = stored_elements(source)
     if kind.options.drop_zeros:
         elements = select_elements(elements, np.flatnonzero(source.values[elements.value_indices]))

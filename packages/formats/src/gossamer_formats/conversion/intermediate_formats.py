@@ -53,9 +53,11 @@ def record_conversion(
     rank = len(source.shape)
     if declares_distinct_elements(source):
         return _first_through(recorder, source, target, options, by=sorting_formats(rank))
-    found = _first_through(recorder, source, target, options, by=compressed_formats(rank))
-    if found is not None:
-        return found
+    through_compressed = _first_through(
+        recorder, source, target, options, by=compressed_formats(rank)
+    )
+    if through_compressed is not None:
+        return through_compressed
     return _from_sorted(recorder, source, target, options, drop_sums=drop_sums)
 
 
@@ -85,12 +87,12 @@ def _through(
 ) -> RecordedConversion:
     """Return the storage after several conversions."""
     first, *others = targets
-    own = options._replace(requires_order=not others or needs_order(first.description))
+    first_options = options._replace(requires_order=not others or needs_order(first.description))
     if not others:
-        return build_storage(recorder, source, first, own)
-    found = build_storage(recorder, source, first, own._replace(index_dtype=None))
-    after = _through(recorder, found.storage, others, options)
-    return after._replace(permutation=composed(recorder, found, after))
+        return build_storage(recorder, source, first, first_options)
+    before = build_storage(recorder, source, first, first_options._replace(index_dtype=None))
+    after = _through(recorder, before.storage, others, options)
+    return after._replace(permutation=composed(recorder, before, after))
 
 
 def _from_sorted(
@@ -104,20 +106,20 @@ def _from_sorted(
     """Return the storage of elements in any order, which may be repeated: they are sorted and added first."""
     try:
         with recorder.attempt():
-            found = elements_in_order(recorder, source, options)
+            in_order = elements_in_order(recorder, source, options)
     except NotDirectError:
         return None
-    if not has_repeated_elements(recorder, found.storage):
+    if not has_repeated_elements(recorder, in_order.storage):
         by = ((), *compressed_formats(len(source.shape)))
-        after = _first_through(recorder, found.storage, target, options, by=by)
+        after = _first_through(recorder, in_order.storage, target, options, by=by)
         if after is None:
             return None
-        return after._replace(permutation=composed(recorder, found, after))
+        return after._replace(permutation=composed(recorder, in_order, after))
     if not options.adds_repeated:
         return None
     # A sum has several values of the source.
-    own = options._replace(drop_zeros=drop_sums, wants_permutation=False)
-    return record_conversion(recorder, with_sums(recorder, found.storage), target, own)
+    sum_options = options._replace(drop_zeros=drop_sums, wants_permutation=False)
+    return record_conversion(recorder, with_sums(recorder, in_order.storage), target, sum_options)
 
 
 def _without_zeros(
@@ -131,14 +133,14 @@ def _without_zeros(
             return build_storage(recorder, source, target, once)
     except NotDirectError:
         pass
-    found = _collected(recorder, source, once._replace(index_dtype=None))
-    if found is None:
+    collected = _collected(recorder, source, once._replace(index_dtype=None))
+    if collected is None:
         return None
-    own = options._replace(drop_zeros=False)
-    after = record_conversion(recorder, found.storage, target, own, drop_sums=True)
+    nonzero_options = options._replace(drop_zeros=False)
+    after = record_conversion(recorder, collected.storage, target, nonzero_options, drop_sums=True)
     if after is None:
         return None
-    return after._replace(permutation=composed(recorder, found, after))
+    return after._replace(permutation=composed(recorder, collected, after))
 
 
 def _collected(
@@ -147,10 +149,10 @@ def _collected(
     """Return the elements whose value is not zero, sorted if this takes one kernel."""
     for compact in (CSR, _collection(len(source.shape))):
         if len(source.shape) == len(shape_of(compact.description)):
-            own = options._replace(requires_order=compact is CSR)
+            collection_options = options._replace(requires_order=compact is CSR)
             try:
                 with recorder.attempt():
-                    return build_storage(recorder, source, compact, own)
+                    return build_storage(recorder, source, compact, collection_options)
             except NotDirectError:
                 continue
     return None

@@ -60,15 +60,15 @@ def elements_in_order(
 
     Raises `NotDirectError`.
     """
-    own = options._replace(index_dtype=None, requires_order=False)
+    bucket_options = options._replace(index_dtype=None, requires_order=False)
     buckets = buckets_of_dimensions(len(source.shape))
     if not buckets:
         raise NotDirectError("there is no dimension besides that by which elements are sorted")
-    found = build_storage(recorder, source, buckets[0], own)
+    in_buckets = build_storage(recorder, source, buckets[0], bucket_options)
     for bucket in buckets[1:]:
-        after = build_storage(recorder, found.storage, bucket, own)
-        found = after._replace(permutation=composed(recorder, found, after))
-    return found
+        after = build_storage(recorder, in_buckets.storage, bucket, bucket_options)
+        in_buckets = after._replace(permutation=composed(recorder, in_buckets, after))
+    return in_buckets
 
 
 def has_repeated_elements(recorder: Recorder, ordered: RecordedStorage) -> bool:

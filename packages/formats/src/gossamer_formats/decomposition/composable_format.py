@@ -51,8 +51,8 @@ class ComposableFormat(NamedTuple):
         def parts_of(matrix: SparseTensor) -> list[Part]:
             with COMPOSABLE_FORMATS.errors_of(self.name, doing="decompose a matrix by the"):
                 # The function may be a generator, whose body runs here.
-                found = list(self.decompose(matrix, **values))
-            return required_parts(found, matrix, format_name=self.name)
+                parts = list(self.decompose(matrix, **values))
+            return required_parts(parts, matrix, format_name=self.name)
 
         return decomposition_from_csr(tensor, self.name, parts_of)
 
@@ -69,13 +69,13 @@ def with_defaults(
     >>> with_defaults(FORMAT, {"k": 3})
     {'c': 1, 'k': 3}
     """
-    known = format.parameters
+    defaults = format.parameters
     for name, value in parameters.items():
-        if name not in known:
+        if name not in defaults:
             raise FormatError(
                 "format.parameter",
                 f"The composable format '{format.name}' has no parameter '{name}'; it has "
-                f"{', '.join(known) or 'none'}.",
+                f"{', '.join(defaults) or 'none'}.",
             )
         if value is None and name in format.chosen:
             continue
@@ -84,7 +84,7 @@ def with_defaults(
                 "format.parameter.value",
                 f"The parameter '{name}' is {value!r}; expected an integer from 0 to 2**31 - 1.",
             )
-    values = {**known, **parameters}
+    values = {**defaults, **parameters}
     for name, value in values.items():
         if value is None and name not in format.chosen:
             raise FormatError(

@@ -64,8 +64,8 @@ def _in_order(
     one has to."""
     single = [
         number
-        for number, (part, found) in enumerate(zip(parts, visited, strict=True))
-        if found.are_distinct and _is_stored(part, dimension)
+        for number, (part, coordinates) in enumerate(zip(parts, visited, strict=True))
+        if coordinates.are_distinct and _is_stored(part, dimension)
     ]
     return sorted(single, key=lambda index: visited[index].coordinates.size != length)
 

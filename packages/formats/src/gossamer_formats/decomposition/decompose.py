@@ -45,10 +45,10 @@ def decompose(
     if not isinstance(tensor, SparseTensor):
         tensor = SparseTensor(tensor)
     if isinstance(formats, str):
-        found: Decomposition = COMPOSABLE_FORMATS.named(formats).decomposition_of(
+        decomposition: Decomposition = COMPOSABLE_FORMATS.named(formats).decomposition_of(
             tensor, parameters
         )
-        return found
+        return decomposition
     if parameters:
         raise FormatError(
             "format.parameter",

@@ -71,14 +71,14 @@ class Decomposition(NotAnArray):
         >>> decompose(matrix, "hyb", k=1).coverage()
         Coverage(initializing=(0, 1), adding=(), left=array([1]))
         """
-        found = self._coverage.get(dimension)
-        if found is None:
+        coverage = self._coverage.get(dimension)
+        if coverage is None:
             from gossamer_formats.decomposition.coverage import coverage_of
 
-            found = self._coverage[dimension] = coverage_of(
+            coverage = self._coverage[dimension] = coverage_of(
                 [part.tensor.storage for part in self.parts], dimension, self.shape[dimension]
             )
-        return found
+        return coverage
 
     @property
     def ndim(self) -> int:
@@ -105,8 +105,10 @@ class Decomposition(NotAnArray):
         """The arrays and sizes of all parts by the parameters of a rewritten program (`rewrite`)."""
         arguments: dict[str, Array | int] = {}
         for part in self.parts:
-            own: dict[str, Array | int] = {**part.tensor.arrays, **part.symbolic_sizes}
-            arguments |= {part_parameter(name, part.name): value for name, value in own.items()}
+            part_arguments: dict[str, Array | int] = {**part.tensor.arrays, **part.symbolic_sizes}
+            arguments |= {
+                part_parameter(name, part.name): value for name, value in part_arguments.items()
+            }
         return arguments
 
     @property
@@ -160,9 +162,9 @@ class Decomposition(NotAnArray):
         """
         parts = [part._replace(tensor=part.tensor.astype(dtype)) for part in self.parts]
         kept = np.dtype(dtype) if not parts else parts[0].tensor.dtype
-        found = Decomposition(self.name, self.shape, kept, parts, value_count=self.value_count)
-        found._coverage = self._coverage
-        return found
+        converted = Decomposition(self.name, self.shape, kept, parts, value_count=self.value_count)
+        converted._coverage = self._coverage
+        return converted
 
     def check(self) -> None:
         """Check the arrays of all parts, and that no element is in two of them.
@@ -199,12 +201,12 @@ class Decomposition(NotAnArray):
             )
         extended = with_fill(values.astype(self.dtype, copy=False), 0)
         parts = [_with_values(part, extended[part.permutation]) for part in self.parts]
-        found = Decomposition(
+        updated = Decomposition(
             self.name, self.shape, self.dtype, parts, value_count=self.value_count
         )
         # Not a copy: what either of them finds out about the structure holds for both.
-        found._coverage = self._coverage
-        return found
+        updated._coverage = self._coverage
+        return updated
 
     def gather_values(self, values: Sequence[Array]) -> Array:
         """Return values in the order of the tensor that was decomposed, from those of the parts. Values of
@@ -219,8 +221,8 @@ class Decomposition(NotAnArray):
         dtype = np.result_type(*values) if values else self.dtype
         # One more at the end, which `UNSTORED` selects.
         gathered = np.zeros(self.value_count + 1, dtype)
-        for part, own in zip(self.parts, values, strict=True):
-            gathered[part.permutation] = own.reshape(-1)
+        for part, part_values in zip(self.parts, values, strict=True):
+            gathered[part.permutation] = part_values.reshape(-1)
         return gathered[:-1]
 
     def rewrite(

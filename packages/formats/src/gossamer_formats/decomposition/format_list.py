@@ -58,10 +58,10 @@ def chosen_parts(matrix: SparseTensor, formats: Sequence[ChosenFormat]) -> Itera
         left = left & ~chosen
         if chosen.any():
             selected = select_elements(elements, np.flatnonzero(chosen))
-            found = store_elements(matrix.storage, selected, target, duplicates="error")
-            assert found.permutation is not None
+            converted = store_elements(matrix.storage, selected, target, duplicates="error")
+            assert converted.permutation is not None
             name = f"{target.description.name}_{number}"
-            yield part_of(name, found.storage, found.permutation, fixed_sizes=target.sizes)
+            yield part_of(name, converted.storage, converted.permutation, fixed_sizes=target.sizes)
     if left.any():
         raise _left_error(left, rows, columns)
 

@@ -40,9 +40,9 @@ class Part(NamedTuple):
         """The sizes of the format that are neither fixed nor those of the logical shape: they are parameters
         of a program over the part."""
         description = self.tensor.description
-        known = {size.name for size in shape_of(description) if isinstance(size, Var)}
-        known |= self.fixed_sizes.keys()
-        return {name: size for name, size in self.tensor.sizes.items() if name not in known}
+        other_sizes = {size.name for size in shape_of(description) if isinstance(size, Var)}
+        other_sizes |= self.fixed_sizes.keys()
+        return {name: size for name, size in self.tensor.sizes.items() if name not in other_sizes}
 
 
 def part_of(

@@ -17,7 +17,9 @@ from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
 
 
-def required_parts(found: Sequence[Any], matrix: SparseTensor, *, format_name: str) -> list[Part]:
+def required_parts(
+    returned: Sequence[Any], matrix: SparseTensor, *, format_name: str
+) -> list[Part]:
     """Return the parts of a matrix that a composable format has made, once they are checked.
 
     Raises `PluginError` (`plugin.composable_format`) unless they are `Part`s with names of their own, the
@@ -33,7 +35,7 @@ expected a gossamer_formats.Part. [plugin.composable_format]
     """
     names: set[str] = set()
     parts: list[Part] = []
-    for part in found:
+    for part in returned:
         if not isinstance(part, Part):
             raise _error(
                 format_name,
@@ -66,13 +68,13 @@ element in one part. [format.parts]
         rows, columns = (array[is_stored] for array in elements.coordinates)
         keys.append(rows * part.tensor.shape[1] + columns)
         owners.append(np.full(rows.size, number))
-    found = np.concatenate([np.zeros(0, np.int64), *keys])
+    all_keys = np.concatenate([np.zeros(0, np.int64), *keys])
     owner = np.concatenate([np.zeros(0, np.int64), *owners])
-    order = np.argsort(found, kind="stable")
-    repeated = np.flatnonzero(found[order[1:]] == found[order[:-1]])
+    order = np.argsort(all_keys, kind="stable")
+    repeated = np.flatnonzero(all_keys[order[1:]] == all_keys[order[:-1]])
     if repeated.size:
         first, second = order[repeated[0]], order[repeated[0] + 1]
-        row, column = divmod(int(found[first]), parts[0].tensor.shape[1])
+        row, column = divmod(int(all_keys[first]), parts[0].tensor.shape[1])
         raise FormatError(
             "format.parts",
             f"The element ({row}, {column}) is in the parts '{parts[owner[first]].name}' and "

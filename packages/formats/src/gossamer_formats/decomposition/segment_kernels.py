@@ -96,7 +96,7 @@ def store_segments(
     size = starts.size * width
     column, value = (dtype_name(array.dtype) for array in matrix)
     kinds = tuple(ArrayKind(dtype, is_zero=False) for dtype in (column, value, "int64"))
-    found = StoredSegments(*new_arrays(kinds, size, size, size))
+    segments_in_rows = StoredSegments(*new_arrays(kinds, size, size, size))
     slots = index(width) if width <= MAX_CONSTANT else index_var("width")
     count, segments = (index_var("count"),), (index_var("segments"),)
     stored = (mul(*segments, slots),)
@@ -113,12 +113,12 @@ def store_segments(
             "LENGTHS": ArrayArgument(lengths, of_length, segments),
             "COLUMNS": ArrayArgument(columns, column, count),
             "VALUES": ArrayArgument(values, value, count),
-            "NEW_COLUMNS": ArrayArgument(found.columns, column, stored),
-            "NEW_VALUES": ArrayArgument(found.values, value, stored),
-            "PERMUTATION": ArrayArgument(found.permutation, "int64", stored),
+            "NEW_COLUMNS": ArrayArgument(segments_in_rows.columns, column, stored),
+            "NEW_VALUES": ArrayArgument(segments_in_rows.values, value, stored),
+            "PERMUTATION": ArrayArgument(segments_in_rows.permutation, "int64", stored),
         },
     )
-    return found
+    return segments_in_rows
 
 
 def _store_segments(slots: Expr, of_segments: tuple[str, str], of_elements: tuple[str, str]) -> For:

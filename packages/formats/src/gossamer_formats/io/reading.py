@@ -101,23 +101,23 @@ def _read_by(format: FileFormat, suffix: str, options: dict[str, Any], file: Pat
         doing="read a file of the",
         passing=(ValueError, OSError, MemoryError),
     ):
-        found = format.read(file, **options)
-        if not isinstance(found, SparseTensor) and not hasattr(found, "tocoo"):
+        tensor = format.read(file, **options)
+        if not isinstance(tensor, SparseTensor) and not hasattr(tensor, "tocoo"):
             raise TypeError(
-                f"it returned an object of type '{type(found).__name__}'; expected a SparseTensor or a SciPy "
-                "matrix"
+                f"it returned an object of type '{type(tensor).__name__}'; expected a SparseTensor or a "
+                "SciPy matrix"
             )
-        return found
+        return tensor
 
 
 def _load(file: Path, reader: Callable[[Path], Any], *, dtype: str | None) -> SparseTensor:
     try:
-        found = reader(file)
+        tensor = reader(file)
     except FormatError as error:
         raise _error_of_file(error, file) from error
-    if isinstance(found, SparseTensor):
-        return found if dtype is None else found.astype(dtype)
-    return _converted(found, file, dtype=dtype)
+    if isinstance(tensor, SparseTensor):
+        return tensor if dtype is None else tensor.astype(dtype)
+    return _converted(tensor, file, dtype=dtype)
 
 
 def _converted(matrix: Any, file: Path, *, dtype: str | None) -> SparseTensor:

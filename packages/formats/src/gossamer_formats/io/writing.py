@@ -49,13 +49,13 @@ def write(tensor: SparseTensor, path: str | os.PathLike[str], *, pattern: bool =
     file = Path(path)
     suffix, format = suffix_of(file)
     if pattern and not format.has_patterns:
-        others = suffixes_in_words(found for found in FILE_FORMATS if found.has_patterns)
+        others = suffixes_in_words(record for record in FILE_FORMATS if record.has_patterns)
         raise FormatError(
             "format.write.pattern",
             f"'{suffix}' files store values, so pattern=True cannot be used; use {others}.",
         )
     if tensor.ndim != 2 and not format.is_of_any_rank:
-        others = suffixes_in_words(found for found in FILE_FORMATS if found.is_of_any_rank)
+        others = suffixes_in_words(record for record in FILE_FORMATS if record.is_of_any_rank)
         raise FormatError(
             "format.dimensions",
             f"The tensor has {counted(tensor.ndim, 'dimension')}; '{suffix}' files hold 2.",

@@ -26,7 +26,7 @@ COMPILERS: NamedObjects[Callable[..., Any]] = NamedObjects(
     groups.COMPILER_GROUP.name,
     "compiler",
     expected="a function",
-    is_valid=lambda found, name: callable(found),
+    is_valid=lambda value, name: callable(value),
 )
 
 

@@ -50,7 +50,7 @@ COMPOSABLE_FORMATS: NamedFormats[Decomposer] = NamedFormats(
     groups.COMPOSABLE_FORMAT_GROUP.name,
     "composable format",
     expected="a gossamer_formats.ComposableFormat with this name",
-    is_valid=lambda found, name: isinstance(found, Decomposer) and found.name == name,
+    is_valid=lambda value, name: isinstance(value, Decomposer) and value.name == name,
     built_in=formats_in("gossamer_formats.composable_formats", get_args(ComposableName)),
 )
 

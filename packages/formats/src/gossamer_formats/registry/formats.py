@@ -22,7 +22,7 @@ FORMATS: NamedFormats[Format] = NamedFormats(
     groups.FORMAT_GROUP.name,
     "format",
     expected="a gossamer_formats.Format with this name",
-    is_valid=lambda found, name: isinstance(found, Format) and found.name == name,
+    is_valid=lambda value, name: isinstance(value, Format) and value.name == name,
     built_in=formats_in(descriptions.__name__, descriptions.NAMES),
 )
 

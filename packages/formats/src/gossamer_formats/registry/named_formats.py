@@ -18,13 +18,13 @@ class NamedFormats(NamedObjects[T]):
 
     def named(self, name: str) -> T:
         """Return the format of a name; raises `FormatError` (`format.unknown`) if there is none."""
-        found = self.find(name)
-        if found is None:
+        format = self.find(name)
+        if format is None:
             raise FormatError(
                 "format.unknown",
                 f"There is no {self.kind} '{name}'; expected one of: {', '.join(self.names())}.",
             )
-        return found
+        return format
 
 
 def formats_in(package: str, names: Iterable[str]) -> dict[str, Callable[[], Any]]:

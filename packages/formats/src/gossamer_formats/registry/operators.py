@@ -26,7 +26,7 @@ OPERATORS: NamedObjects[Callable[..., Any]] = NamedObjects(
     groups.OPERATOR_GROUP.name,
     "operator",
     expected="a function",
-    is_valid=lambda found, name: callable(found),
+    is_valid=lambda value, name: callable(value),
 )
 
 
@@ -85,9 +85,9 @@ def ignored_operators() -> dict[EntryPoint, str]:
 
 def _reason(point: EntryPoint, points: tuple[EntryPoint, ...]) -> str | None:
     format, _, name = point.name.rpartition(".")
-    known = operator_names()
-    if name not in known:
-        return f"'{name}' is not an operator; expected one of {', '.join(known)}"
+    names = operator_names()
+    if name not in names:
+        return f"'{name}' is not an operator; expected one of {', '.join(names)}"
     if format not in format_names():
         return f"there is no format '{format}'"
     owners = sorted({other.distribution for other in points if other.name == point.name})

@@ -55,7 +55,7 @@ def from_arrays(
 def _require_names(description: FormatDescription, arrays: Mapping[str, Array]) -> None:
     expected = {param.name for param in description.params if param.dtype == "handle"}
     if set(arrays) != expected:
-        given = ", ".join(sorted(arrays)) or "none"
+        names = ", ".join(sorted(arrays)) or "none"
         raise FormatError(
-            "format.arrays", f"The arrays are {given}; expected {', '.join(sorted(expected))}."
+            "format.arrays", f"The arrays are {names}; expected {', '.join(sorted(expected))}."
         )

@@ -60,9 +60,9 @@ def prune(
 
 
 def _rule_of(format_name: str) -> PruningRule:
-    found = FORMATS.find(format_name)
-    if found is not None and found.pruning is not None:
-        return found.pruning
+    format = FORMATS.find(format_name)
+    if format is not None and format.pruning is not None:
+        return format.pruning
     raise FormatError(
         "format.prune",
         f"There is no rule to prune a matrix to the format '{format_name}'; expected one of "

@@ -47,11 +47,13 @@ def from_scipy(
     array([7., 7., 7.])
     """
     # SciPy's conversions to CSR are not needed for a format that is kept.
-    own = arrays_in_own_format(matrix, dtype) if format == "same" else None
-    if own is not None and matrix.format != "csr":
+    own_arrays = arrays_in_own_format(matrix, dtype) if format == "same" else None
+    if own_arrays is not None and matrix.format != "csr":
         if not copy:
-            require_shared(f"the {matrix.format} matrix", own.arrays, _arrays_of(matrix))
-        return tensor_of_arrays(matrix.format, matrix.shape, own.arrays, sizes=own.sizes, copy=copy)
+            require_shared(f"the {matrix.format} matrix", own_arrays.arrays, _arrays_of(matrix))
+        return tensor_of_arrays(
+            matrix.format, matrix.shape, own_arrays.arrays, sizes=own_arrays.sizes, copy=copy
+        )
     storage = unchecked_storage(matrix, dtype)
     if not copy:
         if format not in ("csr", "same"):
@@ -82,21 +84,21 @@ def to_scipy(tensor: SparseTensor, *, copy: bool = True) -> Any:
     >>> matrix.format, matrix.data is tensor.arrays["data"]
     ('coo', True)
     """
-    found, matrices = in_format_with(tensor, attrgetter("scipy"))
-    if not copy and found is not tensor:
+    converted, matrices = in_format_with(tensor, attrgetter("scipy"))
+    if not copy and converted is not tensor:
         raise FormatError(
             "format.copy",
             f"The format '{tensor.format}' must be converted for SciPy, so its arrays cannot be shared.",
             hint="Use copy=True.",
         )
     # Over the tensor's arrays, so that the copy below is the only one.
-    matrix = matrices.to_scipy(found.storage)
+    matrix = matrices.to_scipy(converted.storage)
     return matrix.copy() if copy else matrix
 
 
 def _arrays_of(matrix: Any) -> list[Array]:
     names = ("data", "indices", "indptr", "offsets")
-    found = [getattr(matrix, name, None) for name in names]
+    attributes = [getattr(matrix, name, None) for name in names]
     # COO has a tuple of arrays instead of the attributes above.
-    found += getattr(matrix, "coords", ())
-    return [array for array in found if isinstance(array, np.ndarray)]
+    attributes += getattr(matrix, "coords", ())
+    return [array for array in attributes if isinstance(array, np.ndarray)]

@@ -25,8 +25,8 @@ def scipy_matrix_of(name: Any) -> ScipyMatrix | None:
     >>> scipy_matrix_of("bsr").is_operand, scipy_matrix_of("dok")
     (True, None)
     """
-    found = FORMATS.find(name) if isinstance(name, str) else None
-    return found.scipy if found is not None else None
+    format = FORMATS.find(name) if isinstance(name, str) else None
+    return format.scipy if format is not None else None
 
 
 def arrays_in_own_format(matrix: Any, dtype: str | None) -> ScipyArrays | None:
@@ -41,18 +41,18 @@ def arrays_in_own_format(matrix: Any, dtype: str | None) -> ScipyArrays | None:
     require_matrix(matrix, rank=None)
     if dtype is not None:
         require_value_dtype(dtype)
-    found = FORMATS.find(matrix.format)
-    if found is None or found.scipy is None:
+    format = FORMATS.find(matrix.format)
+    if format is None or format.scipy is None:
         return None
-    require_matrix(matrix, rank=None if found.is_of_any_rank else 2)
-    return found.scipy.from_scipy(matrix, dtype)
+    require_matrix(matrix, rank=None if format.is_of_any_rank else 2)
+    return format.scipy.from_scipy(matrix, dtype)
 
 
 def require_convertible(matrix: Any) -> None:
     """Check the arrays that SciPy's conversion to CSR reads without checks."""
-    found = scipy_matrix_of(matrix.format)
-    if found is not None and found.check is not None:
-        found.check(matrix)
+    record = scipy_matrix_of(matrix.format)
+    if record is not None and record.check is not None:
+        record.check(matrix)
 
 
 def borrow_in_own_format(matrix: Any) -> Storage | None:
@@ -68,14 +68,14 @@ def borrow_in_own_format(matrix: Any) -> Storage | None:
     >>> borrow_in_own_format(eye_array(2, format="coo"))
     """
     name = getattr(matrix, "format", None)
-    found = scipy_matrix_of(name)
-    if found is None or not found.is_operand:
+    record = scipy_matrix_of(name)
+    if record is None or not record.is_operand:
         return None
     require_matrix(matrix)
-    if found.check is not None:
-        found.check(matrix)
+    if record.check is not None:
+        record.check(matrix)
     # After the check: the sizes are computed from the arrays.
-    arrays, sizes = found.from_scipy(matrix, None)
+    arrays, sizes = record.from_scipy(matrix, None)
     dtypes = tuple((handle, array.dtype) for handle, array in arrays.items())
     return Storage(_described(matrix.format, dtypes), sizes, arrays)
 

@@ -32,16 +32,20 @@ def in_format_with(
     >>> found.format, layout.name
     ('csr', 'sparse_csr')
     """
-    own = FORMATS.find(tensor.format)
-    found = counterpart(own) if own is not None else None
+    format = FORMATS.find(tensor.format)
+    counterpart_record = counterpart(format) if format is not None else None
     # The name alone is not enough: any description may have it.
-    if own is not None and found is not None and is_format(tensor.description, own.name):
-        return tensor, found
+    if (
+        format is not None
+        and counterpart_record is not None
+        and is_format(tensor.description, format.name)
+    ):
+        return tensor, counterpart_record
     name = "csr" if tensor.ndim == 2 else COORDINATE_FORMAT
-    found = counterpart(format_named(name))
-    if found is None:
+    counterpart_record = counterpart(format_named(name))
+    if counterpart_record is None:
         raise InternalError(f"The format '{name}' has no such counterpart.")
-    return convert(tensor, name, duplicates="keep").tensor, found
+    return convert(tensor, name, duplicates="keep").tensor, counterpart_record
 
 
 def in_coordinates(tensor: SparseTensor) -> SparseTensor:

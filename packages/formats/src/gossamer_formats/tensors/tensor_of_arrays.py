@@ -43,8 +43,8 @@ def tensor_of_arrays(
     for handle, dtype in index_dtypes(declared).items():
         require_dtype(handle, arrays[handle], INDEX_DTYPES if dtype in INDEX_DTYPES else (dtype,))
     described = with_dtypes_of(without_order(declared), arrays)
-    found = sizes_of_arrays(described, lengths, arrays, sizes or {})
-    storage = Storage(described, found, arrays)
+    all_sizes = sizes_of_arrays(described, lengths, arrays, sizes or {})
+    storage = Storage(described, all_sizes, arrays)
     # Formats with a map compute their shape from sizes, which may contradict the given one.
     if storage.shape != lengths:
         raise FormatError(

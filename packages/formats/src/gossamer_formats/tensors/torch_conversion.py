@@ -106,20 +106,20 @@ def to_torch(tensor: SparseTensor, *, copy: bool = True) -> Any:
     torch = _imported_torch()
     if copy and tensor.is_borrowed:
         tensor = SparseTensor(tensor.storage)
-    found, layout = in_format_with(tensor, attrgetter("torch"))
-    if _has_blocks(format_named(found.format)) and not _has_whole_blocks(found):
-        found, layout = in_format_with(convert(found, "csr").tensor, attrgetter("torch"))
+    exportable, layout = in_format_with(tensor, attrgetter("torch"))
+    if _has_blocks(format_named(exportable.format)) and not _has_whole_blocks(exportable):
+        exportable, layout = in_format_with(convert(exportable, "csr").tensor, attrgetter("torch"))
     # torch assumes that compressed layouts are sorted without duplicates.
-    if copy and layout.indptr is not None and not is_sorted_and_unique(found):
-        found = convert(found, found.format, **_block_sizes(found)).tensor
+    if copy and layout.indptr is not None and not is_sorted_and_unique(exportable):
+        exportable = convert(exportable, exportable.format, **_block_sizes(exportable)).tensor
     if not copy:
-        _require_borrowed(tensor, found)
+        _require_borrowed(tensor, exportable)
 
     def exported(array: Array) -> Any:
         return _torch_tensor(torch, array, copy=copy)
 
     try:
-        return _made(torch, found, layout, exported, copy=copy)
+        return _made(torch, exportable, layout, exported, copy=copy)
     except RuntimeError as error:
         raise FormatError(
             "format.copy",
@@ -141,14 +141,14 @@ def _required_sparse(tensor: Any) -> tuple[Format, TorchLayout]:
             "format.kind",
             f"The tensor has the type '{type(tensor).__name__}'; expected a sparse tensor of torch.",
         )
-    known = {f"torch.{layout.name}": (format, layout) for format, layout in _layouts()}
-    if str(tensor.layout) not in known:
+    by_layout = {f"torch.{layout.name}": (format, layout) for format, layout in _layouts()}
+    if str(tensor.layout) not in by_layout:
         raise FormatError(
             "format.torch.layout",
-            f"The torch tensor has the layout {tensor.layout}; expected {', '.join(known)}.",
+            f"The torch tensor has the layout {tensor.layout}; expected {', '.join(by_layout)}.",
             hint="Convert it with tensor.to_sparse_csr().",
         )
-    format, layout = known[str(tensor.layout)]
+    format, layout = by_layout[str(tensor.layout)]
     if tensor.device.type != "cpu":
         raise FormatError(
             "format.torch.device",
@@ -216,12 +216,12 @@ def _block_sizes(tensor: SparseTensor) -> dict[str, Any]:
     return {name: tensor.sizes[name] for name in format_named(tensor.format).parameters}
 
 
-def _require_borrowed(tensor: SparseTensor, found: SparseTensor) -> None:
-    if found is tensor and tensor.is_borrowed:
+def _require_borrowed(tensor: SparseTensor, exportable: SparseTensor) -> None:
+    if exportable is tensor and tensor.is_borrowed:
         return
     what = (
         "owns its arrays, and torch cannot make them read-only"
-        if found is tensor
+        if exportable is tensor
         else "must be converted"
     )
     raise FormatError(

@@ -123,8 +123,8 @@ def _of_builder(builder: object, module: Module, target: str | Target) -> Schedu
         )
     # The later stage of both, as a program can be lowered, but not raised.
     stage = max(module.stage, builder.program.stage, key=STAGES.index)
-    own, others = (_text_at(stage, of, target) for of in (module, builder.program))
-    if own != others:
+    program_text, builder_text = (_text_at(stage, of, target) for of in (module, builder.program))
+    if program_text != builder_text:
         raise ScheduleError(
             "schedule.other_program",
             "The builder was made of another program than the one that is compiled.",

@@ -68,8 +68,8 @@ def export(
     return export_artifact(artifact, directory, name=name, versions=package_versions(DISTRIBUTIONS))
 
 
-def _require_nothing_else(*given: object) -> None:
-    if any(item is not None for item in given):
+def _require_nothing_else(*options: object) -> None:
+    if any(item is not None for item in options):
         raise ArgumentError(
             "export.kernel",
             "A kernel that is compiled takes no target, schedule, specialize or dtypes.",

@@ -67,8 +67,8 @@ def prepare(
     workload = _workload(op, features, calls, target)
     matrix = (A if isinstance(A, SparseTensor) else SparseTensor(A)).tocsr()
     workload = workload._replace(dtype=matrix.dtype.name)
-    found = properties_for(matrix, workload)
-    choice = choose_format(found, workload, calls=calls)
+    properties = properties_for(matrix, workload)
+    choice = choose_format(properties, workload, calls=calls)
     # The format that is chosen was converted to for its timing, and is not converted to again.
     stored: dict[str, PreparedMatrix] = {}
 

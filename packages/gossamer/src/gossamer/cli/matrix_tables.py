@@ -99,8 +99,8 @@ def print_choice(features: int, choice: FormatChoice) -> None:
     if choice.seconds:
         table.add_column("measured", justify="right")
     table.add_column("because")
-    for found in choice.estimates:
-        table.add_row(*_row(found, choice), style="bold" if found == choice.chosen else None)
+    for estimate in choice.estimates:
+        table.add_row(*_row(estimate, choice), style="bold" if estimate == choice.chosen else None)
     console.print(table)
 
 
@@ -132,11 +132,11 @@ def _gain_text(choice: FormatChoice) -> str:
     return text
 
 
-def _row(found: Estimate, choice: FormatChoice) -> Iterator[str]:
-    yield found.text
-    yield f"{found.cycles:.3g}"
-    yield f"{found.conversion_cycles:.3g}" if found.conversion_cycles else ""
+def _row(estimate: Estimate, choice: FormatChoice) -> Iterator[str]:
+    yield estimate.text
+    yield f"{estimate.cycles:.3g}"
+    yield f"{estimate.conversion_cycles:.3g}" if estimate.conversion_cycles else ""
     if choice.seconds:
-        seconds = choice.seconds.get(found.text)
+        seconds = choice.seconds.get(estimate.text)
         yield "" if seconds is None else f"{seconds * 1e3:.3g} ms"
-    yield found.reason
+    yield estimate.reason

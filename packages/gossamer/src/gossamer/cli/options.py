@@ -29,12 +29,12 @@ def integer_option(name: str, *, help: str) -> Any:
 
 
 def _integer_of(name: str) -> Callable[[object], int]:
-    def parse(given: object) -> int:
+    def parse(text: object) -> int:
         try:
-            return int(str(given))
+            return int(str(text))
         except ValueError:
             raise ArgumentError(
-                "option.integer", f"{name} is '{given}'; expected an integer."
+                "option.integer", f"{name} is '{text}'; expected an integer."
             ) from None
 
     return parse

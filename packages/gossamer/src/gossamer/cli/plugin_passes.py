@@ -31,8 +31,8 @@ def pass_records(extension: Extension) -> dict[str, PassRecord]:
 def extension_points_of(extension: Extension, name: str) -> tuple[str, ...]:
     """Return the extension points at which the pass `<plugin>.<pass>` runs in a compilation; () if it only
     runs at the ends of stages."""
-    found = (own.at for own in extension.passes if f"{extension.name}.{own.name}" == name)
-    return tuple(point for point in found if point is not None)
+    points = (record.at for record in extension.passes if f"{extension.name}.{record.name}" == name)
+    return tuple(point for point in points if point is not None)
 
 
 def _record(name: str, passes: Sequence[Pass], extension: Extension) -> PassRecord:

@@ -49,7 +49,7 @@ def installed_versions() -> dict[str, str]:
     return {name: versions[name] for name in names}
 
 
-def describe_versions(own: str, others: Mapping[str, str]) -> str:
+def describe_versions(version: str, others: Mapping[str, str]) -> str:
     """
     >>> print(describe_versions("1.0", {"gossamer-ir": "1.0", "acme": "2.5"}))
     gossamer 1.0
@@ -58,5 +58,5 @@ def describe_versions(own: str, others: Mapping[str, str]) -> str:
     """
     width = max(map(len, others), default=0)
     return "\n".join(
-        [f"gossamer {own}", *(f"  {name:<{width}}  {others[name]}" for name in others)]
+        [f"gossamer {version}", *(f"  {name:<{width}}  {others[name]}" for name in others)]
     )

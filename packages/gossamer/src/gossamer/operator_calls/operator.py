@@ -133,24 +133,24 @@ class Operator(Generic[P]):
             return function(*operands, out=out, target=target, **named)
         # Only what was passed, so that a function of a format need not have all options.
         options = {"out": out, "target": target}
-        given = {name: value for name, value in options.items() if value is not None}
-        result: Array = registered(*operands, **given, **named)
+        passed = {name: value for name, value in options.items() if value is not None}
+        result: Array = registered(*operands, **passed, **named)
         return result
 
-    def operands(self, *given: Any) -> Operands[MatrixOperand]:
+    def operands(self, *values: Any) -> Operands[MatrixOperand]:
         """Check the operands of a call; raise `ArgumentError` (`operator.operands`) if their number is
         wrong."""
         parameters = signature(self._operands).parameters
         required = sum(at.default is at.empty for at in parameters.values())
-        if not required <= len(given) <= len(parameters):
+        if not required <= len(values) <= len(parameters):
             most = len(parameters)
             numbers = str(required) if required == most else f"{required} to {most}"
             raise ArgumentError(
                 "operator.operands",
-                f"The number of operands of {self.name} is {len(given)}; expected {numbers}: "
+                f"The number of operands of {self.name} is {len(values)}; expected {numbers}: "
                 f"{', '.join(parameters)}.",
             )
-        return self._operands(*given)
+        return self._operands(*values)
 
     def run(
         self,
@@ -213,10 +213,10 @@ class Operator(Generic[P]):
             bound: BoundCall | BoundKernels = bind(*operands, out=out, **options)
             return bound
         checked = self.operands(*operands)
-        for operand, given in zip(checked.dense.values(), operands[1:], strict=False):
+        for operand, original in zip(checked.dense.values(), operands[1:], strict=False):
             # Numbers have no memory that the caller could write to later.
-            if isinstance(given, np.ndarray):
-                _require_itself(operand, given)
+            if isinstance(original, np.ndarray):
+                _require_itself(operand, original)
         _, result = output_array(
             out, dtype=checked.dtype, shape=checked.shape, inputs=checked.inputs
         )

@@ -69,9 +69,9 @@ def _bind_sums(
         programs[0], left = msgspec.structs.replace(program, separates_init=True), left[:0]
     dense = {**operands.dense, operands.output: result}
     calls = []
-    for number, own in zip((*initializing, *adding), programs, strict=True):
+    for number, part_program in zip((*initializing, *adding), programs, strict=True):
         part = stored_part(decomposition.parts[number])
-        calls.append(_bind(own, operands, part, dense, target=target, check=check))
+        calls.append(_bind(part_program, operands, part, dense, target=target, check=check))
     if not left.size or program.adds:
         return calls, None
     return calls, partial(_set_zero, rows=left)
@@ -99,8 +99,15 @@ def _bind_values(
         new_array((part.permutation.size,), NATIVE[operands.dtype]) for part in decomposition.parts
     ]
     calls = [
-        _bind(program, operands, stored_part(part, own), operands.dense, target=target, check=check)
-        for part, own in zip(decomposition.parts, values, strict=True)
+        _bind(
+            program,
+            operands,
+            stored_part(part, part_values),
+            operands.dense,
+            target=target,
+            check=check,
+        )
+        for part, part_values in zip(decomposition.parts, values, strict=True)
     ]
 
     def collect() -> None:

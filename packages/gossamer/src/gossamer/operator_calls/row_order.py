@@ -48,7 +48,7 @@ def properties_for(matrix: SparseTensor, *workloads: Workload) -> MatrixProperti
 
     rows, columns = matrix.shape
     indptr, indices = matrix.arrays["indptr"], matrix.arrays["indices"]
-    found = properties_of((rows, columns), indptr, indices)
-    if any(may_gain_from_order(found, workload) for workload in workloads):
-        found = with_row_order(found, indptr, indices, row_order(matrix))
-    return found
+    properties = properties_of((rows, columns), indptr, indices)
+    if any(may_gain_from_order(properties, workload) for workload in workloads):
+        properties = with_row_order(properties, indptr, indices, row_order(matrix))
+    return properties

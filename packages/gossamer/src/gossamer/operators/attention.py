@@ -113,9 +113,9 @@ def operands(
     scale: float | None = None,
 ) -> Operands[CsrMatrix]:
     """Return the checked operands of `attention`."""
-    given = operand_dtype("Q", Q)
-    matrix = csr_pattern(pattern, dtype=given)
-    dtype = given or matrix.dtype
+    query_dtype = operand_dtype("Q", Q)
+    matrix = csr_pattern(pattern, dtype=query_dtype)
+    dtype = query_dtype or matrix.dtype
     queries = dense_operand("Q", Q, dtype=dtype, shape=(matrix.rows, None))
     features = queries.shape[1]
     shape = (matrix.columns, features)

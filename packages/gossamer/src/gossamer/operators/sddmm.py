@@ -46,9 +46,9 @@ PROGRAM = OperatorProgram(
 
 def operands(A: Any, X: Array, Y: Array) -> Operands[MatrixOperand]:
     """Return the checked operands of `sddmm`."""
-    given = operand_dtype("X", X)
-    matrix = pattern_operand(A, dtype=given)
-    (rows, columns), dtype = matrix.shape[:2], given or matrix.dtype
+    left_dtype = operand_dtype("X", X)
+    matrix = pattern_operand(A, dtype=left_dtype)
+    (rows, columns), dtype = matrix.shape[:2], left_dtype or matrix.dtype
     left = dense_operand("X", X, dtype=dtype, shape=(rows, None))
     features = left.shape[1]
     right = dense_operand("Y", Y, dtype=dtype, shape=(columns, features), like="'X'")

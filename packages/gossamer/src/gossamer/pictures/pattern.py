@@ -90,17 +90,17 @@ def merged_layers(layers: Iterable[Layer]) -> Layer:
     >>> merged_layers([one, one]).places.tolist()
     [0, 0, 1, 1]
     """
-    found, places, begin = [*layers], [], 0
-    for layer in found:
+    listed, places, begin = [*layers], [], 0
+    for layer in listed:
         places.append(layer.places + begin)
         begin += int(layer.places.max(initial=-1)) + 1
-    if not found:
+    if not listed:
         none = np.zeros(0, np.int64)
         return Layer("", none, none, none, none.astype(bool))
     return Layer(
         "",
-        np.concatenate([layer.rows for layer in found]),
-        np.concatenate([layer.columns for layer in found]),
+        np.concatenate([layer.rows for layer in listed]),
+        np.concatenate([layer.columns for layer in listed]),
         np.concatenate(places),
-        np.concatenate([layer.is_filling for layer in found]),
+        np.concatenate([layer.is_filling for layer in listed]),
     )

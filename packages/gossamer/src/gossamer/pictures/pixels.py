@@ -37,10 +37,10 @@ def pixels_of(pattern: StoredPattern, colors: Sequence[Colors], *, max_pixels: i
     weights = np.zeros(height * width)
     painted = np.zeros((height * width, 3))
     for layer, color in zip(pattern.layers, colors, strict=True):
-        own, places = _weights_and_places(pattern, layer, height, width)
-        seen = np.flatnonzero(own)
-        painted[seen] += color(places[seen]) * own[seen, np.newaxis]
-        weights += own
+        layer_weights, places = _weights_and_places(pattern, layer, height, width)
+        seen = np.flatnonzero(layer_weights)
+        painted[seen] += color(places[seen]) * layer_weights[seen, np.newaxis]
+        weights += layer_weights
     picture = np.zeros((height, width, 4))
     seen = np.flatnonzero(weights)
     density = weights / _areas(pattern.shape, height, width)

@@ -88,8 +88,8 @@ def sve_vector_bits() -> int | None:
     if sys.platform != "linux" or architecture() != "aarch64":
         return None
     # Negative for a CPU or a kernel without SVE. Flags are above the length in bytes.
-    found = int(ctypes.CDLL(None).prctl(_PR_SVE_GET_VL, 0, 0, 0, 0))
-    return None if found < 0 else 8 * (found & _LENGTH_MASK)
+    length = int(ctypes.CDLL(None).prctl(_PR_SVE_GET_VL, 0, 0, 0, 0))
+    return None if length < 0 else 8 * (length & _LENGTH_MASK)
 
 
 def _auxiliary_value() -> Callable[[int], int] | None:

@@ -53,15 +53,15 @@ def host() -> Host:
     (True, True)
     """
     fields = _cpuinfo() if sys.platform == "linux" and architecture() == "x86_64" else {}
-    found = aarch64_features()
+    arm_features = aarch64_features()
     if "flags" in fields:
-        features, known = frozenset(fields["flags"].split()), repr(sorted(fields.items()))
-    elif found is not None:
-        features = frozenset(name for name, is_present in found.items() if is_present)
-        known = f"{aarch64_identity()} {sorted(features)}"
+        features, identity = frozenset(fields["flags"].split()), repr(sorted(fields.items()))
+    elif arm_features is not None:
+        features = frozenset(name for name, is_present in arm_features.items() if is_present)
+        identity = f"{aarch64_identity()} {sorted(features)}"
     else:
-        features, known = host_cpu().required, f"{host_cpu().name} {host_cpu().features}"
-    content = f"{sys.platform} {architecture()} {known}".encode()
+        features, identity = host_cpu().required, f"{host_cpu().name} {host_cpu().features}"
+    content = f"{sys.platform} {architecture()} {identity}".encode()
     return Host(
         f"host-{hashlib.sha256(content).hexdigest()[:12]}",
         features,

@@ -75,9 +75,9 @@ def _taken(address: int | None) -> Any:
     """Return the object at an address, whose reference is taken over; None if there is none."""
     if not address:
         return None
-    found = ctypes.cast(address, ctypes.py_object).value
-    ctypes.pythonapi.Py_DecRef(ctypes.py_object(found))
-    return found
+    value = ctypes.cast(address, ctypes.py_object).value
+    ctypes.pythonapi.Py_DecRef(ctypes.py_object(value))
+    return value
 
 
 @cache
@@ -93,9 +93,9 @@ def interruption() -> Interruption | None:
 
 
 def _after_fork_in_child() -> None:
-    found = interruption() if interruption.cache_info().currsize else None
-    if found is not None:
-        found.find_main_thread()
+    existing = interruption() if interruption.cache_info().currsize else None
+    if existing is not None:
+        existing.find_main_thread()
 
 
 if hasattr(os, "register_at_fork"):

@@ -105,14 +105,14 @@ def _parallel_function() -> int | None:
 @cache
 def _interruption_address() -> int | None:
     """Return the address of the function that long loops ask whether to stop, or None."""
-    found = _interruption()
-    return None if found is None else found.address
+    handler = _interruption()
+    return None if handler is None else handler.address
 
 
 def raised_by_signal() -> BaseException:
     """Return what a signal handler raised while a kernel ran, which has stopped for it."""
-    found = _interruption()
-    return KeyboardInterrupt() if found is None else found.raised()
+    handler = _interruption()
+    return KeyboardInterrupt() if handler is None else handler.raised()
 
 
 def _interruption() -> Interruption | None:

@@ -155,11 +155,11 @@ def _regions(
     *,
     is_clamped: bool = True,
 ) -> Regions:
-    own = buffers_allocated(body)
+    allocated = buffers_allocated(body)
     boxes = _Boxes(function, body, is_clamped=is_clamped)
     for access in every:
         # A buffer that is allocated inside does not exist outside, so no region of it can be named.
-        if access.buffer not in own:
+        if access.buffer not in allocated:
             boxes.add(access)
     return Regions(boxes.accessed(is_store=False), boxes.accessed(is_store=True))
 

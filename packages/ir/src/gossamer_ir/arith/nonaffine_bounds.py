@@ -67,8 +67,8 @@ class OperationBounds(NamedTuple):
 
 def bounds_of_binary(atom: Expr, inner: Binary) -> Iterator[Affine]:
     """Yield forms that are not negative, for an operation of `OPERATION_BOUNDS`."""
-    known = OPERATION_BOUNDS.get(inner.op)
-    return iter(()) if known is None else known.forms(atom, inner)
+    bounds = OPERATION_BOUNDS.get(inner.op)
+    return iter(()) if bounds is None else bounds.forms(atom, inner)
 
 
 def bounds_of_call(atom: Expr, inner: Call) -> Iterator[Affine]:

@@ -139,14 +139,16 @@ def indices_of(axis: Axis) -> Indices | None:
     """
     kind = AXIS_KINDS[type(axis)]
     # Each coordinate has one bit, and bits are in the order of coordinates: nothing is to be declared.
-    found: Any = axis  # the table says which fields it has
+    fields: Any = axis  # the table says which fields it has
     if kind.has_words:
         return Indices(
-            found.words, found.words_dtype, sorted=True, unique=True, padded=False, is_mask=True
+            fields.words, fields.words_dtype, sorted=True, unique=True, padded=False, is_mask=True
         )
     if not kind.has_indices:
         return None
-    return Indices(found.indices, found.indices_dtype, found.sorted, found.unique, found.padded)
+    return Indices(
+        fields.indices, fields.indices_dtype, fields.sorted, fields.unique, fields.padded
+    )
 
 
 def index_handles(axis: Axis) -> tuple[str, ...]:

@@ -118,9 +118,9 @@ def binary(op: BinaryOp, lhs: Expr, rhs: Expr) -> Expr:
     >>> binary("mul", index_var("i"), ONE), binary("min", index(3), index(5))
     (Var(name='i', dtype='int64'), Const(dtype='int64', text='3'))
     """
-    own = _CONSTRUCTORS.get(op)
-    if own is not None:
-        return own(lhs, rhs)
+    constructor = _CONSTRUCTORS.get(op)
+    if constructor is not None:
+        return constructor(lhs, rhs)
     return folded(op, lhs, rhs) or Binary(op, lhs, rhs)
 
 

@@ -178,5 +178,5 @@ def with_operators(condition: Expr) -> Expr:
     >>> with_operators(short_circuit_or(a, b)) == Binary("or", a, b)
     True
     """
-    found = as_short_circuit(condition)
-    return condition if found is None else Binary(*found)
+    operation = as_short_circuit(condition)
+    return condition if operation is None else Binary(*operation)

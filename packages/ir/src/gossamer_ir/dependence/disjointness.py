@@ -137,14 +137,14 @@ def _loaded_indices(
     for forms in columns if distinct else ():
         leading = [leading_coordinate(form, loops=loops, varying=varying) for form in forms]
         loads = [None if each is None else load_of_index(each.atom) for each in leading]
-        found = [load for load in loads if load is not None and load.buffer in distinct]
+        distinct_loads = [load for load in loads if load is not None and load.buffer in distinct]
         places = {each._replace(atom=ZERO) for each in leading if each is not None}
         # Equal values in two different arrays, or of different digits, say nothing about their indices.
-        is_shared = len({load.buffer for load in found}) == len(places) == 1
-        if is_shared and len(found) == len(loads):
+        is_shared = len({load.buffer for load in distinct_loads}) == len(places) == 1
+        if is_shared and len(distinct_loads) == len(loads):
             columns_of_it = [
                 tuple(form_of(at, {}, loops=loops) for at in column)
-                for column in zip(*(load.indices for load in found), strict=True)
+                for column in zip(*(load.indices for load in distinct_loads), strict=True)
             ]
             loaded += columns_of_it
             loaded += _loaded_indices(columns_of_it, distinct, loops=loops, varying=varying)
@@ -195,16 +195,16 @@ def _is_recovered(
     )
 
 
-def _is_known(expr: Expr, known: Set[Expr | None], varying: Set[str]) -> bool:
+def _is_known(expr: Expr, known_exprs: Set[Expr | None], varying: Set[str]) -> bool:
     """Return whether an expression is known, or `expr // n` and `expr % n` are, for an invariant n."""
-    if expr in known:
+    if expr in known_exprs:
         return True
     return any(
         isinstance(entry, Binary)
         and (entry.op, entry.lhs) == ("floormod", expr)
         and free_vars(entry.rhs).isdisjoint(varying)
-        and _is_known(Binary("floordiv", expr, entry.rhs), known, varying)
-        for entry in known
+        and _is_known(Binary("floordiv", expr, entry.rhs), known_exprs, varying)
+        for entry in known_exprs
     )
 
 

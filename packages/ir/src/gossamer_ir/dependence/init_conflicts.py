@@ -94,9 +94,9 @@ def _stores(
     fed = reduction_loops(block, values)
     # The init runs outside the reduction loops, so conditions on their variables do not apply.
     kept = tuple(part for part in context.conditions if free_vars(part).isdisjoint(fed))
-    own = buffers_allocated(block.init)
+    allocated = buffers_allocated(block.init)
     for access in accesses(block.init, values=values, context=replace(context, conditions=kept)):
-        if access.is_store and access.buffer not in own:
+        if access.is_store and access.buffer not in allocated:
             yield access
 
 

@@ -118,21 +118,23 @@ def injectivity_key(
         return None
     digits = digits_of(form, varying | {loop_name}, loops=loops)
     # The other digits must be below the loop's place value or multiples of the place value above it.
-    own = digits.pop(loop_name)
-    if _is_negative(own.coefficient):  # the loop counts backwards: negate the whole number
-        own, digits = (
-            _negated_digit(own),
+    loop_digit = digits.pop(loop_name)
+    if _is_negative(loop_digit.coefficient):  # the loop counts backwards: negate the whole number
+        loop_digit, digits = (
+            _negated_digit(loop_digit),
             {name: _negated_digit(digit) for name, digit in digits.items()},
         )
     low: list[Digit] = []
     for name, digit in digits.items():
         if integer_value(loops[name].start) != 0:
             return None
-        is_above = quotient(digit.coefficient, own.radix) is not None
+        is_above = quotient(digit.coefficient, loop_digit.radix) is not None
         # Digits above need the loop's own digit to start at 0, or it might carry into them.
         if not (is_above and integer_value(loops[loop_name].start) == 0):
             low.append(digit)
-    if not _is_positive_if_nonempty(own.coefficient, low) or not digits_fit(low, own.coefficient):
+    if not _is_positive_if_nonempty(loop_digit.coefficient, low) or not digits_fit(
+        low, loop_digit.coefficient
+    ):
         return None
     # The fifth multiple of 2**62 is 2**64, which wraps to 0: distinct numbers, but one element.
     if value_span(form, varying, loops=loops) >= _WORD:

@@ -71,11 +71,11 @@ def _places_in_distinct(
     rank = min((len(access.indices) for access in listed), default=0) if distinct else 0
     for dimension in range(rank):
         loads = [_load_along(access, dimension) for access in listed]
-        found = [load for load in loads if load is not None and load.buffer in distinct]
-        if len(found) == len(loads) and len({load.buffer for load in found}) == 1:
+        distinct_loads = [load for load in loads if load is not None and load.buffer in distinct]
+        if len(distinct_loads) == len(loads) and len({load.buffer for load in distinct_loads}) == 1:
             yield [
                 replace(access, buffer=load.buffer, indices=load.indices)
-                for access, load in zip(listed, found, strict=True)
+                for access, load in zip(listed, distinct_loads, strict=True)
             ]
 
 
@@ -184,11 +184,11 @@ def _weakest_sites(sites: Iterable[_AccessSite]) -> list[_AccessSite]:
     """Return the sites with minimal assumptions. A proof for one of them holds for every site that has the
     same indices and more assumptions, whatever the loops around it are called: loops that run one after the
     other over the same range are one case."""
-    known = {_anonymous(site): site for site in sites}
+    anonymous_sites = {_anonymous(site): site for site in sites}
     return [
         site
-        for (indices, assumed), site in known.items()
-        if not any(indices == other and less < assumed for other, less in known)
+        for (indices, assumed), site in anonymous_sites.items()
+        if not any(indices == other and less < assumed for other, less in anonymous_sites)
     ]
 
 
@@ -252,11 +252,13 @@ def _offsets_in(index: Expr | None, loop: For) -> set[Expr]:
     """Return the terms of an index that are loaded at the variable of a loop."""
     if index is None:
         return set()
-    own = (index_var(loop.var),)
+    loop_indices = (index_var(loop.var),)
     return {
         atom
         for atom, factor in affine_of(index).terms.items()
-        if factor == 1 and isinstance(load := unwidened(atom), Load) and load.indices == own
+        if factor == 1
+        and isinstance(load := unwidened(atom), Load)
+        and load.indices == loop_indices
     }
 
 

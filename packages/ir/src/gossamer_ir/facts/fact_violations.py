@@ -40,7 +40,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.support.arrays import Array
 
 
-class GivenArrays(msgspec.Struct, frozen=True):
+class FactOperands(msgspec.Struct, frozen=True):
     """The arrays that facts are about, and the values of sizes.
 
     `arrays` are by buffer, in the shapes of the buffers; `names` are those that sentences give to the
@@ -61,25 +61,25 @@ class GivenArrays(msgspec.Struct, frozen=True):
         return None if padded is None else self.size(padded.length)
 
 
-FactCheck: TypeAlias = "Callable[[Any, GivenArrays, FactIndex], Violation | None]"
+FactCheck: TypeAlias = "Callable[[Any, FactOperands, FactIndex], Violation | None]"
 """Takes a fact, the arrays, and the index of all facts."""
 
 
-def first_violation(facts: tuple[Fact, ...], given: GivenArrays) -> Violation | None:
+def first_violation(facts: tuple[Fact, ...], operands: FactOperands) -> Violation | None:
     """Return a violation of the first fact that does not hold, or None.
 
     Facts about segments are checked last, since they rely on the others. Raises `InternalError` for a fact
     of a type that has no check.
 
     >>> import numpy as np
-    >>> given = GivenArrays({"P": np.array([0, 2, 1])}, {"P": "indptr"}, lambda size: 0)
-    >>> first_violation((Monotone("P"),), given).sentence
+    >>> operands = FactOperands({"P": np.array([0, 2, 1])}, {"P": "indptr"}, lambda size: 0)
+    >>> first_violation((Monotone("P"),), operands).sentence
     "Element 2 of 'indptr' is 1, which is less than the one before it, 2."
     """
     in_turn = _in_turn(facts)
     index = stated_fact_index(facts)
     for check, fact in in_turn:
-        violation = check(fact, given, index)
+        violation = check(fact, operands, index)
         if violation is not None:
             return violation
     return None
@@ -101,63 +101,65 @@ def require_checks(facts: tuple[Fact, ...]) -> None:
         raise InternalError(f"Facts have no check: {', '.join(sorted(unknown))}.")
 
 
-def _check_in_range(fact: InRange, given: GivenArrays, _index: FactIndex) -> Violation | None:
-    low, high = given.size(fact.low), given.size(fact.high)
-    return range_violation(given.named(fact.buffer), low=low, high=high)
+def _check_in_range(fact: InRange, operands: FactOperands, _index: FactIndex) -> Violation | None:
+    low, high = operands.size(fact.low), operands.size(fact.high)
+    return range_violation(operands.named(fact.buffer), low=low, high=high)
 
 
-def _check_monotone(fact: Monotone, given: GivenArrays, _index: FactIndex) -> Violation | None:
-    return monotone_violation(given.named(fact.buffer))
+def _check_monotone(fact: Monotone, operands: FactOperands, _index: FactIndex) -> Violation | None:
+    return monotone_violation(operands.named(fact.buffer))
 
 
-def _check_has_value(fact: HasValue, given: GivenArrays, _index: FactIndex) -> Violation | None:
-    at, value = given.size(fact.index), given.size(fact.value)
-    return value_violation(given.named(fact.buffer), at=at, value=value)
+def _check_has_value(fact: HasValue, operands: FactOperands, _index: FactIndex) -> Violation | None:
+    at, value = operands.size(fact.index), operands.size(fact.value)
+    return value_violation(operands.named(fact.buffer), at=at, value=value)
 
 
 def _check_product_steps(
-    fact: ProductSteps, given: GivenArrays, _index: FactIndex
+    fact: ProductSteps, operands: FactOperands, _index: FactIndex
 ) -> Violation | None:
-    left, right = given.named(fact.left), given.named(fact.right)
-    return product_violation(given.named(fact.buffer), left=left, right=right)
+    left, right = operands.named(fact.left), operands.named(fact.right)
+    return product_violation(operands.named(fact.buffer), left=left, right=right)
 
 
-def _check_distinct(fact: Distinct, given: GivenArrays, index: FactIndex) -> Violation | None:
-    return distinct_violation(given.named(fact.buffer), pad=given.pad(fact.buffer, index))
+def _check_distinct(fact: Distinct, operands: FactOperands, index: FactIndex) -> Violation | None:
+    return distinct_violation(operands.named(fact.buffer), pad=operands.pad(fact.buffer, index))
 
 
-def _check_bit_counts(fact: BitCounts, given: GivenArrays, _index: FactIndex) -> Violation | None:
-    words, offsets = given.named(fact.buffer), given.named(fact.indptr)
-    return bits_violation(words, offsets, length=given.size(fact.length))
+def _check_bit_counts(
+    fact: BitCounts, operands: FactOperands, _index: FactIndex
+) -> Violation | None:
+    words, offsets = operands.named(fact.buffer), operands.named(fact.indptr)
+    return bits_violation(words, offsets, length=operands.size(fact.length))
 
 
-def _check_padded_slots(_fact: PaddedSlots, _given: GivenArrays, _index: FactIndex) -> None:
+def _check_padded_slots(_fact: PaddedSlots, _operands: FactOperands, _index: FactIndex) -> None:
     """Accept every value: the fact only says which slots the other facts exclude."""
 
 
 def _check_sorted_segments(
-    fact: SortedSegments, given: GivenArrays, index: FactIndex
+    fact: SortedSegments, operands: FactOperands, index: FactIndex
 ) -> Violation | None:
     """Check the offsets of segments first, then the order within the segments."""
-    name, array = given.named(fact.buffer)
+    name, array = operands.named(fact.buffer)
     if fact.indptr is not None:
         # First: offsets outside of the array would make the check of the segments itself read out of
         # bounds.
-        outside = range_violation(given.named(fact.indptr), low=0, high=array.size + 1)
+        outside = range_violation(operands.named(fact.indptr), low=0, high=array.size + 1)
         if outside is not None:
             return outside
-    return order_violation((name, array), _segments(fact, given, index), unique=fact.unique)
+    return order_violation((name, array), _segments(fact, operands, index), unique=fact.unique)
 
 
-def _check_relation(fact: Relation, given: GivenArrays, index: FactIndex) -> Violation | None:
+def _check_relation(fact: Relation, operands: FactOperands, index: FactIndex) -> Violation | None:
     """Check that each segment of one buffer is a subset of the segment of the same number of another, or
     disjoint from it; both buffers are sorted."""
     left, right = (index.last(buffer, SortedSegments) for buffer in (fact.left, fact.right))
     if not can_check_relation(fact, index) or left is None or right is None:
         raise InternalError(f"The relation {fact.kind}({fact.left}, {fact.right}) has no check.")
     check = subset_violation if fact.kind == "subset" else disjoint_violation
-    sides = (_segments(left, given, index), _segments(right, given, index))
-    return check(given.names[fact.left], *sides, of=given.names[fact.right])
+    sides = (_segments(left, operands, index), _segments(right, operands, index))
+    return check(operands.names[fact.left], *sides, of=operands.names[fact.right])
 
 
 def can_check_relation(fact: Relation, index: FactIndex) -> bool:
@@ -168,9 +170,9 @@ def can_check_relation(fact: Relation, index: FactIndex) -> bool:
     )
 
 
-def _segments(fact: SortedSegments, given: GivenArrays, index: FactIndex) -> Segments:
-    indptr = None if fact.indptr is None else given.arrays[fact.indptr]
-    return segments_of(given.arrays[fact.buffer], indptr, pad=given.pad(fact.buffer, index))
+def _segments(fact: SortedSegments, operands: FactOperands, index: FactIndex) -> Segments:
+    indptr = None if fact.indptr is None else operands.arrays[fact.indptr]
+    return segments_of(operands.arrays[fact.buffer], indptr, pad=operands.pad(fact.buffer, index))
 
 
 FACT_CHECKS: Mapping[type, FactCheck] = {

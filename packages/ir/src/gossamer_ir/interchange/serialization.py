@@ -162,11 +162,11 @@ def _required_readable(data: bytes | str) -> bytes:
             hint='Expected an object that begins with "gossamer_ir": [major, minor].',
         ) from None
     if version not in READABLE_VERSIONS:
-        known = ", ".join(f"{major}.{minor}" for major, minor in READABLE_VERSIONS)
+        versions = ", ".join(f"{major}.{minor}" for major, minor in READABLE_VERSIONS)
         raise ParseError(
             "wire.version",
             f"Version '{version[0]}.{version[1]}' of the language is not known.",
-            hint=f"This release reads {known}.",
+            hint=f"This release reads {versions}.",
         )
     return text
 

@@ -84,12 +84,12 @@ def installed_entry_points(group: str) -> tuple[EntryPoint, ...]:
         _has_other_entry_points(directory, _modification_time(directory)) for directory in sys.path
     ):
         return _entry_points_by_importlib(group)
-    found: dict[str, tuple[EntryPoint, ...]] = {}
+    by_owner: dict[str, tuple[EntryPoint, ...]] = {}
     for directory in sys.path:
         for owner, points in _entry_points_in(directory, _modification_time(directory), group):
             # The first on `sys.path` is the one that is imported.
-            found.setdefault(owner, points)
-    return tuple(sorted(point for points in found.values() for point in points))
+            by_owner.setdefault(owner, points)
+    return tuple(sorted(point for points in by_owner.values() for point in points))
 
 
 def entry_points(distribution: InstalledDistribution, *, group: str) -> dict[str, str]:
@@ -151,12 +151,12 @@ def _entry_points_in(
 ) -> tuple[tuple[str, tuple[EntryPoint, ...]], ...]:
     """Return the entry points of a group for each distribution in a directory of `sys.path`, by the
     normalized names of the distributions; also of distributions that have none, which hide later ones."""
-    found = []
+    by_owner = []
     for name, (version, folder) in _versions(directory, modified).items():
         distribution = InstalledDistribution(name, version, folder)
         points = entry_points(distribution, group=group).items()
-        found.append((name, tuple(EntryPoint(*point, distribution.name) for point in points)))
-    return tuple(found)
+        by_owner.append((name, tuple(EntryPoint(*point, distribution.name) for point in points)))
+    return tuple(by_owner)
 
 
 def _has_other_finders() -> bool:

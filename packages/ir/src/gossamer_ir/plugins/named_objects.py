@@ -38,7 +38,7 @@ class NamedObjects(Generic[T]):
         kind: str,
         *,
         expected: str,
-        is_valid: Callable[[Any, str], bool] = lambda found, name: True,
+        is_valid: Callable[[Any, str], bool] = lambda value, name: True,
         built_in: Mapping[str, Callable[[], T]] | None = None,
     ) -> None:
         self.group = group
@@ -59,9 +59,9 @@ class NamedObjects(Generic[T]):
     def items(self) -> Iterator[tuple[str, T]]:
         """Iterate over all names with their objects; raises `PluginError` as `find` does."""
         for name in self.names():
-            found = self.find(name)
-            if found is not None:
-                yield name, found
+            value = self.find(name)
+            if value is not None:
+                yield name, value
 
     def registered(self) -> list[str]:
         """Return the names that only other distributions have, sorted."""
@@ -102,11 +102,11 @@ class NamedObjects(Generic[T]):
         with errors_as_plugin_errors(
             points[0].distribution, doing=f"register the {self.kind} '{name}'"
         ):
-            found: T = points[0].load()
-        if not self._is_valid(found, name):
+            loaded: T = points[0].load()
+        if not self._is_valid(loaded, name):
             raise PluginError(
                 "plugin.entry_point",
                 f"The entry point '{name}' of the group '{self.group}' names an object of type "
-                f"'{type(found).__name__}'; expected {self._expected}.",
+                f"'{type(loaded).__name__}'; expected {self._expected}.",
             )
-        return found
+        return loaded

@@ -35,8 +35,8 @@ def memoize_by_identity(function: Callable[[N], R]) -> Callable[[N], R]:
     @wraps(function)
     def memoized(node: N) -> R:
         nonlocal recent
-        for known, value in recent:
-            if known is node:
+        for cached_node, value in recent:
+            if cached_node is node:
                 return value
         result = function(node)
         recent = ((node, result), *recent[: MAX_RESULTS - 1])

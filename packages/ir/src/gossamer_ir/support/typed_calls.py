@@ -63,14 +63,14 @@ def _argument_error(
     """Return the error for arguments that a function does not accept; None if it accepts them."""
     name, declared = function.__qualname__.removesuffix(".__init__"), signature(function)
     try:
-        given = declared.bind(*args, **keywords)
+        bound = declared.bind(*args, **keywords)
     except TypeError as error:
         return ArgumentError(
             "argument.names",
             f"Invalid call of '{name}': {error}.",
             hint=f"Its arguments are {', '.join(declared.parameters)}.",
         )
-    for parameter, values in given.arguments.items():
+    for parameter, values in bound.arguments.items():
         wanted = _type_of(declared.parameters[parameter], function)
         for value in _argument_values(values, declared.parameters[parameter].kind):
             if not conforms_to(value, wanted):

@@ -26,18 +26,18 @@ def with_fresh_names(
     >>> loop.var
     'i_1'
     """
-    given = values or {}
+    substitutions = values or {}
     names: dict[str, str] = {}
     labels: dict[str, str] = {}
     for stmt in stmts(body):
         labels.update((label, namer.fresh(label)) for label in labels_of(stmt))
         names.update((name, namer.fresh(name)) for name in names_bound(stmt))
     if not names and not labels:
-        return substitute_body(body, given)
+        return substitute_body(body, substitutions)
 
     def renamed(node: Node) -> Node | None:
         if type(node) is Var and node.name not in names:
-            return given.get(node.name)
+            return substitutions.get(node.name)
         return with_labels(with_names(node, names), labels)
 
     return rewrite_body(body, renamed)

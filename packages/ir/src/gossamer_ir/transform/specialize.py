@@ -157,9 +157,9 @@ def _axis(axis: Axis, dtypes: Mapping[str, str]) -> Axis:
     return with_index_dtypes(axis, indptr=dtype, indices=dtype)
 
 
-def _unknown_name_error(name: str, what: str, known: Mapping[str, object]) -> ArgumentError:
+def _unknown_name_error(name: str, what: str, available: Mapping[str, object]) -> ArgumentError:
     return ArgumentError(
         "specialize.unknown",
         f"There is no {what} '{name}'.",
-        hint=f"Available: {', '.join(map(repr, known)) or 'none'}.",
+        hint=f"Available: {', '.join(map(repr, available)) or 'none'}.",
     )

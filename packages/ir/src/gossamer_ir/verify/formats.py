@@ -60,14 +60,14 @@ def _check_map(context: VerifyContext, index_map: IndexMap, rank: int, at: At) -
 
 def _check_facts(context: VerifyContext, description: FormatDescription) -> None:
     index = stated_fact_index(description.facts)
-    known = [
+    allowed = [
         fact
         for array in description.index_arrays
         for kind in (Distinct, InRange)
         for fact in index.about(array.name, kind)
     ]
     for number, fact in enumerate(description.facts):
-        if fact not in known:
+        if fact not in allowed:
             context.report(
                 "verify.format.fact",
                 "A fact of a format says something else than that the values of an index array are distinct, "

@@ -15,8 +15,8 @@ def require_valid_parts(module: Module, *, undivided: Module) -> None:
 
     Raises `DecompositionError`: `conflict`.
     """
-    found = diagnostics(module)
-    if found and not diagnostics(undivided):
+    errors = diagnostics(module)
+    if errors and not diagnostics(undivided):
         raise DecompositionError(
-            "conflict", f"The program over the parts is not valid: {found[0].message}"
+            "conflict", f"The program over the parts is not valid: {errors[0].message}"
         )

@@ -201,6 +201,6 @@ def _loop_metadata(emitter: FunctionEmitter, node: For | None) -> str:
         aligned = f'!{{!"llvm.loop.align", i32 {module.abi.loop_alignment}}}'
         properties.append(module.new_metadata(aligned))
     # A distinct node refers to itself, or LLVM would merge the metadata of different loops.
-    own = f"!{len(module.metadata)}"
-    module.new_metadata(f"distinct !{{{', '.join((own, *properties))}}}")
-    return f", !llvm.loop {own}"
+    reference = f"!{len(module.metadata)}"
+    module.new_metadata(f"distinct !{{{', '.join((reference, *properties))}}}")
+    return f", !llvm.loop {reference}"

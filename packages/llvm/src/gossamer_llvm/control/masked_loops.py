@@ -58,9 +58,13 @@ def _counts_vectors(loop: For, ramp: Ramp, limit: Expr) -> bool:
         return False
     lanes = Affine({VScale(): ramp.lanes.count}, 0)
     first = affine_of(Binary("mul", index_var(loop.var), VScale()))
-    own = Affine({atom: by * ramp.lanes.count for atom, by in first.terms.items()}, 0)
+    first_element = Affine({atom: by * ramp.lanes.count for atom, by in first.terms.items()}, 0)
     extent = loop.extent
-    if affine_of(ramp.base) != own or not isinstance(extent, Binary) or extent.op != "floordiv":
+    if (
+        affine_of(ramp.base) != first_element
+        or not isinstance(extent, Binary)
+        or extent.op != "floordiv"
+    ):
         return False
     rounded = affine_of(limit) + lanes - UNIT
     return affine_of(extent.rhs) == lanes and affine_of(extent.lhs) == rounded
@@ -72,10 +76,12 @@ def _is_same(emitter: FunctionEmitter, limit: Expr, loop: For) -> bool:
     return free_vars(limit).isdisjoint(inside) and buffers_read(limit) <= emitter.unchanging
 
 
-def emit_masked_loop(emitter: FunctionEmitter, loop: For, found: LoopMask, *, suffix: str) -> None:
+def emit_masked_loop(
+    emitter: FunctionEmitter, loop: For, loop_mask: LoopMask, *, suffix: str
+) -> None:
     """Emit a loop that runs as long as its mask is true in the first lane; `suffix` is the metadata of its
     branch."""
-    builder, (mask, limit) = emitter.builder, found
+    builder, (mask, limit) = emitter.builder, loop_mask
     assert isinstance(mask.lhs, Ramp)
     bound = emitter.expr(limit)
     some = builder.value(f"icmp sgt {bound.typed}, 0")

@@ -65,10 +65,10 @@ class IRBuilder:
         depth = self._depth_of(text) if inside else 0
         is_hoisted = depth < inside
         lines = self._loops[depth].lines if is_hoisted else self._lines
-        known = self._loops[depth].known if is_hoisted else self._known
-        name = known.get(text)
+        names = self._loops[depth].known if is_hoisted else self._known
+        name = names.get(text)
         if name is None:
-            name = known[text] = self._append(lines, text, depth=depth)
+            name = names[text] = self._append(lines, text, depth=depth)
         return name
 
     def _depth_of(self, text: str) -> int:

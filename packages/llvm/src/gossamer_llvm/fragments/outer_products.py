@@ -73,11 +73,13 @@ def _updates(emitter: FunctionEmitter, loop: For) -> tuple[_Update, ...]:
     if affine_of(loop.extent) != all_rows:
         return ()
     body = _without_lets(loop.body)
-    found = [_update(emitter, stmt, loop.var) if isinstance(stmt, Store) else None for stmt in body]
-    updates = tuple(update for update in found if update is not None)
+    updates_or_none = [
+        _update(emitter, stmt, loop.var) if isinstance(stmt, Store) else None for stmt in body
+    ]
+    updates = tuple(update for update in updates_or_none if update is not None)
     written = {update.store.buffer for update in updates}
     read = {name for update in updates for name in _read(update)}
-    return updates if len(updates) == len(found) and read.isdisjoint(written) else ()
+    return updates if len(updates) == len(updates_or_none) and read.isdisjoint(written) else ()
 
 
 def _without_lets(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -136,9 +138,9 @@ def _is_row(emitter: FunctionEmitter, access: Load | Store, row: str) -> bool:
 def _products(emitter: FunctionEmitter, terms: Expr, row: str) -> tuple[_Product, ...]:
     """Return the product of float32, or one or two of float16 from a pair of columns; none for others."""
     each = (terms.lhs, terms.rhs) if isinstance(terms, Binary) and terms.op == "add" else (terms,)
-    found = [_product(emitter, term, row) for term in each]
-    products = tuple(product for product in found if product is not None)
-    if len(products) < len(found):
+    products_or_none = [_product(emitter, term, row) for term in each]
+    products = tuple(product for product in products_or_none if product is not None)
+    if len(products) < len(products_or_none):
         return ()
     if all(product.element.dtype == "float32" for product in products):
         return products if len(products) == 1 else ()

@@ -70,11 +70,11 @@ def _reserved_elements(buffer: Buffer) -> int | None:
     """Return the number of elements of a constant shape, rounded up so that whole vectors can be accessed at
     its end; None if the shape is not constant."""
     extents = [integer_value(extent) for extent in buffer.shape]
-    known = [max(extent, 0) for extent in extents if extent is not None]
-    if len(known) != len(extents):
+    constants = [max(extent, 0) for extent in extents if extent is not None]
+    if len(constants) != len(extents):
         return None
     # At least one block, so that empty buffers have an address.
-    return -(-max(prod(known), 1) // _ALLOCATION_UNIT) * _ALLOCATION_UNIT
+    return -(-max(prod(constants), 1) // _ALLOCATION_UNIT) * _ALLOCATION_UNIT
 
 
 def _scalable_vector(buffer: Buffer) -> DType | None:

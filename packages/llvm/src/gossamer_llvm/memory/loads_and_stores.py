@@ -42,9 +42,9 @@ def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
     if node.buffer in emitter.fragments:
         return emit_row_load(emitter, node)
     # Loaded before from memory that nothing has written since.
-    known = emitter.known(node)
-    if known is not None:
-        return known
+    remembered = emitter.known(node)
+    if remembered is not None:
+        return remembered
     emitter.module.require_dtype(node.dtype)
     mask = emit_predicate(emitter, node.predicate)
     if mask is OFF:

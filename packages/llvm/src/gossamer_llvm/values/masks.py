@@ -21,9 +21,9 @@ _LARGEST = (1 << 63) - 1
 
 def emit_predicate(emitter: FunctionEmitter, node: Expr | None) -> Value:
     """Return the mask; `ON` or `OFF` if it is constant."""
-    known = _constant_mask(node)
-    if known is not None:
-        return ON if known else OFF
+    constant = _constant_mask(node)
+    if constant is not None:
+        return ON if constant else OFF
     assert node is not None
     if isinstance(node, Compare):
         mask = lane_mask(emitter, node)
@@ -50,9 +50,9 @@ def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
     of the work of comparing 64-bit indices. This is wrong if the ramp may wrap, because its first lanes are
     not the lowest then.
     """
-    known = emitter.masks.get(node)
-    if known is not None:
-        return known
+    loop_mask = emitter.masks.get(node)
+    if loop_mask is not None:
+        return loop_mask
     ramp, limit = node.lhs, node.rhs
     if node.op != "lt" or not isinstance(ramp, Ramp) or not isinstance(limit, Broadcast):
         return None

@@ -15,7 +15,7 @@ class AxisTree:
     """The axes of a function by name, each below its parent.
 
     `read_offset` returns the offset of the fiber of a varied axis below an element of its parent: how the
-    array of offsets is read depends on the stage. `found` are the variables that hold elements.
+    array of offsets is read depends on the stage. `searches` are the variables that hold elements.
 
     >>> from gossamer_ir.core.build import index, index_var
     >>> from gossamer_ir.nodes import CompressedVaried, DenseFixed, Load
@@ -32,10 +32,10 @@ class AxisTree:
         self,
         axes: Iterable[Axis],
         read_offset: Callable[[Axis, Expr], Expr],
-        found: FoundSearches | None = None,
+        searches: FoundSearches | None = None,
     ) -> None:
         self._axes = items_by_name(axes)
-        self._found: FoundSearches = {} if found is None else found
+        self._found: FoundSearches = {} if searches is None else searches
         self._read_offset = read_offset
 
     def axis(self, name: str) -> Axis:

@@ -12,7 +12,7 @@ FoundSearches: TypeAlias = Mapping[Expr, Search]
 """The variables of lets that hold the element that an exact search found, or -1; and the search."""
 
 
-def element_number(start: Expr, position: Expr, found: FoundSearches) -> Expr:
+def element_number(start: Expr, position: Expr, searches: FoundSearches) -> Expr:
     """Return start + position, simplified to the element from which the position was computed, if any.
 
     >>> start, e = build.index_var("start"), build.index_var("e")
@@ -22,10 +22,10 @@ def element_number(start: Expr, position: Expr, found: FoundSearches) -> Expr:
     match start, position:
         case _, Binary(op="sub", lhs=origin, rhs=first) if first == start:
             return origin
-        case _, Select() if (element := element_found(position, start, found)) is not None:
+        case _, Select() if (element := element_found(position, start, searches)) is not None:
             return element
         case _, Binary(op="add", lhs=before, rhs=Const() as step):
-            origin = element_number(start, before, found)
+            origin = element_number(start, before, searches)
             if origin != build.add(start, before):
                 return build.add(origin, step)
         case (
@@ -43,12 +43,12 @@ def position_in_fiber(element: Expr, start: Expr) -> Expr:
     return Select(Compare("lt", element, build.ZERO), element, build.sub(element, start))
 
 
-def element_found(position: Expr, start: Expr, found: FoundSearches) -> Search | Var | None:
+def element_found(position: Expr, start: Expr, searches: FoundSearches) -> Search | Var | None:
     """Return the element that an exact search found, if the position is that of the element in the fiber with
     this start; else None. The element is the search itself, or the variable of its let."""
     element = position.if_true if isinstance(position, Select) else position
     is_element = isinstance(element, Search) and element.kind == "exact"
-    if not (is_element or element in found) or position != position_in_fiber(element, start):
+    if not (is_element or element in searches) or position != position_in_fiber(element, start):
         return None
     assert isinstance(element, Search | Var)
     return element

@@ -252,11 +252,11 @@ def _path_to(stmt: Stmt, block: Block) -> tuple[LoopOrCondition, ...] | None:
     """Return the loops and conditions from a statement down to the block; None if it is not inside."""
     if stmt is block:
         return ()
-    for own, body in _bodies_on_path(stmt):
+    for step, body in _bodies_on_path(stmt):
         for inner in body:
             path = _path_to(inner, block)
             if path is not None:
-                return (*own, *path)
+                return (*step, *path)
     return None
 
 

@@ -244,11 +244,11 @@ class _BufferLowerer:
         end = element_number(start, node.end, self._storage.found)
         fibers = list(self._storage.fibers(buffer, (*node.prefix, node.begin)))
         if is_varied(self.buffers.axes[buffer.axes[-1]]):
-            own = fibers.pop()
-            extent: Expr | None = own.extent()
+            fiber = fibers.pop()
+            extent: Expr | None = fiber.extent()
             # The end of the fiber as it is loaded, not the sum of its begin and its length.
-            if self._conditions.exceeds(node.end, own.length()) == 0:
-                end = own.end
+            if self._conditions.exceeds(node.end, fiber.length()) == 0:
+                end = fiber.end
         else:
             extent = self._storage.flattened_extent(buffer)
         location = self._conditions.of_fibers(fibers)

@@ -58,7 +58,7 @@ def check_index_arrays(module: Module) -> Module:
     from gossamer_lower.host.index_array_tests.row_loop import row_loop_of
     from gossamer_lower.host.index_array_tests.tested_blocks import in_tested_blocks
 
-    found = row_loop_of(module)
-    if found is None:
+    row_loop = row_loop_of(module)
+    if row_loop is None:
         return module
-    return msgspec.structs.replace(module, functions=in_tested_blocks(entry, found))
+    return msgspec.structs.replace(module, functions=in_tested_blocks(entry, row_loop))

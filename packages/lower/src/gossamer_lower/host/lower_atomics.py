@@ -65,21 +65,27 @@ def _lower_function(function: Function) -> Function:
     if not any(isinstance(stmt, For) and is_atomic(stmt) for stmt in stmts(function.body)):
         return function
     namer = namer_of(function)
-    own = buffers_allocated(function.body)
+    allocated = buffers_allocated(function.body)
 
     def rule(node: Node) -> For | None:
-        return _lowered(node, own, namer) if isinstance(node, For) and is_atomic(node) else None
+        return (
+            _lowered(node, allocated, namer) if isinstance(node, For) and is_atomic(node) else None
+        )
 
     return msgspec.structs.replace(function, body=rewrite_body(function.body, rule))
 
 
-def _lowered(loop: For, own: Set[str], namer: Namer) -> For:
+def _lowered(loop: For, allocated: Set[str], namer: Namer) -> For:
     """Return the loop with atomic accumulations into shared buffers. Buffers that the function allocates
-    (`own`) are not shared: each thread has its own."""
+    (`allocated`) are not shared: each thread has its own."""
 
     def rule(node: Node) -> Stmt | tuple[Stmt, ...] | None:
         # Vectors were made before, so a store may have several lanes that share an element.
-        if not isinstance(node, Store) or node.buffer in own or not is_shared(loop, node.buffer):
+        if (
+            not isinstance(node, Store)
+            or node.buffer in allocated
+            or not is_shared(loop, node.buffer)
+        ):
             return None
         atomic = atomic_of(node) or accumulated_by_lane(node, namer)
         if atomic is None:

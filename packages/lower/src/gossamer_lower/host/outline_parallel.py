@@ -192,11 +192,11 @@ def _facts_about(
 ) -> tuple[Fact, ...]:
     """Return the facts about these buffers that use the parameters only."""
     names = {buffer.name for buffer in buffers}
-    known = {param.name for param in params}
+    param_names = {param.name for param in params}
     return tuple(
         fact
         for fact in function.facts
-        if names.issuperset(buffers_of_fact(fact)) and free_vars(fact) <= known
+        if names.issuperset(buffers_of_fact(fact)) and free_vars(fact) <= param_names
     )
 
 

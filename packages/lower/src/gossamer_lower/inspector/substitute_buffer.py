@@ -98,12 +98,12 @@ def _with_shape(module: Module, name: str, shape: tuple[int, ...]) -> Module:
     return specialize(module, values)
 
 
-def _require_rank(name: str, rank: int, given: int) -> None:
-    if given != rank:
+def _require_rank(name: str, rank: int, index_count: int) -> None:
+    if index_count != rank:
         raise UnsupportedError(
             "lower.substitute_buffer.rank",
-            f"'{name}' has {rank} {'dimension' if rank == 1 else 'dimensions'}, but {given} "
-            f"{'is' if given == 1 else 'are'} given.",
+            f"'{name}' has {rank} {'dimension' if rank == 1 else 'dimensions'}, but {index_count} "
+            f"{'is' if index_count == 1 else 'are'} given.",
         )
 
 

@@ -213,7 +213,7 @@ class _IterationLowerer:
         the bounds of dense axes are checked before index arrays are read."""
         indices, axes = self._indices(node, scope), self._buffers[node.buffer].axes
         inside = self._translator.inside(axes, indices)
-        location = self._location(node, indices, given=inside)
+        location = self._location(node, indices, conditions=inside)
         present = location.access_condition(_coordinates(indices))
         hint = Prefetch(node.buffer, location.positions)
         return (hint if present is None else If(present, (hint,)),)
@@ -235,11 +235,11 @@ class _IterationLowerer:
         self,
         node: Load | Store | Prefetch,
         indices: Sequence[AccessIndex],
-        given: Iterable[Expr] = (),
+        conditions: Iterable[Expr] = (),
     ) -> ElementLocation:
         axes = self._buffers[node.buffer].axes
         return self._translator.location(
-            axes, indices, of=node.buffer, lets=self._lets, given=given
+            axes, indices, of=node.buffer, lets=self._lets, conditions=conditions
         )
 
     def _indices(self, node: Load | Store | Prefetch, scope: AxisIters) -> list[AccessIndex]:

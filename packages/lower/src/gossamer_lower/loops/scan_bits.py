@@ -87,18 +87,18 @@ class _BitScanner(SerialLoopVisitor):
         starts: list[Stmt] = []
         bits: list[Stmt] = []
         steps: list[Stmt] = []
-        found: dict[Expr, Var] = {}
+        bit_vars: dict[Expr, Var] = {}
         for call in calls:
             rest = Buffer(self.namer.fresh("rest"), (build.ONE,), "int64", scope="local")
             left = Load(rest.name, (build.ZERO,), "int64")
-            found[call] = build.index_var(self.namer.fresh("bit"))
+            bit_vars[call] = build.index_var(self.namer.fresh("bit"))
             starts += [Allocate(rest), Store(rest.name, left.indices, call.args[0])]
             # `ctz` of 0 is the number of bits, which `find_nth_bit` also returns after the last bit.
-            bits.append(Let(found[call], Call("ctz", (left,), "int64")))
+            bits.append(Let(bit_vars[call], Call("ctz", (left,), "int64")))
             # Not `build.sub`: the least number wraps.
             lower = Binary("sub", left, build.ONE)
             steps.append(Store(rest.name, left.indices, Binary("bitand", left, lower)))
-        body = tuple(rewrite(stmt, lambda node: _bit(node, found)) for stmt in loop.body)
+        body = tuple(rewrite(stmt, lambda node: _bit(node, bit_vars)) for stmt in loop.body)
         scanned = msgspec.structs.replace(loop, body=(*bits, *body, *steps))
         # What the word reads exists only if the loop has an iteration.
         return if_iterated(loop, (*starts, self.inside(scanned)))
@@ -133,5 +133,5 @@ def _counts(loop: For, number: Expr) -> bool:
     return distance(build.sub(build.index_var(loop.var), loop.start), number) == 0
 
 
-def _bit(node: Node, found: dict[Expr, Var]) -> Var | None:
-    return found.get(node) if isinstance(node, Call) else None
+def _bit(node: Node, bits: dict[Expr, Var]) -> Var | None:
+    return bits.get(node) if isinstance(node, Call) else None

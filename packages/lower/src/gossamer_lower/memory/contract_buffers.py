@@ -178,9 +178,9 @@ def _replaced(body: tuple[Stmt, ...], function: Function) -> tuple[Stmt, ...]:
 
 
 def _body_with_allocation(
-    body: tuple[Stmt, ...], buffer: Buffer, function: Function, *, known: Intervals | None = None
+    body: tuple[Stmt, ...], buffer: Buffer, function: Function, *, ranges: Intervals | None = None
 ) -> tuple[Stmt, ...]:
-    """Return the body with the buffer allocated where it is live; `known` are its ranges in the body."""
+    """Return the body with the buffer allocated where it is live; `ranges` are its ranges in the body."""
     users = [number for number, stmt in enumerate(body) if _is_named((stmt,), buffer.name)]
     if not users:
         return body
@@ -205,9 +205,9 @@ def _body_with_allocation(
     live = body[first:last]
     # Ranges that were computed for the enclosing loop body are valid here only if it is the same
     # body: fewer statements may allow a tighter range.
-    if known is None or len(live) < len(body):
-        known = index_ranges_of(buffer, live, function)
-    compacted, live = _contracted(buffer, live, known)
+    if ranges is None or len(live) < len(body):
+        ranges = index_ranges_of(buffer, live, function)
+    compacted, live = _contracted(buffer, live, ranges)
     return (*body[:first], Allocate(compacted), *live, *body[last:])
 
 
@@ -231,14 +231,16 @@ def _private_body(
     `inside` are the ranges in the body.
     """
     if _is_private(loop, buffer, inside, function):
-        return _body_with_allocation(loop.body, buffer, function, known=inside)
+        return _body_with_allocation(loop.body, buffer, function, ranges=inside)
     unknown = [dimension for dimension, interval in enumerate(inside) if interval is None]
     if not unknown or not _is_private_as_it_is(loop, buffer, function):
         return None
     # An inner loop may select a range that this one does not have, such as one fiber of a tree of axes.
     # Without such a loop, each iteration would allocate the whole dimension.
-    inner = _body_with_allocation(loop.body, buffer, function, known=inside)
-    (allocated,) = (own for own in allocations(stmts(inner)) if own.name == buffer.name)
+    inner = _body_with_allocation(loop.body, buffer, function, ranges=inside)
+    (allocated,) = (
+        allocation for allocation in allocations(stmts(inner)) if allocation.name == buffer.name
+    )
     is_contracted = all(buffer.shape[dimension] not in allocated.shape for dimension in unknown)
     return inner if is_contracted else None
 
@@ -260,17 +262,17 @@ def _is_private(loop: For, buffer: Buffer, intervals: Intervals, function: Funct
         interval is not None and _is_segment(interval, loop, function) for interval in intervals
     ):
         return True
-    known = [
+    varying = [
         dimension
         for dimension, interval in enumerate(intervals)
         if interval and _varies_with_loop(interval, loop)
     ]
-    if not known:
+    if not varying:
         return False
     # The indices of the other dimensions are of no use to tell iterations apart.
     shifted = [
         msgspec.structs.replace(
-            access, indices=tuple(access.indices[dimension] for dimension in known)
+            access, indices=tuple(access.indices[dimension] for dimension in varying)
         )
         for access in accesses(loop.body, buffers={buffer.name})
     ]
@@ -293,8 +295,8 @@ def _is_segment(interval: Interval, loop: For, function: Function) -> bool:
     offset = unwidened(atom)
     if factor != 1 or not isinstance(offset, Load) or offset.predicate is not None:
         return False
-    own, following = build.index_var(loop.var), build.add(build.index_var(loop.var), build.ONE)
-    if offset.indices != (own,) or not _never_decreases(offset.buffer, function):
+    loop_var, following = build.index_var(loop.var), build.add(build.index_var(loop.var), build.ONE)
+    if offset.indices != (loop_var,) or not _never_decreases(offset.buffer, function):
         return False
     end = affine_of(substitute(atom, {loop.var: following}))
     return end - affine_of(atom) in interval.lengths

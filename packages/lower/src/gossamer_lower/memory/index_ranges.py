@@ -87,9 +87,11 @@ def index_ranges_of(
     # A search reads a range of the buffer, which contraction would shift.
     if not all(isinstance(node, ELEMENT_NODES) for node, _ in accesses):
         return [None] * len(buffer.shape)
-    known = _BoundVars(live, function)
+    bound_vars = _BoundVars(live, function)
     return [
-        _merged([known.interval(access.indices[at], enclosing) for access, enclosing in accesses])
+        _merged(
+            [bound_vars.interval(access.indices[at], enclosing) for access, enclosing in accesses]
+        )
         for at in range(len(buffer.shape))
     ]
 
@@ -99,8 +101,8 @@ def _accesses(body: tuple[Stmt, ...], name: str) -> Iterator[tuple[Any, _Conditi
     start: _Conditions = ()
     for enclosed in stmts_in_context(body, start, _conditions_inside, buffers={name}):
         # A statement without a body may address an element itself.
-        own = enclosed.effects.evaluates if enclosed.effects.bodies else (enclosed.stmt,)
-        for node in collect(INDEXED_NODES, *own):
+        addressing = enclosed.effects.evaluates if enclosed.effects.bodies else (enclosed.stmt,)
+        for node in collect(INDEXED_NODES, *addressing):
             if node.buffer == name:
                 yield node, enclosed.context
 

@@ -96,8 +96,8 @@ def _rule_for(vectors: Mapping[str, Mapping[_VectorIndex, Buffer]]) -> Any:
         (*_, last) = node.indices
         vector_index = _vector_index(node.indices, last.lanes)
         assert vector_index is not None
-        own = vectors[node.buffer][vector_index]
-        return replace(node, buffer=own.name, indices=(replace(last, base=build.ZERO),))
+        vector = vectors[node.buffer][vector_index]
+        return replace(node, buffer=vector.name, indices=(replace(last, base=build.ZERO),))
 
     return rule
 
@@ -105,8 +105,8 @@ def _rule_for(vectors: Mapping[str, Mapping[_VectorIndex, Buffer]]) -> Any:
 def _common_lanes(nodes: Iterable[Any]) -> Lanes | None:
     """Return the lanes of the scalable vectors that all accesses address; None if they differ, or if there
     are others."""
-    found = {_lanes(node) for node in nodes}
-    return found.pop() if len(found) == 1 else None
+    all_lanes = {_lanes(node) for node in nodes}
+    return all_lanes.pop() if len(all_lanes) == 1 else None
 
 
 def _lanes(node: Any) -> Lanes | None:
@@ -121,8 +121,8 @@ def _lanes(node: Any) -> Lanes | None:
 def _vector_indices(nodes: Iterable[Any], lanes: Lanes) -> list[_VectorIndex] | None:
     """Return the indices of the vectors that accesses address, in order; None if one of them is not
     constant."""
-    known = {_vector_index(node.indices, lanes) for node in nodes}
-    return None if None in known else sorted(each for each in known if each is not None)
+    indices = {_vector_index(node.indices, lanes) for node in nodes}
+    return None if None in indices else sorted(each for each in indices if each is not None)
 
 
 def _vector_index(indices: tuple[Expr, ...], lanes: Lanes) -> _VectorIndex | None:

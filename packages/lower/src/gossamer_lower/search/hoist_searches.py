@@ -172,9 +172,9 @@ class _SearchHoister(PointVisitor):
             result = self._result_of(search, condition)
             return Let(let.var, IfThenElse(condition, result, choice.if_false))
         value = IfThenElse(condition, search, choice.if_false)
-        for known in self._known:
-            if known.let.value == value:
-                self._replaced[let.var.name] = known.let.var
+        for hoisted in self._known:
+            if hoisted.let.value == value:
+                self._replaced[let.var.name] = hoisted.let.var
                 return None
         self._add(Let(let.var, value), search, condition)
         return None
@@ -243,12 +243,12 @@ class _SearchHoister(PointVisitor):
     def _reused_result(self, search: Search, path: Expr | None) -> Var | None:
         """Return the variable of an equal search that was made before; None if there is none."""
         on_path = self._parts(path)
-        for known in self._known:
+        for hoisted in self._known:
             # The earlier result is valid only where the earlier search was really made.
-            if known.search == search and all(
-                part in on_path or self.point.is_assumed(part) for part in known.conditions
+            if hoisted.search == search and all(
+                part in on_path or self.point.is_assumed(part) for part in hoisted.conditions
             ):
-                return known.let.var
+                return hoisted.let.var
         return None
 
     def _new_result(self, search: Search, path: Expr | None, *, value: Expr) -> Var:

@@ -122,7 +122,7 @@ class _LaneReductionCombiner:
 
     def _may_move(self, body: list[Stmt], group: Sequence[_LaneSum]) -> bool:
         """Return whether all stores of a group can be moved to the last of them."""
-        own = {member.at for member in group}
+        members = {member.at for member in group}
         stored = self._memory_of(group[0].store.buffer)
         later: set[str] = set()
         # Backwards, so that `later` holds what is written between a member and the place it moves
@@ -131,14 +131,14 @@ class _LaneReductionCombiner:
             read = set(self._read((body[at],)))
             # A statement between reads the elements, or a member reads what is overwritten before
             # the last member.
-            if stored in read or (at in own and not read.isdisjoint(later)):
+            if stored in read or (at in members and not read.isdisjoint(later)):
                 return False
             written = set(self._written((body[at],)))
             # Another store to the buffer may be to one of the elements, and the order of the two
             # would change.
-            if at not in own and stored in written:
+            if at not in members and stored in written:
                 return False
-            later |= written - ({stored} if at in own else set())
+            later |= written - ({stored} if at in members else set())
         return True
 
     # --- rewrites of a body before groups are formed

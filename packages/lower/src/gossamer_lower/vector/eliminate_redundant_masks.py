@@ -117,9 +117,9 @@ def _loops_of_constant_range(function: Function) -> dict[str, For]:
     for loop in nodes_of_type(function, For):
         loops.setdefault(loop.var, []).append(msgspec.structs.replace(loop, body=()))
     return {
-        name: found[0]
-        for name, found in loops.items()
-        if len(found) == 1
-        and build.integer_value(found[0].start) is not None
-        and build.integer_value(found[0].extent) is not None
+        name: same_var[0]
+        for name, same_var in loops.items()
+        if len(same_var) == 1
+        and build.integer_value(same_var[0].start) is not None
+        and build.integer_value(same_var[0].extent) is not None
     }

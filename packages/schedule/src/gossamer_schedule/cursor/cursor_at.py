@@ -178,8 +178,8 @@ class CursorAt(msgspec.Struct, Generic[N_co], frozen=True):
     def is_beside(self, other: Cursor) -> bool:
         """Return whether the statement and another one are in the same body."""
         # By identity of the parent, since two bodies of a program may be equal.
-        own, others = self.path[-1], other.path[-1]
-        return own.parent is others.parent and own.field == others.field
+        this_step, other_step = self.path[-1], other.path[-1]
+        return this_step.parent is other_step.parent and this_step.field == other_step.field
 
     def precedes(self, other: Cursor) -> bool:
         """Return whether the statement comes before another one in the same body."""

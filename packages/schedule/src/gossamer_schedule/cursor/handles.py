@@ -31,14 +31,14 @@ class StmtHandle(str):
 
 
 def forwarded_names(
-    handle: StmtHandle, given: Module, results: Sequence[Result]
+    handle: StmtHandle, original: Module, results: Sequence[Result]
 ) -> tuple[str, ...]:
     """Return the names that a handle stands for after all steps, none if the statement no longer exists.
 
     Raises `ScheduleError`: `schedule.handle.foreign`.
     """
     names: tuple[str, ...] = (str(handle),)
-    for result in _results_after(handle, given, results):
+    for result in _results_after(handle, original, results):
         # A name that no step forwards stands for the same statement, as long as there is one of this name.
         existing = _addressable_names(result.module)
         names = tuple(
@@ -50,13 +50,13 @@ def forwarded_names(
 
 
 def _results_after(
-    handle: StmtHandle, given: Module, results: Sequence[Result]
+    handle: StmtHandle, original: Module, results: Sequence[Result]
 ) -> Sequence[Result]:
     """Return the steps after the one whose module the handle was made for."""
     for count in range(len(results), 0, -1):
         if results[count - 1].module is handle.module:
             return results[count:]
-    if handle.module is given:
+    if handle.module is original:
         return results
     raise schedule_error(
         "handle.foreign",
@@ -78,13 +78,13 @@ def loop_names(module: Module) -> frozenset[str]:
     return frozenset(node.var for node in stmts if isinstance(node, For))
 
 
-def current_name(handle: StmtHandle, given: Module, results: Sequence[Result]) -> str:
+def current_name(handle: StmtHandle, original: Module, results: Sequence[Result]) -> str:
     """Return the one name that a handle stands for.
 
     Raises `ScheduleError`: `schedule.handle.invalidated`, `schedule.handle.ambiguous`,
     `schedule.handle.foreign`.
     """
-    names = forwarded_names(handle, given, results)
+    names = forwarded_names(handle, original, results)
     if len(names) == 1:
         return names[0]
     if not names:

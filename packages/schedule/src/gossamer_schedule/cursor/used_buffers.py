@@ -39,5 +39,5 @@ def conflicting_buffers(first: Sequence[Stmt], second: Sequence[Stmt]) -> Set[st
 
 def stmts_beside(cursor: Cursor, top: Cursor) -> Iterator[Any]:
     """Return the statement at `top` and all below it, without the statement at a cursor and those below."""
-    own = {id(stmt) for stmt in addressable_stmts((cursor.node,))}
-    return (stmt for stmt in addressable_stmts((top.node,)) if id(stmt) not in own)
+    below_cursor = {id(stmt) for stmt in addressable_stmts((cursor.node,))}
+    return (stmt for stmt in addressable_stmts((top.node,)) if id(stmt) not in below_cursor)

@@ -121,7 +121,7 @@ def _positional_error(
 
 
 def checked_arguments(
-    primitive: Callable[..., Any], given: Mapping[str, Any], keywords: Mapping[str, Any]
+    primitive: Callable[..., Any], by_name: Mapping[str, Any], keywords: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the arguments of a primitive by name, converted to their types: lists to tuples, NumPy integers
     to Python ints. Intrinsics among the `keywords` are not converted.
@@ -143,18 +143,18 @@ def checked_arguments(
         if name not in types:
             raise _unknown_argument_error(op, name, list(types))
         # An empty variadic argument is that of a call by keywords, which may give it.
-        if name in given and (given[name] or name != variadic):
+        if name in by_name and (by_name[name] or name != variadic):
             raise schedule_error("replay.arguments", f"{op} is given argument '{name}' twice.")
-    given = {**given, **rest}
+    by_name = {**by_name, **rest}
     for name in required:
-        if name not in given:
+        if name not in by_name:
             raise schedule_error(
                 "replay.arguments",
                 f"{op} needs argument '{name}'.",
                 hint=listing("arguments", types),
             )
     arguments = {
-        name: _converted_value(op, name, value, types[name]) for name, value in given.items()
+        name: _converted_value(op, name, value, types[name]) for name, value in by_name.items()
     }
     return arguments | intrinsics
 
@@ -276,8 +276,8 @@ def argument_types(primitive: Callable[..., Any]) -> tuple[dict[str, Any], list[
 
 def _declared_type(annotation: Any, function: Any) -> Any:
     """Return the type of an argument by its annotation; None if steps cannot hold it."""
-    known = _TYPES_BY_ANNOTATION.get(_annotation_text(annotation))
-    return choice_type(annotation, function.__globals__) if known is None else known
+    declared = _TYPES_BY_ANNOTATION.get(_annotation_text(annotation))
+    return choice_type(annotation, function.__globals__) if declared is None else declared
 
 
 def choices_of(primitive: Callable[..., Any], name: str) -> tuple[str, ...]:

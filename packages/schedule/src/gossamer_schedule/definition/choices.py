@@ -26,8 +26,8 @@ def choice_type(annotation: Any, names: Mapping[str, Any]) -> Any:
     >>> choice_type("int", {}) is None
     True
     """
-    found = _evaluated(annotation, names) if isinstance(annotation, str) else annotation
-    return found if words_of(found) else None
+    choices = _evaluated(annotation, names) if isinstance(annotation, str) else annotation
+    return choices if words_of(choices) else None
 
 
 def _evaluated(text: str, names: Mapping[str, Any]) -> Any:
@@ -37,8 +37,8 @@ def _evaluated(text: str, names: Mapping[str, Any]) -> Any:
     written = _LITERAL.fullmatch(base)
     # A comma makes a tuple of a single word, too.
     words = literal_eval(f"{written[1]},") if written else ()
-    found: Any = Literal.__getitem__(words) if written else names.get(base)
-    return found if base == text or found is None else found | None
+    choices: Any = Literal.__getitem__(words) if written else names.get(base)
+    return choices if base == text or choices is None else choices | None
 
 
 def words_of(declared: Any) -> tuple[str, ...]:

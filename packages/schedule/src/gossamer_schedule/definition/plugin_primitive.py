@@ -78,11 +78,11 @@ def change_of(result: Result, root: Cursor) -> Change:
     return Change(changed, result.names, result.forwards, result.values)
 
 
-def _required_change(found: object) -> Change:
+def _required_change(returned: object) -> Change:
     """Return the result of a plugin's primitive; raise if it is not a change to a valid module."""
     from gossamer_ir.verify import verify  # imported late: only results of plugins are verified
 
-    if not isinstance(found, Change):
-        raise TypeError(f"it returned {found!r}; expected a Change")
-    verify(found.root.module)
-    return found
+    if not isinstance(returned, Change):
+        raise TypeError(f"it returned {returned!r}; expected a Change")
+    verify(returned.root.module)
+    return returned

@@ -93,14 +93,14 @@ def primitive(
             # The module first: without it, all other arguments are one place off.
             _require_module(module, name)
             by_name = arguments_by_name(implementation, args)
-            given = checked_arguments(implementation, by_name, keywords)
+            arguments = checked_arguments(implementation, by_name, keywords)
             try:
-                root = find_function(module, name, function=given.get("function"))
+                root = find_function(module, name, function=arguments.get("function"))
                 # Before the arguments are looked up: a program of another stage has other names.
                 require_scheduled_stage(root, stages)
-                return _result(implementation, root, given)
+                return _result(implementation, root, arguments)
             except ScheduleError as error:
-                place, values = error.diagnostics[0].place, tuple(given.values())
+                place, values = error.diagnostics[0].place, tuple(arguments.values())
                 # As a function: only an error that is shown needs the printer, and some are caught.
                 error.with_text(
                     lambda: _marked_text(module, place or _place_of_arguments(module, values))
@@ -133,24 +133,26 @@ def _require_module(module: object, name: str) -> None:
 
 
 def _result(
-    implementation: Callable[..., Change], root: CursorAt[Function], given: dict[str, Any]
+    implementation: Callable[..., Change], root: CursorAt[Function], arguments: dict[str, Any]
 ) -> Result:
     """Return the result of a primitive with checked arguments."""
     name = op_of(implementation)
-    change = _change(implementation, root, given)
+    change = _change(implementation, root, arguments)
     changed = change.root.module
     # Here and not in each primitive, so that none can forget it.
     require_annotations_hold(changed, name)
     require_no_private_copies(changed, root.module, name)
-    step = Step(name, recorded_arguments(implementation, {**given, **change.recorded}))
+    step = Step(name, recorded_arguments(implementation, {**arguments, **change.recorded}))
     return Result(with_true_regions(changed), change.names, step, change.forwards, change.values)
 
 
-def _change(implementation: Callable[..., Change], root: Cursor, given: dict[str, Any]) -> Change:
+def _change(
+    implementation: Callable[..., Change], root: Cursor, arguments: dict[str, Any]
+) -> Change:
     """Return the change of a primitive. Expressions that are nested too deep for Python's stack are an
     error."""
     variadic = variadic_argument(implementation)
-    named = dict(given)
+    named = dict(arguments)
     variadic_values = () if variadic is None else named.pop(variadic, ())
     # Around the whole primitive: any of its passes may be the one for which an expression is too deep.
     try:

@@ -200,15 +200,15 @@ class FormatRewriteRule:
         return replace(described, map=ordered, shape=_shape(described, ordered))
 
 
-def _description(given: Description) -> FormatDescription:
-    if isinstance(given, FormatDescription):
-        return given
-    if not isinstance(given, str) and not callable(given):
+def _description(description: Description) -> FormatDescription:
+    if isinstance(description, FormatDescription):
+        return description
+    if not isinstance(description, str) and not callable(description):
         raise schedule_error(
             "format_rewrite_rule.format",
-            f"The format is {given!r}; expected a description or its script.",
+            f"The format is {description!r}; expected a description or its script.",
         )
-    return required_format(given, "format_rewrite_rule.format")
+    return required_format(description, "format_rewrite_rule.format")
 
 
 def _var(axis_name: str, taken: set[str]) -> str:
@@ -227,12 +227,12 @@ def _shape(described: FormatDescription, index_map: IndexMap) -> tuple[Expr, ...
     """Return the sizes of the tensor if each index is that along an axis; None if one is unknown."""
     lengths = {axis.name: axis.length for axis in described.axes}
     along = dict(zip(index_map.vars, described.buffer.axes, strict=True))
-    found = [
+    sizes = [
         lengths[along[result.name]]
         for result in index_map.results
         if isinstance(result, Var) and result.name in along
     ]
-    return tuple(found) if len(found) == len(index_map.results) else None
+    return tuple(sizes) if len(sizes) == len(index_map.results) else None
 
 
 def _require_inverse(forward: IndexMap, inverse: IndexMap, sizes: Sequence[str]) -> None:
@@ -240,22 +240,23 @@ def _require_inverse(forward: IndexMap, inverse: IndexMap, sizes: Sequence[str])
     # Digits of mixed radix are wrong at their first carry if they are wrong at all.
     count = 12 if len(forward.vars) <= 2 else 6
     for size in SAMPLES:
-        given = dict.fromkeys(sizes, size)
+        values = dict.fromkeys(sizes, size)
         for indices in product(range(count), repeat=len(forward.vars)):
             try:
-                middle = _evaluated(forward, indices, given)
-                found = tuple(_evaluated(inverse, middle, given))
+                middle = _evaluated(forward, indices, values)
+                restored = tuple(_evaluated(inverse, middle, values))
             except (ZeroDivisionError, NotArithmeticError, KeyError):
                 raise schedule_error(
                     "format_rewrite_rule.map",
                     "The maps can only use integers, their parameters, +, -, *, // and %, and cannot divide "
                     "by zero.",
                 ) from None
-            if found != indices:
+            if restored != indices:
                 sampled = f" if each size is {size}" if sizes else ""
                 raise schedule_error(
                     "format_rewrite_rule.inverse",
-                    f"idx_map maps {indices} to {tuple(middle)}, which inv_idx_map maps to {found}{sampled}.",
+                    f"idx_map maps {indices} to {tuple(middle)}, which inv_idx_map maps to "
+                    f"{restored}{sampled}.",
                 )
 
 
@@ -264,10 +265,10 @@ def _evaluated(index_map: IndexMap, indices: Sequence[int], sizes: Mapping[str, 
     return [evaluate_integer(result, values) for result in index_map.results]
 
 
-def _signature_error(given: str) -> ScheduleError:
+def _signature_error(actual: str) -> ScheduleError:
     return schedule_error(
         "format_rewrite_rule.signature",
-        f"The rule has {given}; expected axis_map, idx_map and inv_idx_map after the buffers, with or "
+        f"The rule has {actual}; expected axis_map, idx_map and inv_idx_map after the buffers, with or "
         "without axes_before_rewrite and axes_after_rewrite before them, or a description with a map.",
     )
 

@@ -86,20 +86,20 @@ def index_map_of(
     ['i // side', 'j']
     """
     if isinstance(function, IndexMap):
-        found = function
+        index_map = function
     elif callable(function):
-        found = IndexMap(tuple(vars), _traced(function, vars, sizes, name))
+        index_map = IndexMap(tuple(vars), _traced(function, vars, sizes, name))
     else:
         raise schedule_error(
             "format_rewrite_rule.map", f"{name} is {function!r}; expected a function."
         )
-    if len(found.vars) != len(vars) or len(found.results) != results:
+    if len(index_map.vars) != len(vars) or len(index_map.results) != results:
         raise schedule_error(
             "format_rewrite_rule.map",
-            f"{name} takes {counted(len(found.vars), 'index', 'indices')} and returns "
-            f"{len(found.results)}; expected {len(vars)} and {results}.",
+            f"{name} takes {counted(len(index_map.vars), 'index', 'indices')} and returns "
+            f"{len(index_map.results)}; expected {len(vars)} and {results}.",
         )
-    return found
+    return index_map
 
 
 def _traced(
@@ -117,11 +117,13 @@ def _traced(
             hint=f"The sizes are: {', '.join(sizes) or 'none'}.",
         )
     indices = [TracedIndex(build.index_var(var)) for var in vars]
-    given = {} if is_variadic else {size: TracedIndex(build.index_var(size)) for size in extra}
-    returned = function(*indices, **given)
-    found = [_expr_of(item) for item in as_tuple(returned)]
-    exprs = tuple(expr for expr in found if expr is not None)
-    if len(exprs) != len(found):
+    size_indices = (
+        {} if is_variadic else {size: TracedIndex(build.index_var(size)) for size in extra}
+    )
+    returned = function(*indices, **size_indices)
+    traced = [_expr_of(item) for item in as_tuple(returned)]
+    exprs = tuple(expr for expr in traced if expr is not None)
+    if len(exprs) != len(traced):
         raise schedule_error(
             "format_rewrite_rule.map",
             f"{name} returns {returned!r}; expected indices, made with +, -, *, // and %.",

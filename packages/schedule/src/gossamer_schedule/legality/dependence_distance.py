@@ -39,10 +39,10 @@ def dependence_distance(
         _index_distance(first, second, loop, varying)
         for first, second in zip(later.indices, earlier.indices, strict=True)
     ]
-    known = {distance for distance in distances if distance is not None} - {_ALWAYS_SAME}
-    if _NEVER_SAME in known or len(known) > 1:
+    proved_distances = {distance for distance in distances if distance is not None} - {_ALWAYS_SAME}
+    if _NEVER_SAME in proved_distances or len(proved_distances) > 1:
         return _NEVER_SAME
-    return None if None in distances else (known or {1}).pop()
+    return None if None in distances else (proved_distances or {1}).pop()
 
 
 # Distances are at least 1, so these are free. 0 is also what `dependence_distance` returns for "never".

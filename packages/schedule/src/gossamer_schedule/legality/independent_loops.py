@@ -133,8 +133,8 @@ def _segment(load: Load, function: Function) -> tuple[int, ...] | None:
     sorted_segments = fact_index(function.facts).about(load.buffer, SortedSegments)
     has_rows = any(fact.indptr is None for fact in sorted_segments)
     numbers: Sequence[int | None] = [integer_value(index) for index in load.indices[:-1]]
-    found = tuple(number for number in numbers if number is not None)
-    return found if has_rows and len(found) == len(numbers) else None
+    segment = tuple(number for number in numbers if number is not None)
+    return segment if has_rows and len(segment) == len(numbers) else None
 
 
 def _is_same_element(one: AccessForm, other: AccessForm) -> bool:

@@ -41,20 +41,22 @@ def required_epilogue(cursor: Cursor, after: Cursor, reduction: Reduction) -> Ep
     """
     store = required_assignment(after)
     load, op, operand = _required_operation(after, store, reduction)
-    own = {iterator.var: iterator for iterator in cursor.node.iters}
-    theirs = {iterator.var: iterator for iterator in after.node.iters}
+    reduction_iters = {iterator.var: iterator for iterator in cursor.node.iters}
+    epilogue_iters = {iterator.var: iterator for iterator in after.node.iters}
     indices = zip(load.indices, reduction.store.indices, strict=True)
     named = [(var_name(old), var_name(new)) for old, new in indices]
     names = {old: new for old, new in named if old is not None and new is not None}
     renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
-    known = own.keys() | BlockNest(cursor, cursor.nest).known_above
+    available = reduction_iters.keys() | BlockNest(cursor, cursor.nest).known_above
     if (
-        not are_vars(load.indices, theirs)
-        or not are_vars(store.indices, theirs)
-        or not free_vars(substitute(operand, renamed)) <= known
+        not are_vars(load.indices, epilogue_iters)
+        or not are_vars(store.indices, epilogue_iters)
+        or not free_vars(substitute(operand, renamed)) <= available
         or not all(
-            _is_same_domain((after, theirs[old]), (cursor, own[names[old]]), renamed)
-            for old in theirs
+            _is_same_domain(
+                (after, epilogue_iters[old]), (cursor, reduction_iters[names[old]]), renamed
+            )
+            for old in epilogue_iters
         )
     ):
         raise schedule_error(
@@ -68,7 +70,7 @@ def required_epilogue(cursor: Cursor, after: Cursor, reduction: Reduction) -> Ep
             f"Block '{after.node.name}' or '{cursor.node.name}' visits elements under a condition.",
             hint=f"Apply {cursor.primitive} before the loops are split.",
         )
-    pairs = tuple((theirs[old], own[new]) for old, new in names.items())
+    pairs = tuple((epilogue_iters[old], reduction_iters[new]) for old, new in names.items())
     return Epilogue(substitute(store, renamed), op, substitute(operand, renamed), pairs)
 
 

@@ -103,13 +103,13 @@ def _is_computed(
     point = _computing_point(cursor, own_loops, access)
     if point is None or not definitely_assigns(block.init or block.body, access.buffer):
         return False
-    known = _point_of_access(access, target)
+    access_point = _point_of_access(access, target)
     predicate = (
         conjunction(*conditions_of_init(enclosed_block(cursor))) if block.init else block.predicate
     )
     visited = (iterator for iterator in block.iters if iterator.kind == "S")
     conditions = visit_conditions(replace(block, iters=tuple(visited), predicate=predicate), point)
-    return all(known.proves(resolve(part, point)) for part in conditions)
+    return all(access_point.proves(resolve(part, point)) for part in conditions)
 
 
 def _point_of_access(access: Access, target: Cursor) -> ProgramPoint:
@@ -178,5 +178,5 @@ def is_computed_for(reader: Cursor, load: Load, maker: Cursor, store: Store) -> 
     point = None if matched is None else _completed_point(maker.node, matched)
     if point is None:
         return False
-    known = point_in_block(reader)
-    return all(map(known.proves, visit_conditions(maker.node, point)))
+    reader_point = point_in_block(reader)
+    return all(map(reader_point.proves, visit_conditions(maker.node, point)))

@@ -114,8 +114,8 @@ def _covers_domain(loop: For, iterator: BlockIter, values: ValuesOfVars) -> bool
     """Return whether a loop runs over the domain of an iterator."""
     extents = (unconditional_extent(loop.extent), iterator.domain.extent)
     # The extent is in terms of loops, the domain in terms of iterators: both are compared by their values.
-    own, whole = (affine_of(resolve(extent, values)) for extent in extents)
-    return integer_value(iterator.domain.start) == 0 and own == whole
+    loop_extent, domain_extent = (affine_of(resolve(extent, values)) for extent in extents)
+    return integer_value(iterator.domain.start) == 0 and loop_extent == domain_extent
 
 
 def nest_beside(target: Cursor, moving: Cursor) -> Cursor | None:

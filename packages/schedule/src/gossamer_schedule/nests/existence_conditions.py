@@ -27,7 +27,7 @@ def existence_conditions(
     conditional = {loop.var: conditions_of_extent(loop.extent) for loop in nest.loops}
     if not any(conditional.values()):
         return {}
-    found: dict[str, tuple[Expr, ...]] = {}
+    by_iterator: dict[str, tuple[Expr, ...]] = {}
     before: list[BlockIter] = []
     for iterator in iters:
         fed = (part for name in free_vars(iterator.value) for part in conditional.get(name, ()))
@@ -36,9 +36,9 @@ def existence_conditions(
         kept = tuple(part for part in parts if not any(is_bound_of(part, each) for each in whole))
         if kept and iterator.var not in tiles:
             _require_known(nest, kept, before)
-            found[iterator.var] = kept
+            by_iterator[iterator.var] = kept
         before.append(iterator)
-    return found
+    return by_iterator
 
 
 def _of_iters(condition: Expr, iters: Sequence[BlockIter]) -> Expr:

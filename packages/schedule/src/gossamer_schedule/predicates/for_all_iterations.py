@@ -42,8 +42,8 @@ def for_all_iterations(
     last = {loop.var: sub(loop.extent, ONE) for loop in loops}
     nonempty = [less_than(ZERO, loop.extent) for loop in loops if not _is_positive(loop)]
     strongest = [_strongest_condition(condition, last, point) for condition in conditions]
-    known = [condition for condition in strongest if condition is not None]
-    return [*nonempty, *known] if len(known) == len(strongest) else None
+    determined = [condition for condition in strongest if condition is not None]
+    return [*nonempty, *determined] if len(determined) == len(strongest) else None
 
 
 def _is_positive(loop: For) -> bool:
@@ -66,16 +66,16 @@ def _strongest_condition(
             parts = [
                 _strongest_condition(part, last, point) for part in (*conjuncts(first), second)
             ]
-            known = [part for part in parts if part is not None]
-            return short_circuit_conjunction(*known) if len(known) == len(parts) else None
+            determined = [part for part in parts if part is not None]
+            return short_circuit_conjunction(*determined) if len(determined) == len(parts) else None
     return None
 
 
 def _largest_value(value: Expr, last: Mapping[str, Expr]) -> Expr | None:
     """Return the largest value over all iterations; None unless it is affine in the loops' variables."""
     form = affine_of(value)
-    own = {index_var(name) for name in last}
-    inside = free_vars(*(atom for atom in form.terms if atom not in own))
+    loop_vars = {index_var(name) for name in last}
+    inside = free_vars(*(atom for atom in form.terms if atom not in loop_vars))
     if not inside.isdisjoint(last):
         return None
     ends = {

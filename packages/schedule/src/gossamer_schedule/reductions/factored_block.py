@@ -198,12 +198,12 @@ def _split_conditions(
     initialized. They select the identity as the value instead.
     """
     values = values_at(cursor)
-    known = values | {iterator.var: iterator.value for iterator in cursor.node.iters}
+    values_in_block = values | {iterator.var: iterator.value for iterator in cursor.node.iters}
     reducing = reduction_loops(replace(cursor.node, iters=iters), values)
     per_part: list[Expr] = []
     others: list[Expr] = []
     for condition in conjuncts(cursor.node.predicate):
-        used = free_vars(resolve(condition, known))
+        used = free_vars(resolve(condition, values_in_block))
         is_of_part = loop_name in used and used.isdisjoint(reducing)
         (per_part if is_of_part else others).append(substitute(condition, change.replaced))
     return per_part, others

@@ -40,7 +40,7 @@ def required_consumer_ranges(
     """Return the range of each iterator of the block that one iteration of the loop produces."""
     ranges: dict[str, ProducedRange] = {}
     for buffer, stores in produced.items():
-        extended = _extended_ranges(move, buffer, stores, known=ranges)
+        extended = _extended_ranges(move, buffer, stores, known_ranges=ranges)
         if extended is None:
             raise _ranges_error(move)
         ranges = extended
@@ -78,13 +78,13 @@ def _extended_ranges(
     buffer_name: str,
     stores: Sequence[AccessForm],
     *,
-    known: Mapping[str, ProducedRange],
+    known_ranges: Mapping[str, ProducedRange],
 ) -> dict[str, ProducedRange] | None:
     """Return the known ranges and those of iterators that read what the stores to a buffer produce.
 
     Return None if two ranges of an iterator differ, one is not known, or a loop of the path selects none.
     """
-    ranges = dict(known)
+    ranges = dict(known_ranges)
     moving = {index_var(loop.var) for loop in move.loops}
     # A loop with one iteration selects nothing, so it need not be recognized in an index.
     captured = {loop.var for loop in move.path if integer_value(loop.extent) == 1}
@@ -95,7 +95,9 @@ def _extended_ranges(
             return None
         captured |= iterator_range.path
     for iterator, forms in _producer_forms(move, buffer_name, stores):
-        produced = produced_range(move.block, iterator, forms=forms, path=move.path, known=ranges)
+        produced = produced_range(
+            move.block, iterator, forms=forms, path=move.path, known_ranges=ranges
+        )
         if produced is None or ranges.setdefault(iterator.var, produced) != produced:
             return None
         # An iterator that is bound to a loop around both nests has no loop that could be restricted.

@@ -70,7 +70,12 @@ def required_dimensions(
             f"Block '{cursor.node.name}' accesses vectors, and the cache has one element for each point.",
         )
     by_iterator = _required_iterator_dimensions(cursor, iters)
-    implied = {name for own in by_iterator for name in by_iterator[own].determines if name != own}
+    implied = {
+        name
+        for iterator_name in by_iterator
+        for name in by_iterator[iterator_name].determines
+        if name != iterator_name
+    }
     needed = [name for name in by_iterator if name not in implied]
     if order and sorted(order) != sorted(needed):
         raise schedule_error(
@@ -108,9 +113,12 @@ def determined_iters(cursor: Cursor, access: Load | Store) -> frozenset[str]:
         dimension = _iterator_dimension(cursor.function, iterator, by_iterator)
         if dimension is not None:
             by_iterator[iterator.var] = dimension
-    own = {iterator.var for iterator in cursor.node.iters}
-    known = (at for at in (*access.indices, *numbers) if at is not None)
-    return frozenset().union(*(_iters_determined_by(at, by_iterator) for at in known)) & own
+    iterator_vars = {iterator.var for iterator in cursor.node.iters}
+    known_indices = (at for at in (*access.indices, *numbers) if at is not None)
+    return (
+        frozenset().union(*(_iters_determined_by(at, by_iterator) for at in known_indices))
+        & iterator_vars
+    )
 
 
 def _iterator_dimension(
@@ -120,10 +128,10 @@ def _iterator_dimension(
 
     The extent must be constant in the function, or the length of a fiber; else the result is None.
     """
-    extent, own = iterator.domain.extent, index_var(iterator.var)
+    extent, var = iterator.domain.extent, index_var(iterator.var)
     sizes = {param.name for param in function.params}
     if free_vars(extent) <= sizes and not buffers_accessed(extent):
-        return CacheDimension(own, extent, frozenset({iterator.var}))
+        return CacheDimension(var, extent, frozenset({iterator.var}))
     # The length of a fiber is not constant, but the number of elements of all fibers is.
     begin = offset_of_length(extent)
     if begin is None:
@@ -132,7 +140,7 @@ def _iterator_dimension(
     if elements is None:
         return None
     parents = frozenset().union(*(_iters_determined_by(at, outer) for at in begin.indices))
-    return CacheDimension(add(widen(begin), own), elements, parents | {iterator.var})
+    return CacheDimension(add(widen(begin), var), elements, parents | {iterator.var})
 
 
 def _element_count(function: Function, indptr: str) -> Expr | None:

@@ -182,12 +182,12 @@ def _digit_extent(split: IndexDigit, extents: Mapping[str, Expr]) -> Expr:
 def _is_determined(var_name: str, extent: Expr, mapped_digits: Sequence[MappedDigit]) -> bool:
     """Return whether the digits of a variable determine its value: they leave no gaps, and the highest,
     and no other, has no modulus."""
-    own = [mapped for mapped in mapped_digits if mapped.source.var == var_name]
-    digits = {at.source: Digit(Affine({}, at.source.divisor), at.digit.extent) for at in own}
+    var_digits = [mapped for mapped in mapped_digits if mapped.source.var == var_name]
+    digits = {at.source: Digit(Affine({}, at.source.divisor), at.digit.extent) for at in var_digits}
     # A digit that occurs twice would use each element several times.
-    order = names_if_gapless(digits) if len(digits) == len(own) else None
+    order = names_if_gapless(digits) if len(digits) == len(var_digits) else None
     if not order:
-        return extent == ONE and not own
+        return extent == ONE and not var_digits
     return [split for split in order if split.modulus is None] == [order[-1]]
 
 

@@ -92,7 +92,7 @@ def produced_range(
     *,
     forms: Sequence[LinearForm | None],
     path: Sequence[For],
-    known: Mapping[str, ProducedRange],
+    known_ranges: Mapping[str, ProducedRange],
 ) -> ProducedRange | None:
     """Return the range of an iterator that one iteration of the path produces, from the producers' indices
     along its dimension; None if it is not known."""
@@ -109,7 +109,7 @@ def produced_range(
     if any(_outer_digits(form, names, loops=loops) is None for form in plain):
         return None
     # In terms of the producers' loops, since those of the consumer are not around the new place.
-    extent = _domain_extent(cursor, iterator, known=known)
+    extent = _domain_extent(cursor, iterator, known_ranges=known_ranges)
     # Values that no iteration produces would be left out by the moved block.
     if not is_covering(plain[0], extent, loops=loops):
         return None
@@ -143,11 +143,11 @@ def _outer_digits(
 
 
 def _domain_extent(
-    cursor: Cursor, iterator: BlockIter, *, known: Mapping[str, ProducedRange]
+    cursor: Cursor, iterator: BlockIter, *, known_ranges: Mapping[str, ProducedRange]
 ) -> Expr:
     """Return the extent of an iterator's domain in terms of the producers' loops."""
     values: dict[str, Expr] = {each.var: each.value for each in cursor.node.iters}
-    values |= {name: part.base for name, part in known.items() if part.count == UNIT}
+    values |= {name: part.base for name, part in known_ranges.items() if part.count == UNIT}
     resolved: Expr = resolve(iterator.domain.extent, values | values_at(cursor))
     return resolved
 

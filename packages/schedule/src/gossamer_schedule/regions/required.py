@@ -145,8 +145,8 @@ def is_own_value(cursor: Cursor, store: Store) -> bool:
 
 def is_function_of_element(block: Block, store: Store) -> bool:
     """Return whether the stored value depends on the iterators only through the indices of its element."""
-    own = {iterator.var for iterator in block.iters}
-    return store in block.body and free_vars(value_by_element(store)).isdisjoint(own)
+    iterator_vars = {iterator.var for iterator in block.iters}
+    return store in block.body and free_vars(value_by_element(store)).isdisjoint(iterator_vars)
 
 
 def value_by_element(store: Store) -> Expr:

@@ -42,10 +42,10 @@ def schedule_report(module: Module, machine: Machine, stats: Stats | None = None
     >>> found.schedule == default_schedule(program, Machine())
     True
     """
-    found = first_match(RULES, forms_of(module), _context(machine, stats))
-    if found is None:
+    matched = first_match(RULES, forms_of(module), _context(machine, stats))
+    if matched is None:
         return ScheduleReport(None, "not a pattern of any rule: the program runs as written")
-    return found.report
+    return matched.report
 
 
 @typed
@@ -74,8 +74,8 @@ def apply_rule(
     """
     rules = [rule for rule in RULES if rule.name == name]
     if rules:
-        found = first_match(rules, [ProgramForm(module)], _context(machine, stats))
-        return None if found is None else found.report
+        matched = first_match(rules, [ProgramForm(module)], _context(machine, stats))
+        return None if matched is None else matched.report
     raise ArgumentError(
         "rule.name",
         f"There is no rule '{name}'.",

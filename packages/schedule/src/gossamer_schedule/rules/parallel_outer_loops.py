@@ -75,16 +75,16 @@ def _outermost(body: Iterable[Stmt]) -> Iterator[For]:
 def _parallel_if_proved(module: Module, loop: For, work: _Work) -> Module:
     """Return the module in which a loop is parallel, or the module itself."""
     try:
-        found = parallel(module, loop.var, grain=grain(max(1, work.constant))).module
+        unweighted = parallel(module, loop.var, grain=grain(max(1, work.constant))).module
     except ScheduleError:
         return module
     if work.before is None:
-        return found
+        return unweighted
     weight = add(work.before, mul(index_var(loop.var), index(work.constant + WORK_PER_ROW)))
     try:
         return parallel(module, loop.var, weight=text_of(weight), grain=grain(1)).module
     except ScheduleError:
-        return found
+        return unweighted
 
 
 class _Work(NamedTuple):
@@ -101,9 +101,9 @@ def _work_of(loop: For, loops: LoopsByName) -> _Work:
         # Inner loops count as far as their extent is constant, as that of the columns of a block.
         each = max(1, _work_of(inner, loops).constant)
         extent = loops[inner.var].extent
-        known = integer_value(extent)
-        if known is not None:
-            constant += each * known
+        count = integer_value(extent)
+        if count is not None:
+            constant += each * count
             continue
         earlier = _before(extent, loop.var)
         if earlier is not None:

@@ -107,11 +107,11 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
         or if the program takes a name of lowering that a step addresses."""
         # Here and not in each rule, so that none can forget it.
         taken = context.taken | loop_stage_names(module)
-        own = replace(context, taken=taken)
-        found = self.plan(module, own)
-        if found is None or addresses_taken_names(found.trace.steps, module):
+        extended = replace(context, taken=taken)
+        matched = self.plan(module, extended)
+        if matched is None or addresses_taken_names(matched.trace.steps, module):
             return None
-        return found
+        return matched
 
     def report(self, pattern: str, decisions: tuple[Decision, ...]) -> ScheduleReport:
         """Return a report of the rule."""

@@ -29,9 +29,11 @@ def expr_at(text: str, cursor: Cursor, *, argument: str) -> Expr:
         argument=argument,
         place=place,
     )
-    given = {buffer.name for buffer in all_buffers(cursor.function) if buffer.handle is not None}
+    caller_buffers = {
+        buffer.name for buffer in all_buffers(cursor.function) if buffer.handle is not None
+    }
     read = buffers_read(expr)
-    if not read <= given or not are_loads_safe_in_loops(
+    if not read <= caller_buffers or not are_loads_safe_in_loops(
         cursor.function, resolve(expr, values_at(cursor)), cursor.loops
     ):
         raise schedule_error(

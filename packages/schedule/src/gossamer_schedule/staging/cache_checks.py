@@ -48,12 +48,12 @@ def require_invariant_selectors(
     """
     domains = [iterator.domain for iterator in iters]
     needed = {name for node in (*selectors, *domains) for name in free_vars(node)}
-    known = {iterator.var for iterator in iters} | nest.known_above
+    available = {iterator.var for iterator in iters} | nest.known_above
     inside = (nest.top.node,)
     reads = buffers_read(*selectors, *domains)
     changing = written_in(inside, nest.block.function) | buffers_allocated(inside)
     if (
-        needed - known
+        needed - available
         or reads & changing
         or any(integer_value(iterator.domain.start) != 0 for iterator in iters)
     ):

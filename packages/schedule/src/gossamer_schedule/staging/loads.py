@@ -151,8 +151,10 @@ def _init_nest(block: Block, enclosed: _EnclosedStmt) -> tuple[LoopOrCondition, 
     within = enclosed.context.within
     loops = tuple(part for part in within if isinstance(part, For))
     enclosed_block = EnclosedBlock(block, loops, enclosed.values)
-    own = (_resolved_header(part, enclosed.values) for part in conditions_of_init(enclosed_block))
-    return (*without_loops(within, loops_outside_init(enclosed_block)), *own)
+    init_conditions = (
+        _resolved_header(part, enclosed.values) for part in conditions_of_init(enclosed_block)
+    )
+    return (*without_loops(within, loops_outside_init(enclosed_block)), *init_conditions)
 
 
 def _stmts(block: Block) -> Iterator[_EnclosedStmt]:

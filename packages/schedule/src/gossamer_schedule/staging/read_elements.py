@@ -70,9 +70,9 @@ def elements_of(
         if not any(is_bound_of(part, iterator) for iterator in block.iters)
     )
     iters = selecting_iters(block, _selecting_exprs(reads))
-    known = {iterator.var for iterator in iters} | nest.known_above
-    own = tuple(part for part in conditions if free_vars(part) <= known)
-    elements = ReadElements(reads, _domain(nest, iters, own))
+    available = {iterator.var for iterator in iters} | nest.known_above
+    selecting = tuple(part for part in conditions if free_vars(part) <= available)
+    elements = ReadElements(reads, _domain(nest, iters, selecting))
     # These iterators may select more elements than the block reads: the conditions on others are dropped.
     # If one of them may be out of bounds, exactly the points of the block are visited.
     if not is_safely_read(cursor, elements, buffer_name=buffer_name):

@@ -95,9 +95,11 @@ def _without_loaded_conditions(cursor: Cursor, block: Block, element: WrittenEle
     above = [parent for parent in cursor.parents if isinstance(parent, Block)]
     iters = [iterator for parent in above for iterator in parent.iters]
     around = [part for parent in above for part in conjuncts(parent.predicate)]
-    own = cursor.node
+    node = cursor.node
     reads = [
-        load for load in collect(Load, *own.init, *own.body) if load.buffer != element.store.buffer
+        load
+        for load in collect(Load, *node.init, *node.body)
+        if load.buffer != element.store.buffer
     ]
     is_safe = are_loads_safe(
         cursor.function, reads, iters=(*iters, *block.iters), conditions=(*around, *kept)

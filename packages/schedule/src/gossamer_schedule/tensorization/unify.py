@@ -72,13 +72,16 @@ def matches_of(
 def _loop_match(pattern_loops: Sequence[For], loops: Sequence[For]) -> Match | None:
     """Return a match of loops in an order, with sizes bound to extents; None if extents differ."""
     scalars: dict[str, Expr] = {}
-    for own, other in zip(pattern_loops, loops, strict=True):
-        if isinstance(own.extent, Var):
-            if scalars.setdefault(own.extent.name, other.extent) != other.extent:
+    for pattern_loop, other in zip(pattern_loops, loops, strict=True):
+        if isinstance(pattern_loop.extent, Var):
+            if scalars.setdefault(pattern_loop.extent.name, other.extent) != other.extent:
                 return None
-        elif integer_value(own.extent) != integer_value(other.extent):
+        elif integer_value(pattern_loop.extent) != integer_value(other.extent):
             return None
-    names = {own.var: other.var for own, other in zip(pattern_loops, loops, strict=True)}
+    names = {
+        pattern_loop.var: other.var
+        for pattern_loop, other in zip(pattern_loops, loops, strict=True)
+    }
     return Match(names, scalars, {})
 
 

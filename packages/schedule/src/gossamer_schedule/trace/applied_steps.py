@@ -91,11 +91,11 @@ class AppliedSteps:
             return tuple(map(self.with_current_names, value))
         return value
 
-    def warn_of_conflicts(self, given: Mapping[str, Any]) -> None:
+    def warn_of_conflicts(self, arguments: Mapping[str, Any]) -> None:
         """Warn about names given as text that an earlier step would have used for another loop."""
         if not any(self._conflicts):
             return
-        texts = [text for value in given.values() for text in as_tuple(value)]
+        texts = [text for value in arguments.values() for text in as_tuple(value)]
         for conflicts, result in zip(self._conflicts, self.results, strict=True):
             for name in texts:
                 # A handle is a text of a type of its own, and says which loop it means.

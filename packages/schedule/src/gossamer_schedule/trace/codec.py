@@ -82,8 +82,8 @@ def step_to_python(step: Step) -> str:
     if step.op in LOWERINGS.values():
         return "lower()"
     variadic = variadic_argument(PRIMITIVES[step.op]) if step.op in PRIMITIVES else None
-    given = () if variadic is None else step.args.get(variadic, ())
-    parts = [repr(name) for name in given] if isinstance(given, tuple) else []
+    variadic_values = () if variadic is None else step.args.get(variadic, ())
+    parts = [repr(name) for name in variadic_values] if isinstance(variadic_values, tuple) else []
     parts += [f"{name}={value!r}" for name, value in step.args.items() if name != variadic]
     if "." in step.op:
         return f"apply({', '.join([repr(step.op), *parts])})"

@@ -31,9 +31,9 @@ def find_primitive(
     ...
     gossamer_ir.errors.ScheduleError: The step 'toy.keep' needs the plugin 'toy', whose ...
     """
-    found = PRIMITIVES.get(op) or plugin_primitives.get(op)
-    if found is not None:
-        return found
+    primitive = PRIMITIVES.get(op) or plugin_primitives.get(op)
+    if primitive is not None:
+        return primitive
     plugin, is_of_plugin, _ = op.rpartition(".")
     names = [name for name in plugin_primitives if name.rpartition(".")[0] == plugin]
     if is_of_plugin and not names:

@@ -15,8 +15,8 @@ class UnknownNameError(ScheduleError, AttributeError):
 def unknown_name_error(kind: type, name: str) -> UnknownNameError:
     """Return the error for a name that a type of builders does not have, with a hint: the same primitive by
     its name here, a similar name, or all primitives."""
-    known = [attribute for attribute in dir(kind) if not attribute.startswith("_")]
-    near = nearest(name, known)
+    attributes = [attribute for attribute in dir(kind) if not attribute.startswith("_")]
+    near = nearest(name, attributes)
     hint = METHODS.get(name, f"Did you mean {near}?" if near else "")
     return UnknownNameError(
         "schedule.builder.unknown",

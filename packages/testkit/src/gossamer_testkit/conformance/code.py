@@ -43,13 +43,13 @@ class CodeChecks(Checks):
         require(isinstance(artifact, Artifact), f"It made {artifact!r}; expected an Artifact.")
         made_by = (artifact.backend, artifact.backend_version)
         require(made_by == (self.backend.name, self.backend.version), f"It says {made_by} made it.")
-        own = Target.parse(artifact.target).backend == self.backend.name
-        require(own, f"It says that it is for {artifact.target}.")
+        is_its_own = Target.parse(artifact.target).backend == self.backend.name
+        require(is_its_own, f"It says that it is for {artifact.target}.")
         # The memory of arrays and of scratch is the choice of the backend.
         spaces = {param.space for param in artifact.signature.buffers} or {"host"}
         require(len(spaces) == 1, f"Its arrays are in several memory spaces: {', '.join(spaces)}.")
-        found = signature_of(module, space=spaces.pop(), scratch=artifact.signature.scratch)
-        require(artifact.signature == found, "Its signature is not the module's.")
+        expected = signature_of(module, space=spaces.pop(), scratch=artifact.signature.scratch)
+        require(artifact.signature == expected, "Its signature is not the module's.")
         guarded = {check.buffer for check in collect(CHECKING_STMTS, module)}
         missing = guarded - set(artifact.guarded)
         require(not missing, f"It does not list the guarded buffers {', '.join(sorted(missing))}.")

@@ -51,19 +51,19 @@ class ComposableFormatSuite:
         assert COMPOSABLE_FORMATS.named(self.format.name) == self.format
 
     def test_each_parameter_is_required_chosen_or_has_a_default(self) -> None:
-        known = self.format.parameters
-        assert {*self.format.chosen} <= {*known}
-        required = {name for name, default in known.items() if default is None}
+        defaults = self.format.parameters
+        assert {*self.format.chosen} <= {*defaults}
+        required = {name for name, default in defaults.items() if default is None}
         required -= {*self.format.chosen}
-        for given in (*self.parameters, self.format.example_parameters):
-            assert required <= {*given} <= {*known}, f"{given}"
+        for parameters in (*self.parameters, self.format.example_parameters):
+            assert required <= {*parameters} <= {*defaults}, f"{parameters}"
 
     def test_its_parts_have_each_element_once(self) -> None:
-        for matrix, dense, given in self._cases():
-            found = decompose(matrix, self.format.name, **given)
-            np.testing.assert_array_equal(found.toarray(), dense, err_msg=str(given))
-            assert found.nnz == np.count_nonzero(dense)
-            for part in found.parts:
+        for matrix, dense, parameters in self._cases():
+            parts = decompose(matrix, self.format.name, **parameters)
+            np.testing.assert_array_equal(parts.toarray(), dense, err_msg=str(parameters))
+            assert parts.nnz == np.count_nonzero(dense)
+            for part in parts.parts:
                 check_storage(part.tensor.storage)
                 positions = np.flatnonzero(part.permutation >= 0)
                 values = part.tensor.storage.values
@@ -73,22 +73,22 @@ class ComposableFormatSuite:
                 assert not np.delete(values, positions).any()
 
     def test_values_are_replaced_and_gathered(self) -> None:
-        for matrix, dense, given in self._cases():
-            found = decompose(matrix, self.format.name, **given)
+        for matrix, dense, parameters in self._cases():
+            parts = decompose(matrix, self.format.name, **parameters)
             values = matrix.storage.values
-            np.testing.assert_array_equal(found.with_values(2 * values).toarray(), 2 * dense)
-            own = [part.tensor.storage.values for part in found.parts]
-            np.testing.assert_array_equal(found.gather_values(own), values)
+            np.testing.assert_array_equal(parts.with_values(2 * values).toarray(), 2 * dense)
+            part_values = [part.tensor.storage.values for part in parts.parts]
+            np.testing.assert_array_equal(parts.gather_values(part_values), values)
 
     def test_a_program_computes_with_its_parts(self) -> None:
-        for matrix, dense, given in self._cases():
-            found = decompose(matrix, self.format.name, **given)
+        for matrix, dense, parameters in self._cases():
+            parts = decompose(matrix, self.format.name, **parameters)
             rows, columns = dense.shape
             # Not zeros: a part that adds where it should initialize would go unnoticed.
             vector, result = np.arange(columns, dtype=np.float32), np.ones(rows, np.float32)
-            sizes: Mapping[str, Any] = {"m": rows, "n": columns, **found.arguments}
-            run(found.rewrite(SPMV_SCRIPT), {"x": vector, "y": result, **sizes})
-            np.testing.assert_array_equal(result, dense @ vector, err_msg=str(given))
+            sizes: Mapping[str, Any] = {"m": rows, "n": columns, **parts.arguments}
+            run(parts.rewrite(SPMV_SCRIPT), {"x": vector, "y": result, **sizes})
+            np.testing.assert_array_equal(result, dense @ vector, err_msg=str(parameters))
 
     @classmethod
     def _cases(cls) -> Iterator[tuple[SparseTensor, Any, Parameters]]:
@@ -97,8 +97,8 @@ class ComposableFormatSuite:
         for shape in SHAPES[2]:
             for density in DENSITIES:
                 dense = random_dense(shape, density, rng)
-                for given in cls.parameters:
-                    yield _in_csr(dense), dense, given
+                for parameters in cls.parameters:
+                    yield _in_csr(dense), dense, parameters
 
 
 def _in_csr(dense: Any) -> SparseTensor:

@@ -138,13 +138,13 @@ def random_dense(shape: tuple[int, ...], density: float, rng: np.random.Generato
 
 def _in_coordinates(dense: Any) -> SparseTensor:
     coordinates = np.nonzero(dense)
-    arrays = {f"indices_{number}": found for number, found in enumerate(coordinates)}
+    arrays = {f"indices_{number}": indices for number, indices in enumerate(coordinates)}
     return from_arrays("coo", dense.shape, data=dense[coordinates], **arrays)
 
 
-def _require_equal(found: SparseTensor, expected: SparseTensor) -> None:
-    assert found.description == expected.description
-    assert found.shape == expected.shape
-    assert [*found.arrays] == [*expected.arrays]
+def _require_equal(actual: SparseTensor, expected: SparseTensor) -> None:
+    assert actual.description == expected.description
+    assert actual.shape == expected.shape
+    assert [*actual.arrays] == [*expected.arrays]
     for name, array in expected.arrays.items():
-        np.testing.assert_array_equal(found.arrays[name], array)
+        np.testing.assert_array_equal(actual.arrays[name], array)

@@ -75,5 +75,5 @@ def _estimate(matrix: MatrixProperties, workload: Workload, size: int, fill: flo
 def _is_packed(matrix: MatrixProperties, workload: Workload, *, tiles: int, rows: int) -> bool:
     """Return whether tiles of features are packed, as the default schedule decides."""
     stats, tile_bytes = scheduled_stats(matrix), workload.row_bytes // tiles
-    found = shared_tile_packing(tile_bytes, workload.machine, stats, block_rows=rows)
-    return tiles > 1 and found.pays
+    packing = shared_tile_packing(tile_bytes, workload.machine, stats, block_rows=rows)
+    return tiles > 1 and packing.pays

@@ -49,7 +49,7 @@ def ordered_rows_times_dense(matrix: MatrixProperties, workload: Workload) -> tu
     if matrix.reuse is None or matrix.ordered_reuse is None or workload.columns == 1:
         return ()
     csr = selected_rows_cycles(matrix, workload)
-    given = _cycles(matrix, workload, matrix.reuse)
+    unordered = _cycles(matrix, workload, matrix.reuse)
     ordered = _cycles(matrix, workload, matrix.ordered_reuse)
     ordered += matrix.rows * workload.vectors * SCATTERED_CYCLES.on(workload.machine)
     held = workload.machine.private_cache * HELD_PART / workload.row_bytes
@@ -59,7 +59,7 @@ def ordered_rows_times_dense(matrix: MatrixProperties, workload: Workload) -> tu
         f"not in the private cache, instead of {before:.0%}"
     )
     # Only the ratio counts, since both orders have the errors of this model of caches.
-    cycles = on_threads(csr * ordered / given, workload)
+    cycles = on_threads(csr * ordered / unordered, workload)
     cycles += shared_result_cycles(matrix.rows, workload)
     converting = matrix.nnz * CONVERSION_CYCLES
     return (Estimate("row_groups", {"height": 1}, cycles, converting, reason, is_ordered=True),)

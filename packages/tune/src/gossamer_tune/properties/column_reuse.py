@@ -83,10 +83,10 @@ def column_reuse(
     exponents = np.arange(0, 2 * half.bit_length() + 1)
     windows = np.unique((2 ** (exponents / 2)).astype(np.int64))
     windows = windows[windows <= max(half, 1)]
-    found = (
+    reused = (
         np.cumsum(counts)[windows] / max(pieces * half, 1) if elements else np.zeros(windows.size)
     )
-    return ColumnReuse((0, *windows.tolist()), (1.0, *(1 - found).tolist()), columns)
+    return ColumnReuse((0, *windows.tolist()), (1.0, *(1 - reused).tolist()), columns)
 
 
 class _Visits(NamedTuple):
@@ -131,9 +131,9 @@ def _distances(columns: Array) -> Array:
     # Sorted as numbers, of which the position is the low part: much faster than by `argsort`.
     numbers = (columns.astype(np.int64) << 32) | np.arange(columns.size)
     numbers.sort()
-    positions, found = numbers & 0xFFFF_FFFF, numbers >> 32
+    positions, sorted_columns = numbers & 0xFFFF_FFFF, numbers >> 32
     # A column that does not occur before is as far away as can be told.
     distances = np.full(columns.size, columns.size, np.int64)
-    same = np.flatnonzero(found[1:] == found[:-1])
+    same = np.flatnonzero(sorted_columns[1:] == sorted_columns[:-1])
     distances[positions[same + 1]] = positions[same + 1] - positions[same]
     return distances

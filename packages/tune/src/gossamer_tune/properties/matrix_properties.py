@@ -128,8 +128,10 @@ def with_row_order(
     >>> found.reuse.misses(rows=2), found.ordered_reuse.misses(rows=2)
     (1.0, 0.5)
     """
-    given, ordered = (column_reuse(matrix.columns, indptr, indices, rows) for rows in (None, order))
-    return matrix._replace(reuse=given, ordered_reuse=ordered)
+    unordered, ordered = (
+        column_reuse(matrix.columns, indptr, indices, rows) for rows in (None, order)
+    )
+    return matrix._replace(reuse=unordered, ordered_reuse=ordered)
 
 
 def _row_lengths(lengths: Array) -> RowLengths:

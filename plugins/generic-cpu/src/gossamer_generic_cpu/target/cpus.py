@@ -85,7 +85,7 @@ def explicit(target: Target) -> str:
         options |= {"cpu": target.option("cpu", _default_cpu(target))}
     else:
         options.pop("arch", None)
-    given = dict(options)
+    stated = dict(options)
     if is_host(target):
         options |= {"cpu": "host", "features": host().digest}
     # Caches and gathers of this machine say nothing about other machines of the same CPU.
@@ -93,15 +93,15 @@ def explicit(target: Target) -> str:
         model = {"vector_bits": vector_bits(host().features), **host().options}
     else:
         model = {"vector_bits": vector_bits(resolve_cpu(target).required)}
-    return Target(target.backend, tuple((options | model | given).items())).text
+    return Target(target.backend, tuple((options | model | stated).items())).text
 
 
 def gathers_of(target: Target) -> str:
     """Return for which of `GATHER_SPEEDS` code is compiled: that of the target, or of this machine if code is
     compiled for it."""
-    given = _MODEL["gathers"].parse(target.option("gathers"))
-    if given is not None:
-        return str(given)
+    stated = _MODEL["gathers"].parse(target.option("gathers"))
+    if stated is not None:
+        return str(stated)
     is_this = resolve_cpu(target) is host_cpu()
     return host().options["gathers"] if is_this else str(_MODEL["gathers"].default)
 

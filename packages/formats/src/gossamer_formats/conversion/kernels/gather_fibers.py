@@ -30,7 +30,7 @@ def gather_fibers(
     """
     array, count = listed
     fibers, total = index_var("fibers"), index_var("count")
-    found = recorder.compute(np.empty, count, DTYPE)
+    gathered = recorder.compute(np.empty, count, DTYPE)
     facts = offsets_facts("OFFSETS", fibers, total)
     arguments = {
         "fibers": recorder.compute(size_of, begins),
@@ -38,10 +38,10 @@ def gather_fibers(
         "LISTED": ArrayArgument(array, DTYPE, (total,)),
         "BEGINS": ArrayArgument(begins, DTYPE, (fibers,)),
         "OFFSETS": ArrayArgument(offsets, DTYPE, (add(fibers, ONE),), facts),
-        "FOUND": ArrayArgument(found, DTYPE, (total,)),
+        "FOUND": ArrayArgument(gathered, DTYPE, (total,)),
     }
     run_kernel(recorder, _copies(), arguments)
-    return found
+    return gathered
 
 
 def _copies() -> list[Stmt]:

@@ -46,12 +46,12 @@ def vector_loop(nest: Sequence[Stmt], bindings: Sequence[Stmt]) -> VectorLoop | 
     """
     at = max((depth for depth, each in enumerate(nest) if isinstance(each, For)), default=None)
     inner = (*nest[at + 1 :], *bindings) if at is not None else ()
-    found = nest[at] if at is not None else None
-    if not isinstance(found, For) or not all(isinstance(each, Let) for each in inner):
+    innermost = nest[at] if at is not None else None
+    if not isinstance(innermost, For) or not all(isinstance(each, Let) for each in inner):
         return None
-    if found.start != ZERO or integer_value(found.extent) not in WIDTHS:
+    if innermost.start != ZERO or integer_value(innermost.extent) not in WIDTHS:
         return None
-    varying = {found.var}
+    varying = {innermost.var}
     same, others = [], []
     for binding in inner:
         assert isinstance(binding, Let)
@@ -60,4 +60,4 @@ def vector_loop(nest: Sequence[Stmt], bindings: Sequence[Stmt]) -> VectorLoop | 
         else:
             varying.add(binding.var.name)
             others.append(binding)
-    return VectorLoop((*nest[:at], *same), found, tuple(others))
+    return VectorLoop((*nest[:at], *same), innermost, tuple(others))

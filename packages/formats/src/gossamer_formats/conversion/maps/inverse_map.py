@@ -125,11 +125,11 @@ def _solve(description: FormatDescription, equations: list[_Equation]) -> Invers
     while waiting:
         # Equations with one unknown first: digits are taken apart only where nothing else determines them.
         for equation in sorted(waiting, key=lambda equation: len(_unknowns(equation, solved))):
-            found = _solutions(equation, solved)
-            if found is not None:
+            solutions = _solutions(equation, solved)
+            if solutions is not None:
                 unknowns = _unknowns(equation, solved)
                 reaches_all &= bool(unknowns) and abs(unknowns[-1][1]) == 1
-                solved |= found
+                solved |= solutions
                 waiting.remove(equation)
                 break
         else:
@@ -161,8 +161,8 @@ def _unknowns(equation: _Equation, solved: Mapping[Expr, Solved]) -> list[tuple[
     def rank(atom: Expr) -> tuple[int, bool]:
         if isinstance(atom, Var):
             return order.get(atom, 2 * len(order)), False
-        known = [order.get(index_var(name), 2 * len(order)) for name in free_vars(atom)]
-        several = [each for each in known if each < len(order)]
+        ranks = [order.get(index_var(name), 2 * len(order)) for name in free_vars(atom)]
+        several = [each for each in ranks if each < len(order)]
         return max(several, default=2 * len(order)), True
 
     terms = [term for term in equation.form.terms.items() if term[0] not in solved]
@@ -185,12 +185,12 @@ def _solutions(equation: _Equation, solved: Mapping[Expr, Solved]) -> dict[Expr,
 
 def _remainder(equation: _Equation, solved: Mapping[Expr, Solved]) -> Solved:
     """Return the logical coordinate minus the constant and the terms that are known."""
-    known = [term for term in equation.form.terms.items() if term[0] in solved]
+    solved_terms = [term for term in equation.form.terms.items() if term[0] in solved]
     value = equation.logical.value
-    for atom, coefficient in known:
+    for atom, coefficient in solved_terms:
         value = sub(value, mul(solved[atom].value, index(coefficient)))
     value = add(value, index(-equation.form.constant))
-    is_plain = not known and equation.form.constant == 0
+    is_plain = not solved_terms and equation.form.constant == 0
     return Solved(value, equation.logical.extent if is_plain else None)
 
 

@@ -20,7 +20,7 @@ def sizes_of_arrays(
     description: FormatDescription,
     shape: Sequence[int],
     arrays: Mapping[str, Array],
-    given: Mapping[str, int],
+    declared: Mapping[str, int],
 ) -> dict[str, int]:
     """Return all scalar parameters. Nothing is checked: sizes that do not fit the arrays are found with them.
 
@@ -31,7 +31,7 @@ def sizes_of_arrays(
     >>> sizes_of_arrays(ell(), (3, 9), arrays, {})
     {'m': 3, 'n': 9, 'width': 2}
     """
-    sizes = KnownSizes(description, given)
+    sizes = KnownSizes(description, declared)
     for expr, size in zip(shape_of(description), shape, strict=True):
         sizes.bind(expr, size)
     for buffer in description.index_arrays:

@@ -64,10 +64,10 @@ def run_recording(recording: Branch, inputs: Iterable[Any]) -> Any:
         if branch.decision is None:
             return values[branch.result]
         function, arguments, _, _ = branch.decision
-        found = branch.outcomes.get(function(*map(value_of, arguments)))
-        if found is None:
+        next_branch = branch.outcomes.get(function(*map(value_of, arguments)))
+        if next_branch is None:
             raise UnrecordedError
-        branch = found
+        branch = next_branch
 
 
 MAX_OUTCOMES = 16

@@ -66,15 +66,15 @@ def append_elements(
     axis, indptr, parent = appended
     recorder = target_axes.recorder
     totals = recorder.compute(np.zeros, 1, np.int64)
-    found = {**arguments, "TOTALS": ArrayArgument(totals, "int64", (ONE,))}
+    all_arguments = {**arguments, "TOTALS": ArrayArgument(totals, "int64", (ONE,))}
     if indptr is None:
-        _run(target_axes, axis, stores=stores, arguments=found, tail=None)
+        _run(target_axes, axis, stores=stores, arguments=all_arguments, tail=None)
         total = recorder.compute(first_of, totals)
         return AppendedElements(total, BuiltStorage(slot_counts=list_size(axis, total)))
     # Ends, not lengths: they are the offsets of the next fibers already if each fiber stores one.
     ends = new_ends(target_axes, parent)
     tail = _tail(target_axes, axis, store_end(parent.slot, load_local(TOTAL), ends.dtype))
-    _run(target_axes, axis, stores=stores, arguments={**found, ENDS: ends}, tail=tail)
+    _run(target_axes, axis, stores=stores, arguments={**all_arguments, ENDS: ends}, tail=tail)
     total = recorder.compute(first_of, totals)
     offsets = ends.array
     if not _ends_each_fiber(target_axes, parent, tail):
@@ -147,28 +147,28 @@ def _in_vectors(
 ) -> tuple[Stmt, ...] | None:
     """Return the loops that append several elements at once; None unless these elements are always in one
     fiber."""
-    found = (
+    vectors = (
         vector_loop(target_axes.loop.nest, target_axes.elements.stmts)
         if target_axes.loop.condition is None
         else None
     )
-    if found is None or (tail is not None and tail.depth > found.depth):
+    if vectors is None or (tail is not None and tail.depth > vectors.depth):
         return None
     first = index_var(f"first_{axis.name}")
     # Sums instead of their names: the bounds of a sum with the variable are checked before the loop.
     values = {
-        _slot(axis).name: add(first, index_var(found.loop.var)),
-        "p": _bound_value_index(found),
+        _slot(axis).name: add(first, index_var(vectors.loop.var)),
+        "p": _bound_value_index(vectors),
     }
     body: list[Stmt] = [
         let(first.name, load_local(TOTAL)),
-        found.of([substitute(each, values) for each in stores]),
-        store_local(TOTAL, add(first, found.loop.extent)),
+        vectors.of([substitute(each, values) for each in stores]),
+        store_local(TOTAL, add(first, vectors.loop.extent)),
     ]
-    return wrap_in_nest(found.outer, body, tail)
+    return wrap_in_nest(vectors.outer, body, tail)
 
 
-def _bound_value_index(found: VectorLoop) -> Expr:
+def _bound_value_index(vectors: VectorLoop) -> Expr:
     """Return what the value index is bound to."""
-    bindings = [each for each in (*found.outer, *found.bindings) if isinstance(each, Let)]
+    bindings = [each for each in (*vectors.outer, *vectors.bindings) if isinstance(each, Let)]
     return next(each.value for each in bindings if each.var == VALUE_INDEX)

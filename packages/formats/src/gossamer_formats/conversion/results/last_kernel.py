@@ -78,9 +78,9 @@ def run_last_kernel(target_axes: TargetAxes, options: ElementOptions) -> Recorde
     results |= made | complete_arrays(target_axes.recorder, complete.arrays, dtypes)
     permutation = results.pop(PERMUTATION, None)
     count = target_axes.recorder.compute(size_of, results[handle])
-    known = target_axes.sizes.known
-    storage = RecordedStorage(described, known, results, count, are_new=True)
-    return RecordedConversion(storage, {**known, **complete.slot_counts}, permutation)
+    sizes = target_axes.sizes.known
+    storage = RecordedStorage(described, sizes, results, count, are_new=True)
+    return RecordedConversion(storage, {**sizes, **complete.slot_counts}, permutation)
 
 
 def _shared_results(
@@ -89,24 +89,26 @@ def _shared_results(
     """Return what follows without a kernel if the slots are those of the source."""
     if not target_axes.storage.slots.are_of_source:
         return {}
-    found = {}
+    shared = {}
     if is_shareable(target_axes.recorder, target_axes.source, target_axes.source.values):
-        found[handle] = target_axes.source.values
+        shared[handle] = target_axes.source.values
     if options.wants_permutation:
-        found[PERMUTATION] = target_axes.recorder.compute(np.arange, target_axes.source.value_count)
-    return found
+        shared[PERMUTATION] = target_axes.recorder.compute(
+            np.arange, target_axes.source.value_count
+        )
+    return shared
 
 
 def _coordinate_stores(
     target_axes: TargetAxes, dtypes: Mapping[str, str]
 ) -> dict[str, _ArrayStore]:
-    found = {}
+    stores = {}
     for stored in target_axes.storage.stored:
         dtype, slot = dtypes[stored.handle], target_axes.axis_slots[stored.axis]
         wanted = WantedArray(slot.size.value, dtype, stored.unused)
         coordinate = cast(coordinate_along(target_axes, stored.axis), dtype)
-        found[stored.handle] = _ArrayStore(wanted, slot, coordinate)
-    return found
+        stores[stored.handle] = _ArrayStore(wanted, slot, coordinate)
+    return stores
 
 
 def _value_stores(
@@ -120,11 +122,11 @@ def _value_stores(
         slot = AxisSlot(slot.slot, Size(add(slot.size.expr, index(extra)), count))
     size = slot.size.value
     values = WantedArray(size, described.buffer.dtype, None if is_filled else 0)
-    found = {values_handle(described): _ArrayStore(values, slot, target_axes.loop.value)}
+    stores = {values_handle(described): _ArrayStore(values, slot, target_axes.loop.value)}
     if options.wants_permutation:
         permutation = WantedArray(size, "int64", None if is_filled else UNSTORED)
-        found[PERMUTATION] = _ArrayStore(permutation, slot, VALUE_INDEX)
-    return found
+        stores[PERMUTATION] = _ArrayStore(permutation, slot, VALUE_INDEX)
+    return stores
 
 
 def _prefetches(later: LaterSlot | None, arrays: Sequence[str]) -> list[Stmt]:
@@ -169,10 +171,10 @@ def _store(
         prefetches = _prefetches(target_axes.elements.later, [*arguments])
         run_query(target_axes, [*prefetches, *_stmts(stores, arguments)], arguments)
         return
-    found = find_slots(target_axes, slots[0])
+    listed_slots = find_slots(target_axes, slots[0])
     in_slots = [each._replace(into=each.into._replace(slot=SLOT)) for each in stores]
-    stmts = [*_prefetches(found.later, [*arguments]), *_stmts(in_slots, arguments)]
-    run_stores(target_axes, found.array, stmts, arguments)
+    stmts = [*_prefetches(listed_slots.later, [*arguments]), *_stmts(in_slots, arguments)]
+    run_stores(target_axes, listed_slots.array, stmts, arguments)
 
 
 def _stmts(stores: Iterable[_ArrayStore], arrays: Iterable[str]) -> list[Stmt]:

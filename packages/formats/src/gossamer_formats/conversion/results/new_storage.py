@@ -77,12 +77,12 @@ def complete_arrays(
 
 def shared_arrays(target_axes: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, RecordedValue]:
     """Return the index arrays of the source that the target shares."""
-    found = {}
+    by_handle = {}
     for stored in target_axes.storage.stored:
         shared = _shared(target_axes, stored, dtypes[stored.handle])
         if shared is not None:
-            found[stored.handle] = shared
-    return found
+            by_handle[stored.handle] = shared
+    return by_handle
 
 
 def _shared(target_axes: TargetAxes, stored: StoredCoordinate, dtype: str) -> RecordedValue | None:
@@ -114,8 +114,10 @@ def allocate(recorder: Recorder, wanted: Mapping[str, WantedArray]) -> dict[str,
     kinds = tuple(ArrayKind(array.dtype, array.unused == 0) for array in wanted.values())
     sizes = [array.size for array in wanted.values()]
     made = recorder.compute(new_arrays, kinds, *sizes)
-    found = {name: recorder.compute(itemgetter(number), made) for number, name in enumerate(wanted)}
+    arrays = {
+        name: recorder.compute(itemgetter(number), made) for number, name in enumerate(wanted)
+    }
     for name, array in wanted.items():
         if array.unused:
-            recorder.compute(np.ndarray.fill, found[name], array.unused)
-    return found
+            recorder.compute(np.ndarray.fill, arrays[name], array.unused)
+    return arrays

@@ -44,19 +44,19 @@ def is_separable(
     """Return whether values should be stored after all slots were found, for several threads: they are
     stored in one slot, which is known for each value of the source, and do not depend on how it was found.
     """
-    known, elements = target_axes.storage.slots, target_axes.elements
+    value_slots, elements = target_axes.storage.slots, target_axes.elements
     if target_axes.requires.threads == 1 or target_axes.requires.one_kernel:
         return False
     # Slots of the source, and those in an array, are stored in by independent iterations as they are.
-    if known.are_of_source or known.are_listed or not target_axes.loop.visits_all:
+    if value_slots.are_of_source or value_slots.are_listed or not target_axes.loop.visits_all:
         return False
-    own = (*elements.starts, *elements.stmts)
-    is_free = bound_vars(own).isdisjoint(free_vars(*values))
+    slot_stmts = (*elements.starts, *elements.stmts)
+    is_free = bound_vars(slot_stmts).isdisjoint(free_vars(*values))
     reads = buffers_read(*values)
     return (
         len({each.slot for each in slots}) == 1
         and is_free
-        and reads.isdisjoint(buffers_written(own))
+        and reads.isdisjoint(buffers_written(slot_stmts))
     )
 
 

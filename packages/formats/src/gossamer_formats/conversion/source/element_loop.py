@@ -117,21 +117,21 @@ def element_loop(
     visited in their own order.
     """
     own_order = _Visit(storage.description.buffer.axes)
-    found = own_order if in_storage_order else _sorted_visit(arguments, storage)
+    visit = own_order if in_storage_order else _sorted_visit(arguments, storage)
     builder = SourceLoopBuilder(storage, arguments, sorted_slots)
-    _open_loops(builder, found)
+    _open_loops(builder, visit)
     value_index, size = value_index_of(builder)
     builder.nest.append(let(VALUE_INDEX.name, value_index))
-    _bind_logical(builder, found.solved)
-    value = _value_of(builder, found.solved, size)
+    _bind_logical(builder, visit.solved)
+    value = _value_of(builder, visit.solved, size)
     is_zero = zero_of(storage.description.buffer.dtype)
     return ElementLoop(
         tuple(builder.nest),
         arguments,
-        axis_names=found.loops,
-        solved=found.solved,
-        listed=found.listed,
-        is_in_order=not sorted_slots and found == own_order,
+        axis_names=visit.loops,
+        solved=visit.solved,
+        listed=visit.listed,
+        is_in_order=not sorted_slots and visit == own_order,
         visits_all=builder.visits_all and not drop_zeros,
         loaded=_loaded_coordinates(builder, value_index),
         size=size,

@@ -86,8 +86,12 @@ def listed_axes(
     loops = _loops(description, sizes, names, leading, others)
     if loops is None:
         return None
-    axes, known = items_by_name(description.axes), {*names, *leading, *others}
-    slots = [name for name in loops if name not in known and not _is_single(axes[name], sizes)]
+    axes, axes_of_coordinates = items_by_name(description.axes), {*names, *leading, *others}
+    slots = [
+        name
+        for name in loops
+        if name not in axes_of_coordinates and not _is_single(axes[name], sizes)
+    ]
     return ListedAxes(
         listing.load.buffer,
         names,
@@ -101,15 +105,15 @@ def listed_axes(
 
 
 def _listings(description: FormatDescription, sizes: Mapping[str, int]) -> list[_Listing]:
-    found = []
+    listings = []
     for dimension, result in enumerate(map_results(description)):
         for atom, factor in affine_of(with_sizes(result, sizes)).terms.items():
             value = atom.value if isinstance(atom, Cast) else atom
             if not isinstance(value, Var):
                 if not isinstance(value, Load):
                     return []
-                found.append(_Listing(dimension, value, factor))
-    return found
+                listings.append(_Listing(dimension, value, factor))
+    return listings
 
 
 def _indexing(description: FormatDescription, load: Load) -> tuple[str, ...] | None:
@@ -137,7 +141,7 @@ def _digits(
     form = affine_of(with_sizes(map_results(description)[dimension], sizes))
     if form.constant:
         return None
-    found: list[str] = []
+    digits: list[str] = []
     base: int | None = 1
     for atom, factor in sorted(form.terms.items(), key=lambda term: term[1]):
         if base is None or factor < base:
@@ -148,9 +152,9 @@ def _digits(
         axis = axes[by_var[atom.name]]
         if _is_single(axis, sizes):
             continue
-        found.insert(0, axis.name)
+        digits.insert(0, axis.name)
         base = factor * evaluate(axis.length, sizes)
-    return found
+    return digits
 
 
 def _is_single(axis: Axis, sizes: Mapping[str, int]) -> bool:
@@ -190,19 +194,19 @@ def listed_in_order(
 ) -> ListedAxes | None:
     """Return the axes for which a loop is over the contents of their array, whose inverse it adds to the
     arguments; None if the array does not list all contents."""
-    found = listed_axes(storage.description, layout)
-    if found is None:
+    listed = listed_axes(storage.description, layout)
+    if listed is None:
         return None
-    recorder, count = arguments.recorder, content_count(found, storage.shape)
-    array = next(each for each in storage.description.index_arrays if each.name == found.array)
+    recorder, count = arguments.recorder, content_count(listed, storage.shape)
+    array = next(each for each in storage.description.index_arrays if each.name == listed.array)
     contents = storage.arrays[array.handle or array.name]
     inverse = recorder.compute(_inverse, contents, count)
     if not recorder.decide(_lists_all, inverse):
         return None
-    entries = arguments.integer(f"entries_{found.array}", recorder.compute(size_of, contents)).expr
-    name, size = _inverse_name(found), arguments.integer(f"contents_{found.array}", count).expr
+    entries = arguments.integer(f"entries_{listed.array}", recorder.compute(size_of, contents)).expr
+    name, size = _inverse_name(listed), arguments.integer(f"contents_{listed.array}", count).expr
     arguments.array(name, inverse, "int64", size, (InRange(name, ZERO, entries),))
-    return found
+    return listed
 
 
 def content_count(listed: ListedAxes, shape: Sequence[int]) -> int:
@@ -217,8 +221,8 @@ def _inverse(contents: Array, count: int) -> Array:
     array([ 1, -1,  0, -1])
     """
     entries = np.full(count, -1)
-    found = np.flatnonzero((contents >= 0) & (contents < count))
-    entries[contents[found]] = found
+    listing_entries = np.flatnonzero((contents >= 0) & (contents < count))
+    entries[contents[listing_entries]] = listing_entries
     return entries
 
 
@@ -236,10 +240,10 @@ def add_contents(builder: SourceLoopBuilder, listed: ListedAxes) -> None:
     count = content_count(listed, builder.storage.shape)
     builder.contents[listed.array] = count
     builder.nest.append(loop(content.name, ZERO, index_var(f"contents_{listed.array}"), []))
-    found = index_var(f"entry_{listed.array}")
-    builder.nest.append(let(found.name, load(_inverse_name(listed), content, "int64")))
+    entry = index_var(f"entry_{listed.array}")
+    builder.nest.append(let(entry.name, load(_inverse_name(listed), content, "int64")))
     # The last axis varies fastest, and the digit of the first one has no upper bound.
-    rest: Expr = found
+    rest: Expr = entry
     for depth, name in reversed([*enumerate(listed.names)]):
         coordinate = builder.coordinates[name] = index_var(f"x_{name}")
         size = length_in(builder, builder.by_name[name]).expr

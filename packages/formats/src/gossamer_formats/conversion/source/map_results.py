@@ -42,8 +42,8 @@ def in_kernel(builder: SourceLoopBuilder, result: Expr) -> Expr:
             return index(sizes[node.name]) if name is None else builder.coordinates[name]
         return None
 
-    found: Expr = rewrite(result, rule)
-    return found
+    rewritten: Expr = rewrite(result, rule)
+    return rewritten
 
 
 def bounds_of(builder: SourceLoopBuilder, result: Expr) -> tuple[int | None, int | None]:

@@ -31,14 +31,14 @@ def sorted_slots(recorder: Recorder, source: RecordedStorage) -> dict[str, Recor
     An axis whose fibers are sorted is left out. Only slots are sorted: those of a blocked format are much
     fewer than the elements. Raises `NotDirectError` (`needs_order`) for fibers of fixed width.
     """
-    found = {}
+    by_axis = {}
     for axis in source.description.axes:
         indices = indices_of(axis)
         if indices is not None and not indices.sorted:
             slots = _slots_in_order(recorder, source, axis, indices)
             if slots is not None:
-                found[axis.name] = slots
-    return found
+                by_axis[axis.name] = slots
+    return by_axis
 
 
 def _slots_in_order(

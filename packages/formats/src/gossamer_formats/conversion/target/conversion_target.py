@@ -65,11 +65,15 @@ def conversion_target(
             )
     named = format if isinstance(format, FormatDescription) else format_named(format)
     # Those of NumPy become Python's, since the sizes of a tensor are stored.
-    found = _target_of(named, tuple([(name, int(each)) for name, each in parameters.items()]), rank)
+    target = _target_of(
+        named, tuple([(name, int(each)) for name, each in parameters.items()]), rank
+    )
     if order is None:
-        return found
+        return target
     # Not kept: the next tensor has another order.
-    return ConversionTarget(found.description, found.parameters, _orders(found.description, order))
+    return ConversionTarget(
+        target.description, target.parameters, _orders(target.description, order)
+    )
 
 
 @lru_cache(maxsize=256)
@@ -81,7 +85,9 @@ def _target_of(
         return ConversionTarget(format, KnownSizes(format, dict(parameters)).known)
     described = _describe(format, rank)
     values = _with_defaults(format, described, dict(parameters))
-    orders = {array: partial(_ordered, format.name, own) for array, own in format.orders.items()}
+    orders = {
+        array: partial(_ordered, format.name, order) for array, order in format.orders.items()
+    }
     return ConversionTarget(described, values, orders)
 
 
@@ -128,10 +134,10 @@ def describe(format: str | FormatDescription, *, rank: int) -> FormatDescription
 
 def _describe(named: Format, rank: int) -> FormatDescription:
     with FORMATS.errors_of(named.name, doing="describe the"):
-        found = named.describe(dimensions=rank) if named.is_of_any_rank else named.describe()
-        if not isinstance(found, FormatDescription):
-            raise TypeError(f"it returned {found!r}; expected a FormatDescription")
-    return found
+        description = named.describe(dimensions=rank) if named.is_of_any_rank else named.describe()
+        if not isinstance(description, FormatDescription):
+            raise TypeError(f"it returned {description!r}; expected a FormatDescription")
+    return description
 
 
 def _ordered(

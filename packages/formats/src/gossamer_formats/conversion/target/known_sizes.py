@@ -27,17 +27,17 @@ class KnownSizes:
     {'m': 3}
     """
 
-    def __init__(self, description: FormatDescription, given: Mapping[str, int]) -> None:
+    def __init__(self, description: FormatDescription, declared: Mapping[str, int]) -> None:
         """Raise `FormatError` (`format.parameter`) for a name that is not a size of the format."""
         names = size_names(description)
-        for name in given:
+        for name in declared:
             if name not in names:
                 raise FormatError(
                     "format.parameter",
                     f"The format '{description.name}' has no size '{name}'; it has {', '.join(names)}.",
                 )
         self._description = description
-        self.known: dict[str, int] = dict(given)
+        self.known: dict[str, int] = dict(declared)
 
     def is_known(self, expr: Expr) -> bool:
         """Return whether an expression has a value."""

@@ -61,9 +61,9 @@ def read_binsparse(file: Path, *, require_fits: Callable[[Sizes], None]) -> Spar
         names = {**descriptor.arrays, "data": "values"}
         sets = {handle: _data_set(container, name, descriptor) for handle, name in names.items()}
         rows, columns = descriptor.shape
-        size = sum(_bytes_read(found) for found in sets.values())
+        size = sum(_bytes_read(data_set) for data_set in sets.values())
         require_fits(DeclaredSizes(rows, columns, descriptor.entries, size))
-        arrays = {handle: np.asarray(found[()]) for handle, found in sets.items()}
+        arrays = {handle: np.asarray(data_set[()]) for handle, data_set in sets.items()}
     data = arrays["data"]
     if _ISO.fullmatch(descriptor.types["values"]):
         if data.size != 1:
@@ -87,8 +87,8 @@ def read_binsparse(file: Path, *, require_fits: Callable[[Sizes], None]) -> Spar
 
 def write_binsparse(tensor: SparseTensor, file: Path) -> None:
     """Write a matrix in its own format if the specification has it, others in csr; duplicates are added."""
-    found, format = in_format_with(tensor, attrgetter("binsparse"))
-    tensor = _sorted(found, repeats=format.repeats)
+    converted, format = in_format_with(tensor, attrgetter("binsparse"))
+    tensor = _sorted(converted, repeats=format.repeats)
     names = {**format.arrays, "data": "values"}
     with _container(file, "w") as container:
         types = {}
@@ -130,25 +130,31 @@ def _read_descriptor(container: Any) -> _Descriptor:
     text = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
     if not isinstance(text, str) or len(text) > _MAX_DESCRIPTOR_LENGTH:
         raise ValueError("it has no attribute 'binsparse' with a JSON text")
-    found: Any = json.loads(text)
+    descriptor: Any = json.loads(text)
     # Writers that follow the examples of the specification nest it, others do not.
-    found = found.get("binsparse", found) if isinstance(found, dict) else found
-    if not isinstance(found, dict):
+    descriptor = (
+        descriptor.get("binsparse", descriptor) if isinstance(descriptor, dict) else descriptor
+    )
+    if not isinstance(descriptor, dict):
         raise ValueError("its descriptor is not a JSON object")
-    format, shape, types = found.get("format"), found.get("shape"), found.get("data_types")
-    known = _formats()
-    if not isinstance(format, str) or format not in known:
-        raise ValueError(f"its format is {_quoted(format)}; expected {', '.join(known)}")
+    format, shape, types = (
+        descriptor.get("format"),
+        descriptor.get("shape"),
+        descriptor.get("data_types"),
+    )
+    formats = _formats()
+    if not isinstance(format, str) or format not in formats:
+        raise ValueError(f"its format is {_quoted(format)}; expected {', '.join(formats)}")
     for key, allowed in (("structure", None), ("fill", False), ("index_base", 0)):
-        if found.get(key) not in (allowed, None):
+        if descriptor.get(key) not in (allowed, None):
             raise ValueError(
-                f"its descriptor has '{key}': {_quoted(found[key])}, which is not read"
+                f"its descriptor has '{key}': {_quoted(descriptor[key])}, which is not read"
             )
-    if not str(found.get("version", "")).startswith("0."):
+    if not str(descriptor.get("version", "")).startswith("0."):
         raise ValueError(
-            f"its version is {_quoted(found.get('version'))}; expected {BINSPARSE_VERSION}"
+            f"its version is {_quoted(descriptor.get('version'))}; expected {BINSPARSE_VERSION}"
         )
-    entries: Any = found.get("number_of_stored_values")
+    entries: Any = descriptor.get("number_of_stored_values")
     if not isinstance(shape, list) or len(shape) != 2 or not all(map(_is_size, [*shape, entries])):
         raise ValueError(
             f"its shape is {_quoted(shape)} with {_quoted(entries)} stored values; expected 2 sizes, and a "
@@ -156,7 +162,7 @@ def _read_descriptor(container: Any) -> _Descriptor:
         )
     if not isinstance(types, dict) or not all(isinstance(item, str) for item in types.values()):
         raise ValueError("its descriptor has no data_types")
-    record, arrays = known[format]
+    record, arrays = formats[format]
     return _Descriptor(record, arrays, (shape[0], shape[1]), entries, types)
 
 
@@ -170,12 +176,12 @@ def _formats() -> dict[str, tuple[Format, Mapping[str, str]]]:
     }
 
 
-def _is_size(found: object) -> bool:
-    return isinstance(found, int) and not isinstance(found, bool) and 0 <= found < 2**63
+def _is_size(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
-def _quoted(found: object) -> str:
-    return repr(found)[:60]
+def _quoted(value: object) -> str:
+    return repr(value)[:60]
 
 
 def _data_set(container: Any, name: str, descriptor: _Descriptor) -> Any:
@@ -185,25 +191,34 @@ def _data_set(container: Any, name: str, descriptor: _Descriptor) -> Any:
     # A link may lead to another file of the machine.
     if not isinstance(container.get(name, getlink=True), h5py.HardLink):
         raise ValueError(f"it has no data set '{name}' of its own")
-    found = container[name]
-    if not isinstance(found, h5py.Dataset) or found.ndim != 1 or found.is_virtual or found.external:
+    data_set = container[name]
+    if (
+        not isinstance(data_set, h5py.Dataset)
+        or data_set.ndim != 1
+        or data_set.is_virtual
+        or data_set.external
+    ):
         raise ValueError(f"'{name}' is not a data set of one dimension in this file")
-    if found.compression not in _FILTERS:
-        raise ValueError(f"'{name}' is compressed by '{found.compression}'; expected gzip or lzf")
+    if data_set.compression not in _FILTERS:
+        raise ValueError(
+            f"'{name}' is compressed by '{data_set.compression}'; expected gzip or lzf"
+        )
     declared = descriptor.types.get(name, "")
     iso = _ISO.fullmatch(declared) if name == "values" else None
     wanted = iso[1] if iso else declared
     if wanted not in (_VALUES if name == "values" else _INTEGERS):
         raise ValueError(f"'{name}' has the type {_quoted(declared)}, which is not read")
-    if found.dtype.newbyteorder("=").name != wanted.replace("bint8", "uint8"):
-        raise ValueError(f"'{name}' has the dtype {found.dtype}; its descriptor says '{declared}'")
-    return found
+    if data_set.dtype.newbyteorder("=").name != wanted.replace("bint8", "uint8"):
+        raise ValueError(
+            f"'{name}' has the dtype {data_set.dtype}; its descriptor says '{declared}'"
+        )
+    return data_set
 
 
-def _bytes_read(found: Any) -> int:
+def _bytes_read(data_set: Any) -> int:
     """Return the size of an array, and of a chunk of it, which is decompressed as a whole."""
-    chunk = math.prod(found.chunks) if found.chunks else 0
-    size: int = (found.size + 2 * chunk) * found.dtype.itemsize
+    chunk = math.prod(data_set.chunks) if data_set.chunks else 0
+    size: int = (data_set.size + 2 * chunk) * data_set.dtype.itemsize
     return size
 
 

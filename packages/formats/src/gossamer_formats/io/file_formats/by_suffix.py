@@ -40,7 +40,7 @@ NAMED_FILE_FORMATS: NamedObjects[FileFormat] = NamedObjects(
     groups.FILE_FORMAT_GROUP.name,
     "file format",
     expected="a gossamer_formats.FileFormat with this suffix",
-    is_valid=lambda found, name: isinstance(found, FileFormat) and f".{name}" in found.suffixes,
+    is_valid=lambda value, name: isinstance(value, FileFormat) and f".{name}" in value.suffixes,
     built_in={
         suffix.removeprefix("."): partial(lambda format: format, format)
         for format in FILE_FORMATS

@@ -87,12 +87,12 @@ def write_frostt(tensor: SparseTensor, file: Path) -> None:
 
 def _entry_lines(block: LineBlock) -> tuple[list[int], list[str]]:
     """Return the lines with entries, and their numbers."""
-    found = [
+    entries = [
         (number, line)
         for number, line in enumerate(block.lines, block.first)
         if not line.isspace() and line and not line.lstrip().startswith("#")
     ]
-    return [number for number, _ in found], [line for _, line in found]
+    return [number for number, _ in entries], [line for _, line in entries]
 
 
 def _dimensions(line: str, number: int) -> int:

@@ -97,9 +97,9 @@ def read_header(stream: TextIO) -> Header:
     if len(banner) != 5 or banner[:2] != ["%%matrixmarket", "matrix"]:
         raise ValueError("it does not start with a banner %%MatrixMarket matrix")
     _, _, layout, field, symmetry = banner
-    for word, known in ((layout, ("coordinate",)), (field, VALUE_FIELDS), (symmetry, SYMMETRIES)):
-        if word not in known:
-            raise ValueError(f"its banner says '{word}'; expected {either(known)}")
+    for word, words in ((layout, ("coordinate",)), (field, VALUE_FIELDS), (symmetry, SYMMETRIES)):
+        if word not in words:
+            raise ValueError(f"its banner says '{word}'; expected {either(words)}")
     line, lines, comments = _read_line(stream), 2, 0
     while line.startswith("%") or line.isspace():
         comments += len(line)

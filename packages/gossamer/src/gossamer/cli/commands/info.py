@@ -75,9 +75,9 @@ def info(
         # A number of features that was given twice is printed once.
         wanted = dict.fromkeys(features or [FEATURES])
         workloads = [_workload(matrix, count, target=target) for count in wanted]
-        found = properties_for(matrix, *workloads)
-        record |= _structure(matrix, found)
-        chosen = partial(_choice, matrix, found, calls=calls, target=target, measure=measure)
+        properties = properties_for(matrix, *workloads)
+        record |= _structure(matrix, properties)
+        chosen = partial(_choice, matrix, properties, calls=calls, target=target, measure=measure)
         choices = [(one.columns, chosen(one)) for one in workloads]
     else:
         _require_matrix(file, tensor, {"--features": bool(features), "--measure": measure})
@@ -138,25 +138,25 @@ def _workload(matrix: SparseTensor, features: int, *, target: str) -> Workload:
     return Workload(features, matrix.dtype.name, machine, get_num_threads())
 
 
-def _structure(matrix: SparseTensor, found: MatrixProperties) -> dict[str, Any]:
+def _structure(matrix: SparseTensor, properties: MatrixProperties) -> dict[str, Any]:
     indptr, indices = matrix.arrays["indptr"], matrix.arrays["indices"]
     bandwidth = bandwidth_of(indptr, indices)
     return {
         "rows": {
-            "mean": found.lengths.mean,
-            "deviation": found.lengths.deviation,
-            "longest": found.lengths.longest,
-            "empty": found.lengths.empty,
+            "mean": properties.lengths.mean,
+            "deviation": properties.lengths.deviation,
+            "longest": properties.lengths.longest,
+            "empty": properties.lengths.empty,
             "histogram": [bucket._asdict() for bucket in row_histogram(indptr)],
         },
-        "bandwidth": {**bandwidth._asdict(), "mean": found.bandwidth * found.columns},
-        "block_fill": {str(size): fill for size, fill in found.block_fill.items()},
+        "bandwidth": {**bandwidth._asdict(), "mean": properties.bandwidth * properties.columns},
+        "block_fill": {str(size): fill for size, fill in properties.block_fill.items()},
     }
 
 
 def _choice(
     matrix: SparseTensor,
-    found: MatrixProperties,
+    properties: MatrixProperties,
     workload: Workload,
     *,
     calls: int,
@@ -165,7 +165,7 @@ def _choice(
 ) -> FormatChoice:
     """Return the choice of the model, or with `measure` that of the timings."""
     if not measure:
-        return choose_format(found, workload, calls=calls)
+        return choose_format(properties, workload, calls=calls)
     from gossamer.api.explain import explain
     from gossamer.api.prepare import prepare
 
@@ -184,13 +184,13 @@ def _choice_record(features: int, choice: FormatChoice) -> dict[str, Any]:
         "paying_calls": choice.paying_calls,
         "estimates": [
             {
-                "format": found.format,
-                "parameters": dict(found.parameters),
-                "cycles": found.cycles,
-                "conversion_cycles": found.conversion_cycles,
-                "reason": found.reason,
-                "measured_seconds": choice.seconds.get(found.text),
+                "format": estimate.format,
+                "parameters": dict(estimate.parameters),
+                "cycles": estimate.cycles,
+                "conversion_cycles": estimate.conversion_cycles,
+                "reason": estimate.reason,
+                "measured_seconds": choice.seconds.get(estimate.text),
             }
-            for found in choice.estimates
+            for estimate in choice.estimates
         ],
     }

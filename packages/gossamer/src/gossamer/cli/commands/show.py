@@ -69,10 +69,10 @@ def show(
 
 def _require_one(stage: str | None, others: dict[str, bool]) -> None:
     """Raise unless exactly one of the stage and the other options is given."""
-    given = [name for name, is_given in others.items() if is_given]
-    if (len(given) == 1 and stage is None) or (not given and stage in SHOWN_STAGES):
+    named = [name for name, is_given in others.items() if is_given]
+    if (len(named) == 1 and stage is None) or (not named and stage in SHOWN_STAGES):
         return
-    stated = f"given with {' and '.join(given)}" if given else f"'{stage}'" if stage else "missing"
+    stated = f"given with {' and '.join(named)}" if named else f"'{stage}'" if stage else "missing"
     raise ArgumentError(
         "option.stage",
         f"--stage is {stated}; expected one of {', '.join(SHOWN_STAGES)}.",

@@ -136,10 +136,10 @@ class Plans:
             return None
         # The dtype and the first dimension are checked by the plan itself.
         key = (self._token, first.shape[1:])
-        found = calls.get(key)
-        if found is None:
+        last_call = calls.get(key)
+        if last_call is None:
             return None
-        history, stored, run, inputs, structure = found
+        history, stored, run, inputs, structure = last_call
         if history.calls + 1 >= history.due or history.stored is not stored:
             # Another format may be next, with another plan.
             calls.pop(key, None)
@@ -185,10 +185,10 @@ class Plans:
             return None
         pair = self.by_key.get((structure.key, target, sizes))
         if pair is None:
-            found = self._pair_of_converted(matrix, target, sizes)
-            if found is None:
+            converted = self._pair_of_converted(matrix, target, sizes)
+            if converted is None:
                 return None
-            structure, pair = found
+            structure, pair = converted
         arguments = structure.arguments
         if self._adapt is not None:
             dense = self._adapt(*dense)

@@ -179,8 +179,8 @@ def _choice(matrix: SparseTensor, sizes: tuple[int, ...]) -> FormatChoice:
     machine = machine_for(DEFAULT_TARGET)
     # The machine that runs the calls: such calls are for the default target only.
     workload = Workload(features, matrix.dtype.name, machine, get_num_threads())
-    found = properties_for(matrix, workload)
-    return choose_format(found, workload, calls=MANY_CALLS, adds_zeros=False)
+    properties = properties_for(matrix, workload)
+    return choose_format(properties, workload, calls=MANY_CALLS, adds_zeros=False)
 
 
 def _paying_calls(choice: FormatChoice) -> int:

@@ -24,9 +24,9 @@ def operand_dtype(name: str, value: Any) -> str | None:
     refuses once the matrix is known."""
     if not isinstance(value, np.ndarray):
         return None
-    for known, dtype in NATIVE.items():
+    for name_of_dtype, dtype in NATIVE.items():
         if value.dtype.newbyteorder("=") == dtype:
-            return known
+            return name_of_dtype
     raise ArgumentError(
         "operand.dtype",
         f"'{name}' has the dtype {value.dtype}; expected {either(NATIVE)}.",

@@ -23,6 +23,6 @@ def product_operands(
     rows, columns = operand.shape[:2]
     free = (None,) * (program.dense_dimensions - 1)
     array = dense_operand(name, dense, dtype=operand.dtype, shape=(columns, *free))
-    _, given, result = (buffer.lower() for buffer in program.buffers)
+    _, dense_name, result = (buffer.lower() for buffer in program.buffers)
     sizes = array.shape[1:]
-    return Operands(operand, {given: array}, result, (rows, *sizes), operand.dtype, *sizes)
+    return Operands(operand, {dense_name: array}, result, (rows, *sizes), operand.dtype, *sizes)

@@ -158,8 +158,8 @@ def format_key(
 
 @lru_cache(maxsize=KEPT_FORMATS)
 def _uses_stats(name: str) -> bool:
-    found = FORMATS.find(name)
-    return found is not None and found.uses_stats
+    format = FORMATS.find(name)
+    return format is not None and format.uses_stats
 
 
 def _stats(storage: Storage) -> Stats:
@@ -190,11 +190,11 @@ def structure_values(storage: Storage, format: StoredFormat) -> tuple[list[Array
 @lru_cache(maxsize=KEPT_FORMATS)
 def _handles_and_sizes(format: StoredFormat) -> tuple[tuple[str, ...], tuple[str, ...]]:
     params = format.description.params
-    known = {size.name for size in shape_of(format.description) if isinstance(size, Var)}
-    known |= {name for name, _ in format.sizes}
+    other_sizes = {size.name for size in shape_of(format.description) if isinstance(size, Var)}
+    other_sizes |= {name for name, _ in format.sizes}
     handles = tuple(param.name for param in params if param.dtype == "handle")
     sizes = (param.name for param in params if param.dtype != "handle")
-    return handles, tuple(name for name in sizes if name not in known)
+    return handles, tuple(name for name in sizes if name not in other_sizes)
 
 
 @lru_cache(maxsize=KEPT_FORMATS)

@@ -39,8 +39,8 @@ def block_counts(description: FormatDescription) -> tuple[tuple[Expr, Expr], ...
     [('m', 'block_rows'), ('n', 'block_columns')]
     """
     quotients = collect(Binary, *(axis.length for axis in description.axes))
-    found = (_rounded_up(quotient) for quotient in quotients)
-    return tuple(each for each in found if each is not None)
+    operands = (_rounded_up(quotient) for quotient in quotients)
+    return tuple(each for each in operands if each is not None)
 
 
 def without_partial_blocks(module: Module) -> Module:
@@ -67,8 +67,8 @@ def _rounded_up(expr: Expr) -> tuple[Expr, Expr] | None:
 
 
 def _exact(node: Any) -> Expr | None:
-    found = _rounded_up(node)
-    return None if found is None else Binary("floordiv", *found)
+    operands = _rounded_up(node)
+    return None if operands is None else Binary("floordiv", *operands)
 
 
 def _unconditional(node: Node, *, by_name: Mapping[str, Axis]) -> Any:

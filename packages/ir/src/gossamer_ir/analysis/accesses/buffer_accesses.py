@@ -188,8 +188,8 @@ def context_at_init(
     fed = reduction_loops(block, values)
     outside = () if fed else context.conditions
     parts = conditions_of_init(EnclosedBlock(block, context.loops, values))
-    own = tuple(resolve(part, values) for part in parts)
-    return EnclosingContext(context.loops, (*outside, *own), context.idle | fed)
+    init_conditions = tuple(resolve(part, values) for part in parts)
+    return EnclosingContext(context.loops, (*outside, *init_conditions), context.idle | fed)
 
 
 def _direct_accesses(effects: Effects) -> Iterator[tuple[_AccessNode, bool]]:

@@ -107,9 +107,9 @@ def conditions_of_init(enclosed: EnclosedBlock) -> tuple[Expr, ...]:
     """Return the conjuncts of the predicate of a block that apply to its init."""
     if enclosed.block.predicate is None:
         return ()
-    own = {iterator.var for iterator in enclosed.block.iters}
+    iterator_vars = {iterator.var for iterator in enclosed.block.iters}
     # The iterators stand for themselves here: a conjunct on one of them is kept if the init has it.
-    outside = {name: value for name, value in enclosed.values.items() if name not in own}
+    outside = {name: value for name, value in enclosed.values.items() if name not in iterator_vars}
     dropped = vars_outside_init(EnclosedBlock(enclosed.block, enclosed.loops, outside))
     parts = conjuncts(enclosed.block.predicate)
     return tuple(part for part in parts if not vars_used((part,), outside) & dropped)

@@ -43,13 +43,13 @@ def by_vars(form: Affine, names: Container[str]) -> LinearForm:
         if type(atom) is Var and atom.name in names and atom.name not in terms:
             terms[atom.name] = Affine({}, count)
             continue
-        own = [name for name in free_vars(atom) if name in names]
-        step = _multiplier(atom, own[0]) if len(own) == 1 else None
+        atom_vars = [name for name in free_vars(atom) if name in names]
+        step = _multiplier(atom, atom_vars[0]) if len(atom_vars) == 1 else None
         if step is None:
             base[atom] = count
-            opaque += own
+            opaque += atom_vars
         else:
-            terms[own[0]] = combine(terms.get(own[0], NOTHING), step, count)
+            terms[atom_vars[0]] = combine(terms.get(atom_vars[0], NOTHING), step, count)
     return LinearForm(terms, Affine(base, form.constant), frozenset(opaque))
 
 

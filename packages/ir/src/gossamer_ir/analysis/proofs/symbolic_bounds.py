@@ -161,9 +161,9 @@ class SymbolicBounds:
                 return self._end_of_division(atom, loop, build.integer_value(divisor), up=up)
             case Binary(op="min" | "max", lhs=lhs, rhs=rhs):
                 ends = [self._end(affine_of(side), loop, up=up) for side in (lhs, rhs)]
-                known = [expr_of(end) for end in ends if end is not None]
+                end_exprs = [expr_of(end) for end in ends if end is not None]
                 # Both ends: min(i, n - i) is not monotone in i, but lies between the ends of its operands.
-                return affine_of(Binary(atom.op, *known)) if len(known) == 2 else None
+                return affine_of(Binary(atom.op, *end_exprs)) if len(end_exprs) == 2 else None
             case Cast(dtype="int64", value=Load() as load) | (Load() as load):
                 return self._end_of_load(load, loop, up=up)
         return None

@@ -85,9 +85,11 @@ def buffer_shared_otherwise(loop: For) -> str | None:
     """Return a shared buffer of an annotated loop whose accesses are not all accumulations by one operator;
     None if there is none."""
     inside = tuple(stmts(loop.body))
-    own = buffers_allocated(loop.body)
+    allocated = buffers_allocated(loop.body)
     stored = (stmt.buffer for stmt in inside if isinstance(stmt, Store))
-    shared = (name for name in dict.fromkeys(stored) if name not in own and is_shared(loop, name))
+    shared = (
+        name for name in dict.fromkeys(stored) if name not in allocated and is_shared(loop, name)
+    )
     return next((name for name in shared if not is_accumulated(loop, name)), None)
 
 

@@ -112,8 +112,8 @@ def _elementwise(expr: Any, lane: Expr, kept: LaneOverride) -> Expr | None:
     if None in operands:
         return None
     scalar: Expr = with_children(expr, operands)
-    own: str | None = getattr(scalar, "dtype", None)
-    return scalar if own is None else replace(scalar, dtype=DType.parse(own).scalar)
+    dtype: str | None = getattr(scalar, "dtype", None)
+    return scalar if dtype is None else replace(scalar, dtype=DType.parse(dtype).scalar)
 
 
 def _kept(expr: Expr, _lane: Expr, kept: LaneOverride) -> Expr | None:

@@ -119,31 +119,31 @@ def _var(w: Writer, node: Var, expected: str | None, level: int) -> None:
 
 
 def _unary(w: Writer, node: Unary, expected: str | None, level: int) -> None:
-    sign, own = _UNARY[node.op]
-    w.put(f"({sign}" if own < level else sign)
+    sign, precedence = _UNARY[node.op]
+    w.put(f"({sign}" if precedence < level else sign)
     explicit = EXPLICIT if isinstance(node.operand, Const) else expected
-    write_expr(w, node.operand, "operand", expected=explicit, level=own)
-    if own < level:
+    write_expr(w, node.operand, "operand", expected=explicit, level=precedence)
+    if precedence < level:
         w.put(")")
 
 
 def _binary(w: Writer, node: Binary, expected: str | None, level: int) -> None:
     if node.op in ("and", "or"):
         expected = expected or "bool"
-    sign, own = _INFIX.get(node.op, (f"T.{node.op}", _ATOM_PRECEDENCE))
-    lhs, rhs = operand_dtypes((node.lhs, node.rhs), expected, folds=own != _ATOM_PRECEDENCE)
-    if own == _ATOM_PRECEDENCE:
+    sign, precedence = _INFIX.get(node.op, (f"T.{node.op}", _ATOM_PRECEDENCE))
+    lhs, rhs = operand_dtypes((node.lhs, node.rhs), expected, folds=precedence != _ATOM_PRECEDENCE)
+    if precedence == _ATOM_PRECEDENCE:
         w.put(f"{sign}(")
         write_expr(w, node.lhs, "lhs", expected=lhs)
         w.put(", ")
         write_expr(w, node.rhs, "rhs", expected=rhs)
         return w.put(")")
-    if own < level:
+    if precedence < level:
         w.put("(")
-    write_expr(w, node.lhs, "lhs", expected=lhs, level=own)
+    write_expr(w, node.lhs, "lhs", expected=lhs, level=precedence)
     w.put(f" {sign} ")
-    write_expr(w, node.rhs, "rhs", expected=rhs, level=own + 1)
-    if own < level:
+    write_expr(w, node.rhs, "rhs", expected=rhs, level=precedence + 1)
+    if precedence < level:
         w.put(")")
     return None
 

@@ -82,7 +82,9 @@ def _permuting(
         return None
     used = tuple(index.name for index in load.indices if isinstance(index, Var))
     lengths = [_dense_length(name, along) for name in used]
-    array = next(found for found in format.index_arrays if found.name == load.buffer)
+    array = next(
+        index_array for index_array in format.index_arrays if index_array.name == load.buffer
+    )
     lengths_of_array = {axis.name: axis.length for axis in format.axes}
     if len(set(used)) < len(load.indices) or lengths != [lengths_of_array[n] for n in array.axes]:
         return None

@@ -90,19 +90,19 @@ def decompose_function(
     instantiated = _instantiated(function, stored, formats, namer := namer_of(function))
     relations: dict[Relation, None] = {}
 
-    def known(dimension: int) -> RowsOfParts:
-        found = rows(dimension)
-        if found.are_declared:
-            names = found.initializing
+    def recorded_rows(dimension: int) -> RowsOfParts:
+        rows_of_parts = rows(dimension)
+        if rows_of_parts.are_declared:
+            names = rows_of_parts.initializing
             relations.update(dict.fromkeys(disjoint_relations(instantiated, names, dimension)))
-        return found
+        return rows_of_parts
 
     body: list[Stmt] = []
     # Before the updates, which read the copies.
     if converts:
         for format in instantiated:
             body += conversions(format, stored, namer)
-    body += _decomposed_body(instantiated, DividedTensor(function, stored, namer, known))
+    body += _decomposed_body(instantiated, DividedTensor(function, stored, namer, recorded_rows))
     extended = _with_declarations(replace(function, body=tuple(body)), instantiated)
     extended = replace(extended, relations=(*extended.relations, *relations))
     return extended if converts else without_tensor(extended, stored)
@@ -165,11 +165,11 @@ def _with_declarations(function: Function, formats: Sequence[InstantiatedFormat]
 
 
 def _stored_buffers(function: Function, names: Sequence[str]) -> list[SparseBuffer]:
-    found = items_by_name(sparse_buffers(function.buffers))
+    by_name = items_by_name(sparse_buffers(function.buffers))
     for name in names:
-        if name not in found:
+        if name not in by_name:
             raise DecompositionError("buffer", f"'{name}' is not a sparse buffer of the function.")
-    stored = [found[name] for name in names]
+    stored = [by_name[name] for name in names]
     if not stored or any(buffer.axes != stored[0].axes for buffer in stored):
         raise DecompositionError(
             "axes", f"The buffers {', '.join(names) or '()'} do not share their axes."

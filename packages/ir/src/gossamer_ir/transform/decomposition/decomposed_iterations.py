@@ -82,21 +82,21 @@ def decomposed_iteration(
     axes = tensor.axes_of_function
     _require_unreduced_init(iteration, axes)
     dimensions = _initialized_dimensions(iteration, vars)
-    known = tensor.rows(dimensions[0]) if len(dimensions) == 1 else RowsOfParts()
+    rows = tensor.rows(dimensions[0]) if len(dimensions) == 1 else RowsOfParts()
     if _initializes_all(iteration, tensor):
         covering = next((each for each in formats if covers(each, dimensions)), None)
-        known = known if covering is None else RowsOfParts((covering.name,), are_all=True)
+        rows = rows if covering is None else RowsOfParts((covering.name,), are_all=True)
     # First those that initialize, since the others add to it.
-    formats = sorted(formats, key=lambda each: each.name not in known.initializing)
+    formats = sorted(formats, key=lambda each: each.name not in rows.initializing)
     updates = replace(iteration, init=())
     result: list[Stmt] = []
     # Some rows may be in no part, or in several: they are initialized once, before all parts.
-    if not known.are_all:
+    if not rows.are_all:
         init, updates = split_init(iteration, axes, tensor.namer)
         result.append(init)
     for format in formats:
-        own = iteration if format.name in known.initializing else updates
-        result.append(_part(format, own, vars, tensor))
+        part_iteration = iteration if format.name in rows.initializing else updates
+        result.append(_part(format, part_iteration, vars, tensor))
     return result
 
 

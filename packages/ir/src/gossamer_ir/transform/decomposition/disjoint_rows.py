@@ -56,6 +56,6 @@ def _axis_along(format: InstantiatedFormat, dimension: int) -> str | None:
     along = dict(zip(format.vars, format.buffers[0].axes, strict=True))
     if not isinstance(coordinate, Var) or coordinate.name not in along:
         return None
-    (axis,) = (found for found in format.axes if found.name == along[coordinate.name])
+    (axis,) = (candidate for candidate in format.axes if candidate.name == along[coordinate.name])
     indices = indices_of(axis)
     return axis.name if indices is not None and indices.sorted else None

@@ -155,8 +155,8 @@ def _logical_sizes(
 ) -> dict[str, Expr]:
     sizes: dict[str, Expr] = {}
     # Without a declared shape nothing is replaced: the sizes of such a format are its own parameters.
-    for size, given in zip(logical_shape(description) or (), shape, strict=False):
-        if isinstance(size, Var) and sizes.setdefault(size.name, given) != given:
+    for size, extent in zip(logical_shape(description) or (), shape, strict=False):
+        if isinstance(size, Var) and sizes.setdefault(size.name, extent) != extent:
             raise DecompositionError(
                 "shape",
                 f"The format of part '{name}' has the size '{size.name}' in two dimensions, whose "

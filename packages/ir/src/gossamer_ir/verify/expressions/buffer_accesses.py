@@ -76,10 +76,12 @@ def check_prefetch(context: VerifyContext, node: Prefetch, at: At) -> None:
 def _check_predicate(context: VerifyContext, predicate: Expr | None, dtype: str, at: At) -> None:
     if predicate is None:
         return
-    given, expected = check_expr(context, predicate, at), with_lanes_of("bool", dtype)
-    if given not in (None, expected):
+    predicate_dtype, expected = check_expr(context, predicate, at), with_lanes_of("bool", dtype)
+    if predicate_dtype not in (None, expected):
         context.report(
-            "verify.predicate.dtype", f"A predicate has the dtype {given}; expected {expected}.", at
+            "verify.predicate.dtype",
+            f"A predicate has the dtype {predicate_dtype}; expected {expected}.",
+            at,
         )
 
 
@@ -129,12 +131,12 @@ def declared_buffer(context: VerifyContext, name: str, at: At) -> KnownBuffer | 
     return buffer
 
 
-def _check_rank(context: VerifyContext, name: str, given: int, rank: int, at: At) -> None:
-    if given != rank:
+def _check_rank(context: VerifyContext, name: str, index_count: int, rank: int, at: At) -> None:
+    if index_count != rank:
         context.report(
             "verify.index.count",
-            f"'{name}' has {counted(rank, 'dimension')}, but {counted(given, 'index', 'indices')} "
-            f"{'is' if given == 1 else 'are'} given.",
+            f"'{name}' has {counted(rank, 'dimension')}, but {counted(index_count, 'index', 'indices')} "
+            f"{'is' if index_count == 1 else 'are'} given.",
             at,
         )
 

@@ -102,14 +102,14 @@ def _check_arguments(
     for number, (arg, param) in enumerate(zip(node.args, params, strict=False)):
         inner = at.down("args", number)
         if param.dtype == "handle":
-            given, expected = _pointer_dtype(context, arg, inner), bound.get(param.name)
+            arg_dtype, expected = _pointer_dtype(context, arg, inner), bound.get(param.name)
         else:
-            given, expected = check_expr(context, arg, inner), param.dtype
-        if given is not None and expected is not None and given != expected:
+            arg_dtype, expected = check_expr(context, arg, inner), param.dtype
+        if arg_dtype is not None and expected is not None and arg_dtype != expected:
             context.report(
                 "verify.flat.argument",
                 f"The argument for the parameter '{param.name}' of '{callee.name}' has the dtype "
-                f"{given}; expected {expected}.",
+                f"{arg_dtype}; expected {expected}.",
                 inner,
             )
 

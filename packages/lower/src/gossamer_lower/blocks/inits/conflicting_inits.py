@@ -191,11 +191,11 @@ def _repeating_inside(loop: For, outside: Sequence[Stmt], block: Block) -> tuple
 def _uses_others(block: Block, targets: Set[str]) -> bool:
     """Return whether the body of a block accesses elements that the init of another point writes. It may
     do so before that point runs, and would read the new value if the init were hoisted."""
-    own = {(store.buffer, store.indices) for store in collect(Store, *block.init)}
+    stored = {(store.buffer, store.indices) for store in collect(Store, *block.init)}
     predicate = () if block.predicate is None else (block.predicate,)
     indexing = collect(INDEXED_NODES, *block.body, *predicate)
     return any(
-        not isinstance(node, ELEMENT_NODES) or (node.buffer, node.indices) not in own
+        not isinstance(node, ELEMENT_NODES) or (node.buffer, node.indices) not in stored
         for node in indexing
         if node.buffer in targets
     )

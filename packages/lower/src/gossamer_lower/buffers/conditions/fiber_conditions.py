@@ -47,9 +47,9 @@ class FiberConditions:
     def present(self, buffer: SparseBuffer, positions: tuple[Expr, ...]) -> Expr | None:
         """Return the condition that positions lie in the fibers of varied axes; None if it is implied."""
         fibers = list(self._storage.fibers(buffer, positions))
-        found = [fiber.position for fiber in fibers if self._let_element(fiber) is not None]
+        looked_up = [fiber.position for fiber in fibers if self._let_element(fiber) is not None]
         # The let of a found element has evaluated what its position is computed from.
-        evaluated = [position for position in positions if position not in found]
+        evaluated = [position for position in positions if position not in looked_up]
         return self.of_fibers(fibers).access_condition(evaluated)
 
     def of_fibers(self, fibers: Iterable[Fiber]) -> ElementLocation:

@@ -26,11 +26,13 @@ class Dimension(msgspec.Struct, frozen=True):
 
 
 class ElementCounts:
-    """Numbers of elements along the axes that a dimension enumerates. `found` are the variables that hold
+    """Numbers of elements along the axes that a dimension enumerates. `searches` are the variables that hold
     elements."""
 
-    def __init__(self, by_name: Mapping[str, Axis], read: ReadOffset, found: FoundSearches) -> None:
-        self.tree = AxisTree(by_name.values(), self._read_offset, found)
+    def __init__(
+        self, by_name: Mapping[str, Axis], read: ReadOffset, searches: FoundSearches
+    ) -> None:
+        self.tree = AxisTree(by_name.values(), self._read_offset, searches)
         self._axes = by_name
         self._read = read
 

@@ -13,8 +13,8 @@ from gossamer_lower.iterations.nests.lookup_lets import LookupLets, has_search
 class AccessPositions:
     """The positions that are known, in the order of the axes. `location` has the conditions so far."""
 
-    def __init__(self, lets: LookupLets, given: Iterable[Expr]) -> None:
-        self.location = ElementLocation(conditions=tuple(given))
+    def __init__(self, lets: LookupLets, conditions: Iterable[Expr]) -> None:
+        self.location = ElementLocation(conditions=tuple(conditions))
         self._lets = lets
         self._positions: dict[str, Expr] = {}
         self._preceding: dict[str, int] = {}

@@ -80,16 +80,16 @@ class CoordinateTranslator:
         *,
         of: str,
         lets: LookupLets,
-        given: Iterable[Expr] = (),
+        conditions: Iterable[Expr] = (),
     ) -> ElementLocation:
-        """Return where the element of the buffer `of`, over these axes, is stored; `given` are conditions
+        """Return where the element of the buffer `of`, over these axes, is stored; `conditions` are those
         that must hold before it is looked up. A position below which others are looked up becomes one of
         `lets`.
 
         Raises `UnsupportedError` (`lower.lower_iterations.unsorted_lookup`) if a coordinate must be searched
         for in an axis that is not sorted or has duplicates.
         """
-        positions = AccessPositions(lets, given)
+        positions = AccessPositions(lets, conditions)
         walked: dict[str, AccessIndex] = {}
         for name, index in zip(axis_names, indices, strict=True):
             axis = self._buffers.tree.axis(name)

@@ -139,23 +139,23 @@ def where_searchable(nest: Stmt) -> Stmt:
     return nest if condition is None else If(condition, (nest,))
 
 
-def _searches(node: Node, given: frozenset[Expr]) -> Iterator[Search]:
+def _searches(node: Node, conditions: frozenset[Expr]) -> Iterator[Search]:
     """Yield searches over all elements of an axis that may be empty here.
 
-    `given` are the enclosing conditions.
+    `conditions` are the enclosing ones.
     """
     if (
         isinstance(node, Search)
         and node.begin == build.ONE
-        and Compare("gt", node.end, build.ZERO) not in given
+        and Compare("gt", node.end, build.ZERO) not in conditions
     ):
         yield node
     if isinstance(node, If):
-        inside = given | set(conjuncts(node.condition))
+        inside = conditions | set(conjuncts(node.condition))
         for stmt in node.then_body:
             yield from _searches(stmt, inside)
         for part in (node.condition, *node.else_body):
-            yield from _searches(part, given)
+            yield from _searches(part, conditions)
         return
     for child in children(node):
-        yield from _searches(child, given)
+        yield from _searches(child, conditions)

@@ -141,7 +141,9 @@ def _is_digit_of(index: Expr, position: Expr, nest: LoopNest) -> bool:
         case Binary(
             op="add", lhs=Binary(op="mul", lhs=Var() as block, rhs=size), rhs=Var() as place
         ):
-            places = [found.axis for found in nest.in_block.values() if found.position == place]
+            places = [
+                in_block.axis for in_block in nest.in_block.values() if in_block.position == place
+            ]
             is_below_size = any(is_full(axis) and axis.length == size for axis in places)
             return is_below_size and block != place and position in (block, place)
     return False

@@ -107,8 +107,8 @@ class BodyVectorizer:
                 "Store", f"writes the same element of '{stmt.buffer}' from every lane"
             )
         value = self.vector(self.value(stmt.value, mask))
-        own = None if stmt.predicate is None else self.vector(self.value(stmt.predicate, mask))
-        predicate = conjunction(mask, own)
+        stated = None if stmt.predicate is None else self.vector(self.value(stmt.predicate, mask))
+        predicate = conjunction(mask, stated)
         # A blend keeps the accumulator in a register; a masked store would force it to memory.
         if predicate is not None and self._is_whole(stmt.buffer, indices):
             old = Load(stmt.buffer, indices, dtype_of(value))
@@ -244,21 +244,21 @@ class BodyVectorizer:
     def _load(self, expr: Load, mask: Expr | None) -> Load:
         """Return a load; unless it is uniform, only of the lanes that the mask enables."""
         indices = self._indices(expr.indices, mask)
-        own = None if expr.predicate is None else self.value(expr.predicate, mask)
+        stated = None if expr.predicate is None else self.value(expr.predicate, mask)
         varies = any(_is_vector(index) for index in indices) or (
-            own is not None and _is_vector(own)
+            stated is not None and _is_vector(stated)
         )
         # A uniform load is not masked. `insert_bounds_checks` has refused those that a mask would protect.
         if not varies:
-            return Load(expr.buffer, indices, expr.dtype, own, expr.passthrough)
-        if own is None and self._is_whole(expr.buffer, indices):
+            return Load(expr.buffer, indices, expr.dtype, stated, expr.passthrough)
+        if stated is None and self._is_whole(expr.buffer, indices):
             return Load(expr.buffer, indices, self.dtype(expr.dtype))
-        predicate = conjunction(mask, None if own is None else self.vector(own))
+        predicate = conjunction(mask, None if stated is None else self.vector(stated))
         if predicate is None:
             return Load(expr.buffer, indices, self.dtype(expr.dtype))
-        known = self._masked.get((expr.buffer, indices)) if own is None else None
-        if known is not None:
-            return known
+        masked = self._masked.get((expr.buffer, indices)) if stated is None else None
+        if masked is not None:
+            return masked
         # Masked-off lanes need a value; 0 is cheap, and the select or store above ignores it.
         other = self.value(expr.passthrough or build.zero_of(expr.dtype), mask)
         return Load(expr.buffer, indices, self.dtype(expr.dtype), predicate, self.vector(other))

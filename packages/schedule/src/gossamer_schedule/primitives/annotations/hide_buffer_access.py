@@ -73,21 +73,21 @@ def _declared_or_derived_regions(
     declared: tuple[Region, ...] | None = block.reads if access == "read" else block.writes
     if declared is not None:
         return declared
-    own = block_regions(owner, block)
-    return tuple(item.region for item in (own.reads if access == "read" else own.writes))
+    derived = block_regions(owner, block)
+    return tuple(item.region for item in (derived.reads if access == "read" else derived.writes))
 
 
 def _require_regions(
     block: Block, regions: tuple[Region, ...], buffers: tuple[str, ...], *, access: AccessKind
 ) -> None:
     """Refuse a buffer without a region, such as a misspelled one: the step would hide nothing."""
-    known = [region.buffer for region in regions]
-    missing = [name for name in buffers if name not in known]
+    with_regions = [region.buffer for region in regions]
+    missing = [name for name in buffers if name not in with_regions]
     if missing:
         raise schedule_error(
             "hide_buffer_access.region",
             f"Block '{block.name}' has no {access} region of '{missing[0]}'.",
-            hint=listing(f"buffers with {access} regions", known),
+            hint=listing(f"buffers with {access} regions", with_regions),
         )
 
 

@@ -190,10 +190,12 @@ def _require_independent_inits(cursor: Cursor, top: Cursor) -> None:
 
     The new block runs before the loop, and so before the inits that still run with it.
     """
-    own = outer_writes(cursor.node.init)
+    own_writes = outer_writes(cursor.node.init)
     for other in takewhile(lambda earlier: earlier.node is not cursor.node, blocks_with_init(top)):
-        theirs = outer_writes(other.node.init)
-        shared = theirs & (own | buffers_read_by_init(cursor)) | own & buffers_read_by_init(other)
+        other_writes = outer_writes(other.node.init)
+        shared = other_writes & (
+            own_writes | buffers_read_by_init(cursor)
+        ) | own_writes & buffers_read_by_init(other)
         if shared and top.node.var in reduction_loops(other.node, values_at(other)):
             raise schedule_error(
                 "decompose_reduction.not_proved",

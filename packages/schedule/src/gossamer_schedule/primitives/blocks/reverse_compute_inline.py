@@ -103,11 +103,11 @@ def _required_own_load(cursor: Cursor, store: Store) -> Load:
     block: Block = cursor.node
     all_loads = [load for load in collect(Load, block) if load.buffer in allocated]
     loads = {load for load in collect(Load, store) if load.buffer in allocated}
-    own = sorted(iterator.var for iterator in block.iters)
+    iterator_vars = sorted(iterator.var for iterator in block.iters)
     for load in loads:
         names = sorted(at.name for at in load.indices if isinstance(at, Var))
         is_same = all(other == load for other in all_loads if other.buffer == load.buffer)
-        if names == own and len(load.indices) == len(own) and is_same:
+        if names == iterator_vars and len(load.indices) == len(iterator_vars) and is_same:
             return load
     raise schedule_error(
         "reverse_compute_inline.element",
@@ -205,7 +205,7 @@ def _unproved_conditions(
     cursor: Cursor, producer: Cursor, load: Load, *, value: Expr, point: Mapping[str, Expr]
 ) -> Iterator[Expr]:
     """Yield the unproved conditions under which the consumer reads the element that a point produces."""
-    known = point_in_block(producer)
+    producer_point = point_in_block(producer)
     parts = [
         part
         for iterator in cursor.node.iters
@@ -214,7 +214,7 @@ def _unproved_conditions(
     for part in conjuncts(cursor.node.predicate):
         parts.append(_expr_at_point(part, load, value=value, point=point))
     for part in parts:
-        if not known.proves(part):
+        if not producer_point.proves(part):
             yield part
 
 

@@ -209,10 +209,10 @@ def _require_extent(top: Cursor) -> None:
     The function allocates the partial results, one for each iteration, so their number must be known before
     anything runs; indices start at 0.
     """
-    known = {param.name for param in top.function.params}
+    param_names = {param.name for param in top.function.params}
     extent = top.node.extent
     # A buffer that the function declares is allocated before its first statement.
-    is_known = free_vars(extent) <= known and not buffers_accessed(extent)
+    is_known = free_vars(extent) <= param_names and not buffers_accessed(extent)
     if not is_known or integer_value(top.node.start) != 0:
         raise schedule_error(
             "rfactor.extent",
@@ -257,10 +257,10 @@ def _required_first_element(cursor: Cursor, reduction: TermReduction) -> Written
                 needs=f"[{at}] determines {quoted(missing)}",
                 place=cursor.place,
             )
-    known = {iterator.var for iterator in elements[0].points.iters}
-    known |= {param.name for param in cursor.function.params}
+    available = {iterator.var for iterator in elements[0].points.iters}
+    available |= {param.name for param in cursor.function.params}
     others = outer_writes(cursor.node.init) - {term.buffer for term in reduction.terms}
-    if others or any(free_vars(stmt) - known for stmt in cursor.node.init):
+    if others or any(free_vars(stmt) - available for stmt in cursor.node.init):
         raise schedule_error(
             "rfactor.init",
             f"The init of block '{cursor.node.name}' writes other buffers than the reduction, or uses "
@@ -279,8 +279,8 @@ def _require_one_init(cursor: Cursor, top: Cursor, element: WrittenElement) -> N
 
     Their init runs outside the remaining reduction loops, so each loop there must select an element.
     """
-    own = {top.node.var, *preceding_iters(cursor.node, top.node.var)}
-    reducing = reduction_loops(cursor.node, values_at(cursor)) - own
+    part_vars = {top.node.var, *preceding_iters(cursor.node, top.node.var)}
+    reducing = reduction_loops(cursor.node, values_at(cursor)) - part_vars
     selecting = {name for iterator in element.points.iters for name in free_vars(iterator.value)}
     for loop in reduction_nest(cursor).loops:
         # Loops inside of a remaining reduction loop do not repeat the init, which runs before that one.

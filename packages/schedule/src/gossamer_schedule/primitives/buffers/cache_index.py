@@ -127,8 +127,8 @@ def _access_indices(body: tuple[Stmt, ...], buffer_name: str | None) -> Iterator
     for stmt in addressable_stmts(body):
         if isinstance(stmt, HEADERS):
             continue
-        own = (stmt,) if isinstance(stmt, ELEMENT_ACCESSES) else ()
-        for access in (*own, *collect(ELEMENT_ACCESSES, *effects_of(stmt).evaluates)):
+        stmt_access = (stmt,) if isinstance(stmt, ELEMENT_ACCESSES) else ()
+        for access in (*stmt_access, *collect(ELEMENT_ACCESSES, *effects_of(stmt).evaluates)):
             if buffer_name in (None, access.buffer):
                 yield from access.indices
 
@@ -189,16 +189,16 @@ def _required_domain(cursor: Cursor, lookup: Expr) -> IterationDomain:
     """
     nest, block = loop_nest(cursor), cursor.node
     iters = selecting_iters(block, (lookup,))
-    known = {iterator.var for iterator in iters} | nest.known_above
+    available = {iterator.var for iterator in iters} | nest.known_above
     evaluated = evaluation_condition(cursor, lookup)
     # The bounds of the iterators follow from the domain of the copy, and need no condition.
     conditions = tuple(
         condition
         for condition in conjuncts(block.predicate)
-        if free_vars(condition) <= known
+        if free_vars(condition) <= available
         and not any(is_bound_of(condition, iterator) for iterator in iters)
     )
-    if evaluated is not None and free_vars(evaluated) <= known:
+    if evaluated is not None and free_vars(evaluated) <= available:
         conditions = (*conditions, evaluated)
     existence = existence_conditions(nest, iters)
     require_invariant_selectors(nest, iters, (lookup, *conditions, *chain(*existence.values())))

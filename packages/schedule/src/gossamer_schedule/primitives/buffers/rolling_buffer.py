@@ -196,9 +196,9 @@ def _store_count(body: tuple[Stmt, ...], buffer_name: str) -> int:
 
 def _require_known_shape(buffer: Buffer, target: Cursor) -> None:
     """Refuse a buffer whose shape is not known before the loop, where it will be allocated."""
-    known = {param.name for param in target.function.params}
-    known |= {outer_loop.var for outer_loop in target.loops}
-    if free_vars(*buffer.shape) - known or buffers_accessed(*buffer.shape):
+    available = {param.name for param in target.function.params}
+    available |= {outer_loop.var for outer_loop in target.loops}
+    if free_vars(*buffer.shape) - available or buffers_accessed(*buffer.shape):
         raise schedule_error(
             "rolling_buffer.scope",
             f"The shape of '{buffer.name}' is not known before loop '{target.node.var}'.",

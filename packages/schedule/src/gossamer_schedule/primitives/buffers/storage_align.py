@@ -105,14 +105,14 @@ def _required_padded_extent(buffer: Buffer, dimension: int, *, factor: int, offs
     """Return the smallest extent of a dimension that gives the dimension before it such a stride."""
     extent, later = buffer.shape[dimension], buffer.shape[dimension + 1 :]
     inner = [integer_value(size) for size in later]
-    known = prod(size for size in inner if size is not None)
+    constant_product = prod(size for size in inner if size is not None)
     count = integer_value(extent)
     if count is not None and None not in inner:
-        padding = _least_padding(count, known, factor=factor, offset=offset)
+        padding = _least_padding(count, constant_product, factor=factor, offset=offset)
         if padding is not None:
             return index(count + padding)
     # With a symbolic extent the padding depends on it, so that the new extent is rounded up at run time.
-    elif known == 1 and not later:
+    elif constant_product == 1 and not later:
         return add(
             mul(ceildiv(Binary("sub", extent, index(offset)), factor), index(factor)), index(offset)
         )

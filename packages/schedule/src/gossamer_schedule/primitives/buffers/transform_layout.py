@@ -122,9 +122,9 @@ def _required_dense_shape(function: Function, buffer: AnyBuffer) -> tuple[Expr, 
     if isinstance(buffer, Buffer):
         return buffer.shape
     axes = items_by_name(function.axes)
-    own = [axes[name] for name in buffer.axes]
-    lengths = tuple(axis.length for axis in own if is_full(axis))
-    if len(lengths) != len(own) or buffer.extra_storage:
+    buffer_axes = [axes[name] for name in buffer.axes]
+    lengths = tuple(axis.length for axis in buffer_axes if is_full(axis))
+    if len(lengths) != len(buffer_axes) or buffer.extra_storage:
         raise schedule_error(
             "transform_layout.sparse",
             f"Buffer '{buffer.name}' has axes that are not dense, and its axes determine its layout.",

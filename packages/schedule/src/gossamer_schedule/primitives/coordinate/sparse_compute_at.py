@@ -172,11 +172,11 @@ def _require_own_inits(cursor: Cursor, shared: Sequence[str]) -> None:
     between the elements of the iterations around.
     """
     node: Iteration = cursor.node
-    own = node.vars[: len(shared)]
-    if own == node.vars:
-        own = (
+    selecting = node.vars[: len(shared)]
+    if selecting == node.vars:
+        selecting = (
             *(v for above in cursor.parents if isinstance(above, Iteration) for v in above.vars),
-            *own,
+            *selecting,
         )
     inits = [
         node.init,
@@ -184,11 +184,11 @@ def _require_own_inits(cursor: Cursor, shared: Sequence[str]) -> None:
     ]
     for init in inits:
         for store in (each for each in addressable_stmts(init) if isinstance(each, WRITES)):
-            if not all(index_var(name) in store.indices for name in own):
+            if not all(index_var(name) in store.indices for name in selecting):
                 raise schedule_error(
                     "sparse_compute_at.init",
                     f"The element of '{store.buffer}' that an init in iteration '{node.name}' writes is "
-                    f"not selected by '{', '.join(own)}'.",
+                    f"not selected by '{', '.join(selecting)}'.",
                 )
 
 
@@ -200,12 +200,14 @@ def _require_independent(first: Iteration, second: Iteration, shared: Sequence[s
     used = buffers_accessed(first) & buffers_accessed(second)
     for buffer in sorted(used & (outer_writes((first,)) | outer_writes((second,)))):
         for number in range(len(shared)):
-            own, other = first.vars[number], second.vars[number]
-            if not _dimensions_at(first, buffer, own) & _dimensions_at(second, buffer, other):
+            first_var, second_var = first.vars[number], second.vars[number]
+            if not _dimensions_at(first, buffer, first_var) & _dimensions_at(
+                second, buffer, second_var
+            ):
                 raise schedule_error(
                     "sparse_compute_at.dependence",
                     f"Iterations '{first.name}' and '{second.name}' use elements of '{buffer}' that are "
-                    f"not selected by '{own}' and '{other}'.",
+                    f"not selected by '{first_var}' and '{second_var}'.",
                 )
 
 

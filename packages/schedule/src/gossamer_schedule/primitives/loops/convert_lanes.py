@@ -225,16 +225,16 @@ def _below_one_loop(root: Cursor, vectors: Cursor, made: Mapping[str, VectorNest
     extents: list[Expr] = []
 
     def without(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        found: list[Stmt] = []
+        result: list[Stmt] = []
         for stmt in body:
             if isinstance(stmt, For) and stmt.var in made:
                 extents.append(stmt.extent)
-                found += substitute_body(stmt.body, {stmt.var: index_var(outer.var)})
+                result += substitute_body(stmt.body, {stmt.var: index_var(outer.var)})
             elif isinstance(stmt, For):
-                found.append(replace(stmt, body=without(stmt.body)))
+                result.append(replace(stmt, body=without(stmt.body)))
             else:
-                found.append(stmt)
-        return tuple(found)
+                result.append(stmt)
+        return tuple(result)
 
     body = without(at.siblings[at.index : at.index + size])
     is_constant = integer_value(extents[0]) is not None

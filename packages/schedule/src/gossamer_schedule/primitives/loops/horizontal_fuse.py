@@ -103,8 +103,8 @@ class _Nest(NamedTuple):
 
     @property
     def loop(self) -> For:
-        found: For = self.cursor.node
-        return found
+        node: For = self.cursor.node
+        return node
 
     @property
     def values(self) -> dict[str, Expr]:
@@ -115,8 +115,8 @@ class _Nest(NamedTuple):
     def extent(self) -> Expr:
         """The extent of the loop, where the loops around it that run once are removed."""
         extent = self.loop.extent
-        found: Expr = simplify(substitute(extent, self.values)) if self.units else extent
-        return found
+        simplified: Expr = simplify(substitute(extent, self.values)) if self.units else extent
+        return simplified
 
 
 def _nest_of(cursor: Cursor) -> _Nest:
@@ -190,9 +190,9 @@ def _require_extents(nests: Sequence[_Nest]) -> None:
         what = "the extent, weight or grain"
         require_unchanged(nest.loop, sizes, cursor=nest.cursor, what=what)
     # Constants are added when the sum is built, where it would wrap.
-    known = sum(integer_value(nest.extent) or 0 for nest in nests)
+    constant_extent = sum(integer_value(nest.extent) or 0 for nest in nests)
     extent = reduce(add, (nest.extent for nest in nests))
-    if known > MAX_INT64 or not point.is_exact(extent):
+    if constant_extent > MAX_INT64 or not point.is_exact(extent):
         raise schedule_error(
             "horizontal_fuse.not_proved",
             "Cannot prove that the number of iterations of the fused loop fits int64.",
@@ -224,14 +224,14 @@ def _fused_loop(nests: Sequence[_Nest], name: str) -> For:
     bodies: list[tuple[Expr, tuple[Stmt, ...]]] = []
     fused = index_var(name)
     for number, nest in enumerate(nests):
-        own = sub(fused, offset)
+        iteration = sub(fused, offset)
         # The last loop needs no upper bound, the first none below.
-        done = own if number == 0 else Binary("max", own, ZERO)
+        done = iteration if number == 0 else Binary("max", iteration, ZERO)
         if number < len(nests) - 1:
             done = Binary("min", done, nest.extent)
         weight = nest.loop.weight or index_var(nest.loop.var)
         weights.append(substitute(weight, {**nest.values, nest.loop.var: done}))
-        body = substitute_body(nest.loop.body, {**nest.values, nest.loop.var: own})
+        body = substitute_body(nest.loop.body, {**nest.values, nest.loop.var: iteration})
         offset = add(offset, nest.extent)
         bodies.append((Compare("lt", fused, offset), body))
     *conditional, (_, body) = bodies

@@ -93,12 +93,12 @@ def loop_partition(
     once = _required_once_initialized(cursor, cuts)
 
     # Names are unique in a function, so each part has blocks, loops and buffers of its own.
-    own = buffers_by_iteration(cursor)
+    divided_buffers = buffers_by_iteration(cursor)
     copies = clones_of(
         (cursor.node,),
         len(cuts) + 1,
         namer_of(root.function),
-        own_buffers=[one.name for one in own],
+        own_buffers=[one.name for one in divided_buffers],
     )
     with program_point_around(cursor) as point:
         starts, extents = part_ranges(cuts, cursor, point=point)
@@ -109,7 +109,8 @@ def loop_partition(
     names = tuple(copy.vars[loop] for copy in copies)
     changed = cursor.replaced_by(parts)
     declared = {
-        one.name: [replace(one, name=copy.buffers[one.name]) for copy in copies] for one in own
+        one.name: [replace(one, name=copy.buffers[one.name]) for copy in copies]
+        for one in divided_buffers
     }
     return Change(_with_declared(changed, declared), names, forwards_of(copies))
 
@@ -129,8 +130,8 @@ def _required_cuts(points: Sequence[int | str], cursor: Cursor) -> tuple[Expr, .
     """
     cuts = tuple(_required_cut(point, cursor) for point in points)
     # Symbolic points are ordered at run time, by clamping.
-    known = [value for value in map(integer_value, cuts) if value is not None]
-    if not cuts or min(known, default=0) < 0 or known != sorted(known):
+    constants = [value for value in map(integer_value, cuts) if value is not None]
+    if not cuts or min(constants, default=0) < 0 or constants != sorted(constants):
         raise _points_error(f"the points {tuple(points)} are none, negative or decreasing", cursor)
     return cuts
 

@@ -107,18 +107,18 @@ def _require_allocated_outside(buffer: Buffer, cursor: Cursor) -> None:
 def _required_indices(inside: Cursor, buffer: Buffer, *, cursor: Cursor) -> list[tuple[Expr, ...]]:
     """Return the different indices at which the block accesses the buffer, in terms of loop variables."""
     node: Block = inside.node
-    own = list(_nodes_outside_inner_blocks(node.body))
+    block_nodes = list(_nodes_outside_inner_blocks(node.body))
     # A loop of one iteration does not choose among elements.
     single = {loop.var: loop.start for loop in inside.loops if integer_value(loop.extent) == 1}
     values = {var: resolve(value, single) for var, value in values_in_block(inside).items()}
     values |= {
         var.name: value
-        for node in own
+        for node in block_nodes
         if isinstance(node, STMTS)
         for var, value in values_after(node)
     }
     reads: list[tuple[Expr, ...]] = []
-    for access in own:
+    for access in block_nodes:
         if not isinstance(access, (Load, Store)) or access.buffer != buffer.name:
             continue
         indices = tuple(resolve(at, values) for at in access.indices)

@@ -215,8 +215,12 @@ def _product_of_known(counts: Iterable[Affine | None]) -> Affine:
 
 def _is_exact(cursor: Cursor, counts: tuple[Affine | None, ...]) -> bool:
     """Return whether the new loops have exactly as many iterations as the old one."""
-    known = _product_of_known(counts)
-    return _divides(known, cursor) if None in counts else known == affine_of(cursor.node.extent)
+    known_product = _product_of_known(counts)
+    return (
+        _divides(known_product, cursor)
+        if None in counts
+        else known_product == affine_of(cursor.node.extent)
+    )
 
 
 def _divides(divisor: Affine, cursor: Cursor) -> bool:

@@ -129,8 +129,8 @@ def _required_dependences(outer: Cursor, inner: Cursor) -> tuple[For, ...]:
             place=inner.place,
         )
     around = tuple(item for item in outer.loops if item.var in used)
-    known = {param.name for param in inner.function.params}
-    others = used - known - {item.var for item in around} - {outer.node.var}
+    param_names = {param.name for param in inner.function.params}
+    others = used - param_names - {item.var for item in around} - {outer.node.var}
     if others:
         raise schedule_error(
             "uniform_extent.dependence",
@@ -145,8 +145,10 @@ def _required_dependences(outer: Cursor, inner: Cursor) -> tuple[For, ...]:
 
 def _require_dimension(loop: For, outer: Cursor) -> None:
     """Refuse a loop whose iterations cannot be the indices of a dimension of the new buffer."""
-    known = {param.name for param in outer.function.params}
-    is_known = free_vars(loop.extent) <= known and is_constant(loop.extent, function=outer.function)
+    param_names = {param.name for param in outer.function.params}
+    is_known = free_vars(loop.extent) <= param_names and is_constant(
+        loop.extent, function=outer.function
+    )
     if integer_value(loop.start) != 0 or not is_known:
         raise schedule_error(
             "uniform_extent.extent",

@@ -98,8 +98,8 @@ def _fitting_factors(decision: TileFactors, extent: Expr) -> TileFactors:
     """Return the factors, with None as the first one if their product is not the extent."""
     first, *inner = decision
     count, atoms = factored(affine_of(extent))
-    known = [factor for factor in decision if factor is not None]
-    is_perfect = first is not None and not atoms and prod(known) == count
+    factors = [factor for factor in decision if factor is not None]
+    is_perfect = first is not None and not atoms and prod(factors) == count
     return decision if is_perfect else (None, *inner)
 
 

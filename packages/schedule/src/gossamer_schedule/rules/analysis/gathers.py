@@ -49,12 +49,12 @@ def gather_of(
         return Gather(None, None, output.dtype, iteration.name, column, None)
     wanted = (index_var(column), index_var(feature))
     loads = (load for stmt in iteration.body for load in collect(Load, stmt))
-    found = {load.buffer for load in loads if load.indices == wanted}
+    gathered = {load.buffer for load in loads if load.indices == wanted}
     dense = {axis.name for axis in function.axes if is_full(axis)}
     names = [
         data_name(name)
         for name, buffer in buffers_by_name(function).items()
-        if name in found and dense.issuperset(buffer.axes)
+        if name in gathered and dense.issuperset(buffer.axes)
     ]
     extents = dict(zip(iteration.vars, axes_of(function, iteration), strict=False))
     features = integer_value(extents[feature].length)

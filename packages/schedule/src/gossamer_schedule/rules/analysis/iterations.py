@@ -48,8 +48,8 @@ def of_one_iteration(
 
     @wraps(find)
     def find_in(module: Module) -> Pattern | None:
-        found = single_iteration(module)
-        return None if found is None else find(*found)
+        single = single_iteration(module)
+        return None if single is None else find(*single)
 
     return find_in
 
@@ -66,8 +66,12 @@ def several_iterations(module: Module) -> tuple[Function, tuple[Iteration, ...]]
     function = module.functions[0]
     if is_composable(function):
         return None
-    found = tuple(stmt for stmt in function.body if isinstance(stmt, Iteration))
-    return None if len(found) < 2 or len(found) < len(function.body) else (function, found)
+    iterations = tuple(stmt for stmt in function.body if isinstance(stmt, Iteration))
+    return (
+        None
+        if len(iterations) < 2 or len(iterations) < len(function.body)
+        else (function, iterations)
+    )
 
 
 def _without_moved_init(function: Function, iteration: Iteration) -> Iteration:

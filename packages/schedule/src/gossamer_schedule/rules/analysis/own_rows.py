@@ -80,5 +80,5 @@ def _listed_row(index: Expr) -> _ListedRow | None:
 
 def _is_inside(row: Expr, length: Expr, guard: Expr | None, prover: Prover) -> bool:
     """Return whether a row exists where the guard holds, by its conditions and what is declared."""
-    known = set(conjuncts(guard))
-    return all(part in known or prover.proves(part) for part in in_range(row, length))
+    guarded = set(conjuncts(guard))
+    return all(part in guarded or prover.proves(part) for part in in_range(row, length))

@@ -12,15 +12,15 @@ from gossamer_schedule.rules.analysis.iterations import axes_of, single_iteratio
 def order_axes(module: Module) -> tuple[Module, tuple[Decision, ...]]:
     """Return the module in this order and the decision to reorder it. Return it unchanged, without a
     decision, if it has this order or if the order is not proved to preserve the result."""
-    found = single_iteration(module)
-    if found is None:
+    single = single_iteration(module)
+    if single is None:
         return module, ()
-    order = _order(*found)
-    if order in ((), found[1].vars):
+    order = _order(*single)
+    if order in ((), single[1].vars):
         return module, ()
     # The primitive proves that the order is legal, or refuses.
     try:
-        result = sparse_reorder(module, found[1].name, order=order)
+        result = sparse_reorder(module, single[1].name, order=order)
     except ScheduleError:
         return module, ()
     decision = Decision(

@@ -14,11 +14,11 @@ from gossamer_schedule.rules.analysis.iterations import single_iteration
 
 def unfuse_axes(module: Module) -> tuple[Module, tuple[Decision, ...]]:
     """Return the module without fused axes, and the decisions to split them."""
-    found = single_iteration(module)
+    single = single_iteration(module)
     decisions = []
-    for entry in found[1].axes if found is not None else ():
-        if found is not None and isinstance(entry, FuseAxes):
-            result = sparse_unfuse(module, found[1].name, axes=entry.axes)
+    for entry in single[1].axes if single is not None else ():
+        if single is not None and isinstance(entry, FuseAxes):
+            result = sparse_unfuse(module, single[1].name, axes=entry.axes)
             module = result.module
             decisions.append(
                 Decision(

@@ -27,10 +27,10 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 )
 def dense_rows(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule of one row of such an iteration; None for any other program."""
-    found = single_iteration(module)
-    if not context.is_sibling or found is None:
+    single = single_iteration(module)
+    if not context.is_sibling or single is None:
         return None
-    function, iteration = found
+    function, iteration = single
     axes, store = axes_of(function, iteration), assigned_store(iteration)
     if not axes or not all(map(is_dense_root, axes)) or store is None:
         return None

@@ -65,10 +65,10 @@ WORK_PER_ROW_OF_SIBLINGS = 16
 )
 def fused_rows(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for iterations that all begin with the same rows; None for any other program."""
-    found = several_iterations(module)
-    if found is None or not _are_over_same_rows(*found):
+    several = several_iterations(module)
+    if several is None or not _are_over_same_rows(*several):
         return None
-    function, iterations = found
+    function, iterations = several
     names = ", ".join(iteration.name for iteration in iterations)
     trace = context.new_trace()
     if not _fuse(trace, module, iterations=iterations):
@@ -131,11 +131,11 @@ def _plan_iteration(
         taken=trace.names,
     )
     form = ProgramForm(only(iteration, module=module))
-    found = first_match(context.sibling_rules, [form], sibling)
-    if found is None:
+    matched = first_match(context.sibling_rules, [form], sibling)
+    if matched is None:
         return False
-    decisions = _within_rows(found.decisions, row=iteration.vars[0])
-    trace.adopt(decisions, names=found.match.trace.names)
+    decisions = _within_rows(matched.decisions, row=iteration.vars[0])
+    trace.adopt(decisions, names=matched.match.trace.names)
     return True
 
 

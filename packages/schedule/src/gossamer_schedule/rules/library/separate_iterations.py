@@ -31,20 +31,22 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 )
 def separate_iterations(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for several iterations, one after the other; None for any other program."""
-    found = several_iterations(module)
-    if found is None:
+    several = several_iterations(module)
+    if several is None:
         return None
-    function, iterations = found
+    function, iterations = several
     trace, rows = context.new_trace(), {}
     for number, iteration in enumerate(iterations):
         if _is_private(function, iteration):
             continue
         # `taken` grows with each iteration: the names that their schedules make are in one function.
-        own = _schedule_alone(only(iteration, module=module), context=context, taken=trace.names)
-        if own is not None:
+        planned = _schedule_alone(
+            only(iteration, module=module), context=context, taken=trace.names
+        )
+        if planned is not None:
             later = {data_name(name) for name in buffers_accessed(*iterations[number + 1 :])}
-            trace.adopt(_without_streaming(own.decisions, later), names=own.names)
-            loop = _rows_in_parallel(function, iteration, trace=own)
+            trace.adopt(_without_streaming(planned.decisions, later), names=planned.names)
+            loop = _rows_in_parallel(function, iteration, trace=planned)
             if loop is not None:
                 rows[iteration.name] = loop
     if not trace.decisions:
@@ -65,12 +67,12 @@ def _schedule_alone(
     alone: Module, *, context: RuleContext, taken: frozenset[str]
 ) -> TraceBuilder | None:
     """Return the decisions of the first rule that matches an iteration by itself; None if there is none."""
-    own = RuleContext(context.stats, machine=context.machine, taken=taken)
-    found = first_match(context.iteration_rules, forms_of(alone), own)
-    if found is None:
-        return _vectorize_assignment(alone, own)
-    trace = own.new_trace()
-    trace.adopt(found.decisions, names=found.match.trace.names)
+    iteration_context = RuleContext(context.stats, machine=context.machine, taken=taken)
+    matched = first_match(context.iteration_rules, forms_of(alone), iteration_context)
+    if matched is None:
+        return _vectorize_assignment(alone, iteration_context)
+    trace = iteration_context.new_trace()
+    trace.adopt(matched.decisions, names=matched.match.trace.names)
     return trace
 
 
@@ -141,9 +143,9 @@ def _runs_of_disjoint_rows(
     """Yield each run of two or more neighboring iterations with loops over rows that are declared
     disjoint."""
     disjoint = {
-        frozenset((found.left, found.right))
-        for found in function.relations
-        if found.kind == "disjoint"
+        frozenset((relation.left, relation.right))
+        for relation in function.relations
+        if relation.kind == "disjoint"
     }
     run: dict[str, str] = {}
     for iteration in iterations:

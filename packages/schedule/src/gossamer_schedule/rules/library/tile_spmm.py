@@ -81,13 +81,13 @@ def tile_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
 def _tiling(pattern: TiledReduction, context: RuleContext) -> _Tiling:
     """Return the fewest feature tiles, all of the same size, and the rows of a panel."""
     lanes = context.machine.lanes(pattern.dtype, holding=pattern.features)
-    found = column_tiling(
+    tiling = column_tiling(
         -(-pattern.features // lanes),
         vector_bytes=lanes * _column_bytes(pattern),
         rows=None if context.stats is None else context.stats.rows,
     )
-    features = tiles_holding(pattern.features, vectors=found.vectors, lanes=lanes)
-    return _Tiling(features, found.panel, found.is_packed)
+    features = tiles_holding(pattern.features, vectors=tiling.vectors, lanes=lanes)
+    return _Tiling(features, tiling.panel, tiling.is_packed)
 
 
 def _column_bytes(pattern: TiledReduction) -> int:

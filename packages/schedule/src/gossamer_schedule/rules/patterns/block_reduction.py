@@ -120,7 +120,7 @@ def _roles(iterated_axes: tuple[_IteratedAxis, ...], store: Store) -> _BlockRole
         return None
     # The axis of the columns of a block is a dense root, that of blocks is not: blocks come first, whatever
     # the order in the program.
-    reduced.sort(key=lambda found: is_dense_root(found.axis))
+    reduced.sort(key=lambda iterated: is_dense_root(iterated.axis))
     position, inner = reduced
     fiber = position.axis
     if not is_varied(fiber) or indices_of(fiber) is None or not is_dense_root(inner.axis):
@@ -147,8 +147,12 @@ def _block_and_place(index: Expr, iterated_axes: tuple[_IteratedAxis, ...]) -> t
             lhs=Binary(op="mul", lhs=Var() as block, rhs=Const() as size),
             rhs=Var() as place,
         ):
-            found = _selected(place, iterated_axes)
-            return (block, place) if found is not None and found.axis.length == size else (index,)
+            selected = _selected(place, iterated_axes)
+            return (
+                (block, place)
+                if selected is not None and selected.axis.length == size
+                else (index,)
+            )
     return (index,)
 
 

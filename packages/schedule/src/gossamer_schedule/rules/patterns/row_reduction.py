@@ -97,11 +97,11 @@ def row_reduction(function: Function, iteration: Iteration) -> RowReduction | No
 def _roles(axes: tuple[Axis, ...]) -> _RowRoles | None:
     """Return the row, its fiber and at most one axis of features, and before a stored row its root."""
     count = 1 if _is_stored_row(axes) else 0
-    roots, found = axes[:count], axes[count:]
-    words = () if roots else _words(found)
-    if len(found) - len(words) not in (2, 3):
+    roots, others = axes[:count], axes[count:]
+    words = () if roots else _words(others)
+    if len(others) - len(words) not in (2, 3):
         return None
-    row, fiber, *features = (found[0], *found[1 + len(words) :])
+    row, fiber, *features = (others[0], *others[1 + len(words) :])
     if not (roots or is_dense_root(row)) or is_full(fiber):
         return None
     dense = tuple(axis for axis in features if is_dense_root(axis))

@@ -138,10 +138,10 @@ def partial_tile(
 
 def run_in_vectors(trace: TraceBuilder, nests: Iterable[TileNest]) -> None:
     """Vectorize the lanes of nests over a tile, and unroll their vectors and rows."""
-    found = tuple(nests)
-    trace.vectorize(*(nest.features.lane for nest in found))
-    trace.unroll(*(nest.features.vector for nest in found))
-    trace.unroll(*(nest.row for nest in found))
+    listed = tuple(nests)
+    trace.vectorize(*(nest.features.lane for nest in listed))
+    trace.unroll(*(nest.features.vector for nest in listed))
+    trace.unroll(*(nest.row for nest in listed))
 
 
 def copy_in_vectors(

@@ -32,8 +32,10 @@ class StepRecorder:
         self._receive = receive
 
     def _record(self, op: str, **args: Arg | None) -> None:
-        given: dict[str, Arg] = {name: value for name, value in args.items() if value is not None}
-        self._receive(Step(op, given))
+        step_args: dict[str, Arg] = {
+            name: value for name, value in args.items() if value is not None
+        }
+        self._receive(Step(op, step_args))
 
     # --- primitives
 

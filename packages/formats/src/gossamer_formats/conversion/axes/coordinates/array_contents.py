@@ -33,24 +33,24 @@ def with_contents(
     each of them.
     """
     indexing = indexing_axes(target_axes.description, load)
-    known = [name for name in indexing if name in target_axes.elements.coordinates]
-    is_prefix = len(known) < len(indexing) and known == [*indexing[: len(known)]]
-    if not is_prefix or (known and load.buffer in target_axes.target.orders):
+    known_names = [name for name in indexing if name in target_axes.elements.coordinates]
+    is_prefix = len(known_names) < len(indexing) and known_names == [*indexing[: len(known_names)]]
+    if not is_prefix or (known_names and load.buffer in target_axes.target.orders):
         raise NotDirectError("an index array is not indexed by known coordinates first")
     value = solved.value
     if low:
         value = sub(value, target_axes.arguments.integer(f"low_{load.buffer}", low).expr)
     contents = ArrayContents(load.buffer, solved, value, size, low)
     ranked = (
-        ranked_in_groups(target_axes, contents, known)
-        if known
+        ranked_in_groups(target_axes, contents, known_names)
+        if known_names
         else ranked_contents(target_axes, contents)
     )
     rank = index_var(f"rank_{load.buffer}")
-    unknown = [target_axes.by_name[name] for name in indexing[len(known) :]]
+    unknown = [target_axes.by_name[name] for name in indexing[len(known_names) :]]
     coordinates = _digits(target_axes, unknown, rank, ranked.total)
     dimensions = dimensions_of(solved.value).union(
-        *(target_axes.elements.coordinates[name].dimensions for name in known)
+        *(target_axes.elements.coordinates[name].dimensions for name in known_names)
     )
     elements = ElementBindings(
         {name: AxisCoordinate(each, dimensions=dimensions) for name, each in coordinates.items()},
@@ -68,19 +68,19 @@ def _digits(
     target_axes: TargetAxes, indexing: Sequence[Axis], value: Expr, total: int
 ) -> dict[str, Expr]:
     """Return the digits of a value: the coordinates along axes, of which the last varies fastest."""
-    found: dict[str, Expr] = {}
+    digits: dict[str, Expr] = {}
     for axis in reversed(indexing[1:]):
         length = target_axes.sizes.value(axis.length)
         if length == 1:
-            found[axis.name] = ZERO
+            digits[axis.name] = ZERO
             continue
         size = target_axes.arguments.constant(f"w_{axis.name}", length)
-        found[axis.name] = binary("floormod", value, size.expr)
+        digits[axis.name] = binary("floormod", value, size.expr)
         value, total = floordiv(value, size.expr), -(-total // length)
     if target_axes.sizes.bind(indexing[0].length, total) < total:
         raise NotDirectError("there are more contents than entries")
-    found[indexing[0].name] = value
-    return found
+    digits[indexing[0].name] = value
+    return digits
 
 
 def range_of(solved: Solved, shape: Sequence[int]) -> tuple[int, int]:

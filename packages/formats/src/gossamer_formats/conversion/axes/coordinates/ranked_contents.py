@@ -81,8 +81,8 @@ def _listed(target_axes: TargetAxes, contents: ArrayContents) -> RecordedValue:
     """Return the contents in the order of the format, or those that occur in ascending order."""
     recorder, (name, solved, value, size, low) = target_axes.recorder, contents
     if name not in target_axes.target.orders:
-        found = occurring(target_axes, value, size)
-        return recorder.compute(np.add, found, low) if low else found
+        ascending = occurring(target_axes, value, size)
+        return recorder.compute(np.add, ascending, low) if low else ascending
     counts = None
     if solved.extent is not None:
         counts = recorder.compute(np.zeros, size.value, np.int64)
@@ -108,7 +108,7 @@ def _listed_array(
 
 
 def ranked_in_groups(
-    target_axes: TargetAxes, contents: ArrayContents, known: Sequence[str]
+    target_axes: TargetAxes, contents: ArrayContents, known_names: Sequence[str]
 ) -> RankedContents:
     """Return the ranks among the contents of elements with the same coordinates along some axes, in ascending
     order: those of the columns that a block of rows chooses."""
@@ -117,7 +117,7 @@ def ranked_in_groups(
     if declares_distinct(target_axes.description, name):
         raise NotDirectError("the contents of groups must be distinct")
     group = ROOT_SLOT
-    for axis in known:
+    for axis in known_names:
         group = slot_within(
             target_axes,
             f"N_{name}_{axis}",
@@ -175,8 +175,8 @@ def _marked_values(marks: Array, entries: int, low: int, unused: int) -> Array:
     array([10, 12, 11,  0])
     """
     width = entries // max(marks.shape[0], 1)
-    found = np.full(entries, unused, np.int64)
+    columns_of_rows = np.full(entries, unused, np.int64)
     rows, columns = np.nonzero(marks)
     firsts = np.cumsum(_counts_of_rows(marks)) - _counts_of_rows(marks)
-    found[rows * width + np.arange(rows.size) - firsts[rows]] = columns + low
-    return found
+    columns_of_rows[rows * width + np.arange(rows.size) - firsts[rows]] = columns + low
+    return columns_of_rows

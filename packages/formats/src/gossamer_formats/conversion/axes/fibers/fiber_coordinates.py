@@ -17,9 +17,9 @@ def fiber_coordinates(
 
     Raises `NotDirectError` (`needs_order`) unless the elements are known to be distinct.
     """
-    found = marked_fibers(target_axes, axis, parent, lists_slots=not are_sorted)
-    if found is not None:
-        return found
+    marked = marked_fibers(target_axes, axis, parent, lists_slots=not are_sorted)
+    if marked is not None:
+        return marked
     # Sorting is needed anyway, to find repeated elements, and may bring those of a fiber together.
     if not target_axes.order.are_distinct:
         raise NotDirectError("elements of a fiber are not together", needs_order=True)

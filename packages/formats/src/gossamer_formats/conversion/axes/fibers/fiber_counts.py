@@ -100,9 +100,9 @@ def is_grouped(target_axes: TargetAxes, axis: Axis) -> bool:
 
 def _logical_dimensions(target_axes: TargetAxes, names: Sequence[str]) -> list[int] | None:
     """Return the logical dimensions that have the coordinates along axes; None if one has none."""
-    found = [logical_dimension(target_axes, name) for name in names]
-    known = [dimension for dimension in found if dimension is not None]
-    return known if len(known) == len(found) else None
+    dimensions_or_none = [logical_dimension(target_axes, name) for name in names]
+    dimensions = [dimension for dimension in dimensions_or_none if dimension is not None]
+    return dimensions if len(dimensions) == len(dimensions_or_none) else None
 
 
 def _counted_and_checked(

@@ -70,14 +70,14 @@ def gathered_fibers(
     slots = recorder.compute(np.empty, size, np.int32)
     # Not initialized: a fiber reads only the ranks of its own coordinates, which it has stored before.
     ranks = recorder.compute(np.empty, length.value, np.int32)
-    found = {
+    results = {
         "count": count,
         "STARTS": ArrayArgument(ends.array, "int32", ends.shape),
         "LISTED": ArrayArgument(coordinates, "int32", (index_var("count"),)),
         "RANK": ArrayArgument(ranks, "int32", (length.expr,)),
         "SLOTS": ArrayArgument(slots, "int32", (target_axes.loop.size.expr,)),
     }
-    run_kernel(recorder, _assigning(parent.size.expr), {**arguments, **found})
+    run_kernel(recorder, _assigning(parent.size.expr), {**arguments, **results})
     return MarkedFibers(ends.array, coordinates, count, slots)
 
 
@@ -97,14 +97,14 @@ def _listed_coordinates(
     capacity = recorder.compute(list_capacity, target_axes.source.value_count)
     listed = recorder.compute(np.empty, capacity, np.int32)
     marks = recorder.compute(np.zeros, length.value, np.int32)
-    found = {
+    results = {
         "capacity": capacity,
         "MARK": ArrayArgument(marks, "int32", (length.expr,)),
         "LISTED": ArrayArgument(listed, "int32", (index_var("capacity"),)),
         "TOTALS": ArrayArgument(totals, "int64", (ONE,)),
         ENDS: ends,
     }
-    run_kernel(recorder, _marking(parent.size.expr), {**arguments, **found})
+    run_kernel(recorder, _marking(parent.size.expr), {**arguments, **results})
     return listed, recorder.compute(first_of, totals)
 
 
@@ -116,12 +116,12 @@ def _gathered(target_axes: TargetAxes, axis: Axis, parent: AxisSlot) -> dict[str
     run_query(target_axes, [increment("COUNT", parent.slot, "int32")], query)
     offsets = recorder.compute(offsets_of_lengths, counts, "int32")
     starts = recorder.compute(starts_of, offsets)
-    found = {
+    new_arrays = {
         "COORDINATES": recorder.compute(np.empty, count, np.int32),
         "ELEMENTS": recorder.compute(np.empty, count, np.int32),
     }
     size = target_axes.loop.size.expr
-    gathered = {name: ArrayArgument(array, "int32", (size,)) for name, array in found.items()}
+    gathered = {name: ArrayArgument(array, "int32", (size,)) for name, array in new_arrays.items()}
     # A copy: these advance in place, and the offsets are needed afterwards.
     next_slots = recorder.compute(np.copy, starts)
     fiber, at = index_var("g_"), index_var("at_")

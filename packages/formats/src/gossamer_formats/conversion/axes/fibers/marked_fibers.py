@@ -164,11 +164,11 @@ def _run_marking(target_axes: TargetAxes, axis: Axis, *, parent: AxisSlot, lists
     else:
         stmts.append(end)
     results = ("TOTAL", "BACKWARDS", "AGAIN")
-    found = [
+    total_stores = [
         store("TOTALS", index(number), load_local(name)) for number, name in enumerate(results)
     ]
     before = [each for name in (*results, "LAST", "BEGIN") for each in define_local(name, ZERO)]
-    run_query(target_axes, stmts, arguments, before=before, after=found, tail=tail)
+    run_query(target_axes, stmts, arguments, before=before, after=total_stores, tail=tail)
 
 
 def _begin_fiber(parent: AxisSlot, *, may_go_back: bool) -> list[Stmt]:
@@ -196,17 +196,17 @@ def _begin_fiber(parent: AxisSlot, *, may_go_back: bool) -> list[Stmt]:
 def mark_coordinate(coordinate: Expr, *, lists_slots: bool) -> list[Stmt]:
     """Return the statements that list a coordinate unless it is marked in its fiber, which begins at slot
     `BEGIN`: its mark is the slot after its own."""
-    found, end, mark, slot = (index_var(name) for name in ("c_", "k_", "m_", "s_"))
+    listed, end, mark, slot = (index_var(name) for name in ("c_", "k_", "m_", "s_"))
     is_marked = compare("gt", mark, load_local("BEGIN"))
     stmts: list[Stmt] = [
-        let(found.name, coordinate),
+        let(listed.name, coordinate),
         # A coordinate that is marked already is stored at the end, and overwritten by the next.
         let(end.name, load_local("TOTAL")),
-        store("LISTED", end, found, "int32"),
-        let(mark.name, load("MARK", found, "int32")),
+        store("LISTED", end, listed, "int32"),
+        let(mark.name, load("MARK", listed, "int32")),
         let(slot.name, select(is_marked, sub(mark, ONE), end)),
         store_local("TOTAL", add(end, select(is_marked, ZERO, ONE))),
-        store("MARK", found, add(slot, ONE), "int32"),
+        store("MARK", listed, add(slot, ONE), "int32"),
     ]
     if lists_slots:
         stmts.append(store("SLOTS", VALUE_INDEX, slot, "int32"))
@@ -233,11 +233,11 @@ def _dimensions_of_fiber(target_axes: TargetAxes, axis: Axis) -> frozenset[int]:
 
 def _coordinates_of_fiber(target_axes: TargetAxes, axis: Axis) -> list[AxisCoordinate]:
     """Return the coordinates along the axes above one. That along an axis of slots is not known yet."""
-    found = [
+    outer_coordinates = [
         target_axes.elements.coordinates.get(name)
         for name in ancestors(target_axes.by_name, axis.name)
     ]
-    return [coordinate for coordinate in found if coordinate is not None]
+    return [coordinate for coordinate in outer_coordinates if coordinate is not None]
 
 
 def _fits(value_count: int) -> bool:

@@ -98,9 +98,9 @@ def _result(
 ) -> AxisResult:
     """Return an axis whose coordinates the last kernel stores, in a slot for each element."""
     stored = stored_coordinate(target_axes, new, has_unused=not slots.are_filled)
-    own = BuiltStorage(stored=(stored,), slots=slots._replace(are_own=True))
+    stored_storage = BuiltStorage(stored=(stored,), slots=slots._replace(are_own=True))
     return AxisResult(
-        slot, elements or ElementBindings(), (storage or BuiltStorage()).extended(own)
+        slot, elements or ElementBindings(), (storage or BuiltStorage()).extended(stored_storage)
     )
 
 
@@ -131,11 +131,11 @@ def _scatter(
     # If each value is an element, the number of slots is known before they are counted, so that one kernel
     # counts and fills them. Unless they are known to be sorted, a query must check them first.
     if target_axes.loop.visits_all and is_sorted(target_axes, keys):
-        found = counted_slot(target_axes, axis, indptr=indptr, parent=parent)
-        slot = sized_slot(target_axes, axis, found.slot, count)
-        slots = filled._replace(are_listed=found.is_listed)
+        counted = counted_slot(target_axes, axis, indptr=indptr, parent=parent)
+        slot = sized_slot(target_axes, axis, counted.slot, count)
+        slots = filled._replace(are_listed=counted.is_listed)
         return _result(
-            target_axes, new, slot, slots=slots, elements=found.elements, storage=found.storage
+            target_axes, new, slot, slots=slots, elements=counted.elements, storage=counted.storage
         )
     counts = fiber_counts(target_axes, parent, keys)
     offsets = offsets_from_lengths(target_axes, indptr, lengths=counts, most=count)

@@ -29,9 +29,9 @@ def add_shared_slots(target_axes: TargetAxes, new: CompressedAxis, indptr: Indpt
     coordinates = IndexArray(fibers.coordinates, "int32", largest)
     storage = offsets.storage.extended(BuiltStorage({new.indices.handle: coordinates}))
     if fibers.slots is None:
-        found = rank_in_fiber(target_axes, axis, parent=parent, fibers=fibers)
-        slot = sized_slot(target_axes, axis, add(found.first, found.rank), fibers.total)
-        return AxisResult(slot, found.bindings, storage)
+        ranked = rank_in_fiber(target_axes, axis, parent=parent, fibers=fibers)
+        slot = sized_slot(target_axes, axis, add(ranked.first, ranked.rank), fibers.total)
+        return AxisResult(slot, ranked.bindings, storage)
     array, count = f"SLOTS_{name}", target_axes.arguments.integer(f"N_{name}", fibers.total)
     facts = (InRange(array, ZERO, count.expr),)
     target_axes.arguments.array(array, fibers.slots, "int32", target_axes.loop.size.expr, facts)

@@ -91,27 +91,31 @@ def _with_fixed_slots(
 def _add_repeated_slots(target_axes: TargetAxes, new: CompressedAxis) -> AxisResult:
     """Return an axis that stores a coordinate as often as the fibers below need it."""
     axis, indptr, recorder = new.axis, new.indptr, target_axes.recorder
-    found = repeated_slots(target_axes, axis, new.parent)
-    own = BuiltStorage(slots=ValueSlots(are_own=found.are_own))
+    repeated = repeated_slots(target_axes, axis, new.parent)
+    axis_storage = BuiltStorage(slots=ValueSlots(are_own=repeated.are_own))
     if indptr is None and not is_unknown_list(target_axes, axis):
-        longest = recorder.decide(longest_of, recorder.compute(np.diff, found.offsets))
+        longest = recorder.decide(longest_of, recorder.compute(np.diff, repeated.offsets))
         width = target_axes.sizes.bind(width_of(axis), longest)
         if longest > width:
             # NumPy names the elements of the fiber.
             raise NotDirectError("a fiber has too many elements")
         slots = target_axes.arguments.constant(f"w_slots_{axis.name}", width)
         result = _with_fixed_slots(
-            target_axes, new, position=found.rank, width=slots, has_unused=True
+            target_axes, new, position=repeated.rank, width=slots, has_unused=True
         )
-        return result._replace(elements=found.bindings, storage=result.storage.extended(own))
-    total = recorder.compute(total_of, found.offsets)
-    own = own._replace(stored=(stored_coordinate(target_axes, new),))
+        return result._replace(
+            elements=repeated.bindings, storage=result.storage.extended(axis_storage)
+        )
+    total = recorder.compute(total_of, repeated.offsets)
+    axis_storage = axis_storage._replace(stored=(stored_coordinate(target_axes, new),))
     if indptr is None:
-        storage = own._replace(slot_counts=list_size(axis, total))
+        storage = axis_storage._replace(slot_counts=list_size(axis, total))
     else:
-        offsets = fiber_offsets(target_axes, indptr, offsets=found.offsets, dtype=found.dtype)
-        storage = offsets.storage.extended(own)
-    return AxisResult(sized_slot(target_axes, axis, found.slot, total), found.bindings, storage)
+        offsets = fiber_offsets(target_axes, indptr, offsets=repeated.offsets, dtype=repeated.dtype)
+        storage = offsets.storage.extended(axis_storage)
+    return AxisResult(
+        sized_slot(target_axes, axis, repeated.slot, total), repeated.bindings, storage
+    )
 
 
 def _has_slot_per_element(target_axes: TargetAxes, new: CompressedAxis) -> bool:
@@ -149,9 +153,9 @@ def _add_single_fiber(target_axes: TargetAxes, new: CompressedAxis) -> AxisResul
         count = recorder.compute(size_of, listed)
         storage = complete._replace(slot_counts=list_size(axis, count))
         return AxisResult(sized_slot(target_axes, axis, slot, count), storage=storage)
-    found = recorder.decide(size_of, listed)
-    width = target_axes.sizes.bind(width_of(axis), found)
-    if found > width:
+    listed_count = recorder.decide(size_of, listed)
+    width = target_axes.sizes.bind(width_of(axis), listed_count)
+    if listed_count > width:
         # NumPy names the elements of the fiber.
         raise NotDirectError("a fiber has too many elements")
     padded = recorder.compute(_padded, listed, width, length.value)
@@ -170,6 +174,6 @@ def _padded(listed: Array, width: int, unused: int) -> Array:
     >>> _padded(np.array([4, 5]), 3, 9)
     array([4, 5, 9])
     """
-    found = np.full(width, unused, np.int64)
-    found[: listed.size] = listed
-    return found
+    padded = np.full(width, unused, np.int64)
+    padded[: listed.size] = listed
+    return padded

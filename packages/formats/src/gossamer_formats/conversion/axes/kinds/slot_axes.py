@@ -27,10 +27,10 @@ def add_slots(target_axes: TargetAxes, axis: Axis, indptr: Indptr | None) -> Axi
         most_sub_fibers, ranks.counts, parent.size.value, below.width
     )
     first, offsets = dense_fibers(target_axes, axis, indptr=indptr, lengths=lengths)
-    found = ElementBindings({axis.name: AxisCoordinate(below.sub_fiber)})
-    own = BuiltStorage(slots=ValueSlots(are_own=ranks.are_own))
+    coordinates = ElementBindings({axis.name: AxisCoordinate(below.sub_fiber)})
+    slot_storage = BuiltStorage(slots=ValueSlots(are_own=ranks.are_own))
     return AxisResult(
         sized_slot(target_axes, axis, add(first, below.sub_fiber), offsets.total),
-        below.bindings.extended(found),
-        offsets.storage.extended(own),
+        below.bindings.extended(coordinates),
+        offsets.storage.extended(slot_storage),
     )

@@ -32,8 +32,8 @@ def new_slots(target_axes: TargetAxes, slots: int | RecordedValue) -> ArrayArgum
 
 
 def _new_array(size: int, dtype: str) -> Array:
-    (found,) = new_arrays((ArrayKind(dtype, is_zero=False),), size)
-    return found
+    (array,) = new_arrays((ArrayKind(dtype, is_zero=False),), size)
+    return array
 
 
 def store_slot(name: str, slot: Expr, slots: ArrayArgument) -> Store:

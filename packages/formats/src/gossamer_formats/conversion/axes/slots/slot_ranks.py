@@ -141,8 +141,8 @@ def most_sub_fibers(counts: Array, fibers: int, width: int) -> Array:
     array([3, 1])
     """
     sub_fibers = -(-counts.reshape(fibers, counts.size // max(fibers, 1)) // width)
-    found: Array = sub_fibers.max(axis=1, initial=0)
-    return found
+    largest: Array = sub_fibers.max(axis=1, initial=0)
+    return largest
 
 
 def _slot_ranks(target_axes: TargetAxes, axis: Axis, group: AxisSlot) -> SlotRanks:
@@ -150,9 +150,9 @@ def _slot_ranks(target_axes: TargetAxes, axis: Axis, group: AxisSlot) -> SlotRan
     indices = indices_of(axis)
     assert indices is not None
     if is_repeated(target_axes, axis):
-        found = repeated_slots(target_axes, axis, group)
-        counts = target_axes.recorder.compute(np.diff, found.offsets)
-        return SlotRanks(counts, found.rank, found.bindings, found.are_own)
+        repeated = repeated_slots(target_axes, axis, group)
+        counts = target_axes.recorder.compute(np.diff, repeated.offsets)
+        return SlotRanks(counts, repeated.rank, repeated.bindings, repeated.are_own)
     if axis.name != target_axes.description.buffer.axes[-1]:
         raise NotDirectError("the last axis is not below the slots")
     if _has_own_slots(target_axes, axis):
@@ -189,9 +189,9 @@ def _own_ranks(target_axes: TargetAxes, axis: Axis, group: AxisSlot) -> SlotRank
 def _shared_ranks(target_axes: TargetAxes, axis: Axis, group: AxisSlot) -> SlotRanks:
     """Return the ranks of elements that share slots: those of their coordinates."""
     fibers = fiber_coordinates(target_axes, axis, group, are_sorted=True)
-    found = rank_in_fiber(target_axes, axis, parent=group, fibers=fibers)
+    ranked = rank_in_fiber(target_axes, axis, parent=group, fibers=fibers)
     counts = target_axes.recorder.compute(np.diff, fibers.offsets)
-    return SlotRanks(counts, found.rank, found.bindings, are_own=False)
+    return SlotRanks(counts, ranked.rank, ranked.bindings, are_own=False)
 
 
 def _group(target_axes: TargetAxes, axis: Axis, below: Axis, fiber: AxisSlot) -> AxisSlot:

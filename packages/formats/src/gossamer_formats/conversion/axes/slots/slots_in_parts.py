@@ -143,16 +143,16 @@ def _value_of(target_axes: TargetAxes, extent: Expr) -> int | RecordedValue | No
     name = var_name(extent)
     if name is None:
         return integer_value(extent)
-    found: int | RecordedValue | None = target_axes.arguments.by_name.get(name)
-    return found
+    value: int | RecordedValue | None = target_axes.arguments.by_name.get(name)
+    return value
 
 
 def _in_parts(whole: For) -> For:
     """Return the loop over parts, in which one over the iterations of a part has the place of the whole
     loop."""
     begin, end = (load(BOUNDS, at, "int64") for at in (PART, add(PART, ONE)))
-    own = loop(whole.var, begin, end, whole.body)
-    return loop(PART.name, ZERO, PARTS, [replace(own, kind=whole.kind)])
+    part_loop = loop(whole.var, begin, end, whole.body)
+    return loop(PART.name, ZERO, PARTS, [replace(part_loop, kind=whole.kind)])
 
 
 def _first_slots(fibers: Expr, dtype: str) -> list[Stmt]:

@@ -105,8 +105,8 @@ def with_bindings(
     target_axes: TargetAxes, elements: ElementBindings, storage: BuiltStorage | None = None
 ) -> TargetAxes:
     """Return the same axes with more bindings of elements, and with more of the storage."""
-    known = target_axes.storage if storage is None else target_axes.storage.extended(storage)
-    return target_axes._replace(elements=target_axes.elements.extended(elements), storage=known)
+    extended = target_axes.storage if storage is None else target_axes.storage.extended(storage)
+    return target_axes._replace(elements=target_axes.elements.extended(elements), storage=extended)
 
 
 def with_axis(target_axes: TargetAxes, axis: Axis, result: AxisResult) -> TargetAxes:
@@ -130,15 +130,15 @@ def coordinate_along(target_axes: TargetAxes, axis_name: str) -> Expr:
 
 def logical_dimension(target_axes: TargetAxes, axis_name: str) -> int | None:
     """Return the logical dimension that has the coordinate along an axis; None if there is none."""
-    found = target_axes.elements.coordinates.get(axis_name)
-    return None if found is None else found.logical
+    coordinate = target_axes.elements.coordinates.get(axis_name)
+    return None if coordinate is None else coordinate.logical
 
 
 def length_of_axis(target_axes: TargetAxes, axis: Axis) -> Size:
     """Return the number of coordinates of an axis."""
-    found = target_axes.elements.coordinates.get(axis.name)
-    if found is not None and found.length is not None:
-        return found.length
+    coordinate = target_axes.elements.coordinates.get(axis.name)
+    if coordinate is not None and coordinate.length is not None:
+        return coordinate.length
     # A small length is a constant of the kernel, whose loops are unrolled.
     return target_axes.arguments.constant(f"w_{axis.name}", target_axes.sizes.value(axis.length))
 

@@ -98,7 +98,7 @@ def enumerated(storage: Storage, axis: Axis, outer: Slots) -> Slots:
         width = evaluate(width_of(axis), storage.sizes)
         slots = outer.select(np.repeat(np.arange(count), width))
         positions = np.tile(np.arange(width), count)
-        own = np.repeat(parents, width) * width + positions
+        axis_slots = np.repeat(parents, width) * width + positions
         value_indices = slots.value_indices * width + positions
     else:
         offsets = storage.arrays[indptr.handle].astype(np.int64)
@@ -107,16 +107,16 @@ def enumerated(storage: Storage, axis: Axis, outer: Slots) -> Slots:
         slots = outer.select(np.repeat(np.arange(count), lengths))
         positions = _counted_from_zero(lengths)
         # Offsets count the slots of all fibers, so that a slot is its own value index.
-        value_indices = own = np.repeat(starts, lengths) + positions
+        value_indices = axis_slots = np.repeat(starts, lengths) + positions
     indices = indices_of(axis)
     coordinates = positions
     if indices is not None:
         stored = storage.arrays[indices.handle]
         of_slots = _coordinates_of_bits(stored) if indices.is_mask else stored
-        coordinates = of_slots[own].astype(np.int64)
+        coordinates = of_slots[axis_slots].astype(np.int64)
     inner = Slots(
         value_indices,
-        {**slots.of_axes, axis.name: own},
+        {**slots.of_axes, axis.name: axis_slots},
         {**slots.coordinates, axis.name: coordinates},
     )
     if indices is None or not indices.padded:

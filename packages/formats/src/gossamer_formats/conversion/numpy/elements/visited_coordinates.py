@@ -55,11 +55,11 @@ def visited_coordinates(storage: Storage, dimension: int) -> VisitedCoordinates:
         if name not in used and all(map(is_full, below)):
             # Each slot of this axis leads to the same coordinates, so one of each fiber is enough.
             slots = slots.select(_first_slots(slots.of_axes, name))
-    found = coordinates_of_slots(storage, slots, dimension)
-    found = found[(found >= 0) & (found < storage.shape[dimension])]
+    visited = coordinates_of_slots(storage, slots, dimension)
+    visited = visited[(visited >= 0) & (visited < storage.shape[dimension])]
     is_declared = all(_is_distinct(storage, axes[name], is_used=name in used) for name in needed)
-    is_single = is_declared and not _has_repeated(found, storage.shape[dimension])
-    return VisitedCoordinates(found, is_single)
+    is_single = is_declared and not _has_repeated(visited, storage.shape[dimension])
+    return VisitedCoordinates(visited, is_single)
 
 
 def _used_axes(storage: Storage, coordinate: Expr) -> list[str]:
@@ -73,9 +73,9 @@ def _first_slots(slots: dict[str, Array], axis_name: str) -> Array:
     """Return the indices of the first slot of an axis in each slot of the axes before it."""
     begins = np.zeros(slots[axis_name].size, bool)
     begins[:1] = True
-    for name, own in slots.items():
+    for name, axis_slots in slots.items():
         if name != axis_name:
-            begins[1:] |= own[1:] != own[:-1]
+            begins[1:] |= axis_slots[1:] != axis_slots[:-1]
     return np.flatnonzero(begins)
 
 

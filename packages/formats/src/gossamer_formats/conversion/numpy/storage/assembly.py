@@ -67,18 +67,18 @@ def assemble(target: ConversionTarget, logical: Sequence[Array], shape: Sequence
     """
     description = target.description
     require_nested_axes(description)
-    known = KnownSizes(description, target.sizes)
+    sizes = KnownSizes(description, target.sizes)
     for expr, size in zip(shape_of(description), shape, strict=True):
-        known.bind(expr, size)
-    coordinates, contents = axis_coordinates(target, logical, shape, known)
-    builder = _Builder(description, logical, known, coordinates)
+        sizes.bind(expr, size)
+    coordinates, contents = axis_coordinates(target, logical, shape, sizes)
+    builder = _Builder(description, logical, sizes, coordinates)
     for name in description.buffer.axes:
         builder.build(name)
     more_arrays = {}
     for item in contents:
         buffer = next(array for array in description.index_arrays if array.name == item.buffer)
         more_arrays[buffer.handle or buffer.name] = _contents(
-            description, buffer, item=item, known=known, coordinates=coordinates
+            description, buffer, item=item, sizes=sizes, coordinates=coordinates
         )
     return builder.assembly(more_arrays)
 
@@ -88,10 +88,10 @@ def _contents(
     buffer: Buffer,
     *,
     item: StoredContents,
-    known: KnownSizes,
+    sizes: KnownSizes,
     coordinates: Mapping[str, Array],
 ) -> Array:
-    shape, unused = _shape(buffer, known), item.unused
+    shape, unused = _shape(buffer, sizes), item.unused
     if item.listed is not None:
         return listed_array(description, item.buffer, item.listed, size=prod(shape), unused=unused)
     return scattered_array(
@@ -198,26 +198,26 @@ class _Builder:
         columns = [parent.slots, coordinates]
         if not indices.unique:
             columns.append(self._repetitions(axis, columns))
-        found = distinct(columns)
-        parents = parent.slots[found.firsts]
+        distinct_slots = distinct(columns)
+        parents = parent.slots[distinct_slots.firsts]
         lengths = np.bincount(parents, minlength=parent.slot_count)
         starts = np.cumsum(lengths) - lengths
         if indptr is not None:
-            stored = coordinates[found.firsts]
+            stored = coordinates[distinct_slots.firsts]
             if indices.is_mask:
                 stored = self._words(axis, indices, stored, parents=parents, size=parent.slot_count)
             self._arrays[indices.handle] = stored
-            self._add_varied(axis, indptr, lengths, found.ranks)
+            self._add_varied(axis, indptr, lengths, distinct_slots.ranks)
             return
         width = self._sizes.bind(width_of(axis), int(lengths.max(initial=0)))
         if np.any(lengths > width):
             raise self._overflow_error(axis, lengths, width)
         length = self._sizes.value(axis.length)
         stored = np.full(parent.slot_count * width, length, np.int64)
-        positions = np.arange(found.firsts.size) - starts[parents]
-        stored[parents * width + positions] = coordinates[found.firsts]
+        positions = np.arange(distinct_slots.firsts.size) - starts[parents]
+        stored[parents * width + positions] = coordinates[distinct_slots.firsts]
         self._arrays[indices.handle] = stored
-        self._add_fixed(axis, positions[found.ranks], width)
+        self._add_fixed(axis, positions[distinct_slots.ranks], width)
 
     def _words(
         self, axis: Axis, indices: Indices, coordinates: Array, *, parents: Array, size: int

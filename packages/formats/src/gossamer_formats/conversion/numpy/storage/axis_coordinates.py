@@ -96,23 +96,23 @@ def axis_coordinates(
         indexing = [axes[name] for name in unknown]
         _set_digits(coordinates, indexing, ranks=ranks, total=total, sizes=sizes)
         contents.append(StoredContents(load.buffer, names, values, listed, unused_content(solved)))
-    found = AxisCoordinates(coordinates, contents)
-    _require_map(description, logical, found, sizes)
-    return found
+    along_axes = AxisCoordinates(coordinates, contents)
+    _require_map(description, logical, along_axes, sizes)
+    return along_axes
 
 
 def _require_map(
     description: FormatDescription,
     logical: Sequence[Array],
-    found: AxisCoordinates,
+    along_axes: AxisCoordinates,
     sizes: KnownSizes,
 ) -> None:
     """Require that the map leads from the coordinates back to the logical ones: it may have gaps."""
     vars: dict[str, Array | int] = dict(sizes.known)
     for var, name in zip(map_vars(description), description.buffer.axes, strict=True):
-        if name in found.coordinates:
-            vars[var] = found.coordinates[name]
-    values = {contents.buffer: contents.values for contents in found.contents}
+        if name in along_axes.coordinates:
+            vars[var] = along_axes.coordinates[name]
+    values = {contents.buffer: contents.values for contents in along_axes.contents}
     for result, expected in zip(map_results(description), logical, strict=True):
         mapped = evaluate_arrays(result, vars, elements=lambda buffer, _: values[buffer])
         wrong = mapped != expected

@@ -57,20 +57,21 @@ def store_elements(
     # Without what was derived from the description that declares no repetitions.
     if repeats and duplicates == "keep":
         target = replace(target, description=_with_repetitions(target.description), memo={})
-    found = assemble(target, elements.coordinates, source.shape)
-    permutation = np.full(found.value_count, UNSTORED)
-    permutation[found.value_indices] = elements.value_indices
-    stored = np.zeros(found.value_count, values.dtype)
-    stored[found.value_indices] = values
+    assembly = assemble(target, elements.coordinates, source.shape)
+    permutation = np.full(assembly.value_count, UNSTORED)
+    permutation[assembly.value_indices] = elements.value_indices
+    stored = np.zeros(assembly.value_count, values.dtype)
+    stored[assembly.value_indices] = values
     described = with_index_dtype(
-        target.description, index_dtype or _narrowest_dtype(target.description, found.arrays)
+        target.description, index_dtype or _narrowest_dtype(target.description, assembly.arrays)
     )
     described = with_value_dtype(described, values.dtype.name)
     dtypes = index_dtypes(described)
     arrays = {
-        handle: _narrowed(array, handle, dtypes[handle]) for handle, array in found.arrays.items()
+        handle: _narrowed(array, handle, dtypes[handle])
+        for handle, array in assembly.arrays.items()
     }
-    storage = Storage(described, found.sizes, {**arrays, values_handle(described): stored})
+    storage = Storage(described, assembly.sizes, {**arrays, values_handle(described): stored})
     require_same_shape(storage, source)
     return ConvertedStorage(storage, None if is_sum else permutation)
 

@@ -46,18 +46,18 @@ def bind(
     if len(call.args) > len(order):
         most = f"takes at most {counted(len(order), 'argument')}"
         raise _arguments_error(context, call.args[len(order)], most, call)
-    given = dict(zip(order, call.args, strict=False))
+    arguments = dict(zip(order, call.args, strict=False))
     for keyword in call.keywords:
         if keyword.arg not in order:
             message = f"has no argument '{keyword.arg}'; it has {', '.join(order)}"
             raise _arguments_error(context, keyword.value, message, call)
-        if keyword.arg in given:
+        if keyword.arg in arguments:
             raise _arguments_error(context, keyword.value, f"is given '{keyword.arg}' twice", call)
-        given[keyword.arg] = keyword.value
-    missing = [name for name in order[:required] if name not in given]
+        arguments[keyword.arg] = keyword.value
+    missing = [name for name in order[:required] if name not in arguments]
     if missing:
         raise _arguments_error(context, call, f"needs the argument '{missing[0]}'", call)
-    return given
+    return arguments
 
 
 def items(context: ParserContext, node: ast.expr, what: str) -> list[ast.expr]:

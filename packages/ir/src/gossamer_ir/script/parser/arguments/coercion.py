@@ -95,12 +95,12 @@ def stored_as(context: ParserContext, value: Expr, dtype: str) -> Expr:
     declares with a narrower dtype, such as `m + 1` of an int32 `m`, takes that dtype for a store, although
     sizes are int64 everywhere else.
     """
-    given, wanted = DType.parse(dtype_of(value)), DType.parse(dtype)
-    if not given.is_integer or given == wanted:
+    actual, wanted = DType.parse(dtype_of(value)), DType.parse(dtype)
+    if not actual.is_integer or actual == wanted:
         return value
     if wanted.is_float:
         return Cast(dtype, value)
-    is_of_sizes = given.scalar == "int64" and any(isinstance(node, Var) for node in walk(value))
+    is_of_sizes = actual.scalar == "int64" and any(isinstance(node, Var) for node in walk(value))
     return Cast(dtype, value) if is_of_sizes and _is_declared(context, value, dtype) else value
 
 

@@ -58,11 +58,11 @@ def index_nodes(node: ast.Subscript) -> Sequence[ast.expr]:
 
 
 def unknown_member_error(
-    context: ParserContext, node: ast.AST, name: str, known: Mapping[str, object]
+    context: ParserContext, node: ast.AST, name: str, members: Mapping[str, object]
 ) -> ParseError:
     """Return the error for a member of T that does not exist or is not allowed here, with similar names."""
-    near = get_close_matches(name, known, n=3, cutoff=0.5)
-    names = ", ".join(f"T.{item}" for item in near or sorted(known))
+    near = get_close_matches(name, members, n=3, cutoff=0.5)
+    names = ", ".join(f"T.{item}" for item in near or sorted(members))
     hint = f"Did you mean {names}?" if near else f"Allowed are: {names}."
     return context.error("unknown_call", f"T.{name} is not allowed here.", node, hint=hint)
 

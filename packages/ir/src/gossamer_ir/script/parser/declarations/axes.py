@@ -57,81 +57,81 @@ def dense_fixed(context: ParserContext, name: str, call: ast.Call) -> Axis:
     """Parse `T.sp.dense_fixed(length, parent=P)`; the published `idtype` is accepted and ignored."""
     # Published scripts have the dtype second, and others the parent. Only a dtype is a text.
     if len(call.args) > 1 and static_text(context, call.args[1]) is None:
-        given = bind(context, call, "length parent idtype", required=1)
+        arguments = bind(context, call, "length parent idtype", required=1)
     else:
-        given = bind(context, call, "length idtype parent", required=1)
-    if "idtype" in given:
-        dtype_argument(context, given["idtype"])
-    parent = axis_argument(context, given["parent"]) if "parent" in given else None
-    return DenseFixed(name, index_expr(context, given["length"]), parent)
+        arguments = bind(context, call, "length idtype parent", required=1)
+    if "idtype" in arguments:
+        dtype_argument(context, arguments["idtype"])
+    parent = axis_argument(context, arguments["parent"]) if "parent" in arguments else None
+    return DenseFixed(name, index_expr(context, arguments["length"]), parent)
 
 
 def dense_varied(context: ParserContext, name: str, call: ast.Call) -> Axis:
     """Parse `T.sp.dense_varied(P, n, indptr)` or `(P, (n, nnz), indptr)`."""
-    given = bind(context, call, "parent shape indptr idtype indptr_dtype", required=3)
-    length, nnz = _sizes(context, given["shape"])
+    arguments = bind(context, call, "parent shape indptr idtype indptr_dtype", required=3)
+    length, nnz = _sizes(context, arguments["shape"])
     return DenseVaried(
         name,
-        axis_argument(context, given["parent"]),
+        axis_argument(context, arguments["parent"]),
         length,
         nnz,
-        handle_argument(context, given["indptr"]),
-        _storage(context, given, "indptr_dtype"),
+        handle_argument(context, arguments["indptr"]),
+        _storage(context, arguments, "indptr_dtype"),
     )
 
 
 def compressed_fixed(context: ParserContext, name: str, call: ast.Call) -> Axis:
     """Parse `T.sp.compressed_fixed(P, (n, width), indices)`."""
     names = f"parent shape indices idtype {_FLAGS} indices_dtype"
-    given = bind(context, call, names, required=3)
-    length, width = _sizes(context, given["shape"])
+    arguments = bind(context, call, names, required=3)
+    length, width = _sizes(context, arguments["shape"])
     if width is None:
-        raise context.error("axis_shape", "Expected (length, width).", given["shape"])
+        raise context.error("axis_shape", "Expected (length, width).", arguments["shape"])
     return CompressedFixed(
         name,
-        axis_argument(context, given["parent"]),
+        axis_argument(context, arguments["parent"]),
         length,
         width,
-        handle_argument(context, given["indices"]),
-        _storage(context, given, "indices_dtype"),
-        **_flags(context, given),
+        handle_argument(context, arguments["indices"]),
+        _storage(context, arguments, "indices_dtype"),
+        **_flags(context, arguments),
     )
 
 
 def compressed_varied(context: ParserContext, name: str, call: ast.Call) -> Axis:
     """Parse `T.sp.compressed_varied(P, (n, nnz), (indptr, indices))`; nnz may be omitted."""
     names = f"parent shape data idtype {_FLAGS} indptr_dtype indices_dtype"
-    given = bind(context, call, names, required=3)
-    length, nnz = _sizes(context, given["shape"])
-    indptr, indices = _two_handles(context, given["data"], "(indptr, indices)")
+    arguments = bind(context, call, names, required=3)
+    length, nnz = _sizes(context, arguments["shape"])
+    indptr, indices = _two_handles(context, arguments["data"], "(indptr, indices)")
     return CompressedVaried(
         name,
-        axis_argument(context, given["parent"]),
+        axis_argument(context, arguments["parent"]),
         length,
         nnz,
         indptr,
         indices,
-        _storage(context, given, "indptr_dtype"),
-        _storage(context, given, "indices_dtype"),
-        **_flags(context, given),
+        _storage(context, arguments, "indptr_dtype"),
+        _storage(context, arguments, "indices_dtype"),
+        **_flags(context, arguments),
     )
 
 
 def bitmask_varied(context: ParserContext, name: str, call: ast.Call) -> Axis:
     """Parse `T.sp.bitmask_varied(P, (n, nnz), (indptr, words))`; nnz may be omitted."""
     names = "parent shape data idtype indptr_dtype words_dtype"
-    given = bind(context, call, names, required=3)
-    length, nnz = _sizes(context, given["shape"])
-    indptr, words = _two_handles(context, given["data"], "(indptr, words)")
-    dtype = given.get("words_dtype")
+    arguments = bind(context, call, names, required=3)
+    length, nnz = _sizes(context, arguments["shape"])
+    indptr, words = _two_handles(context, arguments["data"], "(indptr, words)")
+    dtype = arguments.get("words_dtype")
     return BitmaskVaried(
         name,
-        axis_argument(context, given["parent"]),
+        axis_argument(context, arguments["parent"]),
         length,
         nnz,
         indptr,
         words,
-        _storage(context, given, "indptr_dtype"),
+        _storage(context, arguments, "indptr_dtype"),
         "uint64" if dtype is None else dtype_argument(context, dtype),
     )
 
@@ -155,15 +155,17 @@ def _two_handles(context: ParserContext, node: ast.expr, expected: str) -> tuple
     return handle_argument(context, first), handle_argument(context, second)
 
 
-def _storage(context: ParserContext, given: NamedArguments, own: str) -> str:
+def _storage(context: ParserContext, arguments: NamedArguments, parameter: str) -> str:
     # The published `idtype` is that of all arrays of an axis; an array may have a dtype of its own.
-    node = given.get(own, given.get("idtype"))
+    node = arguments.get(parameter, arguments.get("idtype"))
     return "int32" if node is None else dtype_argument(context, node)
 
 
-def _flags(context: ParserContext, given: NamedArguments) -> dict[str, bool]:
+def _flags(context: ParserContext, arguments: NamedArguments) -> dict[str, bool]:
     return {
-        name: required_bool(context, given[name], name) for name in _FLAGS.split() if name in given
+        name: required_bool(context, arguments[name], name)
+        for name in _FLAGS.split()
+        if name in arguments
     }
 
 

@@ -36,14 +36,14 @@ def match_sparse(context: ParserContext, name: str, call: ast.Call) -> SparseBuf
     order = _SPARSE
     if len(call.args) > 3 and static_value(context, call.args[3]) is not None:
         order = "dtype extra_storage default scope default_value offsets"
-    given = bind(context, call, f"handle axes {order}", required=2)
-    return _sparse(context, name, given, handle_argument(context, given["handle"]))
+    arguments = bind(context, call, f"handle axes {order}", required=2)
+    return _sparse(context, name, arguments, handle_argument(context, arguments["handle"]))
 
 
 def alloc_sparse(context: ParserContext, name: str, call: ast.Call) -> SparseBuffer:
     """Parse `T.sp.alloc_buffer((I, J), "float32", scope="local")`."""
-    given = bind(context, call, f"axes {_SPARSE}", required=1)
-    return _sparse(context, name, given, None)
+    arguments = bind(context, call, f"axes {_SPARSE}", required=1)
+    return _sparse(context, name, arguments, None)
 
 
 _DENSE = "dtype scope strides elem_offset align offset_factor"
@@ -51,14 +51,14 @@ _DENSE = "dtype scope strides elem_offset align offset_factor"
 
 def match_dense(context: ParserContext, name: str, call: ast.Call) -> Buffer:
     """Parse `T.match_buffer(a, (m, n), "float32", strides=[ld, 1])`."""
-    given = bind(context, call, f"handle shape {_DENSE}", required=2)
-    return _dense(context, name, given, handle_argument(context, given["handle"]))
+    arguments = bind(context, call, f"handle shape {_DENSE}", required=2)
+    return _dense(context, name, arguments, handle_argument(context, arguments["handle"]))
 
 
 def alloc_dense(context: ParserContext, name: str, call: ast.Call) -> Buffer:
     """Parse `T.alloc_buffer((m, n), "float32", scope="local")`."""
-    given = bind(context, call, f"shape {_DENSE}", required=1)
-    return _dense(context, name, given, None)
+    arguments = bind(context, call, f"shape {_DENSE}", required=1)
+    return _dense(context, name, arguments, None)
 
 
 def parameter_buffer(context: ParserContext, name: str, call: ast.Call, handle: str) -> Buffer:
@@ -72,49 +72,51 @@ def shape_argument(context: ParserContext, node: ast.expr) -> tuple[Expr, ...]:
 
 
 def _sparse(
-    context: ParserContext, name: str, given: NamedArguments, handle: str | None
+    context: ParserContext, name: str, arguments: NamedArguments, handle: str | None
 ) -> SparseBuffer:
-    dtype = value_dtype(context, given["dtype"]) if "dtype" in given else "float32"
-    extra = given.get("extra_storage")
-    offsets = given.get("offsets")
+    dtype = value_dtype(context, arguments["dtype"]) if "dtype" in arguments else "float32"
+    extra = arguments.get("extra_storage")
+    offsets = arguments.get("offsets")
     return SparseBuffer(
         name,
-        tuple([axis_argument(context, node) for node in items_or_one(given["axes"])]),
+        tuple([axis_argument(context, node) for node in items_or_one(arguments["axes"])]),
         dtype,
         handle,
-        _scope(context, given),
-        _fill(context, given, dtype),
+        _scope(context, arguments),
+        _fill(context, arguments, dtype),
         0 if extra is None or _is_none(extra) else required_int(context, extra, "extra_storage"),
         None if offsets is None else handle_argument(context, offsets),
     )
 
 
-def _dense(context: ParserContext, name: str, given: NamedArguments, handle: str | None) -> Buffer:
-    dtype = value_dtype(context, given["dtype"]) if "dtype" in given else "float32"
-    shape = shape_argument(context, given["shape"])
-    _require_hints(context, given)
-    offset = _offset(context, given)
+def _dense(
+    context: ParserContext, name: str, arguments: NamedArguments, handle: str | None
+) -> Buffer:
+    dtype = value_dtype(context, arguments["dtype"]) if "dtype" in arguments else "float32"
+    shape = shape_argument(context, arguments["shape"])
+    _require_hints(context, arguments)
+    offset = _offset(context, arguments)
     layout: AnyLayout = NestedLayout(tuple(range(len(shape))), shape)
-    if "strides" in given and not _is_none(given["strides"]):
-        layout = parse_layout(context, given["strides"], shape)
+    if "strides" in arguments and not _is_none(arguments["strides"]):
+        layout = parse_layout(context, arguments["strides"], shape)
     if handle is not None and offset != ZERO:
         layout = with_offset(layout, offset)
     if not layout.is_plain:
         context.layouts[name] = layout
     shape = layout.shape
-    return Buffer(name, shape, dtype, handle, _scope(context, given))
+    return Buffer(name, shape, dtype, handle, _scope(context, arguments))
 
 
-def _require_hints(context: ParserContext, given: NamedArguments) -> None:
+def _require_hints(context: ParserContext, arguments: NamedArguments) -> None:
     """Check `align` and `offset_factor`, which are then ignored: no pass uses the alignment they declare."""
     for name in ("align", "offset_factor"):
-        if name in given and required_int(context, given[name], name) < -1:
-            raise context.error("alignment", f"{name} is not a size.", given[name])
+        if name in arguments and required_int(context, arguments[name], name) < -1:
+            raise context.error("alignment", f"{name} is not a size.", arguments[name])
 
 
-def _offset(context: ParserContext, given: NamedArguments) -> Expr:
+def _offset(context: ParserContext, arguments: NamedArguments) -> Expr:
     """Return the number of elements of the array before the first one of the buffer (`elem_offset`)."""
-    node = given.get("elem_offset")
+    node = arguments.get("elem_offset")
     if node is None or _is_none(node):
         return ZERO
     offset = index_expr(context, node)
@@ -128,8 +130,8 @@ def _offset(context: ParserContext, given: NamedArguments) -> Expr:
     return offset
 
 
-def _fill(context: ParserContext, given: NamedArguments, dtype: str) -> Const | None:
-    node = given.get("default", given.get("default_value"))
+def _fill(context: ParserContext, arguments: NamedArguments, dtype: str) -> Const | None:
+    node = arguments.get("default", arguments.get("default_value"))
     if node is None or _is_none(node):
         return None
     value = expr(context, node, dtype)
@@ -138,8 +140,8 @@ def _fill(context: ParserContext, given: NamedArguments, dtype: str) -> Const | 
     return value
 
 
-def _scope(context: ParserContext, given: NamedArguments) -> Scope:
-    node = given.get("scope")
+def _scope(context: ParserContext, arguments: NamedArguments) -> Scope:
+    node = arguments.get("scope")
     if node is None:
         return "global"
     text = required_text(context, node, "a scope")

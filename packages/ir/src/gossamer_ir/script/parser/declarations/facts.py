@@ -31,8 +31,11 @@ from gossamer_ir.script.parser.state.context import ParserContext
 def assume_axes(context: ParserContext, call: ast.Call) -> None:
     """Parse `T.sp.assume(subset(J1, J2))`: a relation between the coordinates of two axes."""
     inner = _claim(context, call, RELATION_KINDS)
-    given = bind(context, inner, "left right", required=2)
-    left, right = axis_argument(context, given["left"]), axis_argument(context, given["right"])
+    arguments = bind(context, inner, "left right", required=2)
+    left, right = (
+        axis_argument(context, arguments["left"]),
+        axis_argument(context, arguments["right"]),
+    )
     context.function.relations.append(context.mark(Relation(_name(inner), left, right), call))  # type: ignore[arg-type]  # checked by _claim
 
 
@@ -49,11 +52,11 @@ def assume_buffer_domain(context: ParserContext, call: ast.Call) -> None:
     storage. For a buffer that the function writes it is dropped as a hint: values that are read from such a
     buffer are checked where they are used.
     """
-    given = bind(context, call, "buffer domain", required=2)
-    domain = items(context, given["domain"], "[low, high]")
+    arguments = bind(context, call, "buffer domain", required=2)
+    domain = items(context, arguments["domain"], "[low, high]")
     if len(domain) != 2:
-        raise context.error("domain", "Expected [low, high].", given["domain"])
-    buffer = plain_buffer_named(context, given["buffer"])
+        raise context.error("domain", "Expected [low, high].", arguments["domain"])
+    buffer = plain_buffer_named(context, arguments["buffer"])
     low, high = index_expr(context, domain[0]), index_expr(context, domain[1])
     if isinstance(buffer, SparseBuffer) and buffer.extra_storage:
         high = add(high, ONE)
@@ -61,14 +64,14 @@ def assume_buffer_domain(context: ParserContext, call: ast.Call) -> None:
     context.function.facts.append(context.function.hints[-1])
 
 
-def _claim(context: ParserContext, call: ast.Call, known: tuple[str, ...]) -> ast.Call:
+def _claim(context: ParserContext, call: ast.Call, claims: tuple[str, ...]) -> ast.Call:
     node = bind(context, call, "claim", required=1)["claim"]
-    if not isinstance(node, ast.Call) or _name(node) not in known:
+    if not isinstance(node, ast.Call) or _name(node) not in claims:
         raise context.error(
             "assumption",
             f"'{context.text_of(node)}' cannot be assumed.",
             node,
-            hint=f"Expected one of {', '.join(known)}.",
+            hint=f"Expected one of {', '.join(claims)}.",
         )
     return node
 
@@ -80,15 +83,15 @@ def _name(call: ast.Call) -> str:
 
 
 def _relation(context: ParserContext, call: ast.Call) -> Fact:
-    given = bind(context, call, "left right", required=2)
-    left, right = (plain_buffer_named(context, given[side]).name for side in ("left", "right"))
+    arguments = bind(context, call, "left right", required=2)
+    left, right = (plain_buffer_named(context, arguments[side]).name for side in ("left", "right"))
     return Relation(_name(call), left, right)  # type: ignore[arg-type]  # checked by _claim
 
 
 def _in_range(context: ParserContext, call: ast.Call) -> Fact:
-    given = bind(context, call, "buffer low high", required=3)
-    low, high = index_expr(context, given["low"]), index_expr(context, given["high"])
-    return InRange(_buffer(context, given), low, high)
+    arguments = bind(context, call, "buffer low high", required=3)
+    low, high = index_expr(context, arguments["low"]), index_expr(context, arguments["high"])
+    return InRange(_buffer(context, arguments), low, high)
 
 
 def _monotone(context: ParserContext, call: ast.Call) -> Fact:
@@ -96,22 +99,26 @@ def _monotone(context: ParserContext, call: ast.Call) -> Fact:
 
 
 def _known_value(context: ParserContext, call: ast.Call) -> Fact:
-    given = bind(context, call, "buffer index value", required=3)
-    at, value = index_expr(context, given["index"]), index_expr(context, given["value"])
-    return HasValue(_buffer(context, given), at, value)
+    arguments = bind(context, call, "buffer index value", required=3)
+    at, value = index_expr(context, arguments["index"]), index_expr(context, arguments["value"])
+    return HasValue(_buffer(context, arguments), at, value)
 
 
 def _product_steps(context: ParserContext, call: ast.Call) -> Fact:
-    given = bind(context, call, "buffer left right", required=3)
-    left, right = (plain_buffer_named(context, given[side]).name for side in ("left", "right"))
-    return ProductSteps(_buffer(context, given), left, right)
+    arguments = bind(context, call, "buffer left right", required=3)
+    left, right = (plain_buffer_named(context, arguments[side]).name for side in ("left", "right"))
+    return ProductSteps(_buffer(context, arguments), left, right)
 
 
 def _sorted_segments(context: ParserContext, call: ast.Call) -> Fact:
-    given = bind(context, call, "buffer indptr unique", required=1)
-    indptr = plain_buffer_named(context, given["indptr"]).name if "indptr" in given else None
-    unique = required_bool(context, given["unique"], "unique") if "unique" in given else False
-    return SortedSegments(_buffer(context, given), indptr, unique)
+    arguments = bind(context, call, "buffer indptr unique", required=1)
+    indptr = (
+        plain_buffer_named(context, arguments["indptr"]).name if "indptr" in arguments else None
+    )
+    unique = (
+        required_bool(context, arguments["unique"], "unique") if "unique" in arguments else False
+    )
+    return SortedSegments(_buffer(context, arguments), indptr, unique)
 
 
 def _distinct(context: ParserContext, call: ast.Call) -> Fact:
@@ -119,18 +126,18 @@ def _distinct(context: ParserContext, call: ast.Call) -> Fact:
 
 
 def _bit_counts(context: ParserContext, call: ast.Call) -> Fact:
-    given = bind(context, call, "buffer indptr length", required=3)
-    indptr = plain_buffer_named(context, given["indptr"]).name
-    return BitCounts(_buffer(context, given), indptr, index_expr(context, given["length"]))
+    arguments = bind(context, call, "buffer indptr length", required=3)
+    indptr = plain_buffer_named(context, arguments["indptr"]).name
+    return BitCounts(_buffer(context, arguments), indptr, index_expr(context, arguments["length"]))
 
 
 def _padded_slots(context: ParserContext, call: ast.Call) -> Fact:
-    given = bind(context, call, "buffer length", required=2)
-    return PaddedSlots(_buffer(context, given), index_expr(context, given["length"]))
+    arguments = bind(context, call, "buffer length", required=2)
+    return PaddedSlots(_buffer(context, arguments), index_expr(context, arguments["length"]))
 
 
-def _buffer(context: ParserContext, given: dict[str, ast.expr]) -> str:
-    return plain_buffer_named(context, given["buffer"]).name
+def _buffer(context: ParserContext, arguments: dict[str, ast.expr]) -> str:
+    return plain_buffer_named(context, arguments["buffer"]).name
 
 
 FACT_PARSERS: Mapping[str, Callable[[ParserContext, ast.Call], Fact]] = {

@@ -41,9 +41,9 @@ def _as_call(annotation: ast.expr | None) -> ast.expr | None:
     """Return the annotation, with the older `T.Buffer[(m, n), "float32"]` as the equivalent call."""
     if not isinstance(annotation, ast.Subscript) or dotted(annotation.value) != "Buffer":
         return annotation
-    given = annotation.slice
-    is_shape = isinstance(given, ast.Tuple) and not any(map(_is_dtype, given.elts))
-    args = [given] if is_shape or not isinstance(given, ast.Tuple) else given.elts
+    indices = annotation.slice
+    is_shape = isinstance(indices, ast.Tuple) and not any(map(_is_dtype, indices.elts))
+    args = [indices] if is_shape or not isinstance(indices, ast.Tuple) else indices.elts
     return ast.copy_location(ast.Call(annotation.value, args, []), annotation)
 
 

@@ -126,17 +126,17 @@ def _convert(dtype: str, context: ParserContext, call: ast.Call, expected: str |
 
 
 def _cast(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
-    given = bind(context, call, "value dtype", required=2)
-    dtype = value_dtype(context, given["dtype"])
-    return Cast(dtype, expr(context, given["value"]))
+    arguments = bind(context, call, "value dtype", required=2)
+    dtype = value_dtype(context, arguments["dtype"])
+    return Cast(dtype, expr(context, arguments["value"]))
 
 
 def _reinterpret(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     """Parse `T.reinterpret(x, "int32")`, or `T.reinterpret("int32", x)`; a handle can become int64."""
-    given = bind(context, call, "value dtype", required=2)
-    if static_text(context, given["value"]) is not None:
-        given = {"value": given["dtype"], "dtype": given["value"]}
-    dtype, value = value_dtype(context, given["dtype"]), given["value"]
+    arguments = bind(context, call, "value dtype", required=2)
+    if static_text(context, arguments["value"]) is not None:
+        arguments = {"value": arguments["dtype"], "dtype": arguments["value"]}
+    dtype, value = value_dtype(context, arguments["dtype"]), arguments["value"]
     is_name = dtype == "int64" and isinstance(value, ast.Name)
     return Reinterpret(dtype, expr(context, value, "handle" if is_name else None))
 
@@ -147,25 +147,27 @@ def _choice(
     call: ast.Call,
     expected: str | None,
 ) -> Expr:
-    given = bind(context, call, "condition true_value false_value", required=3)
-    condition = expr(context, given["condition"], "bool")
-    if_true, if_false = unify(context, (given["true_value"], given["false_value"]), expected)
+    arguments = bind(context, call, "condition true_value false_value", required=3)
+    condition = expr(context, arguments["condition"], "bool")
+    if_true, if_false = unify(
+        context, (arguments["true_value"], arguments["false_value"]), expected
+    )
     return kind(condition, if_true, if_false)
 
 
 def _operator(op: BinaryOp, context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
-    given = bind(context, call, "lhs rhs", required=2)
-    lhs, rhs = unify(context, (given["lhs"], given["rhs"]), expected)
+    arguments = bind(context, call, "lhs rhs", required=2)
+    lhs, rhs = unify(context, (arguments["lhs"], arguments["rhs"]), expected)
     return Binary(op, lhs, rhs)
 
 
 def _math(name: str, context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     arity = FUNCTIONS[name].arity
     names = " ".join(("x", "y", "z")[:arity])
-    given = bind(context, call, f"{names} dtype", required=arity)
-    if "dtype" in given:
-        expected = value_dtype(context, given.pop("dtype"))
-    args = unify(context, tuple(given.values()), expected)
+    arguments = bind(context, call, f"{names} dtype", required=arity)
+    if "dtype" in arguments:
+        expected = value_dtype(context, arguments.pop("dtype"))
+    args = unify(context, tuple(arguments.values()), expected)
     return Call(name, tuple(args), dtype_of(args[0]))
 
 
@@ -183,10 +185,10 @@ def _search(context: ParserContext, call: ast.Call, expected: str | None) -> Exp
     buffer = plain_buffer_named(context, call.args[1]).name
     prefix = tuple([index_expr(context, node) for node in call.args[2:]])
     named = ast.copy_location(ast.Call(call.func, [], call.keywords), call)
-    given = bind(context, named, "begin end value", required=3)
-    begin = index_expr(context, given["begin"])
-    end = index_expr(context, given["end"])
-    value = index_expr(context, given["value"])
+    arguments = bind(context, named, "begin end value", required=3)
+    begin = index_expr(context, arguments["begin"])
+    end = index_expr(context, arguments["end"])
+    value = index_expr(context, arguments["value"])
     return Search(kind, buffer, prefix, begin, end, value)
 
 
@@ -196,18 +198,18 @@ def _vscale(context: ParserContext, call: ast.Call, expected: str | None) -> Exp
 
 
 def _ramp(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
-    given = bind(context, call, "base stride lanes", required=3)
+    arguments = bind(context, call, "base stride lanes", required=3)
     scalar = DType.parse(expected).scalar if expected else None
-    base, stride = unify(context, (given["base"], given["stride"]), scalar)
-    base = _required_scalar(context, given["base"], base)
-    return Ramp(base, stride, lanes_argument(context, given["lanes"]))
+    base, stride = unify(context, (arguments["base"], arguments["stride"]), scalar)
+    base = _required_scalar(context, arguments["base"], base)
+    return Ramp(base, stride, lanes_argument(context, arguments["lanes"]))
 
 
 def _broadcast(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
-    given = bind(context, call, "value lanes", required=2)
+    arguments = bind(context, call, "value lanes", required=2)
     scalar = DType.parse(expected).scalar if expected else None
-    value = _required_scalar(context, given["value"], expr(context, given["value"], scalar))
-    return Broadcast(value, lanes_argument(context, given["lanes"]))
+    value = _required_scalar(context, arguments["value"], expr(context, arguments["value"], scalar))
+    return Broadcast(value, lanes_argument(context, arguments["lanes"]))
 
 
 def reducer_argument(context: ParserContext, node: ast.expr) -> ReduceOp:
@@ -221,8 +223,8 @@ def reducer_argument(context: ParserContext, node: ast.expr) -> ReduceOp:
 
 
 def _lane_reduce(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
-    given = bind(context, call, "op value", required=2)
-    return LaneReduce(reducer_argument(context, given["op"]), expr(context, given["value"]))
+    arguments = bind(context, call, "op value", required=2)
+    return LaneReduce(reducer_argument(context, arguments["op"]), expr(context, arguments["value"]))
 
 
 def _transpose_reduce(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
@@ -239,15 +241,15 @@ def _transpose_reduce(context: ParserContext, call: ast.Call, expected: str | No
 def _active_lane_mask(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     """Parse TVM's `T.get_active_lane_mask("boolxvscalex4", base, limit)`: a comparison of a ramp, the form
     that every pass and proof knows."""
-    given = bind(context, call, "dtype base limit", required=3)
+    arguments = bind(context, call, "dtype base limit", required=3)
     # TVM calls a bool an unsigned integer of one bit.
-    text = required_text(context, given["dtype"], "a dtype").replace("uint1x", "boolx")
-    dtype = DType.parse(known_dtype(context, given["dtype"], text))
+    text = required_text(context, arguments["dtype"], "a dtype").replace("uint1x", "boolx")
+    dtype = DType.parse(known_dtype(context, arguments["dtype"], text))
     if dtype.kind != "bool" or not dtype.is_vector:
         message = f"Expected a vector of bools such as boolxvscalex4, not '{dtype.text}'."
-        raise context.error("vector", message, given["dtype"])
+        raise context.error("vector", message, arguments["dtype"])
     base, limit = (
-        _required_scalar(context, given[name], index_expr(context, given[name]))
+        _required_scalar(context, arguments[name], index_expr(context, arguments[name]))
         for name in ("base", "limit")
     )
     lanes = Lanes(dtype.lanes, dtype.scalable)
@@ -258,9 +260,9 @@ def _load(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     """Parse `T.load(A, i, j, predicate=p, passthrough=v)`, or `T.load(A[i, j], ...)`."""
     target, named = access_arguments(context, call)
     plain = load_of(context, buffer_named(context, target[0]), target[1:])
-    given = bind(context, named, "predicate passthrough", required=2)
-    predicate = expr(context, given["predicate"], "bool")
-    passthrough = _passthrough(context, given["passthrough"], plain.dtype)
+    arguments = bind(context, named, "predicate passthrough", required=2)
+    predicate = expr(context, arguments["predicate"], "bool")
+    passthrough = _passthrough(context, arguments["passthrough"], plain.dtype)
     return Load(plain.buffer, plain.indices, plain.dtype, predicate, passthrough)
 
 
@@ -277,19 +279,19 @@ def _zero(dtype_name: str) -> Expr:
 def _vload(context: ParserContext, buffer: ast.expr, call: ast.Call, expected: str | None) -> Expr:
     """Parse TVM's `A.vload([i, j], predicate=p, passthrough=v)`. Without a passthrough, which TVM does not
     have, disabled lanes are zero."""
-    given = bind(context, call, "indices predicate passthrough", required=1)
-    indices = items(context, given["indices"], "indices")
+    arguments = bind(context, call, "indices predicate passthrough", required=1)
+    indices = items(context, arguments["indices"], "indices")
     plain = load_of(context, buffer_named(context, buffer), indices)
-    if "predicate" in given:
-        predicate = expr(context, given["predicate"], "bool")
-        other = given.get("passthrough")
+    if "predicate" in arguments:
+        predicate = expr(context, arguments["predicate"], "bool")
+        other = arguments.get("passthrough")
         passthrough = (
             _zero(plain.dtype) if other is None else _passthrough(context, other, plain.dtype)
         )
         return Load(plain.buffer, plain.indices, plain.dtype, predicate, passthrough)
-    if "passthrough" in given:
+    if "passthrough" in arguments:
         message = "A passthrough needs a predicate, which says in which lanes it is the value."
-        raise context.error("arguments", message, given["passthrough"])
+        raise context.error("arguments", message, arguments["passthrough"])
     return plain
 
 

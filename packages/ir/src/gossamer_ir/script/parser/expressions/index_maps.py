@@ -12,11 +12,11 @@ from gossamer_ir.script.parser.state.context import ParserContext
 
 def declare_map(context: ParserContext, call: ast.Call) -> None:
     """Parse `T.sp.map(lambda ..., shape=...)`, a map from coordinates of axes to those of the tensor."""
-    given = bind(context, call, "function shape", required=1)
-    set_map(context, given["function"])
-    if "shape" in given:
+    arguments = bind(context, call, "function shape", required=1)
+    set_map(context, arguments["function"])
+    if "shape" in arguments:
         context.function.shape = tuple(
-            [index_expr(context, size) for size in _items(given["shape"])]
+            [index_expr(context, size) for size in _items(arguments["shape"])]
         )
 
 

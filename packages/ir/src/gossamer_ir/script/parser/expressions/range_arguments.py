@@ -21,8 +21,11 @@ def parse_range(context: ParserContext, nodes: Sequence[ast.expr], origin: ast.A
         raise context.error("range", "Expected (stop) or (start, stop).", origin)
     first = nodes[0]
     if len(nodes) == 1 and isinstance(first, ast.Call) and call_name(first) == "from_extent":
-        given = bind(context, first, "start extent", required=2)
-        start, extent = index_expr(context, given["start"]), index_expr(context, given["extent"])
+        arguments = bind(context, first, "start extent", required=2)
+        start, extent = (
+            index_expr(context, arguments["start"]),
+            index_expr(context, arguments["extent"]),
+        )
         return context.mark(Range(start, extent), first)
     if len(nodes) == 1:
         return context.mark(Range(ZERO, index_expr(context, first)), first)

@@ -46,9 +46,9 @@ def parse_iters(context: ParserContext, target: ast.expr, call: ast.Call) -> Non
         raise context.error(
             "arguments", f"T.{name} defines one variable, not {len(targets)}.", target
         )
-    given = bind(context, call, "domain value", required=2)
-    value = index_expr(context, given["value"])
-    domain = given["domain"]
+    arguments = bind(context, call, "domain value", required=2)
+    value = index_expr(context, arguments["value"])
+    domain = arguments["domain"]
     bounds = domain.elts if isinstance(domain, ast.Tuple) else [domain]
     _add(context, parts, targets[0], (_KINDS[name], parse_range(context, bounds, domain), value))
     return None
@@ -104,9 +104,9 @@ def _regions(context: ParserContext, call: ast.Call) -> tuple[Region, ...]:
 def _remap(
     context: ParserContext, parts: BlockDeclarations, targets: list[ast.expr], call: ast.Call
 ) -> None:
-    given = bind(context, call, "kinds bindings", required=2)
-    kinds = required_text(context, given["kinds"], "kinds such as 'SR'")
-    bindings = items(context, given["bindings"], "loop variables")
+    arguments = bind(context, call, "kinds bindings", required=2)
+    kinds = required_text(context, arguments["kinds"], "kinds such as 'SR'")
+    bindings = items(context, arguments["bindings"], "loop variables")
     if not len(kinds) == len(bindings) == len(targets) or set(kinds) - {"S", "R"}:
         message = f"Expected {counted(len(targets), 'letter')} S or R, one for each variable."
         raise context.error("remap", message, call)

@@ -43,33 +43,33 @@ DeclarationParser: TypeAlias = Callable[[ParserContext, ast.Call], None]
 def store_to(context: ParserContext, target: list[ast.expr], value: ast.expr) -> Store:
     """Return a store; `target` has the buffer and then its indices."""
     element = load_of(context, buffer_named(context, target[0]), target[1:])
-    given = context.mark(
+    stored = context.mark(
         stored_as(context, expr(context, value, element.dtype), element.dtype), value
     )
     return Store(
-        element.buffer, element.indices, required_in_dtype(context, value, given, element.dtype)
+        element.buffer, element.indices, required_in_dtype(context, value, stored, element.dtype)
     )
 
 
 def _store(context: ParserContext, call: ast.Call) -> Stmt:
     """Parse `T.store(A, i, value=v, predicate=p, nontemporal=True)`; the last two are optional."""
     target, named = access_arguments(context, call)
-    given = bind(context, named, "value predicate nontemporal", required=1)
-    plain = store_to(context, target, given["value"])
-    predicate = expr(context, given["predicate"], "bool") if "predicate" in given else None
-    nontemporal = "nontemporal" in given and required_bool(
-        context, given["nontemporal"], "the hint nontemporal"
+    arguments = bind(context, named, "value predicate nontemporal", required=1)
+    plain = store_to(context, target, arguments["value"])
+    predicate = expr(context, arguments["predicate"], "bool") if "predicate" in arguments else None
+    nontemporal = "nontemporal" in arguments and required_bool(
+        context, arguments["nontemporal"], "the hint nontemporal"
     )
     return Store(plain.buffer, plain.indices, plain.value, predicate, nontemporal)
 
 
 def _vstore(context: ParserContext, buffer: ast.expr, call: ast.Call) -> Stmt:
     """Parse TVM's `A.vstore([i, j], value, predicate=p)`; the predicate is optional."""
-    given = bind(context, call, "indices value predicate", required=2)
+    arguments = bind(context, call, "indices value predicate", required=2)
     plain = store_to(
-        context, [buffer, *items(context, given["indices"], "indices")], given["value"]
+        context, [buffer, *items(context, arguments["indices"], "indices")], arguments["value"]
     )
-    predicate = expr(context, given["predicate"], "bool") if "predicate" in given else None
+    predicate = expr(context, arguments["predicate"], "bool") if "predicate" in arguments else None
     return Store(plain.buffer, plain.indices, plain.value, predicate)
 
 
@@ -77,13 +77,13 @@ def _atomic(op: AtomicOp) -> StmtParser:
     """Return the parser of `T.atomic_add(Y[P[i]], value)` or another atomic operation."""
 
     def parse(context: ParserContext, call: ast.Call) -> Stmt:
-        given = bind(context, call, "element value", required=2)
-        element = given["element"]
+        arguments = bind(context, call, "element value", required=2)
+        element = arguments["element"]
         if not isinstance(element, ast.Subscript):
             raise context.error(
                 "element", f"Expected an element, as in T.atomic_{op}(Y[i], 1).", element
             )
-        plain = store_to(context, [element.value, *index_nodes(element)], given["value"])
+        plain = store_to(context, [element.value, *index_nodes(element)], arguments["value"])
         return Atomic(op, plain.buffer, plain.indices, plain.value)
 
     return parse
@@ -97,9 +97,10 @@ def _prefetch(context: ParserContext, call: ast.Call) -> Stmt:
 
 
 def _guard(context: ParserContext, call: ast.Call) -> Stmt:
-    given = bind(context, call, "condition buffer", required=2)
+    arguments = bind(context, call, "condition buffer", required=2)
     return Guard(
-        expr(context, given["condition"], "bool"), buffer_named(context, given["buffer"]).name
+        expr(context, arguments["condition"], "bool"),
+        buffer_named(context, arguments["buffer"]).name,
     )
 
 
@@ -136,10 +137,10 @@ def _parallel_for(context: ParserContext, call: ast.Call) -> Stmt:
 
 def _launch(context: ParserContext, call: ast.Call) -> Stmt:
     """Parse `T.launch("f", [...], threads={"blockIdx.x": n})`."""
-    given = bind(context, call, "function args threads", required=1)
-    function = required_text(context, given["function"], "a function's name")
-    args = _arguments(context, given.get("args"))
-    return Launch(function, args, _threads(context, given.get("threads")))
+    arguments = bind(context, call, "function args threads", required=1)
+    function = required_text(context, arguments["function"], "a function's name")
+    args = _arguments(context, arguments.get("args"))
+    return Launch(function, args, _threads(context, arguments.get("threads")))
 
 
 def _threads(context: ParserContext, node: ast.expr | None) -> tuple[ThreadExtent, ...]:
@@ -223,5 +224,5 @@ def parse_call(context: ParserContext, call: ast.Call) -> Stmt | None:
             )
         FUNCTION_DECLARATION_PARSERS[name](context, call)
         return None
-    known = {**CALL_STMT_PARSERS, **DECLARATION_PARSERS, **FUNCTION_DECLARATION_PARSERS}
-    raise unknown_member_error(context, call.func, name, known)
+    parsers = {**CALL_STMT_PARSERS, **DECLARATION_PARSERS, **FUNCTION_DECLARATION_PARSERS}
+    raise unknown_member_error(context, call.func, name, parsers)

@@ -22,16 +22,16 @@ def parse_head(
     context: ParserContext, call: ast.Call
 ) -> tuple[str, tuple[IterationAxis, ...], str]:
     """Return the name, axes and kinds of `T.sp.iteration([I, J], "SR", "name")`."""
-    given = bind(context, call, "axes kinds name", required=3)
-    nodes = items(context, given["axes"], "axes")
+    arguments = bind(context, call, "axes kinds name", required=3)
+    nodes = items(context, arguments["axes"], "axes")
     axes = tuple([context.mark(_axis(context, node), node) for node in nodes])
-    kinds = required_text(context, given["kinds"], "kinds such as 'SRS'")
+    kinds = required_text(context, arguments["kinds"], "kinds such as 'SRS'")
     count = len(all_axis_names(axes))
     if len(kinds) != count or set(kinds) - {"S", "R"}:
         letters = counted(count, "letter")
         message = f"Expected {letters} S or R, one for each axis, not '{kinds}'."
-        raise context.error("kinds", message, given["kinds"])
-    name = to_identifier(required_text(context, given["name"], "a name"))
+        raise context.error("kinds", message, arguments["kinds"])
+    name = to_identifier(required_text(context, arguments["name"], "a name"))
     return context.labels.fresh(name), axes, kinds
 
 
@@ -66,8 +66,8 @@ def _axis(context: ParserContext, node: ast.expr) -> IterationAxis:
             raise context.error("arguments", "T.sp.fuse takes axes as positional arguments.", node)
         return FuseAxes(tuple([axis_argument(context, item) for item in node.args]))
     if name in ("sp.attach", "attach"):
-        given = bind(context, node, "axis parent", required=2)
+        arguments = bind(context, node, "axis parent", required=2)
         return AttachAxis(
-            axis_argument(context, given["axis"]), axis_argument(context, given["parent"])
+            axis_argument(context, arguments["axis"]), axis_argument(context, arguments["parent"])
         )
     raise unknown_member_error(context, node.func, name, {"sp.fuse": 1, "sp.attach": 1})

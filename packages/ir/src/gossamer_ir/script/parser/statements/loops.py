@@ -64,7 +64,7 @@ def parse_heads(context: ParserContext, node: ast.For) -> list[LoopHead]:
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "range":
         name = "serial"
     if not isinstance(call, ast.Call) or name is None:
-        hint = f"Expected range or {', '.join(f'T.{known}' for known in LOOP_CALLS)}."
+        hint = f"Expected range or {', '.join(f'T.{kind}' for kind in LOOP_CALLS)}."
         raise context.error("loop", "A for cannot iterate over this.", call, hint=hint)
     if name not in LOOP_CALLS:
         raise unknown_member_error(context, call.func, name, LOOP_CALLS)

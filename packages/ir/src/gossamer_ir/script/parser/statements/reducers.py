@@ -18,9 +18,9 @@ COMM_REDUCER = "comm_reducer"
 
 def parse_reducer(context: ParserContext, name: str, call: ast.Call) -> Reducer:
     """Parse a reducer: a lambda of all left and then all right operands, and the identity constants."""
-    given = bind(context, call, "fcombine identity", required=2)
-    identity = tuple([_constant(context, node) for node in items_or_one(given["identity"])])
-    function = given["fcombine"]
+    arguments = bind(context, call, "fcombine identity", required=2)
+    identity = tuple([_constant(context, node) for node in items_or_one(arguments["identity"])])
+    function = arguments["fcombine"]
     if not isinstance(function, ast.Lambda):
         raise context.error(
             "reducer", "Expected a lambda of all left operands and then all right ones.", function
@@ -74,10 +74,10 @@ def parse_combine(
     """Parse `C[i], V[i] = argmax(C[i], V[i], j, A[i, j])`: the arguments are the targets, then values."""
     count = len(reducer.lhs)
     if len(targets) != count or len(call.args) != 2 * count or call.keywords:
-        given = counted(len(call.args) + len(call.keywords), "argument")
+        passed = counted(len(call.args) + len(call.keywords), "argument")
         raise context.error(
             "combine",
-            f"'{reducer.name}' is called with {given} for {counted(len(targets), 'target')}; expected "
+            f"'{reducer.name}' is called with {passed} for {counted(len(targets), 'target')}; expected "
             f"{counted(count, 'target')}, and as arguments these and {counted(count, 'value')}.",
             call,
             hint="Write X[i], Y[i] = f(X[i], Y[i], x, y) for two components.",
@@ -91,8 +91,8 @@ def _store(context: ParserContext, target: ast.expr, old: ast.expr, value: ast.e
         message = f"The target '{context.text_of(target)}' is not an element of a buffer."
         raise context.error("combine", message, target)
     if ast.unparse(target) != ast.unparse(old):
-        found, expected = context.text_of(old), context.text_of(target)
-        message = f"The argument is '{found}'; expected the target '{expected}'."
+        actual, expected = context.text_of(old), context.text_of(target)
+        message = f"The argument is '{actual}'; expected the target '{expected}'."
         raise context.error("combine", message, old)
     slices = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
     return context.mark(store_to(context, [target.value, *slices], value), target)

@@ -115,16 +115,16 @@ def _declare(context: ParserContext, target: str, name: str, call: ast.Call) -> 
         raise context.error(
             "nested", f"T.{name} is allowed only at the top level of a function.", call
         )
-    own = context.fresh(target)
+    unique_name = context.fresh(target)
     if name in AXIS_PARSERS:
-        axis = context.mark(AXIS_PARSERS[name](context, own, call), call)
+        axis = context.mark(AXIS_PARSERS[name](context, unique_name, call), call)
         context.function.axes.append(axis)
         return context.bind(target, axis)
     if name == COMM_REDUCER:
-        reducer = context.mark(parse_reducer(context, own, call), call)
+        reducer = context.mark(parse_reducer(context, unique_name, call), call)
         context.function.reducers.append(reducer)
         return context.bind(target, reducer)
-    buffer = context.mark(BUFFER_PARSERS[name](context, own, call), call)
+    buffer = context.mark(BUFFER_PARSERS[name](context, unique_name, call), call)
     context.function.buffers.append(buffer)
     return context.bind(target, buffer)
 
