@@ -12,7 +12,7 @@ from gossamer_ir.nodes import Module
 
 def compile_conversion(module: Module) -> Kernel:
     """Return the kernel of a conversion's program, whose outermost loops run on all threads where it is
-    proved that no two iterations access one element.
+    proved that no two iterations access one element. Loops that count indices are unrolled.
 
     The loops are only tried if the kernel is not in a cache. Raises as `gossamer.compile` does.
     """
@@ -21,6 +21,6 @@ def compile_conversion(module: Module) -> Kernel:
 
 def _scheduled(module: Module) -> Module:
     from gossamer_ir.verify import verify
-    from gossamer_schedule.internal_api import parallel_outer_loops
+    from gossamer_schedule.internal_api import parallel_outer_loops, unroll_counting_loops
 
-    return parallel_outer_loops(verify(module))
+    return unroll_counting_loops(parallel_outer_loops(verify(module)))

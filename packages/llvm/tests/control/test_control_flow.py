@@ -9,6 +9,7 @@ import pytest
 from native_kernel import run_native
 
 from gossamer_ir.core.build import ZERO, add, constant, index, index_var, mul, sub
+from gossamer_ir.core.conditions import conjunction, in_range
 from gossamer_ir.interchange.kernel_abi import NOT_GUARDED, OK, OUT_OF_BOUNDS
 from gossamer_ir.nodes import (
     Broadcast,
@@ -68,6 +69,32 @@ def test_guards_are_numbered_by_buffer(module, text, checked):
     assert guarded_buffers(flat) == ("Y", "X")
     numbers = re.findall(r"store atomic i64 (\d)", checked(text(flat)))
     assert numbers == ["0", "1", "0"]
+
+
+@pytest.mark.parametrize("at", [-(2**63), -1, 0, 7, 8, 2**63 - 1])
+def test_one_comparison_bounds_an_index_of_an_array(text, checked, at):
+    found, place = np.zeros(8, np.int64), sub(index_var("k"), index(1))
+    x = Buffer("X", (N,), "int64", "x")
+    params = (Param("x", "handle"), Param("n", "int64"), Param("k", "int64"))
+    check = Guard(conjunction(*in_range(place, N)), "X")
+    body = (check, Store("X", (place,), constant(1, "int64")))
+    flat = Module("flat", (Function("main", params, body, buffers=(x,)),), "main")
+    source = checked(text(flat))
+    assert source.count("icmp ult") == 1
+    assert "icmp sge" not in source
+    run = run_native(flat, [found], 8, (at + 1 + 2**63) % 2**64 - 2**63)
+    assert run.status == (OK if 0 <= at < 8 else OUT_OF_BOUNDS)
+    assert found.tolist() == [int(each == at) for each in range(8)]
+
+
+def test_sizes_that_are_no_extents_may_be_negative(text, checked):
+    found, m = np.zeros(8, np.int64), index_var("m")
+    x = Buffer("X", (N,), "int64", "x")
+    params = (Param("x", "handle"), Param("n", "int64"), Param("m", "int64"))
+    check = Guard(conjunction(*in_range(ZERO, m)), "X")
+    flat = Module("flat", (Function("main", params, (check,), buffers=(x,)),), "main")
+    assert "icmp ult" not in checked(text(flat))
+    assert run_native(flat, [found], 8, -1).status == OUT_OF_BOUNDS
 
 
 def accumulated(*body):

@@ -13,6 +13,7 @@ from gossamer_ir.support.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from gossamer_schedule.rules import schedule_report
     from gossamer_schedule.rules.parallel_outer_loops import parallel_outer_loops
+    from gossamer_schedule.rules.unroll_counting_loops import unroll_counting_loops
     from gossamer_schedule.trace.codec import step_to_python, trace_from_json
     from gossamer_schedule.trace.replay import parameters_of
 
@@ -22,6 +23,7 @@ _HOMES = {
     "schedule_report": "gossamer_schedule.rules",
     "step_to_python": "gossamer_schedule.trace.codec",
     "trace_from_json": "gossamer_schedule.trace.codec",
+    "unroll_counting_loops": "gossamer_schedule.rules.unroll_counting_loops",
 }
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "schedule_report",
     "step_to_python",
     "trace_from_json",
+    "unroll_counting_loops",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

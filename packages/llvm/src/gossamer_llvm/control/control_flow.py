@@ -11,6 +11,7 @@ from gossamer_ir.interchange.kernel_abi import INTERRUPTED, OUT_OF_BOUNDS
 from gossamer_ir.nodes import For, Guard, If, Let, Load, While
 from gossamer_ir.traversal.walk import collect, contains
 from gossamer_llvm.abi import workspace_address
+from gossamer_llvm.control.guard_conditions import with_unsigned_bounds
 from gossamer_llvm.control.masked_loops import emit_masked_loop, loop_mask
 from gossamer_llvm.control.portions import (
     allocate_portions,
@@ -123,7 +124,11 @@ def emit_while(emitter: FunctionEmitter, node: While) -> None:
 def emit_guard(emitter: FunctionEmitter, node: Guard) -> None:
     """Emit a guard: if its condition fails, the function stores the number of the buffer in the workspace
     and returns. The store is atomic because several threads may fail."""
-    condition = emitter.expr(node.condition)
+    guarded = emitter.buffers.get(node.buffer)
+    bounds = (
+        node.condition if guarded is None else with_unsigned_bounds(node.condition, guarded.buffer)
+    )
+    condition = emitter.expr(bounds)
     builder = emitter.builder
     bad, good = builder.new_block(), builder.new_block()
     # A failed check ends the kernel, so its block is laid out away from the loop.

@@ -6,20 +6,19 @@ of them differs from the others, so their loops are tried one by one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from gossamer_ir.analysis.bounds.loops_by_name import LoopsByName, loops_of
 from gossamer_ir.arith.offsets import offset_of_length
 from gossamer_ir.core.build import add, index, index_var, integer_value, mul, widen
-from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.nodes import Expr, For, Module, Stmt
+from gossamer_ir.nodes import Expr, For, Module
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.buffer_uses import buffers_read
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_schedule.errors import text_of
 from gossamer_schedule.primitives.loops.parallel import parallel
+from gossamer_schedule.rules.analysis.outermost_loops import outermost_loops
 from gossamer_schedule.rules.decisions.parallel_rows import WORK_PER_ROW, grain
 
 
@@ -57,19 +56,9 @@ def parallel_outer_loops(module: Module) -> Module:
     """
     (function,) = module.functions
     loops = loops_of(function)
-    for loop in _outermost(function.body):
+    for loop in outermost_loops(function.body):
         module = _parallel_if_proved(module, loop, _work_of(loop, loops))
     return module
-
-
-def _outermost(body: Iterable[Stmt]) -> Iterator[For]:
-    """Yield the serial loops of a body that are not inside another loop."""
-    for stmt in body:
-        if not isinstance(stmt, For):
-            for inner in effects_of(stmt).bodies:
-                yield from _outermost(inner.stmts)
-        elif stmt.kind == "serial":
-            yield stmt
 
 
 def _parallel_if_proved(module: Module, loop: For, work: _Work) -> Module:
@@ -97,7 +86,7 @@ class _Work(NamedTuple):
 
 def _work_of(loop: For, loops: LoopsByName) -> _Work:
     constant, before = 0, None
-    for inner in _outermost(loop.body):
+    for inner in outermost_loops(loop.body):
         # Inner loops count as far as their extent is constant, as that of the columns of a block.
         each = max(1, _work_of(inner, loops).constant)
         extent = loops[inner.var].extent

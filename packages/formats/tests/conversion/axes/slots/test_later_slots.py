@@ -7,6 +7,7 @@ from interpreted_kernel import InterpretedKernel
 from scipy import sparse
 
 from gossamer_formats import convert, from_scipy
+from gossamer_formats.conversion.axes.slots import later_slots
 from gossamer_formats.conversion.convert_by_kernels import convert_by_kernels
 from gossamer_formats.conversion.target.conversion_target import conversion_target
 from gossamer_formats.conversion.target.element_options import ElementOptions
@@ -26,7 +27,17 @@ from gossamer_ir.traversal.walk import collect
         ("coo", "csr", set()),
     ],
 )
-def test_lines_of_scattered_elements_are_fetched(source, target, arrays):
+def test_lines_of_scattered_elements_are_fetched(source, target, arrays, monkeypatch):
+    monkeypatch.setattr(later_slots, "MIN_ELEMENTS", 1)
+    assert fetched_arrays(source, target) == arrays
+
+
+def test_lines_of_few_elements_are_not_fetched():
+    assert fetched_arrays("csr", "csc") == set()
+
+
+def fetched_arrays(source, target):
+    """The arrays of which the last kernel of a conversion fetches lines."""
     matrix = sparse.random_array((40, 30), density=0.2, format="csr", rng=0)
     sizes = {"block_rows": 2, "block_columns": 2} if source == "bsr" else {}
     tensor = convert(from_scipy(matrix), source, **sizes).tensor
@@ -39,4 +50,4 @@ def test_lines_of_scattered_elements_are_fetched(source, target, arrays):
     options = ElementOptions(drop_zeros=False, index_dtype=None, wants_permutation=False)
     convert_by_kernels(tensor.storage, conversion_target(target, {}, rank=2), compile, options)
     found = collect(Prefetch, modules[-1].functions[0])
-    assert {hint.buffer for hint in found} == arrays
+    return {hint.buffer for hint in found}

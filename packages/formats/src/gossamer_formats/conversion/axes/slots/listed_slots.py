@@ -7,11 +7,14 @@ independent iterations, for all threads.
 
 from __future__ import annotations
 
-from gossamer_formats.conversion.axes.slots.later_slots import ELEMENTS_AHEAD, is_fetched
+from gossamer_formats.conversion.axes.slots.later_slots import (
+    ELEMENTS_AHEAD,
+    are_fetched_early,
+)
 from gossamer_formats.conversion.axes.state.element_bindings import LaterSlot
 from gossamer_formats.conversion.axes.state.target_axes import TargetAxes
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
-from gossamer_formats.conversion.kernels.statements import load, store
+from gossamer_formats.conversion.kernels.statements import compare, load, store
 from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.source.element_loop import VALUE_INDEX
 from gossamer_formats.conversion.target.dtypes import native_index_dtype
@@ -52,9 +55,10 @@ def load_slot(name: str, slots: ArrayArgument) -> Expr:
 
 
 def later_listed_slot(target_axes: TargetAxes, name: str, slots: ArrayArgument) -> LaterSlot | None:
-    """Return the slot of a later element; None unless elements are visited in the order of their values."""
-    if not target_axes.loop.counts_values:
+    """Return the slot of a later element; None for few elements, and unless they are visited in the order of
+    their values."""
+    if not target_axes.loop.counts_values or not are_fetched_early(target_axes):
         return None
     later = add(VALUE_INDEX, index(ELEMENTS_AHEAD))
-    condition = is_fetched(later, target_axes.loop.size.expr)
+    condition = compare("lt", later, target_axes.loop.size.expr)
     return LaterSlot(condition, load(name, later, slots.dtype))
