@@ -127,7 +127,7 @@ DEFECTS = (
     Defect(
         "a search is taken to be made after the branch that makes it",
         of="hoist_searches", home="search.hoist_searches",
-        line="        del self._known[mark:]\n", instead="",
+        line="        self._known = outer\n", instead="",
         schedule="rules",
     ),
     Defect(

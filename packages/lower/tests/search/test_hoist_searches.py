@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from searches import program, searches
 
+from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Let, Search, While
 from gossamer_ir.script import print_expr
@@ -105,3 +107,78 @@ for i in T.serial(c // 16):
         "i * 16",
         *(f"i * 16 + {u}" for u in range(1, 16)),
     ]
+
+
+IN_A_WRITTEN_WINDOW = 'T.search("lower", P, begin=X[0], end=n, value=3)'
+
+
+def results_of(module):
+    """The results of a program that searches P from X[0] on."""
+    x, y = np.array([0, 2, 0]), np.zeros(3, np.int64)
+    run(module, {"x": x, "y": y, "p": np.array([0, 3, 3, 7], "i4"), "n": 4, "c": 3})
+    return x.tolist(), y.tolist()
+
+
+def test_a_search_whose_window_was_written_before_is_made_once():
+    body = f"""
+X[0] = 2
+Y[0] = {IN_A_WRITTEN_WINDOW}
+for i in T.serial(c):
+    if i > 0:
+        Y[i] = Y[0] + {IN_A_WRITTEN_WINDOW}
+"""
+    module = program(body)
+    hoisted = hoist_searches(module)
+    assert len(searches(hoisted)) == 1
+    assert results_of(hoisted) == results_of(module) == ([2, 2, 0], [2, 4, 4])
+
+
+WRITTEN_BETWEEN = f"""
+Y[0] = {IN_A_WRITTEN_WINDOW}
+X[0] = 2
+Y[1] = {IN_A_WRITTEN_WINDOW}
+"""
+WRITTEN_IN_THE_BRANCH_BEFORE = f"""
+Y[0] = {IN_A_WRITTEN_WINDOW}
+if n > 3:
+    X[0] = 2
+Y[1] = {IN_A_WRITTEN_WINDOW}
+"""
+WRITTEN_LATER_IN_THE_LOOP = f"""
+Y[0] = {IN_A_WRITTEN_WINDOW}
+for i in T.serial(2):
+    Y[1] = {IN_A_WRITTEN_WINDOW}
+    X[0] = 2
+"""
+WRITTEN_BY_OTHER_ITERATIONS = f"""
+for i in T.parallel(1):
+    Y[0] = {IN_A_WRITTEN_WINDOW}
+    if c > 0:
+        Y[1] = 1 + {IN_A_WRITTEN_WINDOW}
+    X[1] = 0
+"""
+
+
+def test_a_search_is_made_again_after_its_window_was_written():
+    for body in (WRITTEN_BETWEEN, WRITTEN_IN_THE_BRANCH_BEFORE, WRITTEN_LATER_IN_THE_LOOP):
+        module = program(body)
+        hoisted = hoist_searches(module)
+        assert len(searches(hoisted)) == 2
+        assert results_of(hoisted) == results_of(module)
+        assert results_of(hoisted)[1] == [1, 2, 0]
+
+
+def test_a_search_is_made_again_where_other_iterations_may_have_written_its_window():
+    assert len(searches(hoist_searches(program(WRITTEN_BY_OTHER_ITERATIONS)))) == 2
+    serial = program(WRITTEN_BY_OTHER_ITERATIONS.replace("parallel", "serial"))
+    assert len(searches(hoist_searches(serial))) == 1
+
+
+def test_the_condition_of_a_loop_does_not_use_a_search_made_before_the_loop():
+    body = f"""
+Y[0] = {IN_A_WRITTEN_WINDOW}
+while {IN_A_WRITTEN_WINDOW} < 2:
+    X[0] = X[0] + 1
+"""
+    with pytest.raises(UnsupportedError, match="condition of a while loop"):
+        hoist_searches(program(body))

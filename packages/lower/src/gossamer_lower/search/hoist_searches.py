@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.analysis.invariants import changed_in, is_constant
+from gossamer_ir.analysis.invariants import changed_in, is_constant, written_in
 from gossamer_ir.arith.affine import distance
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import short_circuit_and, short_circuit_conjuncts
@@ -39,6 +39,7 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
 )
+from gossamer_ir.traversal.buffer_uses import buffers_read
 from gossamer_ir.traversal.fields import has_bodies
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars
@@ -95,10 +96,12 @@ def _hoist_function(function: Function) -> Function:
 
 
 class _EarlierSearch(msgspec.Struct, frozen=True):
-    """A search that was made under some conditions, and the let of its result."""
+    """A search that was made under some conditions, the buffers that both read, and the let of its result.
+    It is known until a statement writes to one of these buffers."""
 
     search: Search
     conditions: frozenset[Expr]
+    reads: frozenset[str]
     let: Let
 
 
@@ -121,18 +124,27 @@ class _SearchHoister(PointVisitor):
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         # Searches that were made in a branch are not known after it.
-        mark = len(self._known)
+        outer = self._known.copy()
         result = super().body(body)
-        del self._known[mark:]
+        self._known = outer
         return result
 
     def move_past(self, stmt: Stmt, new: tuple[Stmt, ...]) -> None:
+        self._forget_changed_by(new)
         # A condition is recorded as it is compared, with variables in place of its searches.
         for last in new[-1:]:
             super().move_past(last, new)
 
+    def _forget_changed_by(self, stmts: tuple[Stmt, ...]) -> None:
+        """Forget the earlier searches whose results statements may change."""
+        if self._known:
+            written = written_in(stmts, self.function)
+            self._known = [hoisted for hoisted in self._known if hoisted.reads.isdisjoint(written)]
+
     def stmt(self, stmt: Stmt) -> tuple[Stmt, ...]:
         """Return the statement, after the lets that must stand directly before it."""
+        if has_bodies(type(stmt)):  # a loop may evaluate its own expressions after its body, too
+            self._forget_changed_by((stmt,))
         outer, self._here = self._here, []
         new = self._with_results(stmt)
         lets, self._here = self._here, outer
@@ -242,7 +254,7 @@ class _SearchHoister(PointVisitor):
 
     def _reused_result(self, search: Search, path: Expr | None) -> Var | None:
         """Return the variable of an equal search that was made before; None if there is none."""
-        on_path = self._parts(path)
+        on_path = frozenset(short_circuit_conjuncts(path))
         for hoisted in self._known:
             # The earlier result is valid only where the earlier search was really made.
             if hoisted.search == search and all(
@@ -260,17 +272,11 @@ class _SearchHoister(PointVisitor):
         """Add the let of a search under the conditions `path` before the statement."""
         self._here.append(let)
         self._local.add(let.var.name)
-        # Otherwise the array, or the condition, may change before the next equal search.
-        if is_constant(search, *short_circuit_conjuncts(path), function=self.function):
-            self._known.append(_EarlierSearch(search, self._parts(path), let))
-
-    def _parts(self, condition: Expr | None) -> frozenset[Expr]:
-        """Return the parts of a condition that stay as they are."""
-        return frozenset(
-            part
-            for part in short_circuit_conjuncts(condition)
-            if is_constant(part, function=self.function)
-        )
+        conditions = frozenset(short_circuit_conjuncts(path))
+        reads = buffers_read(search, *conditions)
+        # Concurrent iterations may change the array, or the condition, before the next equal search.
+        if reads.isdisjoint(self.point.written_by_others):
+            self._known.append(_EarlierSearch(search, conditions, reads, let))
 
     def _fresh(self) -> Var:
         return build.index_var(self.namer.fresh("found"))
