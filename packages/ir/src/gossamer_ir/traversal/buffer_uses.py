@@ -59,6 +59,20 @@ def _buffers_read_by(expr: Node) -> frozenset[str]:
     return frozenset([read.buffer for read in collect(READS, expr)])
 
 
+def buffers_read_in(body: Iterable[Stmt]) -> frozenset[str]:
+    """Return the buffers that statements read, including those whose elements they update without a load:
+    by a reducer of the function, or atomically.
+
+    >>> from gossamer_ir.core.build import ONE, ZERO
+    >>> from gossamer_ir.nodes import Atomic, Load
+    >>> sorted(buffers_read_in((Atomic("add", "Y", (ZERO,), Load("X", (ONE,), "int64")),)))
+    ['X', 'Y']
+    """
+    body = tuple(body)
+    updated = [read.buffer for stmt in stmts(body) for read in effects_of(stmt).reads]
+    return buffers_read(*body).union(updated)
+
+
 def buffers_written(body: Iterable[Stmt]) -> frozenset[str]:
     """Return the buffers and handles that statements write, by the names that occur in them. A called
     function is assumed to write every buffer that it is passed.

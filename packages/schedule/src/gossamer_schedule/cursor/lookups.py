@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.nodes import Block, For, Function, Iteration, Module
 from gossamer_ir.support.typed_calls import typed
-from gossamer_ir.traversal.buffer_uses import buffers_read, outer_writes
-from gossamer_ir.traversal.walk import stmts
+from gossamer_ir.traversal.buffer_uses import buffers_read_in, outer_writes
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.cursor.filters import is_selected
 from gossamer_schedule.cursor.find import find_block, find_function, find_named
@@ -106,7 +104,7 @@ def get_producers(module: Module, block: str, *, function: str | None = None) ->
     """
     root = find_function(module, "get_producers", function=function)
     cursor = find_block(root, block=block)
-    read = _buffers_read(cursor.node)
+    read = buffers_read_in((cursor.node,))
     return _selected_block_names(
         (other for other in _other_blocks(cursor) if outer_writes((other,)) & read),
         root.function,
@@ -127,7 +125,7 @@ def get_consumers(module: Module, block: str, *, function: str | None = None) ->
     cursor = find_block(root, block=block)
     written = outer_writes((cursor.node,))
     return _selected_block_names(
-        (other for other in _other_blocks(cursor) if _buffers_read(other) & written),
+        (other for other in _other_blocks(cursor) if buffers_read_in((other,)) & written),
         root.function,
     )
 
@@ -145,10 +143,3 @@ def _other_blocks(cursor: Cursor) -> Iterator[Block]:
     for stmt in addressable_stmts(cursor.function.body):
         if isinstance(stmt, Block) and id(stmt) not in related:
             yield stmt
-
-
-def _buffers_read(block: Block) -> set[str]:
-    """Return the buffers that a block reads, including those whose elements it combines with values."""
-    # A combined element is read without a load, which `buffers_read` does not see.
-    effects = map(effects_of, stmts((block,)))
-    return {read.buffer for effect in effects for read in effect.reads} | buffers_read(block)

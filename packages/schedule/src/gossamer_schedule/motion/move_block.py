@@ -27,7 +27,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.access_types import ACCESSES, ELEMENT_ACCESSES
-from gossamer_ir.traversal.buffer_uses import buffers_named, buffers_read, outer_writes
+from gossamer_ir.traversal.buffer_uses import buffers_named, buffers_read_in, outer_writes
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.statement_queries import names_after
 from gossamer_ir.traversal.substitute import resolve, substitute
@@ -45,7 +45,7 @@ def updates_old_values(block: Block) -> bool:
     It computes them from scratch if it only assigns them, or is a reduction with an init.
     """
     stored = outer_writes((block,))
-    is_reading = bool(stored & buffers_read(*block.body))
+    is_reading = bool(stored & buffers_read_in(block.body))
     has_reduction = any(iterator.kind == "R" for iterator in block.iters)
     return is_recurrence(block) or ((is_reading or has_reduction) and not block.init)
 

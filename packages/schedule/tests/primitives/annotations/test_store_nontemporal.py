@@ -9,9 +9,17 @@ from refused import reason_of
 from gossamer_ir.interchange.records import Step
 from gossamer_schedule import apply
 
+COMBINE = """
+larger = T.comm_reducer(lambda a, b: T.max(a, b), (T.float32("-inf"),))
+for i in T.serial(8):
+    with T.block("combine"):
+        vi = T.axis.spatial(8, i)
+        V[vi] = larger(V[vi], X[vi, 0])
+"""
 REFUSED = [
     ("store_nontemporal.no_store", COPY, {"block": "copy", "buffer": "X"}),
     ("store_nontemporal.read", SUM, {"block": "sum", "buffer": "V"}),
+    ("store_nontemporal.read", COMBINE, {"block": "combine", "buffer": "V"}),
 ]
 
 

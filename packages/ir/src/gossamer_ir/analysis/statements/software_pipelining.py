@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.annotations import PIPELINE
 from gossamer_ir.nodes import For, Function, Node, Stmt
 from gossamer_ir.traversal.access_types import ACCESSES
-from gossamer_ir.traversal.buffer_uses import buffers_read, outer_writes
+from gossamer_ir.traversal.buffer_uses import buffers_read_in, outer_writes
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect, every_stmt
 
@@ -47,10 +47,10 @@ def copies_ahead(loop: For, function: Function) -> tuple[Stmt, ...]:
         filled = _outer_buffers_written(first)
         is_for_rest = (
             bool(filled)
-            and filled <= buffers_read(*rest)
+            and filled <= buffers_read_in(rest)
             and not filled & _outer_buffers_written(rest)
         )
-        is_fixed = not buffers_read(*first) & _outer_buffers_written(loop.body)
+        is_fixed = not buffers_read_in(first) & _outer_buffers_written(loop.body)
         if is_for_rest and is_fixed and all(_is_own(name, loop, function) for name in filled):
             return first
     return ()

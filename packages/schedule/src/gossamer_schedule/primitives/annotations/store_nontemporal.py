@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import Node, Store
-from gossamer_ir.traversal.buffer_uses import buffers_read
+from gossamer_ir.traversal.buffer_uses import buffers_read_in
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor_at import Cursor
@@ -30,7 +30,8 @@ def store_nontemporal(
     Raises `ScheduleError` with a code `schedule.store_nontemporal.*`:
 
     * `.no_store`: the body of the block does not store to the buffer
-    * `.read`: the block also reads the buffer, which would then wait for memory
+    * `.read`: the block also reads the buffer, or updates it by a reducer of the function, which would then
+      wait for memory
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_testkit.show import body_text
@@ -64,7 +65,7 @@ def _require_written(cursor: Cursor, buffer_name: str) -> None:
 
 
 def _require_unread(cursor: Cursor, buffer_name: str) -> None:
-    if buffer_name in buffers_read(*cursor.node.body):
+    if buffer_name in buffers_read_in(cursor.node.body):
         raise schedule_error(
             "store_nontemporal.read",
             f"Block '{cursor.node.name}' also reads '{buffer_name}', and each read would wait for memory.",
