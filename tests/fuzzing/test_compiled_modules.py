@@ -27,9 +27,11 @@ def test_no_module_ends_the_process():
 
 
 def test_an_end_of_the_process_is_a_failure_with_its_number():
-    (failure,) = run(_end_at_3, 8).failures
+    found = run(_end_at_3, 8)
+    (failure,) = found.failures
     assert failure.number == 3
-    assert "terminated abruptly" in failure.what
+    assert "crashed" in failure.what
+    assert found.judged == 7
 
 
 def _end_at_3(number: int, found: Modules) -> None:

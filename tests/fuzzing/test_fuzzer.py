@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import signal
 import time
 from random import Random
@@ -13,7 +14,7 @@ import pytest
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
 from tests.fuzzing.checks.disagreements import disagreement
-from tests.fuzzing.commands.processes import TooLong, at_most
+from tests.fuzzing.commands.processes import BATCH, Failure, Tally, Task, TooLong, at_most
 from tests.fuzzing.defects.broken_compilers import DEFECTS, Defect
 from tests.fuzzing.execution.array_placement import Passed, Place
 from tests.fuzzing.execution.compilers import COMPILER, Compiler, Scheduler, unscheduled
@@ -106,3 +107,22 @@ def test_the_place_of_a_store_is_that_before_it():
     require_no_race(parse_module(THREADS.format(extent=1)), {"c": np.array([3, 1, 2, 0])})
     with pytest.raises(Race, match="iterations 0 and 1"):
         require_no_race(parse_module(THREADS.format(extent=2)), {"c": np.array([3, 2, 2, 0])})
+
+
+def judge_unless_broken(number: int, found: Tally) -> None:
+    """Judges an item; 3 raises an error, and the process of 5 ends."""
+    if number == 3:
+        raise ZeroDivisionError("three")
+    if number == 5:
+        os._exit(1)
+    found.judged += 1
+
+
+def test_items_after_one_that_fails_or_crashes_are_judged():
+    task = Task("numbers", judge_unless_broken, Tally)
+    total = task.run(range(2 * BATCH), processes=1, seconds=600)
+    assert total.judged == 2 * BATCH - 2
+    assert sorted(total.failures) == [
+        Failure(3, "ZeroDivisionError: three", is_verdict=False),
+        Failure(5, "the process crashed", is_verdict=False),
+    ]

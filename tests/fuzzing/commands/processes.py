@@ -5,13 +5,12 @@ from __future__ import annotations
 import resource
 import signal
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
@@ -120,24 +119,47 @@ class Task(Generic[T]):
     ) -> T:
         total, end = self.new(), time.monotonic() + seconds
         size = max(BATCH // self.each, 1)
-        batches = iter(wanted[at : at + size] for at in range(0, len(wanted), size))
-        waiting: dict[Future[T], Path] = {}
-        is_going_on = True
-        with ProcessPoolExecutor(processes, initializer=_limit_memory) as pool:
-            while is_going_on or waiting:
-                room = 2 * processes - len(waiting) if is_going_on else 0
-                parts = [(part, Path(trail, str(part.start))) for part in islice(batches, room)]
-                waiting |= {pool.submit(self._batch, *part): part[1] for part in parts}
-                done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                for outcome in [self._outcome(found, waiting.pop(found)) for found in done]:
+        batches = deque(tuple(wanted[at : at + size]) for at in range(0, len(wanted), size))
+
+        def is_going_on() -> bool:
+            return time.monotonic() < end and len(total.failures) < MAX_FAILURES
+
+        while batches and is_going_on():
+            # A process that crashed ends its pool: the next one goes on with what is left.
+            with ProcessPoolExecutor(processes, initializer=_limit_memory) as pool:
+                for outcome in self._outcomes(pool, batches, trail, is_going_on, processes):
                     total.add(outcome)
                     show(outcome, total)
-                is_broken = any(isinstance(found.exception(), BrokenProcessPool) for found in done)
-                is_in_time = time.monotonic() < end and len(total.failures) < MAX_FAILURES
-                is_going_on = bool(parts) and is_in_time and not is_broken
         return total
 
-    def _batch(self, numbers: range, at: Path) -> T:
+    def _outcomes(
+        self,
+        pool: ProcessPoolExecutor,
+        batches: deque[tuple[int, ...]],
+        trail: str,
+        is_going_on: Callable[[], bool],
+        processes: int,
+    ) -> Iterator[T]:
+        """Take batches and yield their results, until there are no more, or a process crashed. What a crash
+        left undone is put back."""
+        waiting: dict[Future[T], tuple[int, ...]] = {}
+        is_broken = False
+        while waiting or (batches and is_going_on() and not is_broken):
+            while batches and len(waiting) < 2 * processes and is_going_on() and not is_broken:
+                batch = batches.popleft()
+                waiting[pool.submit(self._batch, batch, _trail_of(trail, batch))] = batch
+            done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            for found in done:
+                batch = waiting.pop(found)
+                if isinstance(found.exception(), BrokenProcessPool):
+                    is_broken = True
+                    failed, remaining = self._crashed(batch, _trail_of(trail, batch))
+                    batches.extendleft([remaining] if remaining else [])
+                    yield failed
+                else:
+                    yield found.result()
+
+    def _batch(self, numbers: tuple[int, ...], at: Path) -> T:
         """Runs a batch in a separate process, which records the item that it works on."""
         found = self.new()
         for number in numbers:
@@ -148,19 +170,28 @@ class Task(Generic[T]):
             except TooLong:
                 what = f"takes longer than {ITEM_TIMEOUT_SECONDS:.0f} s"
                 found.failures.append(Failure(number, what, is_verdict=False))
+            except Exception as error:  # noqa: BLE001
+                # A defect, whatever it is; the items after it are judged nevertheless.
+                what = f"{type(error).__name__}: {error}"
+                found.failures.append(Failure(number, what, is_verdict=False))
         at.unlink()
         return found
 
-    def _outcome(self, found: Future[T], at: Path) -> T:
-        """The result of a batch; if it raised an error or its process crashed, the number of the item."""
-        error = found.exception()
-        if error is None:
-            return found.result()
+    def _crashed(self, batch: tuple[int, ...], at: Path) -> tuple[T, tuple[int, ...]]:
+        """The failure of the item on which a process worked when its pool broke, and the other items, whose
+        results are lost."""
         total = self.new()
-        if at.exists():
-            what = f"{type(error).__name__}: {error}"
-            total.failures.append(Failure(int(at.read_text()), what, is_verdict=False))
-        return total
+        if not at.exists():
+            return total, batch
+        number = int(at.read_text())
+        at.unlink()
+        total.failures.append(Failure(number, "the process crashed", is_verdict=False))
+        return total, tuple(other for other in batch if other != number)
+
+
+def _trail_of(trail: str, batch: tuple[int, ...]) -> Path:
+    """The file in which a process records the item of a batch that it works on."""
+    return Path(trail, str(batch[0]))
 
 
 def _progress() -> Progress:
