@@ -94,6 +94,26 @@ static void relocate_sections(const struct image *image, const char *object, siz
     }
 }
 
+static int is_code(const Elf64_Shdr *section) {
+    return section->sh_flags & SHF_ALLOC && section->sh_flags & SHF_EXECINSTR;
+}
+
+static size_t size_of_detours(const struct image *image, const char *object, size_t count) {
+    size_t size = 0;
+    for (size_t at = 0; at < count; at++) {
+        const Elf64_Shdr *section = &image->sections[at];
+        if (is_code(section)) size += detour_size(object + section->sh_offset, section->sh_size);
+    }
+    return size;
+}
+
+static void add_all_detours(const struct image *image, size_t count) {
+    char *detours = image->detours;
+    for (size_t at = 0; at < count; at++)
+        if (is_code(&image->sections[at]))
+            detours = add_detours(image->memory + image->offsets[at], image->sections[at].sh_size, detours);
+}
+
 static void *entry_of(const struct image *image) {
     for (size_t number = 0; number < image->symbol_count; number++) {
         const Elf64_Sym *symbol = &image->symbols[number];
@@ -127,7 +147,8 @@ void *load_object(const char *object) {
     struct image image = image_of(object);
     image.offsets = allocated(header->e_shnum * sizeof *image.offsets);
     size_t end = place_sections(&image, header->e_shnum);
-    size_t size = end + image.symbol_count * (sizeof *image.veneers + sizeof *image.addresses);
+    size_t tables = image.symbol_count * (sizeof *image.veneers + sizeof *image.addresses);
+    size_t size = end + tables + size_of_detours(&image, object, header->e_shnum);
     image.memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (image.memory == MAP_FAILED) {
         refuse("there is not enough memory");
@@ -136,9 +157,11 @@ void *load_object(const char *object) {
     }
     image.veneers = (struct veneer *)(image.memory + end);
     image.addresses = (uint64_t *)(image.veneers + image.symbol_count);
+    image.detours = image.memory + end + tables;
     copy_sections(&image, object, header->e_shnum);
     find_symbols(&image);
     relocate_sections(&image, object, header->e_shnum);
+    add_all_detours(&image, header->e_shnum);
     void *entry = entry_of(&image);
     /* A kernel keeps no state, so that all of its memory may be read-only. */
     mprotect(image.memory, size, PROT_READ | PROT_EXEC);

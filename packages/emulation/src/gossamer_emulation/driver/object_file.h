@@ -22,6 +22,7 @@ struct image {
     char *memory;
     struct veneer *veneers;  /* one for each symbol */
     uint64_t *addresses;     /* the global offset table: one for each symbol */
+    char *detours;           /* around instructions that the emulator cannot translate */
 };
 
 /* What changes one section. */
@@ -46,6 +47,14 @@ extern const char MACHINE_NAME[];
 extern const struct veneer VENEER;
 
 void relocate(const struct image *image, const struct relocations *table, const Elf64_Rela *row);
+
+/* --- the file `detours_...` of each architecture */
+
+/* Return the size of the detours around instructions of a section that the emulator cannot translate. */
+size_t detour_size(const char *code, size_t size);
+
+/* Replace these instructions by jumps to detours; return the end of the detours that were written. */
+char *add_detours(char *code, size_t size, char *detours);
 
 static inline void refuse_type(const Elf64_Rela *row) {
     refuse("it has a relocation of type %u, which the emulated process does not know",

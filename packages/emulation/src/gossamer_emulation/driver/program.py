@@ -65,8 +65,8 @@ def _cached_driver(architecture: Architecture) -> Artifact | None:
 
 def _files(architecture: Architecture) -> tuple[Path, ...]:
     """Return the files of the driver that the compiler is given."""
-    relocations = f"relocations_{architecture.name}.c"
-    return tuple(_SOURCES / name for name in ("main.c", "call.c", "object_file.c", relocations))
+    own = (f"{part}_{architecture.name}.c" for part in ("relocations", "detours"))
+    return tuple(_SOURCES / name for name in ("main.c", "call.c", "object_file.c", *own))
 
 
 @cache

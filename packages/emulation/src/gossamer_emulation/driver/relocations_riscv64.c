@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "riscv64.h"
+
 const Elf64_Half MACHINE = EM_RISCV;
 const char MACHINE_NAME[] = "RISC-V";
 /* auipc t1, 0; ld t1, 16(t1); jr t1; nop */
@@ -35,6 +37,8 @@ static void put(const struct piece *format, size_t size, char *place, int64_t va
     }
     memcpy(place, &word, size);
 }
+
+void put_jump(char *place, int64_t distance) { put(JUMP, 4, place, distance); }
 
 /* The low 12 bits are added as a signed number, so the high ones are rounded. */
 static void put_high(char *place, int64_t distance) {
@@ -98,7 +102,7 @@ void relocate(const struct image *image, const struct relocations *table, const 
     case R_RISCV_64: memcpy(place, &target, 8); return;
     case R_RISCV_32_PCREL: memcpy(place, &distance, 4); return;
     case R_RISCV_BRANCH: put(BRANCH, 4, place, distance); return;
-    case R_RISCV_JAL: put(JUMP, 4, place, distance); return;
+    case R_RISCV_JAL: put_jump(place, distance); return;
     case R_RISCV_RVC_BRANCH: put(SHORT_BRANCH, 2, place, distance); return;
     case R_RISCV_RVC_JUMP: put(SHORT_JUMP, 2, place, distance); return;
     case R_RISCV_CALL:
