@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from gossamer_ir.analysis.bounds.overflow import overflow_of
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.interchange.kernel_abi import KERNEL_SYMBOL
 from gossamer_ir.nodes import Buffer, Function, Module, Param
 from gossamer_ir.support.typed_calls import typed
@@ -59,6 +60,7 @@ def emit(flat: Module, *, abi: Abi) -> str:
             module,
             IRBuilder(f"{signature} {attributes}"),
             overflow=overflow_of(function),
+            facts=fact_index(function.facts),
             shared=summary.passed,
             is_entry=is_entry,
             is_streaming=is_streaming,

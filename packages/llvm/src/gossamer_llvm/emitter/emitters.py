@@ -11,6 +11,7 @@ import msgspec
 from gossamer_ir.analysis.bounds.overflow import OverflowAnalysis
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.facts.fact_index import FactIndex
 from gossamer_ir.nodes import Buffer, Compare, Expr, Load, Stmt
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import collect
@@ -127,10 +128,10 @@ class FunctionEmitter(msgspec.Struct):
     `workspace`: the operand. `overflow`: bounds of its integers. `loaded`: variables of lets that are read
     from memory. `depths`: the number of loops in which a variable varies. `masks`: those of loops that are
     controlled by a mask. `heap`: stack slots with the addresses of memory to free. `unchanging`: buffers that
-    nothing writes while it runs. `read`: values loaded from them, one table for each enclosing scope. Code in
-    a scope dominates what follows in it, so loads are reused there. `has_nontemporal_stores`: it needs a
-    fence at its end. `fragments`: buffers in matrix registers, of which the first `used_registers` are taken.
-    `is_streaming`: it runs in streaming mode.
+    nothing writes while it runs. `facts`: what holds of their elements. `read`: values loaded from them, one
+    table for each enclosing scope. Code in a scope dominates what follows in it, so loads are reused there.
+    `has_nontemporal_stores`: it needs a fence at its end. `fragments`: buffers in matrix registers, of which
+    the first `used_registers` are taken. `is_streaming`: it runs in streaming mode.
     """
 
     module: ModuleEmitter
@@ -145,6 +146,7 @@ class FunctionEmitter(msgspec.Struct):
     heap: list[str] = []
     shared: frozenset[str] = frozenset()
     unchanging: frozenset[str] = frozenset()
+    facts: FactIndex = FactIndex(())
     read: list[dict[Load, Value]] = msgspec.field(default_factory=lambda: [{}])
     is_entry: bool = False
     status: str = ""

@@ -26,6 +26,7 @@ from gossamer_llvm.fragments.tiles import emit_row_load, emit_row_store
 from gossamer_llvm.memory.addresses import Address, emit_address, without_unit_dimensions
 from gossamer_llvm.memory.index_pairs import load_indices_in_pairs
 from gossamer_llvm.memory.lane_loads import loads_of_lanes
+from gossamer_llvm.memory.masked_gathers import WholeGather, whole_gather
 from gossamer_llvm.memory.register_tables import (
     selected_from_registers,
     with_selected_indices,
@@ -59,6 +60,13 @@ def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
     inserted = _gather_as_scalar_loads(emitter, node) if mask is ON else None
     if inserted is not None:
         return inserted
+    whole = None if mask is ON else _whole_gather(emitter, node)
+    if whole is not None:
+        return _gather_of_all_lanes(emitter, node, whole, mask)
+    return _load_by_mask(emitter, node, mask)
+
+
+def _load_by_mask(emitter: FunctionEmitter, node: Load, mask: Value) -> Value:
     indices = with_selected_indices(emitter, node)
     address = emit_address(emitter, node.buffer, indices, is_certain=mask is ON)
     if address.is_scattered:
@@ -152,6 +160,40 @@ def _gather_as_scalar_loads(emitter: FunctionEmitter, node: Load) -> Value | Non
         return None
     load_indices_in_pairs(emitter, node.indices)
     return insert_elements(emitter, map(emitter.expr, loads), node.dtype)
+
+
+def _whole_gather(emitter: FunctionEmitter, node: Load) -> WholeGather | None:
+    """Return the gather of all lanes of a masked gather that is faster as scalar loads."""
+    whole = whole_gather(emitter, node)
+    dtype = DType.parse(node.dtype)
+    if whole is None or not _is_short(dtype, emitter.module.abi.inserted_lanes):
+        return None
+    return whole if loads_of_lanes(whole.load, dtype.lanes) is not None else None
+
+
+def _gather_of_all_lanes(
+    emitter: FunctionEmitter, node: Load, whole: WholeGather, mask: Value
+) -> Value:
+    """Emit a masked gather: scalar loads of all lanes if these have indices, otherwise the instruction."""
+    builder = emitter.builder
+    end, size = emitter.expr(whole.end), emitter.expr(whole.size)
+    has_all = builder.value(f"icmp sle {end.typed}, {size.text}")
+    rest = _passthrough(emitter, node)
+    every, masked, join = builder.new_block(), builder.new_block(), builder.new_block()
+    builder.branch(has_all, every, masked)
+    builder.begin(every)
+    with emitter.scope():
+        loaded = _gather_as_scalar_loads(emitter, whole.load)
+    assert loaded is not None
+    blended, last_of_every = _emit_blend(emitter, mask, loaded, rest), builder.block
+    builder.jump(join)
+    builder.begin(masked)
+    with emitter.scope():
+        gathered = _load_by_mask(emitter, node, mask)
+    last_of_masked = builder.block
+    builder.fall_into(join)
+    incoming = f"[ {blended.text}, %{last_of_every} ], [ {gathered.text}, %{last_of_masked} ]"
+    return Value(builder.value(f"phi {blended.type} {incoming}"), node.dtype)
 
 
 def _is_short(dtype: DType, most: int) -> bool:

@@ -49,9 +49,10 @@ def lanes_and_rest(body, *, stats=None, **sizes):
 
 VECTORS = [
     (CSR + DOT, None, None),
-    (CSR + DOT, rows_of(4), None),
+    (CSR + DOT, rows_of(2), None),
+    (CSR + DOT, rows_of(4), (4, "masked")),
     (CSR + DOT, rows_of(20), (8, "masked")),
-    (CSR + DOT, rows_of(60), (8, "scalar")),
+    (CSR + DOT, rows_of(60), (8, "masked")),
     (AXES["wide"] + DOT, None, None),
     (CSR + SUM, None, (16, "masked")),
     (CSR + SUM, rows_of(2), (16, "masked")),
@@ -88,18 +89,22 @@ def test_remainders_are_masked_where_gathers_are_not_slow(gathers, rest):
 
 
 @pytest.mark.parametrize(
-    ("gathers", "mean", "rest"),
+    ("bits", "gathers", "mean", "rest"),
     [
-        ("fast", 2, []),
-        ("fast", 4, ["masked"]),
-        ("fast", 100, ["masked"]),
-        ("moderate", 4, []),
-        ("moderate", 100, [None]),
-        ("slow", 4, []),
+        (512, "fast", 2, []),
+        (512, "fast", 4, ["masked"]),
+        (512, "fast", 100, ["masked"]),
+        (256, "moderate", 3, []),
+        (256, "moderate", 4, ["masked"]),
+        (512, "moderate", 100, ["masked"]),
+        (128, "moderate", 4, []),
+        (128, "moderate", 20, ["masked"]),
+        (512, "slow", 4, []),
+        (512, "slow", 100, [None]),
     ],
 )
-def test_short_and_long_rows_use_gathers_that_are_fast(gathers, mean, rest):
-    target = machine(f"vector_bits=512,gathers={gathers}")
+def test_short_rows_use_vectors_where_gathers_and_masks_are_fast(bits, gathers, mean, rest):
+    target = machine(f"vector_bits={bits},gathers={gathers}")
     stats = Stats(100, 100, 100 * mean, 20 * mean, 0)
     steps = default_schedule(module_of(CSR + DOT), target, stats).loop
     assert [step.args.get("rest") for step in steps if step.op == "vectorize"] == rest

@@ -28,19 +28,20 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 if TYPE_CHECKING:
     from gossamer_schedule.primitives.loops.vectorize import Remainder
 
-FEW_TERMS = 3
-"""Minimum mean number of gathered terms per row for vectors to pay where gathers are fast (measured: 1.3 to
-2.2 times faster than scalar code at 4 to 7 terms, 0.8 at 2)."""
+MIN_GATHERED = {"fast": 3, "moderate": 4, "slow": 16}
+"""Minimum mean number of gathered terms per row for vectors to pay, by the speed of gathers.
 
-MIDDLE_ROW = 16
-"""The minimum elsewhere. Where gathers are not slow, the remainder is one masked vector, since the exit of a
-remainder loop would be mispredicted (measured at 30 terms: 1.4 to 2.2 times faster than scalar code, with a
-remainder loop 1.3 to 2.2 times). Where they are slow, it is a loop (measured with 16 to 48 terms: 1.2 times
-faster than a masked vector, 2 to 4 times on short rows)."""
+Fast (measured on Emerald Rapids): 1.3 to 2.2 times faster than scalar code at 4 to 7 terms, 0.8 at 2.
+Moderate (measured on Zen 4, where elements are loaded one by one): 1.3 to 1.8 times at 4.5 to 6 terms, 0.9 to
+1.4 at 4 and 7, 0.8 at 2."""
 
-LONG_ROW = 48
-"""Minimum mean number of gathered terms per row for a scalar remainder loop to cost less than a masked gather
-that is not fast (measured: 1.05 to 1.15 times faster at 60 terms)."""
+MASKED_BITS = 256
+"""Minimum bits of vectors whose loads are masked. In narrower ones each lane of the remainder is a branch, as
+where gathers are slow."""
+
+FEW_TERMS = 6
+"""Maximum mean number of terms, exclusive, for vectors of half the lanes where elements are loaded one by one
+(measured on Zen 4: 1.05 to 1.35 times faster with 4 lanes at 4.5 terms, equal at 6, 0.9 at 7)."""
 
 GATHERED_LANES = 8
 """Partial sums of gathered terms. Gathers load one element at a time, so that more lanes only lengthen the
@@ -142,25 +143,29 @@ def _gathered(pattern: RowReduction, context: RuleContext) -> _Lanes:
     # Without stats the safe choice, as vectors are slower on short rows.
     if mean is None:
         return _scalar("the length of rows is unknown, and vectors are slower for short ones")
-    least = FEW_TERMS if machine.gathers == "fast" else MIDDLE_ROW
+    is_masked = machine.vector_bits >= MASKED_BITS
+    least = MIN_GATHERED[machine.gathers if is_masked else "slow"]
     if mean < least:
         return _scalar(
             f"rows have {mean:.3g} terms on average, and gathers pay from {least}; the processor overlaps "
             "short rows"
         )
-    rest, why = _rest(mean, machine)
-    return _Lanes(GATHERED_LANES, rest, f"rows have {mean:.3g} terms on average, {why}")
+    is_narrow = machine.gathers == "moderate" and mean < FEW_TERMS
+    lanes = GATHERED_LANES // 2 if is_narrow else GATHERED_LANES
+    rest, why = _rest(machine)
+    return _Lanes(lanes, rest, f"rows have {mean:.3g} terms on average, {why}")
 
 
-def _rest(mean: float, machine: Machine) -> tuple[Remainder | None, str]:
-    """Return how the remainder of a row runs, and why."""
-    if machine.gathers == "fast":
-        return "masked", "and gathers are fast on this machine: the remainder is one of them"
-    if mean >= LONG_ROW:
-        return None, f"{LONG_ROW} or more: a remainder loop costs little"
+def _rest(machine: Machine) -> tuple[Remainder | None, str]:
+    """Return how the remainder of a row runs, and why.
+
+    The exit of a remainder loop would be mispredicted (measured on Zen 4 with 12 to 200 terms: a masked
+    vector is 0.95 to 1.5 times as fast). Where gathers are slow, it still costs less than one of them
+    (measured with 16 to 48 terms: 1.2 times faster than a masked vector, 2 to 4 times on short rows).
+    """
     if machine.gathers == "slow":
         return None, "and gathers are slow on this machine: a remainder loop costs less than one"
-    return "masked", f"fewer than {LONG_ROW}: the remainder is one masked gather"
+    return "masked", "and the remainder is one masked vector, which has no branch to mispredict"
 
 
 def _contiguous(pattern: RowReduction, context: RuleContext) -> _Lanes:
