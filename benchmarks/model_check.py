@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from benchmarks.matrices import load_matrix
 from benchmarks.parts.choice import CHOICE_FEATURES, ChoiceTime
@@ -39,7 +39,7 @@ def _with_present_choice(one: ChoiceTime, machine: Machine) -> ChoiceTime:
     workload = Workload(features, one.dtype, machine, one.threads)
     choice = choose_format(properties_of_named(one.matrix, machine), workload, calls=CHOICE_CALLS)
     expected = {estimate.text: estimate.cycles for estimate in choice.estimates}
-    return msgspec.structs.replace(one, chosen=choice.chosen.text, expected_cycles=expected)
+    return replace(one, chosen=choice.chosen.text, expected_cycles=expected)
 
 
 @cache

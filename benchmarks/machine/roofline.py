@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from benchmarks.machine.c_libraries import FAST, load_library
 from benchmarks.machine.meter import is_disturbed, read_meter
@@ -72,7 +73,7 @@ def measure_roofline(threads: int) -> Roofline:
         roofline = roofline_now(threads)
         if not is_disturbed(before, read_meter()):
             return roofline
-    return msgspec.structs.replace(roofline, is_disturbed=True)
+    return replace(roofline, is_disturbed=True)
 
 
 def roofline_now(threads: int) -> Roofline:

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
@@ -147,7 +148,7 @@ def with_further_processes(
         again = [two for times in further for two in times if two.case == one.case]
         measured = sorted((one, *again), key=lambda time: time.of_best)
         median = measured[len(measured) // 2]
-        chosen.append(msgspec.structs.replace(median, processes=len(measured)))
+        chosen.append(replace(median, processes=len(measured)))
     return chosen
 
 

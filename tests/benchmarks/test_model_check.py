@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from scipy import sparse
 
 from benchmarks import __main__, matrices, model_check, run_files
@@ -50,14 +50,14 @@ def test_stored_times_rate_what_is_chosen_now():
 
 
 def test_a_choice_that_was_not_measured_is_left_out():
-    unmeasured = msgspec.structs.replace(STORED, times_ms={"csr": 3.0})
+    unmeasured = replace(STORED, times_ms={"csr": 3.0})
     assert model_check.with_present_choices([unmeasured], DEFAULT_TARGET) == []
 
 
 def test_an_error_of_the_model_is_a_ratio_of_speedups():
     expected = {"csr": 6.0, BLOCKS: 4.0}
     times = [
-        msgspec.structs.replace(
+        replace(
             STORED, times_ms={"csr": ms, BLOCKS: 1.0, "hyb (c=1)": 1.0}, expected_cycles=expected
         )
         for ms in (1.5, 3.0, 3.0)
@@ -67,9 +67,9 @@ def test_an_error_of_the_model_is_a_ratio_of_speedups():
 
 
 def test_the_command_fails_if_a_choice_misses(tmp_path, capsys):
-    slow_blocks = msgspec.structs.replace(STORED, times_ms={"csr": 1.0, BLOCKS: 2.0})
+    slow_blocks = replace(STORED, times_ms={"csr": 1.0, BLOCKS: 2.0})
     for stored, status, verdict in ((STORED, 0, "met"), (slow_blocks, 1, "MISSED by 1 of 1")):
-        run = msgspec.structs.replace(run_of(), results=(stored,))
+        run = replace(run_of(), results=(stored,))
         path = run_files.save_run(run, tmp_path)
         assert __main__.main(["check-model", str(path)]) == status
         assert verdict in capsys.readouterr().out

@@ -6,9 +6,9 @@ import io
 from types import SimpleNamespace
 from typing import get_args
 
-import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 from scipy import sparse
 
@@ -80,9 +80,9 @@ def test_mini_batches_are_measured_in_a_fresh_process():
     found = mini_batches.measure_graph("power_law_170k", 3)
     assert (found.graph, found.batches, found.rows) == ("power_law_170k", 3, 1000)
     assert found.scipy_us > 0
-    worse = msgspec.structs.replace(found, grown_mb=0.0, late_files=1, overhead_us=0.0)
+    worse = replace(found, grown_mb=0.0, late_files=1, overhead_us=0.0)
     assert not worse.is_met
-    assert msgspec.structs.replace(worse, late_files=0).is_met
+    assert replace(worse, late_files=0).is_met
 
 
 def test_starts_are_measured_in_processes_of_their_own():
@@ -99,7 +99,7 @@ def test_first_calls_are_measured_in_processes_of_their_own():
     assert call.least_cpu_ms > 0
     assert call.median_ms > 0
     assert call.is_met
-    late = msgspec.structs.replace(call, limit_ms=call.least_cpu_ms / 2)
+    late = replace(call, limit_ms=call.least_cpu_ms / 2)
     assert not late.is_met
     assert [row[-1] for row in first_calls.first_calls_sheet([call, late]).rows] == ["", "MISSED"]
     assert {state for _, state in first_calls.LIMITS_MS} == set(
@@ -244,7 +244,7 @@ def test_a_program_of_a_paper_is_compared_with_baselines():
 
 def test_a_wrong_program_is_refused():
     example = EXAMPLES["block_sparse_attention"]
-    wrong = msgspec.structs.replace(
+    wrong = replace(
         example,
         datasets=example.cases,
         programs={"fused": lambda inputs: lambda: np.ones(inputs.q.shape, np.float32)},

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 from xml.etree import ElementTree
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
 from benchmarks import goals, run_files
@@ -106,7 +106,7 @@ def test_a_run_is_the_same_after_it_was_stored(tmp_path):
     path = run_files.save_run(run, tmp_path)
     assert path.name == "some-machine.json"
     assert run_files.load_run(path) == run
-    quick = msgspec.structs.replace(run, name="quick")
+    quick = replace(run, name="quick")
     assert run_files.save_run(quick, tmp_path).name == "some-machine-quick.json"
     assert list(run_files.stored_runs(tmp_path).values()) == [run, quick]
 
@@ -127,8 +127,8 @@ def test_the_tables_say_time_bound_ratio_and_verdict():
 
 
 def test_the_calls_that_pay_for_a_conversion_are_counted():
-    fast = msgspec.structs.replace(figure(0.5), conversion_ms=10.0)
-    slow = msgspec.structs.replace(figure(2.0), conversion_ms=10.0)
+    fast = replace(figure(0.5), conversion_ms=10.0)
+    slow = replace(figure(2.0), conversion_ms=10.0)
     found = [
         cell(
             op="spmv", figures={"gossamer": figure(1.0), "mkl": figure(0.75), "gossamer_sell": one}
@@ -188,15 +188,15 @@ def test_the_page_shows_one_run_of_each_processor_between_the_marks(tmp_path):
     readme, results = tmp_path / "README.md", tmp_path / "results"
     readme.write_text(f"before\n\n{stored_runs.BEGIN}\nold\n{stored_runs.END}\n\nafter\n")
     found = run_of(cell())
-    intel = msgspec.structs.replace(found.machine, name="other", vendor="Intel")
-    amd = msgspec.structs.replace(found.machine, vendor="AMD")
+    intel = replace(found.machine, name="other", vendor="Intel")
+    amd = replace(found.machine, vendor="AMD")
     chosen = {"machine": amd, "name": "quick"}
     for changes in ({"machine": amd}, chosen):
-        run = msgspec.structs.replace(found, **changes)
+        run = replace(found, **changes)
         run_report.write_report(run_files.save_run(run, results), run)
     stored_runs.show_in_readme(readme, results)
     assert "### Intel\n\nNo run is stored yet." in readme.read_text()
-    run = msgspec.structs.replace(found, machine=intel)
+    run = replace(found, machine=intel)
     run_report.write_report(run_files.save_run(run, results), run)
     stored_runs.show_in_readme(readme, results)
     text = readme.read_text()

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import gossamer
 from gossamer_ir.nodes import Binary, Function, Module
@@ -89,13 +89,13 @@ def test_a_program_that_is_wrong_is_made_smaller():
 
         def rule(node):
             is_difference = isinstance(node, Binary) and node.op == "sub"
-            return msgspec.structs.replace(node, op="add") if is_difference else None
+            return replace(node, op="add") if is_difference else None
 
         def of(function: Function) -> Function:
             body = tuple(rewrite(stmt, rule) for stmt in function.body)
-            return msgspec.structs.replace(function, body=body)
+            return replace(function, body=body)
 
-        return msgspec.structs.replace(module, functions=tuple(map(of, module.functions)))
+        return replace(module, functions=tuple(map(of, module.functions)))
 
     broken = COMPILER.replaced(
         "lower_iterations", lambda m: COMPILER.pass_of("lower_iterations")(swapped(m))

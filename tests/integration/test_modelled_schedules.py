@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import get_args
 
-import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from scipy import sparse
 
 from gossamer.operator_calls.program import StoredFormat, Variant, module_of
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.unserialized
 def test_the_model_of_slices_has_the_slices_of_conversions_and_of_the_schedule():
     assert format_named("sell").parameters == {"height": HEIGHT, "sigma": 0}
     slices = StoredFormat(sell(), (("height", HEIGHT),), is_whole=True)
-    adding = msgspec.structs.replace(SPMV, adds=True)
+    adding = replace(SPMV, adds=True)
     report = schedule_report(module_of(adding, Variant(), slices), Machine())
     assert report.replaces_conversion
     assert report.decisions[0].what == f"the {HEIGHT} rows of a slice in vectors of {HEIGHT}"

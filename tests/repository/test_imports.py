@@ -208,3 +208,31 @@ def test_every_package_that_makes_kernels_is_in_their_keys(distributions):
         for found in distributions
         if found.package in packages - RUNS_KERNELS and found.folder.parent.name == "packages"
     }
+
+
+OTHER_REPLACE = {"tests/fuzzing/execution/compilers.py", "tests/fuzzing/findings/shrinking.py"}
+"""Files that also have the `replace` of dataclasses."""
+
+
+def functions_by_module(tree):
+    """What a file takes by its module, and all others by its name: `replace(node, ...)`, `add(lhs, rhs)`."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.ImportFrom(module="gossamer_ir.core", names=names):
+                yield from ("build" for alias in names if alias.name == "build")
+            case ast.Attribute(attr="replace", value=module) if (
+                ast.unparse(module) == "msgspec.structs"
+            ):
+                yield ast.unparse(node)
+
+
+def test_replace_and_constructors_of_nodes_are_imported_by_name(root):
+    folders = ("benchmarks", "docs", "examples", "packages", "plugins", "tests", "tools")
+    found = {
+        path.relative_to(root).as_posix(): {*functions_by_module(ast.parse(path.read_text()))}
+        for folder in folders
+        for path in (root / folder).rglob("*.py")
+    }
+    assert {path for path, names in found.items() if names} == OTHER_REPLACE
+    for text in ("from gossamer_ir.core import build", "msgspec.structs.replace(node)"):
+        assert [*functions_by_module(ast.parse(text))] != []

@@ -15,8 +15,8 @@ import time
 import warnings
 from pathlib import Path
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 import gossamer.build_kernels
 import gossamer.operator_calls.kernels
@@ -226,7 +226,7 @@ def test_an_intact_entry_that_the_backend_refuses_is_made_again(store, monkeypat
     """Only a bug or a forger makes such an entry: its checksum and key are correct."""
     artifact = build(monkeypatch).kernel.artifact
     path = the_artifact(store)
-    foreign = msgspec.structs.replace(artifact, **change)
+    foreign = replace(artifact, **change)
     path.write_bytes(pack_entry(path.stem, "artifact", payload=foreign.encode()))
     found = build(monkeypatch)
     assert not found.cached

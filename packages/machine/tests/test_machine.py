@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from gossamer_ir.interchange.records import Target
 from gossamer_machine import Machine, machine_of
@@ -35,7 +36,7 @@ def test_the_record_survives_encoding():
 )
 def test_an_option_that_is_given_replaces_the_default(option, changes):
     found = machine_of(Target.parse(f"generic-cpu:{option}"))
-    assert found == msgspec.structs.replace(Machine(), **changes)
+    assert found == replace(Machine(), **changes)
 
 
 @pytest.mark.parametrize(

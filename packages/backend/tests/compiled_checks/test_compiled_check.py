@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ctypes
 
-import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from gossamer_backend import Artifact, GeneratedCheck, NativeKernel
 from gossamer_backend.call.abi import prototype
@@ -186,11 +186,9 @@ def test_a_target_that_cannot_compile_it_is_asked_once():
 
 def test_a_kernel_asks_its_check_and_names_the_culprit_itself():
     plain = Asked()("", lambda: program_of_checks((ArrayTest("int32"),)))
-    param = msgspec.structs.replace(
-        plain.signature.buffers[0], facts=(InRange("X0", index(0), index(3)),)
-    )
-    signature = msgspec.structs.replace(plain.signature, buffers=(param,))
-    artifact = msgspec.structs.replace(plain.artifact, signature=signature)
+    param = replace(plain.signature.buffers[0], facts=(InRange("X0", index(0), index(3)),))
+    signature = replace(plain.signature, buffers=(param,))
+    artifact = replace(plain.artifact, signature=signature)
     address = ctypes.cast(plain.function, ctypes.c_void_p).value
     kernel = NativeKernel(artifact, address, keep_alive=(plain,))
     questions, answers = [], [True, False]

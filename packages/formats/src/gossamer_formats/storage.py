@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.axes.logical_elements import logical_shape
 from gossamer_ir.arith.evaluate_integer import NotArithmeticError, evaluate_integer
@@ -142,8 +142,8 @@ def value_count(storage: Storage) -> int:
 @lru_cache(maxsize=KEPT_FORMATS)
 def with_value_dtype(description: FormatDescription, dtype: str) -> FormatDescription:
     """Return the description with another dtype of its values."""
-    buffer = msgspec.structs.replace(description.buffer, dtype=dtype)
-    return msgspec.structs.replace(description, buffer=buffer)
+    buffer = replace(description.buffer, dtype=dtype)
+    return replace(description, buffer=buffer)
 
 
 def with_order(
@@ -169,7 +169,7 @@ def with_order(
         else axis
         for axis in description.axes
     )
-    return msgspec.structs.replace(description, axes=changed)
+    return replace(description, axes=changed)
 
 
 def index_array(storage: Storage, name: str) -> Array:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from scipy import sparse
 
 from gossamer_formats import (
@@ -238,8 +238,8 @@ def test_complex_values_are_not_converted():
 
 
 def test_a_size_that_is_no_arithmetic_is_refused_by_name(arrays):
-    axis = msgspec.structs.replace(csr().axes[0], length=VScale())
-    description = msgspec.structs.replace(csr(), axes=(axis, csr().axes[1]))
+    axis = replace(csr().axes[0], length=VScale())
+    description = replace(csr(), axes=(axis, csr().axes[1]))
     with pytest.raises(UserError, match="VScale") as caught:
         SparseTensor(Storage(description, {"m": 4, "n": 5, "nnz": 6}, arrays))
     assert caught.value.code == "format.size"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from scipy import sparse
 
 from gossamer_formats import SparseTensor, convert, from_arrays, from_scipy, to_scipy
@@ -167,7 +167,7 @@ def test_diagonals_that_are_shorter_or_longer_than_the_matrix_is_wide():
 
 def test_a_description_of_the_same_name_is_converted():
     stored = from_scipy(matrix_in("csr")).asformat("ell").storage
-    renamed = msgspec.structs.replace(stored.description, name="csr")
+    renamed = replace(stored.description, name="csr")
     tensor, expected = (
         SparseTensor(stored._replace(description=renamed)),
         from_scipy(matrix_in("csr")),

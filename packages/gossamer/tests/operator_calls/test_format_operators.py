@@ -17,12 +17,12 @@ from gossamer_ir.plugins.installed_distributions import installed_entry_points
 from gossamer_testkit.matrices.oracles import spmv
 
 PLUGIN = """
-import msgspec
+from msgspec.structs import replace
 
 from gossamer_formats import Format
 from gossamer_formats.descriptions.ell import ell
 
-FORMAT = Format("lanes", lambda: msgspec.structs.replace(ell(), name="lanes"))
+FORMAT = Format("lanes", lambda: replace(ell(), name="lanes"))
 CALLS = []
 
 

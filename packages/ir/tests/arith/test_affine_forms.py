@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+import itertools
 from random import Random
 
 import pytest
@@ -23,7 +23,7 @@ from gossamer_ir.arith.affine import (
 )
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.arith.simplify import simplify
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, integer_value, mul, product
 from gossamer_ir.dependence.mixed_radix import (
     digits_from_counts,
     injectivity_key,
@@ -37,12 +37,12 @@ from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import substitute
 
 NAMES = "ijmn"
-VARS = dict(zip(NAMES, map(build.index_var, NAMES), strict=True))
+VARS = dict(zip(NAMES, map(index_var, NAMES), strict=True))
 
 
 def value_of(expr, point):
-    values = {name: build.index(value) for name, value in point.items()}
-    return build.integer_value(simplify(substitute(expr, values)))
+    values = {name: index(value) for name, value in point.items()}
+    return integer_value(simplify(substitute(expr, values)))
 
 
 def points(random, count=4):
@@ -51,7 +51,7 @@ def points(random, count=4):
 
 def drawn(random, depth=3):
     if depth == 0 or random.random() < 0.2:
-        return random.choice([*VARS.values(), build.index(random.randint(-3, 4))])
+        return random.choice([*VARS.values(), index(random.randint(-3, 4))])
     sides = drawn(random, depth - 1), drawn(random, depth - 1)
     return Binary(random.choice(["add", "sub", "mul", "mul"]), *sides)
 
@@ -67,7 +67,7 @@ def test_products_and_quotients_undo_each_other(seed):
     if second != NOTHING:
         assert quotient(whole, second) == first
     count, factors = factored(whole, (expr_of(second),))
-    assert affine_of(build.product((build.index(count), *factors))) == whole
+    assert affine_of(product((index(count), *factors))) == whole
     assert affine_of(product_of(whole)) == whole
 
 
@@ -102,7 +102,7 @@ def test_the_slack_is_not_negative_where_a_condition_holds(op):
         slack = slack_of(condition)
         assert (slack is None) == (op in ("eq", "ne"))
         for point in points(random) if slack is not None else ():
-            values = {name: build.index(value) for name, value in point.items()}
+            values = {name: index(value) for name, value in point.items()}
             holds = simplify(substitute(condition, values)).text == "True"
             assert holds == (value_of(expr_of(slack), point) >= 0)
 
@@ -110,15 +110,15 @@ def test_the_slack_is_not_negative_where_a_condition_holds(op):
 def loops_with(extents):
     loops = LoopsByName(Function("f", (), ()))
     for name, extent in extents.items():
-        loops[name] = For(name, build.ZERO, build.index(extent), ())
+        loops[name] = For(name, ZERO, index(extent), ())
     return loops
 
 
 def index_of(coefficients):
-    terms = [build.mul(build.index_var(name), build.index(by)) for name, by in coefficients.items()]
-    total = build.ZERO
+    terms = [mul(index_var(name), index(by)) for name, by in coefficients.items()]
+    total = ZERO
     for term in terms:
-        total = build.add(total, term)
+        total = add(total, term)
     return total
 
 
@@ -129,11 +129,11 @@ def test_what_digits_tell_is_so():
         steps = {name: random.choice([-6, -1, 1, 1, 2, 3, 4, 6, 8, 12]) for name in "ijm"}
         if random.random() < 0.3:  # without gaps
             order = random.sample("ijm", 3)
-            counts = digits_from_counts([build.index(extents[name]) for name in order])
+            counts = digits_from_counts([index(extents[name]) for name in order])
             steps = {name: at.coefficient.constant for name, at in zip(order, counts, strict=True)}
         loops = loops_with(extents)
         form = form_of(index_of(steps), {}, loops=loops)
-        every = list(product(*(range(extents[name]) for name in "ijm")))
+        every = list(itertools.product(*(range(extents[name]) for name in "ijm")))
         values = [sum(a * steps[name] for a, name in zip(at, "ijm", strict=True)) for at in every]
         if injectivity_key(form, "i", loops=loops, varying={"i", "j", "m"}) is not None:
             told[0] += 1
@@ -141,36 +141,33 @@ def test_what_digits_tell_is_so():
             for at, value in zip(every, values, strict=True):
                 assert owner.setdefault(value, at[0]) == at[0]
         extent = random.randint(1, 8)
-        if is_covering(form, build.index(extent), loops=loops):
+        if is_covering(form, index(extent), loops=loops):
             told[1] += 1
             assert set(range(extent)) <= set(values)
     assert min(told) > 10
 
 
 def test_extents_may_be_sums():
-    row = build.add(VARS["n"], build.ONE)
+    row = add(VARS["n"], ONE)
     loops = {
-        name: For(name, build.ZERO, extent, ())
+        name: For(name, ZERO, extent, ())
         for name, extent in zip("ij", (VARS["m"], row), strict=True)
     }
     i, j, n = (VARS[name] for name in "ijn")
-    written = build.add(build.mul(i, row), j)
-    spread = build.add(build.add(j, i), build.mul(n, i))
+    written = add(mul(i, row), j)
+    spread = add(add(j, i), mul(n, i))
     for at in (written, spread):
         assert loops_in_digit_order(form_of(at, {}, loops=loops), loops=loops) == ("j", "i")
-    assert (
-        loops_in_digit_order(form_of(build.add(build.mul(i, n), j), {}, loops=loops), loops=loops)
-        is None
-    )
+    assert loops_in_digit_order(form_of(add(mul(i, n), j), {}, loops=loops), loops=loops) is None
 
 
 def test_quotients_of_digits_are_numbers_of_digits():
     digits = dict(
-        zip("ijm", digits_from_counts([build.index(extent) for extent in (3, 4, 5)]), strict=True)
+        zip("ijm", digits_from_counts([index(extent) for extent in (3, 4, 5)]), strict=True)
     )
     splits = {divisor: split_digits(digits, divisor) for divisor in range(1, 61)}
     for divisor, parts in splits.items():
-        for at in product(range(3), range(4), range(5)) if parts is not None else ():
+        for at in itertools.product(range(3), range(4), range(5)) if parts is not None else ():
             high, span, low = parts
             point = dict(zip("ijm", at, strict=True))
             whole = value_of(number_from_digits(digits), point)

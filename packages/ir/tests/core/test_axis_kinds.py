@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.axes.axis_facts import known_facts
 from gossamer_ir.core.axis_kinds import (
@@ -130,7 +130,7 @@ def test_other_dtypes_are_those_of_the_arrays_that_an_axis_has(kind):
 
 
 def test_slots_of_a_padded_axis_may_be_unused():
-    padded = msgspec.structs.replace(SAMPLES[CompressedFixed], padded=True)
+    padded = replace(SAMPLES[CompressedFixed], padded=True)
     assert is_padded(padded)
     assert not any(map(is_padded, SAMPLES.values()))
 
@@ -140,10 +140,10 @@ def test_a_bitmask_has_a_word_for_each_fiber():
     assert indices_of(SAMPLES[BitmaskVaried]).is_searchable
     offsets = SparseBuffer("J_indptr", ("I",), "int32", "indptr", extra_storage=1)
     function = module.functions[0]
-    function = msgspec.structs.replace(function, buffers=(*function.buffers, offsets))
+    function = replace(function, buffers=(*function.buffers, offsets))
     facts = known_facts(function)
     assert BitCounts("J_words", "J_indptr", N) in facts
-    damaged = module_with(msgspec.structs.replace(SAMPLES[BitmaskVaried], words_dtype="int64"))
+    damaged = module_with(replace(SAMPLES[BitmaskVaried], words_dtype="int64"))
     assert "verify.axis.dtype" in [found.code for found in diagnostics(damaged)]
 
 
@@ -166,5 +166,5 @@ def test_a_new_kind_of_axis_is_handled_by_its_entry(monkeypatch):
     )
     changed = specialize(module, {}, dtypes={"J": "int64"}).functions[0]
     assert changed.axes[1].indices_dtype == changed.buffers[1].dtype == "int64"
-    damaged = module_with(msgspec.structs.replace(axis, indices_dtype="float32"))
+    damaged = module_with(replace(axis, indices_dtype="float32"))
     assert "verify.axis.dtype" in [found.code for found in diagnostics(damaged)]

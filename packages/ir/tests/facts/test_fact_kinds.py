@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.core.build import ZERO, index, index_var
@@ -97,7 +97,7 @@ def test_every_kind_of_fact_is_in_the_table_of_constructs():
 @pytest.mark.parametrize("kind", FACTS, ids=lambda kind: kind.__name__)
 def test_a_fact_names_buffers_that_exist(kind):
     for field in buffer_fields(kind):
-        damaged = msgspec.structs.replace(SAMPLES[kind], **{field: "missing"})
+        damaged = replace(SAMPLES[kind], **{field: "missing"})
         code = "verify.relation.name" if kind is Relation else "verify.fact.buffer"
         assert codes(module_with(damaged)) == [code]
 
@@ -107,7 +107,7 @@ def test_a_fact_names_buffers_that_exist(kind):
 )
 def test_an_expression_of_a_fact_is_a_size(kind):
     for field in FIELDS[kind]:
-        damaged = msgspec.structs.replace(SAMPLES[kind], **{field: Const("bool", "True")})
+        damaged = replace(SAMPLES[kind], **{field: Const("bool", "True")})
         assert codes(module_with(damaged)) != []
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.statements.atomic_accumulation import ATOMIC_OPS
 from gossamer_ir.core.build import handle, index, index_var
@@ -445,7 +445,7 @@ class Generator:
             init = tuple(self.store(0) for _ in range(self.below(2)))
             block = Block(self.name("block"), iters, self.body(fuel), init, **options)
             wrong = {field: None for field, _ in uncovered_regions(block)}
-            return msgspec.structs.replace(block, **wrong) if wrong else block
+            return replace(block, **wrong) if wrong else block
 
         return self.scoped(build)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from gossamer_ir.core.build import ONE, ZERO, add, index_var
 from gossamer_ir.core.statement_kinds import STMT_KINDS, StmtKind, effects_of
@@ -77,9 +77,7 @@ def texts(body, table):
 def with_labels_of(body, original):
     """The body with the labels of another one, since structural equality compares labels."""
     return tuple(
-        msgspec.structs.replace(
-            stmt, **{field: getattr(old, field) for field in LABEL_FIELDS[type(stmt)]}
-        )
+        replace(stmt, **{field: getattr(old, field) for field in LABEL_FIELDS[type(stmt)]})
         for stmt, old in zip(body, original, strict=True)
     )
 

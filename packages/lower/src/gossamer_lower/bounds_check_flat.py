@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.core.statement_kinds import CALLING_STMTS
 from gossamer_ir.errors import UnsupportedError
@@ -44,4 +44,4 @@ def bounds_check_flat(module: Module) -> Module:
             f"'{type(flat_only).__name__}', and cannot prove that its accesses are in bounds.",
             hint="Compile the program of the loop stage from which it was lowered.",
         )
-    return lower_to_flat(msgspec.structs.replace(module, stage="loop"))
+    return lower_to_flat(replace(module, stage="loop"))

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import ParamSpec, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.statements.software_pipelining import without_stale_pipelines
 from gossamer_ir.errors import ArgumentError, InternalError
@@ -223,4 +224,4 @@ def map_functions(
     """Return the module with each function replaced, at `stage` if that is another one. Annotations of loops
     that a replaced function no longer satisfies are dropped."""
     functions = tuple(_replaced(each, function) for each in module.functions)
-    return msgspec.structs.replace(module, stage=stage or module.stage, functions=functions)
+    return replace(module, stage=stage or module.stage, functions=functions)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from gossamer_ir.core.axis_kinds import AXIS_KINDS, AxisKind
 from gossamer_ir.core.build import ONE
@@ -64,5 +64,5 @@ def test_it_is_lowered_as_a_compressed_axis_of_width_1(monkeypatch, body):
     (function,) = known.functions
     above, axis, columns = function.axes
     axes = (above, Singleton(axis.name, axis.parent, axis.length, axis.indices), columns)
-    new = msgspec.structs.replace(known, functions=(msgspec.structs.replace(function, axes=axes),))
+    new = replace(known, functions=(replace(function, axes=axes),))
     assert lower_buffers(lower_iterations(new)) == lower_buffers(lower_iterations(known))

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias, Union
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from gossamer_backend.compiled_checks.check_program import ArrayTest
 from gossamer_ir.facts.fact_index import FactIndex, stated_fact_index
@@ -98,7 +98,7 @@ def _with_order_test(
     kind: Literal["unique", "sorted"] = "unique" if order.unique else "sorted"
     offsets = order.indptr
     if offsets is None:
-        in_rows = msgspec.structs.replace(check.test, order=kind, in_rows=dimensions > 1)
+        in_rows = replace(check.test, order=kind, in_rows=dimensions > 1)
         return check._replace(test=in_rows)
     tested = [
         number
@@ -108,5 +108,5 @@ def _with_order_test(
     # Unchecked offsets could make the kernel read out of bounds.
     if not tested:
         return None
-    in_segments = msgspec.structs.replace(check.test, order=kind, offsets=tested[0])
+    in_segments = replace(check.test, order=kind, offsets=tested[0])
     return check._replace(test=in_segments, offsets=offsets)

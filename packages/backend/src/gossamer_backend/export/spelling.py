@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.facts.fact_kinds import buffer_fields, subject_of
@@ -81,7 +82,7 @@ def expr_text(expr: Expr, names: Spellings) -> str:
     def visit(node: Node) -> Any:
         inner = map_children(node, visit)
         if isinstance(inner, Load):
-            return msgspec.structs.replace(inner, buffer=names.get(inner.buffer, inner.buffer))
+            return replace(inner, buffer=names.get(inner.buffer, inner.buffer))
         return inner
 
     return print_expr(visit(expr))

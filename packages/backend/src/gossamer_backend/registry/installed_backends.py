@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_backend.registry.validating import ValidatingBackend
 from gossamer_ir.errors import ArgumentError, GossamerError, PluginError
@@ -235,7 +236,7 @@ class Registry:
             extensions = self._extension_infos(name)
         except GossamerError as error:
             return BackendInfo(name, owner, None, (), usable=False, reason=str(error))
-        return msgspec.structs.replace(_backend_info(backend, owner), extensions=extensions)
+        return replace(_backend_info(backend, owner), extensions=extensions)
 
     def _extension_infos(self, backend: str) -> tuple[ExtensionInfo, ...]:
         infos = []

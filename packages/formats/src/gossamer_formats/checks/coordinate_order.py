@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import msgspec
+from msgspec.structs import replace
 
 from gossamer_formats.checks.fibers import fibers_of, has_repeated
 from gossamer_formats.storage import Storage, with_order
@@ -27,7 +27,7 @@ def with_observed_order(storage: Storage, declared: FormatDescription) -> Storag
         _with_order(storage, axis, wanted)
         for axis, wanted in zip(storage.description.axes, declared.axes, strict=True)
     )
-    return storage._replace(description=msgspec.structs.replace(storage.description, axes=axes))
+    return storage._replace(description=replace(storage.description, axes=axes))
 
 
 def _with_order(storage: Storage, axis: Axis, declared: Axis) -> Axis:

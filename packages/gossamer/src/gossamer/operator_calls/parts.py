@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-import msgspec
+from msgspec.structs import replace
 
 from gossamer.operator_calls.bound_kernels import BoundKernels
 from gossamer.operator_calls.fast_path.plans import Plans
@@ -62,11 +62,11 @@ def _bind_sums(
     decomposition = operands.matrix.decomposition
     # Parts that store come first: the others add to what these have written.
     initializing, adding, left = decomposition.coverage()
-    adds = msgspec.structs.replace(program, adds=True)
+    adds = replace(program, adds=True)
     programs = [*(program for _ in initializing), *(adds for _ in adding)]
     if programs and left.size == decomposition.shape[0] and not program.adds:
         # `fill` runs on one thread: it took a tenth of a product with tiles on two threads.
-        programs[0], left = msgspec.structs.replace(program, separates_init=True), left[:0]
+        programs[0], left = replace(program, separates_init=True), left[:0]
     dense = {**operands.dense, operands.output: result}
     calls = []
     for number, part_program in zip((*initializing, *adding), programs, strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.core.annotations import CHECK_INDEX_ARRAYS
 from gossamer_ir.core.axis_kinds import with_index_dtypes
@@ -95,7 +96,7 @@ def module_of(
     elif program.separates_init:
         module = separate_inits(module)
     functions = tuple(_with_options(function, variant) for function in module.functions)
-    module = msgspec.structs.replace(module, functions=functions)
+    module = replace(module, functions=functions)
     return module if format is None else _over_format(module, format)
 
 
@@ -142,4 +143,4 @@ def _with_options(function: Function, variant: Variant) -> Function:
     )
     added = ((CHECK_INDEX_ARRAYS, True),) if variant.checks else ()
     annotations = (*function.annotations, *added)
-    return msgspec.structs.replace(function, axes=axes, annotations=annotations)
+    return replace(function, axes=axes, annotations=annotations)

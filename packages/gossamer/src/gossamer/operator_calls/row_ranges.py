@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gossamer_formats import Array
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, add
 from gossamer_ir.interchange.records import Signature
 
 RANGE_PRODUCTS = 1 << 30
@@ -43,7 +43,7 @@ def arguments_by_rows(
             name: array[elements]
             if first[name] == first["indices"]
             else array[rows]
-            if build.add(first[name], build.ONE) == first["indptr"]
+            if add(first[name], ONE) == first["indptr"]
             else array
             for name, array in arguments.items()
         }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from gossamer.operator_calls.operands.checked_operands import M, Operands
 from gossamer.operator_calls.operands.dense_operands import NATIVE, number_operand
@@ -38,7 +38,7 @@ def with_factors(
             f"beta is {beta}, which requires out.",
             hint="Pass out, or omit beta.",
         )
-    scaled = msgspec.structs.replace(program, scales=True, adds=beta != 0)
+    scaled = replace(program, scales=True, adds=beta != 0)
     return scaled, operands._replace(dense={**operands.dense, FACTOR: factor})
 
 

@@ -10,9 +10,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from scipy import sparse
 
 import gossamer as gs
@@ -219,8 +219,8 @@ def test_a_tensor_that_is_only_named_csr_is_not_taken_for_one():
     gs.spmv(good, np.ones(COLUMNS, np.float32))
     gs.spmv(good, np.ones(COLUMNS, np.float32))
     rows, columns = good.description.axes
-    wide = msgspec.structs.replace(columns, length=index(10**13))
-    described = msgspec.structs.replace(good.description, axes=(rows, wide))
+    wide = replace(columns, length=index(10**13))
+    described = replace(good.description, axes=(rows, wide))
     other = SparseTensor.of_checked(good.storage._replace(description=described))
     for _ in range(2):
         with pytest.raises(ArgumentError, match=r"operand\.shape"):

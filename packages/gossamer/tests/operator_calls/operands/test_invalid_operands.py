@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from scipy import sparse
 
 import gossamer as gs
@@ -148,10 +148,10 @@ def test_a_tensor_whose_description_is_only_named_csr_is_converted():
     """Its column is in range by its own description, but far outside x by that of CSR."""
     own = csr("float64", indptr_dtype="int64", indices_dtype="int64")
     rows, columns = own.axes
-    wide = msgspec.structs.replace(columns, length=index(10**13))
+    wide = replace(columns, length=index(10**13))
     arrays = {"indptr": np.array([0, 1]), "indices": np.array([10**12]), "data": np.ones(1)}
     tensor = SparseTensor(
-        Storage(msgspec.structs.replace(own, axes=(rows, wide)), {"m": 1, "n": 2, "nnz": 1}, arrays)
+        Storage(replace(own, axes=(rows, wide)), {"m": 1, "n": 2, "nnz": 1}, arrays)
     )
     with pytest.raises(UserError) as caught:
         gs.spmv(tensor, np.ones(2))

@@ -12,14 +12,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.buffer_accesses import Access, accesses, accesses_of_block
 from gossamer_ir.analysis.accesses.linear_form import coefficient_and_rest
 from gossamer_ir.analysis.proofs.symbolic_bounds import SymbolicBounds
 from gossamer_ir.analysis.vectors.lane_projection import lanes_of
 from gossamer_ir.arith.affine import UNIT, Affine, affine_of, expr_of
-from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
+from gossamer_ir.core.build import ONE, ZERO, add, index, sub
 from gossamer_ir.core.limits import MAX_SIZE
 from gossamer_ir.nodes import (
     Axis,
@@ -120,7 +121,7 @@ def declare_regions(module: Module) -> Module:
                 X[vi] = X[vi] * 2.0
     """
     functions = tuple(_with_declared_regions(function) for function in module.functions)
-    return msgspec.structs.replace(module, functions=functions)
+    return replace(module, functions=functions)
 
 
 class _Box(msgspec.Struct, frozen=True):
@@ -135,7 +136,7 @@ def _with_declared_regions(function: Function) -> Function:
         if not isinstance(node, Block):
             return None
         regions = derived[node.name]
-        return msgspec.structs.replace(
+        return replace(
             node,
             reads=tuple(accessed.region for accessed in regions.reads),
             writes=tuple(accessed.region for accessed in regions.writes),
@@ -145,7 +146,7 @@ def _with_declared_regions(function: Function) -> Function:
     derived = {
         node.name: block_regions(function, node) for node in nodes if isinstance(node, Block)
     }
-    return msgspec.structs.replace(function, body=rewrite_body(function.body, rule))
+    return replace(function, body=rewrite_body(function.body, rule))
 
 
 def _regions(
@@ -204,7 +205,7 @@ class _Boxes:
 
     def _ends(self, at: Expr | Range, loops: Sequence[For]) -> _Ends:
         if isinstance(at, Range):
-            last = build.sub(build.add(at.start, at.extent), build.ONE)
+            last = sub(add(at.start, at.extent), ONE)
             low, high = self._bounds.of(at.start, loops), self._bounds.of(last, loops)
             return None if low is None or high is None else (low[0], high[1])
         return self._bounds.of(at, loops)
@@ -230,7 +231,7 @@ class _Boxes:
 
 def _range(ends: _Ends, extent: Expr) -> Range:
     if ends is None:
-        return Range(build.ZERO, extent)
+        return Range(ZERO, extent)
     low, high = ends
     count = high - low + UNIT
     return Range(expr_of(low), expr_of(count))
@@ -301,8 +302,8 @@ def shapes_of(function: Function) -> Iterator[tuple[str, tuple[Expr, ...]]]:
             yield buffer.name, buffer.shape
         else:
             *outer, last = (_positions(axes[name]) for name in buffer.axes)
-            extra = build.index(buffer.extra_storage)
-            yield buffer.name, (*outer, build.add(last, extra))
+            extra = index(buffer.extra_storage)
+            yield buffer.name, (*outer, add(last, extra))
 
 
 def _positions(axis: Axis) -> Expr:
@@ -311,5 +312,5 @@ def _positions(axis: Axis) -> Expr:
         return width_of(axis)
     if indices is not None and not indices.unique:
         # With repeated coordinates, a fiber may have more elements than the axis has coordinates.
-        return indptr.nnz or build.index(MAX_SIZE)
+        return indptr.nnz or index(MAX_SIZE)
     return axis.length

@@ -15,8 +15,9 @@ from math import gcd
 from operator import and_
 
 import msgspec
+from msgspec.structs import replace
 
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ZERO, add, index, integer_value, mul, product, sub
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.integers import wrapped
@@ -73,9 +74,9 @@ def affine_of(expr: Expr) -> Affine:
         return scale(affine_of(expr.operand), -1)
     # Only of constants: the cast of a narrow sum is not the sum of the casts if the sum wraps.
     if isinstance(expr, Cast) and expr.dtype == "int64" and isinstance(expr.value, Const):
-        value = build.integer_value(expr.value)
-        return Affine({expr: 1}, 0) if value is None else affine_of(build.index(value))
-    value = build.integer_value(expr)
+        value = integer_value(expr.value)
+        return Affine({expr: 1}, 0) if value is None else affine_of(index(value))
+    value = integer_value(expr)
     return Affine({expr: 1}, 0) if value is None else Affine({}, value)
 
 
@@ -103,7 +104,7 @@ def normal_form(expr: Expr) -> Affine:
             expr_of(Affine(dict(sorted(form.terms.items(), key=repr)), form.constant))
             for form in forms
         )
-        return msgspec.structs.replace(inner, indices=tuple(indices))
+        return replace(inner, indices=tuple(indices))
 
     return affine_of(normal(expr))
 
@@ -153,9 +154,9 @@ def shared_factors(atom: Expr, form: Affine) -> list[Expr]:
     return [
         factor
         for factor in dict.fromkeys(factors)
-        if any(factor in product for product in products)
+        if any(factor in each for each in products)
         # In i * i the factor is bounded by itself: the sum of multipliers would contain it again.
-        and all(product.count(factor) < 2 for product in (factors, *products))
+        and all(each.count(factor) < 2 for each in (factors, *products))
     ]
 
 
@@ -301,7 +302,7 @@ def vscale_coefficient(form: Affine) -> int | None:
 def product_of(form: Affine) -> Expr:
     """Return a form as an expression that is the product of its factors, the integer first."""
     count, factors = factored(form)
-    return build.product((_number(count), *factors))
+    return product((_number(count), *factors))
 
 
 def combine(lhs: Affine, rhs: Affine, factor: int) -> Affine:
@@ -349,31 +350,32 @@ def expr_of(form: Affine) -> Expr:
     number that int64 cannot represent is written as a sum of products of smaller ones, which wraps when
     evaluated.
 
-    >>> form = Affine({build.index_var("i"): 2**64}, -(2**63))
+    >>> from gossamer_ir.core.build import index_var
+    >>> form = Affine({index_var("i"): 2**64}, -(2**63))
     >>> affine_of(expr_of(form)) == form
     True
     """
     result: Expr | None = None
     # Positive terms first, since the language has a subtraction and `neg` would be one more node.
     for atom, coefficient in sorted(form.terms.items(), key=lambda item: item[1] < 0):
-        size = build.mul(atom, _number(abs(coefficient)))
+        size = mul(atom, _number(abs(coefficient)))
         if result is None:
-            result = size if coefficient > 0 else build.sub(build.ZERO, size)
+            result = size if coefficient > 0 else sub(ZERO, size)
         else:
-            result = build.add(result, size) if coefficient > 0 else build.sub(result, size)
+            result = add(result, size) if coefficient > 0 else sub(result, size)
     if result is None:
         return _number(form.constant)
     # Not the least integer itself: its absolute value is not an int64.
     if _INT64_MIN < form.constant < 0:
-        return build.sub(result, build.index(-form.constant))
-    return build.add(result, _number(form.constant))
+        return sub(result, index(-form.constant))
+    return add(result, _number(form.constant))
 
 
 def _number(value: int) -> Expr:
     """Return an unbounded integer as an expression; a sum of products that is not folded if int64 is too
     small."""
     if _INT64_MIN <= value < -_INT64_MIN:
-        return build.index(value)
+        return index(value)
     count, remainder = divmod(value, _RADIX)
     # Not `build.add`, which would fold, and so wrap, the number that is written here.
-    return Binary("add", Binary("mul", _number(count), build.index(_RADIX)), build.index(remainder))
+    return Binary("add", Binary("mul", _number(count), index(_RADIX)), index(remainder))

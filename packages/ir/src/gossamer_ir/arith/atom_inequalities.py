@@ -14,7 +14,7 @@ from gossamer_ir.arith.nonaffine_bounds import (
     remainder_equations,
     unwidened,
 )
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Binary, Call, Expr, Load, Search, VScale
 
@@ -54,7 +54,7 @@ class AtomInequalities:
             yield from bounds_of_storage(atom, dtype_of(inner))
 
     def _about_remainder(self, atom: Expr, inner: Binary) -> Iterator[Affine]:
-        last = Binary("sub", inner.rhs, build.ONE)
+        last = Binary("sub", inner.rhs, ONE)
         # A divisor of 0 gives the remainder 0, and a negative one a remainder that is not positive.
         if self._holds(last):
             yield Affine({atom: 1}, 0)
@@ -86,7 +86,7 @@ class AtomInequalities:
         if not isinstance(quotient, Binary) or quotient.op != "floordiv":
             return
         remainder = affine_of(Binary("sub", quotient.lhs, Binary("mul", quotient, quotient.rhs)))
-        last = Binary("sub", quotient.rhs, build.ONE)
+        last = Binary("sub", quotient.rhs, ONE)
         if atom in remainder.terms and self._holds(last):
             yield remainder
             yield affine_of(last) - remainder

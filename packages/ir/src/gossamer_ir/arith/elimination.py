@@ -30,7 +30,7 @@ from gossamer_ir.arith.goals import eliminate_atom, normalized_goal, with_value,
 from gossamer_ir.arith.index_array_facts import IndexArrayFacts
 from gossamer_ir.arith.inequalities import implied_by
 from gossamer_ir.arith.nonaffine_bounds import ConditionalBound, cases_of, unwidened
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE
 from gossamer_ir.nodes import Binary, Expr, Fact, Load, Var
 from gossamer_ir.traversal.free_vars import free_vars
 
@@ -66,9 +66,10 @@ class _Assumptions(AbstractContextManager[None]):
 class Eliminator:
     """Proves goals from constraints and from the facts about index arrays.
 
-    >>> i, n = build.index_var("i"), build.index_var("n")
+    >>> from gossamer_ir.core.build import index_var
+    >>> i, n = index_var("i"), index_var("n")
     >>> eliminator = Eliminator(())
-    >>> goal = affine_of(Binary("sub", n, build.ONE))
+    >>> goal = affine_of(Binary("sub", n, ONE))
     >>> with eliminator.scope():
     ...     eliminator.constraints.add(affine_of(i))  # i >= 0
     ...     eliminator.constraints.add(Affine({n: 1, i: -1}, -1))  # i < n
@@ -274,7 +275,7 @@ class Eliminator:
         if not isinstance(atom, Binary) or atom.op != "floordiv" or has_constant_form(atom.rhs):
             return
         # Multiplying the goal by a divisor of unknown sign might turn it around.
-        if not self.holds(Binary("sub", atom.rhs, build.ONE)):
+        if not self.holds(Binary("sub", atom.rhs, ONE)):
             return
         divisor = affine_of(atom.rhs)
         coefficient = goal.terms[atom]

@@ -15,7 +15,7 @@ from gossamer_ir.arith.affine import Affine, affine_of, distance, expr_of, multi
 from gossamer_ir.arith.constraints import Constraints
 from gossamer_ir.arith.nonaffine_bounds import unwidened
 from gossamer_ir.arith.offsets import length_of, next_offset, offset_of
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, ZERO, add, sub, widen
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import (
     Binary,
@@ -72,7 +72,7 @@ class IndexArrayFacts:
         interval = self._facts.last(load.buffer, InRange)
         if interval is not None:
             yield affine_of(Binary("sub", atom, interval.low))
-            yield affine_of(Binary("sub", Binary("sub", interval.high, build.ONE), atom))
+            yield affine_of(Binary("sub", Binary("sub", interval.high, ONE), atom))
 
     def is_hit(self, search: Search) -> bool:
         """Return whether an exact search is proved to find its value.
@@ -96,7 +96,7 @@ class IndexArrayFacts:
         return any(
             _segment_number(begin) == number
             and self._proves(Binary("sub", position, begin))
-            and self._proves(Binary("sub", Binary("sub", end, position), build.ONE))
+            and self._proves(Binary("sub", Binary("sub", end, position), ONE))
             for begin, end in self._segments_mentioned(value, value, indptr)
         )
 
@@ -124,7 +124,7 @@ class IndexArrayFacts:
             return
         at = load.indices[-1]
         # The element may be either end of a step: P[q + 1] - P[q] and P[q] - P[q - 1].
-        for position in (at, expr_of(affine_of(build.sub(at, build.ONE)))):
+        for position in (at, expr_of(affine_of(sub(at, ONE)))):
             step, *steps = (
                 _step(array, position) for array in (load, read[fact.left], read[fact.right])
             )
@@ -166,7 +166,7 @@ class IndexArrayFacts:
         is_fiber = len(start.indices) > 1
         segments = self._fiber if is_fiber else self._candidate_segments
         for begin, stop in segments(start, end, indptr):
-            left = Binary("sub", Binary("sub", stop, end.indices[-1]), build.ONE)
+            left = Binary("sub", Binary("sub", stop, end.indices[-1]), ONE)
             if self._proves(Binary("sub", start.indices[-1], begin)) and self._proves(left):
                 return True
         return False
@@ -182,7 +182,7 @@ class IndexArrayFacts:
             if not isinstance(node, Load) or (node.buffer, node.predicate) != (indptr, None):
                 continue
             if node.indices == fiber:
-                yield build.ZERO, length_of(node)
+                yield ZERO, length_of(node)
                 return
 
     def _candidate_segments(
@@ -191,7 +191,7 @@ class IndexArrayFacts:
         """Yield begin and end of the segments that two positions may be in: those with known ends first."""
         values = self._facts.about(indptr, HasValue)
         for first, second in permutations(values, 2):
-            if _is_equal(build.add(first.index, build.ONE), second.index):
+            if _is_equal(add(first.index, ONE), second.index):
                 yield first.value, second.value
         yield from self._segments_mentioned(start, end, indptr)
 
@@ -206,7 +206,7 @@ class IndexArrayFacts:
         )
         # Each candidate costs two side conditions, so deep nests of rows would exhaust the budget.
         for offset in list(offsets)[:MAX_SEGMENTS]:
-            yield build.widen(offset), build.widen(next_offset(offset))
+            yield widen(offset), widen(next_offset(offset))
 
 
 def _is_read(node: Node) -> TypeGuard[Load]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from gossamer_ir.arith.affine import Affine, affine_of, scale
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, index, integer_value
 from gossamer_ir.core.conditions import with_operators
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
@@ -27,7 +27,7 @@ def as_nonnegative(op: CompareOp, lhs: Expr, rhs: Expr) -> Expr:
     if op in ("gt", "ge"):
         lhs, rhs = rhs, lhs
     apart = Binary("sub", rhs, lhs)
-    return apart if op in ("le", "ge") else Binary("sub", apart, build.ONE)
+    return apart if op in ("le", "ge") else Binary("sub", apart, ONE)
 
 
 def slack_of(condition: Expr) -> Affine | None:
@@ -71,8 +71,8 @@ def _is_narrow(dtype_name: str) -> bool:
 
 
 def _as_int64(expr: Expr) -> Expr:
-    value = build.integer_value(expr)
-    return Cast("int64", expr) if value is None else build.index(value)
+    value = integer_value(expr)
+    return Cast("int64", expr) if value is None else index(value)
 
 
 def negated(condition: Expr) -> Expr | None:
@@ -143,7 +143,7 @@ def _implied_by_comparison(
                 apart = Binary("sub", high, low)
                 # i != n alone is a disjunction, i < n or i > n, which one affine form cannot express.
                 if holds(apart):
-                    yield affine_of(Binary("sub", apart, build.ONE))
+                    yield affine_of(Binary("sub", apart, ONE))
                     return
         case _:
             yield affine_of(as_nonnegative(op, lhs, rhs))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from gossamer_ir.arith.affine import Affine, affine_of, scale
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, index, integer_value, mul, sub
 from gossamer_ir.core.conditions import TRUE
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
@@ -34,8 +34,8 @@ def cases_of(atom: Expr, *, is_least: bool) -> tuple[ConditionalBound, ...]:
     match atom:
         case Search(kind="exact"):
             # A miss is -1, which is below any position, so the greatest value needs both cases.
-            absent = (TRUE, build.index(-1))
-            return (absent,) if is_least else (absent, (TRUE, build.sub(atom.end, build.ONE)))
+            absent = (TRUE, index(-1))
+            return (absent,) if is_least else (absent, (TRUE, sub(atom.end, ONE)))
         case Search():
             begin = (TRUE, atom.begin)
             return (begin,) if is_least else (begin, (TRUE, atom.end))
@@ -79,18 +79,18 @@ def bounds_of_call(atom: Expr, inner: Call) -> Iterator[Affine]:
 
 
 def _about_division(atom: Expr, inner: Binary) -> Iterator[Affine]:
-    return _about_quotient(atom, inner.lhs, build.integer_value(inner.rhs))
+    return _about_quotient(atom, inner.lhs, integer_value(inner.rhs))
 
 
 def _about_right_shift(atom: Expr, inner: Binary) -> Iterator[Affine]:
-    bits = build.integer_value(inner.rhs)
+    bits = integer_value(inner.rhs)
     # A shift by 63 or more is defined (0 or -1), but 1 << 63 is not an int64.
     divisor = 1 << bits if bits is not None and 0 <= bits < 63 else None
     return _about_quotient(atom, inner.lhs, divisor)
 
 
 def _about_mask(atom: Expr, inner: Binary) -> Iterator[Affine]:
-    for mask in map(build.integer_value, (inner.lhs, inner.rhs)):
+    for mask in map(integer_value, (inner.lhs, inner.rhs)):
         # A negative mask keeps the sign bit, so the result may be any negative number.
         if mask is not None and mask >= 0:
             yield Affine({atom: 1}, 0)
@@ -109,15 +109,15 @@ def _about_quotient(atom: Expr, dividend: Expr, divisor: int | None) -> Iterator
     if not divisor:
         return
     # Floor division: the remainder has the sign of the divisor, so both bounds turn around with it.
-    left = Binary("sub", dividend, build.mul(atom, build.index(divisor)))
+    left = Binary("sub", dividend, mul(atom, index(divisor)))
     sign = 1 if divisor > 0 else -1
     yield scale(affine_of(left), sign)
-    last = Binary("sub", build.index(divisor - sign), left)
+    last = Binary("sub", index(divisor - sign), left)
     yield scale(affine_of(last), sign)
 
 
 def _about_remainder(atom: Expr, inner: Binary) -> Iterator[Affine]:
-    divisor = build.integer_value(inner.rhs)
+    divisor = integer_value(inner.rhs)
     if divisor:
         sign = 1 if divisor > 0 else -1
         yield Affine({atom: sign}, 0)

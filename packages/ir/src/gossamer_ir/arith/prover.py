@@ -14,7 +14,7 @@ from typing import TypeAlias
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.arith.elimination import Eliminator
 from gossamer_ir.arith.inequalities import as_nonnegative, negated, widened_sides
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, index_var, integer_value
 from gossamer_ir.core.conditions import with_operators
 from gossamer_ir.nodes import Binary, Compare, Const, Expr, Fact, IfThenElse, Unary
 
@@ -25,14 +25,15 @@ _Query: TypeAlias = tuple[int, int, frozenset[tuple[Expr, int]]]
 class Prover:
     """Inequalities that hold at a point of a program, and the facts about its index buffers.
 
+    >>> from gossamer_ir.core.build import ZERO
     >>> from gossamer_ir.core.build import index_var
     >>> i, n = index_var("i"), index_var("n")
     >>> prover = Prover()
     >>> with prover.scope():
-    ...     prover.assume_range("i", build.ZERO, n)
-    ...     prover.proves(Compare("gt", n, build.ZERO))
+    ...     prover.assume_range("i", ZERO, n)
+    ...     prover.proves(Compare("gt", n, ZERO))
     True
-    >>> prover.proves(Compare("gt", n, build.ZERO))
+    >>> prover.proves(Compare("gt", n, ZERO))
     False
     """
 
@@ -62,12 +63,12 @@ class Prover:
         """
         # The variable exists, so the loop has an iteration, so the condition that guards its extent is
         # true.
-        while isinstance(extent, IfThenElse) and build.integer_value(extent.if_false) == 0:
+        while isinstance(extent, IfThenElse) and integer_value(extent.if_false) == 0:
             self.assume(extent.condition)
             extent = extent.if_true
-        var = build.index_var(var_name)
+        var = index_var(var_name)
         self.assume_nonnegative(Binary("sub", var, start))
-        last = Binary("sub", Binary("add", start, extent), build.ONE)
+        last = Binary("sub", Binary("add", start, extent), ONE)
         self.assume_nonnegative(Binary("sub", last, var))
 
     def assume(self, condition: Expr) -> None:
@@ -88,24 +89,26 @@ class Prover:
     def proves_in_range(self, expr: Expr, extent: Expr) -> bool:
         """Return whether 0 <= expr < extent is proved.
 
+        >>> from gossamer_ir.core.build import ZERO
         >>> from gossamer_ir.nodes import InRange, Load
-        >>> n, nnz = build.index_var("n"), build.index_var("nnz")
-        >>> column = Load("J_indices", (build.index_var("p"),), "int64")
-        >>> Prover([InRange("J_indices", build.ZERO, n)]).proves_in_range(column, n)
+        >>> n, nnz = index_var("n"), index_var("nnz")
+        >>> column = Load("J_indices", (index_var("p"),), "int64")
+        >>> Prover([InRange("J_indices", ZERO, n)]).proves_in_range(column, n)
         True
         >>> Prover().proves_in_range(column, n)
         False
         """
-        upper = Binary("sub", Binary("sub", extent, expr), build.ONE)
+        upper = Binary("sub", Binary("sub", extent, expr), ONE)
         return self.proves_nonnegative(expr) and self.proves_nonnegative(upper)
 
     def proves(self, condition: Expr) -> bool:
         """Return whether a condition made of comparisons of integers is proved.
 
-        >>> i, n = build.index_var("i"), build.index_var("n")
-        >>> below, rounded = Compare("lt", i, n), Binary("floordiv", i, build.index(4))
+        >>> from gossamer_ir.core.build import ZERO, index
+        >>> i, n = index_var("i"), index_var("n")
+        >>> below, rounded = Compare("lt", i, n), Binary("floordiv", i, index(4))
         >>> prover = Prover()
-        >>> prover.assume_range("i", build.ZERO, n)
+        >>> prover.assume_range("i", ZERO, n)
         >>> prover.proves(Binary("and", below, Compare("le", rounded, i)))
         True
         >>> prover.proves(Compare("lt", rounded, i))  # false for i = 0

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.core import build
+from gossamer_ir.core.build import add, binary, folded, index, integer_value
 from gossamer_ir.core.conditions import FALSE, TRUE, is_false, is_true
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
@@ -112,18 +112,18 @@ def _binary(node: Binary) -> Expr | None:
         return None
     new = _reassociated(node.lhs, node.rhs) if node.op == "add" else None
     if new is None:
-        new = build.binary(node.op, node.lhs, node.rhs)
+        new = binary(node.op, node.lhs, node.rhs)
     return None if new == node else new
 
 
 def _reassociated(lhs: Expr, rhs: Expr) -> Expr | None:
     # Constants go to the right, where the next addition finds them.
     if isinstance(lhs, Const) and not isinstance(rhs, Const):
-        return _reassociated(rhs, lhs) or build.add(rhs, lhs)
+        return _reassociated(rhs, lhs) or add(rhs, lhs)
     if not isinstance(rhs, Const) or not isinstance(lhs, Binary) or lhs.op != "add":
         return None
-    together = build.folded("add", lhs.rhs, rhs)
-    return None if together is None else build.add(lhs.lhs, together)
+    together = folded("add", lhs.rhs, rhs)
+    return None if together is None else add(lhs.lhs, together)
 
 
 def _conjunction(node: Binary) -> Expr | None:
@@ -178,13 +178,13 @@ def _decided(*, yes: bool, no: bool) -> bool | None:
 
 
 def _bounds(expr: Expr) -> tuple[int, int] | None:
-    value = build.integer_value(expr)
+    value = integer_value(expr)
     if value is not None:
         return value, value
     if isinstance(expr, Broadcast):
         return _bounds(expr.value)
     if isinstance(expr, Ramp) and not expr.lanes.scalable:
-        base, stride = build.integer_value(expr.base), build.integer_value(expr.stride)
+        base, stride = integer_value(expr.base), integer_value(expr.stride)
         if base is not None and stride is not None:
             last = base + stride * (expr.lanes.count - 1)
             low, high = DType.parse(dtype_of(expr)).limits
@@ -196,8 +196,8 @@ def _bounds(expr: Expr) -> tuple[int, int] | None:
 def _cast(node: Cast) -> Expr | None:
     # Only to int64: constants of other dtypes are rounded or cut off when they are cast.
     if isinstance(node.value, Const) and node.dtype == "int64":
-        value = build.integer_value(node.value)
-        return None if value is None else build.index(value)
+        value = integer_value(node.value)
+        return None if value is None else index(value)
     return node.value if dtype_of(node.value) == node.dtype else None
 
 
@@ -241,7 +241,7 @@ def _if(node: If) -> If | tuple[Stmt, ...] | None:
 
 
 def _for(node: For) -> tuple[()] | None:
-    extent = build.integer_value(node.extent)
+    extent = integer_value(node.extent)
     # Bounds without side effects need not be evaluated.
     # Those that read are kept by `simplify_unguarded`.
     is_empty = not node.body or (extent is not None and extent <= 0)

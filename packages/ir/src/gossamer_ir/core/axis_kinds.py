@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.nodes import (
     Axis,
@@ -174,7 +175,7 @@ def with_index_dtypes(axis: Axis, *, indptr: str | None = None, indices: str | N
     kind = AXIS_KINDS[type(axis)]
     dtypes = {"indptr_dtype": indptr} if kind.width is None and indptr else {}
     dtypes |= {"indices_dtype": indices} if kind.has_indices and indices else {}
-    return msgspec.structs.replace(axis, **dtypes)
+    return replace(axis, **dtypes)
 
 
 def with_declared_order(
@@ -193,7 +194,7 @@ def with_declared_order(
         return axis
     declared = {"sorted": sorted, "unique": unique}
     changes = {field: value for field, value in declared.items() if value is not None}
-    return msgspec.structs.replace(axis, **changes)
+    return replace(axis, **changes)
 
 
 def of_parent(axis: Axis, values: Mapping[str, V]) -> V | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from gossamer_ir.analysis.accesses.linear_form import coefficient_and_rest
 from gossamer_ir.arith.affine import UNIT, affine_of, expr_of
 from gossamer_ir.arith.offsets import load_of_index, offset_of, offset_of_length
-from gossamer_ir.core import build
+from gossamer_ir.core.build import index_var, integer_value, unconditional_extent
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import Expr, Fact, For, SortedSegments
 from gossamer_ir.traversal.free_vars import free_vars
@@ -60,9 +60,9 @@ def _is_in_one_segment(position: Expr, loop: For, indptr: str | None) -> bool:
     if indptr is None:
         return True
     # A guarded extent is 0 or its first side; with 0 iterations there is nothing to distinguish.
-    end = begin + affine_of(build.unconditional_extent(loop.extent))
+    end = begin + affine_of(unconditional_extent(loop.extent))
     offset = offset_of(expr_of(begin), expr_of(end))
-    is_whole = build.integer_value(loop.start) == 0
+    is_whole = integer_value(loop.start) == 0
     return is_whole and offset is not None and offset.buffer == indptr
 
 
@@ -70,8 +70,8 @@ def _is_in_one_fiber(positions: tuple[Expr, ...], loop: For, indptr: str) -> boo
     """Return whether the last position is the loop variable, and the loop runs over the fiber that the other
     positions select."""
     *outer, last = positions
-    offset = offset_of_length(build.unconditional_extent(loop.extent))
-    is_whole = last == build.index_var(loop.var) and build.integer_value(loop.start) == 0
+    offset = offset_of_length(unconditional_extent(loop.extent))
+    is_whole = last == index_var(loop.var) and integer_value(loop.start) == 0
     return (
         is_whole
         and offset is not None

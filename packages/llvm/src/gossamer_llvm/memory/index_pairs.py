@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gossamer_ir.analysis.vectors.lane_projection import lane_of
-from gossamer_ir.core import build
+from gossamer_ir.core.build import index
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Expr, Load
 from gossamer_ir.traversal.walk import collect
@@ -24,8 +24,8 @@ def load_indices_in_pairs(emitter: FunctionEmitter, indices: Iterable[Expr]) -> 
     Only vectors of consecutive elements in memory that the function does not write are loaded. Machines are
     little-endian: the first of two elements is in the low half.
     """
-    for index in indices:
-        for load in collect(Load, index):
+    for at in indices:
+        for load in collect(Load, at):
             if _is_in_pairs(emitter, load):
                 _load_pairs(emitter, load)
 
@@ -47,7 +47,7 @@ def _is_in_pairs(emitter: FunctionEmitter, load: Load) -> bool:
 def _load_pairs(emitter: FunctionEmitter, load: Load) -> None:
     builder = emitter.builder
     for first in range(0, DType.parse(load.dtype).lanes, 2):
-        low, high = (lane_of(load, build.index(lane)) for lane in (first, first + 1))
+        low, high = (lane_of(load, index(lane)) for lane in (first, first + 1))
         assert isinstance(low, Load)
         assert isinstance(high, Load)
         if emitter.known(low) is not None:

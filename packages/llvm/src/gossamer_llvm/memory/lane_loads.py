@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer_ir.analysis.vectors.lane_projection import lane_of, lanes_of
-from gossamer_ir.core import build
+from gossamer_ir.core.build import index
 from gossamer_ir.nodes import Binary, Broadcast, Cast, Load, Ramp, Reinterpret, Unary
 from gossamer_ir.traversal.walk import children
 
@@ -17,15 +17,16 @@ def loads_of_lanes(load: Load, lanes: int) -> list[Load] | None:
     """Return the scalar loads of an unmasked vector load; None if their indices are not cheap to compute
     one by one.
 
+    >>> from gossamer_ir.core.build import index_var
     >>> from gossamer_ir.nodes import Lanes
-    >>> ramp = Ramp(build.index_var("i"), build.index(2), Lanes(4))
+    >>> ramp = Ramp(index_var("i"), index(2), Lanes(4))
     >>> loads_of_lanes(Load("X", (ramp,), "float32x4"), 4)[3]
     Load(buffer='X', indices=(Binary(op='add', lhs=Var(name='i', dtype='int64'), rhs=Const(dtype='int64', \
 text='6')),), dtype='float32', predicate=None, passthrough=None)
     """
     if not _is_cheap(load):
         return None
-    lane_loads = [lane_of(load, build.index(lane)) for lane in range(lanes)]
+    lane_loads = [lane_of(load, index(lane)) for lane in range(lanes)]
     return [one for one in lane_loads if isinstance(one, Load)]
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indptr_of, is_varied, of_parent, width_of
+from gossamer_ir.core.build import ZERO, mul
 from gossamer_ir.nodes import Axis, Expr
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_lower.axes.fiber_positions import FoundSearches, element_number
@@ -60,7 +60,7 @@ class AxisTree:
         """Return the first element of the fiber below an element of the parent."""
         if is_varied(axis):
             return self._read_offset(axis, parent)
-        return build.mul(parent, width_of(axis))
+        return mul(parent, width_of(axis))
 
     def elements(self, names: Iterable[str], positions: Mapping[str, Expr]) -> dict[str, Expr]:
         """Return the elements at positions along axes, each of which comes after its ancestors. If the
@@ -74,4 +74,4 @@ class AxisTree:
     def start_of_fiber(self, axis: Axis, elements: Mapping[str, Expr]) -> Expr:
         """Return the first element of the fiber that the element of the parent selects; 0 without one."""
         parent = of_parent(axis, elements)
-        return build.ZERO if parent is None else self.first_element(axis, parent)
+        return ZERO if parent is None else self.first_element(axis, parent)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, ZERO, sub
 from gossamer_ir.nodes import Binary, Call, Compare, Expr
 
 
@@ -12,21 +12,21 @@ def coordinate_of_slot(word: Expr, position: Expr, *, length: Expr) -> Expr:
     The coordinate is less than `length` whatever the word is, so that what it indexes is in bounds.
     """
     bit = Call("find_nth_bit", (word, position), "int64")
-    return Binary("min", bit, build.sub(length, build.ONE))
+    return Binary("min", bit, sub(length, ONE))
 
 
 def has_slot(word: Expr, coordinate: Expr) -> Expr:
     """Return the condition that a fiber has a slot with this coordinate. A coordinate that is not a position
     of a bit has none: a shift by as many bits or more gives 0."""
-    return Compare("ne", Binary("bitand", word, _bit(coordinate)), build.ZERO)
+    return Compare("ne", Binary("bitand", word, _bit(coordinate)), ZERO)
 
 
 def slot_of_coordinate(word: Expr, coordinate: Expr) -> Expr:
     """Return the position in its fiber of the slot with a coordinate, if there is one: the number of bits
     that are set below it."""
-    below = build.sub(_bit(coordinate), build.ONE)
+    below = sub(_bit(coordinate), ONE)
     return Call("popcount", (Binary("bitand", word, below),), "int64")
 
 
 def _bit(coordinate: Expr) -> Expr:
-    return Binary("shl", build.ONE, coordinate)
+    return Binary("shl", ONE, coordinate)

@@ -7,7 +7,7 @@ from typing import cast
 
 import msgspec
 
-from gossamer_ir.core import build
+from gossamer_ir.core.build import index, widen
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Cast, Compare, Expr, IfThenElse, Load, Search
 from gossamer_ir.traversal.lazy_conjunction import conjunction_with_lazy_reads
@@ -66,5 +66,5 @@ def _parts_with_loads(expr: Expr) -> Iterator[Expr]:
 
 def _evaluation_of(expr: Expr) -> Expr:
     """Return a condition that always holds, but whose evaluation evaluates the expression."""
-    value = build.widen(expr) if "int" in dtype_of(expr) else Cast("int64", expr)
-    return Compare("ge", value, build.index(-(2**63)))
+    value = widen(expr) if "int" in dtype_of(expr) else Cast("int64", expr)
+    return Compare("ge", value, index(-(2**63)))

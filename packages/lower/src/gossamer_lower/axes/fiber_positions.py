@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ZERO, add, sub
 from gossamer_ir.nodes import Binary, Compare, Const, Expr, Search, Select, Var
 
 FoundSearches: TypeAlias = Mapping[Expr, Search]
@@ -15,8 +15,9 @@ FoundSearches: TypeAlias = Mapping[Expr, Search]
 def element_number(start: Expr, position: Expr, searches: FoundSearches) -> Expr:
     """Return start + position, simplified to the element from which the position was computed, if any.
 
-    >>> start, e = build.index_var("start"), build.index_var("e")
-    >>> element_number(start, build.sub(e, start), {}) == e
+    >>> from gossamer_ir.core.build import index_var
+    >>> start, e = index_var("start"), index_var("e")
+    >>> element_number(start, sub(e, start), {}) == e
     True
     """
     match start, position:
@@ -26,21 +27,21 @@ def element_number(start: Expr, position: Expr, searches: FoundSearches) -> Expr
             return element
         case _, Binary(op="add", lhs=before, rhs=Const() as step):
             origin = element_number(start, before, searches)
-            if origin != build.add(start, before):
-                return build.add(origin, step)
+            if origin != add(start, before):
+                return add(origin, step)
         case (
             Binary(op="mul", lhs=Binary(op="floordiv") as fiber, rhs=width),
             Binary(op="floormod", lhs=number, rhs=divisor),
         ) if divisor == width and fiber == Binary("floordiv", number, width):
             return number
-    return build.add(start, position)
+    return add(start, position)
 
 
 def position_in_fiber(element: Expr, start: Expr) -> Expr:
     """Return the position in its fiber of the element that an exact search found; -1 if it found none."""
-    if start == build.ZERO:
+    if start == ZERO:
         return element
-    return Select(Compare("lt", element, build.ZERO), element, build.sub(element, start))
+    return Select(Compare("lt", element, ZERO), element, sub(element, start))
 
 
 def element_found(position: Expr, start: Expr, searches: FoundSearches) -> Search | Var | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gossamer_ir.arith.offsets import length_of
-from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_varied, width_of
+from gossamer_ir.core.build import ONE, add, widen
 from gossamer_ir.core.lowered_names import indices_name, indptr_name, words_name
 from gossamer_ir.nodes import (
     AnyBuffer,
@@ -103,7 +103,7 @@ class IndexBuffers:
         if axis.name not in self._flat:
             size = self.tree.size(self.tree.axis(declared.axes[-1]))
             name = self._namer.fresh(f"{declared.name}_flat")
-            shape = (build.add(size, build.ONE),)
+            shape = (add(size, ONE),)
             self._flat[axis.name] = Buffer(name, shape, declared.dtype, declared.handle)
         return self._flat[axis.name]
 
@@ -112,4 +112,4 @@ class IndexBuffers:
 
 
 def _load(buffer: AnyBuffer, indices: tuple[Expr, ...]) -> Expr:
-    return build.widen(Load(buffer.name, indices, buffer.dtype))
+    return widen(Load(buffer.name, indices, buffer.dtype))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.nodes import (
     Combine,
@@ -59,13 +59,13 @@ def _expand_function(function: Function) -> Function:
     if not function.reducers:
         return function
     reducers = items_by_name(function.reducers)
-    bare = msgspec.structs.replace(function, reducers=())
+    bare = replace(function, reducers=())
     namer = namer_of(bare)
 
     def rule(node: Node) -> tuple[Stmt, ...] | None:
         return _expanded(node, reducers, namer) if isinstance(node, Combine) else None
 
-    return msgspec.structs.replace(bare, body=rewrite_body(function.body, rule))
+    return replace(bare, body=rewrite_body(function.body, rule))
 
 
 def _expanded(node: Combine, reducers: Mapping[str, Reducer], namer: Namer) -> tuple[Stmt, ...]:

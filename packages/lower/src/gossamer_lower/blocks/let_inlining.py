@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import changed_in, is_constant
 from gossamer_ir.errors import UnsupportedError
@@ -55,7 +56,7 @@ class _LetInliner(msgspec.Struct, frozen=True):
         if not _has_init(stmt):
             return stmt
         if isinstance(stmt, Block):  # no init is hoisted out of a block, or is in an init
-            return msgspec.structs.replace(stmt, body=self.body(stmt.body, frozenset()))
+            return replace(stmt, body=self.body(stmt.body, frozenset()))
         inner = loops.union(vars_bound(stmt))
         return with_bodies(stmt, lambda body: self.body(body, inner))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.buffer_accesses import is_evaluated
 from gossamer_ir.analysis.accesses.init_nests import (
@@ -24,8 +24,8 @@ from gossamer_ir.analysis.accesses.init_nests import (
 )
 from gossamer_ir.analysis.proofs.program_point import is_invariant
 from gossamer_ir.arith.simplify import simplify_unguarded
-from gossamer_ir.core import build
 from gossamer_ir.core.annotations import PIPELINE
+from gossamer_ir.core.build import ONE, index_var
 from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.errors import UnsupportedError
@@ -132,7 +132,7 @@ class _BlockLowerer:
             lets = self._still_read({loop.var: loop.start}, body)
             body = substitute_body(body, {loop.var: loop.start})
             return (*marks, *inits, *lets, *self.body(body))
-        return (*marks, *inits, msgspec.structs.replace(loop, body=self.body(body)))
+        return (*marks, *inits, replace(loop, body=self.body(body)))
 
     def _init_position(self, loop: For, block: Block) -> InitPosition:
         """Return where the init of a block runs; called for the enclosing loops from the outside in."""
@@ -186,7 +186,7 @@ class _BlockLowerer:
         them anyway: a read out of bounds must stop the program even if its value is not used."""
         evaluated = effects_of(body[0]).evaluates if body else ()
         return tuple(
-            Let(build.index_var(self._namer.fresh(name)), value)
+            Let(index_var(self._namer.fresh(name)), value)
             for name, value in values.items()
             if buffers_read(value) and not any(is_evaluated(name, part) for part in evaluated)
         )
@@ -209,14 +209,14 @@ class _BlockLowerer:
         self, path: Sequence[LoopOrCondition], body: tuple[Stmt, ...]
     ) -> tuple[Stmt, ...]:
         loops = [item.var for item in path if isinstance(item, For)]
-        names = {var: build.index_var(self._namer.fresh(f"{var}_init")) for var in loops}
+        names = {var: index_var(self._namer.fresh(f"{var}_init")) for var in loops}
         result = substitute_body(body, names)
         for item in reversed(path):
             if not isinstance(item, For):
                 result = _under(substitute(item, names), result)
                 continue
             header = substitute(_loop_header(item), names)
-            nest = msgspec.structs.replace(header, var=names[item.var].name, body=result)
+            nest = replace(header, var=names[item.var].name, body=result)
             # As above: without the loop, the start is evaluated where the variable was.
             is_unit = _is_unit(nest) and is_invariant(nest.start, result, self._function)
             result = substitute_body(result, {nest.var: nest.start}) if is_unit else (nest,)
@@ -227,7 +227,7 @@ def _loop_header(loop: For) -> For:
     """Return a loop without its body and without the annotation of software pipelining."""
     # Software pipelining needs the stages of the original body.
     kept = tuple(item for item in loop.annotations if item[0] != PIPELINE)
-    return msgspec.structs.replace(loop, body=(), annotations=kept)
+    return replace(loop, body=(), annotations=kept)
 
 
 def _require_allocated(loop: For, block: Block) -> None:
@@ -289,9 +289,9 @@ def _with_block_replaced(stmt: Stmt, block: Block, by: Block) -> Any:
 
 def _without_init(stmt: Stmt, name: str) -> Any:
     if isinstance(stmt, Block):
-        return msgspec.structs.replace(stmt, init=()) if stmt.name == name else stmt
+        return replace(stmt, init=()) if stmt.name == name else stmt
     return map_children(stmt, lambda child: _without_init(child, name))
 
 
 def _is_unit(loop: For) -> bool:
-    return loop.extent == build.ONE and loop.kind in ("serial", "vectorized", "unrolled")
+    return loop.extent == ONE and loop.kind in ("serial", "vectorized", "unrolled")

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.vectors.lane_projection import lanes_of_access
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, add
 from gossamer_ir.core.conditions import short_circuit_or
 from gossamer_ir.core.statement_kinds import Body, effects_of
 from gossamer_ir.errors import UnsupportedError
@@ -172,7 +172,7 @@ class _AccessChecker(PointVisitor):
         with self.point.scope():
             # One more than the extent: load balancing also evaluates the
             # weight at the end of the range, to know the total work.
-            self.point.assume_range(loop, build.add(loop.extent, build.ONE))
+            self.point.assume_range(loop, add(loop.extent, ONE))
             checks = CheckList()
             self._check(loop.weight, None, checks)
         if checks:

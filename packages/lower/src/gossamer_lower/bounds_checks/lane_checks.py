@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.analysis.vectors.lane_projection import LANE, lane_count
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, ZERO, integer_value, sub
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
@@ -26,11 +26,11 @@ def in_end_lanes(condition: Compare, index: Expr, *, lanes: Lanes) -> Expr:
     constant stride, only the first or the last lane is compared."""
     if LANE.name not in free_vars(condition):
         return condition
-    stride = build.integer_value(index.stride) if isinstance(index, Ramp) else None
+    stride = integer_value(index.stride) if isinstance(index, Ramp) else None
     if stride is None:
         return in_all_lanes(condition, index, mask=None, lanes=lanes)
     is_first = (condition.op == "ge") == (stride >= 0)
-    end = build.ZERO if is_first else build.sub(lane_count(lanes), build.ONE)
+    end = ZERO if is_first else sub(lane_count(lanes), ONE)
     result: Expr = substitute(condition, {LANE.name: end})
     return result
 

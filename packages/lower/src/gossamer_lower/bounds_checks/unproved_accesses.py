@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from gossamer_ir.analysis.proofs.bounded_reads import bounds_of_read
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.analysis.vectors.lane_projection import LANE, in_lane, lane_count
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, ZERO, widen
 from gossamer_ir.core.conditions import conjunction, in_range, short_circuit_or
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Binary, Compare, Expr, Lanes, Load, Search, Stmt, Store
@@ -65,7 +65,7 @@ class UnprovedAccesses:
         shape, mask = self._point.shapes[access.buffer], access.predicate
         with self._point.scope():
             self._overflow.bind(LANE.name, lane_count(lanes))
-            self._prover.assume_range(LANE.name, build.ZERO, lane_count(lanes))
+            self._prover.assume_range(LANE.name, ZERO, lane_count(lanes))
             if mask is not None:
                 self._point.assume(in_lane(mask, LANE))
             return conjunction(
@@ -105,7 +105,7 @@ class UnprovedAccesses:
     def _parts_to_check(self, index: Expr, extent: Expr) -> Iterator[Compare]:
         """Yield the parts of 0 <= index < extent to check. Proofs are about unbounded integers. For an
         index that may wrap, one proved part alone says nothing: both bounds together exclude the wrap."""
-        wide = build.widen(index)
+        wide = widen(index)
         is_above, is_below = self._proved_bounds(wide, extent)
         # Both bounds of the unbounded value: then the machine value is the same, even if it wrapped on the
         # way.
@@ -122,7 +122,7 @@ class UnprovedAccesses:
         """Return whether 0 <= index, and whether index < extent, is proved for unbounded integers."""
         if not self._point.is_bound_sound(index, extent):
             return False, False
-        left = Binary("sub", Binary("sub", extent, index), build.ONE)
+        left = Binary("sub", Binary("sub", extent, index), ONE)
         return self._prover.proves_nonnegative(index), self._prover.proves_nonnegative(left)
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.statements.atomic_accumulation import is_atomic, mark_of, shared_names
-from gossamer_ir.core import build
 from gossamer_ir.core.annotations import ATOMIC
 from gossamer_ir.core.axis_kinds import is_varied
+from gossamer_ir.core.build import ZERO, add, fill_of, index, index_var, mul, sub
 from gossamer_ir.core.conditions import short_circuit_or
 from gossamer_ir.core.statement_kinds import CHECKING_STMTS
 from gossamer_ir.nodes import (
@@ -99,9 +99,7 @@ def _lower_function(function: Function) -> Function:
     stated = stated_facts(ordinary, function.facts, lower=lowerer.node)
     promised = facts_of_axes(ordinary, relations_of_fibers(function))
     facts = tuple(dict.fromkeys((*stated, *promised)))
-    lowered = msgspec.structs.replace(
-        function, axes=(), relations=(), buffers=buffers, body=body, facts=facts
-    )
+    lowered = replace(function, axes=(), relations=(), buffers=buffers, body=body, facts=facts)
     conditions = lowerer.position_conditions()
     return without_proved(lowered, conditions) if conditions else lowered
 
@@ -148,7 +146,7 @@ class _BufferLowerer:
             # An access out of bounds of its buffer is in no region, so declared regions may be false.
             return without_false_regions(lowered)
         if type(lowered) in (*INDEXED_NODES, Region) and lowered.buffer in self._flat:
-            return msgspec.structs.replace(lowered, buffer=self._flat[lowered.buffer])
+            return replace(lowered, buffer=self._flat[lowered.buffer])
         if isinstance(lowered, CHECKING_STMTS):
             return self._check(lowered)
         if isinstance(lowered, Compare):
@@ -161,21 +159,21 @@ class _BufferLowerer:
         """Return a let. That of a position that an exact search finds becomes one of the element, in terms of
         which positions and offsets are simpler."""
         value = self.node(let.value)
-        position, absent = value, build.index(-1)
+        position, absent = value, index(-1)
         if isinstance(value, IfThenElse) and value.if_false == absent:
             position = value.if_true
         match position:
             case Select(if_true=Search(kind="exact") as search, if_false=Binary(rhs=start)):
                 is_position = position == position_in_fiber(search, start)
             case Search(kind="exact") as search:
-                start, is_position = build.ZERO, True
+                start, is_position = ZERO, True
             case _:
                 is_position = False
         if not is_position:
             return Let(let.var, value)
         element = let.var
-        if start != build.ZERO:
-            element = build.index_var(self.buffers.namer.fresh(f"{let.var.name}_element"))
+        if start != ZERO:
+            element = index_var(self.buffers.namer.fresh(f"{let.var.name}_element"))
             self._positions[let.var.name] = position_in_fiber(element, start)
         self._storage.found[element] = search
         if isinstance(value, IfThenElse):
@@ -189,7 +187,7 @@ class _BufferLowerer:
             return loop
         mark = mark_of(self._names.get(name, name) for name in names)
         annotations = tuple(mark if item[0] == ATOMIC else item for item in loop.annotations)
-        return msgspec.structs.replace(loop, annotations=annotations)
+        return replace(loop, annotations=annotations)
 
     def load(self, load: Load) -> Expr:
         """Return a load, or the fill value if a position is not in its varied fiber."""
@@ -198,8 +196,8 @@ class _BufferLowerer:
         if present is None:
             return self.moved(load)
         # The predicate comes first: where it is false, the condition, which reads index arrays, must not run.
-        plain = msgspec.structs.replace(load, predicate=None, passthrough=None)
-        value = IfThenElse(present, self.moved(plain), build.fill_of(buffer))
+        plain = replace(load, predicate=None, passthrough=None)
+        value = IfThenElse(present, self.moved(plain), fill_of(buffer))
         if load.predicate is None or load.passthrough is None:
             return value
         return IfThenElse(load.predicate, value, load.passthrough)
@@ -210,7 +208,7 @@ class _BufferLowerer:
         if present is None:
             return self.moved(store)
         guard = Guard(present, self._names[store.buffer])
-        plain = self.moved(msgspec.structs.replace(store, predicate=None))
+        plain = self.moved(replace(store, predicate=None))
         return (guard, plain) if store.predicate is None else (If(store.predicate, (guard, plain)),)
 
     def _combine(self, node: Combine) -> tuple[Stmt, ...]:
@@ -218,29 +216,29 @@ class _BufferLowerer:
         parts = [part for store in node.stores for part in as_tuple(self.node(store))]
         stores = tuple(part for part in parts if isinstance(part, Store))
         guards = (part for part in parts if not isinstance(part, Store))
-        return (*guards, msgspec.structs.replace(node, stores=stores))
+        return (*guards, replace(node, stores=stores))
 
     def moved(self, access: A) -> A:
         """Return the access as one of the ordinary buffer."""
         indices = self._indices(self._sparse[access.buffer], access.indices)
-        return msgspec.structs.replace(access, buffer=self._names[access.buffer], indices=indices)
+        return replace(access, buffer=self._names[access.buffer], indices=indices)
 
     def _check(self, check: Any) -> Any:
         name = self._names.get(check.buffer, check.buffer)
-        return msgspec.structs.replace(check, buffer=name)
+        return replace(check, buffer=name)
 
     def _region(self, region: Region) -> Region:
         """Return the whole ordinary buffer as region: declared regions of sparse buffers are widened."""
         ordinary = self.buffers.ordinary(self._sparse[region.buffer])
-        ranges = tuple(Range(build.ZERO, extent) for extent in ordinary.shape)
+        ranges = tuple(Range(ZERO, extent) for extent in ordinary.shape)
         return Region(ordinary.name, ranges)
 
     def search(self, node: Search) -> Expr:
         """Return a search in one fiber as a search in the whole array, with a result relative to the fiber.
         If the window does not lie in the fiber, it is moved out of bounds, where the check fails."""
         buffer = self._sparse[node.buffer]
-        *prefix, start = self._indices(buffer, (*node.prefix, build.ZERO))
-        begin = build.add(start, node.begin)
+        *prefix, start = self._indices(buffer, (*node.prefix, ZERO))
+        begin = add(start, node.begin)
         end = element_number(start, node.end, self._storage.found)
         fibers = list(self._storage.fibers(buffer, (*node.prefix, node.begin)))
         if is_varied(self.buffers.axes[buffer.axes[-1]]):
@@ -257,19 +255,17 @@ class _BufferLowerer:
         inside = location.present_condition()
         if inside is not None:
             inside = short_circuit_or(Compare("ge", node.begin, node.end), inside)
-            begin = IfThenElse(inside, begin, build.index(-1))
-            end = IfThenElse(inside, end, build.ZERO)
-        search = msgspec.structs.replace(
+            begin = IfThenElse(inside, begin, index(-1))
+            end = IfThenElse(inside, end, ZERO)
+        search = replace(
             node, buffer=self._names[node.buffer], prefix=tuple(prefix), begin=begin, end=end
         )
-        return (
-            position_in_fiber(search, start) if node.kind == "exact" else build.sub(search, start)
-        )
+        return position_in_fiber(search, start) if node.kind == "exact" else sub(search, start)
 
     def _without_fiber_offset(self, condition: Compare) -> Compare:
         """Return the condition that a search succeeded without the offset of the fiber: -1 stays -1."""
         match condition:
-            case Compare(op="ge", lhs=Select(if_true=element), rhs=zero) if zero == build.ZERO and (
+            case Compare(op="ge", lhs=Select(if_true=element), rhs=zero) if zero == ZERO and (
                 isinstance(element, Search) or element in self._storage.found
             ):
                 return Compare("ge", element, zero)
@@ -281,9 +277,9 @@ class _BufferLowerer:
         offsets = [self._storage.offset(axes, by_axis) for axes in dimensions]
         if not buffer.extra_storage:
             return tuple(offsets)
-        offset: Expr = build.ZERO
+        offset: Expr = ZERO
         for dimension, part in zip(dimensions, offsets, strict=True):
-            before = build.mul(offset, self._storage.extent(dimension))
+            before = mul(offset, self._storage.extent(dimension))
             offset = element_number(before, part, self._storage.found)
         return (offset,)
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from gossamer_ir.analysis.accesses.linear_form import coefficient_and_rest
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.arith.affine import affine_of, expr_of
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, ZERO, add, floordiv, integer_value, mul, sub
 from gossamer_ir.core.conditions import conjunction, conjuncts, short_circuit_implication
 from gossamer_ir.core.statement_kinds import CHECKING_STMTS
 from gossamer_ir.nodes import (
@@ -131,11 +131,11 @@ class _BoundsCheckHoister:
         every = None if parts is None else conjunction(*parts)
         if every is None:
             return None
-        count = build.integer_value(extent)
+        count = integer_value(extent)
         # A loop without iterations checks nothing, so the hoisted guard must not stop the kernel
         # either.
         if count is None or count <= 0:
-            every = short_circuit_implication(Compare("gt", extent, build.ZERO), every)
+            every = short_circuit_implication(Compare("gt", extent, ZERO), every)
         return Guard(every, guard.buffer)
 
     def _parts(self, parts: tuple[Expr, ...], loop: For) -> list[Expr] | None:
@@ -145,7 +145,7 @@ class _BoundsCheckHoister:
         for part in parts:
             if loop.var not in free_vars(part):
                 result.append(part)
-            elif isinstance(part, Compare) and part.op == "ge" and part.rhs == build.ZERO:
+            elif isinstance(part, Compare) and part.op == "ge" and part.rhs == ZERO:
                 # `index >= 0` alone cannot be moved: it is covered by the `<` of the same index,
                 # which must follow.
                 indices[part.lhs] = None
@@ -170,7 +170,7 @@ class _BoundsCheckHoister:
         # differ.
         if not self._point.is_nonnegative(stride):
             return None
-        first = rest + affine_of(build.mul(stride, loop.start))
+        first = rest + affine_of(mul(stride, loop.start))
         return _Progression(expr_of(first), stride)
 
     def _fits(self, progression: _Progression, loop: For, size: Expr) -> bool:
@@ -180,22 +180,22 @@ class _BoundsCheckHoister:
             return False
         # These are what `_range_conditions` computes; size + 1 must fit so that `size - 1 - first`
         # cannot wrap.
-        parts = (progression.step, build.sub(size, loop.extent), build.add(size, build.ONE))
+        parts = (progression.step, sub(size, loop.extent), add(size, ONE))
         return self._point.is_exact(*parts)
 
 
 def _range_conditions(progression: _Progression, extent: Expr, size: Expr) -> Iterator[Expr]:
     """Yield the conditions that the indices of `extent` > 0 iterations lie in a dimension."""
-    yield Compare("ge", progression.first, build.ZERO)
+    yield Compare("ge", progression.first, ZERO)
     # first + (extent - 1) < size, written without the sum, which may overflow for a large first.
-    if progression.step == build.ONE:
-        yield Compare("le", progression.first, build.sub(size, extent))
+    if progression.step == ONE:
+        yield Compare("le", progression.first, sub(size, extent))
         return
     yield Compare("lt", progression.first, size)
-    room = Binary("sub", build.sub(size, build.ONE), progression.first)
+    room = Binary("sub", sub(size, ONE), progression.first)
     # first + step * (extent - 1) < size as a quotient: the product may overflow. A single iteration
     # has extent - 1 == 0, for which the step does not matter.
-    steps = build.floordiv(room, build.sub(extent, build.ONE))
+    steps = floordiv(room, sub(extent, ONE))
     yield short_circuit_implication(
-        Compare("gt", extent, build.ONE), Compare("le", progression.step, steps)
+        Compare("gt", extent, ONE), Compare("le", progression.step, steps)
     )

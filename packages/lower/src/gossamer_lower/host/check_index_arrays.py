@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.core.annotations import CHECK_INDEX_ARRAYS
 from gossamer_ir.nodes import Module
@@ -61,4 +61,4 @@ def check_index_arrays(module: Module) -> Module:
     row_loop = row_loop_of(module)
     if row_loop is None:
         return module
-    return msgspec.structs.replace(module, functions=in_tested_blocks(entry, row_loop))
+    return replace(module, functions=in_tested_blocks(entry, row_loop))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.statements.atomic_accumulation import (
     ATOMIC_OPS,
@@ -72,7 +72,7 @@ def _lower_function(function: Function) -> Function:
             _lowered(node, allocated, namer) if isinstance(node, For) and is_atomic(node) else None
         )
 
-    return msgspec.structs.replace(function, body=rewrite_body(function.body, rule))
+    return replace(function, body=rewrite_body(function.body, rule))
 
 
 def _lowered(loop: For, allocated: Set[str], namer: Namer) -> For:
@@ -99,7 +99,7 @@ def _lowered(loop: For, allocated: Set[str], namer: Namer) -> For:
         if isinstance(node, READS) and node.buffer in combined:
             raise _unsupported_error(node.buffer)
     kept = tuple(item for item in loop.annotations if item[0] != ATOMIC)
-    return msgspec.structs.replace(loop, body=body, annotations=kept)
+    return replace(loop, body=body, annotations=kept)
 
 
 def _unsupported_error(buffer_name: str) -> UnsupportedError:

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
-from gossamer_ir.core import build
 from gossamer_ir.core.annotations import ATOMIC
+from gossamer_ir.core.build import handle, index_var, sub
 from gossamer_ir.facts.fact_kinds import buffers_of_fact
 from gossamer_ir.nodes import (
     Buffer,
@@ -90,7 +90,7 @@ def outline_parallel(module: Module) -> Module:
     for function in module.functions:
         outliner = _LoopOutliner(function, Namer(used | set(names_in(function))))
         body = tuple(outliner.stmt(stmt) for stmt in function.body)
-        functions += [msgspec.structs.replace(function, body=body), *outliner.functions]
+        functions += [replace(function, body=body), *outliner.functions]
     outlined = Module("flat", tuple(functions), module.entry)
     _require_bound_pointers(outlined)
     return outlined
@@ -140,17 +140,15 @@ class _LoopOutliner:
         params = (
             Param(begin, "int64"),
             Param(end, "int64"),
-            *(Param(handle, "handle") for handle in handles),
+            *(Param(name, "handle") for name in handles),
             *(Param(var.name, var.dtype) for var in vars),
         )
         name = self._namer.fresh(f"{self._function.name}_{loop.var}")
-        extent = build.sub(build.index_var(end), build.index_var(begin))
-        serial = For(
-            loop.var, build.index_var(begin), extent, loop.body, annotations=loop.annotations
-        )
+        extent = sub(index_var(end), index_var(begin))
+        serial = For(loop.var, index_var(begin), extent, loop.body, annotations=loop.annotations)
         facts = _facts_about(self._function, bound, params)
         self.functions.append(Function(name, params, (serial,), buffers=tuple(bound), facts=facts))
-        passed = tuple(build.handle(buffer.handle or buffer.name) for buffer in buffers)
+        passed = tuple(handle(buffer.handle or buffer.name) for buffer in buffers)
         return ParallelFor(
             name, loop.var, loop.start, loop.extent, (*passed, *vars), loop.weight, loop.grain
         )
@@ -170,12 +168,12 @@ class _LoopOutliner:
         return list(captured.values())
 
 
-def _bound(buffer: Buffer, handle: str) -> Buffer:
+def _bound(buffer: Buffer, handle_name: str) -> Buffer:
     """Return the buffer as the outlined function declares it: bound to a pointer parameter."""
     if buffer.handle is not None:
         return buffer
     # The buffer of another function is memory behind a pointer, whatever scope it had there.
-    return msgspec.structs.replace(buffer, handle=handle, scope="global")
+    return replace(buffer, handle=handle_name, scope="global")
 
 
 def _captured_vars(loop: For, inside: Sequence[Any], buffers: Sequence[Buffer]) -> tuple[Var, ...]:
@@ -215,4 +213,4 @@ def _serial(stmt: Stmt) -> Stmt:
         return stmt
     # No weight or grain either: a serial loop distributes nothing.
     kept = tuple(item for item in stmt.annotations if item[0] != ATOMIC)
-    return msgspec.structs.replace(stmt, kind="serial", weight=None, grain=None, annotations=kept)
+    return replace(stmt, kind="serial", weight=None, grain=None, annotations=kept)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.statements.reductions import identity
 from gossamer_ir.arith.simplify import simplify
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.core.constants import constant
 from gossamer_ir.nodes import (
     Block,
@@ -63,11 +63,11 @@ def extract_inspector(module: Module, *, dtype: str = "int64") -> Module:
     parted = split_marked(module)
     if parted is not None:
         named = namer_of(parted.function).fresh(f"{parted.function.name}_preprocess")
-        alone = msgspec.structs.replace(parted.function, name=named, body=parted.marked)
+        alone = replace(parted.function, name=named, body=parted.marked)
         return remove_unused_args(Module(module.stage, (alone,), named))
     extracted = extract_searches(module, dtype)
     old = extracted.function
-    bare = msgspec.structs.replace(
+    bare = replace(
         old,
         params=(*old.params, *extracted.params()),
         buffers=(*old.buffers, *extracted.buffers()),
@@ -76,7 +76,7 @@ def extract_inspector(module: Module, *, dtype: str = "int64") -> Module:
         annotations=(),
     )
     namer = namer_of(bare)
-    made = msgspec.structs.replace(
+    made = replace(
         bare,
         name=namer.fresh(f"{old.name}_preprocess"),
         body=tuple(stmt for search in extracted.searches for stmt in _nest(search, namer)),
@@ -95,7 +95,7 @@ def _nest(search: ExtractedSearch, namer: Namer) -> tuple[Stmt, ...]:
     # The loops stay where they are, too, so the copies have other names.
     renamed = rewrite_body(body, lambda node: with_names(node, names))
     is_partial = len(loops) < len(search.around) or search.indices != tuple(
-        build.index_var(loop.var) for loop in loops
+        index_var(loop.var) for loop in loops
     )
     return (*_fill_nest(search, namer), *renamed) if search.facts and is_partial else renamed
 
@@ -111,8 +111,8 @@ def _block(search: ExtractedSearch, loops: list[For], *, namer: Namer) -> Block:
         # The range of a loop may depend on loops around it, whose iterators stand for them in the block.
         domain = substitute(Range(loop.start, loop.extent), inside)
         var = namer.fresh(f"v{loop.var}")
-        iters.append(BlockIter(var, "S", domain, build.index_var(loop.var)))
-        inside[loop.var] = build.index_var(var)
+        iters.append(BlockIter(var, "S", domain, index_var(loop.var)))
+        inside[loop.var] = index_var(var)
     value = substitute(search.value, inside)
     indices = tuple(substitute(index, inside) for index in search.indices)
     body = _result_stores(search, indices, value, namer=namer)
@@ -135,9 +135,9 @@ def _result_stores(
 def _fill_nest(search: ExtractedSearch, namer: Namer) -> tuple[Stmt, ...]:
     low = search.facts[0].low
     names = [namer.fresh("i") for _ in search.buffer.shape]
-    indices = tuple(build.index_var(name) for name in names)
+    indices = tuple(index_var(name) for name in names)
     value = simplify(low if search.buffer.dtype == "int64" else Cast(search.buffer.dtype, low))
     body: Stmt = Store(search.buffer.name, indices, value)
     for name, extent in reversed(list(zip(names, search.buffer.shape, strict=True))):
-        body = For(name, build.ZERO, extent, (body,))
+        body = For(name, ZERO, extent, (body,))
     return (body,)

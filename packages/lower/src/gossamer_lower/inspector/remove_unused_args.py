@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.core.axis_kinds import index_handles
 from gossamer_ir.core.statement_kinds import CALLING_STMTS
@@ -55,7 +55,7 @@ def remove_unused_args(module: Module) -> Module:
     """
     remover = _ArgumentRemover(module)
     functions = tuple(remover.function(function.name) for function in module.functions)
-    return msgspec.structs.replace(module, functions=functions)
+    return replace(module, functions=functions)
 
 
 class _ArgumentRemover:
@@ -72,7 +72,7 @@ class _ArgumentRemover:
             body = tuple(self._node(stmt) for stmt in old.body)
             is_chunk = name in self._run_in_parallel()
             kept = old.params[:_RANGE_PARAMS] if is_chunk else ()
-            self._new[name] = _pruned(msgspec.structs.replace(old, body=body), kept)
+            self._new[name] = _pruned(replace(old, body=body), kept)
         return self._new[name]
 
     def _run_in_parallel(self) -> set[str]:
@@ -85,7 +85,7 @@ class _ArgumentRemover:
             params = self._old[node.function].params[first:]
             kept = set(self.function(node.function).params)
             pairs = zip(node.args, params, strict=True)
-            return msgspec.structs.replace(node, args=tuple(arg for arg, p in pairs if p in kept))
+            return replace(node, args=tuple(arg for arg, p in pairs if p in kept))
         return map_children(node, self._node)
 
 
@@ -103,13 +103,13 @@ def _pruned(function: Function, kept: tuple[Param, ...]) -> Function:
     )
     names = {buffer.name for buffer in buffers}
     facts = tuple(fact for fact in function.facts if set(_buffers_named((fact,))) <= names)
-    bare = msgspec.structs.replace(function, params=(), buffers=buffers, facts=facts)
+    bare = replace(function, params=(), buffers=buffers, facts=facts)
     used = pointed | {node.name for node in collect(Var, bare)}
     used |= {buffer.handle for buffer in buffers if buffer.handle is not None}
     used |= of_axes
     used |= {buffer.offsets for buffer in sparse_buffers(buffers) if buffer.offsets is not None}
     params = tuple(p for p in function.params if p in kept or p.name in used)
-    return msgspec.structs.replace(bare, params=params)
+    return replace(bare, params=params)
 
 
 def _buffers_named(nodes: Iterable[Node]) -> Iterator[str]:

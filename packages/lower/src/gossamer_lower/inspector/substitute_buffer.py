@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.arith.simplify import simplify_unguarded
-from gossamer_ir.core import build
+from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.statement_kinds import WRITES
 from gossamer_ir.errors import UnsupportedError
@@ -89,7 +89,7 @@ def _with_shape(module: Module, name: str, shape: tuple[int, ...]) -> Module:
     for extent, size in zip(extents, shape, strict=True):
         if size >= 0 and isinstance(extent, Var) and values.setdefault(extent.name, size) == size:
             continue
-        if build.integer_value(extent) != size:
+        if integer_value(extent) != size:
             raise UnsupportedError(
                 "lower.substitute_buffer.shape",
                 f"An extent of '{name}' cannot be {size}: the extent is another constant or not a single "
@@ -137,7 +137,7 @@ def _with_values(function: Function, name: str, indices: tuple[str, ...], value:
 
     # Bounds checks are inserted later, so every other read stays.
     body = simplify_unguarded(tuple(visit(stmt) for stmt in function.body))
-    return msgspec.structs.replace(function, body=body)
+    return replace(function, body=body)
 
 
 def _require_only_loaded(function: Function, name: str) -> None:

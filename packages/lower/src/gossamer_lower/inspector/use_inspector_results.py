@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.nodes import Function, Module
 from gossamer_lower.inspector.results.marked_blocks import split_marked
@@ -37,19 +37,19 @@ def use_inspector_results(module: Module, *, dtype: str = "int64") -> Module:
     """
     parted = split_marked(module)
     if parted is not None:
-        made = msgspec.structs.replace(parted.function, body=parted.rest)
+        made = replace(parted.function, body=parted.rest)
     else:
         made = _without_searches(module, dtype)
     functions = tuple(
         made if function.name == made.name else function for function in module.functions
     )
-    return msgspec.structs.replace(module, functions=functions)
+    return replace(module, functions=functions)
 
 
 def _without_searches(module: Module, dtype: str) -> Function:
     extracted = extract_searches(module, dtype)
     old = extracted.function
-    return msgspec.structs.replace(
+    return replace(
         old,
         params=(*old.params, *extracted.params()),
         buffers=(*old.buffers, *extracted.buffers()),

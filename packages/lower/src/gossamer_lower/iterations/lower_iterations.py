@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.statements.conditional_bodies import split_condition
-from gossamer_ir.core import build
 from gossamer_ir.core.annotations import COMPOSABLE, is_composable, without_annotation
 from gossamer_ir.core.axis_kinds import is_full
+from gossamer_ir.core.build import zero_of
 from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import (
@@ -98,7 +98,7 @@ def _lower_function(function: Function) -> Function:
     body = lowerer.stmts(body, {})
     buffers = (*function.buffers, *lowerer.index_buffers.declared())
     notes = without_annotation(function, COMPOSABLE).annotations
-    return msgspec.structs.replace(function, body=body, buffers=buffers, annotations=notes)
+    return replace(function, body=body, buffers=buffers, annotations=notes)
 
 
 class _IterationLowerer:
@@ -188,15 +188,9 @@ class _IterationLowerer:
             value = self._value(stmt.value, scope)
         present = location.present_condition()
         if present is None:
-            return (
-                msgspec.structs.replace(
-                    stmt, indices=location.positions, value=value, predicate=predicate
-                ),
-            )
+            return (replace(stmt, indices=location.positions, value=value, predicate=predicate),)
         stores = (
-            msgspec.structs.replace(
-                stmt, indices=location.positions, value=_with_condition_true(present, value)
-            ),
+            replace(stmt, indices=location.positions, value=_with_condition_true(present, value)),
         )
         guarded = (Guard(present, stmt.buffer), *stores)
         return guarded if predicate is None else (If(predicate, guarded),)
@@ -222,7 +216,7 @@ class _IterationLowerer:
         """Return a load, or the fill value if the element is absent."""
         buffer, indices = self._buffers[node.buffer], self._indices(node, scope)
         location = self._location(node, indices)
-        fill = buffer.fill if buffer.fill is not None else build.zero_of(buffer.dtype)
+        fill = buffer.fill if buffer.fill is not None else zero_of(buffer.dtype)
         predicate, otherwise = (
             None if operand is None else self._value(operand, scope)
             for operand in (node.predicate, node.passthrough)

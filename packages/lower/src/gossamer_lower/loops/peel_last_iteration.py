@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.arith.simplify import simplify_body
-from gossamer_ir.core import build
 from gossamer_ir.core.annotations import PEEL
+from gossamer_ir.core.build import add, index, integer_value
 from gossamer_ir.core.conditions import TRUE, conjunction, conjuncts
 from gossamer_ir.nodes import Expr, For, Function, If, Module, Stmt
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
@@ -70,28 +70,28 @@ class _LastIterationPeeler(PointVisitor):
         return (inner,)
 
     def _peeled(self, loop: For) -> Iterator[Stmt]:
-        count = build.integer_value(loop.extent)
+        count = integer_value(loop.extent)
         kept = tuple(annotation for annotation in loop.annotations if annotation != PEEL_LAST)
         # Other kinds have no last iteration in time, and one iteration leaves nothing to simplify;
         # the annotation is only a request, so it is dropped.
         if loop.kind != "serial" or count is None or count < 2:
-            yield msgspec.structs.replace(loop, annotations=kept)
+            yield replace(loop, annotations=kept)
             return
-        last = build.index(count - 1)
+        last = index(count - 1)
         # The start is evaluated again for the last iteration, after the loop may have written what
         # it reads.
         starts, loop = with_hoisted_start(loop, self.function, self.namer)
         yield from starts
-        whole = msgspec.structs.replace(loop, extent=last, annotations=kept)
+        whole = replace(loop, extent=last, annotations=kept)
         yield self._without_conditions(whole)
-        values = {loop.var: build.add(loop.start, last)}
+        values = {loop.var: add(loop.start, last)}
         yield from simplify_body(with_fresh_names(loop.body, self.namer, values=values))
 
     def _without_conditions(self, loop: For) -> For:
         """Return a loop without the conditions that are proved to hold in it."""
         with self.point.inside(loop):
             body = tuple(inner for stmt in loop.body for inner in self._unconditional(stmt))
-        return msgspec.structs.replace(loop, body=body)
+        return replace(loop, body=body)
 
     def _unconditional(self, stmt: Stmt) -> tuple[Stmt, ...]:
         match stmt:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.linear_form import slack_along
 from gossamer_ir.analysis.bounds.overflow import overflow_of
@@ -18,7 +19,7 @@ from gossamer_ir.analysis.proofs.program_point import is_invariant
 from gossamer_ir.arith.affine import UNIT, Affine, expr_of
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.arith.simplify import simplify_body
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ZERO, index, index_var, integer_value
 from gossamer_ir.core.conditions import TRUE, conjuncts, short_circuit_conjuncts
 from gossamer_ir.core.statement_kinds import ALLOCATING_STMTS, CHECKING_STMTS
 from gossamer_ir.nodes import (
@@ -114,7 +115,7 @@ class _UnrolledGroup(msgspec.Struct, frozen=True):
             return False
         ((atom, factor),) = rest.terms.items()
         name = next(iter(free_vars(atom)), None)
-        if name is None or atom != build.index_var(name) or factor != 1:
+        if name is None or atom != index_var(name) or factor != 1:
             return False
         return counts.get(name, self.count + 1) <= self.count
 
@@ -148,13 +149,13 @@ class _RemainderPeeler:
         """Return the group of an unrolled loop; None if there is none. Each iteration must evaluate the
         bound unconditionally, and still depend on it once the enclosing loops are unrolled."""
         # With another start, the iterations of the group would not be 0, ..., count - 1.
-        if not isinstance(stmt, For) or stmt.kind != "unrolled" or stmt.start != build.ZERO:
+        if not isinstance(stmt, For) or stmt.kind != "unrolled" or stmt.start != ZERO:
             return None
         # Straight-line copies under their own conditions are cheap: they become masks or short
         # branches.
         if not any(isinstance(inner, For) for inner in stmts(stmt.body)):
             return None
-        count = build.integer_value(stmt.extent)
+        count = integer_value(stmt.extent)
         for inner in stmt.body:
             # A guard before the bound runs even in iterations past the bound, and may stop the
             # kernel there.
@@ -218,9 +219,7 @@ def _group(condition: Expr, var_name: str, count: int) -> _UnrolledGroup | None:
     parts = slack_along(condition, var_name)
     if parts is None or parts[0] != Affine({}, -1):
         return None
-    return _UnrolledGroup(
-        parts[1], count, substitute(condition, {var_name: build.index(count - 1)})
-    )
+    return _UnrolledGroup(parts[1], count, substitute(condition, {var_name: index(count - 1)}))
 
 
 # --- a body with such a loop
@@ -234,8 +233,8 @@ def _without_bound(node: Any, group: _UnrolledGroup, counts: dict[str, int]) -> 
     enclosing loops that start at 0."""
     if group.bounds(node, counts):
         return TRUE
-    count = build.integer_value(node.extent) if isinstance(node, For) else None
-    if count is not None and node.start == build.ZERO:
+    count = integer_value(node.extent) if isinstance(node, For) else None
+    if count is not None and node.start == ZERO:
         counts = {**counts, node.var: count}
     return map_children(node, lambda child: _without_bound(child, group, counts))
 
@@ -251,7 +250,7 @@ def _rolled(node: Node, group: _UnrolledGroup, registers: frozenset[str]) -> Any
         return map_children(node, lambda child: _rolled(child, group, registers))
     if _selects_element(node, registers):
         return node
-    return _loop_to_bound(msgspec.structs.replace(node, kind="serial"), group)
+    return _loop_to_bound(replace(node, kind="serial"), group)
 
 
 def _selects_element(loop: For, buffers: frozenset[str]) -> bool:
@@ -269,13 +268,13 @@ def _local_buffers(body: tuple[Stmt, ...]) -> frozenset[str]:
 
 def _loop_to_bound(loop: For, group: _UnrolledGroup) -> For:
     """Return a loop over the group that ends at the bound, if it has no effect beyond the bound."""
-    if loop.start != build.ZERO or build.integer_value(loop.extent) != group.count:
+    if loop.start != ZERO or integer_value(loop.extent) != group.count:
         return loop
     counts = {loop.var: group.count}
     if not all(_is_under_bound(stmt, group, counts) for stmt in loop.body):
         return loop
     body = tuple(_without_bound(stmt, group, counts) for stmt in loop.body)
-    return msgspec.structs.replace(loop, extent=group.left, body=body)
+    return replace(loop, extent=group.left, body=body)
 
 
 def _is_under_bound(stmt: Stmt, group: _UnrolledGroup, counts: dict[str, int]) -> bool:

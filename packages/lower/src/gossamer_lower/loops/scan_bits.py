@@ -7,11 +7,11 @@ clears that bit (strength reduction).
 
 from __future__ import annotations
 
-import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.proofs.program_point import is_invariant
 from gossamer_ir.arith.affine import distance
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, ZERO, index_var, sub
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -89,17 +89,17 @@ class _BitScanner(SerialLoopVisitor):
         steps: list[Stmt] = []
         bit_vars: dict[Expr, Var] = {}
         for call in calls:
-            rest = Buffer(self.namer.fresh("rest"), (build.ONE,), "int64", scope="local")
-            left = Load(rest.name, (build.ZERO,), "int64")
-            bit_vars[call] = build.index_var(self.namer.fresh("bit"))
+            rest = Buffer(self.namer.fresh("rest"), (ONE,), "int64", scope="local")
+            left = Load(rest.name, (ZERO,), "int64")
+            bit_vars[call] = index_var(self.namer.fresh("bit"))
             starts += [Allocate(rest), Store(rest.name, left.indices, call.args[0])]
             # `ctz` of 0 is the number of bits, which `find_nth_bit` also returns after the last bit.
             bits.append(Let(bit_vars[call], Call("ctz", (left,), "int64")))
             # Not `build.sub`: the least number wraps.
-            lower = Binary("sub", left, build.ONE)
+            lower = Binary("sub", left, ONE)
             steps.append(Store(rest.name, left.indices, Binary("bitand", left, lower)))
         body = tuple(rewrite(stmt, lambda node: _bit(node, bit_vars)) for stmt in loop.body)
-        scanned = msgspec.structs.replace(loop, body=(*bits, *body, *steps))
+        scanned = replace(loop, body=(*bits, *body, *steps))
         # What the word reads exists only if the loop has an iteration.
         return if_iterated(loop, (*starts, self.inside(scanned)))
 
@@ -130,7 +130,7 @@ class _BitScanner(SerialLoopVisitor):
 
 def _counts(loop: For, number: Expr) -> bool:
     """Return whether a number is that of the iteration: 0, 1, ..."""
-    return distance(build.sub(build.index_var(loop.var), loop.start), number) == 0
+    return distance(sub(index_var(loop.var), loop.start), number) == 0
 
 
 def _bit(node: Node, bits: dict[Expr, Var]) -> Var | None:

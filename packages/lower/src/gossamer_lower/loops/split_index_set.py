@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.linear_form import slack_along
 from gossamer_ir.analysis.proofs.program_point import is_invariant, is_speculatable_before
 from gossamer_ir.arith.affine import Affine, expr_of
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, add, floordiv, index, index_var, sub
 from gossamer_ir.nodes import (
     Binary,
     Compare,
@@ -85,7 +85,7 @@ class _IndexSetSplitter(PointVisitor):
     def _split(self, loop: For) -> Iterator[Stmt]:
         choice = _choice_of(loop)
         bound = None if choice is None else _bound_of(choice.condition, loop.var)
-        end = build.add(loop.start, loop.extent)
+        end = add(loop.start, loop.extent)
         if (
             choice is None
             or bound is None
@@ -95,8 +95,8 @@ class _IndexSetSplitter(PointVisitor):
             return
         # The bound may lie outside of the loop; one of the two loops then has no iteration.
         bound = self._greater(self._less(bound, end), loop.start)
-        first = build.sub(bound, loop.start)
-        yield msgspec.structs.replace(loop, extent=first, body=choice.then_body)
+        first = sub(bound, loop.start)
+        yield replace(loop, extent=first, body=choice.then_body)
         yield self._loop_from(loop, choice.else_body, bound=bound, end=end)
 
     def _is_as_computed(self, condition: Expr, loop: For, bound: Expr) -> bool:
@@ -105,7 +105,7 @@ class _IndexSetSplitter(PointVisitor):
         The condition, the bound and the end of the loop must not overflow, and must be loop invariant: the
         second loop evaluates them again.
         """
-        end = build.add(loop.start, loop.extent)
+        end = add(loop.start, loop.extent)
         with self.point.inside(loop):
             is_exact = self.point.is_exact(condition, bound, end)
         is_same = is_invariant(end, loop.body, self.function)
@@ -115,12 +115,12 @@ class _IndexSetSplitter(PointVisitor):
         """Return the loop from the bound on; a statement under a condition if it has at most one
         iteration."""
         # Names are unique in a function.
-        var, left = self.namer.fresh(loop.var), build.sub(end, bound)
-        body = substitute_body(body, {loop.var: build.index_var(var)})
+        var, left = self.namer.fresh(loop.var), sub(end, bound)
+        body = substitute_body(body, {loop.var: index_var(var)})
         # Straight-line code for the remainder: LLVM would keep the test of a loop that it cannot bound.
-        if self.point.is_at_most(left, build.ONE):
+        if self.point.is_at_most(left, ONE):
             return If(Compare("lt", bound, end), (Let(Var(var, "int64"), bound), *body))
-        return msgspec.structs.replace(loop, var=var, start=bound, extent=left, body=body)
+        return replace(loop, var=var, start=bound, extent=left, body=body)
 
     def _less(self, one: Expr, other: Expr) -> Expr:
         """Return the smaller of two values."""
@@ -147,4 +147,4 @@ def _bound_of(condition: Expr, var_name: str) -> Expr | None:
     if parts is None or not parts[0].is_constant or parts[0].constant >= 0:
         return None
     step = -parts[0].constant
-    return build.floordiv(expr_of(parts[1] + Affine({}, step)), build.index(step))
+    return floordiv(expr_of(parts[1] + Affine({}, step)), index(step))

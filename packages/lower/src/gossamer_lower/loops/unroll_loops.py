@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.arith.simplify import simplify_body
-from gossamer_ir.core import build
+from gossamer_ir.core.build import add, index, integer_value
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import For, Function, Module, Node, Search, Stmt
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
@@ -68,7 +68,7 @@ def _stmt(stmt: Stmt, function: Function, namer: Namer) -> tuple[Stmt, ...]:
 
 
 def _copies(loop: For, function: Function, namer: Namer) -> tuple[Stmt, ...]:
-    extent = build.integer_value(loop.extent)
+    extent = integer_value(loop.extent)
     if extent is None:
         raise UnsupportedError(
             "lower.unroll_loops.extent",
@@ -82,7 +82,7 @@ def _copies(loop: For, function: Function, namer: Namer) -> tuple[Stmt, ...]:
     # Without an iteration, the loads of the lets may be out of bounds.
     result: list[Stmt] = list(lets) if extent > 0 else []
     for at in range(extent):
-        values = {loop.var: build.add(loop.start, build.index(at))}
+        values = {loop.var: add(loop.start, index(at))}
         result += (
             # The first copy takes the place of the original, so it may keep its names.
             with_fresh_names(body, namer, values=values) if at else substitute_body(body, values)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.proofs.program_point import is_speculatable_before
-from gossamer_ir.core import build
+from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.nodes import (
     Expr,
@@ -106,7 +106,7 @@ def _unswitched_loop(loop: For, function: Function) -> Stmt:
             kept = [part for part in parts if part not in moved]
             if moved:
                 body = _under(kept, inner.then_body)
-                (unswitched,) = _under(moved, (msgspec.structs.replace(loop, body=body),))
+                (unswitched,) = _under(moved, (replace(loop, body=body),))
                 return unswitched
     return loop
 
@@ -114,8 +114,8 @@ def _unswitched_loop(loop: For, function: Function) -> Stmt:
 def _with_bound_apart(stmt: Stmt) -> Stmt:
     """Return a loop that has no iteration unless a condition holds, under that condition."""
     match stmt:
-        case For(extent=IfThenElse() as extent) if build.integer_value(extent.if_false) == 0:
-            loop = msgspec.structs.replace(stmt, extent=extent.if_true)
+        case For(extent=IfThenElse() as extent) if integer_value(extent.if_false) == 0:
+            loop = replace(stmt, extent=extent.if_true)
             return If(extent.condition, (loop,))
     return stmt
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.nodes import Binary, Call, Module
 from gossamer_ir.traversal.node_index import nodes_in_body
@@ -42,4 +42,4 @@ def lower_math(module: Module, *, instructions: Collection[str]) -> Module:
     from gossamer_lower.math.calls.statement_lowering import lower_calls_in
 
     functions = tuple(lower_calls_in(function, instructions) for function in module.functions)
-    return msgspec.structs.replace(module, functions=functions)
+    return replace(module, functions=functions)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TypeAlias
 
 from gossamer_ir.analysis.vectors.lane_projection import lane_count
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, ZERO, index
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
@@ -126,14 +126,14 @@ class CodeBuilder:
         step: Callable[[Sequence[Term]], Sequence[Term]],
     ) -> list[Term]:
         """Return the values after `step` was repeated while `more` holds in some lane."""
-        goes_on = Buffer(self.namer.fresh("goes_on"), (build.ONE,), "bool", scope="local")
+        goes_on = Buffer(self.namer.fresh("goes_on"), (ONE,), "bool", scope="local")
         self.stmts.append(Allocate(goes_on))
         temporaries = [self._new_temporary(value) for value in start]
-        self._put([*temporaries, Load(goes_on.name, (build.ZERO,), "bool")], start, more(start))
+        self._put([*temporaries, Load(goes_on.name, (ZERO,), "bool")], start, more(start))
         inner = CodeBuilder(self.namer, self.lanes, instructions=self.instructions)
         after = step([inner.term(temporary) for temporary in temporaries])
-        inner._put([*temporaries, Load(goes_on.name, (build.ZERO,), "bool")], after, more(after))
-        condition = Load(goes_on.name, (build.ZERO,), "bool")
+        inner._put([*temporaries, Load(goes_on.name, (ZERO,), "bool")], after, more(after))
+        condition = Load(goes_on.name, (ZERO,), "bool")
         self.stmts.append(While(condition, tuple(inner.stmts)))
         return [self.term(temporary) for temporary in temporaries]
 
@@ -148,12 +148,12 @@ class CodeBuilder:
 
     def table(self, values: Sequence[int]) -> Callable[[Term], Term]:
         """Return a function that looks up an int64 position in a table of constants."""
-        shape = (build.index(len(values)),)
+        shape = (index(len(values)),)
         buffer = Buffer(self.namer.fresh("table"), shape, "uint64", scope="local")
         self.stmts.append(Allocate(buffer))
         for number, value in enumerate(values):
             item = constant(value, "uint64")
-            self.stmts.append(Store(buffer.name, (build.index(number),), item))
+            self.stmts.append(Store(buffer.name, (index(number),), item))
         dtype = self.dtype("uint64")
         return lambda at: self.term(Load(buffer.name, (at.expr,), dtype))
 
@@ -166,8 +166,8 @@ class CodeBuilder:
         scalar = DType.parse(value.dtype).scalar
         buffer = Buffer(self.namer.fresh("chosen"), (count,), scalar, scope="local")
         self.stmts.append(Allocate(buffer))
-        run = Ramp(build.ZERO, build.ONE, self._lanes())
-        return Load(buffer.name, (run if self.lanes.is_vector else build.ZERO,), value.dtype)
+        run = Ramp(ZERO, ONE, self._lanes())
+        return Load(buffer.name, (run if self.lanes.is_vector else ZERO,), value.dtype)
 
 
 class Term:

@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.buffer_accesses import accesses
 from gossamer_ir.analysis.invariants import invariant_facts, written_in
 from gossamer_ir.analysis.proofs.symbolic_bounds import constants_of, ends_of
 from gossamer_ir.arith.affine import Affine, affine_of, expr_of
 from gossamer_ir.arith.nonaffine_bounds import unwidened
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, integer_value
 from gossamer_ir.dependence.independence import are_unshared
 from gossamer_ir.dependence.mixed_radix import is_positive
 from gossamer_ir.facts.fact_index import fact_index
@@ -105,7 +105,7 @@ def _with_contracted_buffers(function: Function) -> Function:
             body = _body_with_allocation(body, buffer, function)
     # Buffers with a handle belong to the caller, who has allocated them.
     kept = tuple(declared for declared in function.buffers if declared.handle is not None)
-    return msgspec.structs.replace(function, body=body, buffers=kept)
+    return replace(function, body=body, buffers=kept)
 
 
 def _shrunk_unseen(function: Function, planned: Function) -> set[str]:
@@ -149,7 +149,7 @@ def _is_below(at: Expr, size: Expr, loops: Mapping[str, For]) -> bool:
         loop = loops.get(atom.name) if isinstance(atom, Var) else None
         return None if loop is None else constants_of(loop)
 
-    count = build.integer_value(size)
+    count = integer_value(size)
     ends = None if count is None else ends_of(affine_of(at), values_of)
     return ends is not None and ends[0] >= 0 and ends[1] < (count or 0)
 
@@ -158,7 +158,7 @@ def _is_over(at: Expr, size: Expr, loops: Mapping[str, For]) -> bool:
     """Return whether an index is the variable of a loop over the dimension. A size that is read from memory
     does not count: it may change between the allocation and the loop."""
     loop = loops.get(at.name) if isinstance(at, Var) else None
-    if loop is None or loop.start != build.ZERO:
+    if loop is None or loop.start != ZERO:
         return False
     return loop.extent == size and not buffers_read(size)
 
@@ -192,7 +192,7 @@ def _body_with_allocation(
         inside = index_ranges_of(buffer, only.body, function)
         inner = _private_body(only, buffer, inside, function)
         if inner is not None:
-            placed = msgspec.structs.replace(only, body=inner)
+            placed = replace(only, body=inner)
             return (*body[:first], placed, *body[last:])
     # Moving the buffer into the only branch that uses it saves the allocation if the branch is not
     # taken.
@@ -271,9 +271,7 @@ def _is_private(loop: For, buffer: Buffer, intervals: Intervals, function: Funct
         return False
     # The indices of the other dimensions are of no use to tell iterations apart.
     shifted = [
-        msgspec.structs.replace(
-            access, indices=tuple(access.indices[dimension] for dimension in varying)
-        )
+        replace(access, indices=tuple(access.indices[dimension] for dimension in varying))
         for access in accesses(loop.body, buffers={buffer.name})
     ]
     changing = written_in(loop.body, function)
@@ -283,7 +281,7 @@ def _is_private(loop: For, buffer: Buffer, intervals: Intervals, function: Funct
 def _is_var(interval: Interval, loop: For) -> bool:
     """Return whether an index is the loop variable plus a loop-invariant offset."""
     is_one = interval.low == interval.high and not interval.lengths
-    return is_one and interval.fixed.terms == {build.index_var(loop.var): 1}
+    return is_one and interval.fixed.terms == {index_var(loop.var): 1}
 
 
 def _is_segment(interval: Interval, loop: For, function: Function) -> bool:
@@ -295,7 +293,7 @@ def _is_segment(interval: Interval, loop: For, function: Function) -> bool:
     offset = unwidened(atom)
     if factor != 1 or not isinstance(offset, Load) or offset.predicate is not None:
         return False
-    loop_var, following = build.index_var(loop.var), build.add(build.index_var(loop.var), build.ONE)
+    loop_var, following = index_var(loop.var), add(index_var(loop.var), ONE)
     if offset.indices != (loop_var,) or not _never_decreases(offset.buffer, function):
         return False
     end = affine_of(substitute(atom, {loop.var: following}))
@@ -321,7 +319,7 @@ def _is_short(interval: Interval | None, extent: Expr) -> bool:
     # A symbolic length is that of a loop or of a condition, which the masked lanes do not exceed.
     if interval is None or interval.lengths:
         return True
-    size = max(build.integer_value(extent) or 0, 0)
+    size = max(integer_value(extent) or 0, 0)
     return interval.high - interval.low < size + MAX_EXCESS
 
 
@@ -330,7 +328,7 @@ def _size_of(length: Affine) -> Expr:
     if is_positive(length):
         return expr_of(length)
     # A loop with a negative extent has no iteration, but an allocation of negative size is an error.
-    return Binary("max", expr_of(length), build.ZERO)
+    return Binary("max", expr_of(length), ZERO)
 
 
 def _contracted(
@@ -346,12 +344,12 @@ def _contracted(
             shape.append(_size_of(interval.lengths[0]))
         # A range of one element drops the dimension, and `contracted_indices` drops its index.
         elif interval.high > interval.low:
-            shape.append(build.index(interval.high - interval.low + 1))
+            shape.append(index(interval.high - interval.low + 1))
 
     def shrink(node: Node) -> Any | None:
         if not isinstance(node, ELEMENT_NODES) or node.buffer != buffer.name:
             return None
-        return msgspec.structs.replace(node, indices=contracted_indices(node.indices, intervals))
+        return replace(node, indices=contracted_indices(node.indices, intervals))
 
-    small = msgspec.structs.replace(buffer, shape=tuple(shape) or (build.ONE,))
+    small = replace(buffer, shape=tuple(shape) or (ONE,))
     return small, rewrite_body(live, shrink, leaves=False)

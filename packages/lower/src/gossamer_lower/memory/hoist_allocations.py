@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.analysis.statements.software_pipelining import is_pipelined
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, ZERO, index_var, integer_value
 from gossamer_ir.core.statement_kinds import (
     CALLING_STMTS,
     CHECKING_STMTS,
@@ -155,7 +156,7 @@ class _AllocationHoister:
         return with_bodies(stmt, self.body), ()
 
     def _may_grow(self, buffer: Buffer) -> bool:
-        varies = any(build.integer_value(extent) is None for extent in buffer.shape)
+        varies = any(integer_value(extent) is None for extent in buffer.shape)
         return varies and buffer.name not in self._handed
 
     def _may_leave(self, moving: _HoistedBuffer, loop: For, guards: list[Guard]) -> bool:
@@ -187,22 +188,22 @@ class _AllocationHoister:
             length = Var(self._namer.fresh(f"{moving.buffer.name}_length"), "int64")
             yield from self._longest(length, extent, moving)
             shape.append(length)
-        yield Allocate(msgspec.structs.replace(moving.buffer, shape=tuple(shape)))
+        yield Allocate(replace(moving.buffer, shape=tuple(shape)))
 
     def _longest(self, length: Var, extent: Expr, moving: _HoistedBuffer) -> Iterator[Stmt]:
         """Yield statements that compute the maximum of an extent in the loops, at least 0."""
         largest = Buffer(
-            self._namer.fresh(f"{moving.buffer.name}_most"), (build.ONE,), "int64", scope="local"
+            self._namer.fresh(f"{moving.buffer.name}_most"), (ONE,), "int64", scope="local"
         )
-        size = Load(largest.name, (build.ZERO,), "int64")
-        fresh = {loop.var: build.index_var(self._namer.fresh(loop.var)) for loop in moving.loops}
+        size = Load(largest.name, (ZERO,), "int64")
+        fresh = {loop.var: index_var(self._namer.fresh(loop.var)) for loop in moving.loops}
         larger = Binary("max", size, substitute(extent, fresh))
-        step: Stmt = Store(largest.name, (build.ZERO,), larger)
+        step: Stmt = Store(largest.name, (ZERO,), larger)
         # The loops of the original nest, since inner bounds may depend on outer variables.
         for loop in reversed(moving.loops):
             start, count = substitute(loop.start, fresh), substitute(loop.extent, fresh)
             step = For(fresh[loop.var].name, start, count, (step,))
-        yield from (Allocate(largest), Store(largest.name, (build.ZERO,), build.ZERO), step)
+        yield from (Allocate(largest), Store(largest.name, (ZERO,), ZERO), step)
         yield Let(length, size)
 
 

@@ -38,7 +38,7 @@ from gossamer_ir.arith.affine import (
 )
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.arith.nonaffine_bounds import unwidened
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.core.statement_kinds import Body, effects_of
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import (
@@ -77,10 +77,11 @@ def index_ranges_of(
     It is None if an index cannot be split, if the invariant parts of different accesses differ, or if the
     buffer is searched.
 
+    >>> from gossamer_ir.core.build import index_var
     >>> from gossamer_testkit.examples import program
     >>> (function,) = program("for i in T.serial(8): Y[n + i * 2] = 1.0").functions
     >>> (interval,) = index_ranges_of(function.buffers[1], function.body, function)
-    >>> expr_of(interval.fixed) == build.index_var("n"), interval.low, interval.high
+    >>> expr_of(interval.fixed) == index_var("n"), interval.low, interval.high
     (True, 0, 14)
     """
     accesses = list(_accesses(live, buffer.name))
@@ -130,7 +131,7 @@ class _BoundVars:
             loop.var: loop.extent
             for loop in self._loops
             if self._values[loop.var] is None
-            and build.integer_value(loop.start) == 0
+            and integer_value(loop.start) == 0
             and self._is_fixed(loop.extent)
         }
 
@@ -166,9 +167,7 @@ class _BoundVars:
         if not isinstance(load, Load) or load.predicate is not None:
             return None
         fact = self._facts.last(load.buffer, InRange)
-        low, high = (
-            (None, None) if fact is None else map(build.integer_value, (fact.low, fact.high))
-        )
+        low, high = (None, None) if fact is None else map(integer_value, (fact.low, fact.high))
         return None if low is None or high is None else range(low, high)
 
     def _lengths(self, rest: Affine, enclosing: _Conditions) -> Iterator[Affine]:
@@ -272,4 +271,4 @@ def contracted_indices(
         elif interval.lengths or interval.high > interval.low:
             rest = affine_of(index) - interval.fixed
             result.append(expr_of(Affine(rest.terms, rest.constant - interval.low)))
-    return tuple(result) or (build.ZERO,)
+    return tuple(result) or (ZERO,)

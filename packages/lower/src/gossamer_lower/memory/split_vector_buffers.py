@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from msgspec.structs import replace
 
 from gossamer_ir.arith.affine import affine_of
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, ZERO, index, integer_value, mul
 from gossamer_ir.nodes import Allocate, Buffer, Expr, Function, Lanes, Module, Node, Ramp, VScale
 from gossamer_ir.traversal.access_types import BUFFER_NODES, ELEMENT_NODES
 from gossamer_ir.traversal.buffer_definitions import allocations
@@ -76,7 +76,7 @@ def _split_function(function: Function) -> Function:
         vector_indices = None if lanes is None else _vector_indices(nodes, lanes)
         if lanes is None or vector_indices is None or len(vector_indices) < 2:
             continue
-        shape = (build.mul(build.index(lanes.count), VScale()),)
+        shape = (mul(index(lanes.count), VScale()),)
         vectors[name] = {
             vector_index: replace(buffers[name], name=namer.fresh(f"{name}_{number}"), shape=shape)
             for number, vector_index in enumerate(vector_indices)
@@ -97,7 +97,7 @@ def _rule_for(vectors: Mapping[str, Mapping[_VectorIndex, Buffer]]) -> Any:
         vector_index = _vector_index(node.indices, last.lanes)
         assert vector_index is not None
         vector = vectors[node.buffer][vector_index]
-        return replace(node, buffer=vector.name, indices=(replace(last, base=build.ZERO),))
+        return replace(node, buffer=vector.name, indices=(replace(last, base=ZERO),))
 
     return rule
 
@@ -113,7 +113,7 @@ def _lanes(node: Any) -> Lanes | None:
     """Return the lanes of the consecutive elements that a node addresses; None if it does anything else."""
     # A check names the buffer as a whole, and a search reads a range of it.
     last = node.indices[-1] if isinstance(node, ELEMENT_NODES) else None
-    if not isinstance(last, Ramp) or last.stride != build.ONE or not last.lanes.scalable:
+    if not isinstance(last, Ramp) or last.stride != ONE or not last.lanes.scalable:
         return None
     return last.lanes
 
@@ -129,7 +129,7 @@ def _vector_index(indices: tuple[Expr, ...], lanes: Lanes) -> _VectorIndex | Non
     """Return the index of a whole vector; None if it is not constant."""
     *outer, last = indices
     assert isinstance(last, Ramp)
-    numbers = [build.integer_value(index) for index in outer]
+    numbers = [integer_value(at) for at in outer]
     base = affine_of(last.base)
     elements = base.terms.get(VScale(), 0)
     is_whole = not base.constant and base.terms.keys() <= {VScale()}

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TypeAlias
 
-import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.bounds.overflow import overflow_of
 from gossamer_ir.analysis.proofs.program_point import is_invariant
-from gossamer_ir.core import build
+from gossamer_ir.core.build import add, index_var, sub
 from gossamer_ir.nodes import (
     Expr,
     For,
@@ -75,7 +75,7 @@ def _expand_function(function: Function) -> Function:
     if Search not in types_in(function):
         return function
     expander = _SearchExpander(function)
-    return msgspec.structs.replace(function, body=expander.body(function.body, {}))
+    return replace(function, body=expander.body(function.body, {}))
 
 
 class _SearchExpander:
@@ -119,7 +119,7 @@ class _SearchExpander:
 
     def _is_exact(self, begin: Expr, end: Expr) -> bool:
         """Return whether neither the length of a window nor a step past its end can overflow."""
-        return self._overflow.is_exact(build.add(build.sub(end, begin), end))
+        return self._overflow.is_exact(add(sub(end, begin), end))
 
     def _search(
         self, let: Let, search: Search, cursors: dict[_Window, str]
@@ -134,7 +134,7 @@ class _SearchExpander:
             start = cells.from_scratch(may_wrap=not self._is_exact(search.begin, search.end))
         else:
             start = cells.from_cursor()
-        middle = build.index_var(self._namer.fresh(f"{let.var.name}_middle"))
+        middle = index_var(self._namer.fresh(f"{let.var.name}_middle"))
         return (*start, cells.halving(middle)), Let(let.var, cells.result())
 
 

@@ -12,10 +12,11 @@ from functools import partial
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import changed_in, is_constant, written_in
 from gossamer_ir.arith.affine import distance
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ZERO, index_var, integer_value
 from gossamer_ir.core.conditions import short_circuit_and, short_circuit_conjuncts
 from gossamer_ir.core.expression_kinds import EXPR_KINDS
 from gossamer_ir.core.operations import DIVISIONS
@@ -92,7 +93,7 @@ def _hoist_function(function: Function) -> Function:
     placed = _with_lets_placed(
         body, lets=hoister.lets, unbound=frozenset(bound_vars(body)) | hoister.lets.keys()
     )
-    return msgspec.structs.replace(function, body=placed)
+    return replace(function, body=placed)
 
 
 class _EarlierSearch(msgspec.Struct, frozen=True):
@@ -210,8 +211,8 @@ class _SearchHoister(PointVisitor):
             else:
                 leaving.append(stmt)
         # Without an iteration the search is not made: what it reads may not exist.
-        runs = Compare("gt", loop.extent, build.ZERO)
-        remaining = msgspec.structs.replace(loop, body=tuple(kept))
+        runs = Compare("gt", loop.extent, ZERO)
+        remaining = replace(loop, body=tuple(kept))
         return [Let(let.var, _value_where(runs, let.value)) for let in leaving], remaining
 
     def _transitive_vars(self, expr: Expr) -> set[str]:
@@ -279,7 +280,7 @@ class _SearchHoister(PointVisitor):
             self._known.append(_EarlierSearch(search, conditions, reads, let))
 
     def _fresh(self) -> Var:
-        return build.index_var(self.namer.fresh("found"))
+        return index_var(self.namer.fresh("found"))
 
     def _is_free(self, search: Search) -> bool:
         """Return whether a search can be speculated wherever its variables are bound."""
@@ -292,14 +293,14 @@ class _SearchHoister(PointVisitor):
     def _clamped_to_buffer(self, search: Search) -> Search:
         """Return the search with its window clamped to the buffer."""
         begin, end, size = search.begin, search.end, self._sizes[search.buffer]
-        first = build.integer_value(begin)
+        first = integer_value(begin)
         if first is None or first < 0:
-            begin = Binary("max", begin, build.ZERO)
+            begin = Binary("max", begin, ZERO)
         room = distance(size, end)
         # A window that may end past the buffer. Clamping changes no result that is used.
         if room is None or room < 0:
             end = Binary("min", end, size)
-        return msgspec.structs.replace(search, begin=begin, end=end)
+        return replace(search, begin=begin, end=end)
 
 
 def _value_where(condition: Expr, value: Expr) -> IfThenElse:
@@ -308,7 +309,7 @@ def _value_where(condition: Expr, value: Expr) -> IfThenElse:
         return IfThenElse(
             short_circuit_and(condition, value.condition), value.if_true, value.if_false
         )
-    return IfThenElse(condition, value, build.ZERO)
+    return IfThenElse(condition, value, ZERO)
 
 
 def _is_harmless(node: Node) -> bool:

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.analysis.proofs.nondecreasing import never_decreases
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.arith.offsets import offset_of
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, ZERO, index_var, integer_value, sub, widen
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import (
     Expr,
@@ -95,7 +96,7 @@ def _merge_function(function: Function) -> Function:
     if Search not in types_in(function):
         return function
     merger = _SearchMerger(function)
-    return msgspec.structs.replace(function, body=merger.body(function.body))
+    return replace(function, body=merger.body(function.body))
 
 
 _MAX_MENTIONS = 4096
@@ -140,12 +141,12 @@ class _SearchMerger:
         with self._point.inside(self._with_values(loop)):
             body = self.body(loop.body)
         cursors = self._loops.pop().cursors
-        return (*cursors, msgspec.structs.replace(loop, body=body))
+        return (*cursors, replace(loop, body=body))
 
     def _with_values(self, loop: For) -> For:
         """Return the loop with the lets in its range inlined."""
         start, extent = resolve(loop.start, self._values), resolve(loop.extent, self._values)
-        return msgspec.structs.replace(loop, start=start, extent=extent)
+        return replace(loop, start=start, extent=extent)
 
     def _let(self, let: Let) -> tuple[Stmt, ...]:
         for enclosing in self._loops[-1:]:
@@ -182,12 +183,12 @@ class _SearchMerger:
             return None
         name = let.var.name
         low, size = self._namer.fresh(f"{name}_cursor"), self._namer.fresh(f"{name}_size")
-        stop = build.index_var(self._namer.fresh(f"{name}_stop"))
-        middle = build.index_var(self._namer.fresh(f"{name}_middle"))
+        stop = index_var(self._namer.fresh(f"{name}_stop"))
+        middle = index_var(self._namer.fresh(f"{name}_middle"))
         cells = SearchCells(search, low, size, self._dtypes)
-        is_constant = build.integer_value(search.begin) is not None
+        is_constant = integer_value(search.begin) is not None
         # Before the loop in which the value varies: the cursor lives across its iterations.
-        enclosing.cursors += allocated_cell(low, search.begin if is_constant else build.ZERO)
+        enclosing.cursors += allocated_cell(low, search.begin if is_constant else ZERO)
         return (*cells.from_before(MAX_LINEAR_STEPS, stop), cells.halving(middle)), Let(
             let.var, cells.result()
         )
@@ -220,11 +221,11 @@ class _SearchMerger:
 
     def _ascends(self, search: Search, loop: For) -> bool:
         """Return whether the value of a search is proved not to decrease from one iteration to the next."""
-        value = resolve(build.widen(search.value), self._values)
+        value = resolve(widen(search.value), self._values)
         with self._point.scope():
             resolved = self._with_values(loop)
             # All iterations but the last: each is compared with the next one.
-            self._point.assume_range(resolved, build.sub(resolved.extent, build.ONE))
+            self._point.assume_range(resolved, sub(resolved.extent, ONE))
             return never_decreases(value, resolved, self._point)
 
 

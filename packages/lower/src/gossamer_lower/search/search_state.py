@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, ZERO, add, index, integer_value, mul, sub, widen
 from gossamer_ir.core.conditions import short_circuit_and
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.statement_kinds import ALLOCATING_STMTS
@@ -34,17 +34,17 @@ from gossamer_ir.traversal.buffer_definitions import all_buffers
 
 def allocated_cell(name: str, value: Expr) -> tuple[Stmt, ...]:
     """Return the statements that allocate a local buffer of one element and initialize it."""
-    return Allocate(Buffer(name, (build.ONE,), "int64", None, "local")), cell_store(name, value)
+    return Allocate(Buffer(name, (ONE,), "int64", None, "local")), cell_store(name, value)
 
 
 def cell_value(name: str) -> Load:
     """Return a load of the value of a cell."""
-    return Load(name, (build.ZERO,), "int64")
+    return Load(name, (ZERO,), "int64")
 
 
 def cell_store(name: str, value: Expr) -> Store:
     """Return a store of a value to a cell."""
-    return Store(name, (build.ZERO,), value)
+    return Store(name, (ZERO,), value)
 
 
 def search_under(
@@ -75,9 +75,9 @@ class SearchCells(msgspec.Struct, frozen=True):
         """Return the statements that start with the whole window. If `may_wrap`, the size of an empty
         window is set to 0: the difference of its ends could overflow and look positive."""
         begin, end = self.search.begin, self.search.end
-        size = build.sub(end, begin)
+        size = sub(end, begin)
         if may_wrap:
-            size = Select(Compare("lt", begin, end), size, build.ZERO)
+            size = Select(Compare("lt", begin, end), size, ZERO)
         return (*allocated_cell(self.low, begin), *allocated_cell(self.size, size))
 
     def from_cursor(self) -> tuple[Stmt, ...]:
@@ -86,21 +86,21 @@ class SearchCells(msgspec.Struct, frozen=True):
         begin, end = self.search.begin, self.search.end
         low, step = cell_value(self.low), cell_value(self.size)
         # The value may be smaller than the last one: then the search starts again at the begin.
-        is_too_far = Unary("not", self.precedes(build.sub(low, build.ONE)))
-        next_low = build.add(low, step)
+        is_too_far = Unary("not", self.precedes(sub(low, ONE)))
+        next_low = add(low, step)
         is_ahead = short_circuit_and(
-            Compare("le", next_low, end), self.precedes(build.sub(next_low, build.ONE))
+            Compare("le", next_low, end), self.precedes(sub(next_low, ONE))
         )
         # The last doubling overshot: the result lies within step - 1 elements, and within the window.
-        room = Binary("min", build.sub(step, build.ONE), build.sub(end, low))
+        room = Binary("min", sub(step, ONE), sub(end, low))
         return (
             If(Compare("gt", low, begin), (If(is_too_far, (cell_store(self.low, begin),)),)),
-            *allocated_cell(self.size, build.ONE),
+            *allocated_cell(self.size, ONE),
             While(
                 is_ahead,
                 (
                     cell_store(self.low, next_low),
-                    cell_store(self.size, build.mul(step, build.index(2))),
+                    cell_store(self.size, mul(step, index(2))),
                 ),
             ),
             cell_store(self.size, room),
@@ -113,13 +113,13 @@ class SearchCells(msgspec.Struct, frozen=True):
         begin, end = self.search.begin, self.search.end
         low = cell_value(self.low)
         is_ahead = short_circuit_and(Compare("lt", low, stop), self.precedes(low))
-        remaining = Select(Compare("eq", low, stop), build.sub(end, low), build.ZERO)
+        remaining = Select(Compare("eq", low, stop), sub(end, low), ZERO)
         # A constant begin is the initial value of the cursor; another one may have grown since.
-        is_within = build.integer_value(begin) is not None
+        is_within = integer_value(begin) is not None
         return (
             *(() if is_within else (cell_store(self.low, Binary("max", low, begin)),)),
-            Let(stop, Binary("min", build.add(low, build.index(steps)), end)),
-            While(is_ahead, (cell_store(self.low, build.add(low, build.ONE)),)),
+            Let(stop, Binary("min", add(low, index(steps)), end)),
+            While(is_ahead, (cell_store(self.low, add(low, ONE)),)),
             *allocated_cell(self.size, remaining),
         )
 
@@ -127,22 +127,22 @@ class SearchCells(msgspec.Struct, frozen=True):
         """Return the loop that halves the window that is left (binary search without branches)."""
         low, size = cell_value(self.low), cell_value(self.size)
         # size - half rounds up, so that one element left is compared, too.
-        half = Binary("shr", size, build.ONE)
+        half = Binary("shr", size, ONE)
         # A select instead of a branch: its outcome cannot be predicted in a binary search.
-        moved = Select(self.precedes(build.sub(middle, build.ONE)), middle, low)
+        moved = Select(self.precedes(sub(middle, ONE)), middle, low)
         body = (
-            Let(middle, build.add(low, build.sub(size, half))),
+            Let(middle, add(low, sub(size, half))),
             cell_store(self.low, moved),
             cell_store(self.size, half),
         )
-        return While(Compare("gt", size, build.ZERO), body)
+        return While(Compare("gt", size, ZERO), body)
 
     def result(self) -> Expr:
         """Return the position found; for an exact search, -1 if the element there has another value."""
         low = cell_value(self.low)
         if self.search.kind != "exact":
             return low
-        absent = build.index(-1)
+        absent = index(-1)
         is_equal = Compare("eq", self.element(low), self.search.value)
         # The position may be the end of the window, where there is no element to compare.
         is_inside = Compare("lt", low, self.search.end)
@@ -156,4 +156,4 @@ class SearchCells(msgspec.Struct, frozen=True):
     def element(self, position: Expr) -> Expr:
         dtype = self.dtypes[self.search.buffer]
         element = Load(self.search.buffer, (*self.search.prefix, position), dtype)
-        return element if dtype_of(self.search.value) == dtype else build.widen(element)
+        return element if dtype_of(self.search.value) == dtype else widen(element)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from gossamer_ir.analysis.statements.atomic_accumulation import ATOMIC_OPS
 from gossamer_ir.analysis.statements.reductions import match_reduction
 from gossamer_ir.analysis.vectors.lane_projection import in_lane, lane_count, lanes_of_access
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, ZERO, index_var
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of, has_lanes
 from gossamer_ir.nodes import (
@@ -36,7 +36,7 @@ def accumulated_by_lane(
     reduction, lanes = match_reduction(store), lanes_of_access(store)
     if reduction is None or lanes is None or reduction.op not in ATOMIC_OPS:
         return None
-    lane = build.index_var(namer.fresh("lane"))
+    lane = index_var(namer.fresh("lane"))
     before: list[Stmt] = []
 
     def kept_lane(vector: Expr) -> Expr:
@@ -58,8 +58,8 @@ def accumulated_by_lane(
     made = step(Atomic(reduction.op, store.buffer, at, kept_lane(reduction.value)))
     if store.predicate is not None:
         made = If(kept_lane(store.predicate), (made,))
-    return (*before, For(lane.name, build.ZERO, lane_count(lanes), (made,)))
+    return (*before, For(lane.name, ZERO, lane_count(lanes), (made,)))
 
 
 def _all_lanes(lanes: Lanes) -> Ramp:
-    return Ramp(build.ZERO, build.ONE, lanes)
+    return Ramp(ZERO, ONE, lanes)

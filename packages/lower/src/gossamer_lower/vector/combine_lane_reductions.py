@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.analysis.statements.reductions import identity, match_reduction
 from gossamer_ir.arith.affine import distance
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of, has_lanes
 from gossamer_ir.nodes import (
@@ -175,7 +176,7 @@ class _LaneReductionCombiner:
             # operands, and no other statement may load the element that is no longer stored.
             if is_last and set(self._read((stmt,))).isdisjoint(self._written(between)):
                 dropped.add(number)
-                body[after] = msgspec.structs.replace(user, value=stmt.value)
+                body[after] = replace(user, value=stmt.value)
         return [stmt for number, stmt in enumerate(body) if number not in dropped]
 
     # --- the shapes of stores
@@ -322,7 +323,7 @@ def _combined_store(group: Sequence[_LaneSum]) -> Store:
     first = group[0]
     *outer, index = first.store.indices
     values = tuple(member.value.value for member in group)
-    lanes = Ramp(index, build.ONE, Lanes(len(group)))
+    lanes = Ramp(index, ONE, Lanes(len(group)))
     return Store(first.store.buffer, (*outer, lanes), TransposeReduce(first.value.op, values))
 
 

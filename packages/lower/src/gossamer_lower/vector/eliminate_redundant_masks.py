@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.analysis.vectors.lane_projection import in_lane
 from gossamer_ir.arith.simplify import simplify_body
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ZERO, index, index_var, integer_value
 from gossamer_ir.core.conditions import TRUE
 from gossamer_ir.nodes import Broadcast, Compare, Expr, For, Function, Lanes, Module, Node, Ramp
 from gossamer_ir.traversal.free_vars import free_vars
@@ -66,11 +66,7 @@ def _remove_in_function(function: Function) -> Function:
         return function
     remover = _MaskEliminator(function)
     body = rewrite_body(function.body, remover.rule, leaves=False)
-    return (
-        msgspec.structs.replace(function, body=simplify_body(body))
-        if remover.has_removed
-        else function
-    )
+    return replace(function, body=simplify_body(body)) if remover.has_removed else function
 
 
 class _MaskEliminator:
@@ -81,7 +77,7 @@ class _MaskEliminator:
         # All variables at once: the rule below visits comparisons wherever they are, without
         # entering loops.
         self._point.overflow.bind_all(function.body)
-        self._lane = build.index_var(namer_of(function).fresh("lane"))
+        self._lane = index_var(namer_of(function).fresh("lane"))
         self._loops = _loops_of_constant_range(function)
         self._holding: dict[Compare, bool] = {}
 
@@ -102,7 +98,7 @@ class _MaskEliminator:
         return None
 
     def _holds(self, condition: Compare, lanes: Lanes) -> bool:
-        lane = For(self._lane.name, build.ZERO, build.index(lanes.count), ())
+        lane = For(self._lane.name, ZERO, index(lanes.count), ())
         around = [self._loops[name] for name in free_vars(condition) if name in self._loops]
         with ExitStack() as scopes:
             for loop in (*around, lane):
@@ -115,11 +111,11 @@ def _loops_of_constant_range(function: Function) -> dict[str, For]:
     loops are left out: which of them a comparison is in is not known here."""
     loops: dict[str, list[For]] = {}
     for loop in nodes_of_type(function, For):
-        loops.setdefault(loop.var, []).append(msgspec.structs.replace(loop, body=()))
+        loops.setdefault(loop.var, []).append(replace(loop, body=()))
     return {
         name: same_var[0]
         for name, same_var in loops.items()
         if len(same_var) == 1
-        and build.integer_value(same_var[0].start) is not None
-        and build.integer_value(same_var[0].extent) is not None
+        and integer_value(same_var[0].start) is not None
+        and integer_value(same_var[0].extent) is not None
     }

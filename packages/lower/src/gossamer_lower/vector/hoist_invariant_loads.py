@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from gossamer_ir.analysis.accesses.buffer_accesses import reads_in
 from gossamer_ir.analysis.proofs.program_point import is_invariant
 from gossamer_ir.analysis.vectors.lane_projection import in_lane
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, ZERO, index, index_var
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.statement_kinds import CHECKING_STMTS, effects_of
 from gossamer_ir.nodes import For, Function, Let, Load, Module, Node, Ramp, Search, Var
@@ -132,7 +132,7 @@ class _LoadHoister(SerialLoopVisitor):
         return (
             load.buffer in self.constant_shapes
             and isinstance(last, Ramp)
-            and last.stride == build.ONE
+            and last.stride == ONE
             and not last.lanes.scalable
         )
 
@@ -145,12 +145,12 @@ class _LoadHoister(SerialLoopVisitor):
         """Return whether a load is proved in bounds, given that the loop has an iteration."""
         *_, last = load.indices
         assert isinstance(last, Ramp)
-        lane = build.index_var(self.namer.fresh("lane"))
-        lanes = For(lane.name, build.ZERO, build.index(last.lanes.count), ())
+        lane = index_var(self.namer.fresh("lane"))
+        lanes = For(lane.name, ZERO, index(last.lanes.count), ())
         with self.point.inside(lanes):
             if load.predicate is not None:
                 self.point.assume(in_lane(load.predicate, lane))
-            return self.is_in_bounds(load, [in_lane(index, lane) for index in load.indices])
+            return self.is_in_bounds(load, [in_lane(at, lane) for at in load.indices])
 
     def _let(self, load: Load) -> Let:
         return Let(Var(self.namer.fresh(f"{load.buffer}_kept"), load.dtype), load)

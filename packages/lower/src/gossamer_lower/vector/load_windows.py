@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.analysis.proofs.program_point import is_invariant
 from gossamer_ir.arith.simplify import simplify_body
-from gossamer_ir.core import build
 from gossamer_ir.core.annotations import WINDOW
+from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, integer_value, sub, widen
 from gossamer_ir.core.conditions import TRUE, short_circuit_conjunction
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.facts.fact_index import fact_index
@@ -104,8 +104,8 @@ class _Starts(NamedTuple):
 
     def at(self, lane: int) -> Expr:
         """Return the offset of a lane as an int64."""
-        index = build.add(self.ramp.base, build.index(lane))
-        return build.widen(Load(self.load.buffer, (index,), DType.parse(self.load.dtype).scalar))
+        at = add(self.ramp.base, index(lane))
+        return widen(Load(self.load.buffer, (at,), DType.parse(self.load.dtype).scalar))
 
     @property
     def first(self) -> Expr:
@@ -124,7 +124,7 @@ class _Starts(NamedTuple):
         assert isinstance(mask, Compare)
         assert isinstance(mask.lhs, Ramp)
         assert isinstance(mask.rhs, Broadcast)
-        last = build.add(mask.lhs.base, build.index(mask.lhs.lanes.count - 1))
+        last = add(mask.lhs.base, index(mask.lhs.lanes.count - 1))
         return Compare("lt", last, mask.rhs.value)
 
 
@@ -154,7 +154,7 @@ class _WindowLoader(SerialLoopVisitor):
         None for another load."""
         match load.indices:
             case (Binary(op="add", lhs=offsets, rhs=Broadcast(value=Var(name=loop.var))),) if (
-                loop.start == build.ZERO and load.buffer in self.constant_shapes
+                loop.start == ZERO and load.buffer in self.constant_shapes
             ):
                 vector = offsets.value if isinstance(offsets, Cast) else offsets
                 return self._ascending_starts(vector, loop, load.predicate)
@@ -165,7 +165,7 @@ class _WindowLoader(SerialLoopVisitor):
         elements."""
         match vector:
             case Load(indices=(Ramp() as ramp,)) if (
-                ramp.stride == build.ONE
+                ramp.stride == ONE
                 and not ramp.lanes.scalable
                 and vector.buffer in self.constant_shapes
                 and self._facts.holds(vector.buffer, Monotone)
@@ -182,13 +182,13 @@ class _WindowLoader(SerialLoopVisitor):
         loop has an iteration and the condition for them holds."""
         if not is_invariant(starts.load, (loop,), self.function):
             return False
-        lanes = For(self.namer.fresh("lane"), build.ZERO, build.index(starts.ramp.lanes.count), ())
-        index = build.add(starts.ramp.base, build.index_var(lanes.var))
+        lanes = For(self.namer.fresh("lane"), ZERO, index(starts.ramp.lanes.count), ())
+        at = add(starts.ramp.base, index_var(lanes.var))
         with self.point.inside(loop), self.point.inside(lanes):
             if starts.exist is not None:
                 self.point.assume(starts.exist)
             is_natural = self.point.prover.proves_nonnegative(starts.first)
-            return is_natural and self.is_in_bounds(starts.load, [index])
+            return is_natural and self.is_in_bounds(starts.load, [at])
 
     def _versions(self, loop: For, starts: _Starts, loads: list[Load], elements: int) -> Stmt:
         """Return the choice between a copy of the loop that reads windows, and the loop as it is."""
@@ -205,18 +205,18 @@ class _WindowLoader(SerialLoopVisitor):
 
     def _window(self, name: str, dtype: str, elements: int) -> Buffer:
         fresh = self.namer.fresh(f"{name}_{WINDOW}")
-        return Buffer(fresh, (build.index(elements),), dtype, scope="local")
+        return Buffer(fresh, (index(elements),), dtype, scope="local")
 
     def _fits(self, loop: For, starts: _Starts, names: tuple[str, ...], elements: int) -> Expr:
         """Return the condition that windows contain the elements of all lanes, and exist."""
         # No sum wraps, however large the extent is.
-        room = build.sub(build.index(elements), loop.extent)
-        end = build.add(starts.first, build.index(elements))
-        conditions = [Compare("le", build.sub(starts.last, starts.first), room)]
+        room = sub(index(elements), loop.extent)
+        end = add(starts.first, index(elements))
+        conditions = [Compare("le", sub(starts.last, starts.first), room)]
         extents = dict.fromkeys(self.constant_shapes[name][0] for name in names)
         conditions += [Compare("le", end, extent) for extent in extents]
         exist = () if starts.exist is None else (starts.exist,)
-        is_iterated = Compare("gt", loop.extent, build.ZERO)
+        is_iterated = Compare("gt", loop.extent, ZERO)
         fits = short_circuit_conjunction(is_iterated, *exist, *conditions)
         assert fits is not None
         return fits
@@ -234,8 +234,10 @@ def _without_mask(body: Stmts, starts: _Starts) -> Stmts:
 def _is_below(mask: Expr | None) -> bool:
     """Return whether a load is not masked, or only in its last lanes."""
     match mask:
-        case None | Compare(op="lt", lhs=Ramp(stride=build.ONE), rhs=Broadcast()):
+        case None:
             return True
+        case Compare(op="lt", lhs=Ramp(stride=stride), rhs=Broadcast()):
+            return stride == ONE
     return False
 
 
@@ -247,16 +249,14 @@ def _holds_whole_lines(elements: object, load: Load) -> bool:
 
 def _filled(window: Buffer, name: str, starts: _Starts) -> tuple[Stmt, ...]:
     """Return the statements that allocate and load a window, a cache line at a time."""
-    elements = build.integer_value(window.shape[0]) or 0
+    elements = integer_value(window.shape[0]) or 0
     dtype = DType.parse(window.dtype)
     lanes = min(elements, LINE_BYTES * 8 // dtype.bits)
     stores = []
     for offset in range(0, elements, lanes):
-        source = Ramp(build.add(starts.first, build.index(offset)), build.ONE, Lanes(lanes))
+        source = Ramp(add(starts.first, index(offset)), ONE, Lanes(lanes))
         loaded = Load(name, (source,), f"{window.dtype}x{lanes}")
-        stores.append(
-            Store(window.name, (Ramp(build.index(offset), build.ONE, Lanes(lanes)),), loaded)
-        )
+        stores.append(Store(window.name, (Ramp(index(offset), ONE, Lanes(lanes)),), loaded))
     return (Allocate(window), *stores)
 
 
@@ -266,7 +266,7 @@ def _read(load: Load, window: Buffer, starts: _Starts, loop: For) -> Load:
     scalar, lanes = DType.parse(vector.dtype).scalar, starts.ramp.lanes
     first, number = (
         Broadcast(value if scalar == "int64" else Cast(scalar, value), lanes)
-        for value in (starts.first, build.index_var(loop.var))
+        for value in (starts.first, index_var(loop.var))
     )
     place: Expr = Binary("add", Binary("sub", vector, first), number)
     if scalar != "int64":

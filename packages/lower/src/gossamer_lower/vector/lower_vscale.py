@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.bounds.value_bounds import MAX_VSCALE
 from gossamer_ir.analysis.vectors.scalable_vectors import has_scalable_vectors
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, ZERO, folded, index
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import has_lanes
 from gossamer_ir.errors import ArgumentError
@@ -73,12 +73,12 @@ def _with_constant(node: Node, vscale: int) -> Any | None:
     """Return a node whose children have a constant for vscale with one itself; None if nothing changes."""
     match node:
         case VScale():
-            return build.index(vscale)
+            return index(vscale)
         case Lanes(scalable=True):
             return Lanes(node.count * vscale)
         # The extent of a vectorized loop must be a constant, not a product.
         case Binary():
-            return build.folded(node.op, node.lhs, node.rhs)
+            return folded(node.op, node.lhs, node.rhs)
         case Ramp(lanes=Lanes(count=1)):
             return node.base
         case Broadcast(lanes=Lanes(count=1)):
@@ -93,11 +93,11 @@ def _with_constant(node: Node, vscale: int) -> Any | None:
 def _vector_of(values: tuple[Expr, ...]) -> Expr:
     """Return the vector with these scalars in its lanes."""
     lanes = Lanes(len(values))
-    numbers = Ramp(build.ZERO, build.ONE, lanes)
+    numbers = Ramp(ZERO, ONE, lanes)
     first, *rest = (Broadcast(value, lanes) for value in values)
     vector: Expr = first
     for number, value in enumerate(rest, 1):
-        is_own = Compare("eq", numbers, Broadcast(build.index(number), lanes))
+        is_own = Compare("eq", numbers, Broadcast(index(number), lanes))
         vector = Select(is_own, value, vector)
     return vector
 

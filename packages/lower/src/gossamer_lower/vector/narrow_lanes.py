@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.analysis.vectors.lane_projection import LANE
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ZERO, index, integer_value, widen
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of, has_lanes
@@ -107,7 +107,7 @@ class _Narrower:
                 if narrow is None or not self._is_nonnegative(bound):
                     return None
                 # No int32 is greater than the largest one, so that the bound may be cut off there.
-                least = Cast("int32", Binary("min", bound, build.index(MAX_INT32)))
+                least = Cast("int32", Binary("min", bound, index(MAX_INT32)))
                 return Compare("lt", Broadcast(least, lhs.lanes), narrow)
         return None
 
@@ -151,10 +151,10 @@ class _Narrower:
         )
         # What is known of an index array holds for all its elements.
         element = Load(load.buffer, tuple(LANE for _ in load.indices), "int32")
-        return is_rest_nonnegative and self._point.prover.proves_nonnegative(build.widen(element))
+        return is_rest_nonnegative and self._point.prover.proves_nonnegative(widen(element))
 
     def _is_nonnegative(self, value: Expr) -> bool:
-        number = build.integer_value(value)
+        number = integer_value(value)
         if number is not None:
             return number >= 0
         return isinstance(value, Var) and value.name in self._nonnegative
@@ -163,5 +163,5 @@ class _Narrower:
 def _vars_from_zero(function: Function) -> set[str]:
     """Return the variables of serial loops from 0 on; of several loops of a name, all are."""
     loops = list(nodes_of_type(function, For))
-    others = {loop.var for loop in loops if loop.start != build.ZERO}
+    others = {loop.var for loop in loops if loop.start != ZERO}
     return {loop.var for loop in loops} - others

@@ -17,7 +17,7 @@ from gossamer_ir.analysis.statements.atomic_accumulation import (
 )
 from gossamer_ir.analysis.vectors.lane_projection import lane_count
 from gossamer_ir.arith.simplify import simplify_body
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, add, sub
 from gossamer_ir.core.expression_kinds import has_lanes
 from gossamer_ir.nodes import Allocate, Expr, For, Function, Module, Ramp, Stmt, Store
 from gossamer_ir.traversal.buffer_definitions import buffers_allocated
@@ -135,8 +135,8 @@ class _LoopVectorizer(PointVisitor):
             shape is None
             or any(map(has_lanes, outer))
             or not isinstance(last, Ramp)
-            or last.stride != build.ONE
+            or last.stride != ONE
         ):
             return False
-        end = build.add(last.base, build.sub(lane_count(last.lanes), build.ONE))
+        end = add(last.base, sub(lane_count(last.lanes), ONE))
         return self.point.is_nonnegative(last.base) and self.point.is_in_range(end, shape[-1])

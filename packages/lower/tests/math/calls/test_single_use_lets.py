@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from textwrap import dedent, indent
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from gossamer_ir.core.build import index_var
 from gossamer_ir.script import parse_module
@@ -24,8 +24,8 @@ def inlined(text, keep="n"):
     module = parse_module(HEAD + indent(dedent(text), "    "))
     (function,) = module.functions
     body = tuple(with_single_uses_inlined(list(function.body), keep=index_var(keep)))
-    changed = msgspec.structs.replace(function, body=body)
-    return body_text(msgspec.structs.replace(module, functions=(changed,)))
+    changed = replace(function, body=body)
+    return body_text(replace(module, functions=(changed,)))
 
 
 CASES = {

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from inspect import Parameter, signature
 from typing import Any
 
-from gossamer_ir.core import build
+from gossamer_ir.core.build import binary, index, index_var
 from gossamer_ir.nodes import BinaryOp, Expr, IndexMap
 from gossamer_ir.support.as_tuple import as_tuple
 from gossamer_ir.support.counted import counted
@@ -61,7 +61,7 @@ class TracedIndex:
         if operand is None:
             return NotImplemented
         lhs, rhs = (operand, self.expr) if is_right else (self.expr, operand)
-        return TracedIndex(build.binary(op, lhs, rhs))
+        return TracedIndex(binary(op, lhs, rhs))
 
 
 def index_map_of(
@@ -116,10 +116,8 @@ def _traced(
             f"{counted(len(vars), 'index', 'indices')}, and then only sizes of the format.",
             hint=f"The sizes are: {', '.join(sizes) or 'none'}.",
         )
-    indices = [TracedIndex(build.index_var(var)) for var in vars]
-    size_indices = (
-        {} if is_variadic else {size: TracedIndex(build.index_var(size)) for size in extra}
-    )
+    indices = [TracedIndex(index_var(var)) for var in vars]
+    size_indices = {} if is_variadic else {size: TracedIndex(index_var(size)) for size in extra}
     returned = function(*indices, **size_indices)
     traced = [_expr_of(item) for item in as_tuple(returned)]
     exprs = tuple(expr for expr in traced if expr is not None)
@@ -136,5 +134,5 @@ def _expr_of(value: Any) -> Expr | None:
     if isinstance(value, TracedIndex):
         return value.expr
     if isinstance(value, int) and not isinstance(value, bool):
-        return build.index(value)
+        return index(value)
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-import msgspec
+from msgspec.structs import replace
 
 from gossamer_backend import Artifact
 
@@ -17,9 +17,9 @@ def fingerprint(artifact: Artifact) -> str:
 
     >>> from gossamer_ir.interchange.records import Signature
     >>> first = Artifact("toy", "1.0", "toy", Signature("f", (), (), ()), b"code")
-    >>> fingerprint(first) == fingerprint(msgspec.structs.replace(first, metadata=(("ms", "1"),)))
+    >>> fingerprint(first) == fingerprint(replace(first, metadata=(("ms", "1"),)))
     True
-    >>> fingerprint(first) == fingerprint(msgspec.structs.replace(first, code=b"other"))
+    >>> fingerprint(first) == fingerprint(replace(first, code=b"other"))
     False
     """
-    return hashlib.sha256(msgspec.structs.replace(artifact, metadata=()).encode()).hexdigest()
+    return hashlib.sha256(replace(artifact, metadata=()).encode()).hexdigest()

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from gossamer_formats.checks.array_checks import INDEX_DTYPES
 from gossamer_formats.storage import dtype_name, values_handle, with_value_dtype
@@ -105,7 +105,7 @@ def _with_index_dtypes(
             )
         )
     buffers = {
-        buffer.name: msgspec.structs.replace(buffer, dtype=dtypes[buffer.handle or buffer.name])
+        buffer.name: replace(buffer, dtype=dtypes[buffer.handle or buffer.name])
         for buffer in description.index_arrays
     }
 
@@ -113,10 +113,10 @@ def _with_index_dtypes(
     def retyped(node: object) -> Load | None:
         if not isinstance(node, Load):
             return None
-        loaded: Load = msgspec.structs.replace(node, dtype=buffers[node.buffer].dtype)
+        loaded: Load = replace(node, dtype=buffers[node.buffer].dtype)
         return loaded
 
-    return msgspec.structs.replace(
+    return replace(
         description,
         axes=tuple(axes),
         index_arrays=tuple(buffers.values()),

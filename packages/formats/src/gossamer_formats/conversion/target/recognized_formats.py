@@ -17,12 +17,12 @@ from gossamer_ir.nodes import FormatDescription
 def is_format(description: FormatDescription, name: str) -> bool:
     """Return whether a description is that of the format of this name, but for dtypes and order.
 
-    >>> import msgspec
+    >>> from msgspec.structs import replace
     >>> from gossamer_formats import csr
     >>> from gossamer_formats.descriptions.ell import ell
     >>> is_format(csr("float64", sorted=False), "csr")
     True
-    >>> is_format(msgspec.structs.replace(ell(), name="csr"), "csr")
+    >>> is_format(replace(ell(), name="csr"), "csr")
     False
     """
     if description.name != name or name not in format_names():

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
-import msgspec
+from msgspec.structs import replace
 from numpy import ndarray
 
 from gossamer.operator_calls.chosen_format import PreparedMatrix
@@ -265,7 +265,7 @@ def _checking_plan(
     request: KernelRequest, plan: Callable[[Kernel], CallPlan], *, target: str | Target | None
 ) -> CallPlan | None:
     """Return the plan of a kernel that checks the index arrays; None if that is left to callers."""
-    variant = msgspec.structs.replace(request.variant, checks=True)
+    variant = replace(request.variant, checks=True)
     kernel = kernel_for(request._replace(variant=variant), target=target).kernel
     if any(param.facts for param in kernel.signature.buffers):
         return None

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from gossamer.operator_calls.kernels import KernelRequest, default_check
 from gossamer.operator_calls.operands.long_rows import MAX_SUM
@@ -221,7 +221,7 @@ def _is_scheduled(program: OperatorProgram, format: StoredFormat) -> bool:
     if [sizes.get(block) for _, block in _block_counts(format.description)] == [1, 1]:
         return False
 
-    adding = msgspec.structs.replace(program, adds=True)
+    adding = replace(program, adds=True)
     # Kernels are compiled for the number of features; which one does not matter here.
     variant = Variant(format.description.buffer.dtype, features=1 if program.features else None)
     try:

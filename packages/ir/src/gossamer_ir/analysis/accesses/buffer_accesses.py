@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Set
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.init_nests import (
     EnclosedBlock,
@@ -174,7 +175,7 @@ def _context_inside(enclosed: StmtInContext[EnclosingContext], body: Body) -> En
     loops, loop = context.loops, loop_of(stmt)
     if loop is not None:
         start, extent = resolve(loop.start, values), resolve(loop.extent, values)
-        loops = (*loops, msgspec.structs.replace(loop, start=start, extent=extent))
+        loops = (*loops, replace(loop, start=start, extent=extent))
     return EnclosingContext(loops, (*context.conditions, *resolved), context.idle)
 
 

@@ -27,7 +27,7 @@ from gossamer_ir.analysis.invariants import (
     written_in,
 )
 from gossamer_ir.arith.prover import Prover
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ZERO, index_var, integer_value
 from gossamer_ir.core.conditions import short_circuit_conjuncts
 from gossamer_ir.core.operations import DIVISIONS
 from gossamer_ir.core.statement_kinds import Body
@@ -99,7 +99,7 @@ class ProgramPoint:
         self.written_by_others: frozenset[str] = frozenset()
         # A caller cannot pass an array of negative size.
         for extent in extents_passed(function):
-            if build.integer_value(extent) is None:
+            if integer_value(extent) is None:
                 self.prover.assume_nonnegative(extent)
 
     # --- moving
@@ -183,12 +183,12 @@ class ProgramPoint:
 
     def assume_range(self, loop: For, extent: Expr) -> None:
         """Assume that the variable of a loop is in the range with this extent, if neither end wraps."""
-        end = extent if loop.start == build.ZERO else Binary("add", loop.start, extent)
+        end = extent if loop.start == ZERO else Binary("add", loop.start, extent)
         if self.is_stable_and_exact(end):  # then so is the start, an operand of it
             self.prover.assume_range(loop.var, loop.start, extent)
-        elif loop.start == build.ZERO:
+        elif loop.start == ZERO:
             # Whatever the extent is: an iteration from 0 on has no negative number.
-            self.prover.assume_nonnegative(build.index_var(loop.var))
+            self.prover.assume_nonnegative(index_var(loop.var))
 
     def assume_loop(self, loop: For) -> None:
         """Assume from here on that the point is in an iteration of a loop."""
@@ -212,7 +212,7 @@ class ProgramPoint:
         self._assume_value(iterator)
 
     def _assume_value(self, iterator: BlockIter) -> None:
-        self.assume(Compare("eq", build.index_var(iterator.var), iterator.value))
+        self.assume(Compare("eq", index_var(iterator.var), iterator.value))
 
     def begin(self, body: tuple[Stmt, ...]) -> None:
         """Restrict the buffers that may change to those that these statements write, because the point is
@@ -333,7 +333,7 @@ def is_speculatable_before(
     """
     if loop.var in free_vars(expr) or not is_invariant(expr, loop.body, function):
         return False
-    if is_in_each and (build.integer_value(loop.extent) or 0) >= 1:
+    if is_in_each and (integer_value(loop.extent) or 0) >= 1:
         return True
     # If the extent of the loop already reads P[i], reading P[i] before the loop adds no new failure.
     evaluated = set(_evaluated_partial_operations(loop.start, loop.extent))
@@ -353,5 +353,5 @@ def _partial_operations(*exprs: Expr) -> list[Expr]:
         operation
         for operation in collect((*READS, Binary), *exprs)
         if not isinstance(operation, Binary)
-        or (operation.op in DIVISIONS and not build.integer_value(operation.rhs))
+        or (operation.op in DIVISIONS and not integer_value(operation.rhs))
     ]

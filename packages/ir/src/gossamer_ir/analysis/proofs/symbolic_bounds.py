@@ -26,7 +26,15 @@ from gossamer_ir.arith.affine import (
     factors_of,
     multiply,
 )
-from gossamer_ir.core import build
+from gossamer_ir.core.build import (
+    ONE,
+    ZERO,
+    floordiv,
+    integer_value,
+    sub,
+    unconditional_extent,
+    widen,
+)
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import (
@@ -52,10 +60,11 @@ from gossamer_ir.traversal.walk import stmts
 def constants_of(loop: For) -> range | None:
     """Return the values of the variable of a loop; None unless its bounds are constant.
 
-    >>> constants_of(For("i", build.index(2), build.index(3), ()))
+    >>> from gossamer_ir.core.build import index
+    >>> constants_of(For("i", index(2), index(3), ()))
     range(2, 5)
     """
-    start, extent = build.integer_value(loop.start), build.integer_value(loop.extent)
+    start, extent = integer_value(loop.start), integer_value(loop.extent)
     return None if start is None or extent is None else range(start, start + extent)
 
 
@@ -107,7 +116,7 @@ class SymbolicBounds:
         if lanes is None:
             return self._of_scalar(expr, loops)
         lane = lane_of(expr, LANE)
-        inner = For(LANE.name, build.ZERO, lane_count(lanes), ())
+        inner = For(LANE.name, ZERO, lane_count(lanes), ())
         with self._point.inside(inner):
             return None if lane is None else self._of_scalar(lane, (*loops, inner))
 
@@ -126,7 +135,7 @@ class SymbolicBounds:
     def within(self, low: Affine, high: Affine, extent: Expr) -> tuple[Affine, Affine]:
         """Return bounds of an index, clamped to 0, ..., extent - 1 unless they are proved to be in this
         range."""
-        last = affine_of(build.sub(extent, build.ONE))
+        last = affine_of(sub(extent, ONE))
         return self.chosen("max", low, NOTHING), self.chosen("min", high, last)
 
     def chosen(self, op: Literal["min", "max"], first: Affine, second: Affine) -> Affine:
@@ -134,7 +143,7 @@ class SymbolicBounds:
         apart = expr_of(first - second)
         if self._point.prover.proves_nonnegative(apart):
             return first if op == "max" else second
-        if self._point.prover.proves_nonnegative(build.sub(build.ZERO, apart)):
+        if self._point.prover.proves_nonnegative(sub(ZERO, apart)):
             return second if op == "max" else first
         return affine_of(Binary(op, expr_of(first), expr_of(second)))
 
@@ -158,7 +167,7 @@ class SymbolicBounds:
             case Binary(op="mul"):
                 return self._end_of_product(atom, loop, up=up)
             case Binary(op="floordiv" | "floormod", rhs=divisor):
-                return self._end_of_division(atom, loop, build.integer_value(divisor), up=up)
+                return self._end_of_division(atom, loop, integer_value(divisor), up=up)
             case Binary(op="min" | "max", lhs=lhs, rhs=rhs):
                 ends = [self._end(affine_of(side), loop, up=up) for side in (lhs, rhs)]
                 end_exprs = [expr_of(end) for end in ends if end is not None]
@@ -169,7 +178,7 @@ class SymbolicBounds:
         return None
 
     def _end_of_loop(self, loop: For, *, up: bool) -> Affine | None:
-        extent = build.unconditional_extent(loop.extent)
+        extent = unconditional_extent(loop.extent)
         # The body may change what the range reads; then the end that is computed later is another one.
         if not self._point.is_stable(loop.start, extent):
             return None
@@ -202,7 +211,7 @@ class SymbolicBounds:
         if atom.op == "floormod":
             return Affine({}, divisor - 1 if up else 0)
         inner = self._end(affine_of(atom.lhs), loop, up=up)
-        return inner and affine_of(build.floordiv(expr_of(inner), atom.rhs))
+        return inner and affine_of(floordiv(expr_of(inner), atom.rhs))
 
     def _end_of_load(self, load: Load, loop: For, *, up: bool) -> Affine | None:
         """Return the end of a load: the load at the end of its index if the array never decreases, otherwise
@@ -216,7 +225,7 @@ class SymbolicBounds:
         if length is not None and is_fixed and inner is not None:
             # Clamped: the end of the range may be one past the last element, as in an empty row at the end.
             index = expr_of(self.within(inner, inner, length)[up])
-            return affine_of(build.widen(Load(load.buffer, (*outer, index), load.dtype)))
+            return affine_of(widen(Load(load.buffer, (*outer, index), load.dtype)))
         bounds = self._facts.last(load.buffer, InRange)
         if bounds is None:
             return None

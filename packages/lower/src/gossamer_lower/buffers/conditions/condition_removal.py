@@ -8,7 +8,7 @@ from typing import Any
 
 from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, sub, widen
 from gossamer_ir.core.conditions import (
     ShortCircuit,
     as_short_circuit,
@@ -156,8 +156,8 @@ class ConditionRemover:
                 Binary(op="sub", rhs=begin),
             ) if start == begin and (search := _fiber_search(start, element)) is not None:
                 first, end = (
-                    build.widen(Load(search.buffer, (at,), _dtype_of(start)))
-                    for at in (build.sub(search.begin, build.ONE), search.end)
+                    widen(Load(search.buffer, (at,), _dtype_of(start)))
+                    for at in (sub(search.begin, ONE), search.end)
                 )
                 return self.point.is_in_range(
                     Binary("sub", element, first), Binary("sub", end, first)
@@ -170,14 +170,14 @@ def _fiber_search(start: Expr, element: Expr) -> Search | None:
     match _unwidened(start):
         case Load(
             buffer=buffer, indices=(Binary(op="sub", lhs=Search(kind="upper") as search, rhs=one),)
-        ) if one == build.ONE and search.buffer == buffer and search.value == element:
+        ) if one == ONE and search.buffer == buffer and search.value == element:
             return search
     return None
 
 
 def _unwidened(expr: Expr) -> Expr:
     value = getattr(expr, "value", expr)
-    return value if isinstance(value, Load) and build.widen(value) == expr else expr
+    return value if isinstance(value, Load) and widen(value) == expr else expr
 
 
 def _dtype_of(start: Expr) -> str:

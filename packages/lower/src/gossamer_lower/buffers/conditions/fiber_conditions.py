@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from gossamer_ir.arith.affine import Affine, affine_of, normal_form
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, ZERO, add, integer_value, unconditional_extent
 from gossamer_ir.core.conditions import TRUE
 from gossamer_ir.nodes import (
     Block,
@@ -61,7 +61,7 @@ class FiberConditions:
 
     def of_window(self, node: Search, extent: Expr) -> Iterator[Compare]:
         """Yield the conditions, unless implied, for the window of a search to lie in its fiber."""
-        end, begin = build.add(extent, build.ONE), build.integer_value(node.begin)
+        end, begin = add(extent, ONE), integer_value(node.begin)
         if begin is None or begin < 0:
             yield self._storage.position_conditions.compare("ge", node.begin, end)
         exceeding = self.exceeds(node.end, extent)
@@ -104,7 +104,7 @@ class FiberConditions:
             return None
         exceeding = self.exceeds(search.end, fiber.end)
         is_inside = exceeding is not None and exceeding <= 0
-        return Compare("ge", element, build.ZERO) if is_inside else None
+        return Compare("ge", element, ZERO) if is_inside else None
 
     def _let_element(self, fiber: Fiber) -> Var | None:
         """Return the variable of the let that found the position; None if none did."""
@@ -130,7 +130,7 @@ class FiberConditions:
             return None
         if var.name not in self._extents:
             lowered = self._without_conditions(self._lower(extent))
-            self._extents[var.name] = build.unconditional_extent(lowered)
+            self._extents[var.name] = unconditional_extent(lowered)
         return self._extents[var.name]
 
 
@@ -139,14 +139,14 @@ def ranges_of(function: Function) -> dict[str, Expr]:
     extents: dict[str, Expr] = {}
     for stmt in stmts(function.body):
         loop = loop_of(stmt)
-        if loop is not None and loop.start == build.ZERO:
+        if loop is not None and loop.start == ZERO:
             extents[loop.var] = loop.extent
         if not isinstance(stmt, Block):
             continue
         # A predicate is evaluated also where an iterator is outside its domain.
         is_read_outside = buffers_read(stmt.predicate or TRUE)
         for iterator in stmt.iters:
-            if iterator.domain.start == build.ZERO and (
+            if iterator.domain.start == ZERO and (
                 not is_read_outside or _runs_over_domain(iterator, stmt, extents)
             ):
                 extents[iterator.var] = iterator.domain.extent

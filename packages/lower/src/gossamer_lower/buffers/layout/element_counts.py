@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indptr_of, is_varied, of_parent, width_of
+from gossamer_ir.core.build import ONE, ZERO, add, mul, product, sub
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Axis, Expr, SparseBuffer
 from gossamer_lower.axes.axis_tree import AxisTree
@@ -46,36 +46,36 @@ class ElementCounts:
         varied, width = self.below(name, dimension)
         # All fibers below have one size.
         if not varied:
-            return build.mul(element, width)
+            return mul(element, width)
         # Products of varying lengths have no closed form:
         # their prefix sums are an array of their own.
         if len(varied) > 1:
-            return build.mul(self._read(_offsets_of(dimension, varied), element), width)
+            return mul(self._read(_offsets_of(dimension, varied), element), width)
         start = self.tree.first_element(self._axes[varied[0]], element)
         below = self._elements_before(varied[0], start, dimension)
-        return build.mul(below, width)
+        return mul(below, width)
 
     def since_start(
         self, name: str, elements: Mapping[str, Expr], position: Expr, dimension: Dimension
     ) -> Expr:
         """Return the number of elements of the dimension below the positions of a fiber before this one."""
         if not self.below(name, dimension)[0]:
-            return build.mul(position, self.below(name, dimension)[1])
+            return mul(position, self.below(name, dimension)[1])
         before, start = (
             self._elements_before(name, elements[name], dimension),
             self.tree.start_of_fiber(self._axes[name], elements),
         )
         # The fiber is the first one, so nothing is before it.
-        if start == build.ZERO:
+        if start == ZERO:
             return before
-        return build.sub(before, self._elements_before(name, start, dimension))
+        return sub(before, self._elements_before(name, start, dimension))
 
     def _total(self, name: str, dimension: Dimension) -> Expr:
         """Return the number of elements of the dimension below all elements of an axis."""
         varied, width = self.below(name, dimension)
         # The total of the only varied child, since its fibers follow each other without gaps.
         if len(varied) == 1:
-            return build.mul(self._total(varied[0], dimension), width)
+            return mul(self._total(varied[0], dimension), width)
         return self._elements_before(name, self.tree.size(self._axes[name]), dimension)
 
     def count(self, name: str, elements: Mapping[str, Expr], dimension: Dimension) -> Expr:
@@ -83,13 +83,13 @@ class ElementCounts:
         axis = self._axes[name]
         parent = of_parent(axis, elements)
         if not self._varies(name, dimension):
-            return build.mul(width_of(axis), self.below(name, dimension)[1])
+            return mul(width_of(axis), self.below(name, dimension)[1])
         if parent is None:
             return self._total(name, dimension)
         first = self.tree.first_element(axis, parent)
-        end = self.tree.first_element(axis, build.add(parent, build.ONE))
+        end = self.tree.first_element(axis, add(parent, ONE))
         low = self._elements_before(name, first, dimension)
-        return build.sub(self._elements_before(name, end, dimension), low)
+        return sub(self._elements_before(name, end, dimension), low)
 
     def below(self, name: str, dimension: Dimension) -> tuple[list[str], Expr]:
         """Return the children of an axis that are varied or have varied descendants, and the product of
@@ -98,10 +98,9 @@ class ElementCounts:
         varied = [child for child in children if self._varies(child, dimension)]
         fixed = [child for child in children if child not in varied]
         widths = (
-            build.mul(width_of(self._axes[child]), self.below(child, dimension)[1])
-            for child in fixed
+            mul(width_of(self._axes[child]), self.below(child, dimension)[1]) for child in fixed
         )
-        return varied, build.product(widths)
+        return varied, product(widths)
 
     def _varies(self, name: str, dimension: Dimension) -> bool:
         return is_varied(self._axes[name]) or bool(self.below(name, dimension)[0])

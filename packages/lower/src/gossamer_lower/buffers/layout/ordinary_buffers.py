@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import index_handles
+from gossamer_ir.core.build import ONE, add, index, mul, widen
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, Function, Load, SparseBuffer
 from gossamer_ir.support.items_by_name import items_by_name
@@ -81,10 +81,10 @@ class OrdinaryBuffers:
         storage = self.storage
         shape = tuple(storage.extent(dimension) for dimension in storage.dimensions(buffer))
         if buffer.extra_storage:
-            size = shape[0] if shape else build.ONE
+            size = shape[0] if shape else ONE
             for extent in shape[1:]:
-                size = build.mul(size, extent)
-            shape = (build.add(size, build.index(buffer.extra_storage)),)
+                size = mul(size, extent)
+            shape = (add(size, index(buffer.extra_storage)),)
         return Buffer(self.names[buffer.name], shape, buffer.dtype, buffer.handle, buffer.scope)
 
     def buffers(self, function: Function) -> tuple[Buffer, ...]:
@@ -118,8 +118,8 @@ class OrdinaryBuffers:
             buffer = self._declare(handle)
         if buffer is None:
             offsets = self.offsets[handle]
-            return build.widen(Load(offsets.name, (position,), offsets.dtype))
-        return build.widen(Load(self.names[buffer.name], (position,), buffer.dtype))
+            return widen(Load(offsets.name, (position,), offsets.dtype))
+        return widen(Load(self.names[buffer.name], (position,), buffer.dtype))
 
     def index_name(self, handle: str) -> str | None:
         """Return the name of the index buffer with a handle, None if there is none."""

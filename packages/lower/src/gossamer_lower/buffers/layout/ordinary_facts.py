@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.axes.axis_facts import facts_of_axis
 from gossamer_ir.arith.affine import affine_of, expr_of
-from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of
+from gossamer_ir.core.build import ONE, ZERO, add, sub, widen
 from gossamer_ir.facts.fact_kinds import FACT_KINDS, buffer_fields, subject_of
 from gossamer_ir.nodes import (
     Axis,
@@ -40,7 +40,7 @@ def stated_facts(
         if not (is_of_each_row and _joins_rows(buffers, subject_of(fact))):
             fields = {field: getattr(fact, field) for field in buffer_fields(type(fact))}
             names = {field: ordinary[name] for field, name in fields.items() if name in ordinary}
-            yield msgspec.structs.replace(map_children(fact, lower), **names)
+            yield replace(map_children(fact, lower), **names)
 
 
 def facts_of_axes(buffers: OrdinaryBuffers, relations: Iterable[Relation]) -> Iterator[Fact]:
@@ -88,13 +88,13 @@ def _relation_facts(buffers: OrdinaryBuffers, relations: Iterable[Relation]) -> 
 
 def _offset_facts(offsets: Buffer) -> list[Fact]:
     """Return the facts that offsets start at 0, never decrease, and do not exceed the last one."""
-    total = build.widen(Load(offsets.name, (_last_index(offsets.shape[0]),), offsets.dtype))
+    total = widen(Load(offsets.name, (_last_index(offsets.shape[0]),), offsets.dtype))
     return [
-        InRange(offsets.name, build.ZERO, build.add(total, build.ONE)),
+        InRange(offsets.name, ZERO, add(total, ONE)),
         Monotone(offsets.name),
-        HasValue(offsets.name, build.ZERO, build.ZERO),
+        HasValue(offsets.name, ZERO, ZERO),
     ]
 
 
 def _last_index(extent: Expr) -> Expr:
-    return expr_of(affine_of(build.sub(extent, build.ONE)))
+    return expr_of(affine_of(sub(extent, ONE)))

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ZERO
 from gossamer_ir.core.conditions import ShortCircuit, as_short_circuit, short_circuit_conjuncts
 from gossamer_ir.nodes import Compare, Expr
 
@@ -22,8 +22,9 @@ class ProofGoal(msgspec.Struct, frozen=True):
 class PositionConditions(dict[Expr, ProofGoal]):
     """The comparisons of positions with the ends of their fibers, each with a way to prove it.
 
+    >>> from gossamer_ir.core.build import index_var
     >>> from gossamer_ir.core.conditions import conjunction
-    >>> conditions, i, n = PositionConditions(), build.index_var("i"), build.index_var("n")
+    >>> conditions, i, n = PositionConditions(), index_var("i"), index_var("n")
     >>> inside = conjunction(conditions.compare("ge", i, n), conditions.compare("lt", i, n))
     >>> conditions.are_recorded(inside), conditions.are_recorded(Compare("lt", n, i))
     (True, False)
@@ -37,7 +38,7 @@ class PositionConditions(dict[Expr, ProofGoal]):
         self, goal: ProofGoal, op: Literal["ge", "lt"], index: Expr, extent: Expr
     ) -> Compare:
         """Return the comparison as `compare` does, with another way to prove it."""
-        compared = Compare(op, index, build.ZERO if op == "ge" else extent)
+        compared = Compare(op, index, ZERO if op == "ge" else extent)
         self[compared] = goal
         return compared
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indptr_of, is_varied, width_of
+from gossamer_ir.core.build import ONE, ZERO, add, index, integer_value, product, sub
 from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.nodes import (
     Axis,
@@ -40,19 +40,19 @@ class Fiber(msgspec.Struct, frozen=True):
 
     def length(self) -> Expr:
         """Return the number of positions in the fiber."""
-        return build.sub(self.end, self.start)
+        return sub(self.end, self.start)
 
     def extent(self) -> Expr:
         """Return the number of positions that may be accessed."""
-        return build.add(self.length(), build.index(self.extra))
+        return add(self.length(), index(self.extra))
 
     def inner(self) -> Expr:
         """Return the position without an added constant of at most `extra`. If this lies in the fiber, the
         position itself may be accessed."""
         match self.position:
-            case Binary(op="add", lhs=before, rhs=Const() as step) if build.integer_value(
-                step
-            ) in range(self.extra + 1):
+            case Binary(op="add", lhs=before, rhs=Const() as step) if integer_value(step) in range(
+                self.extra + 1
+            ):
                 return before
         return self.position
 
@@ -90,7 +90,7 @@ class StorageLayout:
         Raises `UnsupportedError` (`lower.lower_buffers.missing_offsets`) if several varied axes have the same
         parent and the buffer has no `offsets`.
         """
-        return build.product(
+        return product(
             self.counts.count(name, {}, dimension) for name in self.counts.roots(dimension)
         )
 
@@ -109,7 +109,7 @@ class StorageLayout:
         name = buffer.axes[-1]
         if len(self.dimensions(buffer)[-1].axis_names) == 1 or is_varied(self._axes[name]):
             return None
-        return build.add(width_of(self._axes[name]), build.index(_extra_positions(buffer, name)))
+        return add(width_of(self._axes[name]), index(_extra_positions(buffer, name)))
 
     def fibers(self, buffer: SparseBuffer, along: Sequence[Expr]) -> Iterator[Fiber]:
         """Yield the fiber of each varied axis in which the position along it should lie. A fiber can be
@@ -123,7 +123,7 @@ class StorageLayout:
                     above = [ancestor for ancestor in self._ancestors(name) if ancestor in elements]
                     parent = self._checked(elements[indptr.parent], above, buffer, positions)
                     start = self._read(indptr.handle, parent)
-                    end = self._read(indptr.handle, build.add(parent, build.ONE))
+                    end = self._read(indptr.handle, add(parent, ONE))
                     yield Fiber(positions[name], start, end, _extra_positions(buffer, name))
 
     def _checked(
@@ -143,23 +143,23 @@ class StorageLayout:
             width, extra = width_of(axis), _extra_positions(buffer, name)
             # Position 5 in a row of width 4 is the offset of position 1 in the next row.
             if not self._is_plain(position, width, extra):
-                end = build.add(width, build.index(extra))
+                end = add(width, index(extra))
                 parts += [
                     self.position_conditions.compare("ge", position, end),
                     self.position_conditions.compare("lt", position, end),
                 ]
         inside = conjunction(*parts)
-        return offset if inside is None else IfThenElse(inside, offset, build.index(-1))
+        return offset if inside is None else IfThenElse(inside, offset, index(-1))
 
     def _is_plain(self, position: Expr, width: Expr, extra: int) -> bool:
-        value, limit = build.integer_value(position), build.integer_value(width)
+        value, limit = integer_value(position), integer_value(width)
         if value is not None and limit is not None:
             return 0 <= value < limit + extra
         match position:
             case Var(name=name):
                 return self._ranges.get(name) == width
             case Binary(op="add", lhs=before, rhs=Const() as step):
-                count = build.integer_value(step)
+                count = integer_value(step)
                 return count in range(extra + 1) and self._is_plain(before, width, 0)
             case Binary(op="floormod", rhs=divisor):
                 # A remainder is not negative for a positive divisor, and widths are not negative.
@@ -173,7 +173,7 @@ class StorageLayout:
         *above, last = dimension.axis_names
         if self._ancestors(last) == above:
             return elements[last]
-        offset: Expr = build.ZERO
+        offset: Expr = ZERO
         for number, name in enumerate(dimension.axis_names):
             before = self.counts.since_start(name, elements, positions[name], dimension)
             beside = [
@@ -181,7 +181,7 @@ class StorageLayout:
                 for later in dimension.axis_names[number + 1 :]
                 if self._axes[later].parent not in dimension.axis_names[number:]
             ]
-            offset = build.add(offset, build.product([before, *beside]))
+            offset = add(offset, product([before, *beside]))
         return offset
 
     def _ancestors(self, name: str) -> list[str]:
@@ -194,7 +194,7 @@ class StorageLayout:
         for above, varied, _ in self._siblings(buffer):
             if buffer.offsets is not None:
                 # One more than there are fibers, like every array of offsets.
-                shape = (build.add(self.counts.tree.size(self._axes[above]), build.ONE),)
+                shape = (add(self.counts.tree.size(self._axes[above]), ONE),)
                 indptr = indptr_of(self._axes[varied[0]])
                 return Buffer(name, shape, indptr.dtype if indptr else "int64", buffer.offsets)
         return None
@@ -204,7 +204,7 @@ class StorageLayout:
         the products of their lengths; nothing if further axes are below them."""
         for _, varied, dimension in self._siblings(buffer):
             offsets = [indptr_of(self._axes[name]) for name in varied]
-            if all(self.counts.below(name, dimension) == ([], build.ONE) for name in varied):
+            if all(self.counts.below(name, dimension) == ([], ONE) for name in varied):
                 return [indptr.handle for indptr in offsets if indptr is not None]
         return []
 

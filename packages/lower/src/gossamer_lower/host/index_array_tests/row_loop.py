@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.vectors.lane_projection import lane_of, lanes_of, lanes_of_access
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, sub, widen
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.statement_kinds import effects_of
@@ -58,11 +59,11 @@ class CompressedArrays(msgspec.Struct, frozen=True):
         name = self.indptr.name
         return frozenset(
             (
-                InRange(name, build.ZERO, build.add(self.nnz, build.ONE)),
+                InRange(name, ZERO, add(self.nnz, ONE)),
                 Monotone(name),
-                HasValue(name, build.ZERO, build.ZERO),
+                HasValue(name, ZERO, ZERO),
                 HasValue(name, self.rows, self.nnz),
-                InRange(self.indices.name, build.ZERO, self.columns),
+                InRange(self.indices.name, ZERO, self.columns),
             )
         )
 
@@ -111,7 +112,7 @@ def _compressed_arrays(function: Function, rows: Expr) -> CompressedArrays | Non
         return None
     indptr, indices = (buffers[name] for name in (offsets[0], others[0].buffer))
     arrays = CompressedArrays(indptr, indices, rows, others[0].high, indices.shape[0])
-    is_flat = len(indices.shape) == 1 and indptr.shape == (build.add(rows, build.ONE),)
+    is_flat = len(indices.shape) == 1 and indptr.shape == (add(rows, ONE),)
     return arrays if is_flat and arrays.facts() >= set(function.facts) else None
 
 
@@ -120,7 +121,7 @@ def _launches_all_rows(row_loop: RowLoop) -> bool:
     launch, function = row_loop.launch, row_loop.function
     passed = [arg.name if isinstance(arg, Var) else None for arg in launch.args]
     return (
-        launch.start == build.ZERO
+        launch.start == ZERO
         and launch.function == function.name
         and passed == [param.name for param in function.params[2:]]
         and row_loop.arrays.facts() >= set(function.facts)
@@ -129,7 +130,7 @@ def _launches_all_rows(row_loop: RowLoop) -> bool:
 
 def _is_only_use(entry: Function, row_loop: RowLoop) -> bool:
     """Return whether the entry reads the arrays for the weight of the loop only: the offset of a row."""
-    row = build.index_var(row_loop.launch.var)
+    row = index_var(row_loop.launch.var)
     reads = list(_reads(row_loop.arrays, entry.body))
     weight = row_loop.launch.weight
     expected = [] if weight is None else list(_reads(row_loop.arrays, (weight,)))
@@ -145,13 +146,13 @@ def _runs_its_range(row_loop: RowLoop) -> bool:
     """Return whether the loop runs over the range that the function is called for, and only the loop uses the
     arrays."""
     begin, end, *_ = row_loop.function.params
-    first, last = build.index_var(begin.name), build.index_var(end.name)
+    first, last = index_var(begin.name), index_var(end.name)
     loop = row_loop.loop
     outside = (stmt for stmt in row_loop.function.body if stmt is not loop)
     return (
         loop.kind == "serial"
         and loop.start == first
-        and loop.extent == build.sub(last, first)
+        and loop.extent == sub(last, first)
         and not any(True for _ in _reads(row_loop.arrays, tuple(outside)))
     )
 
@@ -178,18 +179,18 @@ class _OwnRowVisitor(PointVisitor):
         self.is_proved = True
         self._arrays = row_loop.arrays
         self._unproved = UnprovedAccesses(self.point)
-        row = build.index_var(row_loop.loop.var)
+        row = index_var(row_loop.loop.var)
         name, dtype = self._arrays.indptr.name, self._arrays.indptr.dtype
-        self._offsets = [Load(name, (index,), dtype) for index in (row, build.add(row, build.ONE))]
-        first, last = map(build.widen, self._offsets)
+        self._offsets = [Load(name, (at,), dtype) for at in (row, add(row, ONE))]
+        first, last = map(widen, self._offsets)
         # A buffer of its own name, so that an access of it is in bounds if and only if the row has the
         # element.
         self._first, self._row = first, f"row of {self._arrays.indices.name}"
         # The launch passes ranges of [0, rows): see `_launches_all_rows`.
         for bound in row_loop.function.params[:2]:
-            limit = build.add(self._arrays.rows, build.ONE)
-            self.point.assume_loop(For(bound.name, build.ZERO, limit, ()))
-        self.point.shapes[self._row] = (build.sub(last, first),)
+            limit = add(self._arrays.rows, ONE)
+            self.point.assume_loop(For(bound.name, ZERO, limit, ()))
+        self.point.shapes[self._row] = (sub(last, first),)
 
     def stmt(self, stmt: Stmt) -> tuple[Stmt, ...]:
         effects = effects_of(stmt)
@@ -209,20 +210,20 @@ class _OwnRowVisitor(PointVisitor):
         return isinstance(access, Store) and access.buffer not in self._arrays.names
 
     def _is_in_row(self, load: Load) -> bool:
-        (index,) = load.indices
+        (at,) = load.indices
         lanes = lanes_of_access(load)
         if lanes is None:
-            return self._unproved.in_any_lane(self._within_row(load, index)) is None
-        if load.predicate is None and isinstance(index, Ramp) and not lanes.scalable:
+            return self._unproved.in_any_lane(self._within_row(load, at)) is None
+        if load.predicate is None and isinstance(at, Ramp) and not lanes.scalable:
             # A ramp is in the row if its ends are, which are simpler than an arbitrary lane.
-            ends = (lane_of(index, build.index(lane)) for lane in (0, lanes.count - 1))
+            ends = (lane_of(at, index(lane)) for lane in (0, lanes.count - 1))
             scalars = (self._within_row(load, end) for end in ends if end is not None)
             return all(self._unproved.in_any_lane(each) is None for each in scalars)
-        return self._unproved.in_all_lanes_of(self._within_row(load, index), lanes) is None
+        return self._unproved.in_all_lanes_of(self._within_row(load, at), lanes) is None
 
-    def _within_row(self, load: Load, index: Expr) -> Load:
+    def _within_row(self, load: Load, at: Expr) -> Load:
         """Return the load as one of an array that contains the row only."""
-        lanes = lanes_of(index)
+        lanes = lanes_of(at)
         first = self._first if lanes is None else Broadcast(self._first, lanes)
-        offset = Binary("sub", index, first)
-        return msgspec.structs.replace(load, buffer=self._row, indices=(offset,))
+        offset = Binary("sub", at, first)
+        return replace(load, buffer=self._row, indices=(offset,))

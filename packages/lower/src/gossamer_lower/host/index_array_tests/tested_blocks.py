@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
+from msgspec.structs import replace
 
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, mul, sub
 from gossamer_ir.nodes import Binary, Expr, For, Function, Let, Stmt, Var
 from gossamer_ir.traversal.names import namer_of
 from gossamer_lower.host.index_array_tests.array_tests import end_test, row_tests
@@ -34,7 +34,7 @@ def _with_end_test(entry: Function, row_loop: RowLoop) -> Function:
 
 
 def _without_facts(function: Function) -> Function:
-    return msgspec.structs.replace(function, facts=())
+    return replace(function, facts=())
 
 
 def _in_blocks(row_loop: RowLoop) -> Function:
@@ -52,19 +52,19 @@ def _blocks(row_loop: RowLoop) -> tuple[Stmt, ...]:
         Var(namer.fresh(name), "int64") for name in ("block_size", "block", "first", "last")
     )
     _, end, *_ = row_loop.function.params
-    whole = build.sub(build.add(loop.extent, size), build.ONE)
-    limit = Binary("min", build.add(first, size), build.index_var(end.name))
+    whole = sub(add(loop.extent, size), ONE)
+    limit = Binary("min", add(first, size), index_var(end.name))
     body = (
-        Let(first, build.add(loop.start, Binary("mul", block, size))),
+        Let(first, add(loop.start, Binary("mul", block, size))),
         Let(last, limit),
         *row_tests(row_loop.arrays, first.name, last.name, namer=namer),
-        msgspec.structs.replace(loop, start=first, extent=build.sub(last, first)),
+        replace(loop, start=first, extent=sub(last, first)),
     )
-    blocks = For(block.name, build.ZERO, Binary("floordiv", whole, size), body)
+    blocks = For(block.name, ZERO, Binary("floordiv", whole, size), body)
     return (Let(size, _rows_per_block(row_loop.arrays)), blocks)
 
 
 def _rows_per_block(arrays: CompressedArrays) -> Expr:
-    total = build.mul(build.index(INDICES_PER_BLOCK), arrays.rows)
-    rows = Binary("floordiv", total, Binary("max", arrays.nnz, build.ONE))
-    return Binary("max", build.index(MIN_ROWS), rows)
+    total = mul(index(INDICES_PER_BLOCK), arrays.rows)
+    rows = Binary("floordiv", total, Binary("max", arrays.nnz, ONE))
+    return Binary("max", index(MIN_ROWS), rows)

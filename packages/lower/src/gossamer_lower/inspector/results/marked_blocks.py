@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import written_in
 from gossamer_ir.core.annotations import is_preprocess
@@ -69,11 +70,11 @@ def _with_buffers_passed(function: Function, names: frozenset[str]) -> Function:
         if declared.handle is None and declared.name in names
     }
     buffers = tuple(
-        msgspec.structs.replace(buffer, handle=handles.get(buffer.name, buffer.handle))
+        replace(buffer, handle=handles.get(buffer.name, buffer.handle))
         for buffer in function.buffers
     )
     params = (*function.params, *(Param(name, "handle") for name in handles.values()))
-    return msgspec.structs.replace(function, params=params, buffers=buffers)
+    return replace(function, params=params, buffers=buffers)
 
 
 def _not_alone_error(why: str) -> UnsupportedError:

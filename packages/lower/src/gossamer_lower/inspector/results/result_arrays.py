@@ -7,8 +7,8 @@ from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.arith.offsets import offset_of_length
 from gossamer_ir.arith.simplify import simplify
-from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indptr_of
+from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, integer_value, sub, widen
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import (
     Binary,
@@ -31,9 +31,9 @@ class ResultArrays:
     def __init__(self, function: Function) -> None:
         self._function = function
         self._sizes = {
-            fact.buffer: simplify(build.sub(fact.high, build.ONE))
+            fact.buffer: simplify(sub(fact.high, ONE))
             for fact in fact_index(invariant_facts(function)).of_type(InRange)
-            if fact.low == build.ZERO
+            if fact.low == ZERO
         }
         self._shapes = {
             buffer.name: buffer.shape
@@ -54,8 +54,8 @@ class ResultArrays:
         names = {loop.var for loop in loops}
         dimensions: list[tuple[Expr, Expr]] = []
         for loop in loops:
-            var = build.index_var(loop.var)
-            if loop.start != build.ZERO:
+            var = index_var(loop.var)
+            if loop.start != ZERO:
                 return None
             if not free_vars(loop.extent) & names and _is_size(loop.extent):
                 dimensions.append((var, loop.extent))
@@ -69,7 +69,7 @@ class ResultArrays:
         if offset is None or size is None or len(offset.indices) > 1 or not _is_size(size):
             return False
         (parent,) = offset.indices
-        element = (build.add(build.widen(offset), build.index_var(loop.var)), size)
+        element = (add(widen(offset), index_var(loop.var)), size)
         for number, (at, _) in enumerate(dimensions):
             if at == parent:
                 dimensions[number] = element
@@ -89,7 +89,7 @@ class ResultArrays:
         ends = [
             end for end in (search.begin, search.end) if free_vars(end) <= fixed and _is_size(end)
         ]
-        lows = [*(_moved(end, offset) for end in ends), build.ZERO, build.index(-1)]
+        lows = [*(_moved(end, offset) for end in ends), ZERO, index(-1)]
         ends += [size for size in self._shapes.get(search.buffer, ())[-1:] if _is_size(size)]
         highs = [_moved(end, offset + more) for end in ends for more in (0, 1)]
         low = next((at for at in lows if point.proves(Compare("ge", value, at))), None)
@@ -110,7 +110,7 @@ def point_inside(function: Function, around: tuple[LoopOrCondition, ...]) -> Pro
 
 
 def _moved(end: Expr, by: int) -> Expr:
-    return build.sub(end, build.index(-by)) if by < 0 else build.add(end, build.index(by))
+    return sub(end, index(-by)) if by < 0 else add(end, index(by))
 
 
 def _parts(value: Expr) -> tuple[Search, int]:
@@ -119,7 +119,7 @@ def _parts(value: Expr) -> tuple[Search, int]:
         return value, 0
     assert isinstance(value, Binary)
     search, offset = _parts(value.lhs)
-    more = build.integer_value(value.rhs) or 0
+    more = integer_value(value.rhs) or 0
     return search, offset + (more if value.op == "add" else -more)
 
 

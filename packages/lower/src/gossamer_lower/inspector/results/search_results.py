@@ -12,11 +12,12 @@ from collections.abc import Mapping, Set
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.init_nests import LoopOrCondition
 from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.analysis.proofs.bounded_reads import BoundedReads
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, ZERO, index_var, widen
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.statement_kinds import LOOPS, effects_of
@@ -109,7 +110,7 @@ def extract_searches(module: Module, dtype: str) -> ExtractedSearches:
             f"'{entry.name}' has no search that depends on index arrays only, in loops each of which has "
             "a fixed extent or is over the fibers of a numbered axis.",
         )
-    return ExtractedSearches(msgspec.structs.replace(entry, body=body), tuple(extractor.searches))
+    return ExtractedSearches(replace(entry, body=body), tuple(extractor.searches))
 
 
 def _always_runs(stmt: Stmt) -> bool:
@@ -150,9 +151,9 @@ class _SearchExtractor:
     ) -> Any:
         match stmt:
             case For():
-                header = self._resolved(msgspec.structs.replace(stmt, body=()), values)
+                header = self._resolved(replace(stmt, body=()), values)
                 inner = self.body(stmt.body, (*around, header), values)
-                return msgspec.structs.replace(stmt, body=inner)
+                return replace(stmt, body=inner)
             case If():
                 return self._if(stmt, around, values)
             case Block():
@@ -171,7 +172,7 @@ class _SearchExtractor:
             for side in effects_of(stmt).bodies
         }
         condition = self._expr(stmt.condition, around, values)
-        return msgspec.structs.replace(stmt, condition=condition, **sides)
+        return replace(stmt, condition=condition, **sides)
 
     def _block(
         self, block: Block, around: tuple[LoopOrCondition, ...], values: Mapping[str, Expr]
@@ -184,7 +185,7 @@ class _SearchExtractor:
             inside = (*around, *(self._resolved(part, values) for part in parts))
         init = self.body(block.init, inside, values)
         body = self.body(block.body, inside, values)
-        return msgspec.structs.replace(block, init=init, body=body, reads=None, writes=None)
+        return replace(block, init=init, body=body, reads=None, writes=None)
 
     def _resolved(self, node: Any, values: Mapping[str, Expr]) -> Any:
         return substitute(node, values)
@@ -233,9 +234,9 @@ class _SearchExtractor:
             return None
         name = next(node.buffer for node in collect(Search, value))
         handle = self._namer.fresh(f"{name}_found")
-        shape = tuple(size for _, size in dimensions) or (build.ONE,)
+        shape = tuple(size for _, size in dimensions) or (ONE,)
         buffer = Buffer(self._namer.fresh(f"{handle}_data"), shape, self._dtype, handle)
-        indices = tuple(at for at, _ in dimensions) or (build.ZERO,)
+        indices = tuple(at for at, _ in dimensions) or (ZERO,)
         search = ExtractedSearch(
             kept, value, handle, buffer, indices, self._arrays.facts(value, kept, buffer)
         )
@@ -279,7 +280,7 @@ def _required_context(
 def _iters_by_loop(values: Mapping[str, Expr]) -> dict[str, Expr]:
     """Return the block iterators by the loop variable to which they are bound."""
     return {
-        value.name: build.index_var(name)
+        value.name: index_var(name)
         for name, value in values.items()
         if isinstance(value, Var) and value.dtype == "int64"
     }
@@ -287,4 +288,4 @@ def _iters_by_loop(values: Mapping[str, Expr]) -> dict[str, Expr]:
 
 def _load_of(search: ExtractedSearch, names: Mapping[str, Expr]) -> Expr:
     indices = tuple(substitute(index, names) for index in search.indices)
-    return build.widen(Load(search.buffer.name, indices, search.buffer.dtype))
+    return widen(Load(search.buffer.name, indices, search.buffer.dtype))

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
-from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indices_of, is_full, is_padded
+from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.core.conditions import in_range
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
@@ -165,14 +166,14 @@ class CoordinateTranslator:
                 hint=f"Iterate '{axis.name}' itself, or sort it and combine its duplicates.",
             )
         end = self._buffers.extent(axis, above)
-        search = Search("exact", self._buffers.indices(axis), above, build.ZERO, end, coordinate)
+        search = Search("exact", self._buffers.indices(axis), above, ZERO, end, coordinate)
         # A declared subset makes every search a hit, so no check is needed.
         if not self._is_subset(axis, path):
             location.add(*self._hit_conditions(axis, search, path[-1]))
         return search
 
     def _hit_conditions(self, axis: Axis, search: Search, index: AccessIndex) -> tuple[Expr, ...]:
-        hit = Compare("ge", search, build.ZERO)
+        hit = Compare("ge", search, ZERO)
         # Unused slots hold the coordinate `length`, which a search for `length` would find.
         if not is_padded(axis) or _is_below(index, axis.length):
             return (hit,)
@@ -182,7 +183,7 @@ class CoordinateTranslator:
         self, axis: Axis, above: tuple[Expr, ...], index: AccessIndex
     ) -> tuple[Expr, ...]:
         both = in_range(index.coordinate, self._buffers.extent(axis, above))
-        if index.iterator is not None or (build.integer_value(index.coordinate) or -1) > 0:
+        if index.iterator is not None or (integer_value(index.coordinate) or -1) > 0:
             return both[1:]
         return both
 
@@ -225,7 +226,7 @@ class CoordinateTranslator:
 
 
 def _renamed(axis: Axis, other: Axis) -> Axis:
-    return msgspec.structs.replace(axis, name=other.name, parent=other.parent)
+    return replace(axis, name=other.name, parent=other.parent)
 
 
 def _is_below(index: AccessIndex, length: Expr) -> bool:

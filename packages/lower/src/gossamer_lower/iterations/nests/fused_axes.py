@@ -13,8 +13,8 @@ from itertools import pairwise
 
 import msgspec
 
-from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import is_full, is_varied, width_of
+from gossamer_ir.core.build import ONE, ZERO, add, floordiv, integer_value, sub
 from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.core.iteration_axes import iterated_axes
 from gossamer_ir.nodes import (
@@ -44,12 +44,12 @@ class FusedAxes(msgspec.Struct, frozen=True):
     def extent(self) -> Expr:
         """Return the number of elements of the last axis below `parent`."""
         low, high = list(self._ranges())[-1]
-        return build.sub(high, low)
+        return sub(high, low)
 
     def positions(self, count: Expr) -> tuple[Expr, ...]:
         """Return the positions along the axes of the element number `count`, from 0."""
         ranges = list(self._ranges())
-        elements = [build.add(ranges[-1][0], count)]
+        elements = [add(ranges[-1][0], count)]
         for (above, axis), element in zip(
             reversed(list(pairwise(self.axes))), reversed(ranges[:-1]), strict=True
         ):
@@ -60,11 +60,11 @@ class FusedAxes(msgspec.Struct, frozen=True):
         """Yield the range of elements of each axis: its first element and its end (exclusive)."""
         root, *below = self.axes
         tree = self.buffers.tree
-        low: Expr = build.ZERO
+        low: Expr = ZERO
         high = tree.size(root)
         if self.parent is not None:
             low = tree.first_element(root, self.parent)
-            high = tree.first_element(root, build.add(self.parent, build.ONE))
+            high = tree.first_element(root, add(self.parent, ONE))
         yield low, high
         for axis in below:
             if self.parent is None:
@@ -77,26 +77,26 @@ class FusedAxes(msgspec.Struct, frozen=True):
         self, above: Axis, axis: Axis, element: Expr, bounds: tuple[Expr, Expr]
     ) -> Expr:
         if not is_varied(axis):
-            return build.floordiv(element, width_of(axis))
+            return floordiv(element, width_of(axis))
         low, high = bounds
-        begin = build.add(low, build.ONE)
+        begin = add(low, ONE)
         # One fiber: a search in an empty window is not needed, and would have no size.
         if begin == high:
             return low
         buffer = self.buffers.flat_indptr(axis).name
         # The last fiber that starts at or before the element.
         # "upper" skips empty fibers, which start at the same offset.
-        return build.sub(Search("upper", buffer, (), begin, high, element), build.ONE)
+        return sub(Search("upper", buffer, (), begin, high, element), ONE)
 
     def _relative(self, elements: Sequence[Expr]) -> Iterator[Expr]:
         tree = self.buffers.tree
         if self.parent is None:
             yield elements[0]
         else:
-            yield build.sub(elements[0], tree.first_element(self.axes[0], self.parent))
+            yield sub(elements[0], tree.first_element(self.axes[0], self.parent))
         for axis, above, element in zip(self.axes[1:], elements, elements[1:], strict=False):
             if is_varied(axis):
-                yield build.sub(element, tree.first_element(axis, above))
+                yield sub(element, tree.first_element(axis, above))
             else:
                 yield Binary("floormod", element, width_of(axis))
 
@@ -132,8 +132,8 @@ def where_searchable(nest: Stmt) -> Stmt:
     """
     condition: Expr | None = None
     for search in _searches(nest, frozenset()):
-        count = build.integer_value(search.end)
-        part = Compare("gt", search.end, build.ZERO)
+        count = integer_value(search.end)
+        part = Compare("gt", search.end, ZERO)
         if (count is None or count <= 0) and part not in conjuncts(condition):
             condition = conjunction(condition, part)
     return nest if condition is None else If(condition, (nest,))
@@ -146,8 +146,8 @@ def _searches(node: Node, conditions: frozenset[Expr]) -> Iterator[Search]:
     """
     if (
         isinstance(node, Search)
-        and node.begin == build.ONE
-        and Compare("gt", node.end, build.ZERO) not in conditions
+        and node.begin == ONE
+        and Compare("gt", node.end, ZERO) not in conditions
     ):
         yield node
     if isinstance(node, If):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
+from msgspec.structs import replace
 
-from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indices_of, is_full
+from gossamer_ir.core.build import ONE, index_var
 from gossamer_ir.facts.fact_index import FactIndex
 from gossamer_ir.nodes import (
     Binary,
@@ -61,20 +61,20 @@ class IteratorKinds:
             self._is_determined_by(_with_searches(store, lets), iterator.var, nest=nest)
             for store in collect(Store, *init)
         )
-        return iterator if is_element else msgspec.structs.replace(iterator, kind="R")
+        return iterator if is_element else replace(iterator, kind="R")
 
     def _has_one_value(self, block_iter: BlockIter, nest: LoopNest) -> bool:
         """Return whether the iterator is over a dense axis with one element. The domain is compared, too:
         that of an attached axis may be empty."""
-        return block_iter.domain.extent == build.ONE and any(
-            is_unit(iterator.axis) and iterator.position == build.index_var(block_iter.var)
+        return block_iter.domain.extent == ONE and any(
+            is_unit(iterator.axis) and iterator.position == index_var(block_iter.var)
             for iterator in nest.in_block.values()
         )
 
     def _is_determined_by(self, store: Store, var_name: str, *, nest: LoopNest) -> bool:
         """Return whether the element of a store is a different one for each value of an iterator."""
         if var_name not in nest.fused:
-            return self._is_indexed_by(store, build.index_var(var_name), nest=nest)
+            return self._is_indexed_by(store, index_var(var_name), nest=nest)
         # One iterator over fused axes has a position along each of them: all together determine it.
         buffer = self._buffers.get(store.buffer)
         by_axis = {} if buffer is None else dict(zip(buffer.axes, store.indices, strict=True))
@@ -126,7 +126,7 @@ def _with_searches(store: Store, lets: Mapping[Expr, Expr]) -> Store:
         else value
         for value in values
     )
-    return msgspec.structs.replace(store, indices=indices)
+    return replace(store, indices=indices)
 
 
 def _is_place_of(index: Expr, position: Expr) -> bool:

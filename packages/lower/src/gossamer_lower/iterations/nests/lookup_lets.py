@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from gossamer_ir.core import build
+from gossamer_ir.core.build import index, zero_of
 from gossamer_ir.core.conditions import conjunction, short_circuit_and
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Expr, IfThenElse, Let, Search, Unary, Var
@@ -78,7 +78,7 @@ class LookupLets:
         """Return the variable of a let of an index; 0 where it is not evaluated."""
         path = self._path()
         if path is not None:
-            value = IfThenElse(path, value, build.zero_of(dtype_of(value)))
+            value = IfThenElse(path, value, zero_of(dtype_of(value)))
         return self._let(value, "at")
 
     def bind_position(self, position: Expr, conditions: Iterable[Expr], axis_name: str) -> Var:
@@ -89,7 +89,7 @@ class LookupLets:
         location.add(*(() if path is None else (path,)), *conditions)
         present = location.present_condition()
         if present is not None:
-            position = IfThenElse(present, position, build.index(-1))
+            position = IfThenElse(present, position, index(-1))
         return self._let(position, f"{axis_name}_at")
 
     def _let(self, value: Expr, base: str) -> Var:

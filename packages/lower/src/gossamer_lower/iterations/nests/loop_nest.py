@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import is_full, is_padded, of_parent
+from gossamer_ir.core.build import ONE, ZERO, index_var
 from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.core.iteration_axes import iterated_axes
 from gossamer_ir.core.lowered_names import fused_name
@@ -53,7 +53,7 @@ class LoopNest(msgspec.Struct):
         """Return the loops around a block."""
         result: Stmt = block
         for var, extent in reversed(self.loops):
-            result = For(var, build.ZERO, extent, (result,))
+            result = For(var, ZERO, extent, (result,))
         return result
 
 
@@ -80,13 +80,13 @@ class NestBuilder:
     def _add(self, nest: LoopNest, item: OverAxis | AttachAxis, *, kind: str, name: str) -> None:
         var = self._namer.fresh(f"v{name}")
         # Twice: loop headers use loop variables, the block uses its iterators.
-        around = self._enter(nest.in_loops, item, name=name, position=build.index_var(name))
-        inside = self._enter(nest.in_block, item, name=name, position=build.index_var(var))
+        around = self._enter(nest.in_loops, item, name=name, position=index_var(name))
+        inside = self._enter(nest.in_block, item, name=name, position=index_var(var))
         nest.loops.append((name, around))
-        domain = Range(build.ZERO, inside)
+        domain = Range(ZERO, inside)
         # A reduction over one element combines nothing, so its init may run with it.
         kind = "S" if is_unit(self._index_buffers.tree.axis(item.axis)) else kind
-        nest.iters.append(BlockIter(var, _kind_of(kind), domain, build.index_var(name)))
+        nest.iters.append(BlockIter(var, _kind_of(kind), domain, index_var(name)))
         self._skip_padding(nest, name)
 
     def _enter(
@@ -98,7 +98,7 @@ class NestBuilder:
         above = self._fiber(axis, item, scope=scope, location=location)
         scope[name] = AxisIterator(axis, position, above)
         extent = self._index_buffers.extent(axis, above or ())
-        return value_if(location.present_condition(), extent, otherwise=build.ZERO)
+        return value_if(location.present_condition(), extent, otherwise=ZERO)
 
     def _fiber(
         self,
@@ -137,7 +137,7 @@ class NestBuilder:
         path = self._path(chain[-1].name, scope) if chain else ()
         if path is None and not all(is_unit(ancestor) for ancestor in chain):
             raise _parent_error(chain[-1].name)
-        return (build.ZERO,) * len(chain) if path is None else path
+        return (ZERO,) * len(chain) if path is None else path
 
     def _path(self, name: str, scope: AxisIters) -> tuple[Expr, ...] | None:
         """Return the positions of the iterator over an axis, root first; None if it has none."""
@@ -149,13 +149,13 @@ class NestBuilder:
     ) -> None:
         loop = self._namer.fresh(fused_name(names))
         var = self._namer.fresh(f"v{loop}")
-        around = self._enter_fused(nest.in_loops, item, names=names, count=build.index_var(loop))
-        inside = self._enter_fused(nest.in_block, item, names=names, count=build.index_var(var))
+        around = self._enter_fused(nest.in_loops, item, names=names, count=index_var(loop))
+        inside = self._enter_fused(nest.in_block, item, names=names, count=index_var(var))
         nest.loops.append((loop, around))
         # One reduction among the fused axes makes the fused loop visit elements several times.
         kind = _kind_of("S" if set(kinds) == {"S"} else "R")
-        domain = Range(build.ZERO, inside)
-        nest.iters.append(BlockIter(var, kind, domain, build.index_var(loop)))
+        domain = Range(ZERO, inside)
+        nest.iters.append(BlockIter(var, kind, domain, index_var(loop)))
         nest.fused.add(var)
         for name in names:
             self._skip_padding(nest, name)
@@ -192,7 +192,7 @@ class NestBuilder:
 
 def is_unit(axis: Axis) -> bool:
     """Return whether an axis is dense and has one element."""
-    return is_full(axis) and axis.length == build.ONE
+    return is_full(axis) and axis.length == ONE
 
 
 def _kind_of(letter: str) -> Literal["S", "R"]:

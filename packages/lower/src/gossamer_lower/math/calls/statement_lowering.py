@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, ZERO
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.nodes import (
     Allocate,
@@ -82,7 +82,7 @@ class _MathLowerer:
                 changed[name] = map_children(value, calls.expr)
             else:
                 changed[name] = calls.any(value)
-        return (*calls.stmts, msgspec.structs.replace(stmt, **changed))
+        return (*calls.stmts, replace(stmt, **changed))
 
     def _store(self, stmt: Store) -> tuple[Stmt, ...]:
         """Return a store. If its predicate is false, its other operands are not evaluated."""
@@ -91,9 +91,7 @@ class _MathLowerer:
         # A false predicate protects what the operands read.
         inside = calls if predicate is None else calls.under(predicate)
         indices = tuple(inside.expr(index) for index in stmt.indices)
-        stored = msgspec.structs.replace(
-            stmt, indices=indices, value=inside.expr(stmt.value), predicate=predicate
-        )
+        stored = replace(stmt, indices=indices, value=inside.expr(stmt.value), predicate=predicate)
         return (*calls.stmts, stored)
 
     def _while(self, stmt: While) -> tuple[Stmt, ...]:
@@ -104,13 +102,13 @@ class _MathLowerer:
         # Without calls the condition stays an expression, which LLVM handles better than a flag in memory.
         if not calls.stmts:
             return (While(condition, body),)
-        flag = Buffer(self._namer.fresh("goes_on"), (build.ONE,), "bool", scope="local")
+        flag = Buffer(self._namer.fresh("goes_on"), (ONE,), "bool", scope="local")
         # Computed anew: the values of the first test are not those after an iteration.
         again = CallLowerer(self._namer, self._instructions)
         test = again.expr(stmt.condition)
-        first = Store(flag.name, (build.ZERO,), condition)
-        next_ = Store(flag.name, (build.ZERO,), test)
-        loop = While(Load(flag.name, (build.ZERO,), "bool"), (*body, *again.stmts, next_))
+        first = Store(flag.name, (ZERO,), condition)
+        next_ = Store(flag.name, (ZERO,), test)
+        loop = While(Load(flag.name, (ZERO,), "bool"), (*body, *again.stmts, next_))
         return (Allocate(flag), *calls.stmts, first, loop)
 
     def _require_none(self, expr: Expr | None, where: str) -> None:

@@ -7,6 +7,7 @@ one, the lanes are combined at once.
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.linear_form import by_vars
 from gossamer_ir.analysis.proofs.program_point import (
@@ -24,8 +25,8 @@ from gossamer_ir.analysis.vectors.lane_projection import lane_count
 from gossamer_ir.arith.affine import UNIT, Affine, expr_of
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.arith.simplify import simplify_body
-from gossamer_ir.core import build
 from gossamer_ir.core.annotations import REST
+from gossamer_ir.core.build import ONE, ZERO, floordiv, index, index_var, integer_value, mul, sub
 from gossamer_ir.core.conditions import (
     ShortCircuit,
     as_short_circuit,
@@ -85,7 +86,7 @@ class _PartialResults:
         lanes, dtype = self._vectorizer.lanes, dtype_of(self.store.value)
         name, count = namer.fresh(f"{self.store.buffer}_lanes"), lane_count(lanes)
         self._buffer = Buffer(name, (count,), dtype, None, "local")
-        where = (Ramp(build.ZERO, build.ONE, lanes),)
+        where = (Ramp(ZERO, ONE, lanes),)
         self._load = Load(name, where, self._vectorizer.dtype(dtype))
 
     def cleared(self) -> tuple[Stmt, ...]:
@@ -95,7 +96,7 @@ class _PartialResults:
 
     def accumulated(self, condition: Expr | None) -> tuple[Stmt, ...]:
         """Return the statements that accumulate one more vector under a condition."""
-        conditioned = msgspec.structs.replace(self._reduction, condition=condition)
+        conditioned = replace(self._reduction, condition=condition)
         value = _accumulated(self._vectorizer, self._load, conditioned)
         return self._vectorizer.after_lets(self._stored(value))
 
@@ -134,7 +135,7 @@ class LaneReducer:
         if shared is not None:
             accumulate = (If(shared, accumulate),)
         extent = outer.extent if peeled is None else peeled.whole
-        main = msgspec.structs.replace(outer, extent=extent, body=accumulate)
+        main = replace(outer, extent=extent, body=accumulate)
         code = (*results.cleared(), main, *self._combined(outer, inner, peeled, results))
         return simplify_body(code)
 
@@ -157,22 +158,20 @@ class LaneReducer:
         is stored in any case."""
         store = reduction.reduction.store
         return (
-            not any(outer.var in free_vars(index) for index in store.indices)
+            not any(outer.var in free_vars(at) for at in store.indices)
             and is_invariant(inner.start, outer.body, self._point.function)
             and all(
-                self._point.is_in_range(index, extent)
-                for index, extent in zip(
-                    store.indices, self._point.shapes[store.buffer], strict=True
-                )
+                self._point.is_in_range(at, extent)
+                for at, extent in zip(store.indices, self._point.shapes[store.buffer], strict=True)
             )
         )
 
     def _serial_remainder(self, outer: For, inner: For, peeled: _Peeled, *, store: Store) -> For:
         """Return the loop over the elements after the last whole vector, one at a time."""
-        remainder = build.sub(peeled.bound, build.mul(peeled.whole, inner.extent))
+        remainder = sub(peeled.bound, mul(peeled.whole, inner.extent))
         var = self._namer.fresh(f"{outer.var}_rest")
-        at = {outer.var: peeled.whole, inner.var: build.index_var(var)}
-        return For(var, build.ZERO, remainder, substitute_body((store,), at))
+        at = {outer.var: peeled.whole, inner.var: index_var(var)}
+        return For(var, ZERO, remainder, substitute_body((store,), at))
 
     def _peeled(self, outer: For, inner: For, reduction: LaneReduction) -> _Peeled | None:
         """Return the part of the condition that is "position < bound" with a bound known before the loop.
@@ -180,7 +179,7 @@ class LaneReducer:
         Whole vectors then need no mask for it; only the remainder does. None if there is no such part, or
         lanes are scalable.
         """
-        lanes = build.integer_value(inner.extent)
+        lanes = integer_value(inner.extent)
         parts = list(conjuncts(reduction.condition))
         for part in parts:
             bound = _bound_of(outer, inner, part)
@@ -198,7 +197,7 @@ class LaneReducer:
             whole = self._whole_vectors(outer, inner, bound)
             # The number of copies of an unrolled loop must be constant, so they cover all vectors that there
             # may be.
-            is_peeled &= outer.kind != "unrolled" or build.integer_value(whole) is not None
+            is_peeled &= outer.kind != "unrolled" or integer_value(whole) is not None
             return _Peeled(part, bound, others, whole) if is_peeled else None
         return None
 
@@ -211,25 +210,25 @@ class LaneReducer:
     def _whole_vectors(self, outer: For, inner: For, bound: Expr) -> Expr:
         """Return the number of vectors with all lanes below the bound, which may be negative. If all but
         the last are whole, the number is extent - 1, often a constant."""
-        last = build.sub(outer.extent, build.ONE)
-        reached = build.mul(last, inner.extent)
+        last = sub(outer.extent, ONE)
+        reached = mul(last, inner.extent)
         # All vectors but the last are whole: a constant trip count, which LLVM can unroll.
-        if build.integer_value(last) and self._point.is_at_most(reached, bound):
+        if integer_value(last) and self._point.is_at_most(reached, bound):
             return last
-        whole = build.floordiv(bound, inner.extent)
+        whole = floordiv(bound, inner.extent)
         # A negative bound would make the number of vectors negative, and the remainder would start before
         # 0.
-        return whole if self._point.is_nonnegative(bound) else Binary("max", whole, build.ZERO)
+        return whole if self._point.is_nonnegative(bound) else Binary("max", whole, ZERO)
 
     def _covers(self, outer: For, lanes: int, bound: Expr) -> bool:
-        reached = build.mul(outer.extent, build.index(lanes))
+        reached = mul(outer.extent, index(lanes))
         return self._point.is_at_most(bound, reached)
 
 
 def _masked_remainder(outer: For, inner: For, peeled: _Peeled, *, body: tuple[Stmt, ...]) -> If:
     """Return the accumulation of the last vector, masked, if any of its lanes is below the bound."""
     at = {outer.var: peeled.whole}
-    reached = substitute(peeled.condition, {**at, inner.var: build.ZERO})
+    reached = substitute(peeled.condition, {**at, inner.var: ZERO})
     return If(reached, substitute_body(body, at))
 
 
@@ -241,8 +240,8 @@ def _has_masked_remainder(loop: For) -> bool:
 def _bound_of(outer: For, inner: For, condition: Expr) -> Expr | None:
     """Return the bound if a condition on loops that start at 0 is equivalent to
     `outer * lanes + inner < bound`; else None."""
-    slack, lanes = slack_of(condition), build.integer_value(inner.extent)
-    if slack is None or lanes is None or (outer.start, inner.start) != (build.ZERO, build.ZERO):
+    slack, lanes = slack_of(condition), integer_value(inner.extent)
+    if slack is None or lanes is None or (outer.start, inner.start) != (ZERO, ZERO):
         return None
     form = by_vars(slack, (outer.var, inner.var))
     wanted = {outer.var: Affine({}, -lanes), inner.var: Affine({}, -1)}
@@ -259,7 +258,7 @@ def lane_reduction(loop: For) -> LaneReduction | None:
     if len(body) != 1 or not isinstance(body[0], Store):
         return None
     # Each lane has an element of its own: not a reduction over lanes.
-    if any(loop.var in free_vars(index) for index in body[0].indices):
+    if any(loop.var in free_vars(at) for at in body[0].indices):
         return None
     # The condition could see partial sums.
     if condition is not None and reads_buffer(condition, body[0].buffer):

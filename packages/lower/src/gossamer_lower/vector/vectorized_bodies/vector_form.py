@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.arith.simplify import simplify
-from gossamer_ir.core import build
+from gossamer_ir.core.build import ONE, add, integer_value, mul, sub, zero_of
 from gossamer_ir.core.conditions import conjunction, conjuncts, is_true
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import EXPR_KINDS, dtype_of, has_lanes
@@ -57,7 +57,7 @@ class BodyVectorizer:
         self._is_whole = is_whole or _never_whole
         self._masked: dict[tuple[str, tuple[Expr, ...]], Load] = {}
         self.lanes = lanes_of_loop(loop)
-        self._values: dict[str, Expr] = {loop.var: Ramp(loop.start, build.ONE, self.lanes)}
+        self._values: dict[str, Expr] = {loop.var: Ramp(loop.start, ONE, self.lanes)}
 
     def dtype(self, scalar: str) -> str:
         return DType(scalar, self.lanes.count, self.lanes.scalable).text
@@ -112,10 +112,10 @@ class BodyVectorizer:
         # A blend keeps the accumulator in a register; a masked store would force it to memory.
         if predicate is not None and self._is_whole(stmt.buffer, indices):
             old = Load(stmt.buffer, indices, dtype_of(value))
-            return msgspec.structs.replace(
+            return replace(
                 stmt, indices=indices, value=Select(predicate, value, old), predicate=None
             )
-        return msgspec.structs.replace(stmt, indices=indices, value=value, predicate=predicate)
+        return replace(stmt, indices=indices, value=value, predicate=predicate)
 
     def _if(self, stmt: If, mask: Expr | None) -> tuple[Stmt, ...]:
         condition = self.value(stmt.condition, mask)
@@ -147,7 +147,7 @@ class BodyVectorizer:
                 "For", f"runs '{stmt.var}' a different number of times in each lane"
             )
         lets, body = self.after_lets(), self.body(stmt.body, mask)
-        return (*lets, msgspec.structs.replace(stmt, start=start, extent=extent, body=body))
+        return (*lets, replace(stmt, start=start, extent=extent, body=body))
 
     # --- expressions
 
@@ -191,26 +191,22 @@ class BodyVectorizer:
             return with_children(expr, operands)
         vector = with_children(expr, map(self.vector, operands))
         declared: str | None = getattr(expr, "dtype", None)
-        return (
-            vector
-            if declared is None
-            else msgspec.structs.replace(vector, dtype=self.dtype(declared))
-        )
+        return vector if declared is None else replace(vector, dtype=self.dtype(declared))
 
     def _binary(self, expr: Binary, lhs: Expr, rhs: Expr) -> Expr:
         """Return a binary operation of vectors; a sum or product of a ramp and a scalar stays a ramp."""
         match expr.op, lhs, rhs:
             # Ramps are kept as long as possible: they are what becomes a vector load instead of a gather.
             case "add", Ramp(), _ if not _is_vector(rhs):
-                return Ramp(build.add(lhs.base, rhs), lhs.stride, lhs.lanes)
+                return Ramp(add(lhs.base, rhs), lhs.stride, lhs.lanes)
             case "add", _, Ramp() if not _is_vector(lhs):
-                return Ramp(build.add(lhs, rhs.base), rhs.stride, rhs.lanes)
+                return Ramp(add(lhs, rhs.base), rhs.stride, rhs.lanes)
             case "sub", Ramp(), _ if not _is_vector(rhs):
-                return Ramp(build.sub(lhs.base, rhs), lhs.stride, lhs.lanes)
+                return Ramp(sub(lhs.base, rhs), lhs.stride, lhs.lanes)
             case "mul", Ramp(), _ if not _is_vector(rhs):
-                return Ramp(build.mul(lhs.base, rhs), build.mul(lhs.stride, rhs), lhs.lanes)
+                return Ramp(mul(lhs.base, rhs), mul(lhs.stride, rhs), lhs.lanes)
             case "mul", _, Ramp() if not _is_vector(lhs):
-                return Ramp(build.mul(lhs, rhs.base), build.mul(lhs, rhs.stride), rhs.lanes)
+                return Ramp(mul(lhs, rhs.base), mul(lhs, rhs.stride), rhs.lanes)
         return Binary(expr.op, *self._pair(lhs, rhs))
 
     def _choice(self, expr: Select | IfThenElse, mask: Expr | None) -> Expr:
@@ -260,7 +256,7 @@ class BodyVectorizer:
         if masked is not None:
             return masked
         # Masked-off lanes need a value; 0 is cheap, and the select or store above ignores it.
-        other = self.value(expr.passthrough or build.zero_of(expr.dtype), mask)
+        other = self.value(expr.passthrough or zero_of(expr.dtype), mask)
         return Load(expr.buffer, indices, self.dtype(expr.dtype), predicate, self.vector(other))
 
     def _indices(self, indices: tuple[Expr, ...], mask: Expr | None) -> tuple[Expr, ...]:
@@ -274,7 +270,7 @@ class BodyVectorizer:
 
 def lanes_of_loop(loop: For) -> Lanes:
     """Return the lanes of a vectorized loop, whose extent is a constant or a constant times vscale."""
-    count = build.integer_value(loop.extent)
+    count = integer_value(loop.extent)
     if count is not None and count > 1:
         return Lanes(count)
     match loop.extent:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.statements.conditional_bodies import split_condition
 from gossamer_ir.core.axis_kinds import indices_of, is_dense_root, is_full, is_varied, width_of
@@ -146,7 +147,7 @@ def _without_condition(iteration: Iteration, roles: _RowRoles) -> Iteration | No
     features = iteration.vars[len(iteration.vars) - len(roles.features) :]
     if guard is not None and not free_vars(guard).isdisjoint(features):
         return None
-    return msgspec.structs.replace(iteration, body=body)
+    return replace(iteration, body=body)
 
 
 def _pattern(function: Function, iteration: Iteration, roles: _RowRoles) -> RowReduction | None:
