@@ -25,7 +25,7 @@ import pytest
 from tools import ROOT
 
 GOLDEN = ROOT / "tests/golden/errors.json"
-CODE = re.compile(r"[a-z_]+(\.[a-z_*0-9]+)+")
+CODE = re.compile(r"[a-z_*]+(\.[a-z_*0-9]+)+")
 RAISERS = ("report", "Diagnostic", "_too_deep")
 """The functions that take a code, besides the error classes."""
 EVERYWHERE = ("packages", "plugins", "tests")

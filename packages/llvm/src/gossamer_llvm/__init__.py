@@ -1,11 +1,30 @@
 """Flat gossamer IR to textual LLVM IR."""
 
-from gossamer_llvm.abi import INSERTED_LANES, Abi
-from gossamer_llvm.module import emit, guarded_buffers
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gossamer_ir.support.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from gossamer_llvm.abi import INSERTED_LANES, Abi
+    from gossamer_llvm.capabilities import EMITTED_CAPABILITIES
+    from gossamer_llvm.module import emit, guarded_buffers
+
+_HOMES = {
+    "Abi": "gossamer_llvm.abi",
+    "EMITTED_CAPABILITIES": "gossamer_llvm.capabilities",
+    "INSERTED_LANES": "gossamer_llvm.abi",
+    "emit": "gossamer_llvm.module",
+    "guarded_buffers": "gossamer_llvm.module",
+}
 
 __all__ = [
     "Abi",
+    "EMITTED_CAPABILITIES",
     "INSERTED_LANES",
     "emit",
     "guarded_buffers",
 ]
+
+__getattr__, __dir__ = lazy_exports(__name__, _HOMES)

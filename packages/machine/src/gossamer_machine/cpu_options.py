@@ -6,9 +6,10 @@ generation, they change only how gathers are compiled, and what becomes of scala
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
+from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 
 GATHER_SPEEDS = ("fast", "moderate", "slow")
@@ -84,3 +85,35 @@ CPU_OPTIONS = (
     ),
 )
 """The defaults describe a server with vectors of 512 bits."""
+
+
+def require_options(
+    target: Target, *, names: Collection[str], model: Mapping[str, CpuOption], errors: str
+) -> None:
+    """Raise `ArgumentError` unless the options of a target have these names, and those of the `model` values
+    that are valid.
+
+    The codes are `<errors>.option` and `<errors>.option_value`.
+
+    >>> cores = {option.name: option for option in CPU_OPTIONS if option.name == "cores"}
+    >>> target = Target.parse("toy:cores=4,cpu=any")
+    >>> require_options(target, names=("cpu", *cores), model=cores, errors="toy")
+    """
+    for name, value in target.options:
+        if name not in names:
+            raise ArgumentError(
+                f"{errors}.option",
+                f"'{name}' is not an option of {target.backend}.",
+                hint=f"Expected one of {', '.join(names)}.",
+            )
+        if name in model and model[name].parse(value) is None:
+            raise option_value_error(target, name, expected=model[name].expected, errors=errors)
+
+
+def option_value_error(target: Target, name: str, *, expected: str, errors: str) -> ArgumentError:
+    """Return the error (`<errors>.option_value`) for an option whose value is not as `expected`, in words."""
+    return ArgumentError(
+        f"{errors}.option_value",
+        f"The option {name} of '{target.text}' is '{target.option(name)}'.",
+        hint=f"Expected {expected}.",
+    )

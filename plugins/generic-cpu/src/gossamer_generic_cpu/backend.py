@@ -13,16 +13,14 @@ from gossamer_backend.plugin_api import (
 )
 from gossamer_generic_cpu.version import plugin_version
 from gossamer_ir import signature_of
-from gossamer_ir.core.dtypes import NUMBERS
-from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
+from gossamer_llvm import EMITTED_CAPABILITIES
 from gossamer_machine import Machine, machine_of
 
 NAME = "generic-cpu"
 _NO_EMULATOR = "Only kernels for aarch64 and riscv64 are emulated."
-_NODES = "while guard parallel launch prefetch atomic vectors.fixed scope.local"
 
 
 class GenericCpu:
@@ -31,13 +29,7 @@ class GenericCpu:
 
     name = NAME
     api_version = API_VERSION
-    capabilities = frozenset(
-        [
-            *(f"dtype.{name}" for name in NUMBERS),
-            *(f"call.{name}" for name in INSTRUCTIONS),
-            *_NODES.split(),
-        ]
-    )
+    capabilities = EMITTED_CAPABILITIES
 
     @property
     def version(self) -> str:

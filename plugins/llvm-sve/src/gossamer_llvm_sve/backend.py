@@ -11,18 +11,16 @@ from gossamer_backend.plugin_api import (
     require_compilable,
 )
 from gossamer_ir import signature_of
-from gossamer_ir.core.dtypes import NUMBERS
-from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.typed_calls import typed
+from gossamer_llvm import EMITTED_CAPABILITIES
 from gossamer_llvm_sve.machine import cpu_of, explicit_target, machine_of_cpu
 from gossamer_llvm_sve.native import is_native, reason_against_native
 from gossamer_llvm_sve.vector_extension import VectorExtension
 from gossamer_machine import Machine
 
-_NODES = "while guard parallel launch prefetch atomic vectors.fixed vectors.scalable"
 _VERSIONED = ("gossamer-llvm-sve", "gossamer-llvm", "llvmlite")
 
 
@@ -41,14 +39,8 @@ class ScalableBackend:
     def __init__(self, extension: VectorExtension) -> None:
         self.name = extension.backend
         self._extension = extension
-        self.capabilities = frozenset(
-            [
-                *(f"dtype.{name}" for name in NUMBERS),
-                *(f"call.{name}" for name in INSTRUCTIONS),
-                *_NODES.split(),
-                *(f"scope.{name}" for name in extension.scopes),
-            ]
-        )
+        scopes = {f"scope.{name}" for name in extension.scopes}
+        self.capabilities = EMITTED_CAPABILITIES | scopes | {"vectors.scalable"}
 
     @property
     def version(self) -> str:

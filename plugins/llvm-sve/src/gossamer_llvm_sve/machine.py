@@ -13,7 +13,7 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_llvm_sve.vector_extension import EXTENSIONS, CpuModel, VectorExtension
 from gossamer_machine import Machine, machine_of
-from gossamer_machine.cpu_options import CPU_OPTIONS
+from gossamer_machine.cpu_options import CPU_OPTIONS, option_value_error, require_options
 
 BLOCK_PRODUCTS = tuple((dtype, f"sme_block_product_{dtype}") for dtype in ("float32", "float16"))
 """The intrinsics for SME, by the dtype of their operands."""
@@ -22,6 +22,8 @@ _MODEL = {option.name: option for option in CPU_OPTIONS if option.name in ("l2",
 """Options that rules for schedules read, besides `vector_bits`."""
 
 _THREADS, _STREAMING = "threads", "streaming_bits"
+_ERRORS = "scalable_cpu"
+"""The first part of the codes of errors."""
 
 
 class ScalableCpu(NamedTuple):
@@ -125,15 +127,7 @@ def _require_options(target: Target, extension: VectorExtension) -> None:
     streaming = [_STREAMING] if "sme" in extension.features else []
     threads = [_THREADS] if extension.runs_natively else []
     allowed = ["cpu", "features", "vl_min", "vector_bits", *streaming, *_MODEL, *threads]
-    for key, value in target.options:
-        if key not in allowed:
-            raise ArgumentError(
-                "scalable_cpu.option",
-                f"'{key}' is not an option of {target.backend}.",
-                hint=f"Expected one of {', '.join(allowed)}.",
-            )
-        if key in _MODEL and _MODEL[key].parse(value) is None:
-            raise _value_error(target, key, _MODEL[key].expected)
+    require_options(target, names=allowed, model=_MODEL, errors=_ERRORS)
 
 
 def machine_of_cpu(target: Target) -> Machine:
@@ -207,9 +201,5 @@ def _features(
     return tuple(name for name in all_names if name in cpu_features or name in added)
 
 
-def _value_error(target: Target, key: str, expected: str) -> ArgumentError:
-    return ArgumentError(
-        "scalable_cpu.option_value",
-        f"The option {key} of '{target.text}' is '{target.option(key)}'.",
-        hint=f"Expected {expected}.",
-    )
+def _value_error(target: Target, name: str, expected: str) -> ArgumentError:
+    return option_value_error(target, name, expected=expected, errors=_ERRORS)

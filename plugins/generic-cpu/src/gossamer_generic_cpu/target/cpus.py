@@ -9,7 +9,7 @@ from gossamer_host_runtime import Cpu, architecture, host, host_cpu
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_machine.cpu_options import CPU_OPTIONS
+from gossamer_machine.cpu_options import CPU_OPTIONS, require_options
 
 if TYPE_CHECKING:
     from gossamer_generic_cpu.target.cpu_tables import CpuTable
@@ -112,25 +112,7 @@ def missing_features(required: frozenset[str]) -> tuple[str, ...]:
 
 
 def _require_options(target: Target) -> None:
-    for key, value in target.options:
-        if key not in OPTIONS:
-            raise ArgumentError(
-                "generic_cpu.option",
-                f"'{key}' is not an option of generic-cpu.",
-                hint=f"Expected one of {', '.join(OPTIONS)}.",
-            )
-        _require_value(target, key, value)
-
-
-def _require_value(target: Target, key: str, value: str) -> None:
-    """Raise if the value of an option of the model is not one of it."""
-    option = _MODEL.get(key)
-    if option is not None and option.parse(value) is None:
-        raise ArgumentError(
-            "generic_cpu.option_value",
-            f"The option {key} of '{target.text}' is '{value}'.",
-            hint=f"Expected {option.expected}.",
-        )
+    require_options(target, names=OPTIONS, model=_MODEL, errors="generic_cpu")
 
 
 def _resolved_host(name: str, features: str) -> Cpu:
