@@ -21,11 +21,13 @@ from tests.support.examples import PYTHON
 
 PLUGIN = """
 from gossamer_backend.plugin_api import Pass, hookimpl
-from gossamer_ir.interchange.records import Decision, Schedule, ScheduleReport, Step
+from gossamer_ir.interchange.records import (
+    RuleChoice, Decision, Schedule, ScheduleReport, ScheduleSpace, Step
+)
 from gossamer_ir.nodes import Module
 from gossamer_schedule import split, unroll
 from gossamer_schedule.plugin_api import (
-    LOOP_STAGES, Change, apply_rule, change_of, plugin_primitive, schedule_report
+    LOOP_STAGES, Change, apply_rule, change_of, enumerate_schedules, plugin_primitive, schedule_report
 )
 from gossamer_tiny import TinyInterpreter
 
@@ -148,6 +150,31 @@ def test_reasons_of_its_rules_are_explained(schedule, rule, why, install):
     assert [step.op for step in found.schedule.loop] == ["split"]
 
 
+SPACE = (
+    "enumerate_schedules(lambda point: ScheduleReport('mine', 'a sum', choices=("
+    "RuleChoice('width', point.get('width', 4), (4, 2)),)))"
+)
+OF_RULE = (
+    "enumerate_schedules(lambda point: apply_rule('row_spmm', module, machine, stats, point=point))"
+    " or enumerate_schedules(lambda point: apply_rule('row_spmv', module, machine, stats))"
+)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "points"), [(SPACE, [{"width": 4}, {"width": 2}]), (OF_RULE, [{}])]
+)
+def test_its_rule_returns_a_space(schedule, points, install):
+    install(schedule=schedule)
+    space = gs.schedule_space(SCRIPT, target="tiny-interpreter")
+    assert [report.point for report in space.reports] == points
+    assert gs.explain(SCRIPT, target="tiny-interpreter") == space.prior
+
+
+def test_a_program_is_compiled_with_the_first_schedule_of_a_space(install):
+    install(schedule=SPACE)
+    assert product(gs.compile(SCRIPT, target="tiny-interpreter")) == [21, 30]
+
+
 def test_without_an_answer_the_general_rules_choose(install):
     install(schedule="None")
     with pytest.raises(PluginError, match="parallel"):  # which the tiny backend does not declare
@@ -163,6 +190,16 @@ def test_without_an_answer_the_general_rules_choose(install):
             "'tiny-interpreter' cannot choose a schedule: TypeError: a rule returned 5;",
         ),
         ("1 / 0", "module", "'tiny-interpreter' cannot choose a schedule: ZeroDivisionError"),
+        (
+            "ScheduleSpace(())",
+            "module",
+            "ValueError: a rule returned a ScheduleSpace without points",
+        ),
+        (
+            "ScheduleSpace((ScheduleReport('mine', 'a sum'),) * 2)",
+            "module",
+            "a ScheduleSpace without points, or with one twice",
+        ),
         ("Schedule()", "1 / 0", "'tiny-interpreter' cannot run its pass 'see': ZeroDivisionError"),
         ("Schedule()", "None", "'tiny-interpreter' cannot run its pass 'see'"),
         (

@@ -22,7 +22,7 @@ from gossamer_ir.nodes import InRange, Module, Monotone
 from tests.support.wire import BORDERS, CROSSED, Border, forced, through
 
 DATA = re.compile(
-    r"\b(Module|Target|Trace|Schedule|ScheduleReport|Stats|Signature|Intrinsic|FormatDescription|Artifact|Machine)\b"
+    r"\b(Module|Target|Trace|Schedule|ScheduleReport|ScheduleSpace|Stats|Signature|Intrinsic|FormatDescription|Artifact|Machine)\b"
 )
 DATA_OF_BACKEND = {"Artifact"}
 """Data types of the backend whose methods are not borders, because the values themselves cross borders."""

@@ -84,6 +84,7 @@ TABLE = (
     Border("gossamer", "schedule", "gossamer_schedule", "ScheduleBuilder.trace"),
     Border("gossamer", "schedule", "gossamer_schedule.internal_api", "parallel_outer_loops"),
     Border("gossamer", "schedule", "gossamer_schedule.internal_api", "schedule_report"),
+    Border("gossamer", "schedule", "gossamer_schedule.internal_api", "default_space"),
     Border("gossamer", "schedule", "gossamer_schedule.internal_api", "trace_from_json"),
     Border("gossamer", "schedule", "gossamer_schedule.internal_api", "unroll_counting_loops"),
     Border("gossamer", "lower", "gossamer_lower", "lower_iterations"),

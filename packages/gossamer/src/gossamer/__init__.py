@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gossamer.api.export import export
     from gossamer.api.prepare import prepare
     from gossamer.api.schedule import schedule
+    from gossamer.api.schedule_space import schedule_space
     from gossamer.operators.attention import attention
     from gossamer.operators.sddmm import sddmm
     from gossamer.operators.spmm import spmm
@@ -58,6 +59,7 @@ __all__ = [
     "prune",
     "read",
     "schedule",
+    "schedule_space",
     "sddmm",
     "set_num_threads",
     "spmm",
@@ -84,6 +86,7 @@ _HOMES = {
     "prune": "gossamer_formats",
     "read": "gossamer_formats",
     "schedule": "gossamer.api.schedule",
+    "schedule_space": "gossamer.api.schedule_space",
     "sddmm": "gossamer.operators.sddmm",
     "set_num_threads": "gossamer_backend",
     "spmm": "gossamer.operators.spmm",

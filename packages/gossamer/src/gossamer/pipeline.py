@@ -18,6 +18,7 @@ from gossamer_ir.interchange.records import (
     Decision,
     Schedule,
     ScheduleReport,
+    ScheduleSpace,
     Stats,
     Target,
     Trace,
@@ -36,21 +37,43 @@ def schedule_for_target(module: Module, target: Target, stats: Stats | None) -> 
 
 def report_for_target(module: Module, target: Target, stats: Stats | None) -> ScheduleReport:
     """Return the schedule of `schedule_for_target` with the reasons that the rule gives. Rules see the class
-    of the stats."""
+    of the stats. Of a space of schedules, it is the prior."""
+    stats = stats.rounded() if stats is not None else None
+    space = _space_of_plugins(module, target, stats)
+    if space is not None:
+        return space.prior
+    from gossamer_schedule.internal_api import schedule_report as report_of_rules
+
+    return report_of_rules(module, plugin_of(target).backend.machine(target), stats)
+
+
+def space_for_target(module: Module, target: Target, stats: Stats | None) -> ScheduleSpace:
+    """Return all schedules of the rule that `report_for_target` uses; that one is the first."""
+    stats = stats.rounded() if stats is not None else None
+    space = _space_of_plugins(module, target, stats)
+    if space is not None:
+        return space
+    from gossamer_schedule.internal_api import default_space
+
+    return default_space(module, plugin_of(target).backend.machine(target), stats)
+
+
+def _space_of_plugins(module: Module, target: Target, stats: Stats | None) -> ScheduleSpace | None:
+    """Return what the rules of plugins return for a module, as a space; None if none of them applies. The
+    module is verified first."""
     from gossamer_ir.verify import verify
 
-    stats = stats.rounded() if stats is not None else None
-
     plugin = plugin_of(target)
-    machine = plugin.backend.machine(target)
     # Rules of plugins first: they know more about their machine.
-    planned = plugin.schedule(verify(module), machine, stats)
+    planned = plugin.schedule(verify(module), plugin.backend.machine(target), stats)
     if planned is None:
-        from gossamer_schedule.internal_api import schedule_report as report_of_rules
-
-        return report_of_rules(module, machine, stats)
-    name, chosen = planned
-    return chosen if isinstance(chosen, ScheduleReport) else _report_without_reasons(chosen, name)
+        return None
+    name, result = planned
+    if isinstance(result, ScheduleSpace):
+        return result
+    if isinstance(result, Schedule):
+        result = _report_without_reasons(result, name)
+    return ScheduleSpace((result,))
 
 
 def _report_without_reasons(schedule: Schedule, plugin: str) -> ScheduleReport:

@@ -11,6 +11,7 @@ all packages that plugins import.
 * A rule: `TraceBuilder` for its steps, whose `record` has the primitives of gossamer; its `append` takes
   a step of another one; `schedule_report` (all rules of gossamer) and `apply_rule` (one of them), which take
   what a plugin's rule takes: the module, the machine and the stats
+* A space of schedules: `TraceBuilder.choose` for its choices, and `enumerate_schedules` for all its points
 """
 
 from gossamer_schedule.cursor.cursor_at import Cursor
@@ -24,6 +25,7 @@ from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.plugin_primitive import change_of, plugin_primitive
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.rules import apply_rule, schedule_report
+from gossamer_schedule.rules.enumerate_schedules import enumerate_schedules
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "TraceBuilder",
     "apply_rule",
     "change_of",
+    "enumerate_schedules",
     "find_block",
     "find_buffer",
     "find_iteration",

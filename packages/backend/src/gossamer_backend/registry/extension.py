@@ -12,7 +12,13 @@ import pluggy
 from gossamer_backend.registry import hookspecs
 from gossamer_backend.registry.hookspecs import Pass, ScheduleRule
 from gossamer_ir.errors import PluginError
-from gossamer_ir.interchange.records import Intrinsic, Schedule, ScheduleReport, Stats
+from gossamer_ir.interchange.records import (
+    Intrinsic,
+    Schedule,
+    ScheduleReport,
+    ScheduleSpace,
+    Stats,
+)
 from gossamer_ir.nodes import STAGES, Module, StageName
 from gossamer_ir.plugins.installed_distributions import EntryPoint
 from gossamer_ir.plugins.plugin_errors import errors_as_plugin_errors
@@ -22,6 +28,9 @@ from gossamer_machine.machine import Machine
 ExtensionPoints: TypeAlias = Callable[[], Mapping[str, StageName]]
 """A function that returns the positions within the lowering passes at which passes of plugins may run, each
 with the stage of modules there."""
+
+RuleResult: TypeAlias = ScheduleSpace | ScheduleReport | Schedule
+"""What a rule returns for a program to which it applies."""
 
 _NAME = re.compile(r"[^\W\d][\w-]*")
 """The name of a plugin, which is the first part of the names of its passes and primitives."""
@@ -41,9 +50,7 @@ class Extension(msgspec.Struct, frozen=True):
     """Its schedule primitives by their names in steps, `<plugin>.<name>`."""
     schedules: tuple[ScheduleRule, ...]
 
-    def schedule(
-        self, module: Module, machine: Machine, stats: Stats | None
-    ) -> ScheduleReport | Schedule | None:
+    def schedule(self, module: Module, machine: Machine, stats: Stats | None) -> RuleResult | None:
         """Return what the first of its rules that applies returns; None if none applies."""
         with errors_as_plugin_errors(self.name, doing="choose a schedule"):
             for rule in self.schedules:
@@ -191,7 +198,14 @@ def _required_stage(result: object, stage: str) -> Module:
     raise TypeError(f"it returned {what}; expected a module of the {stage} stage")
 
 
-def _required_schedule(result: object) -> ScheduleReport | Schedule:
+def _required_schedule(result: object) -> RuleResult:
+    if isinstance(result, ScheduleSpace):
+        points = [report.point for report in result.reports]
+        if not points or any(point in points[:number] for number, point in enumerate(points)):
+            raise ValueError("a rule returned a ScheduleSpace without points, or with one twice")
+        return result
     if isinstance(result, (ScheduleReport, Schedule)):
         return result
-    raise TypeError(f"a rule returned {result!r}; expected a ScheduleReport, a Schedule or None")
+    raise TypeError(
+        f"a rule returned {result!r}; expected a ScheduleSpace, a ScheduleReport, a Schedule or None"
+    )

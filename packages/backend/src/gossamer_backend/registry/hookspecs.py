@@ -18,6 +18,7 @@ from gossamer_ir.interchange.records import (
     Intrinsic,
     Schedule,
     ScheduleReport,
+    ScheduleSpace,
     Stats,
 )
 from gossamer_ir.nodes import Module, StageName
@@ -29,10 +30,11 @@ hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
 ScheduleRule: TypeAlias = Callable[
-    [Module, Machine, Stats | None], ScheduleReport | Schedule | None
+    [Module, Machine, Stats | None], ScheduleSpace | ScheduleReport | Schedule | None
 ]
 """A function that returns a schedule for a module on a machine, in a report if it gives reasons for its
-decisions, or None if it does not apply; stats may be unknown.
+decisions, or None if it does not apply; stats may be unknown. If there are several good schedules, it returns
+all of them as a `ScheduleSpace`: programs are compiled with the first, and tuners measure the others.
 
 It can use the rules of gossamer, which have the same signature, by `schedule_report` and `apply_rule` of
 `gossamer_schedule.plugin_api`."""

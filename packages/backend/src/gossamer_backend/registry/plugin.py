@@ -10,6 +10,7 @@ import msgspec
 from gossamer_backend.registry.extension import (
     Extension,
     ExtensionPoints,
+    RuleResult,
     extension_of,
     no_check,
     registered_plugin,
@@ -17,7 +18,7 @@ from gossamer_backend.registry.extension import (
 from gossamer_backend.registry.protocol import API_VERSION, Backend
 from gossamer_backend.registry.validating import ValidatingBackend
 from gossamer_ir.errors import PluginError
-from gossamer_ir.interchange.records import Intrinsic, Schedule, ScheduleReport, Stats
+from gossamer_ir.interchange.records import Intrinsic, Stats
 from gossamer_ir.nodes import Module
 from gossamer_ir.plugins.installed_distributions import EntryPoint
 from gossamer_ir.plugins.plugin_errors import errors_as_plugin_errors
@@ -57,7 +58,7 @@ class Plugin(msgspec.Struct, frozen=True):
 
     def schedule(
         self, module: Module, machine: Machine, stats: Stats | None
-    ) -> tuple[str, ScheduleReport | Schedule] | None:
+    ) -> tuple[str, RuleResult] | None:
         """Return the name of the first plugin that has a rule that applies, and what the rule returns; None
         if no rule applies."""
         for extension in self.extensions:

@@ -14,6 +14,7 @@ from gossamer.resolve_target import resolve_elsewhere
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats import Decomposition, SparseTensor
 from gossamer_ir.interchange.records import ScheduleReport, Stats, Target
+from gossamer_ir.nodes import Module
 from gossamer_tune import FormatChoice
 
 
@@ -46,7 +47,8 @@ def explain(
     The program, `specialize`, `dtypes` and the target are as for `compile`; an operator can be given by name.
     `stats` are those of the matrix, as in `SparseTensor.stats`; rules, and so the reasons, use those of its
     class (`Stats.rounded`). `schedule` of the result is the same schedule
-    that a compile with these arguments uses.
+    that a compile with these arguments uses. `choices` are those that the rule has made, each with the values
+    that it could have; `schedule_space` returns the other schedules.
     For a matrix that `prepare` has returned, or a tensor with which enough products were computed, the result
     is its `FormatChoice`: the expected cost of each format.
     Raises `ParseError`, `VerifyError`, `PluginError`, and `ArgumentError` for an unknown target, or for a
@@ -64,7 +66,18 @@ def explain(
     """
     if isinstance(program, (SparseTensor, Decomposition)):
         return choice_of(program)
+    module = program_of(program, specialize=specialize, dtypes=dtypes)
+    return report_for_target(module, resolve_elsewhere(target)[1], stats)
+
+
+def program_of(
+    program: ProgramSource,
+    *,
+    specialize: Mapping[str, int] | None,
+    dtypes: Mapping[str, str] | None,
+) -> Module:
+    """Return the module of a program in any form, or of an operator that is given by name, with these
+    parameters fixed and these buffers and axes retyped."""
     if isinstance(program, str) and program in NAMES:
         program = operator_named(program).program.script
-    module = specialized_module(program, specialize=specialize, dtypes=dtypes)
-    return report_for_target(module, resolve_elsewhere(target)[1], stats)
+    return specialized_module(program, specialize=specialize, dtypes=dtypes)

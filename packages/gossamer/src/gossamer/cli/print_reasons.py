@@ -10,8 +10,9 @@ from rich.text import Text
 from gossamer.cli.console import table_console
 from gossamer.pipeline import report_for_target
 from gossamer.resolve_target import resolve_elsewhere
-from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats
+from gossamer_ir.interchange.records import Decision, RuleChoice, ScheduleReport, Stats
 from gossamer_ir.nodes import Module
+from gossamer_ir.support.word_lists import either
 
 
 def print_reasons(module: Module, *, target: str, stats: Stats | None) -> None:
@@ -24,12 +25,19 @@ def print_reasons(module: Module, *, target: str, stats: Stats | None) -> None:
         "target": resolved.text,
         "matrix": _stats_text(stats),
     }
+    if report.choices:
+        facts["choices"] = "\n".join(map(_choice_text, report.choices))
     table = Table.grid(padding=(0, 1))
     for name, text in facts.items():
         table.add_row(Text(name, style="bold"), Text(text))
     for row in _rows(report):
         table.add_row(*row)
     table_console().print(table)
+
+
+def _choice_text(choice: RuleChoice) -> str:
+    others = either(str(value) for value in choice.values if value != choice.value)
+    return f"{choice.name} is {choice.value}, and could be {others}"
 
 
 def _rows(report: ScheduleReport) -> Iterator[tuple[Text, Text]]:

@@ -10,6 +10,7 @@ from gossamer_ir.interchange.records import (
     Intrinsic,
     Schedule,
     ScheduleReport,
+    ScheduleSpace,
     Signature,
     Stats,
     Target,
@@ -20,11 +21,19 @@ VERSION = (0, 1)
 """The major and minor version of the language that is written."""
 
 AnyRecord: TypeAlias = (
-    ScheduleReport | Schedule | Target | Stats | Signature | Intrinsic | FormatDescription
+    ScheduleSpace
+    | ScheduleReport
+    | Schedule
+    | Target
+    | Stats
+    | Signature
+    | Intrinsic
+    | FormatDescription
 )
 """The records that `dumps_record` accepts."""
 
 RECORDS: dict[type[AnyRecord], str] = {
+    ScheduleSpace: "ScheduleSpace",
     ScheduleReport: "Choice",  # the name of the class in version 0.1
     Schedule: "Schedule",
     Target: "Target",

@@ -66,10 +66,26 @@ class Decision(Record, frozen=True):
     stage: ScheduledStage = "loop"
 
 
+ChoiceValue: TypeAlias = Union[int, str]
+SchedulePoint: TypeAlias = Mapping[str, ChoiceValue]
+"""A point of a space of schedules: the values of choices by their names. Those that are missing have their
+first values."""
+
+
+class RuleChoice(Record, frozen=True):
+    """A choice of a rule: its name, the value that it has in one schedule, and all values that it can have if
+    the choices before it are the same. The first of these, the prior, is what the rule takes by itself."""
+
+    name: str
+    value: ChoiceValue
+    values: tuple[ChoiceValue, ...]
+
+
 class ScheduleReport(Record, frozen=True):
     """A schedule with its reasons: the rule (None if none matches the program), the pattern that it
     recognized, and its decisions in order. If it `replaces_conversion`, the program over a format other than
     CSR is as fast as one over CSR or faster, so that operators need not convert tensors in this format.
+    With `choices`, it is one point of a `ScheduleSpace`.
 
     >>> split = Decision("tiles of 16", "a vector has 16 lanes", (Step("split", {"loop": "k"}),))
     >>> ScheduleReport("mine", "a sum", (split,)).schedule.loop == split.steps
@@ -80,6 +96,12 @@ class ScheduleReport(Record, frozen=True):
     pattern: str
     decisions: tuple[Decision, ...] = ()
     replaces_conversion: bool = False
+    choices: tuple[RuleChoice, ...] = ()
+
+    @property
+    def point(self) -> dict[str, ChoiceValue]:
+        """The values of the choices by their names."""
+        return {choice.name: choice.value for choice in self.choices}
 
     @property
     def schedule(self) -> Schedule:
@@ -88,6 +110,40 @@ class ScheduleReport(Record, frozen=True):
         for decision in self.decisions:
             traces[decision.stage] = (*traces.get(decision.stage, ()), *decision.steps)
         return Schedule(**traces)
+
+
+class ScheduleSpace(Record, frozen=True):
+    """Schedules for one program, which all compute the same: a report for each point of the choices of a
+    rule, in order. The first is the prior, whose choices have their first values; it is used unless another
+    one is asked for. A tuner measures the others.
+
+    >>> unrolled, looped = (
+    ...     ScheduleReport("mine", "a sum", choices=(RuleChoice("loop", value, ("unrolled", "looped")),))
+    ...     for value in ("unrolled", "looped")
+    ... )
+    >>> space = ScheduleSpace((unrolled, looped))
+    >>> space.prior.point, space.at({"loop": "looped"}) == looped
+    ({'loop': 'unrolled'}, True)
+    """
+
+    reports: tuple[ScheduleReport, ...]
+
+    @property
+    def prior(self) -> ScheduleReport:
+        """The report of the first point."""
+        return self.reports[0]
+
+    def at(self, point: SchedulePoint) -> ScheduleReport:
+        """Return the report of the first point with these values; raise `ArgumentError` (`schedule.point`) if
+        there is none."""
+        for report in self.reports:
+            if point.items() <= report.point.items():
+                return report
+        raise ArgumentError(
+            "schedule.point",
+            f"The space of schedules has no point with {dict(point)}.",
+            hint=f"The prior is {self.prior.point}; the reports of the space have all points.",
+        )
 
 
 class Target(Record, frozen=True):

@@ -21,6 +21,7 @@ from gossamer_ir.interchange.records import (
     Intrinsic,
     Schedule,
     ScheduleReport,
+    ScheduleSpace,
     Signature,
     Stats,
     Target,
@@ -37,7 +38,17 @@ MAX_BYTES = 64 * 2**20
 MAX_NESTING = 512
 """The greatest nesting of objects and arrays. A node takes at most two levels."""
 
-R = TypeVar("R", ScheduleReport, Schedule, Target, Stats, Signature, Intrinsic, FormatDescription)
+R = TypeVar(
+    "R",
+    ScheduleSpace,
+    ScheduleReport,
+    Schedule,
+    Target,
+    Stats,
+    Signature,
+    Intrinsic,
+    FormatDescription,
+)
 
 
 class _WireHeader(msgspec.Struct, frozen=True):

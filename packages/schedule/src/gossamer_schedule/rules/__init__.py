@@ -2,7 +2,12 @@
 statistics of the data. A rule analyzes the coordinate module. It plans steps, but does not apply them.
 """
 
-from gossamer_schedule.rules.default_schedule import apply_rule, default_schedule, schedule_report
+from gossamer_schedule.rules.default_schedule import (
+    apply_rule,
+    default_schedule,
+    default_space,
+    schedule_report,
+)
 from gossamer_schedule.rules.ordered_rules import RULES
 
-__all__ = ["RULES", "apply_rule", "default_schedule", "schedule_report"]
+__all__ = ["RULES", "apply_rule", "default_schedule", "schedule_report", "default_space"]

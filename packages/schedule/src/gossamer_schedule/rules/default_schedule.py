@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.interchange.records import Schedule, ScheduleReport, Stats
+from gossamer_ir.interchange.records import (
+    Schedule,
+    SchedulePoint,
+    ScheduleReport,
+    ScheduleSpace,
+    Stats,
+)
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.typed_calls import typed
+from gossamer_ir.support.word_lists import in_quotes
 from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.canonical.forms import ProgramForm, forms_of
+from gossamer_schedule.rules.enumerate_schedules import enumerate_schedules
 from gossamer_schedule.rules.first_match import first_match
 from gossamer_schedule.rules.ordered_rules import ITERATION_RULES, RULES, SIBLING_RULES
 from gossamer_schedule.rules.schedule_rule import RuleContext
@@ -43,9 +53,38 @@ def schedule_report(module: Module, machine: Machine, stats: Stats | None = None
     True
     """
     matched = first_match(RULES, forms_of(module), _context(machine, stats))
+    return _NO_RULE if matched is None else matched.report
+
+
+_NO_RULE = ScheduleReport(None, "not a pattern of any rule: the program runs as written")
+
+
+@typed
+def default_space(module: Module, machine: Machine, stats: Stats | None = None) -> ScheduleSpace:
+    """Return the schedules for all choices of the rule whose pattern matches; the first is that of
+    `schedule_report`.
+
+    >>> from gossamer_ir.script import parse_module
+    >>> from gossamer_testkit import script
+    >>> spmm = parse_module(script("csr_spmm"))
+    >>> space = default_space(spmm, Machine())
+    >>> space.prior == schedule_report(spmm, Machine())
+    True
+    >>> [choice.name for choice in space.prior.choices]
+    ['csrmm.tile_vectors']
+    """
+    context = _context(machine, stats)
+    matched = first_match(RULES, forms_of(module), context)
     if matched is None:
-        return ScheduleReport(None, "not a pattern of any rule: the program runs as written")
-    return matched.report
+        return ScheduleSpace((_NO_RULE,))
+
+    def report_at(point: SchedulePoint) -> ScheduleReport | None:
+        at_point = first_match([matched.rule], [matched.form], replace(context, point=point))
+        return None if at_point is None else at_point.report
+
+    space = enumerate_schedules(report_at)
+    assert space is not None, "the rule matches without a point"
+    return space
 
 
 @typed
@@ -56,14 +95,21 @@ def default_schedule(module: Module, machine: Machine, stats: Stats | None = Non
 
 @typed
 def apply_rule(
-    name: str, module: Module, machine: Machine, stats: Stats | None = None
+    name: str,
+    module: Module,
+    machine: Machine,
+    stats: Stats | None = None,
+    *,
+    point: SchedulePoint | None = None,
 ) -> ScheduleReport | None:
     """Return the schedule of one of `RULES`, by its name; None if its pattern does not match.
 
     It takes what a rule of a plugin takes, so that such a rule can use those of gossamer. The pattern is
-    matched against the program as it is; `schedule_report` also tries other forms of it.
+    matched against the program as it is; `schedule_report` also tries other forms of it. `point` has values
+    of choices of the rule.
 
-    Raises `ArgumentError`: `rule.name`.
+    Raises `ArgumentError`: `rule.name`, and `schedule.choice` for a choice or a value that the rule does not
+    have.
 
     >>> from gossamer_testkit.examples import SCALE
     >>> apply_rule("row_sddmm", SCALE, Machine())
@@ -74,13 +120,26 @@ def apply_rule(
     """
     rules = [rule for rule in RULES if rule.name == name]
     if rules:
-        matched = first_match(rules, [ProgramForm(module)], _context(machine, stats))
-        return None if matched is None else matched.report
+        context = replace(_context(machine, stats), point=point or {})
+        matched = first_match(rules, [ProgramForm(module)], context)
+        return None if matched is None else _required_choices(matched.report, context.point)
     raise ArgumentError(
         "rule.name",
         f"There is no rule '{name}'.",
         hint=f"Rules are {', '.join(rule.name for rule in RULES)}.",
     )
+
+
+def _required_choices(report: ScheduleReport, point: SchedulePoint) -> ScheduleReport:
+    """Return a report; raise if it does not have all choices of a point."""
+    missing = point.keys() - report.point.keys()
+    if missing:
+        raise ArgumentError(
+            "schedule.choice",
+            f"The rule '{report.rule}' does not have the choice {in_quotes(sorted(missing))} here.",
+            hint=f"It has {in_quotes(report.point) or 'none'}.",
+        )
+    return report
 
 
 def _context(machine: Machine, stats: Stats | None) -> RuleContext:

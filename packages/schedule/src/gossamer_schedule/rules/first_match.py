@@ -25,7 +25,7 @@ class FoundMatch(NamedTuple):
     @property
     def report(self) -> ScheduleReport:
         """Return the report of the rule, with all decisions."""
-        return self.rule.report(self.match.pattern, self.decisions)
+        return self.rule.report(self.match.pattern, self.decisions, self.match.trace.choices)
 
 
 def first_match(

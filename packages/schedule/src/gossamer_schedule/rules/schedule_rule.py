@@ -13,7 +13,13 @@ from typing import NamedTuple, Protocol, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats
+from gossamer_ir.interchange.records import (
+    Decision,
+    RuleChoice,
+    SchedulePoint,
+    ScheduleReport,
+    Stats,
+)
 from gossamer_ir.nodes import Module
 from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.analysis.program_names import (
@@ -48,7 +54,8 @@ class RuleContext(msgspec.Struct, frozen=True):
     `stats` are those of the data, None if unknown, and `machine` is the one that will run the program.
     `is_sibling` is true if the program is one of several iterations over the same rows, which share a loop;
     the `thresholds` are then those for siblings. The rules for siblings, and the rules for programs of one
-    iteration, are in the order in which they are tried.
+    iteration, are in the order in which they are tried. `point` has values of choices of the rule, which has
+    its own where there are none.
 
     `RuleRecord.match` adds the names of the program to those that are `taken`, which the schedules of other
     iterations make.
@@ -61,10 +68,11 @@ class RuleContext(msgspec.Struct, frozen=True):
     taken: frozenset[str] = frozenset()
     sibling_rules: Iterable[RuleRecord] = ()
     iteration_rules: Iterable[RuleRecord] = ()
+    point: SchedulePoint = {}
 
     def new_trace(self) -> TraceBuilder:
         """Return a trace without steps."""
-        return TraceBuilder(self.taken)
+        return TraceBuilder(self.taken, point=self.point)
 
 
 ONLY_PROGRAM = RuleContext()
@@ -113,9 +121,11 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
             return None
         return matched
 
-    def report(self, pattern: str, decisions: tuple[Decision, ...]) -> ScheduleReport:
+    def report(
+        self, pattern: str, decisions: tuple[Decision, ...], choices: tuple[RuleChoice, ...]
+    ) -> ScheduleReport:
         """Return a report of the rule."""
-        return ScheduleReport(self.name, pattern, decisions, self.replaces_conversion)
+        return ScheduleReport(self.name, pattern, decisions, self.replaces_conversion, choices)
 
 
 def schedule_rule(
@@ -148,7 +158,9 @@ def schedule_rule(
         @wraps(implementation)
         def rule(module: Module, context: RuleContext = ONLY_PROGRAM) -> ScheduleReport | None:
             match = record.match(module, context)
-            return None if match is None else record.report(match.pattern, match.trace.decisions)
+            if match is None:
+                return None
+            return record.report(match.pattern, match.trace.decisions, match.trace.choices)
 
         vars(rule)["schedule_rule"] = record
         return rule

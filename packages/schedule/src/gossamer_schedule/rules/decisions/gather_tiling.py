@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from gossamer_ir.interchange.records import Stats
+from gossamer_ir.support.counted import counted
 from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.alignment import (
@@ -18,6 +20,7 @@ from gossamer_schedule.rules.decisions.prefetching import (
     row_prefetching_verdict,
 )
 from gossamer_schedule.rules.decisions.verdict import Verdict, pays_not
+from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles
 
 SYMBOLIC_VECTORS = 4
@@ -169,3 +172,38 @@ def _number_of_tiles(vectors: int, most: int) -> int:
     fewest = -(-vectors // most)
     candidates = range(fewest, fewest + MORE_TILES + 1)
     return min(candidates, key=lambda tiles: -vectors % tiles)
+
+
+def choose_tiles(
+    trace: TraceBuilder, gather: Gather, *, tiling: GatherTiling, machine: Machine
+) -> GatherTiling:
+    """Return tiles of the chosen number of vectors: that of a tiling, half of it, or twice as many if
+    accumulators hold them."""
+    prior = tiling.tiles
+    vectors = trace.choose(
+        f"{gather.block}.tile_vectors", prior.vectors, *_other_vectors(prior, machine)
+    )
+    if vectors == prior.vectors:
+        return tiling
+    tiles = prior._replace(vectors=vectors)
+    if prior.tiles is not None and gather.features is not None:
+        elements = gather.features + tiling.aligning.pays * prior.lanes
+        number = -(-elements // tiles.lanes // vectors)
+        is_exact = number * vectors * tiles.lanes == elements
+        tiles = tiles._replace(tiles=number, is_exact=is_exact)
+    return tiling._replace(tiles=tiles, limit=f"{counted(vectors, 'vector')}, as was chosen")
+
+
+def _other_vectors(tiles: VectorTiles, machine: Machine) -> Iterator[int]:
+    if tiles.vectors > 1:
+        yield tiles.vectors // 2
+    if tiles.tiles != 1 and 2 * tiles.vectors <= _most_vectors(tiles, machine):
+        yield 2 * tiles.vectors
+
+
+def _most_vectors(tiles: VectorTiles, machine: Machine) -> int:
+    """Return the number of vectors of a tile that accumulators and, for masks of scalable vectors, predicate
+    registers hold."""
+    if not tiles.is_scalable:
+        return machine.accumulators
+    return min(machine.accumulators, GOVERNING_PREDICATES, MAX_UNIT_LANES // tiles.lanes)

@@ -27,7 +27,7 @@ from gossamer_schedule.rules.decisions.alignment import (
 from gossamer_schedule.rules.decisions.block_tile import IN_FLIGHT
 from gossamer_schedule.rules.decisions.packing import pack_operand, row_packing_verdict
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
-from gossamer_schedule.rules.decisions.verdict import Verdict, pays_not
+from gossamer_schedule.rules.decisions.verdict import Verdict, chosen_verdict, pays_not
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction
 from gossamer_schedule.rules.steps.register_tiles import (
     TileNest,
@@ -89,6 +89,7 @@ def partial_sums(
     lanes = machine.lanes(gather.dtype)
     vectors = (gather.features or 0) // lanes
     if form == "packed_sums":
+        packing = chosen_verdict(packing, is_prior=packing.pays)
         aligning = pays_not("the copy begins at a cache line")
         return PartialSums(_sums(vectors), _tile(vectors, lanes), packing, aligning)
     if packing.pays:
@@ -96,6 +97,8 @@ def partial_sums(
     aligning = _alignment_verdict(gather, machine=machine, stats=stats)
     if form == "aligned_sums":
         return PartialSums(ALIGNED_SUMS, _tile(vectors + 1, lanes), packing, aligning)
+    if aligning.pays:
+        aligning = pays_not("unaligned vectors were chosen, which are one fewer")
     return PartialSums(_sums(vectors), _tile(vectors, lanes), packing, aligning)
 
 
@@ -118,23 +121,44 @@ def _tile(vectors: int, lanes: int) -> VectorTiles:
     return VectorTiles(1, vectors, lanes, is_exact=True)
 
 
+def may_have_sums(gather: Gather, machine: Machine) -> bool:
+    """Return whether features are whole vectors, of which registers hold several sums."""
+    vectors, rest = divmod(gather.features or 0, machine.lanes(gather.dtype))
+    return not rest and 1 <= vectors <= min(MAX_ALIGNED_VECTORS, machine.accumulators // 2)
+
+
+def numbers_of_sums(sums: PartialSums, machine: Machine) -> tuple[int, ...]:
+    """Return the numbers of partial sums that registers hold: choices besides the one that the rule takes."""
+    return tuple(
+        number for number in (2, 4, 8) if number * sums.tile.vectors <= machine.accumulators
+    )
+
+
 def may_add_side_by_side(function: Function, iteration: Iteration) -> bool:
     """Return whether the terms of a row may be added in another order."""
     return may_reassociate(iteration) and has_rows_and_init(function, iteration)
 
 
 def add_side_by_side(
-    trace: TraceBuilder, pattern: RowReduction, *, sums: PartialSums, machine: Machine
+    trace: TraceBuilder,
+    pattern: RowReduction,
+    *,
+    sums: PartialSums,
+    machine: Machine,
+    stats: Stats | None,
 ) -> str:
     """Add the elements of a row to several sums. Return the block that stores them."""
+    rows = "it was chosen, although rows may have few elements"
+    if stats is not None and stats.mean_row >= MIN_TERMS:
+        rows = f"rows have {MIN_TERMS} elements or more on average"
     vectors = sums.tile.vectors
     if not sums.packing.pays:
         align_to_rows(trace, pattern.gather, aligning=sums.aligning, machine=machine)
     summed = _accumulate_sums(trace, pattern, sums=sums)
     trace.decide(
         f"{sums.number} partial sums of a row in registers",
-        f"rows have {MIN_TERMS} elements or more on average, and {counted(vectors, 'vector')} of features: "
-        "a chain of multiply-adds for each would wait for its last sum",
+        f"{rows}, and {counted(vectors, 'vector')} of features: a chain of multiply-adds for each would "
+        "wait for its last sum",
     )
     run_tile_in_vectors(trace, summed.nests, what="features in lanes, and partial sums unrolled")
     what = "the dense operand is read where it is"

@@ -9,7 +9,13 @@ from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_machine.cache_line import LINE_BYTES
 from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.analysis.gathers import Gather
-from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not, unknown_size_verdict
+from gossamer_schedule.rules.decisions.verdict import (
+    Verdict,
+    chosen_verdict,
+    pays,
+    pays_not,
+    unknown_size_verdict,
+)
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 LINES_AHEAD = 48
@@ -92,10 +98,14 @@ def prefetch_distance(gather: Gather, *, tiles: int) -> int:
 def prefetch_rows(
     trace: TraceBuilder, gather: Gather, *, prefetching: Verdict, tiles: int = 1
 ) -> None:
-    """Prefetch rows, if that pays. The loop over nonzeros reads one of so many tiles of a row."""
-    what = "no prefetching"
-    if prefetching.pays and gather.operand:
-        distance = prefetch_distance(gather, tiles=tiles)
+    """Prefetch rows, if that pays; other distances, and none, are choices. The loop over nonzeros reads one
+    of so many tiles of a row."""
+    what, distance = "no prefetching", 0
+    if gather.operand and gather.features is not None:
+        distance, prefetching = _chosen_distance(
+            trace, gather, prefetching=prefetching, ahead=prefetch_distance(gather, tiles=tiles)
+        )
+    if distance and gather.operand:
         trace.record.prefetch(
             block=gather.block,
             buffer=gather.operand,
@@ -104,3 +114,13 @@ def prefetch_rows(
         )
         what = f"rows of {gather.operand} prefetched {distance} elements ahead"
     trace.decide(what, prefetching.why)
+
+
+def _chosen_distance(
+    trace: TraceBuilder, gather: Gather, *, prefetching: Verdict, ahead: int
+) -> tuple[int, Verdict]:
+    """Return the chosen distance of prefetches, 0 for none, and whether they pay."""
+    prior = ahead if prefetching.pays else 0
+    distances = (prior, 0, ahead, ahead // 2, 2 * ahead) if prefetching.pays else (prior, ahead)
+    distance = trace.choose(f"{gather.block}.prefetch_distance", *distances)
+    return distance, chosen_verdict(prefetching, is_prior=distance == prior)

@@ -33,9 +33,19 @@ class ThreadTiles(NamedTuple):
 
 def thread_tiles(gather: Gather, machine: Machine, *, stats: Stats | None) -> ThreadTiles:
     """Return the tiles of gathered rows that threads would pack, and whether that pays."""
-    vectors, lanes = packed_vectors(gather.dtype, machine), machine.lanes(gather.dtype)
-    tiles = tiles_holding(gather.features, vectors=vectors, lanes=lanes)
+    tiles = _packed_tiles(gather, machine)
     return ThreadTiles(tiles, _thread_tile_verdict(gather, tiles, machine=machine, stats=stats))
+
+
+def are_whole_tiles(gather: Gather, machine: Machine) -> bool:
+    """Return whether features are several whole tiles of one operand, which threads can pack."""
+    tiles = _packed_tiles(gather, machine)
+    return bool(gather.operand) and tiles.is_exact and (tiles.tiles or 1) > 1
+
+
+def _packed_tiles(gather: Gather, machine: Machine) -> VectorTiles:
+    vectors, lanes = packed_vectors(gather.dtype, machine), machine.lanes(gather.dtype)
+    return tiles_holding(gather.features, vectors=vectors, lanes=lanes)
 
 
 def _thread_tile_verdict(

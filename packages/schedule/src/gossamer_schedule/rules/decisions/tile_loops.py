@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal, NamedTuple, TypeAlias
 
+from gossamer_schedule.rules.decisions.verdict import chosen_verdict, pays
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles
 
@@ -45,13 +47,28 @@ _TEXTS = {
 }
 
 
-def run_tiles(trace: TraceBuilder, tiles: VectorTiles, *, loop_name: str | None) -> None:
-    """Decide how the loop over tiles runs, if there is one."""
+def run_tiles(
+    trace: TraceBuilder, tiles: VectorTiles, *, loop_name: str | None, block_name: str
+) -> None:
+    """Decide how the loop over tiles of a block runs, if there is one; the other forms are choices."""
     if not loop_name:
         return
-    chosen = tile_loop(tiles)
-    if chosen.form == "peeled":
+    prior = tile_loop(tiles)
+    form = trace.choose(f"{block_name}.tile_loop", prior.form, *_other_forms(tiles))
+    if form == "peeled":
         trace.record.annotate(name=loop_name, key="peel", value="last")
-    elif chosen.form == "unrolled":
+    elif form == "unrolled":
         trace.unroll(loop_name)
-    trace.decide(_TEXTS[chosen.form], chosen.why)
+    why = chosen_verdict(pays(prior.why), is_prior=form == prior.form).why
+    trace.decide(_TEXTS[form], why)
+
+
+def _other_forms(tiles: VectorTiles) -> Iterator[LoopForm]:
+    """Yield the forms of a loop over tiles that are not too much code."""
+    if tiles.tiles is None:
+        return
+    yield "loop"
+    if not tiles.is_exact:
+        yield "peeled"
+    if tiles.tiles <= UNROLLED_TILES:
+        yield "unrolled"

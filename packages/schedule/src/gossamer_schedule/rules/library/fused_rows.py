@@ -129,13 +129,15 @@ def _plan_iteration(
         thresholds=SIBLINGS,
         machine=context.machine,
         taken=trace.names,
+        point=context.point,
     )
     form = ProgramForm(only(iteration, module=module))
     matched = first_match(context.sibling_rules, [form], sibling)
     if matched is None:
         return False
     decisions = _within_rows(matched.decisions, row=iteration.vars[0])
-    trace.adopt(decisions, names=matched.match.trace.names)
+    adopted = matched.match.trace
+    trace.adopt(decisions, names=adopted.names, choices=adopted.choices)
     return True
 
 

@@ -70,7 +70,7 @@ def group_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     nests = _accumulate_rows(trace, pattern, tiling=tiling)
     what = "features in lanes, and the rows and vectors of a tile unrolled"
     run_tile_in_vectors(trace, nests.all, what=what)
-    run_tiles(trace, tiling.tiles, loop_name=nests.update.features.tile)
+    run_tiles(trace, tiling.tiles, loop_name=nests.update.features.tile, block_name=pattern.block)
     stored = _streaming_verdict(pattern, context)
     store_around_caches(trace, pattern.output, streaming=stored, copy_block=nests.copy_block)
     prefetch_rows(trace, gather, prefetching=tiling.prefetching, tiles=tiling.tiles.tiles or 1)

@@ -15,6 +15,7 @@ instead, and each thread packs the tile of the dense operand that it reads.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
 from gossamer_ir.nodes import Function, Iteration, Module
@@ -23,12 +24,18 @@ from gossamer_machine.sizing.csr_form import csr_form
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init
 from gossamer_schedule.rules.decisions.alignment import align_to_rows
-from gossamer_schedule.rules.decisions.gather_tiling import GatherTiling, gather_tiling
+from gossamer_schedule.rules.decisions.gather_tiling import (
+    GatherTiling,
+    choose_tiles,
+    gather_tiling,
+)
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.partial_sums import (
     SumsForm,
     add_side_by_side,
     may_add_side_by_side,
+    may_have_sums,
+    numbers_of_sums,
     partial_sums,
     sums_form,
 )
@@ -39,9 +46,14 @@ from gossamer_schedule.rules.decisions.scalable_vectors.whole_tiles import (
     whole_tiles_verdict,
 )
 from gossamer_schedule.rules.decisions.streaming import store_around_caches, streaming_verdict
-from gossamer_schedule.rules.decisions.thread_tiles import run_thread_tiles, thread_tiles
+from gossamer_schedule.rules.decisions.thread_tiles import (
+    are_whole_tiles,
+    run_thread_tiles,
+    thread_tiles,
+)
 from gossamer_schedule.rules.decisions.tile_loops import run_tiles
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
+from gossamer_schedule.rules.decisions.verdict import chosen_verdict
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction, row_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.register_tiles import (
@@ -76,7 +88,10 @@ def row_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
         return None
     # Of a sibling, the row is an iterator of the block around all of them.
     has_rows = not context.is_sibling and has_rows_and_init(*program)
-    trace, form = context.new_trace(), _form(pattern, context, program=program, has_rows=has_rows)
+    trace = context.new_trace()
+    form = _form(pattern, context, program=program, has_rows=has_rows)
+    others = _other_forms(pattern, context, program=program, has_rows=has_rows)
+    form = trace.choose(f"{pattern.block}.form", form, *others)
     match form:
         case "single_features":
             _run_single_features(trace, pattern)
@@ -120,6 +135,30 @@ def _form(
     return by_sizes if by_sizes == "packed_tiles" and has_rows else "selected_rows"
 
 
+def _other_forms(
+    pattern: RowReduction,
+    context: RuleContext,
+    *,
+    program: tuple[Function, Iteration],
+    has_rows: bool,
+) -> Iterator[RowForm]:
+    """Yield the forms that the program permits whatever the sizes of the matrix are."""
+    gather, machine = pattern.gather, context.machine
+    if not pattern.is_regular or pattern.features in (None, 1):
+        return
+    yield "selected_rows"
+    if machine.is_scalable:
+        if whole_tiles_verdict(pattern, machine).pays:
+            yield "whole_tiles"
+        return
+    if has_rows and are_whole_tiles(gather, machine):
+        yield "packed_tiles"
+    if not context.is_sibling and may_add_side_by_side(*program) and may_have_sums(gather, machine):
+        yield "sums"
+        if gather.operand is not None:
+            yield "packed_sums"
+
+
 def _run_single_features(trace: TraceBuilder, pattern: RowReduction) -> None:
     """Leave the loops of a row as they are."""
     trace.decide("one feature at a time", "an operand is read in a way that vectors cannot do")
@@ -132,7 +171,9 @@ def _run_sums(
     """Add the elements of a row to several sums."""
     machine = context.machine
     sums = partial_sums(pattern.gather, form, machine=machine, stats=context.stats)
-    stored_by = add_side_by_side(trace, pattern, sums=sums, machine=machine)
+    number = trace.choose(f"{pattern.block}.sums", sums.number, *numbers_of_sums(sums, machine))
+    sums = sums._replace(number=number)
+    stored_by = add_side_by_side(trace, pattern, sums=sums, machine=machine, stats=context.stats)
     if sums.aligning.pays:
         _store(trace, pattern, copy_block=stored_by, context=context)
     _run_rows(trace, pattern, vectors=sums.tile.vectors)
@@ -159,6 +200,8 @@ def _run_packed_tiles(trace: TraceBuilder, pattern: RowReduction, *, context: Ru
     """Accumulate tiles of features in registers, one tile of all rows after the other. Tiles run in parallel,
     so that the rows of one do not."""
     packed = thread_tiles(pattern.gather, machine=context.machine, stats=context.stats)
+    packing = chosen_verdict(packed.packing, is_prior=packed.packing.pays)
+    packed = packed._replace(packing=packing)
     nests = run_thread_tiles(trace, pattern, packed=packed)
     _store(trace, pattern, copy_block=nests.copy_block, context=context)
 
@@ -179,17 +222,18 @@ def _run_selected_rows(
         thresholds=context.thresholds.prefetch,
         has_rows=has_rows,
     )
+    tiling = choose_tiles(trace, gather, tiling=tiling, machine=machine)
     align_to_rows(trace, gather, aligning=tiling.aligning, machine=machine)
     nests = _accumulate_tile(trace, pattern, tiling=tiling)
     run_tile_in_vectors(trace, nests.all)
-    run_tiles(trace, tiling.tiles, loop_name=nests.update.features.tile)
+    run_tiles(trace, tiling.tiles, loop_name=nests.update.features.tile, block_name=pattern.block)
     if not context.is_sibling:
         _store(trace, pattern, copy_block=nests.copy_block, context=context)
     prefetch_rows(trace, gather, prefetching=tiling.prefetching, tiles=tiling.tiles.tiles or 1)
     if has_rows and not machine.is_scalable:
         packed = thread_tiles(gather, machine=machine, stats=stats)
         # The reason against packing, where there are tiles that might be packed.
-        if packed.tiles.tiles != 1:
+        if packed.tiles.tiles != 1 and not packed.packing.pays:
             trace.decide("the dense operand is read where it is", packed.packing.why)
     _run_rows(trace, pattern, vectors=tiling.tiles.work)
 

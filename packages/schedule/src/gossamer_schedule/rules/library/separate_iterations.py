@@ -45,7 +45,8 @@ def separate_iterations(module: Module, context: RuleContext) -> PatternMatch | 
         )
         if planned is not None:
             later = {data_name(name) for name in buffers_accessed(*iterations[number + 1 :])}
-            trace.adopt(_without_streaming(planned.decisions, later), names=planned.names)
+            decisions = _without_streaming(planned.decisions, later)
+            trace.adopt(decisions, names=planned.names, choices=planned.choices)
             loop = _rows_in_parallel(function, iteration, trace=planned)
             if loop is not None:
                 rows[iteration.name] = loop
@@ -67,12 +68,14 @@ def _schedule_alone(
     alone: Module, *, context: RuleContext, taken: frozenset[str]
 ) -> TraceBuilder | None:
     """Return the decisions of the first rule that matches an iteration by itself; None if there is none."""
-    iteration_context = RuleContext(context.stats, machine=context.machine, taken=taken)
+    iteration_context = RuleContext(
+        context.stats, machine=context.machine, taken=taken, point=context.point
+    )
     matched = first_match(context.iteration_rules, forms_of(alone), iteration_context)
     if matched is None:
         return _vectorize_assignment(alone, iteration_context)
-    trace = iteration_context.new_trace()
-    trace.adopt(matched.decisions, names=matched.match.trace.names)
+    trace, adopted = iteration_context.new_trace(), matched.match.trace
+    trace.adopt(matched.decisions, names=adopted.names, choices=adopted.choices)
     return trace
 
 

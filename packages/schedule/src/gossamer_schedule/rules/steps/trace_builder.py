@@ -8,11 +8,21 @@ that rules pass these on to later steps as they would pass on the handles of a `
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gossamer_ir.core.lowered_names import fused_name
-from gossamer_ir.interchange.records import Decision, ScheduledStage, Step, Trace
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import (
+    ChoiceValue,
+    Decision,
+    RuleChoice,
+    ScheduledStage,
+    SchedulePoint,
+    Step,
+    Trace,
+)
 from gossamer_ir.nodes import Scope
+from gossamer_ir.support.word_lists import either
 from gossamer_schedule.definition.made_names import (
     cache_name,
     copy_block_name,
@@ -34,6 +44,9 @@ from gossamer_schedule.rules.steps.vector_loops import VectorLoops, VectorTiles
 
 if TYPE_CHECKING:
     from gossamer_schedule.primitives.loops.vectorize import Remainder
+
+
+Chosen = TypeVar("Chosen", bound=ChoiceValue)
 
 
 class MadeNest(NamedTuple):
@@ -78,7 +91,7 @@ class TraceBuilder:
     the names that they will make. `decide` gives the reason for the steps since the last decision.
 
     Loops that do not exist (None) are passed over. A primitive numbers a name that is `taken` already; so
-    does its method.
+    does its method. `choose` returns the value of a choice at the `point` of a space of schedules.
 
     >>> trace = TraceBuilder()
     >>> outer, lane = trace.split("j", factors=(None, 8))
@@ -90,13 +103,17 @@ class TraceBuilder:
     [2]
     >>> TraceBuilder(taken=["j_1"]).split("j", factors=(None, 8))
     ('j_0', 'j_1_1')
+    >>> [TraceBuilder(point=point).choose("lanes", 8, 4) for point in ({}, {"lanes": 4})]
+    [8, 4]
     """
 
-    def __init__(self, taken: Iterable[str] = ()) -> None:
+    def __init__(self, taken: Iterable[str] = (), *, point: SchedulePoint | None = None) -> None:
         self._steps: list[Step] = []
         self._decisions: list[Decision] = []
         self._undecided: list[Step] = []
         self._names = set(taken)
+        self._choices: list[RuleChoice] = []
+        self._point = point or {}
 
     @property
     def steps(self) -> Trace:
@@ -107,6 +124,11 @@ class TraceBuilder:
     def decisions(self) -> tuple[Decision, ...]:
         """The decisions that were taken, in order."""
         return tuple(self._decisions)
+
+    @property
+    def choices(self) -> tuple[RuleChoice, ...]:
+        """The choices that were made, in order."""
+        return tuple(self._choices)
 
     @property
     def names(self) -> frozenset[str]:
@@ -128,12 +150,37 @@ class TraceBuilder:
         self._decisions.append(Decision(what, why, tuple(self._undecided), stage))
         self._undecided.clear()
 
-    def adopt(self, decisions: Iterable[Decision], *, names: Iterable[str] = ()) -> None:
-        """Record decisions that were taken elsewhere, and the names that are taken after them."""
+    def choose(self, name: str, *values: Chosen) -> Chosen:
+        """Return the value that a choice has at the point, by default the first; record it if there are
+        several.
+
+        Raises `ArgumentError` (`schedule.choice`) if the point has a value that is not among these.
+        """
+        distinct, wanted = tuple(dict.fromkeys(values)), self._point.get(name, values[0])
+        value = next((each for each in distinct if each == wanted), None)
+        if value is None:
+            listed = either(repr(each) for each in distinct)
+            raise ArgumentError(
+                "schedule.choice",
+                f"The point has {wanted!r} for the choice '{name}'; expected {listed}.",
+            )
+        if len(distinct) > 1:
+            self._choices.append(RuleChoice(name, value, distinct))
+        return value
+
+    def adopt(
+        self,
+        decisions: Iterable[Decision],
+        *,
+        names: Iterable[str] = (),
+        choices: Iterable[RuleChoice] = (),
+    ) -> None:
+        """Record decisions and choices that were made elsewhere, and the names that are taken after them."""
         for decision in decisions:
             self._decisions.append(decision)
             self._steps.extend(decision.steps)
         self._names.update(names)
+        self._choices.extend(choices)
 
     # --- loops
 
