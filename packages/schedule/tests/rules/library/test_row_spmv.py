@@ -110,6 +110,14 @@ def test_short_rows_use_vectors_where_gathers_and_masks_are_fast(bits, gathers, 
     assert [step.args.get("rest") for step in steps if step.op == "vectorize"] == rest
 
 
+@pytest.mark.parametrize(("columns", "rest"), [(1 << 18, ["masked"]), (1 << 19, [])])
+def test_short_rows_of_an_operand_beyond_the_private_cache_run_one_term_at_a_time(columns, rest):
+    target = machine(f"vector_bits=512,gathers=moderate,l2={1 << 20}")
+    stats = Stats(columns, columns, 7 * columns, 100, 0)
+    steps = default_schedule(module_of(CSR + DOT), target, stats).loop
+    assert [step.args.get("rest") for step in steps if step.op == "vectorize"] == rest
+
+
 def test_contiguous_terms_of_a_sibling_run_one_at_a_time_if_its_rows_are_short():
     def first(is_sibling):
         thresholds = RowThresholds(short_row=4.0 if is_sibling else 0.0)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Module
 from gossamer_machine.machine import Machine
@@ -143,8 +144,7 @@ def _gathered(pattern: RowReduction, context: RuleContext) -> _Lanes:
     # Without stats the safe choice, as vectors are slower on short rows.
     if mean is None:
         return _scalar("the length of rows is unknown, and vectors are slower for short ones")
-    is_masked = machine.vector_bits >= MASKED_BITS
-    least = MIN_GATHERED[machine.gathers if is_masked else "slow"]
+    least = _least_gathered(pattern, context)
     if mean < least:
         return _scalar(
             f"rows have {mean:.3g} terms on average, and gathers pay from {least}; the processor overlaps "
@@ -154,6 +154,21 @@ def _gathered(pattern: RowReduction, context: RuleContext) -> _Lanes:
     lanes = GATHERED_LANES // 2 if is_narrow else GATHERED_LANES
     rest, why = _rest(machine)
     return _Lanes(lanes, rest, f"rows have {mean:.3g} terms on average, {why}")
+
+
+def _least_gathered(pattern: RowReduction, context: RuleContext) -> int:
+    """Return the mean number of gathered terms per row from which vectors pay.
+
+    Where elements are loaded one by one, so are those of the next row, which delays misses of the private
+    cache (measured on Zen 4 with 7 terms and 1.3 MiB of operands: 0.9 times as fast as scalar code).
+    """
+    machine, stats = context.machine, context.stats
+    if machine.vector_bits < MASKED_BITS:
+        return MIN_GATHERED["slow"]
+    operand = 0 if stats is None else stats.columns * DType.parse(pattern.dtype).bits // 8
+    if machine.gathers == "moderate" and operand > machine.private_cache:
+        return MIN_GATHERED["slow"]
+    return MIN_GATHERED[machine.gathers]
 
 
 def _rest(machine: Machine) -> tuple[Remainder | None, str]:
