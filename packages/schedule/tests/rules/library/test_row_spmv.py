@@ -110,7 +110,7 @@ def test_short_rows_use_vectors_where_gathers_and_masks_are_fast(bits, gathers, 
     assert [step.args.get("rest") for step in steps if step.op == "vectorize"] == rest
 
 
-@pytest.mark.parametrize(("columns", "rest"), [(1 << 18, ["masked"]), (1 << 19, [])])
+@pytest.mark.parametrize(("columns", "rest"), [(1 << 17, ["masked"]), (1 << 18, [])])
 def test_short_rows_of_an_operand_beyond_the_private_cache_run_one_term_at_a_time(columns, rest):
     target = machine(f"vector_bits=512,gathers=moderate,l2={1 << 20}")
     stats = Stats(columns, columns, 7 * columns, 100, 0)

@@ -166,7 +166,7 @@ def _least_gathered(pattern: RowReduction, context: RuleContext) -> int:
     if machine.vector_bits < MASKED_BITS:
         return MIN_GATHERED["slow"]
     operand = 0 if stats is None else stats.columns * DType.parse(pattern.dtype).bits // 8
-    if machine.gathers == "moderate" and operand > machine.private_cache:
+    if machine.gathers == "moderate" and operand >= machine.private_cache:
         return MIN_GATHERED["slow"]
     return MIN_GATHERED[machine.gathers]
 
