@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from gossamer_backend.call.allocation import new_array
     from gossamer_backend.call.native_plan import FixedArguments, fixed_arguments
     from gossamer_backend.call.plan_source import function_of_integers
-    from gossamer_backend.compiled_checks.check_program import ArrayTest, program_of_checks
+    from gossamer_backend.compiled_checks.check_program import ArrayTest
+    from gossamer_backend.compiled_checks.compiled_check import compile_tests
     from gossamer_backend.export import Exported, export_artifact
     from gossamer_backend.fork import compiling
     from gossamer_backend.registry.extension import Extension
@@ -36,13 +37,13 @@ _HOMES = {
     "Plugin": "gossamer_backend.registry.plugin",
     "ValidatingBackend": "gossamer_backend.registry.validating",
     "address": "gossamer_backend.arguments.array_view",
+    "compile_tests": "gossamer_backend.compiled_checks.compiled_check",
     "compiling": "gossamer_backend.fork",
     "export_artifact": "gossamer_backend.export",
     "extension_versions": "gossamer_backend.cache.versions",
     "fixed_arguments": "gossamer_backend.call.native_plan",
     "function_of_integers": "gossamer_backend.call.plan_source",
     "new_array": "gossamer_backend.call.allocation",
-    "program_of_checks": "gossamer_backend.compiled_checks.check_program",
     "unattached_message": "gossamer_backend.registry.installed_backends",
 }
 
@@ -56,13 +57,13 @@ __all__ = [
     "Plugin",
     "ValidatingBackend",
     "address",
+    "compile_tests",
     "compiling",
     "export_artifact",
     "extension_versions",
     "fixed_arguments",
     "function_of_integers",
     "new_array",
-    "program_of_checks",
     "unattached_message",
 ]
 

@@ -160,10 +160,11 @@ def compile_artifact(
 @cache
 def fact_checker(target: str) -> FactChecker:
     """Return a checker of facts about arrays with kernels for a target."""
-    return GeneratedCheck(partial(_kernel_named, target=target))
+    return GeneratedCheck(partial(kernel_named, target=target))
 
 
-def _kernel_named(name: bytes, program: Callable[[], Module], *, target: str) -> Kernel:
+def kernel_named(name: bytes, program: Callable[[], Module], *, target: str) -> Kernel:
+    """Return the kernel of `build_named` alone."""
     return build_named(name, program, target=target).kernel
 
 

@@ -112,15 +112,17 @@ class GeneratedCheck:
     def _kernel(self, tests: _Tests) -> Kernel | None:
         # None is kept as well: a target that cannot compile the test is not asked again.
         if tests not in self._kernels:
-            self._kernels[tests] = self._compiled(tests)
+            self._kernels[tests] = compile_tests(self._compile, tests)
         return self._kernels[tests]
 
-    def _compiled(self, tests: _Tests) -> Kernel | None:
-        try:
-            name = msgspec.json.encode(("check_module", tests))
-            return self._compile(name, partial(program_of_checks, tests))
-        except (UnsupportedError, PluginError):
-            return None
+
+def compile_tests(compile: CompileNamed, tests: tuple[ArrayTest, ...]) -> Kernel | None:
+    """Return the kernel of the tests; None if it cannot be compiled for the target."""
+    name = msgspec.json.encode(("check_module", tests))
+    try:
+        return compile(name, partial(program_of_checks, tests))
+    except (UnsupportedError, PluginError):
+        return None
 
 
 def _is_plain(array: Array) -> bool:

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
-import msgspec
 import numpy as np
 
 from gossamer.operator_calls.operands.csr_matrix import DTYPE_NUMBERS, CsrMatrix
@@ -33,7 +32,6 @@ from gossamer_backend.internal_api import (
 )
 from gossamer_formats import Array, SparseTensor
 from gossamer_formats.internal_api import MemoKey, is_format
-from gossamer_ir.errors import PluginError, UnsupportedError
 from gossamer_ir.interchange.kernel_abi import OK
 from gossamer_ir.interchange.records import size_class
 
@@ -167,20 +165,16 @@ def _check(number: int) -> _Check | None:
     the columns are within the matrix. None if it cannot be compiled for the default target."""
     indptr, indices, _ = next(dtypes for dtypes, key in DTYPE_NUMBERS.items() if key == number)
     with compiling:
-        from gossamer.build_kernels import build_named
-        from gossamer_backend.internal_api import ArrayTest, program_of_checks
+        from gossamer.build_kernels import kernel_named
+        from gossamer_backend.internal_api import ArrayTest, compile_tests
 
         tests = (
             ArrayTest(indptr.name, order="sorted"),
             ArrayTest(indices.name, in_range=True),
         )
-        name = msgspec.json.encode(("check_module", tests))
-        try:
-            kernel = build_named(
-                name, partial(program_of_checks, tests), target=DEFAULT_TARGET
-            ).kernel
-        except (UnsupportedError, PluginError):
-            return None
+        kernel = compile_tests(partial(kernel_named, target=DEFAULT_TARGET), tests)
+    if kernel is None:
+        return None
     assert isinstance(kernel, NativeKernel), "SciPy's arrays are in the memory of this process"
     check = _checks[number] = partial(_run_check, function_of_integers(kernel))
     return check
