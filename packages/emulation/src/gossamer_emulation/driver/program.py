@@ -65,8 +65,10 @@ def _cached_driver(architecture: Architecture) -> Artifact | None:
 
 def _files(architecture: Architecture) -> tuple[Path, ...]:
     """Return the files of the driver that the compiler is given."""
-    own = (f"{part}_{architecture.name}.c" for part in ("relocations", "detours"))
-    return tuple(_SOURCES / name for name in ("main.c", "call.c", "object_file.c", *own))
+    of_architecture = (f"{part}_{architecture.name}.c" for part in ("relocations", "detours"))
+    return tuple(
+        _SOURCES / name for name in ("main.c", "call.c", "object_file.c", *of_architecture)
+    )
 
 
 @cache

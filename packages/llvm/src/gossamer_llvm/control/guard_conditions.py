@@ -23,14 +23,14 @@ def with_unsigned_bounds(condition: Expr, buffer: Buffer) -> Expr:
     """
     # A caller cannot pass an array of negative size, and negative numbers are large unsigned ones.
     extents = buffer.shape if buffer.handle is not None else ()
-    found: list[Expr] = []
+    parts: list[Expr] = []
     for part in conjuncts(condition):
-        if found and _bounds_one_index(found[-1], part, extents):
+        if parts and _bounds_one_index(parts[-1], part, extents):
             assert isinstance(part, Compare)
-            found[-1] = Compare("lt", Cast("uint64", part.lhs), Cast("uint64", part.rhs))
+            parts[-1] = Compare("lt", Cast("uint64", part.lhs), Cast("uint64", part.rhs))
         else:
-            found.append(part)
-    return conjunction(*found) or TRUE
+            parts.append(part)
+    return conjunction(*parts) or TRUE
 
 
 def _bounds_one_index(first: Expr, second: Expr, extents: Collection[Expr]) -> bool:

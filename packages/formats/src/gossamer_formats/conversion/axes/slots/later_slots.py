@@ -56,8 +56,8 @@ def later_slot(
 def are_fetched_early(target_axes: TargetAxes) -> bool:
     """Return whether there are so many elements that the lines of later ones are fetched."""
     # Not a condition in the kernel: comparing in each iteration takes 5 percent of the time for few elements.
-    found: bool = target_axes.recorder.decide(_are_many, target_axes.source.value_count)
-    return found
+    are_many: bool = target_axes.recorder.decide(_are_many, target_axes.source.value_count)
+    return are_many
 
 
 def _are_many(elements: int) -> bool:
