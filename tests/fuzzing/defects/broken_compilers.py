@@ -90,7 +90,7 @@ DEFECTS = (
     Defect(
         "lanes that are masked off are stored",
         of="vectorize_loops", home="vector.vectorized_bodies.vector_form",
-        line="predicate = conjunction(mask, own)", instead="predicate = own",
+        line="predicate = conjunction(mask, stated)", instead="predicate = stated",
         schedule="steps",
     ),
     Defect(
