@@ -15,7 +15,7 @@ from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module, print_module
 from gossamer_lower import lower_to_flat
 from tests.fuzzing.execution.compilers import VECTOR_LENGTHS
-from tests.support.block_products import block_problem, block_program
+from tests.support.block_products import PRODUCTS, PROGRAM, block_problem, block_program
 
 TARGET = "llvm-sve:features=sme"
 ORDER = ("io", "jo", "ii", "ji", "k")
@@ -113,6 +113,14 @@ def test_default_schedules_say_why():
     for target, sizes in [("llvm-sve", {}), (TARGET, {"bh": 3}), (TARGET, {"feat": 1})]:
         assert gs.explain(block_program(**sizes), target=target).rule != "tensorized_block_spmm"
     assert gs.explain(block_program("float64"), target=TARGET).rule == "block_spmm"
+
+
+def test_a_conversion_to_the_same_dtype_is_not_that_of_an_intrinsic():
+    product = PRODUCTS["float16"]
+    text = PROGRAM.replace("OPERAND", "float32").replace("RESULT", "float32")
+    program = parse_module(text.replace("PRODUCT", product))
+    assert gs.explain(program, target=TARGET).rule == "block_spmm"
+    stage_texts(program, target=TARGET)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from gossamer_ir.analysis.statements.reductions import match_reduction
 from gossamer_ir.core.build import index_var
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import Binary, Cast, Expr, Load, Module
 from gossamer_ir.traversal.free_vars import free_vars
@@ -61,7 +62,12 @@ def _factors(term: Expr, *, dtype: str) -> tuple[Load, Load] | None:
 
 
 def _unconverted(value: Expr, *, dtype: str) -> Expr:
-    return value.value if isinstance(value, Cast) and value.dtype == dtype else value
+    """Return the value that is converted to a dtype; a conversion of a value of that dtype stays, since no
+    intrinsic has it."""
+    match value:
+        case Cast(value=inner) if value.dtype == dtype != dtype_of(inner):
+            return inner
+    return value
 
 
 def _is_product(sums: BlockReduction, block: Load, dense: Load) -> bool:
