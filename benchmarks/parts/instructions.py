@@ -18,9 +18,11 @@ from benchmarks.goals import INSTRUCTION_GOALS
 from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
 from benchmarks.parts.helpers.counted_operators import (
+    C_COMPILERS,
     COUNTED,
     COUNTED_BLOCK,
     COUNTED_FEATURES,
+    KERNEL_TARGETS,
     CountedProblem,
 )
 from benchmarks.parts.helpers.emulated_instructions import TOOLCHAIN, Executable, output_of
@@ -28,11 +30,12 @@ from benchmarks.parts.helpers.part import PartError, RunPart, Series
 from benchmarks.text_tables import Sheet
 from gossamer.pipeline import flat_module
 from gossamer.resolve_target import registry
-from gossamer_ir.interchange.records import Target
+from gossamer.targets import parse_target
 
 VECTOR_LENGTHS = (128, 256, 512, 1024, 2048)
-GOSSAMER = "gossamer"
-COMPILERS = {"gcc": (f"{TOOLCHAIN}gcc",), "clang": ("clang", "--target=aarch64-linux-gnu")}
+COMPILERS = dict(
+    zip(C_COMPILERS, [(f"{TOOLCHAIN}gcc",), ("clang", "--target=aarch64-linux-gnu")], strict=True)
+)
 FLAGS = (
     "-O3", "-march=armv8-a+sve", "-ffast-math", "-DVALUE=float", f"-DFEATURES={COUNTED_FEATURES}",
     f"-DBLOCK={COUNTED_BLOCK}", "-c",
@@ -57,7 +60,8 @@ class InstructionCount(msgspec.Struct, frozen=True):
 
 def estimated_seconds(job: Job) -> float:
     """Return the estimated duration."""
-    return SECONDS_PER_CALL * len(COUNTED) * (1 + len(COMPILERS)) * len(VECTOR_LENGTHS)
+    calls = sum(len(counted.compiled_by) for counted in COUNTED.values()) * len(VECTOR_LENGTHS)
+    return SECONDS_PER_CALL * calls
 
 
 def measure_instructions(job: Job, bar: Bar) -> Iterator[InstructionCount]:
@@ -66,7 +70,7 @@ def measure_instructions(job: Job, bar: Bar) -> Iterator[InstructionCount]:
     with TemporaryDirectory() as folder:
         for op, counted in COUNTED.items():
             problem = counted.problem()
-            for by in (GOSSAMER, *COMPILERS):
+            for by in counted.compiled_by:
                 bar.describe(f"instructions of {op} by {by}")
                 for bits in VECTOR_LENGTHS:
                     yield measure_count(op, by, problem, vector_bits=bits, folder=Path(folder))
@@ -77,8 +81,8 @@ def measure_count(
     op: str, by: str, problem: CountedProblem, *, vector_bits: int, folder: Path
 ) -> InstructionCount:
     """Count the instructions of one call, whose result is checked."""
-    if by == GOSSAMER:
-        executable, order = _kernel(op, folder)
+    if by in KERNEL_TARGETS:
+        executable, order = _kernel(op, by, folder)
         workspace = np.array([1, 0, -1, 0], np.int64)
         arguments = [*(problem.kernel[name] for name in order), workspace]
         place = order.index(problem.result)
@@ -102,12 +106,12 @@ def measure_count(
     )
 
 
-def _kernel(op: str, folder: Path) -> tuple[Executable, tuple[str, ...]]:
-    """Return the kernel of gossamer, and the names of its parameters."""
-    target = Target("llvm-sve")
+def _kernel(op: str, by: str, folder: Path) -> tuple[Executable, tuple[str, ...]]:
+    """Return the kernel of gossamer for a target, and the names of its parameters."""
+    target = parse_target(KERNEL_TARGETS[by])
     flat = flat_module(COUNTED[op].program(), target=target)
     artifact = registry.backend(target.backend).compile(flat, target)
-    code = folder / f"{op}-{GOSSAMER}.o"
+    code = folder / f"{op}-{by}.o"
     code.write_bytes(artifact.code)
     return Executable(code, name="gossamer_kernel", folder=folder), artifact.signature.order
 
@@ -121,7 +125,7 @@ def _loop(op: str, compiler: str, folder: Path) -> Executable:
 
 def instruction_sheet(counts: Sequence[InstructionCount]) -> Sheet:
     """Tabulate instructions per nonzero, by vector length, and how many times fewer they are than those of
-    the better C loop."""
+    the better C loop, or with SME than without."""
     title = "instructions per nonzero, by bits of vectors, emulated"
     sheet = Sheet(title, ("operator", "by", *map(str, VECTOR_LENGTHS), ""))
     for op, by_bits in _counts_by_op(counts).items():
@@ -136,9 +140,9 @@ def instruction_sheet(counts: Sequence[InstructionCount]) -> Sheet:
 
 
 def fewer_sheet(counts: Sequence[InstructionCount]) -> Sheet:
-    """Tabulate how many times fewer instructions than those of the better C loop a kernel executes, and how
-    many times are wanted."""
-    title = "times fewer instructions than the better C loop, by bits of vectors"
+    """Tabulate how many times fewer instructions than those of the better C loop a kernel executes, or with
+    SME than without, and how many times are wanted."""
+    title = "times fewer instructions than the better C loop, or with SME than without, by bits of vectors"
     sheet = Sheet(title, ("operator", *map(str, VECTOR_LENGTHS), "wanted"))
     for op, by_bits in _counts_by_op(counts).items():
         ratios = _ratios(by_bits)
@@ -158,8 +162,11 @@ def _counts_by_op(
 
 
 def _ratios(by_bits: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
-    """Return the instructions of the better C loop over ours, where both were counted."""
-    ours, loops = by_bits.get(GOSSAMER, {}), [by_bits[by] for by in COMPILERS if by in by_bits]
+    """Return the instructions of the better C loop over ours, or without SME over those with it, where both
+    were counted."""
+    kernels = [by_bits[by] for by in KERNEL_TARGETS if by in by_bits]
+    ours = kernels[-1] if kernels else {}
+    loops = kernels[:-1] or [by_bits[by] for by in COMPILERS if by in by_bits]
     return {
         bits: min(loop[bits] for loop in loops) / count
         for bits, count in ours.items()
@@ -194,8 +201,8 @@ def loaded_sheet(counts: Sequence[InstructionCount]) -> Sheet:
 
 PART = RunPart(
     "instructions",
-    "instructions per nonzero of kernels in scalable vectors and of C loops, at every vector length of Arm "
-    "SVE, counted under emulation",
+    "instructions per nonzero of kernels in scalable vectors, with and without matrix registers, and of C "
+    "loops, at every vector length of Arm SVE, counted under emulation",
     (
         Series(
             "instruction_counts",

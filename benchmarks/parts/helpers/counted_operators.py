@@ -33,12 +33,19 @@ class CountedProblem(NamedTuple):
     features: int
 
 
+SVE_KERNEL, SME_KERNEL = "gossamer", "gossamer, SME"
+KERNEL_TARGETS = {SVE_KERNEL: "llvm-sve", SME_KERNEL: "llvm-sve:features=sme"}
+C_COMPILERS = ("gcc", "clang")
+
+
 class CountedOperator(NamedTuple):
-    """The program of an operator with its number of features, and its problem from a source of random
-    numbers. Its C loop is the file with its name in `contenders/c_loops`."""
+    """The program of an operator with its number of features, its problem from a source of random numbers,
+    and who compiles it: kernels of `KERNEL_TARGETS`, and compilers of its C loop, the file with its name in
+    `contenders/c_loops`."""
 
     program: Callable[[], Module]
     problem_from: Callable[[np.random.Generator], CountedProblem]
+    compiled_by: tuple[str, ...] = (SVE_KERNEL, *C_COMPILERS)
 
     def problem(self) -> CountedProblem:
         """Return arguments of small integers, the same in every run."""
@@ -86,20 +93,74 @@ def _sddmm_problem(random: np.random.Generator) -> CountedProblem:
     return CountedProblem(loop, arguments, "out", products, matrix.nnz, COUNTED_FEATURES)
 
 
-def _bsr_spmm_problem(random: np.random.Generator) -> CountedProblem:
-    rows, columns = ROWS // COUNTED_BLOCK, COLUMNS // COUNTED_BLOCK
-    blocks = _random_csr(random, rows, columns)
-    values = _integers(random, blocks.nnz, COUNTED_BLOCK, COUNTED_BLOCK)
-    b = _integers(random, columns, COUNTED_BLOCK, COUNTED_FEATURES)
-    c = np.full((rows, COUNTED_BLOCK, COUNTED_FEATURES), np.nan, np.float32)
-    matrix = sparse.bsr_array((values, blocks.indices, blocks.indptr), (ROWS, COLUMNS))
+def _bsr_spmm_problem(
+    random: np.random.Generator,
+    *,
+    size: int = COUNTED_BLOCK,
+    block_rows: int = ROWS // COUNTED_BLOCK,
+    dtype: str = "float32",
+) -> CountedProblem:
+    """Return a product with blocks of `size` rows and columns, whose operands are of a dtype."""
+    block_columns = COLUMNS // size
+    blocks = _random_csr(random, block_rows, block_columns)
+    values = _integers(random, blocks.nnz, size, size)
+    b = _integers(random, block_columns, size, COUNTED_FEATURES)
+    c = np.full((block_rows, size, COUNTED_FEATURES), np.nan, np.float32)
+    matrix = sparse.bsr_array((values, blocks.indices, blocks.indptr), (block_rows * size, COLUMNS))
+    expected = (matrix @ b.reshape(COLUMNS, COUNTED_FEATURES)).reshape(c.shape)
+    values, b = values.astype(dtype), b.astype(dtype)
     arguments = {
         "a": values, "b": b, "c": c, "indptr": blocks.indptr, "indices": blocks.indices,
-        "nb": rows, "mb": columns, "nnzb": blocks.nnz, "blk": COUNTED_BLOCK, "feat_size": COUNTED_FEATURES,
+        "nb": block_rows, "mb": block_columns, "nnzb": blocks.nnz, "blk": size, "feat_size": COUNTED_FEATURES,
     }  # fmt: skip
-    expected = (matrix @ b.reshape(COLUMNS, COUNTED_FEATURES)).reshape(c.shape)
-    loop = (rows, COUNTED_BLOCK, COUNTED_FEATURES, blocks.indptr, blocks.indices, values, b, c)
+    loop = (block_rows, size, COUNTED_FEATURES, blocks.indptr, blocks.indices, values, b, c)
     return CountedProblem(loop, arguments, "c", expected, values.size, COUNTED_FEATURES)
+
+
+MATRIX_BLOCK, MATRIX_BLOCK_ROWS = 16, 3
+"""The rows and columns of blocks, and the number of block rows, of the products that are counted with the
+matrix registers of SME."""
+
+
+def _matrix_product(dtype: str) -> CountedOperator:
+    """Return the product with blocks of a dtype and results of float32, without and with SME."""
+    problem = partial(
+        _bsr_spmm_problem, size=MATRIX_BLOCK, block_rows=MATRIX_BLOCK_ROWS, dtype=dtype
+    )
+    return CountedOperator(
+        partial(_block_product_program, dtype), problem, compiled_by=tuple(KERNEL_TARGETS)
+    )
+
+
+def _block_product_program(dtype: str) -> Module:
+    text = BLOCK_PRODUCT.replace("OPERAND", dtype).replace("PRODUCT", PRODUCTS[dtype])
+    return specialize(parse_module(text), {"blk": MATRIX_BLOCK, "feat_size": COUNTED_FEATURES})
+
+
+PRODUCTS = {
+    "float32": "A[io, jo, ii, ji] * B[jo, ji, k]",
+    "float16": 'T.cast(A[io, jo, ii, ji], "float32") * T.cast(B[jo, ji, k], "float32")',
+}
+
+
+BLOCK_PRODUCT = """
+@T.prim_func
+def bsrmm(a: T.handle, b: T.handle, c: T.handle, indptr: T.handle, indices: T.handle,
+          nb: T.int64, mb: T.int64, nnzb: T.int64, blk: T.int64, feat_size: T.int64) -> None:
+    IO = T.sp.dense_fixed(nb)
+    JO = T.sp.compressed_varied(IO, (mb, nnzb), (indptr, indices), "int32")
+    JO_detach = T.sp.dense_fixed(mb)
+    II = T.sp.dense_fixed(blk)
+    JI = T.sp.dense_fixed(blk)
+    K = T.sp.dense_fixed(feat_size)
+    A = T.sp.match_buffer(a, (IO, JO, II, JI), "OPERAND")
+    B = T.sp.match_buffer(b, (JO_detach, JI, K), "OPERAND")
+    C = T.sp.match_buffer(c, (IO, II, K), "float32")
+    with T.sp.iteration([IO, JO, II, JI, K], "SRSRS", "bsrmm") as [io, jo, ii, ji, k]:
+        with T.init():
+            C[io, ii, k] = 0.0
+        C[io, ii, k] = C[io, ii, k] + PRODUCT
+"""
 
 
 def _csr_arguments(random: np.random.Generator) -> tuple[Any, dict[str, ArgumentOfC]]:
@@ -125,5 +186,7 @@ COUNTED = {
     "spmm": CountedOperator(partial(_operator_program, "spmm", COUNTED_FEATURES), _spmm_problem),
     "sddmm": CountedOperator(partial(_operator_program, "sddmm", COUNTED_FEATURES), _sddmm_problem),
     "bsr_spmm": CountedOperator(_bsr_spmm_program, _bsr_spmm_problem),
+    "bsr_spmm, 16 x 16, float32": _matrix_product("float32"),
+    "bsr_spmm, 16 x 16, float16": _matrix_product("float16"),
 }
-"""The operators, by the names of their C loops."""
+"""The operators, by the names of their C loops, and those without one."""

@@ -83,6 +83,8 @@ def loaded_bytes(instruction: str, *, vector_bytes: int) -> int:
 
     >>> loaded_bytes("ld1w {z1.s}, p0/z, [x1, x2, lsl #2]", vector_bytes=64)
     64
+    >>> loaded_bytes("ld1w {za0h.s[w12, 0]}, p0/z, [x1]", vector_bytes=64)
+    64
     >>> loaded_bytes("ldp w8, w9, [x3]", vector_bytes=64)
     8
     >>> loaded_bytes("fmla z0.s, p0/m, z1.s, z2.s", vector_bytes=64)
@@ -90,7 +92,7 @@ def loaded_bytes(instruction: str, *, vector_bytes: int) -> int:
     """
     op, _, operands = instruction.replace("\t", " ").partition(" ")
     if re.match(r"ld(nt|ff|nf)?1r?[bhwd]|ld1s", op):
-        lane = {"b": 1, "h": 2, "s": 4, "d": 8}[re.search(r"z\d+\.([bhsd])", operands)[1]]  # type: ignore[index]
+        lane = {"b": 1, "h": 2, "s": 4, "d": 8}[re.search(r"z\w*\.([bhsd])", operands)[1]]  # type: ignore[index]
         stored = {"b": 1, "h": 2, "w": 4, "d": 8}[op[-1]]
         return stored if op.startswith("ld1r") else vector_bytes // lane * stored
     if not op.startswith("ld"):
