@@ -336,11 +336,12 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session(requires=["build"])
-def fuzz_scalable(session: nox.Session) -> None:
+@nox.parametrize("backend", ["llvm-sve", "llvm-rvv"], ids=["llvm-sve", "llvm-rvv"])
+def fuzz_scalable(session: nox.Session, backend: str) -> None:
     """Run random programs with random steps that make scalable vectors, emulated at every vector length."""
     install(session, DISTRIBUTIONS, *group_requirements("test"))
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
-    how = ("--schedules", "2000", "--scalable", "--native", "1", "--minutes", "240")
+    how = ("--schedules", "2000", "--scalable", backend, "--native", "1", "--minutes", "240")
     session.run("python", "-m", "tests.fuzzing.commands", *how, *session.posargs, env=env)
 
 

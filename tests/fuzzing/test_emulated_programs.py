@@ -32,7 +32,6 @@ from tests.fuzzing.execution.compilers import COMPILERS, unscheduled
 from tests.fuzzing.programs.handwritten import parsed, usable, with_arrays
 from tests.fuzzing.programs.program import Program as FuzzedProgram
 from tests.fuzzing.schedules.native_lanes import with_native_lanes
-from tests.support.emulated_targets import bits_of
 
 pytestmark = [
     pytest.mark.unserialized,
@@ -81,7 +80,7 @@ def kernels_of(program: Program, backend: str) -> dict[int, Kernel]:
     *_, flat = compiler.stages(module, with_native_lanes(unscheduled))
     if not has_scalable_vectors(flat):
         return {}
-    return dict(zip(map(bits_of, compiler.targets), compiler.kernels(flat), strict=True))
+    return dict(compiler.kernels_by_bits(flat))
 
 
 def cases_of(program: Program, bits: int) -> Iterator[Case]:
@@ -145,20 +144,21 @@ def require_right(program: FuzzedProgram, backend: str, *, vscale: int | None) -
     assert verdict == Verdict(), f"{verdict}\n{program!r}"
 
 
-def test_random_programs_are_right_at_every_vector_length():
+@pytest.mark.parametrize("backend", COMPILERS)
+def test_random_programs_are_right_at_every_vector_length(backend):
     engine, found = ByRandom(), Programs()
+    settings = Settings("emulated", native=1, scheduled=0.5, scalable=backend)
     for number in range(24):
-        engine.judge(
-            number, found, settings=Settings("emulated", native=1, scheduled=0.5, scalable=True)
-        )
+        engine.judge(number, found, settings=settings)
     assert not found.failures
     assert found.scalable >= 6
 
 
-def test_random_steps_are_right_at_every_vector_length():
+@pytest.mark.parametrize("backend", COMPILERS)
+def test_random_steps_are_right_at_every_vector_length(backend):
     found = Sequences()
     for number in range(16):
-        judge(number, found, seed="emulated", native=1, scalable=True)
+        judge(number, found, seed="emulated", native=1, scalable=backend)
     assert not found.failures
     assert found.scalable >= SCALABLE * found.judged
     assert found.forms.keys() >= {*SCALABLE_FORMS} - {"to fixed lanes"}

@@ -12,12 +12,11 @@ from gossamer_ir.core.math_functions import FUNCTIONS as ALL
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
 from gossamer_schedule import ScheduleBuilder
-from tests.fuzzing.execution.compilers import EMULATED, VECTOR_LENGTHS
+from tests.fuzzing.execution.compilers import COMPILERS
 from tests.support.math_oracle import EXACT, FUNCTIONS, HAS_LONG_DOUBLE, LONG, errors, numbers
 
 pytestmark = [
     pytest.mark.unserialized,
-    pytest.mark.usefixtures("emulated"),
     pytest.mark.skipif(not HAS_LONG_DOUBLE, reason="long double is not more precise than float64"),
 ]
 
@@ -61,13 +60,14 @@ def sizes(dtype: str, bits: int) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_errors_are_as_small_as_stated_at_every_vector_length(dtype):
+def test_errors_are_as_small_as_stated_at_every_vector_length(dtype, emulated_backend):
     names = [*FUNCTIONS, *EXACT]
     module = functions_of([*(f"T.{name}(X[vi])" for name in names), "T.pow(X[vi], Z[vi])"], dtype)
-    *_, flat = EMULATED.stages(module)
+    compiler = COMPILERS[emulated_backend]
+    *_, flat = compiler.stages(module)
     every = numbers(dtype, count=500)
     powers = np.random.default_rng(6).normal(size=every.size).astype(dtype)
-    for bits, kernel in zip(VECTOR_LENGTHS, EMULATED.kernels(flat), strict=True):
+    for bits, kernel in compiler.kernels_by_bits(flat):
         for size in (*sizes(dtype, bits), every.size):
             x, z = every[every.size - size :], powers[:size]
             found = np.full((len(names) + 1, size), 7, dtype)
@@ -96,11 +96,12 @@ def require_near(name: str, x: np.ndarray, found: np.ndarray, dtype: str) -> Non
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
-def test_functions_of_integers_are_exact_at_every_vector_length(dtype):
+def test_functions_of_integers_are_exact_at_every_vector_length(dtype, emulated_backend):
     names = [name for name in OF_INTEGERS if name != "abs" or dtype.startswith("int")]
-    *_, flat = EMULATED.stages(functions_of([f"T.{name}(X[vi])" for name in names], dtype))
+    compiler = COMPILERS[emulated_backend]
+    *_, flat = compiler.stages(functions_of([f"T.{name}(X[vi])" for name in names], dtype))
     info = np.iinfo(dtype)
-    for bits, kernel in zip(VECTOR_LENGTHS, EMULATED.kernels(flat), strict=True):
+    for bits, kernel in compiler.kernels_by_bits(flat):
         for size in sizes(dtype, bits):
             x = np.random.default_rng(size).integers(info.min, info.max, size, dtype, endpoint=True)
             x[: size // 4] = 0

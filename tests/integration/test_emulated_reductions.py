@@ -18,10 +18,10 @@ from gossamer_ir.core.operations import REDUCERS
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module, print_expr
 from gossamer_schedule import ScheduleBuilder
-from tests.fuzzing.execution.compilers import EMULATED, VECTOR_LENGTHS
+from tests.fuzzing.execution.compilers import COMPILERS
 from tests.support.scalable_programs import stored
 
-pytestmark = [pytest.mark.unserialized, pytest.mark.usefixtures("emulated")]
+pytestmark = pytest.mark.unserialized
 
 TEXTS = {
     "add": "{0} + {1}", "mul": "{0} * {1}", "min": "T.min({0}, {1})", "max": "T.max({0}, {1})",
@@ -94,10 +94,11 @@ def values_of(op: str, count: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype", OPS)
-def test_reductions_are_right_at_every_vector_length(dtype):
+def test_reductions_are_right_at_every_vector_length(dtype, emulated_backend):
     module, factor = reductions(dtype)
-    *_, flat = EMULATED.stages(module)
-    for bits, kernel in zip(VECTOR_LENGTHS, EMULATED.kernels(flat), strict=True):
+    compiler = COMPILERS[emulated_backend]
+    *_, flat = compiler.stages(module)
+    for bits, kernel in compiler.kernels_by_bits(flat):
         lanes = factor * bits // 128
         for size in (0, 1, lanes - 1, lanes, lanes + 1, 37, 115):
             values = {op: values_of(op, size) for op in OPS[dtype]}

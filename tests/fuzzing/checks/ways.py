@@ -7,11 +7,10 @@ from random import Random
 from typing import Literal, TypeAlias
 
 from tests.fuzzing.checks.disagreements import Verdict, verdict_of
-from tests.fuzzing.execution.compilers import EMULATED, TOO_LARGE, Scheduler, unscheduled
+from tests.fuzzing.execution.compilers import COMPILERS, TOO_LARGE, Scheduler, unscheduled
 from tests.fuzzing.programs.program import Program
 from tests.fuzzing.schedules.draw_schedule import (
     REFUSED_SCHEDULES,
-    SCALABLE_TARGETS,
     TARGETS,
     by_rules,
     random_schedule,
@@ -26,23 +25,25 @@ VSCALES = (1, 2, 4, 8, 16)
 class Settings:
     """`native` is the share of programs that become machine code, half of these as the default rules
     schedule them; `scheduled` the share that is scheduled at random. All are in scalable vectors if
-    `scalable`."""
+    `scalable` is a backend for these."""
 
     seed: str
     native: float
     scheduled: float
-    scalable: bool = False
+    scalable: str | None = None
 
 
 @dataclass(frozen=True)
 class Way:
     """How a program is judged; a random schedule is made from its `seed`. With a `vscale`, loops are in
-    scalable vectors: that many units are interpreted, and machine code is emulated at every length."""
+    scalable vectors: that many units are interpreted, and machine code of the backend `scalable` is emulated
+    at every length."""
 
     native: bool
     schedule: ScheduleKind
     seed: str
     vscale: int | None = None
+    scalable: str | None = None
 
     def refusals(self) -> frozenset[str]:
         """The reasons for which a program may be refused."""
@@ -52,18 +53,18 @@ class Way:
 
     def verdict(self, program: Program) -> Verdict:
         scheduler = self._scheduler(program)
-        if self.vscale is None:
+        if self.scalable is None:
             return verdict_of(program, native=self.native, schedule=scheduler)
         return verdict_of(
             program,
-            EMULATED,
+            COMPILERS[self.scalable],
             native=self.native,
             schedule=with_native_lanes(scheduler),
             vscale=self.vscale,
         )
 
     def _scheduler(self, program: Program) -> Scheduler:
-        targets = TARGETS if self.vscale is None else SCALABLE_TARGETS
+        targets = TARGETS if self.scalable is None else (self.scalable,)
         match self.schedule:
             case "rules":
                 return by_rules(program.module, targets[0])
@@ -83,4 +84,5 @@ def draw_way(rng: Random, settings: Settings, *, seed: str) -> Way:
     schedule: ScheduleKind = "random"
     if rng.random() >= settings.scheduled:
         schedule = "rules" if is_native and rng.random() < 0.5 else "none"
-    return Way(is_native, schedule, seed, rng.choice(VSCALES) if settings.scalable else None)
+    vscale = rng.choice(VSCALES) if settings.scalable else None
+    return Way(is_native, schedule, seed, vscale, settings.scalable)

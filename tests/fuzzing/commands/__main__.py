@@ -2,7 +2,7 @@
 
     nox -s fuzz -- --programs 20000 --seed 0 --native 0.3 --scheduled 0.15 --processes 2
     nox -s fuzz -- --programs 20000 --engine hypothesis
-    nox -s fuzz -- --programs 2000 --native 1 --scheduled 0.5 --scalable
+    nox -s fuzz -- --programs 2000 --native 1 --scheduled 0.5 --scalable llvm-rvv
     nox -s fuzz -- --schedules 20000
     nox -s fuzz -- --schedules 2000 --native 1 --scalable
     nox -s fuzz -- --lowered 50000 --native 0.1
@@ -40,6 +40,7 @@ from tests.fuzzing.commands import (
 )
 from tests.fuzzing.commands.engines import ENGINES, Case, Engine, Programs
 from tests.fuzzing.commands.processes import MAX_FAILURES, Failure, Task
+from tests.fuzzing.execution.compilers import COMPILERS
 from tests.fuzzing.findings.reports import show_program, write
 from tests.fuzzing.findings.shrinking import shrunk
 
@@ -63,7 +64,7 @@ def report(failure: Failure, settings: Settings, engine: Engine, console: Consol
         console.print(f"{way}", markup=False, highlight=False)
     shares = f"--native {settings.native} --scheduled {settings.scheduled} --engine {engine.name}"
     if settings.scalable:
-        shares += " --scalable"
+        shares += f" --scalable {settings.scalable}"
     again = f"nox -s fuzz -- --seed {settings.seed} {shares} --only {failure.number}"
     console.print(f"repeat: {again}", markup=False, highlight=False)
 
@@ -114,8 +115,11 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--scalable",
-        action="store_true",
-        help="in scalable vectors, emulated at every vector length of Arm SVE",
+        nargs="?",
+        const="llvm-sve",
+        choices=COMPILERS,
+        metavar="BACKEND",
+        help="in scalable vectors, emulated at every vector length of a backend (llvm-sve by default)",
     )
     parser.add_argument("--minutes", type=float, default=60, help="after which no more begin")
     parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)))

@@ -26,7 +26,7 @@ from gossamer_schedule.trace.codec import trace_to_python
 from tests.fuzzing.checks.disagreements import Verdict, verdict_of
 from tests.fuzzing.checks.ways import VSCALES
 from tests.fuzzing.commands.processes import MAX_FAILURES, Failure, Tally, Task
-from tests.fuzzing.execution.compilers import COMPILER, EMULATED, Scheduler
+from tests.fuzzing.execution.compilers import COMPILER, COMPILERS, Scheduler
 from tests.fuzzing.findings.reports import plain, show_program, write
 from tests.fuzzing.findings.shrinking import shrunk
 from tests.fuzzing.loop_nests.chains import draw_chain
@@ -63,26 +63,28 @@ MAX_SHRUNK = 200
 @dataclass(frozen=True)
 class Drawn:
     """A program with a sequence of steps for it; `name` is that of the program. With a `vscale`, steps make
-    scalable vectors: that many units are interpreted, and machine code is emulated at every length."""
+    scalable vectors: that many units are interpreted, and machine code of the backend `scalable` is emulated
+    at every length."""
 
     name: str
     program: Program
     sequence: Sequence
     native: bool
     vscale: int | None = None
+    scalable: str | None = None
 
     def verdict(self) -> Verdict:
         return self.verdict_for(self.program, self.sequence)
 
     def verdict_for(self, program: Program, schedule: Scheduler) -> Verdict:
         """The verdict on another program or another schedule."""
-        compiler = COMPILER if self.vscale is None else EMULATED
+        compiler = COMPILER if self.scalable is None else COMPILERS[self.scalable]
         vscale = self.vscale or 1
         return verdict_of(program, compiler, native=self.native, schedule=schedule, vscale=vscale)
 
 
-def drawn(number: int, *, seed: str, native: float, scalable: bool = False) -> Drawn:
-    """The sequence of a number."""
+def drawn(number: int, *, seed: str, native: float, scalable: str | None = None) -> Drawn:
+    """The sequence of a number; `scalable` is a backend for scalable vectors."""
     rng = Random(f"{seed}/schedules/{number}")
     name, program = f"{number}", draw_program(rng)
     kind = rng.random()
@@ -96,7 +98,7 @@ def drawn(number: int, *, seed: str, native: float, scalable: bool = False) -> D
     if scalable:
         vscale = rng.choice(VSCALES)
         sequence = Sequence(rng, weights=SCALABLE_WEIGHTS, is_scalable=True)
-        return Drawn(name, program, sequence, is_native, vscale)
+        return Drawn(name, program, sequence, is_native, vscale, scalable)
     return Drawn(name, program, Sequence(rng, for_threads=for_threads), is_native)
 
 
@@ -125,7 +127,7 @@ class Sequences(Tally):
 
 
 def judge(
-    number: int, found: Sequences, *, seed: str, native: float, scalable: bool = False
+    number: int, found: Sequences, *, seed: str, native: float, scalable: str | None = None
 ) -> None:
     """Adds the results of a sequence."""
     case = drawn(number, seed=seed, native=native, scalable=scalable)
@@ -242,7 +244,7 @@ def report(failure: Failure, how: Mapping[str, object], console: Console) -> Non
                 plain(console, f"# {stage} stage\n{trace_to_python(trace)}")
     again = f"--schedules 1 --seed {how['seed']} --native {how['native']} --only {failure.number}"
     if how["scalable"]:
-        again += " --scalable"
+        again += f" --scalable {how['scalable']}"
     plain(console, f"repeat: nox -s fuzz -- {again}")
 
 

@@ -16,7 +16,7 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Module
 from gossamer_ir.traversal.walk import walk
 from gossamer_lower import FLAT_PASSES, lower_buffers, lower_iterations, lower_math
-from tests.support.emulated_targets import EMULATED_LENGTHS, targets_of
+from tests.support.emulated_targets import EMULATED_LENGTHS, bits_of, targets_of
 
 Pass: TypeAlias = Callable[[Module], Module]
 Scheduler: TypeAlias = Callable[[Module], Module]
@@ -97,6 +97,10 @@ class Compiler:
         artifact = backend.compile(self.math(flat), target)
         for text in self.targets:
             yield backend.load(msgspec.structs.replace(artifact, target=text))
+
+    def kernels_by_bits(self, flat: Module) -> Iterator[tuple[int, Kernel]]:
+        """The length of vectors in bits of each target that is emulated, with the kernel on it."""
+        yield from zip(map(bits_of, self.targets), self.kernels(flat), strict=True)
 
 
 COMPILER = Compiler()

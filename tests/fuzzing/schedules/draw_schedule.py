@@ -21,7 +21,6 @@ STEPS = (
     *("group",) * 2, *("staged",) * 2, "prefetch",
 )  # fmt: skip
 TARGETS = ("generic-cpu", *(f"generic-cpu:vector_bits={bits}" for bits in (128, 256, 512)))
-SCALABLE_TARGETS = ("llvm-sve",)
 LATER_FACTORS = ((None, 2), (None, 3), (None, 1))
 """Factors of later splits: each rounds the iterations up."""
 MAX_SPLITS = 5
