@@ -133,11 +133,11 @@ def _matrix_product(dtype: str) -> CountedOperator:
 
 
 def _block_product_program(dtype: str) -> Module:
-    text = BLOCK_PRODUCT.replace("OPERAND", dtype).replace("PRODUCT", PRODUCTS[dtype])
+    text = BLOCK_PRODUCT.replace("OPERAND", dtype).replace("PRODUCT", BLOCK_PRODUCT_TERMS[dtype])
     return specialize(parse_module(text), {"blk": MATRIX_BLOCK, "feat_size": COUNTED_FEATURES})
 
 
-PRODUCTS = {
+BLOCK_PRODUCT_TERMS = {
     "float32": "A[io, jo, ii, ji] * B[jo, ji, k]",
     "float16": 'T.cast(A[io, jo, ii, ji], "float32") * T.cast(B[jo, ji, k], "float32")',
 }
