@@ -51,7 +51,7 @@ def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
     if mask is OFF:
         return _passthrough(emitter, node)
     if _is_branch(mask):
-        return _branch_around_load(emitter, node, mask)
+        return _emit_branch_around_load(emitter, node, mask)
     selected = selected_from_registers(emitter, node)
     if selected is not None:
         if mask is ON:
@@ -63,24 +63,24 @@ def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
     whole = None if mask is ON else _whole_gather(emitter, node)
     if whole is not None:
         return _gather_of_all_lanes(emitter, node, whole, mask)
-    return _load_by_mask(emitter, node, mask)
+    return _emit_load_by_mask(emitter, node, mask)
 
 
-def _load_by_mask(emitter: FunctionEmitter, node: Load, mask: Value) -> Value:
+def _emit_load_by_mask(emitter: FunctionEmitter, node: Load, mask: Value) -> Value:
     indices = with_selected_indices(emitter, node)
     address = emit_address(emitter, node.buffer, indices, is_certain=mask is ON)
     if address.is_scattered:
         require_no_streaming_gather(emitter, node.buffer, node.dtype)
         return _emit_gather(emitter, node, address, mask)
     if mask is ON:
-        loaded = _from_memory(emitter, _plain_load(emitter, address, node.dtype), node.dtype)
+        loaded = _from_memory(emitter, _emit_plain_load(emitter, address, node.dtype), node.dtype)
         emitter.remember(node, loaded)
         return loaded
     # Cheaper than a masked load, and LLVM can promote the memory to a register.
     if _is_reserved(address, node.dtype):
-        whole = _from_memory(emitter, _plain_load(emitter, address, node.dtype), node.dtype)
+        whole = _from_memory(emitter, _emit_plain_load(emitter, address, node.dtype), node.dtype)
         return _emit_blend(emitter, mask, whole, _passthrough(emitter, node))
-    return _masked_load(emitter, node, address, mask)
+    return _emit_masked_load(emitter, node, address, mask)
 
 
 def emit_store(emitter: FunctionEmitter, node: Store) -> None:
@@ -94,7 +94,7 @@ def emit_store(emitter: FunctionEmitter, node: Store) -> None:
     if mask is OFF:
         return
     if _is_branch(mask):
-        _branch_around_store(emitter, node, mask)
+        _emit_branch_around_store(emitter, node, mask)
         return
     value = emitter.expr(node.value)
     if mask is ON and _scatter_as_scalar_stores(emitter, node, value):
@@ -102,15 +102,15 @@ def emit_store(emitter: FunctionEmitter, node: Store) -> None:
     address = emit_address(emitter, node.buffer, node.indices, is_certain=mask is ON)
     # Load, blend, store: as one plain store, it does not keep the buffer in memory.
     if mask is not ON and not address.is_scattered and _is_reserved(address, dtype):
-        old = _from_memory(emitter, _plain_load(emitter, address, dtype), dtype)
+        old = _from_memory(emitter, _emit_plain_load(emitter, address, dtype), dtype)
         value, mask = _emit_blend(emitter, mask, value, old), ON
     data = _to_memory(emitter, value)
     if address.is_scattered:
         require_no_streaming_gather(emitter, node.buffer, dtype)
     if mask is ON and not address.is_scattered:
-        _plain_store(emitter, address, data, dtype, nontemporal=node.nontemporal)
+        _emit_plain_store(emitter, address, data, dtype, nontemporal=node.nontemporal)
         return
-    _masked_store(emitter, address, data, dtype, mask)
+    _emit_masked_store(emitter, address, data, dtype, mask)
 
 
 def emit_prefetch(emitter: FunctionEmitter, node: Prefetch) -> None:
@@ -119,12 +119,12 @@ def emit_prefetch(emitter: FunctionEmitter, node: Prefetch) -> None:
     emitter.call_void("llvm.prefetch.p0", f"ptr {address.pointer}, i32 0, i32 3, i32 1")
 
 
-def _plain_load(emitter: FunctionEmitter, address: Address, dtype: str) -> str:
+def _emit_plain_load(emitter: FunctionEmitter, address: Address, dtype: str) -> str:
     align = element_bytes(dtype)
     return emitter.builder.value(f"load {memory_type(dtype)}, ptr {address.pointer}, align {align}")
 
 
-def _masked_load(emitter: FunctionEmitter, node: Load, address: Address, mask: Value) -> Value:
+def _emit_masked_load(emitter: FunctionEmitter, node: Load, address: Address, mask: Value) -> Value:
     type_ = memory_type(node.dtype)
     rest = _to_memory(emitter, _passthrough(emitter, node))
     arguments = f"ptr {address.pointer}, i32 {element_bytes(node.dtype)}, {mask.typed}, {rest}"
@@ -189,7 +189,7 @@ def _gather_of_all_lanes(
     builder.jump(join)
     builder.begin(masked)
     with emitter.scope():
-        gathered = _load_by_mask(emitter, node, mask)
+        gathered = _emit_load_by_mask(emitter, node, mask)
     last_of_masked = builder.block
     builder.fall_into(join)
     incoming = f"[ {blended.text}, %{last_of_every} ], [ {gathered.text}, %{last_of_masked} ]"
@@ -224,7 +224,7 @@ def _scatter_as_scalar_stores(emitter: FunctionEmitter, node: Store, value: Valu
     return True
 
 
-def _plain_store(
+def _emit_plain_store(
     emitter: FunctionEmitter, address: Address, data: str, dtype: str, *, nontemporal: bool
 ) -> None:
     plain = f"store {data}, ptr {address.pointer}, align {element_bytes(dtype)}"
@@ -233,10 +233,10 @@ def _plain_store(
     if not nontemporal or align < MIN_NONTEMPORAL or address.buffer.private_elements:
         emitter.builder.line(plain)
         return
-    _nontemporal_store(emitter, address, data, align, otherwise=plain)
+    _emit_nontemporal_store(emitter, address, data, align, otherwise=plain)
 
 
-def _nontemporal_store(
+def _emit_nontemporal_store(
     emitter: FunctionEmitter, address: Address, data: str, align: int, *, otherwise: str
 ) -> None:
     """Emit a store around the caches if the address is aligned, else an ordinary one.
@@ -266,7 +266,7 @@ def _vector_alignment(dtype: str) -> int:
     return 0 if parsed.scalable else min(parsed.lanes * element_bytes(dtype), LINE_BYTES)
 
 
-def _masked_store(
+def _emit_masked_store(
     emitter: FunctionEmitter, address: Address, data: str, dtype: str, mask: Value
 ) -> None:
     pointer = f"{pointer_type(dtype) if address.is_scattered else 'ptr'} {address.pointer}"
@@ -281,7 +281,7 @@ def _masked_store(
         emitter.call_void(f"llvm.masked.store.{shape}.p0", arguments)
 
 
-def _branch_around_load(emitter: FunctionEmitter, node: Load, condition: Value) -> Value:
+def _emit_branch_around_load(emitter: FunctionEmitter, node: Load, condition: Value) -> Value:
     builder = emitter.builder
     rest, before = _passthrough(emitter, node), builder.block
     read, join = builder.new_block(), builder.new_block()
@@ -289,14 +289,14 @@ def _branch_around_load(emitter: FunctionEmitter, node: Load, condition: Value) 
     builder.begin(read)
     with emitter.scope():
         address = emit_address(emitter, node.buffer, node.indices, is_certain=True)
-    value = _from_memory(emitter, _plain_load(emitter, address, node.dtype), node.dtype)
+    value = _from_memory(emitter, _emit_plain_load(emitter, address, node.dtype), node.dtype)
     end = builder.block
     builder.fall_into(join)
     incoming = f"[ {rest.text}, %{before} ], [ {value.text}, %{end} ]"
     return Value(builder.value(f"phi {rest.type} {incoming}"), node.dtype)
 
 
-def _branch_around_store(emitter: FunctionEmitter, node: Store, condition: Value) -> None:
+def _emit_branch_around_store(emitter: FunctionEmitter, node: Store, condition: Value) -> None:
     write, join = emitter.builder.new_block(), emitter.builder.new_block()
     emitter.builder.branch(condition.text, write, join)
     emitter.builder.begin(write)

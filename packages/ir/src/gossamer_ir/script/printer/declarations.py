@@ -50,7 +50,7 @@ def write_axis(w: Writer, axis: Axis) -> None:
 def write_buffer(w: Writer, buffer: AnyBuffer) -> None:
     """Write the declaration of a buffer of a function."""
     if isinstance(buffer, SparseBuffer):
-        return _sparse(w, buffer)
+        return _write_sparse(w, buffer)
     return write_dense(w, buffer, "decl_buffer" if buffer.handle is None else "match_buffer")
 
 
@@ -93,7 +93,7 @@ def write_relation(w: Writer, relation: Relation) -> None:
     w.put(f"T.sp.assume({relation.kind}({relation.left}, {relation.right}))")
 
 
-def _sparse(w: Writer, buffer: SparseBuffer) -> None:
+def _write_sparse(w: Writer, buffer: SparseBuffer) -> None:
     function = "alloc_buffer(" if buffer.handle is None else f"match_buffer({buffer.handle}, "
     comma = "," if len(buffer.axes) == 1 else ""
     w.put(f"{buffer.name} = T.sp.{function}({', '.join(buffer.axes)}{comma})")
@@ -112,25 +112,25 @@ def _scope_text(buffer: AnyBuffer) -> str:
     return "" if buffer.scope == "global" else f", scope={string_literal(buffer.scope)}"
 
 
-def _dense_fixed(w: Writer, axis: DenseFixed) -> None:
+def _write_dense_fixed(w: Writer, axis: DenseFixed) -> None:
     w.put("dense_fixed(")
     write_index(w, axis.length, "length")
     w.put(")" if axis.parent is None else f", parent={axis.parent})")
 
 
-def _dense_varied(w: Writer, axis: DenseVaried) -> None:
+def _write_dense_varied(w: Writer, axis: DenseVaried) -> None:
     w.put(f"dense_varied({axis.parent}, ")
     _write_sizes(w, axis.length, "nnz", axis.nnz)
     w.put(f', {axis.indptr}, "{axis.indptr_dtype}")')
 
 
-def _compressed_fixed(w: Writer, axis: CompressedFixed) -> None:
+def _write_compressed_fixed(w: Writer, axis: CompressedFixed) -> None:
     w.put(f"compressed_fixed({axis.parent}, ")
     _write_sizes(w, axis.length, "width", axis.width)
     w.put(f', {axis.indices}, "{axis.indices_dtype}"{_flags(axis, is_padded=True)})')
 
 
-def _compressed_varied(w: Writer, axis: CompressedVaried) -> None:
+def _write_compressed_varied(w: Writer, axis: CompressedVaried) -> None:
     w.put(f"compressed_varied({axis.parent}, ")
     _write_sizes(w, axis.length, "nnz", axis.nnz)
     w.put(f", ({axis.indptr}, {axis.indices}), ")
@@ -141,7 +141,7 @@ def _compressed_varied(w: Writer, axis: CompressedVaried) -> None:
     w.put(f"{_flags(axis, is_padded=False)})")
 
 
-def _bitmask_varied(w: Writer, axis: BitmaskVaried) -> None:
+def _write_bitmask_varied(w: Writer, axis: BitmaskVaried) -> None:
     w.put(f"bitmask_varied({axis.parent}, ")
     _write_sizes(w, axis.length, "nnz", axis.nnz)
     w.put(f", ({axis.indptr}, {axis.words}), ")
@@ -165,11 +165,11 @@ def _flags(axis: CompressedFixed | CompressedVaried, *, is_padded: bool) -> str:
     )
 
 
-def _relation(w: Writer, fact: Relation) -> None:
+def _write_relation(w: Writer, fact: Relation) -> None:
     w.put(f"{fact.kind}({fact.left}, {fact.right})")
 
 
-def _with_indices(
+def _write_with_indices(
     w: Writer, fact: InRange | HasValue, function: str, fields: tuple[str, str]
 ) -> None:
     """Print a fact about a buffer with two expressions."""
@@ -180,58 +180,58 @@ def _with_indices(
     w.put(")")
 
 
-def _in_range(w: Writer, fact: InRange) -> None:
-    _with_indices(w, fact, "in_range", ("low", "high"))
+def _write_in_range(w: Writer, fact: InRange) -> None:
+    _write_with_indices(w, fact, "in_range", ("low", "high"))
 
 
-def _monotone(w: Writer, fact: Monotone) -> None:
+def _write_monotone(w: Writer, fact: Monotone) -> None:
     w.put(f"monotone({fact.buffer})")
 
 
-def _distinct(w: Writer, fact: Distinct) -> None:
+def _write_distinct(w: Writer, fact: Distinct) -> None:
     w.put(f"distinct({fact.buffer})")
 
 
-def _known_value(w: Writer, fact: HasValue) -> None:
-    _with_indices(w, fact, "has_value", ("index", "value"))
+def _write_known_value(w: Writer, fact: HasValue) -> None:
+    _write_with_indices(w, fact, "has_value", ("index", "value"))
 
 
-def _product_steps(w: Writer, fact: ProductSteps) -> None:
+def _write_product_steps(w: Writer, fact: ProductSteps) -> None:
     w.put(f"product_steps({fact.buffer}, {fact.left}, {fact.right})")
 
 
-def _sorted_segments(w: Writer, fact: SortedSegments) -> None:
+def _write_sorted_segments(w: Writer, fact: SortedSegments) -> None:
     indptr = "" if fact.indptr is None else f", {fact.indptr}"
     w.put(f"sorted_segments({fact.buffer}{indptr}, unique={fact.unique})")
 
 
-def _bit_counts(w: Writer, fact: BitCounts) -> None:
+def _write_bit_counts(w: Writer, fact: BitCounts) -> None:
     w.put(f"bit_counts({fact.buffer}, {fact.indptr}, ")
     write_index(w, fact.length, "length")
     w.put(")")
 
 
-def _padded_slots(w: Writer, fact: PaddedSlots) -> None:
+def _write_padded_slots(w: Writer, fact: PaddedSlots) -> None:
     w.put(f"padded_slots({fact.buffer}, ")
     write_index(w, fact.length, "length")
     w.put(")")
 
 
 AXIS_PRINTERS: Mapping[type, Callable[[Writer, Any], None]] = {
-    DenseFixed: _dense_fixed,
-    DenseVaried: _dense_varied,
-    CompressedFixed: _compressed_fixed,
-    CompressedVaried: _compressed_varied,
-    BitmaskVaried: _bitmask_varied,
+    DenseFixed: _write_dense_fixed,
+    DenseVaried: _write_dense_varied,
+    CompressedFixed: _write_compressed_fixed,
+    CompressedVaried: _write_compressed_varied,
+    BitmaskVaried: _write_bitmask_varied,
 }
 FACT_PRINTERS: Mapping[type, Callable[[Writer, Any], None]] = {
-    Relation: _relation,
-    InRange: _in_range,
-    Monotone: _monotone,
-    HasValue: _known_value,
-    ProductSteps: _product_steps,
-    SortedSegments: _sorted_segments,
-    Distinct: _distinct,
-    BitCounts: _bit_counts,
-    PaddedSlots: _padded_slots,
+    Relation: _write_relation,
+    InRange: _write_in_range,
+    Monotone: _write_monotone,
+    HasValue: _write_known_value,
+    ProductSteps: _write_product_steps,
+    SortedSegments: _write_sorted_segments,
+    Distinct: _write_distinct,
+    BitCounts: _write_bit_counts,
+    PaddedSlots: _write_padded_slots,
 }

@@ -106,7 +106,7 @@ def string_literal(text: str) -> str:
     return f'"{text}"' if plain else repr(text)
 
 
-def _const(w: Writer, node: Const, expected: str | None, level: int) -> None:
+def _write_const(w: Writer, node: Const, expected: str | None, level: int) -> None:
     is_default = expected is None and node.dtype in ("int64", "bool")
     is_word = node.text.lstrip("-") in ("nan", "inf")
     if (node.dtype == expected or is_default) and not is_word:
@@ -114,11 +114,11 @@ def _const(w: Writer, node: Const, expected: str | None, level: int) -> None:
     return w.put(f'T.{node.dtype}("{node.text}")' if is_word else f"T.{node.dtype}({node.text})")
 
 
-def _var(w: Writer, node: Var, expected: str | None, level: int) -> None:
+def _write_var(w: Writer, node: Var, expected: str | None, level: int) -> None:
     w.put(node.name)
 
 
-def _unary(w: Writer, node: Unary, expected: str | None, level: int) -> None:
+def _write_unary(w: Writer, node: Unary, expected: str | None, level: int) -> None:
     sign, precedence = _UNARY[node.op]
     w.put(f"({sign}" if precedence < level else sign)
     explicit = EXPLICIT if isinstance(node.operand, Const) else expected
@@ -127,7 +127,7 @@ def _unary(w: Writer, node: Unary, expected: str | None, level: int) -> None:
         w.put(")")
 
 
-def _binary(w: Writer, node: Binary, expected: str | None, level: int) -> None:
+def _write_binary(w: Writer, node: Binary, expected: str | None, level: int) -> None:
     if node.op in ("and", "or"):
         expected = expected or "bool"
     sign, precedence = _INFIX.get(node.op, (f"T.{node.op}", _ATOM_PRECEDENCE))
@@ -148,7 +148,7 @@ def _binary(w: Writer, node: Binary, expected: str | None, level: int) -> None:
     return None
 
 
-def _compare(w: Writer, node: Compare, expected: str | None, level: int) -> None:
+def _write_compare(w: Writer, node: Compare, expected: str | None, level: int) -> None:
     lhs, rhs = operand_dtypes((node.lhs, node.rhs), None, folds=True)
     w.put("(" if level > _COMPARE_LEVEL else "")
     write_expr(w, node.lhs, "lhs", expected=lhs, level=_COMPARE_LEVEL + 1)
@@ -157,20 +157,20 @@ def _compare(w: Writer, node: Compare, expected: str | None, level: int) -> None
     w.put(")" if level > _COMPARE_LEVEL else "")
 
 
-def _cast(w: Writer, node: Cast, expected: str | None, level: int) -> None:
+def _write_cast(w: Writer, node: Cast, expected: str | None, level: int) -> None:
     is_scalar = not DType.parse(node.dtype).is_vector
     w.put(f"T.{node.dtype}(" if is_scalar else "T.cast(")
     write_expr(w, node.value, "value", expected=EXPLICIT if is_scalar else None)
     w.put(")" if is_scalar else f', "{node.dtype}")')
 
 
-def _reinterpret(w: Writer, node: Reinterpret, expected: str | None, level: int) -> None:
+def _write_reinterpret(w: Writer, node: Reinterpret, expected: str | None, level: int) -> None:
     w.put("T.reinterpret(")
     write_expr(w, node.value, "value")
     w.put(f', "{node.dtype}")')
 
 
-def _choice(w: Writer, node: Select | IfThenElse, expected: str | None, level: int) -> None:
+def _write_choice(w: Writer, node: Select | IfThenElse, expected: str | None, level: int) -> None:
     w.put("T.Select(" if isinstance(node, Select) else "T.if_then_else(")
     write_expr(w, node.condition, "condition", expected="bool")
     arms = operand_dtypes((node.if_true, node.if_false), expected)
@@ -181,7 +181,7 @@ def _choice(w: Writer, node: Select | IfThenElse, expected: str | None, level: i
     w.put(")")
 
 
-def _call(w: Writer, node: Call, expected: str | None, level: int) -> None:
+def _write_call(w: Writer, node: Call, expected: str | None, level: int) -> None:
     w.put(f"T.{node.function}(")
     for number, dtype in enumerate(operand_dtypes(node.args, expected)):
         if number:
@@ -190,7 +190,7 @@ def _call(w: Writer, node: Call, expected: str | None, level: int) -> None:
     w.put(")")
 
 
-def _load(w: Writer, node: Load, expected: str | None, level: int) -> None:
+def _write_load(w: Writer, node: Load, expected: str | None, level: int) -> None:
     if node.predicate is None or node.passthrough is None:
         w.put(f"{node.buffer}[")
         write_indices(w, node.indices, "indices")
@@ -211,7 +211,7 @@ def write_access(w: Writer, name: str, buffer_name: str, indices: Sequence[Expr]
         write_index(w, index, "indices", item=number)
 
 
-def _search(w: Writer, node: Search, expected: str | None, level: int) -> None:
+def _write_search(w: Writer, node: Search, expected: str | None, level: int) -> None:
     w.put(f'T.search("{node.kind}", {node.buffer}')
     for number, index in enumerate(node.prefix):
         w.put(", ")
@@ -222,11 +222,11 @@ def _search(w: Writer, node: Search, expected: str | None, level: int) -> None:
     w.put(")")
 
 
-def _vscale(w: Writer, node: VScale, expected: str | None, level: int) -> None:
+def _write_vscale(w: Writer, node: VScale, expected: str | None, level: int) -> None:
     w.put("T.vscale()")
 
 
-def _ramp(w: Writer, node: Ramp, expected: str | None, level: int) -> None:
+def _write_ramp(w: Writer, node: Ramp, expected: str | None, level: int) -> None:
     scalar = DType.parse(expected).scalar if expected else None
     base, stride = operand_dtypes((node.base, node.stride), scalar)
     w.put("T.ramp(")
@@ -236,20 +236,22 @@ def _ramp(w: Writer, node: Ramp, expected: str | None, level: int) -> None:
     w.put(f", {lanes_text(node.lanes)})")
 
 
-def _broadcast(w: Writer, node: Broadcast, expected: str | None, level: int) -> None:
+def _write_broadcast(w: Writer, node: Broadcast, expected: str | None, level: int) -> None:
     scalar = DType.parse(expected).scalar if expected else None
     w.put("T.broadcast(")
     write_expr(w, node.value, "value", expected=scalar)
     w.put(f", {lanes_text(node.lanes)})")
 
 
-def _lane_reduce(w: Writer, node: LaneReduce, expected: str | None, level: int) -> None:
+def _write_lane_reduce(w: Writer, node: LaneReduce, expected: str | None, level: int) -> None:
     w.put(f'T.lane_reduce("{node.op}", ')
     write_expr(w, node.value, "value")
     w.put(")")
 
 
-def _transpose_reduce(w: Writer, node: TransposeReduce, expected: str | None, level: int) -> None:
+def _write_transpose_reduce(
+    w: Writer, node: TransposeReduce, expected: str | None, level: int
+) -> None:
     w.put(f'T.transpose_reduce("{node.op}"')
     for number, value in enumerate(node.values):
         w.put(", ")
@@ -258,22 +260,22 @@ def _transpose_reduce(w: Writer, node: TransposeReduce, expected: str | None, le
 
 
 EXPR_PRINTERS: Mapping[type, Callable[[Writer, Any, str | None, int], None]] = {
-    Const: _const,
-    Var: _var,
-    Unary: _unary,
-    Binary: _binary,
-    Compare: _compare,
-    Cast: _cast,
-    Reinterpret: _reinterpret,
-    Select: _choice,
-    IfThenElse: _choice,
-    Call: _call,
-    Load: _load,
-    Search: _search,
-    VScale: _vscale,
-    Ramp: _ramp,
-    Broadcast: _broadcast,
-    LaneReduce: _lane_reduce,
-    TransposeReduce: _transpose_reduce,
+    Const: _write_const,
+    Var: _write_var,
+    Unary: _write_unary,
+    Binary: _write_binary,
+    Compare: _write_compare,
+    Cast: _write_cast,
+    Reinterpret: _write_reinterpret,
+    Select: _write_choice,
+    IfThenElse: _write_choice,
+    Call: _write_call,
+    Load: _write_load,
+    Search: _write_search,
+    VScale: _write_vscale,
+    Ramp: _write_ramp,
+    Broadcast: _write_broadcast,
+    LaneReduce: _write_lane_reduce,
+    TransposeReduce: _write_transpose_reduce,
 }
 """The writers of expressions, by node type."""

@@ -76,7 +76,7 @@ def _value(value: AnnotationValue) -> str:
     return string_literal(value) if isinstance(value, str) else str(value)
 
 
-def _store(p: Printer, node: Store) -> None:
+def _write_store(p: Printer, node: Store) -> None:
     w, dtype = p.w, p.store_dtype(node.buffer, node.indices)
     if node.predicate is None and not node.nontemporal:
         w.put(f"{node.buffer}[")
@@ -96,7 +96,7 @@ def _store(p: Printer, node: Store) -> None:
     return w.end_line(")")
 
 
-def _combine(p: Printer, node: Combine) -> None:
+def _write_combine(p: Printer, node: Combine) -> None:
     """Print `C[i], V[i] = argmax(C[i], V[i], j, A[i, j])`."""
     w = p.w
     for number, store in w.separated(node.stores):
@@ -119,7 +119,7 @@ def _write_element(p: Printer, store: Store, number: int) -> None:
     p.w.put("]")
 
 
-def _atomic(p: Printer, node: Atomic) -> None:
+def _write_atomic(p: Printer, node: Atomic) -> None:
     w = p.w
     w.put(f"T.atomic_{node.op}({node.buffer}[")
     write_indices(w, node.indices, "indices")
@@ -128,20 +128,20 @@ def _atomic(p: Printer, node: Atomic) -> None:
     w.end_line(")")
 
 
-def _let(p: Printer, node: Let) -> None:
+def _write_let(p: Printer, node: Let) -> None:
     p.w.put(f"{node.var.name}: T.{node.var.dtype} = ")
     write_expr(p.w, node.value, "value", expected=node.var.dtype)
     p.w.end_line()
 
 
-def _allocate(p: Printer, node: Allocate) -> None:
+def _write_allocate(p: Printer, node: Allocate) -> None:
     p.declare(node.buffer)
     with p.w.at("buffer"):
         write_dense(p.w, node.buffer, "alloc_buffer")
     p.w.end_line()
 
 
-def _if(p: Printer, node: If) -> None:
+def _write_if(p: Printer, node: If) -> None:
     p.w.put("if ")
     write_expr(p.w, node.condition, "condition", expected="bool")
     p.w.end_line(":")
@@ -151,14 +151,14 @@ def _if(p: Printer, node: If) -> None:
         write_body(p, node.else_body, "else_body")
 
 
-def _while(p: Printer, node: While) -> None:
+def _write_while(p: Printer, node: While) -> None:
     p.w.put("while ")
     write_expr(p.w, node.condition, "condition", expected="bool")
     p.w.end_line(":")
     write_body(p, node.body, "body")
 
 
-def _for(p: Printer, node: For) -> None:
+def _write_for(p: Printer, node: For) -> None:
     w = p.w
     w.put(f"for {node.var} in T.{_LOOPS[node.kind]}(")
     write_bounds(w, node.start, node.extent)
@@ -181,7 +181,7 @@ def _write_options(p: Printer, weight: Expr | None, grain: Expr | None) -> None:
             write_index(p.w, option, name)
 
 
-def _block(p: Printer, node: Block) -> None:
+def _write_block(p: Printer, node: Block) -> None:
     p.w.end_line(f"with T.block({string_literal(node.name)}):")
     with p.w.indented():
         write_block_head(p, node)
@@ -190,7 +190,7 @@ def _block(p: Printer, node: Block) -> None:
         _write_init_and_body(p, node)
 
 
-def _iteration(p: Printer, node: Iteration) -> None:
+def _write_iteration(p: Printer, node: Iteration) -> None:
     w = p.w
     w.put("with T.sp.iteration([")
     for number, axis in w.separated(node.axes):
@@ -213,12 +213,12 @@ def _write_init_and_body(p: Printer, node: Block | Iteration) -> None:
         p.w.end_line("pass")
 
 
-def _prefetch(p: Printer, node: Prefetch) -> None:
+def _write_prefetch(p: Printer, node: Prefetch) -> None:
     write_access(p.w, "prefetch", node.buffer, node.indices)
     p.w.end_line(")")
 
 
-def _guard(p: Printer, node: Guard) -> None:
+def _write_guard(p: Printer, node: Guard) -> None:
     p.w.put("T.guard(")
     write_expr(p.w, node.condition, "condition", expected="bool")
     p.w.end_line(f", {node.buffer})")
@@ -231,7 +231,7 @@ def _write_args(p: Printer, args: tuple[Expr, ...]) -> None:
     p.w.put("]")
 
 
-def _parallel_for(p: Printer, node: ParallelFor) -> None:
+def _write_parallel_for(p: Printer, node: ParallelFor) -> None:
     p.w.put(f'T.parallel_for("{node.function}", "{node.var}", ')
     write_bounds(p.w, node.start, node.extent)
     if node.args:
@@ -241,7 +241,7 @@ def _parallel_for(p: Printer, node: ParallelFor) -> None:
     p.w.end_line(")")
 
 
-def _launch(p: Printer, node: Launch) -> None:
+def _write_launch(p: Printer, node: Launch) -> None:
     w = p.w
     w.put(f'T.launch("{node.function}", ')
     _write_args(p, node.args)
@@ -264,19 +264,19 @@ ITERATION_AXIS_TEXTS: Mapping[type, Callable[[Any], str]] = {
 
 
 STMT_PRINTERS: Mapping[type, Callable[[Printer, Any], None]] = {
-    Store: _store,
-    Combine: _combine,
-    Atomic: _atomic,
-    Let: _let,
-    Allocate: _allocate,
-    If: _if,
-    While: _while,
-    For: _for,
-    Block: _block,
-    Iteration: _iteration,
-    Prefetch: _prefetch,
-    Guard: _guard,
-    ParallelFor: _parallel_for,
-    Launch: _launch,
+    Store: _write_store,
+    Combine: _write_combine,
+    Atomic: _write_atomic,
+    Let: _write_let,
+    Allocate: _write_allocate,
+    If: _write_if,
+    While: _write_while,
+    For: _write_for,
+    Block: _write_block,
+    Iteration: _write_iteration,
+    Prefetch: _write_prefetch,
+    Guard: _write_guard,
+    ParallelFor: _write_parallel_for,
+    Launch: _write_launch,
 }
 """The writers of statements, by node type."""

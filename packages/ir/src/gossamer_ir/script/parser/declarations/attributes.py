@@ -27,7 +27,7 @@ def parse_annotations(context: ParserContext, node: ast.expr) -> Annotations:
     return tuple(annotations)
 
 
-def func_attr(context: ParserContext, call: ast.Call) -> None:
+def parse_func_attr(context: ParserContext, call: ast.Call) -> None:
     """Parse `T.func_attr({...})`; the key `sparse_tir_level` gives the stage and is not an annotation."""
     node = bind(context, call, "attributes", required=1)["attributes"]
     for key, value in parse_annotations(context, _without_map(context, node)):
@@ -54,7 +54,7 @@ def _without_map(context: ParserContext, node: ast.expr) -> ast.expr:
     return node
 
 
-def stage(context: ParserContext, call: ast.Call) -> None:
+def parse_stage(context: ParserContext, call: ast.Call) -> None:
     """Parse `T.stage("flat")`, or another stage by name."""
     node = bind(context, call, "name", required=1)["name"]
     text = required_text(context, node, "a stage")
@@ -65,7 +65,7 @@ def stage(context: ParserContext, call: ast.Call) -> None:
     raise context.error("stage", f"'{text}' is not a stage.", node, hint=hint)
 
 
-def block_attr(context: ParserContext, call: ast.Call) -> None:
+def parse_block_attr(context: ParserContext, call: ast.Call) -> None:
     """Parse `T.block_attr({...})` and `T.sp.iteration_attr({...})`, at most once per block or iteration."""
     node = bind(context, call, "attributes", required=1)["attributes"]
     if context.parts is None:

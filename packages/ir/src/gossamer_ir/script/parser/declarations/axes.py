@@ -53,7 +53,7 @@ def axis_argument(context: ParserContext, node: ast.expr) -> str:
     )
 
 
-def dense_fixed(context: ParserContext, name: str, call: ast.Call) -> Axis:
+def parse_dense_fixed(context: ParserContext, name: str, call: ast.Call) -> Axis:
     """Parse `T.sp.dense_fixed(length, parent=P)`; the published `idtype` is accepted and ignored."""
     # Published scripts have the dtype second, and others the parent. Only a dtype is a text.
     if len(call.args) > 1 and static_text(context, call.args[1]) is None:
@@ -66,7 +66,7 @@ def dense_fixed(context: ParserContext, name: str, call: ast.Call) -> Axis:
     return DenseFixed(name, index_expr(context, arguments["length"]), parent)
 
 
-def dense_varied(context: ParserContext, name: str, call: ast.Call) -> Axis:
+def parse_dense_varied(context: ParserContext, name: str, call: ast.Call) -> Axis:
     """Parse `T.sp.dense_varied(P, n, indptr)` or `(P, (n, nnz), indptr)`."""
     arguments = bind(context, call, "parent shape indptr idtype indptr_dtype", required=3)
     length, nnz = _sizes(context, arguments["shape"])
@@ -80,7 +80,7 @@ def dense_varied(context: ParserContext, name: str, call: ast.Call) -> Axis:
     )
 
 
-def compressed_fixed(context: ParserContext, name: str, call: ast.Call) -> Axis:
+def parse_compressed_fixed(context: ParserContext, name: str, call: ast.Call) -> Axis:
     """Parse `T.sp.compressed_fixed(P, (n, width), indices)`."""
     names = f"parent shape indices idtype {_FLAGS} indices_dtype"
     arguments = bind(context, call, names, required=3)
@@ -98,7 +98,7 @@ def compressed_fixed(context: ParserContext, name: str, call: ast.Call) -> Axis:
     )
 
 
-def compressed_varied(context: ParserContext, name: str, call: ast.Call) -> Axis:
+def parse_compressed_varied(context: ParserContext, name: str, call: ast.Call) -> Axis:
     """Parse `T.sp.compressed_varied(P, (n, nnz), (indptr, indices))`; nnz may be omitted."""
     names = f"parent shape data idtype {_FLAGS} indptr_dtype indices_dtype"
     arguments = bind(context, call, names, required=3)
@@ -117,7 +117,7 @@ def compressed_varied(context: ParserContext, name: str, call: ast.Call) -> Axis
     )
 
 
-def bitmask_varied(context: ParserContext, name: str, call: ast.Call) -> Axis:
+def parse_bitmask_varied(context: ParserContext, name: str, call: ast.Call) -> Axis:
     """Parse `T.sp.bitmask_varied(P, (n, nnz), (indptr, words))`; nnz may be omitted."""
     names = "parent shape data idtype indptr_dtype words_dtype"
     arguments = bind(context, call, names, required=3)
@@ -170,15 +170,15 @@ def _flags(context: ParserContext, arguments: NamedArguments) -> dict[str, bool]
 
 
 AXIS_PARSERS: Mapping[str, AxisParser] = {
-    "sp.dense_fixed": dense_fixed,
-    "sp.dense_varied": dense_varied,
-    "sp.compressed_fixed": compressed_fixed,
-    "sp.compressed_varied": compressed_varied,
-    "sp.bitmask_varied": bitmask_varied,
-    "dense_fixed": dense_fixed,
-    "dense_variable": dense_varied,
-    "dense_varied": dense_varied,
-    "sparse_fixed": compressed_fixed,
-    "sparse_variable": compressed_varied,
+    "sp.dense_fixed": parse_dense_fixed,
+    "sp.dense_varied": parse_dense_varied,
+    "sp.compressed_fixed": parse_compressed_fixed,
+    "sp.compressed_varied": parse_compressed_varied,
+    "sp.bitmask_varied": parse_bitmask_varied,
+    "dense_fixed": parse_dense_fixed,
+    "dense_variable": parse_dense_varied,
+    "dense_varied": parse_dense_varied,
+    "sparse_fixed": parse_compressed_fixed,
+    "sparse_variable": parse_compressed_varied,
 }
 """The parsers of axis declarations, by their name in `T`."""

@@ -82,35 +82,35 @@ def _name(call: ast.Call) -> str:
     return (dotted(call.func) or "").removeprefix("sp.")
 
 
-def _relation(context: ParserContext, call: ast.Call) -> Fact:
+def _parse_relation(context: ParserContext, call: ast.Call) -> Fact:
     arguments = bind(context, call, "left right", required=2)
     left, right = (plain_buffer_named(context, arguments[side]).name for side in ("left", "right"))
     return Relation(_name(call), left, right)  # type: ignore[arg-type]  # checked by _claim
 
 
-def _in_range(context: ParserContext, call: ast.Call) -> Fact:
+def _parse_in_range(context: ParserContext, call: ast.Call) -> Fact:
     arguments = bind(context, call, "buffer low high", required=3)
     low, high = index_expr(context, arguments["low"]), index_expr(context, arguments["high"])
     return InRange(_buffer(context, arguments), low, high)
 
 
-def _monotone(context: ParserContext, call: ast.Call) -> Fact:
+def _parse_monotone(context: ParserContext, call: ast.Call) -> Fact:
     return Monotone(_buffer(context, bind(context, call, "buffer", required=1)))
 
 
-def _known_value(context: ParserContext, call: ast.Call) -> Fact:
+def _parse_known_value(context: ParserContext, call: ast.Call) -> Fact:
     arguments = bind(context, call, "buffer index value", required=3)
     at, value = index_expr(context, arguments["index"]), index_expr(context, arguments["value"])
     return HasValue(_buffer(context, arguments), at, value)
 
 
-def _product_steps(context: ParserContext, call: ast.Call) -> Fact:
+def _parse_product_steps(context: ParserContext, call: ast.Call) -> Fact:
     arguments = bind(context, call, "buffer left right", required=3)
     left, right = (plain_buffer_named(context, arguments[side]).name for side in ("left", "right"))
     return ProductSteps(_buffer(context, arguments), left, right)
 
 
-def _sorted_segments(context: ParserContext, call: ast.Call) -> Fact:
+def _parse_sorted_segments(context: ParserContext, call: ast.Call) -> Fact:
     arguments = bind(context, call, "buffer indptr unique", required=1)
     indptr = (
         plain_buffer_named(context, arguments["indptr"]).name if "indptr" in arguments else None
@@ -121,17 +121,17 @@ def _sorted_segments(context: ParserContext, call: ast.Call) -> Fact:
     return SortedSegments(_buffer(context, arguments), indptr, unique)
 
 
-def _distinct(context: ParserContext, call: ast.Call) -> Fact:
+def _parse_distinct(context: ParserContext, call: ast.Call) -> Fact:
     return Distinct(_buffer(context, bind(context, call, "buffer", required=1)))
 
 
-def _bit_counts(context: ParserContext, call: ast.Call) -> Fact:
+def _parse_bit_counts(context: ParserContext, call: ast.Call) -> Fact:
     arguments = bind(context, call, "buffer indptr length", required=3)
     indptr = plain_buffer_named(context, arguments["indptr"]).name
     return BitCounts(_buffer(context, arguments), indptr, index_expr(context, arguments["length"]))
 
 
-def _padded_slots(context: ParserContext, call: ast.Call) -> Fact:
+def _parse_padded_slots(context: ParserContext, call: ast.Call) -> Fact:
     arguments = bind(context, call, "buffer length", required=2)
     return PaddedSlots(_buffer(context, arguments), index_expr(context, arguments["length"]))
 
@@ -141,14 +141,14 @@ def _buffer(context: ParserContext, arguments: dict[str, ast.expr]) -> str:
 
 
 FACT_PARSERS: Mapping[str, Callable[[ParserContext, ast.Call], Fact]] = {
-    **dict.fromkeys(RELATION_KINDS, _relation),
-    "in_range": _in_range,
-    "monotone": _monotone,
-    "has_value": _known_value,
-    "product_steps": _product_steps,
-    "sorted_segments": _sorted_segments,
-    "distinct": _distinct,
-    "bit_counts": _bit_counts,
-    "padded_slots": _padded_slots,
+    **dict.fromkeys(RELATION_KINDS, _parse_relation),
+    "in_range": _parse_in_range,
+    "monotone": _parse_monotone,
+    "has_value": _parse_known_value,
+    "product_steps": _parse_product_steps,
+    "sorted_segments": _parse_sorted_segments,
+    "distinct": _parse_distinct,
+    "bit_counts": _parse_bit_counts,
+    "padded_slots": _parse_padded_slots,
 }
 """The parsers of facts, by their name in `T.assume`."""

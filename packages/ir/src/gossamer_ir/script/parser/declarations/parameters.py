@@ -31,10 +31,10 @@ def parse_parameters(context: ParserContext, node: ast.FunctionDef) -> None:
         item.annotation = _as_call(item.annotation)
     sizes = cache(partial(names_in_sizes, node))
     for item in arguments.args:
-        _parameter(context, item, sizes)
+        _parse_parameter(context, item, sizes)
     for item in arguments.args:
         if isinstance(item.annotation, ast.Call) and call_name(item.annotation) == "Buffer":
-            _buffer(context, item.arg, item.annotation)
+            _parse_buffer(context, item.arg, item.annotation)
 
 
 def _as_call(annotation: ast.expr | None) -> ast.expr | None:
@@ -66,7 +66,9 @@ def names_in_sizes(node: ast.AST) -> frozenset[str]:
     return frozenset(names)
 
 
-def _parameter(context: ParserContext, item: ast.arg, sizes: Callable[[], frozenset[str]]) -> None:
+def _parse_parameter(
+    context: ParserContext, item: ast.arg, sizes: Callable[[], frozenset[str]]
+) -> None:
     declared = dtype = _dtype(context, item)
     if dtype not in ("int64", "handle") and DType.parse(dtype).is_integer and item.arg in sizes():
         dtype = "int64"
@@ -93,7 +95,7 @@ def _dtype(context: ParserContext, item: ast.arg) -> str:
     return dtype_argument(context, node)
 
 
-def _buffer(context: ParserContext, name: str, call: ast.Call) -> None:
+def _parse_buffer(context: ParserContext, name: str, call: ast.Call) -> None:
     """Parse `A: T.Buffer((m, n), "float32")`: a handle `A`, and a buffer `A_buffer` that is bound to it."""
     handle = next(item for item in context.function.params if context.lookup(name) is item)
     buffer = parameter_buffer(context, context.fresh(f"{handle.name}_buffer"), call, handle.name)

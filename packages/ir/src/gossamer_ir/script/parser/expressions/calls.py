@@ -125,13 +125,13 @@ def _convert(dtype: str, context: ParserContext, call: ast.Call, expected: str |
     return literal(context, node, value, dtype)
 
 
-def _cast(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+def _parse_cast(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     arguments = bind(context, call, "value dtype", required=2)
     dtype = value_dtype(context, arguments["dtype"])
     return Cast(dtype, expr(context, arguments["value"]))
 
 
-def _reinterpret(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+def _parse_reinterpret(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     """Parse `T.reinterpret(x, "int32")`, or `T.reinterpret("int32", x)`; a handle can become int64."""
     arguments = bind(context, call, "value dtype", required=2)
     if static_text(context, arguments["value"]) is not None:
@@ -141,7 +141,7 @@ def _reinterpret(context: ParserContext, call: ast.Call, expected: str | None) -
     return Reinterpret(dtype, expr(context, value, "handle" if is_name else None))
 
 
-def _choice(
+def _parse_choice(
     kind: type[Select] | type[IfThenElse],
     context: ParserContext,
     call: ast.Call,
@@ -155,13 +155,15 @@ def _choice(
     return kind(condition, if_true, if_false)
 
 
-def _operator(op: BinaryOp, context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+def _parse_operator(
+    op: BinaryOp, context: ParserContext, call: ast.Call, expected: str | None
+) -> Expr:
     arguments = bind(context, call, "lhs rhs", required=2)
     lhs, rhs = unify(context, (arguments["lhs"], arguments["rhs"]), expected)
     return Binary(op, lhs, rhs)
 
 
-def _math(name: str, context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+def _parse_math(name: str, context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     arity = FUNCTIONS[name].arity
     names = " ".join(("x", "y", "z")[:arity])
     arguments = bind(context, call, f"{names} dtype", required=arity)
@@ -171,7 +173,7 @@ def _math(name: str, context: ParserContext, call: ast.Call, expected: str | Non
     return Call(name, tuple(args), dtype_of(args[0]))
 
 
-def _search(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+def _parse_search(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     if len(call.args) < 2:
         raise context.error("arguments", "T.search needs a kind and a buffer.", call)
     kind = required_text(context, call.args[0], "a kind of search")
@@ -192,12 +194,12 @@ def _search(context: ParserContext, call: ast.Call, expected: str | None) -> Exp
     return Search(kind, buffer, prefix, begin, end, value)
 
 
-def _vscale(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+def _parse_vscale(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     bind(context, call, "", required=0)
     return VScale()
 
 
-def _ramp(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+def _parse_ramp(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     arguments = bind(context, call, "base stride lanes", required=3)
     scalar = DType.parse(expected).scalar if expected else None
     base, stride = unify(context, (arguments["base"], arguments["stride"]), scalar)
@@ -205,7 +207,7 @@ def _ramp(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     return Ramp(base, stride, lanes_argument(context, arguments["lanes"]))
 
 
-def _broadcast(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+def _parse_broadcast(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     arguments = bind(context, call, "value lanes", required=2)
     scalar = DType.parse(expected).scalar if expected else None
     value = _required_scalar(context, arguments["value"], expr(context, arguments["value"], scalar))
@@ -222,12 +224,12 @@ def reducer_argument(context: ParserContext, node: ast.expr) -> ReduceOp:
     raise context.error("reducer", f"'{name}' is not a reducer.", node, hint=hint)
 
 
-def _lane_reduce(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+def _parse_lane_reduce(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     arguments = bind(context, call, "op value", required=2)
     return LaneReduce(reducer_argument(context, arguments["op"]), expr(context, arguments["value"]))
 
 
-def _transpose_reduce(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+def _parse_transpose_reduce(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     """Parse `T.transpose_reduce("add", a, b, ...)`."""
     first, *rest = call.args or [call]
     if not rest or call.keywords:
@@ -238,7 +240,7 @@ def _transpose_reduce(context: ParserContext, call: ast.Call, expected: str | No
     )
 
 
-def _active_lane_mask(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+def _parse_active_lane_mask(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     """Parse TVM's `T.get_active_lane_mask("boolxvscalex4", base, limit)`: a comparison of a ramp, the form
     that every pass and proof knows."""
     arguments = bind(context, call, "dtype base limit", required=3)
@@ -256,7 +258,7 @@ def _active_lane_mask(context: ParserContext, call: ast.Call, expected: str | No
     return Compare("lt", Ramp(base, ONE, lanes), Broadcast(limit, lanes))
 
 
-def _load(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+def _parse_load(context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     """Parse `T.load(A, i, j, predicate=p, passthrough=v)`, or `T.load(A[i, j], ...)`."""
     target, named = access_arguments(context, call)
     plain = load_of(context, buffer_named(context, target[0]), target[1:])
@@ -276,7 +278,9 @@ def _zero(dtype_name: str) -> Expr:
     return Broadcast(zero, Lanes(dtype.lanes, dtype.scalable)) if dtype.is_vector else zero
 
 
-def _vload(context: ParserContext, buffer: ast.expr, call: ast.Call, expected: str | None) -> Expr:
+def _parse_vload(
+    context: ParserContext, buffer: ast.expr, call: ast.Call, expected: str | None
+) -> Expr:
     """Parse TVM's `A.vload([i, j], predicate=p, passthrough=v)`. Without a passthrough, which TVM does not
     have, disabled lanes are zero."""
     arguments = bind(context, call, "indices predicate passthrough", required=1)
@@ -305,7 +309,9 @@ def access_arguments(context: ParserContext, call: ast.Call) -> tuple[list[ast.e
     return target, ast.copy_location(ast.Call(call.func, [], call.keywords), call)
 
 
-def _limit(op: ReduceOp, context: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+def _parse_limit(
+    op: ReduceOp, context: ParserContext, call: ast.Call, expected: str | None
+) -> Expr:
     node = bind(context, call, "dtype", required=1)["dtype"]
     dtype = value_dtype(context, node)
     if DType.parse(dtype).is_vector:
@@ -318,27 +324,27 @@ def _limit(op: ReduceOp, context: ParserContext, call: ast.Call, expected: str |
 
 CALL_PARSERS: Mapping[str, CallParser] = {
     **{name: partial(_convert, name) for name in SCALARS if name != "handle"},
-    **{name: partial(_math, name) for name in FUNCTIONS},
-    **{name: partial(_operator, name) for name in ("min", "max", "floordiv", "floormod")},
-    "cast": _cast,
-    "reinterpret": _reinterpret,
-    "Select": partial(_choice, Select),
-    "select": partial(_choice, Select),
-    "if_then_else": partial(_choice, IfThenElse),
-    "search": _search,
-    "vscale": _vscale,
-    "ramp": _ramp,
-    "Ramp": _ramp,
-    "broadcast": _broadcast,
-    "Broadcast": _broadcast,
-    "lane_reduce": _lane_reduce,
-    "transpose_reduce": _transpose_reduce,
-    "load": _load,
-    "get_active_lane_mask": _active_lane_mask,
-    "min_value": partial(_limit, "max"),
-    "max_value": partial(_limit, "min"),
+    **{name: partial(_parse_math, name) for name in FUNCTIONS},
+    **{name: partial(_parse_operator, name) for name in ("min", "max", "floordiv", "floormod")},
+    "cast": _parse_cast,
+    "reinterpret": _parse_reinterpret,
+    "Select": partial(_parse_choice, Select),
+    "select": partial(_parse_choice, Select),
+    "if_then_else": partial(_parse_choice, IfThenElse),
+    "search": _parse_search,
+    "vscale": _parse_vscale,
+    "ramp": _parse_ramp,
+    "Ramp": _parse_ramp,
+    "broadcast": _parse_broadcast,
+    "Broadcast": _parse_broadcast,
+    "lane_reduce": _parse_lane_reduce,
+    "transpose_reduce": _parse_transpose_reduce,
+    "load": _parse_load,
+    "get_active_lane_mask": _parse_active_lane_mask,
+    "min_value": partial(_parse_limit, "max"),
+    "max_value": partial(_parse_limit, "min"),
 }
 """The parsers of calls that are expressions, by their name in `T`."""
 
-METHOD_PARSERS: Mapping[str, MethodParser] = {"vload": _vload}
+METHOD_PARSERS: Mapping[str, MethodParser] = {"vload": _parse_vload}
 """The parsers of methods of buffers that are expressions."""

@@ -86,7 +86,7 @@ def expr(context: ParserContext, node: ast.expr, expected: str | None = None) ->
         return context.mark(literal(context, node, constant, expected), node)
     result: Expr
     if isinstance(node, ast.Call):
-        result = _call(context, node, expected)
+        result = _parse_call(context, node, expected)
     else:
         parser = _EXPR_PARSERS.get(type(node))
         if parser is None:
@@ -139,7 +139,7 @@ def load_of(
     return Load(buffer.name, indices_in(context.layouts.get(buffer.name), indices), dtype)
 
 
-def _call(context: ParserContext, node: ast.Call, expected: str | None) -> Expr:
+def _parse_call(context: ParserContext, node: ast.Call, expected: str | None) -> Expr:
     method = method_of(node, context.methods)
     if method is not None:
         return context.methods[method.attr](context, method.value, node, expected)
@@ -165,7 +165,7 @@ def _call_parser(context: ParserContext, node: ast.Call) -> Callable[..., Expr]:
     return parser
 
 
-def _name(context: ParserContext, node: ast.Name, expected: str | None) -> Expr:
+def _parse_name(context: ParserContext, node: ast.Name, expected: str | None) -> Expr:
     value = lookup(context, node)
     if isinstance(value, Var):
         return Var(value.name, value.dtype)
@@ -182,13 +182,13 @@ def _name(context: ParserContext, node: ast.Name, expected: str | None) -> Expr:
     )
 
 
-def _unary(context: ParserContext, node: ast.UnaryOp, expected: str | None) -> Expr:
+def _parse_unary(context: ParserContext, node: ast.UnaryOp, expected: str | None) -> Expr:
     if isinstance(node.op, ast.UAdd):
         return expr(context, node.operand, expected)
     return Unary(UNARY_OPS[type(node.op)], expr(context, node.operand, expected))
 
 
-def _binary(context: ParserContext, node: ast.BinOp, expected: str | None) -> Expr:
+def _parse_binary(context: ParserContext, node: ast.BinOp, expected: str | None) -> Expr:
     op = BINARY_OPS.get(type(node.op))
     if op is None:
         raise unsupported_operator_error(context, node, node.op)
@@ -205,7 +205,7 @@ def unsupported_operator_error(
     return context.error("operator", message, node, hint=hint)
 
 
-def _bool_op(context: ParserContext, node: ast.BoolOp, expected: str | None) -> Expr:
+def _parse_bool_op(context: ParserContext, node: ast.BoolOp, expected: str | None) -> Expr:
     op: BinaryOp = "and" if isinstance(node.op, ast.And) else "or"
     # The chain becomes a nest as deep as it has operands.
     if len(node.values) > MAX_DEPTH:
@@ -216,7 +216,7 @@ def _bool_op(context: ParserContext, node: ast.BoolOp, expected: str | None) -> 
     return first
 
 
-def _compare(context: ParserContext, node: ast.Compare, expected: str | None) -> Expr:
+def _parse_compare(context: ParserContext, node: ast.Compare, expected: str | None) -> Expr:
     if len(node.ops) > 1:
         raise context.error(
             "chained_comparison",
@@ -231,27 +231,27 @@ def _compare(context: ParserContext, node: ast.Compare, expected: str | None) ->
     return Compare(op, lhs, rhs)
 
 
-def _if_exp(context: ParserContext, node: ast.IfExp, expected: str | None) -> Expr:
+def _parse_if_exp(context: ParserContext, node: ast.IfExp, expected: str | None) -> Expr:
     condition = expr(context, node.test, "bool")
     if_true, if_false = unify(context, (node.body, node.orelse), expected)
     return IfThenElse(condition, if_true, if_false)
 
 
-def _subscript(context: ParserContext, node: ast.Subscript, expected: str | None) -> Expr:
+def _parse_subscript(context: ParserContext, node: ast.Subscript, expected: str | None) -> Expr:
     return load_of(context, buffer_named(context, node.value), index_nodes(node))
 
 
-def _attribute(context: ParserContext, node: ast.Attribute, expected: str | None) -> Expr:
+def _parse_attribute(context: ParserContext, node: ast.Attribute, expected: str | None) -> Expr:
     raise context.error("attribute", f"'{context.text_of(node)}' is not a value.", node)
 
 
 _EXPR_PARSERS: Mapping[type[ast.expr], Callable[..., Expr]] = {
-    ast.Name: _name,
-    ast.UnaryOp: _unary,
-    ast.BinOp: _binary,
-    ast.BoolOp: _bool_op,
-    ast.Compare: _compare,
-    ast.IfExp: _if_exp,
-    ast.Subscript: _subscript,
-    ast.Attribute: _attribute,
+    ast.Name: _parse_name,
+    ast.UnaryOp: _parse_unary,
+    ast.BinOp: _parse_binary,
+    ast.BoolOp: _parse_bool_op,
+    ast.Compare: _parse_compare,
+    ast.IfExp: _parse_if_exp,
+    ast.Subscript: _parse_subscript,
+    ast.Attribute: _parse_attribute,
 }

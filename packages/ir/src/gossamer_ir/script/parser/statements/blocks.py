@@ -41,7 +41,7 @@ def parse_iters(context: ParserContext, target: ast.expr, call: ast.Call) -> Non
     name = call_name(call) or ""
     targets = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
     if name == "axis.remap":
-        return _remap(context, parts, targets, call)
+        return _parse_remap(context, parts, targets, call)
     if len(targets) != 1:
         raise context.error(
             "arguments", f"T.{name} defines one variable, not {len(targets)}.", target
@@ -54,7 +54,7 @@ def parse_iters(context: ParserContext, target: ast.expr, call: ast.Call) -> Non
     return None
 
 
-def where(context: ParserContext, call: ast.Call) -> None:
+def parse_where(context: ParserContext, call: ast.Call) -> None:
     """Parse `T.where(predicate)`."""
     parts = required_block_parts(context, call)
     if parts.predicate is not None:
@@ -64,7 +64,7 @@ def where(context: ParserContext, call: ast.Call) -> None:
     )
 
 
-def reads(context: ParserContext, call: ast.Call) -> None:
+def parse_reads(context: ParserContext, call: ast.Call) -> None:
     """Parse `T.reads(A[i, 0:n], ...)`."""
     parts = required_block_parts(context, call)
     if parts.reads is not None:
@@ -72,7 +72,7 @@ def reads(context: ParserContext, call: ast.Call) -> None:
     parts.reads = _regions(context, call)
 
 
-def writes(context: ParserContext, call: ast.Call) -> None:
+def parse_writes(context: ParserContext, call: ast.Call) -> None:
     """Parse `T.writes(C[i, k])`."""
     parts = required_block_parts(context, call)
     if parts.writes is not None:
@@ -101,7 +101,7 @@ def _regions(context: ParserContext, call: ast.Call) -> tuple[Region, ...]:
     return tuple([parse_region(context, node) for node in nodes])
 
 
-def _remap(
+def _parse_remap(
     context: ParserContext, parts: BlockDeclarations, targets: list[ast.expr], call: ast.Call
 ) -> None:
     arguments = bind(context, call, "kinds bindings", required=2)

@@ -51,7 +51,7 @@ def store_to(context: ParserContext, target: list[ast.expr], value: ast.expr) ->
     )
 
 
-def _store(context: ParserContext, call: ast.Call) -> Stmt:
+def _parse_store(context: ParserContext, call: ast.Call) -> Stmt:
     """Parse `T.store(A, i, value=v, predicate=p, nontemporal=True)`; the last two are optional."""
     target, named = access_arguments(context, call)
     arguments = bind(context, named, "value predicate nontemporal", required=1)
@@ -63,7 +63,7 @@ def _store(context: ParserContext, call: ast.Call) -> Stmt:
     return Store(plain.buffer, plain.indices, plain.value, predicate, nontemporal)
 
 
-def _vstore(context: ParserContext, buffer: ast.expr, call: ast.Call) -> Stmt:
+def _parse_vstore(context: ParserContext, buffer: ast.expr, call: ast.Call) -> Stmt:
     """Parse TVM's `A.vstore([i, j], value, predicate=p)`; the predicate is optional."""
     arguments = bind(context, call, "indices value predicate", required=2)
     plain = store_to(
@@ -73,7 +73,7 @@ def _vstore(context: ParserContext, buffer: ast.expr, call: ast.Call) -> Stmt:
     return Store(plain.buffer, plain.indices, plain.value, predicate)
 
 
-def _atomic(op: AtomicOp) -> StmtParser:
+def _parse_atomic(op: AtomicOp) -> StmtParser:
     """Return the parser of `T.atomic_add(Y[P[i]], value)` or another atomic operation."""
 
     def parse(context: ParserContext, call: ast.Call) -> Stmt:
@@ -89,14 +89,14 @@ def _atomic(op: AtomicOp) -> StmtParser:
     return parse
 
 
-def _prefetch(context: ParserContext, call: ast.Call) -> Stmt:
+def _parse_prefetch(context: ParserContext, call: ast.Call) -> Stmt:
     target, named = access_arguments(context, call)
     bind(context, named, "", required=0)  # refuses any further argument
     element = load_of(context, buffer_named(context, target[0]), target[1:])
     return Prefetch(element.buffer, element.indices)
 
 
-def _guard(context: ParserContext, call: ast.Call) -> Stmt:
+def _parse_guard(context: ParserContext, call: ast.Call) -> Stmt:
     arguments = bind(context, call, "condition buffer", required=2)
     return Guard(
         expr(context, arguments["condition"], "bool"),
@@ -114,7 +114,7 @@ def _argument(context: ParserContext, node: ast.expr) -> Expr:
     return expr(context, node, "handle" if isinstance(node, ast.Name) else None)
 
 
-def _parallel_for(context: ParserContext, call: ast.Call) -> Stmt:
+def _parse_parallel_for(context: ParserContext, call: ast.Call) -> Stmt:
     """Parse `T.parallel_for("f", "i", stop, args=[...], weight=..., grain=...)`, or with start and stop."""
     if not 3 <= len(call.args) <= 4:
         message = "T.parallel_for needs a function, a variable and a range."
@@ -135,7 +135,7 @@ def _parallel_for(context: ParserContext, call: ast.Call) -> Stmt:
     return ParallelFor(function, var, bounds.start, bounds.extent, args, weight, grain)
 
 
-def _launch(context: ParserContext, call: ast.Call) -> Stmt:
+def _parse_launch(context: ParserContext, call: ast.Call) -> Stmt:
     """Parse `T.launch("f", [...], threads={"blockIdx.x": n})`."""
     arguments = bind(context, call, "function args threads", required=1)
     function = required_text(context, arguments["function"], "a function's name")
@@ -157,7 +157,7 @@ def _threads(context: ParserContext, node: ast.expr | None) -> tuple[ThreadExten
     return tuple(result)
 
 
-def _evaluate(context: ParserContext, call: ast.Call) -> None:
+def _parse_evaluate(context: ParserContext, call: ast.Call) -> None:
     """Parse the published `T.evaluate(0)`, a placeholder for an empty body."""
     node = bind(context, call, "value", required=1)["value"]
     # Anything else would be dropped without a word.
@@ -166,35 +166,35 @@ def _evaluate(context: ParserContext, call: ast.Call) -> None:
 
 
 CALL_STMT_PARSERS: Mapping[str, StmtParser] = {
-    "store": _store,
-    **{f"atomic_{op}": _atomic(op) for op in ATOMIC_OPS},
-    "prefetch": _prefetch,
-    "guard": _guard,
-    "parallel_for": _parallel_for,
-    "launch": _launch,
+    "store": _parse_store,
+    **{f"atomic_{op}": _parse_atomic(op) for op in ATOMIC_OPS},
+    "prefetch": _parse_prefetch,
+    "guard": _parse_guard,
+    "parallel_for": _parse_parallel_for,
+    "launch": _parse_launch,
 }
 """The parsers of calls that are statements, by their name in `T`."""
 
 METHOD_STMT_PARSERS: Mapping[str, Callable[[ParserContext, ast.expr, ast.Call], Stmt]] = {
-    "vstore": _vstore
+    "vstore": _parse_vstore
 }
 """The parsers of methods of buffers that are statements."""
 
 DECLARATION_PARSERS: Mapping[str, DeclarationParser] = {
-    "where": blocks.where,
-    "reads": blocks.reads,
-    "writes": blocks.writes,
-    "block_attr": attributes.block_attr,
-    "sp.iteration_attr": attributes.block_attr,
-    "sp_iter_attr": attributes.block_attr,
-    "iter_attr": attributes.block_attr,
-    "evaluate": _evaluate,
+    "where": blocks.parse_where,
+    "reads": blocks.parse_reads,
+    "writes": blocks.parse_writes,
+    "block_attr": attributes.parse_block_attr,
+    "sp.iteration_attr": attributes.parse_block_attr,
+    "sp_iter_attr": attributes.parse_block_attr,
+    "iter_attr": attributes.parse_block_attr,
+    "evaluate": _parse_evaluate,
 }
 """The parsers of declarations of the enclosing block or iteration, by their name in `T`."""
 
 FUNCTION_DECLARATION_PARSERS: Mapping[str, DeclarationParser] = {
-    "func_attr": attributes.func_attr,
-    "stage": attributes.stage,
+    "func_attr": attributes.parse_func_attr,
+    "stage": attributes.parse_stage,
     "sp.assume": facts.assume_axes,
     "assume": facts.assume_buffers,
     "assume_buffer_domain": facts.assume_buffer_domain,

@@ -66,11 +66,11 @@ def parse_stmt(context: ParserContext, node: ast.stmt, result: list[Stmt]) -> No
         result.append(context.mark(stmt, node))
 
 
-def _pass(context: ParserContext, node: ast.Pass) -> None:
+def _parse_pass(context: ParserContext, node: ast.Pass) -> None:
     return None
 
 
-def _expr_stmt(context: ParserContext, node: ast.Expr) -> Stmt | None:
+def _parse_expr_stmt(context: ParserContext, node: ast.Expr) -> Stmt | None:
     # Docstrings and `...` are allowed, so that a text stays a valid Python function.
     if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str | type(...)):
         return None
@@ -79,7 +79,7 @@ def _expr_stmt(context: ParserContext, node: ast.Expr) -> Stmt | None:
     return parse_call(context, node.value)
 
 
-def _assign(context: ParserContext, node: ast.Assign) -> Stmt | None:
+def _parse_assign(context: ParserContext, node: ast.Assign) -> Stmt | None:
     if len(node.targets) != 1:
         raise context.error("target", "Assign to one target at a time.", node)
     target, value = node.targets[0], node.value
@@ -98,10 +98,10 @@ def _assign(context: ParserContext, node: ast.Assign) -> Stmt | None:
     _require_new(context, target)
     if isinstance(value, ast.Call) and name is not None:
         if name in AXIS_PARSERS or name in BUFFER_PARSERS or name == COMM_REDUCER:
-            _declare(context, target.id, name, value)
+            _parse_declare(context, target.id, name, value)
             return None
         if name == "alloc_buffer":
-            return _allocate(context, target.id, value)
+            return _parse_allocate(context, target.id, value)
         if name not in context.calls:
             raise unknown_member_error(
                 context, value.func, name, {**AXIS_PARSERS, **BUFFER_PARSERS, **context.calls}
@@ -110,7 +110,7 @@ def _assign(context: ParserContext, node: ast.Assign) -> Stmt | None:
     return Let(context.bind_var(target.id, dtype_of(result)), result)
 
 
-def _declare(context: ParserContext, target: str, name: str, call: ast.Call) -> None:
+def _parse_declare(context: ParserContext, target: str, name: str, call: ast.Call) -> None:
     if not context.is_top:
         raise context.error(
             "nested", f"T.{name} is allowed only at the top level of a function.", call
@@ -129,13 +129,13 @@ def _declare(context: ParserContext, target: str, name: str, call: ast.Call) -> 
     return context.bind(target, buffer)
 
 
-def _allocate(context: ParserContext, target: str, call: ast.Call) -> Stmt:
+def _parse_allocate(context: ParserContext, target: str, call: ast.Call) -> Stmt:
     buffer = context.mark(alloc_dense(context, context.fresh(target), call), call)
     context.bind(target, buffer)
     return Allocate(buffer)
 
 
-def _annotated_assignment(context: ParserContext, node: ast.AnnAssign) -> Stmt:
+def _parse_annotated_assignment(context: ParserContext, node: ast.AnnAssign) -> Stmt:
     if not isinstance(node.target, ast.Name) or node.value is None:
         raise context.error("target", "Expected `name: T.dtype = value`.", node)
     _require_new(context, node.target)
@@ -144,7 +144,7 @@ def _annotated_assignment(context: ParserContext, node: ast.AnnAssign) -> Stmt:
     return Let(context.bind_var(node.target.id, dtype), value)
 
 
-def _augmented_assignment(context: ParserContext, node: ast.AugAssign) -> Stmt:
+def _parse_augmented_assignment(context: ParserContext, node: ast.AugAssign) -> Stmt:
     if not isinstance(node.target, ast.Subscript):
         raise _reassignment_error(context, node.target)
     op = BINARY_OPS.get(type(node.op))
@@ -162,18 +162,18 @@ def _augmented_assignment(context: ParserContext, node: ast.AugAssign) -> Stmt:
     return Store(old.buffer, old.indices, value)
 
 
-def _if(context: ParserContext, node: ast.If) -> Stmt:
+def _parse_if(context: ParserContext, node: ast.If) -> Stmt:
     condition = expr(context, node.test, "bool")
     return If(condition, parse_body(context, node.body), parse_body(context, node.orelse))
 
 
-def _while(context: ParserContext, node: ast.While) -> Stmt:
+def _parse_while(context: ParserContext, node: ast.While) -> Stmt:
     if node.orelse:
         raise context.error("statement", "A loop has no else.", node.orelse[0])
     return While(expr(context, node.test, "bool"), parse_body(context, node.body))
 
 
-def _for(context: ParserContext, node: ast.For) -> Stmt:
+def _parse_for(context: ParserContext, node: ast.For) -> Stmt:
     if node.orelse:
         raise context.error("statement", "A loop has no else.", node.orelse[0])
     context.scopes.append({})
@@ -187,7 +187,7 @@ def _for(context: ParserContext, node: ast.For) -> Stmt:
     return loop
 
 
-def _with_stmt(context: ParserContext, node: ast.With) -> Stmt | None:
+def _parse_with_stmt(context: ParserContext, node: ast.With) -> Stmt | None:
     call = node.items[0].context_expr
     parser = WITH_PARSERS.get(call_name(call) or "")
     if parser is None or len(node.items) != 1 or not isinstance(call, ast.Call):
@@ -196,7 +196,7 @@ def _with_stmt(context: ParserContext, node: ast.With) -> Stmt | None:
     return parser(context, node, call)
 
 
-def _init(context: ParserContext, node: ast.With, _call: ast.Call) -> None:
+def _parse_init(context: ParserContext, node: ast.With, _call: ast.Call) -> None:
     if context.parts is None:
         message = "T.init is allowed only directly in a block or iteration."
         raise context.error("outside_block", message, node)
@@ -205,14 +205,14 @@ def _init(context: ParserContext, node: ast.With, _call: ast.Call) -> None:
     context.parts.init = parse_body(context, node.body)
 
 
-def _block(context: ParserContext, node: ast.With, call: ast.Call) -> Stmt:
+def _parse_block(context: ParserContext, node: ast.With, call: ast.Call) -> Stmt:
     text = required_text(context, call.args[0], "a name") if call.args else "block"
     name = context.labels.fresh(to_identifier(text))
     parts = BlockDeclarations("block")
     return to_block(name, parts, parse_body(context, node.body, parts))
 
 
-def _iteration(context: ParserContext, node: ast.With, call: ast.Call) -> Stmt:
+def _parse_iteration(context: ParserContext, node: ast.With, call: ast.Call) -> Stmt:
     name, axes, kinds = parse_head(context, call)
     context.scopes.append({})
     names = parse_vars(context, node.items[0].optional_vars, call, len(kinds))
@@ -237,20 +237,20 @@ def _reassignment_error(context: ParserContext, target: ast.expr) -> ParseError:
 
 
 WITH_PARSERS: dict[str, Callable[[ParserContext, ast.With, ast.Call], Stmt | None]] = {
-    "init": _init,
-    "block": _block,
-    **dict.fromkeys(ITERATION_CALLS, _iteration),
+    "init": _parse_init,
+    "block": _parse_block,
+    **dict.fromkeys(ITERATION_CALLS, _parse_iteration),
 }
 """The calls of `T` that a `with` statement may have, each with its parser."""
 
 _STMT_PARSERS: Mapping[type[ast.stmt], Callable[..., Stmt | None]] = {
-    ast.Pass: _pass,
-    ast.Expr: _expr_stmt,
-    ast.Assign: _assign,
-    ast.AnnAssign: _annotated_assignment,
-    ast.AugAssign: _augmented_assignment,
-    ast.If: _if,
-    ast.While: _while,
-    ast.For: _for,
-    ast.With: _with_stmt,
+    ast.Pass: _parse_pass,
+    ast.Expr: _parse_expr_stmt,
+    ast.Assign: _parse_assign,
+    ast.AnnAssign: _parse_annotated_assignment,
+    ast.AugAssign: _parse_augmented_assignment,
+    ast.If: _parse_if,
+    ast.While: _parse_while,
+    ast.For: _parse_for,
+    ast.With: _parse_with_stmt,
 }
