@@ -10,10 +10,15 @@ SHORT_ROW = 4
 """Maximum length of all rows for scalar code on contiguous elements: the branches of short rows of equal
 length are predicted (measured in sums of rows: 2.5 times faster at 2 elements)."""
 
-MEAN_ROW_IN_LANE = 4
-"""Maximum mean number of gathered terms of rows that are lanes of a vector. A lane gathers the column, the
-value and the operand of each term, where a vector along the row gathers operands only (measured against
-these: 1.2 to 1.5 times as fast at 2 and 4 terms, 0.85 at 6)."""
+MEAN_ROW_IN_LANE = {"fast": 4, "moderate": 2, "slow": 0}
+"""Maximum mean number of gathered terms of rows that are lanes of a vector, by the speed of gathers. A lane
+gathers the column, the value and the operand of each term, where a vector along the row gathers operands only
+(measured against these on Emerald Rapids: 1.2 to 1.5 times as fast at 2 and 4 terms, 0.85 at 6; on Zen 4
+against scalar code: 1.15 to 1.35 at 2, 0.9 at 4)."""
+
+WINDOW_BITS = 512
+"""Minimum bits of vectors for rows in lanes where gathers are not fast: registers of such vectors hold the
+columns and values of several rows, so that only operands are gathered."""
 
 MAX_ROW_IN_LANE = 8
 """Maximum number of terms of a row in a lane: the lanes of shorter rows wait."""
@@ -26,7 +31,7 @@ take 1.33 times as many)."""
 
 def are_lanes(machine: Machine, stats: Stats) -> bool:
     """Return whether several rows of gathered terms are lanes of a vector: no row is much longer than the
-    others, and gathers are fast.
+    others, and gathers are fast enough for rows of that length.
 
     >>> from msgspec.structs import replace
     >>> machine = Machine(gathers="fast")
@@ -34,6 +39,8 @@ def are_lanes(machine: Machine, stats: Stats) -> bool:
     >>> are_lanes(machine, roads), are_lanes(machine, replace(roads, longest_row=7))
     (True, False)
     """
+    most = MEAN_ROW_IN_LANE[machine.gathers]
+    if machine.gathers != "fast" and machine.vector_bits < WINDOW_BITS:
+        return False
     longest = min(MAX_ROW_IN_LANE, SPREAD * stats.mean_row)
-    is_short = stats.mean_row <= MEAN_ROW_IN_LANE and stats.longest_row <= longest
-    return machine.gathers == "fast" and is_short
+    return stats.mean_row <= most and stats.longest_row <= longest

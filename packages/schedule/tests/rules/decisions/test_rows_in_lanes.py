@@ -28,7 +28,7 @@ def spmv(a: T.handle, x: T.handle, y: T.handle, p: T.handle, q: T.handle, m: T.i
         Y[i] = Y[i] + A[i, j] * X[j]
 """
 INIT = "        with T.init():\n            Y[i] = 0.0\n"
-FAST, MODERATE = (machine(f"gathers={speed}") for speed in ("fast", "moderate"))
+FAST = machine("gathers=fast")
 
 
 def rows_of(mean, longest):
@@ -73,8 +73,18 @@ def test_longer_rows_and_rows_of_other_lengths_run_one_by_one(stats):
     assert decisions_in_lanes(stats=stats) is None
 
 
-def test_rows_run_one_by_one_if_gathers_are_slow():
-    assert decisions_in_lanes(target=MODERATE) is None
+@pytest.mark.parametrize(
+    ("options", "mean", "are_lanes"),
+    [
+        ("gathers=moderate", 2, True),
+        ("gathers=moderate", 3, False),
+        ("gathers=moderate,vector_bits=256", 2, False),
+        ("gathers=slow", 2, False),
+    ],
+)
+def test_rows_are_lanes_where_gathers_are_moderate_if_they_share_windows(options, mean, are_lanes):
+    found = decisions_in_lanes(target=machine(options), stats=rows_of(mean, 3 * mean))
+    assert (found is not None) == are_lanes
 
 
 def test_rows_of_a_part_run_one_by_one():

@@ -21,8 +21,8 @@ its loop, if lengths vary. Fitted, together with all costs of products with vect
 formats on one thread and on two, in both precisions; the median error is 7 percent. Rows of 4 to 12 elements
 take 6 to 12 cycles besides their elements, the more, the more rows there are to predict."""
 
-LANE_ROW_CYCLES = 2.2
-"""Cycles for a short row that is a lane of a vector (fitted to rows of 2 and 4 elements)."""
+LANE_ROW_CYCLES = PerCpu(2.2, 6.0)
+"""Cycles for a short row that is a lane of a vector (fitted to rows of 2 and 4 elements; on Zen 4 of 2)."""
 
 
 def csr_times_vector(matrix: MatrixProperties, workload: Workload) -> tuple[Estimate, ...]:
@@ -34,7 +34,7 @@ def csr_times_vector(matrix: MatrixProperties, workload: Workload) -> tuple[Esti
     row = ROW_CYCLES.on(machine) + varied * MISPREDICTED_CYCLES.on(machine)
     ends = f"the ends of {varied:.0%} are mispredicted"
     if are_lanes(machine, scheduled_stats(matrix)):
-        row, ends = LANE_ROW_CYCLES, "several are lanes of a vector"
+        row, ends = LANE_ROW_CYCLES.on(machine), "several are lanes of a vector"
     computed = (
         matrix.nnz * (ELEMENT_CYCLES.on(machine) + late_cycles(matrix, workload))
         + matrix.rows * row

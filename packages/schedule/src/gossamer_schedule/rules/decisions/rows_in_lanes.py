@@ -11,22 +11,19 @@ from typing import NamedTuple
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Function, Iteration
 from gossamer_machine.machine import Machine
-from gossamer_machine.sizing.short_rows import MAX_ROW_IN_LANE, SPREAD, are_lanes
+from gossamer_machine.sizing.short_rows import MAX_ROW_IN_LANE, SPREAD, WINDOW_BITS, are_lanes
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
-PERMUTED_BITS = 512
-"""Bits of vectors with an instruction that selects from two of them, by indices in a third one."""
-
 WINDOW_ELEMENTS = 32
 """Elements of a window: two vectors of 32 bits (measured on rows of 2 and 4: 1.2 to 1.5 times as fast as
 gathers of columns and values; with 16 elements, too short for many rows, 0.8 times)."""
 
 ROWS_OF_WINDOW = 8
-"""Maximum number of rows that share a window, which then have `MEAN_ROW_IN_LANE` elements (16 rows with a
+"""Maximum number of rows that share a window, which then have 4 elements (16 rows with a
 window of 64: 0.9 times as fast)."""
 
 WORK_PER_GROUP = 32
@@ -35,14 +32,14 @@ WORK_PER_GROUP = 32
 
 def rows_in_lanes_verdict(machine: Machine, stats: Stats | None) -> Verdict:
     """Decide whether several rows of gathered terms are lanes of a vector."""
-    if machine.gathers != "fast" or stats is None:
-        return pays_not("gathers are not known to be fast, or rows to be short")
+    if stats is None:
+        return pays_not("rows are not known to be short")
     # All lanes run until the longest row ends, so that its length counts as much as the mean.
     if not are_lanes(machine, stats):
-        return pays_not("most lanes would wait for the longest row")
+        return pays_not("gathers are too slow, or most lanes would wait for the longest row")
     return pays(
         f"no row has more than {MAX_ROW_IN_LANE} terms, nor {SPREAD} times as many as the mean, and "
-        "gathers are fast on this machine: their masks replace the branches at the ends of rows"
+        "gathers are fast enough on this machine: their masks replace the branches at the ends of rows"
     )
 
 
@@ -58,10 +55,10 @@ class RowGroup(NamedTuple):
 def row_group(machine: Machine, dtype: str) -> RowGroup:
     """Return the rows of a vector, and their window.
 
-    Lanes read a window by instructions on registers of 512 bits.
+    Lanes read a window by instructions that select from two registers, by indices in a third one.
     """
     lanes = machine.lanes(dtype)
-    if machine.vector_bits < PERMUTED_BITS:
+    if machine.vector_bits < WINDOW_BITS:
         return RowGroup(lanes, 0, "lanes gather their columns and values")
     rows = min(lanes, ROWS_OF_WINDOW)
     why = (

@@ -3,7 +3,7 @@
 Short rows run one term at a time: a superscalar core overlaps the terms of several rows. Long rows run in
 vectors of partial sums, which breaks the chain of dependent additions. Rows of contiguous terms use vectors
 even if they are short: one masked load reads a row, without a branch that depends on its length. Where
-gathers are fast, several short rows are lanes of a vector.
+gathers are fast enough, several short rows are lanes of a vector.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ INDEPENDENT_VECTORS = 4
     ),
     schedule=(
         "a row's result in a register; vectors of partial results if rows are long enough or terms "
-        "are contiguous; several rows in the lanes of a vector if all are short and gathers are fast"
+        "are contiguous; several rows in the lanes of a vector if all are short and gathers fast enough"
     ),
     handles_siblings=True,
 )
