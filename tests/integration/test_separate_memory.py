@@ -3,30 +3,21 @@ spaces."""
 
 from __future__ import annotations
 
-import importlib
-import sys
-import tomllib
-from pathlib import Path
-
 import numpy as np
 import pytest
+from acme_separate.backend import SeparateMemory
+from acme_separate.memory import DEVICE, STORAGE, SeparateArray, to_device, to_host
+from acme_separate.stream import DEFAULT, Stream
 from scipy import sparse
 
 import gossamer as gs
-from gossamer import build_kernels, resolve_target
 from gossamer.operators.spmm import SCRIPT as SPMM
-from gossamer_backend import CallContext, Device, Registry
+from gossamer_backend import CallContext, Device
 from gossamer_backend.internal_api import fixed_arguments
 from gossamer_ir import print_expr
 from gossamer_ir.errors import ArgumentError
 from gossamer_testkit import BackendSuite
-
-FOLDER = Path(__file__).resolve().parents[1] / "plugins/separate"
-sys.path.insert(0, str(FOLDER))
-
-from acme_separate.backend import SeparateMemory  # noqa: E402
-from acme_separate.memory import DEVICE, STORAGE, SeparateArray, to_device, to_host  # noqa: E402
-from acme_separate.stream import DEFAULT, Stream  # noqa: E402
+from tests.support.separate_memory import install_separate_memory
 
 DEVICE_ONLY, COPYING = "separate-memory", "separate-memory:host_arrays=copy"
 ROWS, COLUMNS, FEATURES = 5, 4, 3
@@ -47,18 +38,7 @@ def shift(x: T.handle, y: T.handle, n: T.int64) -> None:
 @pytest.fixture(autouse=True)
 def installed(tmp_path, monkeypatch):
     """The plugin, found by its entry point."""
-    project = tomllib.loads((FOLDER / "pyproject.toml").read_text())["project"]
-    info = tmp_path / "acme_separate-1.0.dist-info"
-    info.mkdir()
-    name, version = project["name"], project["version"]
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    ((backend, module),) = project["entry-points"]["gossamer.plugins"].items()
-    (info / "entry_points.txt").write_text(f"[gossamer.plugins]\n{backend} = {module}\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(resolve_target, "registry", Registry())
-    monkeypatch.setattr(build_kernels, "_kernels_by_key", {})
-    importlib.invalidate_caches()
+    install_separate_memory(tmp_path, monkeypatch)
 
 
 def shift():

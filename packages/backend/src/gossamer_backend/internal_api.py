@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from gossamer_backend.arguments.array_view import address
+    from gossamer_backend.arguments.array_view import ArrayView, address
     from gossamer_backend.arguments.match import ArgumentValue
+    from gossamer_backend.arguments.view_of import view_of
     from gossamer_backend.cache.versions import extension_versions
     from gossamer_backend.call.allocation import new_array
     from gossamer_backend.call.native_plan import FixedArguments, fixed_arguments
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "ArgumentValue": "gossamer_backend.arguments.match",
     "ArrayTest": "gossamer_backend.compiled_checks.check_program",
+    "ArrayView": "gossamer_backend.arguments.array_view",
     "Exported": "gossamer_backend.export",
     "Extension": "gossamer_backend.registry.extension",
     "FixedArguments": "gossamer_backend.call.native_plan",
@@ -45,11 +47,13 @@ _HOMES = {
     "function_of_integers": "gossamer_backend.call.plan_source",
     "new_array": "gossamer_backend.call.allocation",
     "unattached_message": "gossamer_backend.registry.installed_backends",
+    "view_of": "gossamer_backend.arguments.view_of",
 }
 
 __all__ = [
     "ArgumentValue",
     "ArrayTest",
+    "ArrayView",
     "Exported",
     "Extension",
     "FixedArguments",
@@ -65,6 +69,7 @@ __all__ = [
     "function_of_integers",
     "new_array",
     "unattached_message",
+    "view_of",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

@@ -4,8 +4,8 @@ Plugins import names from here, never from the other modules of the package, whi
 The table "Modules for plugins" in `docs/plugins.md` lists the modules of all packages that plugins import.
 
 * Hooks: `hookimpl`, and what they return (`Backend`, `Pass`, `ScheduleRule`)
-* The protocol: `API_VERSION`, `Artifact`, `Kernel`, `Probe`, and the optional `NativeFunctions` and
-  `SourceInspection`
+* The protocol: `API_VERSION`, `Artifact`, `Kernel`, `Probe`, and the optional `NativeFunctions`,
+  `DeviceArrays` and `SourceInspection`
 * Kernels: `NativeKernel` for code in the memory of this process, and what others return: `BoundCall`, and
   `CallPlan`, which takes `FixedArguments`
 * Calls: `CallContext` with a `Device` (`HOST` is this process), a stream and a `ScratchAllocator`
@@ -42,6 +42,7 @@ from gossamer_backend.registry.hookspecs import Pass, ScheduleRule, hookimpl
 from gossamer_backend.registry.protocol import (
     API_VERSION,
     Backend,
+    DeviceArrays,
     NativeFunctions,
     Probe,
     SourceInspection,
@@ -67,6 +68,7 @@ __all__ = [
     "CallContext",
     "CallPlan",
     "Device",
+    "DeviceArrays",
     "FixedArguments",
     "HOST",
     "INTERRUPTED",

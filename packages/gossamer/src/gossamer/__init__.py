@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gossamer.api.prepare import prepare
     from gossamer.api.schedule import schedule
     from gossamer.api.schedule_space import schedule_space
+    from gossamer.operator_calls.operands.csr_arrays import CsrArrays
     from gossamer.operators.attention import attention
     from gossamer.operators.sddmm import sddmm
     from gossamer.operators.spmm import spmm
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CsrArrays",
     "Decomposition",
     "SparseTensor",
     "__version__",
@@ -71,6 +73,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "CsrArrays": "gossamer.operator_calls.operands.csr_arrays",
     "Decomposition": "gossamer_formats",
     "SparseTensor": "gossamer_formats",
     "attention": "gossamer.operators.attention",

@@ -1,6 +1,7 @@
 """The backend: it "compiles" a flat module to its encoded text."""
 
 from acme_separate.kernel import SeparateKernel
+from acme_separate.memory import SeparateArray, to_device
 from gossamer_backend.plugin_api import API_VERSION, Artifact, Probe, require_compilable
 from gossamer_ir import dumps, scratch_layout, signature_of
 from gossamer_ir.nodes import Guard
@@ -42,6 +43,12 @@ class SeparateMemory:
         guarded = tuple(dict.fromkeys(n.buffer for n in walk(module) if isinstance(n, Guard)))
         resolved = self.probe(target).resolved or target.text
         return Artifact(self.name, self.version, resolved, signature, dumps(module), guarded)
+
+    def new_array(self, shape, dtype, *, device):
+        return SeparateArray(shape, dtype)
+
+    def to_device(self, array, *, device):
+        return to_device(array)
 
     def load(self, artifact):
         copies = artifact.parsed_target().option("host_arrays") == "copy"

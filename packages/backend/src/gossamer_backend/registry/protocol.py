@@ -7,14 +7,17 @@ machine; `load` may need one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import msgspec
+import numpy as np
 
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
+from gossamer_ir.support.arrays import Array
 
 if TYPE_CHECKING:
+    from gossamer_backend.arguments.device import Device
     from gossamer_backend.artifact import Artifact
     from gossamer_backend.call.kernel import Kernel
     from gossamer_machine.machine import Machine
@@ -81,6 +84,19 @@ class NativeFunctions(Protocol):
 
     def instructions(self, target: Target) -> frozenset[str]:
         """Return the functions that need not be lowered to arithmetic for a target."""
+
+
+@runtime_checkable
+class DeviceArrays(Protocol):
+    """An optional ability of backends whose kernels run on a device: to make arrays there. Operators make
+    their results by it; without it, callers have to pass `out`."""
+
+    def new_array(self, shape: tuple[int, ...], dtype: np.dtype[Any], *, device: Device) -> object:
+        """Return a new array on a device, stored by rows, which exports its memory; its elements may have any
+        values."""
+
+    def to_device(self, array: Array, *, device: Device) -> object:
+        """Return a copy of an array of NumPy on a device, for kernels on its default stream."""
 
 
 @runtime_checkable

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
+from gossamer_backend.arguments.device import Device
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.call.kernel import Kernel
-from gossamer_backend.registry.protocol import Backend, NativeFunctions, Probe, SourceInspection
+from gossamer_backend.registry.protocol import (
+    Backend,
+    DeviceArrays,
+    NativeFunctions,
+    Probe,
+    SourceInspection,
+)
 from gossamer_backend.registry.requirements import require_compilable, require_own_target
 from gossamer_ir.errors import PluginError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
+from gossamer_ir.support.arrays import Array
 from gossamer_machine.machine import Machine
 
 
@@ -76,6 +88,20 @@ class ValidatingBackend:
         if not isinstance(self.wrapped, SourceInspection):
             return {}
         return dict(self.wrapped.texts(module, target))
+
+    def new_array(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], *, device: Device
+    ) -> object | None:
+        """Return a new array on a device; None if the backend makes none."""
+        if not isinstance(self.wrapped, DeviceArrays):
+            return None
+        return self.wrapped.new_array(shape, dtype, device=device)
+
+    def to_device(self, array: Array, *, device: Device) -> object | None:
+        """Return a copy of an array of NumPy on a device; None if the backend makes none."""
+        if not isinstance(self.wrapped, DeviceArrays):
+            return None
+        return self.wrapped.to_device(array, device=device)
 
     def load(self, artifact: Artifact) -> Kernel:
         """Make an artifact callable.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec
 import numpy as np
 
 from gossamer.operator_calls.bound_kernels import BoundKernels
+from gossamer.operator_calls.device_call import bind_on_device
 from gossamer.operator_calls.fast_path.plans import Adapt, Plans
 from gossamer.operator_calls.fast_path.repeated_products import count_call
 from gossamer.operator_calls.format_operators import format_operator
@@ -24,7 +25,7 @@ from gossamer.operator_calls.parts import bind_parts
 from gossamer.operator_calls.program import OperatorProgram
 from gossamer.operator_calls.run_program import run_program
 from gossamer.operator_calls.single_kernel import bind_kernel
-from gossamer_backend import BoundCall, CallPlan
+from gossamer_backend import HOST, BoundCall, CallPlan
 from gossamer_formats import Array, SparseTensor
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
@@ -213,6 +214,11 @@ class Operator(Generic[P]):
             bound: BoundCall | BoundKernels = bind(*operands, out=out, **options)
             return bound
         checked = self.operands(*operands)
+        device = checked.device(out)
+        if device != HOST:
+            assert has_one_kernel(checked)
+            call, _ = bind_on_device(self.program, checked, out=out, device=device, target=target)
+            return call
         for operand, original in zip(checked.dense.values(), operands[1:], strict=False):
             # Numbers have no memory that the caller could write to later.
             if isinstance(original, np.ndarray):

@@ -71,6 +71,9 @@ class StoredFormat(msgspec.Struct, frozen=True):
 FACTOR = "alpha"
 """The parameter of a program that scales."""
 
+NUMBER_PARAMETERS = (FACTOR, "scale")
+"""Parameters for numbers that kernels read from arrays of one element."""
+
 
 @lru_cache(maxsize=64)
 def module_of(

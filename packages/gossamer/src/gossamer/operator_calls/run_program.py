@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from gossamer.operator_calls.device_call import bind_on_device
 from gossamer.operator_calls.fast_path.plans import Plans
 from gossamer.operator_calls.operands.checked_operands import (
     Operands,
@@ -16,6 +17,7 @@ from gossamer.operator_calls.parts import bind_parts
 from gossamer.operator_calls.program import OperatorProgram
 from gossamer.operator_calls.scaled_products import is_scaled, scale_output, with_factors
 from gossamer.operator_calls.single_kernel import prepare_kernel
+from gossamer_backend import HOST
 from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
 
@@ -38,6 +40,15 @@ def run_program(
     scales = is_scaled(alpha, beta)
     if scales:
         program, operands = with_factors(program, operands, alpha=alpha, beta=beta, out=out)
+    device = operands.device(out)
+    if device != HOST:
+        assert has_one_kernel(operands), "the parts of a decomposition are on the host"
+        call, on_device = bind_on_device(
+            program, operands, beta=beta, out=out, device=device, target=target
+        )
+        call()
+        device_result: Array = on_device
+        return device_result
     # After the factors, whose errors name `alpha` and `beta`.
     result, array = output_array(
         out, dtype=operands.dtype, shape=operands.shape, inputs=operands.inputs

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gossamer.operator_calls.operands.checked_operands import Operands
+from gossamer.operator_calls.operands.csr_arrays import ArraysMatrix, arrays_matrix
 from gossamer.operator_calls.operands.csr_matrix import CsrMatrix, csr_pattern
 from gossamer.operator_calls.operands.dense_operands import (
     NATIVE,
@@ -111,18 +112,18 @@ def operands(
     K: Array,
     V: Array,
     scale: float | None = None,
-) -> Operands[CsrMatrix]:
+) -> Operands[CsrMatrix | ArraysMatrix]:
     """Return the checked operands of `attention`."""
     query_dtype = operand_dtype("Q", Q)
-    matrix = csr_pattern(pattern, dtype=query_dtype)
-    dtype = query_dtype or matrix.dtype
-    queries = dense_operand("Q", Q, dtype=dtype, shape=(matrix.rows, None))
+    matrix = arrays_matrix(pattern, reads_values=False) or csr_pattern(pattern, dtype=query_dtype)
+    (rows, columns), dtype = matrix.shape, query_dtype or matrix.dtype
+    queries = dense_operand("Q", Q, dtype=dtype, shape=(rows, None))
     features = queries.shape[1]
-    shape = (matrix.columns, features)
+    shape = (columns, features)
     keys = dense_operand("K", K, dtype=dtype, shape=shape, like="'Q'")
     values = dense_operand("V", V, dtype=dtype, shape=shape, like="'Q'")
     dense = {"q": queries, "k": keys, "v": values, "scale": _scale(scale, features, NATIVE[dtype])}
-    return Operands(matrix, dense, "out", (matrix.rows, features), dtype, features)
+    return Operands(matrix, dense, "out", (rows, features), dtype, features)
 
 
 @operator(PROGRAM, operands, adapt=_arrays)
@@ -163,18 +164,23 @@ def attention(
         return _compute_by_heads(pattern, (Q, K, V), scale, out=out, target=target)
     checked = operands(pattern, Q, K, V, scale)
     # The fused kernel sums a row at once, which loses terms of rows this long.
-    if checked.matrix.has_long_rows(checked.dtype):
-        return _compute_in_blocks(checked, out=out, target=target)
+    matrix = checked.matrix
+    if isinstance(matrix, CsrMatrix) and matrix.has_long_rows(checked.dtype):
+        return _compute_in_blocks(matrix, checked, out=out, target=target)
     return attention.run(checked, out=out, target=target)
 
 
 def _compute_in_blocks(
-    checked: Operands[CsrMatrix], *, out: Array | None, target: str | Target | None
+    matrix: CsrMatrix,
+    checked: Operands[CsrMatrix | ArraysMatrix],
+    *,
+    out: Array | None,
+    target: str | Target | None,
 ) -> Array:
     """Return the result for rows that are too long for one sum: by `sddmm`, and by `spmm`, which adds blocks
     of rows. It takes temporary memory for each stored element."""
     queries, keys, values, scale = checked.dense.values()
-    matrix, dtype, features = checked.matrix, checked.dtype, checked.features
+    dtype, features = checked.dtype, checked.features
     result, array = output_array(out, dtype=dtype, shape=checked.shape, inputs=checked.inputs)
     left = {"x": queries * scale, "y": keys}
     sampled = Operands(matrix, left, "out", (matrix.nnz,), dtype, features)

@@ -72,7 +72,8 @@ def spmm(
     checked at each call, must not be changed during it, and is converted to CSR unless it is in BSR.
     Columns of A may be unsorted; duplicates are added. `out` is C-contiguous, writable, of the result's
     dtype and shape, and does not overlap an input. It is read if beta is not 0. A vector B (n) gives a
-    vector (m). Raises `ArgumentError`, `FormatError`; nothing was written then.
+    vector (m). Arrays on a device are taken, too (docs/backends.md, "Operators on a
+    device"). Raises `ArgumentError`, `FormatError`; nothing was written then.
 
     >>> import numpy as np, scipy.sparse, gossamer as gs
     >>> A = scipy.sparse.csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar
 
 from gossamer.operator_calls.kernels import KernelRequest
+from gossamer.operator_calls.operands.device_operands import common_device
 from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts
 from gossamer.operator_calls.operands.matrix_operand import KernelMatrix, MatrixOperand
-from gossamer.operator_calls.program import OperatorProgram
+from gossamer.operator_calls.program import NUMBER_PARAMETERS, OperatorProgram
+from gossamer_backend import Device
 from gossamer_formats import Array
 
 M = TypeVar("M", bound=MatrixOperand, covariant=True)
@@ -29,6 +31,15 @@ class Operands(NamedTuple, Generic[M]):
     def inputs(self) -> tuple[Array, ...]:
         """All arrays that the result must not overlap."""
         return (*self.dense.values(), *self.matrix.memory)
+
+    def device(self, out: Any = None) -> Device:
+        """Return the device of all arrays, and of `out` if it is given; raise `ArgumentError`
+        (`operand.device`) if they are on several."""
+        dense = [array for name, array in self.dense.items() if name not in NUMBER_PARAMETERS]
+        outputs = () if out is None else (out,)
+        return common_device(
+            {"the matrix": self.matrix.memory, "a dense operand": dense, "out": outputs}
+        )
 
     @property
     def products(self) -> int:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_backend.internal_api import new_array
+from gossamer.operator_calls.operands.device_operands import device_view, require_contiguous
+from gossamer_backend.internal_api import ArrayView, new_array
 from gossamer_formats import Array
 from gossamer_formats.internal_api import VALUE_DTYPES
 from gossamer_ir.errors import ArgumentError
@@ -22,14 +23,15 @@ NATIVE: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in VALUE_DTYPE
 def operand_dtype(name: str, value: Any) -> str | None:
     """Return the dtype of an array that kernels accept; None for anything else, which `dense_operand`
     refuses once the matrix is known."""
-    if not isinstance(value, np.ndarray):
+    view = value if isinstance(value, np.ndarray) else device_view(name, value)
+    if view is None:
         return None
     for name_of_dtype, dtype in NATIVE.items():
-        if value.dtype.newbyteorder("=") == dtype:
+        if view.dtype in (dtype, dtype.newbyteorder()):
             return name_of_dtype
     raise ArgumentError(
         "operand.dtype",
-        f"'{name}' has the dtype {value.dtype}; expected {either(NATIVE)}.",
+        f"'{name}' has the dtype {view.dtype}; expected {either(NATIVE)}.",
         hint=f"Convert it with {name}.astype('float32').",
     )
 
@@ -43,7 +45,14 @@ def dense_operand(
     like: str = "the matrix",
 ) -> Array:
     """Return a C-contiguous array of the shape (None: any length) and of the dtype, which is that of `like`;
-    it is copied if necessary."""
+    one of NumPy is copied if necessary."""
+    view = device_view(name, value)
+    if view is not None:
+        _require_dtype(name, view, dtype=dtype, like=like)
+        require_shape(name, view, shape=shape)
+        require_contiguous(name, view)
+        on_device: Array = value
+        return on_device
     if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
         raise ArgumentError(
             "operand.kind",
@@ -52,18 +61,23 @@ def dense_operand(
         )
     native = NATIVE[dtype]
     # Another byte order is converted below, another dtype is not: that would hide a mistake.
-    if value.dtype != native and value.dtype.newbyteorder("=") != native:
-        raise ArgumentError(
-            "operand.dtype",
-            f"'{name}' has the dtype {value.dtype}, {like} {dtype}; expected one dtype.",
-            hint=f"Convert {name} with {name}.astype('{dtype}').",
-        )
+    if value.dtype.newbyteorder("=") != native:
+        _require_dtype(name, value, dtype=dtype, like=like)
     # Before the copy, which a wrong shape would waste.
-    _require_shape(name, value, shape=shape)
+    require_shape(name, value, shape=shape)
     # The usual case without a call of NumPy.
     if type(value) is np.ndarray and value.dtype == native and _is_plain(value):
         return value
     return np.require(value, dtype=native, requirements=["C", "A"]).view(np.ndarray)
+
+
+def _require_dtype(name: str, array: Array | ArrayView, *, dtype: str, like: str) -> None:
+    if array.dtype != NATIVE[dtype]:
+        raise ArgumentError(
+            "operand.dtype",
+            f"'{name}' has the dtype {array.dtype}, {like} {dtype}; expected one dtype.",
+            hint=f"Convert {name} with {name}.astype('{dtype}').",
+        )
 
 
 def number_operand(
@@ -114,7 +128,7 @@ def output_array(
         raise ArgumentError(
             "operand.dtype", f"'out' has the dtype {value.dtype}; expected {dtype}."
         )
-    _require_shape("out", value, shape=shape)
+    require_shape("out", value, shape=shape)
     _require_writable(value)
     for array in inputs:
         if np.may_share_memory(value, array):
@@ -150,7 +164,8 @@ def _require_writable(out: Array) -> None:
         )
 
 
-def _require_shape(name: str, array: Array, *, shape: tuple[int | None, ...]) -> None:
+def require_shape(name: str, array: Array | ArrayView, *, shape: tuple[int | None, ...]) -> None:
+    """Raise `ArgumentError` (`operand.shape`) for an array of another shape (None: any length)."""
     fits = array.shape == shape
     if not fits and array.ndim == len(shape):
         pairs = zip(array.shape, shape, strict=True)

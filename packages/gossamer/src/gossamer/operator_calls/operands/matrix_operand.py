@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from gossamer.operator_calls.kernels import KernelRequest
+from gossamer.operator_calls.operands.csr_arrays import ArraysMatrix, arrays_matrix
 from gossamer.operator_calls.operands.csr_matrix import CsrMatrix, csr_matrix, csr_pattern
 from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts
 from gossamer.operator_calls.operands.stored_matrix import stored_matrix
@@ -34,7 +35,8 @@ class MatrixOperand(Protocol):
 
 
 class KernelMatrix(MatrixOperand, Protocol):
-    """A matrix in one format, with which one kernel computes: a `CsrMatrix`, or a `StoredMatrix`."""
+    """A matrix in one format, with which one kernel computes: a `CsrMatrix`, a `StoredMatrix`, or an
+    `ArraysMatrix`."""
 
     @property
     def plan_key(self) -> object | None:
@@ -62,12 +64,14 @@ def matrix_operand(program: OperatorProgram, matrix: Any) -> MatrixOperand:
     if the program needs no conversion of that, anything else in CSR. Errors as those of `csr_matrix`."""
     if isinstance(matrix, Decomposition):
         return MatrixInParts(matrix)
-    return stored_matrix(program, matrix) or csr_matrix(matrix)
+    by_arrays = arrays_matrix(matrix, reads_values=True)
+    return by_arrays or stored_matrix(program, matrix) or csr_matrix(matrix)
 
 
-def pattern_operand(matrix: Any, *, dtype: str | None) -> CsrMatrix | MatrixInParts:
+def pattern_operand(matrix: Any, *, dtype: str | None) -> CsrMatrix | ArraysMatrix | MatrixInParts:
     """Return a matrix as the operand of a program that ignores its values: a decomposition in its parts,
     anything else in CSR, as `csr_pattern` returns it."""
     if isinstance(matrix, Decomposition):
         return MatrixInParts(matrix)
-    return csr_pattern(matrix, dtype=dtype)
+    by_arrays = arrays_matrix(matrix, reads_values=False)
+    return by_arrays or csr_pattern(matrix, dtype=dtype)

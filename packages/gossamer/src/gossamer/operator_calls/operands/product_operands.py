@@ -24,5 +24,5 @@ def product_operands(
     free = (None,) * (program.dense_dimensions - 1)
     array = dense_operand(name, dense, dtype=operand.dtype, shape=(columns, *free))
     _, dense_name, result = (buffer.lower() for buffer in program.buffers)
-    sizes = array.shape[1:]
+    sizes = tuple(array.shape[1:])
     return Operands(operand, {dense_name: array}, result, (rows, *sizes), operand.dtype, *sizes)

@@ -1,0 +1,111 @@
+"""Calls of operators with arrays of a device, on which the kernel runs, too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gossamer.operator_calls.kernels import kernel_for
+from gossamer.operator_calls.operands.checked_operands import (
+    Operands,
+    kernel_arguments,
+    kernel_request,
+)
+from gossamer.operator_calls.operands.dense_operands import NATIVE, require_shape
+from gossamer.operator_calls.operands.device_operands import device_view, require_contiguous
+from gossamer.operator_calls.operands.matrix_operand import KernelMatrix
+from gossamer.operator_calls.program import OperatorProgram
+from gossamer.targets import DEFAULT_TARGET, parse_target
+from gossamer_backend import BoundCall, Device
+from gossamer_ir.errors import ArgumentError, UnsupportedError
+from gossamer_ir.interchange.records import Target
+
+if TYPE_CHECKING:
+    from gossamer_backend.internal_api import ValidatingBackend
+
+
+def bind_on_device(
+    program: OperatorProgram,
+    operands: Operands[KernelMatrix],
+    *,
+    beta: float = 0.0,
+    out: Any,
+    device: Device,
+    target: str | Target | None,
+) -> tuple[BoundCall, Any]:
+    """Return the kernel of a program bound to arrays of a device, and the array of the result: `out`, or a
+    new one of the backend.
+
+    The kernel is put on the default stream of the device when it is called. Raises `ArgumentError`
+    (`operand.device`) for a target whose kernels run elsewhere, and `UnsupportedError` (`operator.beta`) for
+    a factor of `out` other than 0 and 1.
+    """
+    if beta not in (0, 1):
+        raise UnsupportedError(
+            "operator.beta",
+            f"beta is {beta}; on the device '{device.text}' it must be 0 or 1.",
+            hint="Multiply out by it before, and pass beta=1.",
+        )
+    wanted = parse_target(DEFAULT_TARGET if target is None else target)
+    kernel = kernel_for(kernel_request(operands, program), target=wanted).kernel
+    if any(param.space == "host" for param in kernel.signature.buffers):
+        raise ArgumentError(
+            "operand.device",
+            f"The operands are on the device '{device.text}', and kernels for the target '{wanted.text}' run "
+            "on the host.",
+            hint="Pass a target of a backend for this device: target=...",
+        )
+    backend = _backend_of(wanted)
+    dense = {
+        name: _required_copy(backend, array, device=device)
+        if isinstance(array, np.ndarray)
+        else array
+        for name, array in operands.dense.items()
+    }
+    result = _required_output(backend, operands, out, device=device)
+    arguments = kernel_arguments(operands._replace(dense=dense), program, result)
+    return kernel.bind(**arguments), result
+
+
+def _backend_of(target: Target) -> ValidatingBackend:
+    from gossamer.resolve_target import resolve_target  # only for arrays of a device
+
+    return resolve_target(target)[0]
+
+
+def _required_output(
+    backend: ValidatingBackend, operands: Operands[KernelMatrix], out: Any, *, device: Device
+) -> Any:
+    """Return the array for the result; raise if `out` is not one, or if the backend cannot allocate one."""
+    dtype = NATIVE[operands.dtype]
+    if out is None:
+        array = backend.new_array(operands.shape, dtype, device=device)
+        return _required_array(backend, array, device=device, hint="Pass out=...")
+    view = device_view("out", out)
+    assert view is not None, "operands on several devices were refused"
+    if view.dtype != dtype:
+        raise ArgumentError("operand.dtype", f"'out' has the dtype {view.dtype}; expected {dtype}.")
+    require_shape("out", view, shape=operands.shape)
+    require_contiguous("out", view)
+    return out
+
+
+def _required_copy(
+    backend: ValidatingBackend, number: np.ndarray[Any, Any], *, device: Device
+) -> Any:
+    """Return a number that the kernel reads from an array, such as alpha, on the device."""
+    copy = backend.to_device(number, device=device)
+    return _required_array(backend, copy, device=device, hint="Leave out alpha and scale.")
+
+
+def _required_array(
+    backend: ValidatingBackend, array: object, *, device: Device, hint: str
+) -> object:
+    if array is None:
+        raise ArgumentError(
+            "operand.allocation",
+            f"The backend '{backend.name}' cannot make arrays on the device '{device.text}'.",
+            hint=hint,
+        )
+    return array
