@@ -7,6 +7,8 @@ import ast
 
 import pytest
 
+from tests.support.syntax_trees import nodes_of, tree_of
+
 pytestmark = pytest.mark.unserialized
 
 FOLDERS = ("packages", "plugins", "benchmarks", "tools")
@@ -27,7 +29,7 @@ def empty_fields(tree):
     """The names of the fields of classes whose default is an empty text."""
     return {
         stmt.target.id
-        for node in ast.walk(tree)
+        for node in nodes_of(tree)
         if isinstance(node, ast.ClassDef)
         for stmt in node.body
         if isinstance(stmt, ast.AnnAssign) and _may_be_empty(stmt.value)
@@ -39,7 +41,7 @@ def empty_results(tree):
     of an expression, or by a variable."""
     return {
         node.name
-        for node in ast.walk(tree)
+        for node in nodes_of(tree)
         if isinstance(node, ast.FunctionDef)
         and not node.name.endswith(TEXT_SUFFIXES)
         and isinstance(node.returns, ast.Name)
@@ -73,7 +75,7 @@ def _may_be_empty(value):
 
 def _found(root, search):
     found = {
-        path.relative_to(root).as_posix(): search(ast.parse(path.read_text()))
+        path.relative_to(root).as_posix(): search(tree_of(path.read_text()))
         for folder in FOLDERS
         for path in (root / folder).rglob("*.py")
         if "tests" not in path.parts
@@ -84,7 +86,7 @@ def _found(root, search):
 def empty_values(tree):
     """The lines with an empty text as the default of `next` or `getattr`, in an attribute, or alone in a
     tuple."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         match node:
             case ast.Call(func=ast.Name(id="next" | "getattr"), args=[*_, ast.Constant(value="")]):
                 yield node.lineno

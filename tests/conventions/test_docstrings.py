@@ -6,6 +6,8 @@ import ast
 
 import pytest
 
+from tests.support.syntax_trees import nodes_of, tree_of
+
 pytestmark = pytest.mark.unserialized
 
 FOLDERS = ("packages/*/src", "plugins/*/src", "benchmarks", "docs", "examples", "tools")
@@ -31,7 +33,7 @@ def does_not_begin_with_a_verb(text):
 
 def documented(tree):
     """The functions that say what they do: not properties, which are things, nor tests, which are facts."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if not isinstance(node, ast.FunctionDef) or node.name.startswith("test_"):
             continue
         is_property = any("property" in ast.unparse(each) for each in node.decorator_list)
@@ -47,7 +49,7 @@ def test_the_docstring_of_a_function_begins_with_a_verb(root):
     found = {
         f"{path.relative_to(root).as_posix()}:{name}"
         for path in (*paths, root / "noxfile.py")
-        for name, text in documented(ast.parse(path.read_text()))
+        for name, text in documented(tree_of(path.read_text()))
         if does_not_begin_with_a_verb(text)
     }
     assert found == HELP

@@ -6,6 +6,8 @@ import ast
 
 import pytest
 
+from tests.support.syntax_trees import nodes_of, tree_of
+
 pytestmark = pytest.mark.unserialized
 
 FOLDERS = ("packages/*/src", "plugins/*/src", "benchmarks", "tools", "examples", "docs")
@@ -23,7 +25,7 @@ SIGNALS = {"raised", "raised_by_signal", "raised_in_call"}
 def functions(root):
     for folder in FOLDERS:
         for path in root.glob(f"{folder}/**/*.py"):
-            for node in ast.walk(ast.parse(path.read_text())):
+            for node in nodes_of(tree_of(path.read_text())):
                 if isinstance(node, ast.FunctionDef) and node.returns is not None:
                     yield node.name, ast.unparse(node.returns), node
 

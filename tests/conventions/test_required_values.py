@@ -7,6 +7,8 @@ import ast
 
 import pytest
 
+from tests.support.syntax_trees import nodes_of, tree_of
+
 pytestmark = pytest.mark.unserialized
 
 FOLDERS = ("packages/*/src", "plugins/*/src", "benchmarks", "tools", "examples", "docs")
@@ -16,7 +18,7 @@ def misnamed(tree):
     """The functions whose name promises a value, or none, and whose annotation says otherwise."""
     return [
         node.name
-        for node in ast.walk(tree)
+        for node in nodes_of(tree)
         if isinstance(node, ast.FunctionDef)
         and (
             (node.name.lstrip("_").startswith("require_") and returns_value(node))
@@ -42,7 +44,7 @@ def only_raises(function):
 
 def verdicts(tree):
     """The functions that return a verdict, but for the two that make a plain one."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         match node:
             case ast.FunctionDef(name=name, returns=ast.Name(id="Verdict")):
                 if name not in ("pays", "pays_not"):
@@ -51,7 +53,7 @@ def verdicts(tree):
 
 def test_only_functions_named_required_return_a_value(root):
     found = {
-        path.relative_to(root).as_posix(): misnamed(ast.parse(path.read_text()))
+        path.relative_to(root).as_posix(): misnamed(tree_of(path.read_text()))
         for folder in FOLDERS
         for path in root.glob(f"{folder}/**/*.py")
     }
@@ -62,7 +64,7 @@ def test_a_function_that_returns_a_verdict_is_named_so(root):
     found = {
         name
         for path in root.glob("packages/schedule/src/**/*.py")
-        for name in verdicts(ast.parse(path.read_text()))
+        for name in verdicts(tree_of(path.read_text()))
     }
     assert found != set()
     assert {name for name in found if not name.endswith("verdict")} == set()

@@ -6,6 +6,8 @@ import ast
 
 import pytest
 
+from tests.support.syntax_trees import tree_of
+
 FOLDERS = ("packages", "plugins", "benchmarks", "examples", "tests", "tools", "docs")
 CONSTRUCTORS = {
     "Annotated", "Callable", "Iterable", "Iterator", "Literal", "Mapping", "Optional", "Sequence", "Union",
@@ -44,7 +46,7 @@ def undeclared_in(text):
     """The names of types that a module assigns without a declaration."""
     return [
         target.id
-        for node in ast.parse(text).body
+        for node in tree_of(text).body
         if isinstance(node, ast.Assign) and is_type(node.value)
         for target in node.targets
         if isinstance(target, ast.Name)

@@ -9,6 +9,8 @@ from collections import defaultdict
 
 import pytest
 
+from tests.support.syntax_trees import nodes_of, tree_of
+
 pytestmark = pytest.mark.unserialized
 
 ONE_IN_EACH = {
@@ -64,7 +66,7 @@ def defined_names(path):
     """The public classes, functions, types and constants that a file defines; type variables have one
     letter."""
     is_free = not any(f"/src/{folder}/" in path.as_posix() for folder in NAMED_FROM_OUTSIDE)
-    for node in ast.parse(path.read_text()).body:
+    for node in tree_of(path.read_text()).body:
         match node:
             case ast.ClassDef(name=name):
                 names = [name]
@@ -90,7 +92,7 @@ def files_of(root):
 def names_imported(root):
     """The names that files of benchmarks and tools import from each other."""
     for path, is_distributed in files_of(root):
-        for node in [] if is_distributed else ast.walk(ast.parse(path.read_text())):
+        for node in [] if is_distributed else nodes_of(tree_of(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module.startswith(("benchmarks", "tools")):
                 yield from (alias.name for alias in node.names)
 
@@ -129,7 +131,7 @@ def test_a_private_type_is_not_called_by_a_term_of_the_glossary(root):
     found = {
         path.relative_to(root).as_posix(): name
         for path, _ in files_of(root)
-        for name, words in private_types(ast.parse(path.read_text()))
+        for name, words in private_types(tree_of(path.read_text()))
         if words in terms
     }
     assert found == {}
@@ -149,7 +151,7 @@ NAMES_OF_AXES = ("gossamer_ir/nodes.py", "/primitives/coordinate/", "/rules/step
 
 def annotations_of(name, tree):
     """The annotations of parameters and fields of this name."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         match node:
             case ast.arg(arg=found, annotation=annotation) if annotation is not None:
                 pass
@@ -168,6 +170,6 @@ def test_axes_are_a_collection_of_axes(root):
         for path in (root / folder).rglob("*.py")
         if "tests" not in path.parts
         if not any(end in path.as_posix() for end in NAMES_OF_AXES)
-        for annotation in annotations_of("axes", ast.parse(path.read_text()))
+        for annotation in annotations_of("axes", tree_of(path.read_text()))
     }
     assert {annotation.partition("[")[2].split(",")[0].rstrip("]") for annotation in found} <= AXES

@@ -9,6 +9,8 @@ import re
 
 import pytest
 
+from tests.support.syntax_trees import nodes_of, tree_of
+
 pytestmark = pytest.mark.unserialized
 
 FOLDERS = ("packages", "benchmarks", "tools", "tests")
@@ -20,7 +22,7 @@ of an element in its fiber, and a place is a path into a module (docs/glossary.m
 
 def counters(tree):
     """The names of the numbers that `enumerate` adds to items."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, (ast.For, ast.comprehension)) and isinstance(node.target, ast.Tuple):
             called = {call.func for call in ast.walk(node.iter) if isinstance(call, ast.Call)}
             if any(isinstance(name, ast.Name) and name.id == "enumerate" for name in called):
@@ -30,7 +32,7 @@ def counters(tree):
 def _trees(root):
     for folder in FOLDERS:
         for path in sorted((root / folder).rglob("*.py")):
-            yield path.relative_to(root).as_posix(), ast.parse(path.read_text())
+            yield path.relative_to(root).as_posix(), tree_of(path.read_text())
 
 
 def test_the_number_of_an_item_is_called_number(root):
@@ -53,7 +55,7 @@ def test_the_search_finds_the_number_of_an_item(text, name):
 def dtypes_called_kind(tree):
     """The assignments and parameters by which a dtype is called `kind`: that word is for a group of dtypes,
     such as the integers, and for what kind of loop, iterator or statement something is."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         match node:
             case ast.Assign(targets=[ast.Name(id="kind")], value=value):
                 calls = r"(\bparse_dtype|\bDType(\.parse)?|\bnp\.dtype)\([^()]*(\([^()]*\))?\)$|\.dtype$"
@@ -91,7 +93,7 @@ WORDS_FOR_ANYTHING = {"found", "item", "it"}
 
 def names_of_iterators(tree):
     """The names of iterators: of parameters, and of variables to which loops bind those of a block."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         match node:
             case ast.arg(arg=name, annotation=ast.Name(id="BlockIter")):
                 yield name
@@ -127,7 +129,7 @@ POSITIONS = {"At", "Expr", "Node", "Range", "int", "slice", "str", "tuple[Expr, 
 
 def types_of_at(tree):
     """The annotations of parameters that are called `at`, without None."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.arg) and node.arg == "at" and node.annotation is not None:
             yield from {*ast.unparse(node.annotation).split(" | ")} - {"None"}
 

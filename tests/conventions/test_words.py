@@ -7,6 +7,8 @@ import re
 
 import pytest
 
+from tests.support.syntax_trees import nodes_of, tree_of
+
 pytestmark = pytest.mark.unserialized
 
 FOLDERS = ("packages", "plugins", "benchmarks", "tools", "examples", "docs", "tests/fuzzing")
@@ -54,7 +56,7 @@ OF_OTHERS = {
 def names_like_nodes(tree):
     """The parameters and variables of functions that are annotated as names and named as nodes. A pass,
     a primitive and a query of the schedule builder (`typed`) take handles or names."""
-    for function in ast.walk(tree):
+    for function in nodes_of(tree):
         if isinstance(function, ast.FunctionDef) and not _takes_names(function):
             arguments = function.args
             every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
@@ -80,7 +82,7 @@ def _takes_names(function):
 def bound_names(tree):
     """The names that a file gives to parameters, variables, functions and classes. Those of tests are
     sentences, and those of environment variables are constants."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         match node:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
                 pass
@@ -100,7 +102,7 @@ def words_of(name):
 
 def _found(root, search):
     found = {
-        path.relative_to(root).as_posix(): sorted({*search(ast.parse(path.read_text()))})
+        path.relative_to(root).as_posix(): sorted({*search(tree_of(path.read_text()))})
         for folder in FOLDERS
         for path in (root / folder).rglob("*.py")
     }

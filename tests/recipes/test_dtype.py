@@ -21,6 +21,7 @@ from gossamer_llvm.values import half_precision
 from tests.fuzzing.oracle import arithmetic
 from tests.fuzzing.programs import buffers
 from tests.support.recipes import listed_files
+from tests.support.syntax_trees import nodes_of, tree_of
 
 pytestmark = pytest.mark.unserialized
 
@@ -141,7 +142,7 @@ def test_all_code_that_names_a_narrow_dtype_is_in_the_recipe(root):
         for place in PLACES
         for folder in root.glob(place)
         for path in folder.rglob("*.py")
-        if names_a_narrow_dtype(ast.parse(path.read_text()))
+        if names_a_narrow_dtype(tree_of(path.read_text()))
     }
     own = {f"packages/ir/src/gossamer_ir/core/{name}.py" for name in encodings.ENCODINGS}
     assert found - listed - own == set()
@@ -152,8 +153,8 @@ def test_all_code_that_names_a_narrow_dtype_is_in_the_recipe(root):
 def names_a_narrow_dtype(tree):
     """Whether a constant that is not a docstring has the name of such a dtype as a word, or a name has it as
     a part."""
-    documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    documents = {id(node.value) for node in nodes_of(tree) if isinstance(node, ast.Expr)}
+    for node in nodes_of(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             if id(node) not in documents and {*node.value.split()} & {*NARROW}:
                 return True

@@ -14,6 +14,7 @@ from gossamer_formats.internal_api import COMPOSABLE_FORMATS
 from gossamer_testkit import corpus_names
 from tests.fuzzing.programs.decomposed import FORMATS, NO_PARTS
 from tests.support.recipes import recipe
+from tests.support.syntax_trees import nodes_of, tree_of
 
 pytestmark = pytest.mark.unserialized
 
@@ -63,7 +64,7 @@ SOURCES = (*(f"packages/{package}/src" for package in PACKAGES), "benchmarks")
 
 def formats_named_in(text, names):
     """The names of formats among the constants of a program, without those in docstrings."""
-    constants = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant))
+    constants = (node for node in nodes_of(tree_of(text)) if isinstance(node, ast.Constant))
     return sorted({node.value for node in constants if isinstance(node.value, str)} & names)
 
 

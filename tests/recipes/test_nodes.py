@@ -23,6 +23,7 @@ from gossamer_ir.nodes import (
 )
 from tests.support import falls_through
 from tests.support.recipes import definitions, listed_files, module_of, path_of, sources
+from tests.support.syntax_trees import nodes_of, tree_of
 
 TABLES = {
     "Add an axis": {
@@ -103,7 +104,7 @@ def test_every_table_of_types_is_in_the_list(root, recipe):
     found = {
         path.relative_to(root).as_posix()
         for path in sources(root)
-        if _has_table_of(names, ast.parse(path.read_text()))
+        if _has_table_of(names, tree_of(path.read_text()))
     }
     assert found - listed_files(root, recipe) == set()
     assert {path_of(module) for module in TABLES.get(recipe, ())} <= found
@@ -111,7 +112,7 @@ def test_every_table_of_types_is_in_the_list(root, recipe):
 
 def _has_table_of(names, tree):
     """Whether a file has a dict whose keys include two or more of these types."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Dict):
             keys = [key.id for key in node.keys if isinstance(key, ast.Name)]
             if len(names & {*keys}) > 1:
@@ -149,8 +150,8 @@ def _needs_reason(group):
 def _groups_of_types(text):
     """The names of types that one function, or one tuple or set outside of types, tells apart, after the name
     of the function, of the method of a class or of the constant."""
-    tree = ast.parse(text)
-    skipped = {id(node.slice) for node in ast.walk(tree) if isinstance(node, ast.Subscript)}
+    tree = tree_of(text)
+    skipped = {id(node.slice) for node in nodes_of(tree) if isinstance(node, ast.Subscript)}
     for name, definition in definitions(tree):
         for node in ast.walk(definition):
             if isinstance(node, ast.FunctionDef):
@@ -191,13 +192,13 @@ def test_no_other_code_asks_for_the_type_of_an_axis_or_a_fact(root, types):
     asking = {
         path.relative_to(root).as_posix()
         for path in sources(root)
-        if names & set(_types_asked_for(ast.parse(path.read_text())))
+        if names & set(_types_asked_for(tree_of(path.read_text())))
     }
     assert asking == set()
 
 
 def _types_asked_for(tree):
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.MatchClass):
             yield from _names(node.cls)
         elif isinstance(node, ast.Call) and _names(node.func) == ["isinstance"]:

@@ -22,6 +22,7 @@ from tests.fuzzing.lowered import evaluator
 from tests.fuzzing.oracle import arithmetic
 from tests.support.falls_through import OPERATIONS
 from tests.support.recipes import definitions, listed_files, module_of, path_of, sources
+from tests.support.syntax_trees import tree_of
 
 pytestmark = pytest.mark.unserialized
 
@@ -103,7 +104,7 @@ def test_all_other_code_that_names_operations_is_right_for_a_new_one(root):
         f"{module_of(path)}:{name}"
         for path in sources(root)
         if path.relative_to(root).as_posix() not in listed
-        for name in named_together(ast.parse(path.read_text()))
+        for name in named_together(tree_of(path.read_text()))
     }
     reasons = [place for places in OPERATIONS.values() for place in places]
     assert sorted(found.difference(reasons)) == []

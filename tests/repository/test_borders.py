@@ -19,6 +19,7 @@ from gossamer_formats import Decomposition
 from gossamer_ir.core.build import index
 from gossamer_ir.interchange.records import Schedule, Signature, Stats, Step, Target
 from gossamer_ir.nodes import InRange, Module, Monotone
+from tests.support.syntax_trees import nodes_of, tree_of
 from tests.support.wire import BORDERS, CROSSED, Border, forced, through
 
 DATA = re.compile(
@@ -37,7 +38,7 @@ def imports_across_borders(distributions):
     """The objects that a package imports from another one, each with the module that it is imported from."""
     for distribution in distributions:
         for path in distribution.source.rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text())):
+            for node in nodes_of(tree_of(path.read_text())):
                 if isinstance(node, ast.ImportFrom) and node.level == 0:
                     package = node.module.partition(".")[0]
                     if package.startswith("gossamer") and package not in (

@@ -12,6 +12,7 @@ from functools import cache
 import pytest
 
 from gossamer.build_kernels import DISTRIBUTIONS
+from tests.support.syntax_trees import nodes_of, tree_of
 
 pytestmark = pytest.mark.unserialized
 
@@ -49,7 +50,7 @@ MAY_NEED = {
 def imported_packages(path, *, when_imported=False):
     """The packages that a file imports; `when_imported`, only those outside of functions, and not for types
     only."""
-    nodes = [ast.parse(path.read_text())]
+    nodes = [tree_of(path.read_text())]
     for node in nodes:
         if when_imported and (isinstance(node, ast.FunctionDef) or is_for_types_only(node)):
             continue
@@ -123,8 +124,8 @@ def test_it_imports_what_it_declares(distribution):
 
 def private_names(path):
     """Names with an underscore that a file takes from modules of others, by any way that is written out."""
-    tree, foreign = ast.parse(path.read_text()), set()
-    for node in ast.walk(tree):
+    tree, foreign = tree_of(path.read_text()), set()
+    for node in nodes_of(tree):
         if isinstance(node, ast.Import):
             foreign |= {(found.asname or found.name).partition(".")[0] for found in node.names}
             names = (found.name for found in node.names if found.name != "_thread")  # documented
@@ -133,7 +134,7 @@ def private_names(path):
             foreign |= {found.asname or found.name for found in node.names}
             paths = [f"{node.module}.{found.name}" for found in node.names]
             yield from (path for path in paths if "._" in f".{path}" and "__future__" not in path)
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Attribute) and re.match(r"_(?!_)|__mro__", node.attr):
             owner = node.value
             while isinstance(owner, ast.Attribute):
@@ -190,7 +191,7 @@ def imported_modules(roots, distributions):
         if module in reached or module not in files:
             continue
         reached.add(module)
-        for node in ast.walk(ast.parse(files[module].read_text())):
+        for node in nodes_of(tree_of(files[module].read_text())):
             if isinstance(node, ast.Import):
                 left += [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom):

@@ -8,6 +8,8 @@ import re
 
 import pytest
 
+from tests.support.syntax_trees import nodes_of, tree_of
+
 pytestmark = pytest.mark.unserialized
 
 SHARED = ("gossamer_ir", "gossamer_machine")
@@ -22,7 +24,7 @@ def modules_for_plugins(root):
 
 def foreign_imports(path, package):
     """The modules of other packages that a file imports names from, and the names."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(tree_of(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.level == 0:
             owner = node.module.partition(".")[0]
             if owner.startswith("gossamer") and owner not in (package, *SHARED):

@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -176,11 +177,12 @@ def _order(row: ExampleRow) -> tuple[bool, int, str]:
     return not program, len(program) + len(text), row["test"]
 
 
-def codes_of_source(kind: str = "Error") -> set[str]:
+@cache
+def codes_of_source(kind: str = "Error") -> frozenset[str]:
     """Return the codes that the sources pass to errors (of one kind); `*` stands for parts that are only
     known at run time."""
     sources = (*ROOT.glob("packages/*/src/**/*.py"), *ROOT.glob("plugins/*/src/**/*.py"))
-    return {code for path in sources for code in codes_of_file(path, kind)}
+    return frozenset(code for path in sources for code in codes_of_file(path, kind))
 
 
 def codes_of_file(path: Path, kind: str) -> Iterator[str]:
