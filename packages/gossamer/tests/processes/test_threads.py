@@ -88,18 +88,22 @@ def test_two_python_threads_make_progress_while_a_kernel_runs():
     step = gs.spmm.bind(matrix, np.ones((rows, features), np.float32), out=out)
     steps = [0, 0]
     while_running = []
+    ended = threading.Event()
 
     def count(which):
-        for _ in range(200):
+        while not ended.is_set():
             steps[which] += 1
             time.sleep(0)
 
     def kernel():
-        for _ in range(200):
-            before = list(steps)
-            step()
-            after = list(steps)
-            while_running.append([new - old for old, new in zip(before, after, strict=True)])
+        try:
+            for _ in range(20):
+                before = list(steps)
+                step()
+                after = list(steps)
+                while_running.append([new - old for old, new in zip(before, after, strict=True)])
+        finally:
+            ended.set()
 
     together(lambda: count(0), lambda: count(1), kernel)
     # Between two looks at the counters there is nothing but the call, which holds no GIL.

@@ -329,7 +329,7 @@ def test_elements_are_read_where_they_were_put(read, step):
 
 def test_padding_is_found_without_a_search():
     step = Step("storage_align", {"buffer": "B", "axis": 0, "factor": 10**8, "offset": 3})
-    begin = time.perf_counter()
+    begin = time.process_time()
     made = apply(program(LOCAL.replace("{read}", "B[vh, 0]")), step).module
-    assert time.perf_counter() - begin < 1
+    assert time.process_time() - begin < 1
     assert f"T.alloc_buffer((8, {10**8 + 3})" in print_module(made)

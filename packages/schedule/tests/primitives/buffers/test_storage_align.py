@@ -51,13 +51,13 @@ def test_rows_of_unknown_length_are_padded_too(program):
 @pytest.mark.parametrize(("factor", "offset"), [(10**8, 0), (10**8, 6), (10**8 + 7, 3)])
 def test_a_large_factor_is_found_at_once(program, factor, offset):
     module = program("L = T.decl_buffer((8, 5, 6), 'float32')\nX[0, 0] = L[0, 0, 0]")
-    start = time.perf_counter()
+    start = time.process_time()
     result = ScheduleBuilder(module).storage_align("L", axis=0, factor=factor, offset=offset).module
     (shape,) = (found.shape for found in result.functions[0].buffers if found.name == "L")
     rows = integer_value(shape[1])
     assert 6 * rows % factor == offset
     assert 5 <= rows < 5 + factor
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 @pytest.mark.parametrize(("factor", "offset"), [(10**8, 3), (9, 1), (4, 1)])
