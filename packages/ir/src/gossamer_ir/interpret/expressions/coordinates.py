@@ -90,8 +90,12 @@ def _locate(buffer_name: str, indices: tuple[Expr, ...], translator: Translator)
     vars = tuple(index.name if isinstance(index, Var) else None for index in indices)
 
     def run(frame: Frame) -> tuple[Any, ...] | None:
-        return positions_of(
-            frame, frame.layouts[buffer_name], coordinates=coordinates(frame), vars=vars
-        )
+        found, get = frame.layouts[buffer_name].found, frame.iters.get
+        at = coordinates(frame)
+        key = (*at, *[get(var) for var in vars])
+        if key not in found:
+            layout = frame.layouts[buffer_name]
+            found[key] = positions_of(frame, layout, coordinates=at, vars=vars)
+        return found[key]
 
     return run

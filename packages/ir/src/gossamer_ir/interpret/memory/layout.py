@@ -31,6 +31,8 @@ class Layout:
         self._extra = buffer.extra_storage
         self._is_rigid = tuple(not self._has_varied_below(d) for d in range(len(self.levels)))
         self._sums: dict[tuple[int, ElementNumbers], list[int]] = {}
+        self._located: dict[tuple[Any, ...], tuple[int] | None] = {}
+        self.found: dict[tuple[Any, ...], tuple[Any, ...] | None] = {}
         self._tails = self._fixed_tails()
         self.size = self._size(0, ())
 
@@ -57,6 +59,12 @@ class Layout:
         A position outside of a fixed axis is an error unless there is a miss on another axis that is
         found without reading an `indptr` at that position.
         """
+        # Programs access most elements several times.
+        if positions not in self._located:
+            self._located[positions] = self._locate(positions)
+        return self._located[positions]
+
+    def _locate(self, positions: tuple[Any, ...]) -> tuple[int] | None:
         elements: list[int] = []
         beyond: list[int] = []
         offset = 0
