@@ -42,7 +42,7 @@ pytestmark = [
 SIZES = (0, 1, 37, 115)
 LENGTHS = (0, 1, 3, 4, 5, 9)
 """Lengths of axes: around vectors of 128 bits."""
-LONG = (0, 1, 4, 5, 37)
+LONG = (0, 1, 4, 5, 21)
 DTYPES = [dtype for dtype in NUMBERS if stored_dtype(dtype).kind != "u"]
 """Those whose arrays hold negative numbers, which are drawn, too. bfloat16 is stored as patterns."""
 DRAWS = 3

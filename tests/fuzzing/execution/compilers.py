@@ -77,11 +77,12 @@ class Compiler:
         module = schedule(module)
         yield module
         for name, lower in self.passes[BEFORE[module.stage] :]:
-            before, module = module.stage, lower(module)
-            if has_too_many_nodes(module):
+            before, module = module, lower(module)
+            # Counting takes as long as a quick pass, and most passes change nothing.
+            if module is not before and has_too_many_nodes(module):
                 raise UnsupportedError(TOO_LARGE, f"The module is too large after '{name}'.")
             is_last = name == self.passes[-1][0]
-            if module.stage not in (before, "flat"):
+            if module.stage not in (before.stage, "flat"):
                 module = schedule(module)
                 yield module
             elif is_last:
