@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,8 +28,9 @@ class Outcome(NamedTuple):
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path_factory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests share a temporary cache; none uses the user's cache."""
-    base = tmp_path_factory.getbasetemp() / "kernels"
+    """Tests, and the workers of pytest-xdist, share a temporary cache; none uses the user's cache."""
+    base = tmp_path_factory.getbasetemp()
+    base = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "kernels"
     base.mkdir(mode=0o700, exist_ok=True)
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(base))
 
