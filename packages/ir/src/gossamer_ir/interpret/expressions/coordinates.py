@@ -90,12 +90,10 @@ def _locate(buffer_name: str, indices: tuple[Expr, ...], translator: Translator)
     vars = tuple(index.name if isinstance(index, Var) else None for index in indices)
 
     def run(frame: Frame) -> tuple[Any, ...] | None:
-        found, get = frame.layouts[buffer_name].found, frame.iters.get
-        at = coordinates(frame)
-        key = (*at, *[get(var) for var in vars])
-        if key not in found:
-            layout = frame.layouts[buffer_name]
-            found[key] = positions_of(frame, layout, coordinates=at, vars=vars)
-        return found[key]
+        layout, point, position_of = frame.layouts[buffer_name], coordinates(frame), frame.iters.get
+        key = (*point, *[position_of(var) for var in vars])
+        if key not in layout.positions:
+            layout.positions[key] = positions_of(frame, layout, coordinates=point, vars=vars)
+        return layout.positions[key]
 
     return run

@@ -20,8 +20,9 @@ ElementNumbers: TypeAlias = tuple[int, ...]
 class Layout:
     """The layout of one buffer; `size` is its number of elements, without extra storage.
 
-    `_tails[d]` is the number of elements below one element of axis d - 1 if it is constant. An axis is
-    rigid if no axis that depends on it varies, so that all its elements have equally many below.
+    `positions` has those that were found for coordinates. `_tails[d]` is the number of elements below one
+    element of axis d - 1 if it is constant. An axis is rigid if no axis that depends on it varies, so that
+    all its elements have equally many below.
     """
 
     def __init__(self, buffer: SparseBuffer, levels: Levels) -> None:
@@ -31,8 +32,8 @@ class Layout:
         self._extra = buffer.extra_storage
         self._is_rigid = tuple(not self._has_varied_below(d) for d in range(len(self.levels)))
         self._sums: dict[tuple[int, ElementNumbers], list[int]] = {}
-        self._located: dict[tuple[Any, ...], tuple[int] | None] = {}
-        self.found: dict[tuple[Any, ...], tuple[Any, ...] | None] = {}
+        self._offsets: dict[tuple[Any, ...], tuple[int] | None] = {}
+        self.positions: dict[tuple[Any, ...], tuple[Any, ...] | None] = {}
         self._tails = self._fixed_tails()
         self.size = self._size(0, ())
 
@@ -60,9 +61,9 @@ class Layout:
         found without reading an `indptr` at that position.
         """
         # Programs access most elements several times.
-        if positions not in self._located:
-            self._located[positions] = self._locate(positions)
-        return self._located[positions]
+        if positions not in self._offsets:
+            self._offsets[positions] = self._locate(positions)
+        return self._offsets[positions]
 
     def _locate(self, positions: tuple[Any, ...]) -> tuple[int] | None:
         elements: list[int] = []
