@@ -48,7 +48,7 @@ def without_numpy(monkeypatch):
 def test_large_tensors_are_converted_by_kernels(matrix, without_numpy, source, target):
     tensor = gs.from_scipy(matrix).asformat(source, **PARAMETERS[source])
     found, permutation = convert(tensor, target, **PARAMETERS[target])
-    np.testing.assert_array_equal(gs.to_scipy(found.asformat("csr")).toarray(), matrix.toarray())
+    assert abs(gs.to_scipy(found.asformat("csr")) - matrix).nnz == 0
     values = np.append(tensor.storage.values, 0.0)
     np.testing.assert_array_equal(found.storage.values, values[permutation])
 
