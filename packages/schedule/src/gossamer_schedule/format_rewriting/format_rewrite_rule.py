@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
-from typing import Any, TypeAlias, overload
+from typing import Any, NamedTuple, TypeAlias, overload
 
 from msgspec.structs import replace
 
@@ -117,38 +117,23 @@ class FormatRewriteRule:
         idx_map: AnyIndexMap | None = None,
         inv_idx_map: AnyIndexMap | None = None,
     ) -> None:
+        by_name = _AxesAndMaps(
+            axes_before_rewrite, axes_after_rewrite, axis_map, idx_map, inv_idx_map
+        )
+        before, after, *given_maps = _with_positional(by_name, maps)
         self.name = name
         self.buffers_to_rewrite = tuple(buffers_to_rewrite)
-        # The annotation is that of all of them together: their number tells which is which, since the axes
-        # come before the maps if they are given.
-        positional: tuple[Any, ...] = maps
-        match positional:
-            case ():
-                pass
-            case (axis_map, idx_map, inv_idx_map):
-                pass
-            case (axes_before_rewrite, axes_after_rewrite, axis_map, idx_map, inv_idx_map):
-                pass
-            case _:
-                raise _signature_error(f"{counted(3 + len(maps), 'argument')}")
-        described = _description(new_format_desc)
+        self.description = _description(new_format_desc)
         self.axes_before_rewrite: tuple[str, ...] | None = None
-        self.axes_after_rewrite = described.buffer.axes
-        self.description = described
-        if axis_map is None and idx_map is None and inv_idx_map is None:
+        self.axes_after_rewrite = self.description.buffer.axes
+        if all(each is None for each in given_maps):
             return
-        if axis_map is None or idx_map is None or inv_idx_map is None:
-            raise _signature_error("some of axis_map, idx_map and inv_idx_map")
-        # Two maps of one format could contradict each other.
-        if described.map is not None:
-            raise _signature_error("maps, and a description with a map of its own")
-        self.axes_before_rewrite = tuple(
-            axis_map if axes_before_rewrite is None else axes_before_rewrite
-        )
-        if axes_after_rewrite is not None:
-            self.axes_after_rewrite = tuple(axes_after_rewrite)
-        self._require_axes(axis_map)
-        self.description = self._with_map(axis_map, idx_map, inv_idx_map)
+        axes, forward, inverse = _required_maps(given_maps, self.description)
+        self.axes_before_rewrite = tuple(axes if before is None else before)
+        if after is not None:
+            self.axes_after_rewrite = tuple(after)
+        self._require_axes(axes)
+        self.description = self._with_map(axes, forward, inverse)
 
     def _require_axes(self, axis_map: AxisMap) -> None:
         before, after = self.axes_before_rewrite or (), self.axes_after_rewrite
@@ -198,6 +183,43 @@ class FormatRewriteRule:
                 )
         ordered = IndexMap(tuple(of_axis[axis] for axis in described.buffer.axes), inverse.results)
         return replace(described, map=ordered, shape=_shape(described, ordered))
+
+
+class _AxesAndMaps(NamedTuple):
+    """The axes before and after the rewrite, and the maps between them and between their indices."""
+
+    axes_before_rewrite: Sequence[str] | None
+    axes_after_rewrite: Sequence[str] | None
+    axis_map: AxisMap | None
+    idx_map: AnyIndexMap | None
+    inv_idx_map: AnyIndexMap | None
+
+
+def _with_positional(by_name: _AxesAndMaps, positional: tuple[Any, ...]) -> _AxesAndMaps:
+    """Return the arguments with those that are passed by position: the three maps, or the axes before them.
+    Their number tells which is which."""
+    match len(positional):
+        case 0:
+            return by_name
+        case 3:
+            return _AxesAndMaps(
+                by_name.axes_before_rewrite, by_name.axes_after_rewrite, *positional
+            )
+        case 5:
+            return _AxesAndMaps(*positional)
+    raise _signature_error(f"{counted(3 + len(positional), 'argument')}")
+
+
+def _required_maps(
+    maps: Sequence[Any], description: FormatDescription
+) -> tuple[AxisMap, AnyIndexMap, AnyIndexMap]:
+    axis_map, idx_map, inv_idx_map = maps
+    if axis_map is None or idx_map is None or inv_idx_map is None:
+        raise _signature_error("some of axis_map, idx_map and inv_idx_map")
+    # Two maps of one format could contradict each other.
+    if description.map is not None:
+        raise _signature_error("maps, and a description with a map of its own")
+    return axis_map, idx_map, inv_idx_map
 
 
 def _description(description: Description) -> FormatDescription:

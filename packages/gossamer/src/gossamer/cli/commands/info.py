@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -71,14 +72,10 @@ def info(
     record = {"file": file, **_sizes(tensor), **dict.fromkeys(_OF_MATRICES)}
     choices: list[tuple[int, FormatChoice]] = []
     if tensor.ndim == 2:
-        matrix = tensor.tocsr()
-        # A number of features that was given twice is printed once.
-        wanted = dict.fromkeys(features or [FEATURES])
-        workloads = [_workload(matrix, count, target=target) for count in wanted]
-        properties = properties_for(matrix, *workloads)
-        record |= _structure(matrix, properties)
-        chosen = partial(_choice, matrix, properties, calls=calls, target=target, measure=measure)
-        choices = [(one.columns, chosen(one)) for one in workloads]
+        structure, choices = _structure_and_choices(
+            tensor.tocsr(), features or [FEATURES], calls=calls, target=target, measure=measure
+        )
+        record |= structure
     else:
         _require_matrix(file, tensor, {"--features": bool(features), "--measure": measure})
     if as_json:
@@ -136,6 +133,18 @@ def _sizes(tensor: SparseTensor) -> dict[str, Any]:
 def _workload(matrix: SparseTensor, features: int, *, target: str) -> Workload:
     machine = machine_for(target)
     return Workload(features, matrix.dtype.name, machine, get_num_threads())
+
+
+def _structure_and_choices(
+    matrix: SparseTensor, features: Sequence[int], *, calls: int, target: str, measure: bool
+) -> tuple[dict[str, Any], list[tuple[int, FormatChoice]]]:
+    """Return the structure of a matrix in CSR, and the chosen format for each number of features."""
+    # A number of features that was given twice is printed once.
+    workloads = [_workload(matrix, count, target=target) for count in dict.fromkeys(features)]
+    properties = properties_for(matrix, *workloads)
+    chosen = partial(_choice, matrix, properties, calls=calls, target=target, measure=measure)
+    choices = [(one.columns, chosen(one)) for one in workloads]
+    return _structure(matrix, properties), choices
 
 
 def _structure(matrix: SparseTensor, properties: MatrixProperties) -> dict[str, Any]:

@@ -70,11 +70,7 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="end with one JSON object")] = False,
 ) -> None:
     """Run an operator on a matrix, and time it and a baseline from SciPy."""
-    operator_named(op)
-    require_dtype_option(dtype)
-    require_range("--features", features, low=0)
-    require_range("--repeat", repeat, low=1, high=1_000_000)
-    resolve_target(target)
+    _require_options(op, features=features, dtype=dtype, repeat=repeat, target=target)
     if threads is not None:
         set_num_threads(threads)
     # The baseline takes CSR, and both are timed with the same matrix.
@@ -95,6 +91,14 @@ def run(
     # Last, so that the times are printed even if the result is wrong.
     if check:
         require_within(comparison)
+
+
+def _require_options(op: str, *, features: int, dtype: str, repeat: int, target: str) -> None:
+    operator_named(op)
+    require_dtype_option(dtype)
+    require_range("--features", features, low=0)
+    require_range("--repeat", repeat, low=1, high=1_000_000)
+    resolve_target(target)
 
 
 def _read_graph(file: str | None, max_bytes: int | None) -> SparseTensor:
