@@ -87,6 +87,23 @@ def test_one_comparison_bounds_an_index_of_an_array(text, checked, at):
     assert found.tolist() == [int(each == at) for each in range(8)]
 
 
+@pytest.mark.parametrize("at", [-(2**63), -1, 0, 7, 8, 2**63 - 1])
+def test_one_comparison_bounds_the_index_of_a_branch(text, checked, at):
+    found = np.zeros(8, np.int64)
+    x = Buffer("X", (N,), "int64", "x")
+    params = (Param("x", "handle"), Param("n", "int64"), Param("k", "int64"))
+    first, second = in_range(index_var("k"), N)
+    choice = If(
+        conjunction(Compare("lt", index_var("k"), index(5)), first, second),
+        (Store("X", (ZERO,), constant(1, "int64")),),
+        (Store("X", (ZERO,), constant(2, "int64")),),
+    )
+    flat = Module("flat", (Function("main", params, (choice,), buffers=(x,)),), "main")
+    assert checked(text(flat)).count("icmp ult") == 1
+    assert run_native(flat, [found], 8, at).status == OK
+    assert found[0] == (1 if 0 <= at < 5 else 2)
+
+
 def test_sizes_that_are_no_extents_may_be_negative(text, checked):
     found, m = np.zeros(8, np.int64), index_var("m")
     x = Buffer("X", (N,), "int64", "x")

@@ -8,10 +8,9 @@ from gossamer_ir.analysis.statements.atomic_accumulation import is_atomic
 from gossamer_ir.core.statement_kinds import CALLING_STMTS, LOOPS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.kernel_abi import INTERRUPTED, OUT_OF_BOUNDS
-from gossamer_ir.nodes import For, Guard, If, Let, Load, While
+from gossamer_ir.nodes import Expr, For, Guard, If, Let, Load, While
 from gossamer_ir.traversal.walk import collect, contains
 from gossamer_llvm.abi import workspace_address
-from gossamer_llvm.control.guard_conditions import with_unsigned_bounds
 from gossamer_llvm.control.masked_loops import emit_masked_loop, loop_mask
 from gossamer_llvm.control.portions import (
     allocate_portions,
@@ -21,6 +20,7 @@ from gossamer_llvm.control.portions import (
     poll_interruption,
     portion_count,
 )
+from gossamer_llvm.control.unsigned_bounds import with_unsigned_bounds
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add, literal_value
 from gossamer_llvm.fragments.outer_products import emit_outer_products
@@ -50,7 +50,7 @@ def emit_let(emitter: FunctionEmitter, node: Let) -> None:
 
 def emit_if(emitter: FunctionEmitter, node: If) -> None:
     """Emit a choice."""
-    condition = emitter.expr(node.condition)
+    condition = _emit_condition(emitter, node.condition)
     builder = emitter.builder
     on_true, join = builder.new_block(), builder.new_block()
     on_false = builder.new_block() if node.else_body else join
@@ -124,11 +124,7 @@ def emit_while(emitter: FunctionEmitter, node: While) -> None:
 def emit_guard(emitter: FunctionEmitter, node: Guard) -> None:
     """Emit a guard: if its condition fails, the function stores the number of the buffer in the workspace
     and returns. The store is atomic because several threads may fail."""
-    guarded = emitter.buffers.get(node.buffer)
-    bounds = (
-        node.condition if guarded is None else with_unsigned_bounds(node.condition, guarded.buffer)
-    )
-    condition = emitter.expr(bounds)
+    condition = _emit_condition(emitter, node.condition)
     builder = emitter.builder
     bad, good = builder.new_block(), builder.new_block()
     # A failed check ends the kernel, so its block is laid out away from the loop.
@@ -140,6 +136,11 @@ def emit_guard(emitter: FunctionEmitter, node: Guard) -> None:
     builder.line(f"store atomic i64 {number}, ptr {field} monotonic, align 8")
     emitter.fail(str(OUT_OF_BOUNDS))
     builder.begin(good)
+
+
+def _emit_condition(emitter: FunctionEmitter, condition: Expr) -> Value:
+    buffers = [each.buffer for each in emitter.buffers.values()]
+    return emitter.expr(with_unsigned_bounds(condition, buffers))
 
 
 def _is_interrupted_in_portions(emitter: FunctionEmitter, node: For) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gossamer_formats.conversion.kernels.shared_arguments import SharedArguments
-from gossamer_formats.conversion.kernels.statements import compare, let, when
+from gossamer_formats.conversion.kernels.statements import compare, let, logical_and, when
 from gossamer_formats.conversion.maps.inverse_map import logical_var, with_sizes
 from gossamer_formats.conversion.recording.recorded_storage import RecordedStorage
 from gossamer_formats.conversion.source.map_results import in_kernel
@@ -106,7 +106,8 @@ def add_solved_axis(builder: SourceLoopBuilder, solved: SolvedAxis) -> None:
     value = sub(logical_var(solved.dimension), in_kernel(builder, solved.rest))
     builder.nest += [
         let(coordinate.name, value),
-        when(compare("ge", coordinate, ZERO), []),
-        when(compare("lt", coordinate, width.expr), []),
+        when(
+            logical_and(compare("ge", coordinate, ZERO), compare("lt", coordinate, width.expr)), []
+        ),
     ]
     builder.visits_all = False
