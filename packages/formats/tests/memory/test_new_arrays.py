@@ -44,6 +44,16 @@ def test_a_block_is_used_again_after_its_last_array():
 
 @needs_huge_pages
 @pytest.mark.usefixtures("no_blocks")
+def test_the_block_that_was_freed_last_is_used_first():
+    older, newer = new_arrays(*WANTED), new_arrays(*WANTED)
+    at = newer[0].ctypes.data
+    del older
+    del newer
+    assert new_arrays(*WANTED)[0].ctypes.data == at
+
+
+@needs_huge_pages
+@pytest.mark.usefixtures("no_blocks")
 def test_few_blocks_are_kept(monkeypatch):
     monkeypatch.setattr(module, "MAX_KEPT", 3 * MIN_BLOCK * 6)
     made = [new_arrays(*WANTED) for _ in range(6)]

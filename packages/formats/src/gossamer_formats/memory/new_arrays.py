@@ -127,7 +127,8 @@ def _new_block(size: int) -> _MemoryBlock:
 
 def _kept_block(size: int) -> _MemoryBlock | None:
     """Return a block that was freed, of at most twice the size."""
-    for block in list(_kept):
+    # The last one first: its lines may still be in a cache.
+    for block in reversed(list(_kept)):
         if size <= block.size <= 2 * size + HUGE_PAGE:
             # Another thread may have taken it.
             with contextlib.suppress(ValueError):
