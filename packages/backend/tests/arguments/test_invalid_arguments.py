@@ -68,13 +68,18 @@ SHARED = np.zeros(14, np.float32)
 
 
 class OnDevice:
-    __cuda_array_interface__ = None
+    __cuda_array_interface__ = {  # noqa: RUF012
+        "shape": (4, 2),
+        "typestr": "<f4",
+        "data": (4096, False),
+        "version": 3,
+    }
 
 
 REFUSED = {
     "a list": ({"a": [1.0] * 5}, "kernel.array", "'a' has the type 'list'; expected an array"),
     "None": ({"a": None}, "kernel.array", "'a' has the type 'NoneType'"),
-    "a GPU array": ({"b": OnDevice()}, "kernel.array", "Copy it to the CPU"),
+    "a GPU array": ({"b": OnDevice()}, "kernel.device", "'b' is on the device 'cuda:0'"),
     "a masked array": ({"b": np.ma.ones((4, 2), np.float32)}, "kernel.array", "filled"),
     "another dtype": (
         {"a": np.ones(5)},

@@ -22,7 +22,8 @@ class ArrayView(NamedTuple):
 
     `array` is the array itself: one of NumPy if the memory is the host's, otherwise the object that was
     passed. `owner` keeps the memory alive, besides the array. `strides` are in bytes. If `is_contiguous`,
-    elements are stored row by row, without gaps.
+    elements are stored row by row, without gaps. The contents are there once the work on `stream` is done;
+    None: they are there for the stream for which the view was made.
     """
 
     array: Any
@@ -34,6 +35,7 @@ class ArrayView(NamedTuple):
     is_read_only: bool
     is_contiguous: bool
     owner: object = None
+    stream: object = None
 
     @property
     def size(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -119,6 +119,7 @@ class ArgumentChecker:
             )
             for row in self._rows
         }
+        self._wait_for_contents(views.values(), stream)
         scalars = self._numbers(arguments, views)
         shaped = self._shaped(scalars, views, _Elements(views, self._memory, stream))
         require_no_overlap(self._buffers, list(views.values()))
@@ -126,6 +127,12 @@ class ArgumentChecker:
         by_name = {param.name: views[param.buffer] for param in self._buffers}
         values = {name: view.array for name, view in by_name.items()}
         return MatchedArguments({**scalars, **values}, by_name)
+
+    def _wait_for_contents(self, views: Iterable[ArrayView], stream: object) -> None:
+        """Wait for the streams that write arrays, unless they are the one of the call."""
+        for view in views:
+            if view.stream is not None and view.stream != stream:
+                self._memory.wait(view.stream)
 
     def _arguments_by_name(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]

@@ -17,7 +17,8 @@ class Memory(Protocol):
         """The device whose arrays are accepted; others are refused by name."""
 
     def wait(self, stream: object) -> None:
-        """Wait until all work on a stream is done, before elements are read."""
+        """Wait until all work on a stream is done, before elements are read. The stream is that of a context,
+        or the integer by which `__cuda_array_interface__` names the one that writes an array."""
 
     def to_host(self, view: ArrayView) -> Array:
         """Return a contiguous array as one of NumPy. Only arrays that hold sizes are read, and those with

@@ -13,7 +13,8 @@ from gossamer_ir.errors import ArgumentError
 
 
 def view_of(value: object, *, name: str, stream: object = None) -> ArrayView:
-    """Return the view of an array: of NumPy, or an object with `__array_interface__` or `__dlpack__`.
+    """Return the view of an array: of NumPy, or an object with `__array_interface__`, `__dlpack__` or
+    `__cuda_array_interface__`, which are tried in this order.
 
     `name` is that of the argument, for messages. `stream` is the one that is going to use the array: an
     exporter makes it wait for the contents. Raises `ArgumentError` (`kernel.array`) for anything else, also
@@ -35,9 +36,10 @@ def view_of(value: object, *, name: str, stream: object = None) -> ArrayView:
         return numpy_view(np.asarray(_Interface(interface, value)))
     if hasattr(value, "__dlpack__"):
         return _exported_view(value, name, stream)
-    is_on_gpu = hasattr(value, "__cuda_array_interface__")
-    hint = "Copy it to the CPU." if is_on_gpu else "Convert it with numpy.asarray."
-    raise _array_error(name, value, hint)
+    described = getattr(value, "__cuda_array_interface__", None)
+    if isinstance(described, dict):
+        return _described_view(value, described, name)
+    raise _array_error(name, value, "Convert it with numpy.asarray.")
 
 
 class _Interface:
@@ -46,6 +48,15 @@ class _Interface:
     def __init__(self, interface: dict[str, Any], owner: object) -> None:
         self.__array_interface__ = interface
         self.owner = owner
+
+
+def _described_view(value: object, interface: dict[str, Any], name: str) -> ArrayView:
+    from gossamer_backend.arguments.cuda_interface import cuda_view  # only few arrays need it
+
+    try:
+        return cuda_view(value, interface)
+    except BufferError as error:
+        raise _array_error(name, value, f"It cannot be read: {error}.") from error
 
 
 def _exported_view(value: object, name: str, stream: object) -> ArrayView:
