@@ -31,7 +31,6 @@ TESTED_IN = {
     "gossamer-ir": {
         "interpret/memory": "interpret/test_formats.py",
         "interpret/expressions": "interpret/test_expressions.py",
-        "interpret/statements": "interpret/test_statements.py",
         "verify/declarations": "verify/test_refused_modules.py",
         "verify/expressions": "verify/test_refused_modules.py",
         "verify/stages": "verify/test_stages.py",
