@@ -58,6 +58,7 @@ STMTS: dict[str, tuple[str, ...]] = {
         "gossamer_lower.vector.vectorized_bodies.lane_reductions:lane_reduction",
         "gossamer_schedule.legality.definite_assignment:_stmt_assigns",
         "gossamer_schedule.rules.patterns.feature_updates:_updated",
+        "gossamer_schedule.rules.unroll_counting_loops:_only_counts",
         "gossamer_schedule.staging.scatter:_without_loaded_conditions",
     ),
     "What only some statements have is lowered; the bodies of any other statement are visited": (
@@ -176,6 +177,9 @@ EXPRS: dict[str, tuple[str, ...]] = {
         "gossamer_schedule.primitives.loops.loop_version:_multiple_vars",
     ),
     "An expression in any other form is not optimized": (
+        "gossamer_llvm.memory.masked_gathers:_masked_index",
+        "gossamer_llvm.memory.masked_gathers:whole_gather",
+        "gossamer_schedule.rules.unroll_counting_loops:_only_counts",
         "gossamer_llvm.control.masked_loops:loop_mask",
         "gossamer_llvm.memory.addresses:_is_gathered_row",
         "gossamer_llvm.memory.addresses:_split_uniform_offset",
