@@ -41,11 +41,17 @@ def test_a_native_kernel_refuses_other_contexts(kernel, way, context, text):
     assert caught.value.code == "kernel.context"
 
 
-def test_the_context_of_the_host_is_accepted(kernel):
+def test_the_context_of_the_host_is_accepted(make_kernel):
     def allocate(size):
         raise AssertionError("a kernel that allocates its own memory asks nobody")
 
+    def count(x, n, workspace):
+        sizes.append(n)
+        return 0
+
+    kernel, sizes = make_kernel(COUNT, count), []
     context = CallContext(scratch=allocate)
     kernel(np.zeros(2), context=context)
     kernel.bind(np.zeros(2), context=context)()
     kernel.run_trusted(np.zeros(2), 2, context=context)
+    assert sizes == [2, 2, 2]
