@@ -198,3 +198,37 @@ def test_a_sparse_product_is_a_mask_two_loads_a_gather_and_a_multiply_add(
     assert code is not None
     for instruction in instructions:
         assert re.search(instruction, code), instruction
+
+
+def vectors_of(*body):
+    """A loop over the vectors of N elements."""
+    return For("i", ZERO, Binary("floordiv", sub(add(N, COUNT), index(1)), COUNT), body)
+
+
+def accumulated(term):
+    return Store("S", (FIRST,), Select(MASKED, Binary("add", OLD, term), OLD))
+
+
+UNMASKED = Load("X", (RUN,), FLOATS)
+ACCUMULATIONS = {
+    "a sum": (accumulation(), True),
+    "what may fail without a mask": (accumulated(UNMASKED), False),
+    "a quotient of integers": (
+        accumulated(Cast(FLOATS, Binary("floordiv", Broadcast(ROW, LANES), Broadcast(N, LANES)))),
+        False,
+    ),
+    "an assignment": (Store("S", (FIRST,), MASKED_OLD), False),
+    "an array": (Store("Y", (RUN,), Load("X", (RUN,), FLOATS, MASKED, NOTHING), MASKED), False),
+}
+
+
+@pytest.mark.parametrize("name", ACCUMULATIONS)
+def test_a_masked_loop_tests_whether_it_is_empty_unless_it_only_accumulates(
+    name, sparse, text, checked, scalable
+):
+    stmt, runs_empty = ACCUMULATIONS[name]
+    source = text(sparse(scratch(COUNT), vectors_of(stmt), STORED), scalable)
+    assert checked(source)
+    assert "phi <vscale x 4 x i1>" in source
+    assert ("icmp sgt i64 %p3, 0" not in source) == runs_empty
+    assert ("llvm.smax.i64(i64 %p3, i64 0)" in source) == runs_empty

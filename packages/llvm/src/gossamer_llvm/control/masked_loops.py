@@ -14,7 +14,21 @@ from gossamer_ir.analysis.vectors.lane_projection import lane_count
 from gossamer_ir.arith.affine import UNIT, Affine, affine_of
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.nodes import Binary, Broadcast, Compare, Expr, For, Ramp, VScale
+from gossamer_ir.core.operations import DIVISIONS
+from gossamer_ir.nodes import (
+    Binary,
+    Broadcast,
+    Compare,
+    Expr,
+    For,
+    Load,
+    Ramp,
+    Search,
+    Select,
+    Stmt,
+    Store,
+    VScale,
+)
 from gossamer_ir.traversal.buffer_uses import buffers_read
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars
@@ -76,15 +90,63 @@ def _is_same(emitter: FunctionEmitter, limit: Expr, loop: For) -> bool:
     return free_vars(limit).isdisjoint(inside) and buffers_read(limit) <= emitter.unchanging
 
 
+def may_run_without_lanes(emitter: FunctionEmitter, loop: For, loop_mask: LoopMask) -> bool:
+    """Return whether an iteration in which no lane is active changes nothing and cannot fail: it only
+    accumulates in private vectors, by elements that are loaded under the mask."""
+    mask, limit = loop_mask
+    if integer_value(limit) is not None:
+        return False
+    # These were evaluated to compute the limit.
+    valid = set(collect(Load, limit))
+    return all(_keeps_masked_lanes(emitter, stmt, mask) for stmt in loop.body) and all(
+        _cannot_fail(emitter, node, mask) or node in valid
+        for node in collect((Load, Binary, Search), *loop.body)
+    )
+
+
+def _keeps_masked_lanes(emitter: FunctionEmitter, stmt: Stmt, mask: Compare) -> bool:
+    match stmt:
+        case Store(
+            buffer=name, indices=indices, value=Select(condition=condition, if_false=Load() as old)
+        ):
+            is_same = (old.buffer, old.indices) == (name, indices)
+            return condition == mask and is_same and _is_accumulator(emitter, old)
+    return False
+
+
+def _cannot_fail(emitter: FunctionEmitter, node: Expr, mask: Compare) -> bool:
+    match node:
+        case Load():
+            return node.predicate == mask or _is_accumulator(emitter, node)
+        case Binary():
+            return node.op not in DIVISIONS
+    return False
+
+
+def _is_accumulator(emitter: FunctionEmitter, element: Load) -> bool:
+    """Return whether an element of a private buffer exists whether or not the loop has an iteration."""
+    is_fixed = not free_vars(*element.indices) and not collect(Load, *element.indices)
+    return is_fixed and emitter.buffers[element.buffer].private_elements > 0
+
+
 def emit_masked_loop(
     emitter: FunctionEmitter, loop: For, loop_mask: LoopMask, *, suffix: str
 ) -> None:
     """Emit a loop that runs as long as its mask is true in the first lane; `suffix` is the metadata of its
-    branch."""
+    branch.
+
+    A loop that accumulates runs once if there is no element, so that rows need no test whether they are empty
+    (two instructions and a branch less for each row; an empty row costs a vector).
+    """
     builder, (mask, limit) = emitter.builder, loop_mask
     assert isinstance(mask.lhs, Ramp)
     bound = emitter.expr(limit)
-    some = builder.value(f"icmp sgt {bound.typed}, 0")
+    if may_run_without_lanes(emitter, loop, loop_mask):
+        # A mask below a negative number has all lanes: the numbers of lanes are unsigned.
+        bound = Value(emitter.call("i64", "llvm.smax.i64", f"{bound.typed}, i64 0"), bound.dtype)
+        some = "true"
+    else:
+        some = builder.value(f"icmp sgt {bound.typed}, 0")
     entry, inside, latch, outside = (builder.new_block() for _ in range(4))
     builder.enter_loop()
     builder.branch(some, entry, outside)
