@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.init_nests import ValuesOfVars
@@ -89,6 +91,26 @@ def with_range_condition(block: Block, loop_name: str, *, extent: Expr) -> Block
         for part in conjuncts(block.predicate)
     ]
     return replace(block, predicate=conjunction(*parts, condition))
+
+
+def conjunction_with_inner(predicate: Expr | None, conditions: Sequence[Expr]) -> Expr | None:
+    """Return the conjunction of the predicate of a block and conditions that its body evaluates.
+
+    Conditions that load are evaluated only if the predicate holds, as in the body.
+
+    >>> from gossamer_ir.script import parse_expr, print_expr
+    >>> names = {"i": "int64", "X": "float32"}
+    >>> inner = parse_expr("X[i] > 0.0", names)
+    >>> print_expr(conjunction_with_inner(parse_expr("i < 8", names), [inner]))
+    'i < 8 and T.if_then_else(i < 8, X[i] > 0.0, False)'
+    """
+    if predicate is None:
+        return conjunction(*conditions)
+    inner = [
+        short_circuit_and(predicate, condition) if _reads_in(condition) else condition
+        for condition in conditions
+    ]
+    return conjunction(*conjuncts(predicate), *inner)
 
 
 def _var_and_extent(block: Block, loop_name: str, extent: Expr) -> tuple[Expr, Expr]:

@@ -110,6 +110,19 @@ def test_what_stops_a_select_outside_the_interior_is_not_computed(program):
     assert same(ScheduleBuilder(module).decompose_padding("pad", loop="i"), chosen)
 
 
+def test_what_the_condition_reads_exists_under_the_predicate_of_the_block(program):
+    text = """
+for i_0 in T.serial(3):
+    for i_1 in T.serial(4):
+        with T.block("pad"):
+            vi = T.axis.spatial(8, i_0 * 4 + i_1)
+            T.where(vi < 8)
+            V[vi] = T.if_then_else(X[vi, 1] >= 0.0, X[vi, 0], 0.0)
+"""
+    module = program(text)
+    assert same(ScheduleBuilder(module).decompose_padding("pad", loop="i_0"), module)
+
+
 OTHER = """
 for h in T.serial(8):
     with T.block("other"):

@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import changed_in, written_in
-from gossamer_ir.core.conditions import conjunction, conjuncts
+from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.nodes import Block, Expr, For, IfThenElse, Select, Stmt, Store
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
@@ -22,6 +22,7 @@ from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.legality.distinct_stores import require_distinct_stores
 from gossamer_schedule.nests.block_nest import BlockNest, required_enclosing_nest
 from gossamer_schedule.nests.init_nest import init_nest
+from gossamer_schedule.predicates.block_predicates import conjunction_with_inner
 from gossamer_schedule.predicates.loop_bounds import loop_bound_of, shortened_loop
 
 
@@ -161,7 +162,7 @@ def _interior_nest(nest: BlockNest, padded: _PaddedStore) -> Stmt:
     loops = _own_loops(nest)
     parts = [(part, loop_bound_of(part, block, loops)) for part in conjuncts(padded.inside)]
     remaining = [part for part, bound in parts if bound is None]
-    predicate = conjunction(*conjuncts(block.predicate), *remaining)
+    predicate = conjunction_with_inner(block.predicate, remaining)
     store = Store(padded.buffer, padded.indices, padded.value)
     interior: Stmt = replace(block, body=(store,), predicate=predicate)
     for loop in reversed(loops):
