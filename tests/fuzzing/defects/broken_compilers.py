@@ -96,14 +96,14 @@ DEFECTS = (
     Defect(
         "iterations share a buffer that each needs for itself",
         of="contract_buffers", home="memory.contract_buffers",
-        line="build.index(interval.high - interval.low + 1)", instead="build.ONE",
+        line="index(interval.high - interval.low + 1)", instead="ONE",
         schedule="steps",
     ),
     Defect(
         "each share of a parallel loop is as long as the shares before it together",
         of="outline_parallel", home="host.outline_parallel",
-        line="extent = build.sub(build.index_var(end), build.index_var(begin))",
-        instead="extent = build.index_var(end)",
+        line="extent = sub(index_var(end), index_var(begin))",
+        instead="extent = index_var(end)",
         schedule="steps",
     ),
     Defect(
@@ -115,7 +115,7 @@ DEFECTS = (
     Defect(
         "the last lane is taken to be as the lanes before it",
         of="eliminate_redundant_masks", home="vector.eliminate_redundant_masks",
-        line="build.index(lanes.count)", instead="build.index(lanes.count - 1)",
+        line="index(lanes.count)", instead="index(lanes.count - 1)",
         schedule="rules",
     ),
     Defect(
@@ -133,14 +133,14 @@ DEFECTS = (
     Defect(
         "a whole group runs whose last iteration is beyond the bound",
         of="peel_remainder", home="loops.peel_remainder",
-        line="{var_name: build.index(count - 1)}", instead="{var_name: build.index(count - 2)}",
+        line="{var_name: index(count - 1)}", instead="{var_name: index(count - 2)}",
         schedule="rules",
     ),
     Defect(
         "a scan clears other bits than the lowest one",
         of="scan_bits", home="loops.scan_bits",
-        line='lower = Binary("sub", left, build.ONE)',
-        instead='lower = Binary("sub", left, build.index(2))',
+        line='lower = Binary("sub", left, ONE)',
+        instead='lower = Binary("sub", left, Binary("add", ONE, ONE))',
     ),
     Defect(
         "a walk along a window goes on in another window",

@@ -35,13 +35,13 @@ DEFECTS = (
     Defect(
         "the peeled last iteration is the one before it",
         of="peel_last_iteration", home="loops.peel_last_iteration",
-        line="last = build.index(count - 1)", instead="last = build.index(count - 2)",
+        line="last = index(count - 1)", instead="last = index(count - 2)",
     ),
     Defect(
         "copies of an unrolled loop begin at 0",
         of="unroll_loops", home="loops.unroll_loops",
-        line="values = {loop.var: build.add(loop.start, build.index(at))}",
-        instead="values = {loop.var: build.index(at)}",
+        line="values = {loop.var: add(loop.start, index(at))}",
+        instead="values = {loop.var: index(at)}",
     ),
     Defect(
         "a block runs where its condition does not hold",
@@ -64,7 +64,7 @@ DEFECTS = (
         "a search begins at the first element of all",
         of="expand_search", home="search.search_state",
         line="return (*allocated_cell(self.low, begin), *allocated_cell(self.size, size))",
-        instead="return (*allocated_cell(self.low, build.ZERO), *allocated_cell(self.size, end))",
+        instead="return (*allocated_cell(self.low, ZERO), *allocated_cell(self.size, end))",
     ),
     Defect(
         "an init that moves out of a reduction runs where a condition does not hold",

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from before_and_after import require_change
 from nest_programs import COPY, RAGGED
+from program_results import same
 from refused import reason_of
 from refused_programs import TRIANGLE
 
@@ -85,6 +86,16 @@ for i in T.serial(8):
             vi, vj = T.axis.remap("SS", [i, j])
             P[vi] = 1
 """
+INIT_BEFORE = """
+for k in T.serial(3):
+    for i in T.serial(8):
+        for j in T.serial(i + 1):
+            with T.block("sum"):
+                vk, vi, vj = T.axis.remap("RSS", [k, i, j])
+                with T.init():
+                    Y[vi, vj] = 0.0
+                Y[vi, vj] = Y[vi, vj] + X[vi, vj]
+"""
 REFUSED = [
     ("uniform_extent.kind", TRIANGLE.replace("for i in T.serial", "for i in T.unroll"), {"loop": "j", "over": "i"}),
     ("uniform_extent.start", TRIANGLE.replace("T.serial(8)", "T.serial(1, 8)"), {"loop": "j", "over": "i"}),
@@ -94,6 +105,7 @@ REFUSED = [
     ("uniform_extent.dependence", BOTH, {"loop": "j", "over": "i"}),
     ("uniform_extent.extent", INSIDE_RAGGED, {"loop": "j", "over": "k"}),
     ("uniform_extent.not_proved", CHANGING, {"loop": "j", "over": "i"}),
+    ("uniform_extent.not_proved", INIT_BEFORE, {"loop": "j", "over": "i"}),
 ]  # fmt: skip
 
 
@@ -106,6 +118,12 @@ def test_before_and_after(program, name):
 @pytest.mark.parametrize(("code", "body", "arguments"), REFUSED, ids=[code for code, *_ in REFUSED])
 def test_refusals(program, code, body, arguments):
     assert reason_of(apply, program(body), Step("uniform_extent", arguments)) == code
+
+
+def test_a_reduction_whose_init_is_apart_may_run_before_the_loop(program):
+    module = program(INIT_BEFORE)
+    builder = ScheduleBuilder(module).decompose_reduction("sum", loop="k")
+    assert same(builder.uniform_extent("j", over="i"), module)
 
 
 def test_the_extent_depends_on_loops_outside(program):

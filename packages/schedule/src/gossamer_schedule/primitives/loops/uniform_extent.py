@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from gossamer_ir.analysis.accesses.init_nests import loops_outside_init
 from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.core.build import ONE, ZERO, index_var, integer_value
 from gossamer_ir.nodes import Binary, BlockIter, Buffer, Expr, For, Load, Range, Stmt, Store
@@ -20,6 +21,8 @@ from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.legality.loop_invariance import require_unchanged
 from gossamer_schedule.legality.races import require_no_race_on_new
 from gossamer_schedule.nests.copy_nest import IterationDomain, copy_nest, names_of_nest
+from gossamer_schedule.nests.init_checks import blocks_with_init
+from gossamer_schedule.nests.init_nest import enclosed_block
 from gossamer_schedule.predicates.bounded_body import with_bounded_iterations
 
 
@@ -42,7 +45,8 @@ def uniform_extent(root: Cursor, loop: str, *, over: str, function: str | None =
     * `.dependence`: the extent depends on a loop between, or on more than loops
     * `.extent`: a loop outside on which it depends does not start at 0, or its extent is not known before the
       function runs
-    * `.not_proved`: the extent may change while `over` runs, or concurrent iterations would share the buffer
+    * `.not_proved`: the extent may change while `over` runs, concurrent iterations would share the buffer, or
+      an init runs before a loop outside of `over`, where the extent is not known yet
 
     >>> from gossamer_testkit.examples import ROW_SUM
     >>> from gossamer_schedule.primitives.loops.reorder import reorder
@@ -80,6 +84,7 @@ def uniform_extent(root: Cursor, loop: str, *, over: str, function: str | None =
     around = _required_dependences(outer, inner)
     # All extents are now read before the loop, whose stores have not happened there.
     require_unchanged(outer.node, (inner.node.extent,), cursor=outer)
+    _require_inits_inside(outer, inner)
 
     namer = namer_of(root.function)
     buffer = Buffer(namer.fresh(extent_name(loop)), _shape_of(around), "int64", scope="local")
@@ -112,6 +117,21 @@ def _require_nest(outer: Cursor, inner: Cursor) -> None:
             f"Loop '{outer.node.var}' is not around loop '{inner.node.var}' with only loops between them.",
             place=inner.place,
         )
+
+
+def _require_inits_inside(outer: Cursor, inner: Cursor) -> None:
+    """Refuse a block whose init runs before a loop outside of `outer`: it runs in copies of the loops around
+    the block, before the extent is computed."""
+    around = {loop.var for loop in outer.loops_in_block}
+    for block in blocks_with_init(inner):
+        if earlier := loops_outside_init(enclosed_block(block)) & around:
+            raise schedule_error(
+                "uniform_extent.not_proved",
+                f"The init of block '{block.node.name}' runs before loop '{min(earlier)}', and the extent of "
+                f"loop '{inner.node.var}' would be computed inside it.",
+                hint="Apply decompose_reduction before.",
+                place=inner.place,
+            )
 
 
 def _required_dependences(outer: Cursor, inner: Cursor) -> tuple[For, ...]:
