@@ -10,7 +10,7 @@ import pytest
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.script import parse_module
 from gossamer_llvm_sve.backend import ScalableBackend
-from gossamer_llvm_sve.sme.intrinsics import sme_block_product
+from gossamer_llvm_sve.sme_intrinsics import sme_block_product
 from gossamer_llvm_sve.vector_extension import SVE
 from gossamer_lower import lower_to_flat
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gossamer_backend.plugin_api import Backend, hookimpl
 from gossamer_ir.interchange.records import Intrinsic
 from gossamer_llvm_sve.backend import ScalableBackend
-from gossamer_llvm_sve.sme.intrinsics import sme_intrinsics
+from gossamer_llvm_sve.sme_intrinsics import sme_intrinsics
 from gossamer_llvm_sve.vector_extension import SVE
 
 

@@ -9,7 +9,7 @@ from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
 from gossamer_llvm_sve.machine import BLOCK_PRODUCTS
-from gossamer_llvm_sve.sme.intrinsics import sme_block_product, sme_intrinsics
+from gossamer_llvm_sve.sme_intrinsics import sme_block_product, sme_intrinsics
 
 SIZES = [
     (0, 3, 3, 3), (2, 0, 4, 4), (2, 3, 0, 5), (2, 3, 4, 0), (1, 4, 4, 12), (2, 1, 17, 1), (1, 9, 8, 13),

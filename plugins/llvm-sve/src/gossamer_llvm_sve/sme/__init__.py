@@ -1,1 +1,0 @@
-"""Products of blocks by the outer products of SME."""
