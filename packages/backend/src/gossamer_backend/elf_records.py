@@ -9,6 +9,8 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
+import msgspec
+
 IDENTITY = b"\x7fELF\x02\x01"
 """The magic, 64 bits, little-endian."""
 
@@ -20,7 +22,7 @@ SECTION = struct.Struct("<IIQQQQIIQQ")
 ELF_SYMBOL = struct.Struct("<IBBHQQ")
 
 
-class FileHeader(NamedTuple):
+class FileHeader(msgspec.Struct, frozen=True):
     """The header of a file; `sections` is the offset of the section header table."""
 
     identity: bytes

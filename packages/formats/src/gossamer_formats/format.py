@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
+
+import msgspec
 
 from gossamer_formats.counterparts.binsparse_format import BinsparseFormat
 from gossamer_formats.counterparts.scipy_matrix import ScipyMatrix
@@ -27,7 +29,7 @@ KEPT_VARIANTS = 64
 which a program has a few. Equal descriptions are one object then, which caches find without comparing."""
 
 
-class Format(NamedTuple):
+class Format(msgspec.Struct, frozen=True):
     """A format of tensors. Conversions from and to it are derived from its description.
 
     `describe` takes the dtype of the values, and `dimensions` if `is_of_any_rank`. `parameters` are the

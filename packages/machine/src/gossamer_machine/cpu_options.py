@@ -7,7 +7,8 @@ generation, they change only how gathers are compiled, and what becomes of scala
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple
+
+import msgspec
 
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
@@ -23,7 +24,7 @@ NO_VSCALE = "none"
 """The vscale of a target on which scalable vectors are an error."""
 
 
-class CpuOption(NamedTuple):
+class CpuOption(msgspec.Struct, frozen=True):
     """An option: its name, the function that parses a value (None: it is not valid), the default, and the
     values in words."""
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+import msgspec
 
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.arith.evaluate_integer import NotArithmeticError, evaluate_integer
@@ -44,7 +46,7 @@ def _array_element(arrays: Mapping[str, Array], buffer_name: str, position: int)
     return int(array.reshape(-1)[position])
 
 
-class LinearSize(NamedTuple):
+class LinearSize(msgspec.Struct, frozen=True):
     """`factor * name + offset`; a constant has no name (None) and the factor 0."""
 
     name: str | None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
+import msgspec
 import numpy as np
 
 from gossamer_backend.arguments.array_view import address
@@ -168,7 +169,7 @@ class NativeKernel:
         return NativeCall(self, tuple(prepared), checked.values)
 
 
-class _PreparedCall(NamedTuple):
+class _PreparedCall(msgspec.Struct, frozen=True):
     """A call with its workspace, for one number of threads and one function that runs them."""
 
     parallelism: Parallelism

@@ -31,7 +31,7 @@ class BufferCheck(NamedTuple):
     values: tuple[HasValue, ...] = ()
 
 
-class _Order(NamedTuple):
+class _Order(msgspec.Struct, frozen=True):
     """An order of values: within segments, or within rows if there is no `indptr`."""
 
     indptr: str | None

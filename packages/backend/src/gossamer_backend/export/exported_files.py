@@ -7,7 +7,9 @@ import tempfile
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+import msgspec
 
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.cache.versions import package_versions
@@ -20,7 +22,7 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.kernel_abi import KERNEL_SYMBOL
 
 
-class Exported(NamedTuple):
+class Exported(msgspec.Struct, frozen=True):
     """Paths of the files. `library` is None if it could not be linked; `no_library` is the reason, None if
     there is a library."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from gossamer_backend.elf_records import (
     ELF_SYMBOL,
@@ -20,7 +21,7 @@ from gossamer_backend.elf_records import (
 from gossamer_ir.errors import UnsupportedError
 
 
-class _SymbolEntry(NamedTuple):
+class _SymbolEntry(msgspec.Struct, frozen=True):
     """An entry of the symbol table; `section` is 0 if the symbol is undefined."""
 
     at: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from gossamer_formats.checks.index_checks import check_indices, check_indptr
@@ -25,7 +26,7 @@ class ScipyArrays(NamedTuple):
     sizes: Mapping[str, int] = {}
 
 
-class ScipyMatrix(NamedTuple):
+class ScipyMatrix(msgspec.Struct, frozen=True):
     """The matrices of SciPy whose attribute `format` is the name of a format here.
 
     `from_scipy` takes a matrix and a dtype or None, and returns the arrays; it copies those that need a

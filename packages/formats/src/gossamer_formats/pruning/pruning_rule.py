@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from gossamer_ir.support.arrays import Array
 
 
-class Nonzeros(NamedTuple):
+class Nonzeros(msgspec.Struct, frozen=True, eq=False):
     """The nonzeros of a matrix, sorted by row and column, and their magnitudes."""
 
     shape: tuple[int, ...]
@@ -24,7 +24,7 @@ class Nonzeros(NamedTuple):
         return np.abs(self.values)
 
 
-class PruningRule(NamedTuple):
+class PruningRule(msgspec.Struct, frozen=True):
     """A rule of a format: `kept` takes the nonzeros of a matrix, the density and the sizes of the format, and
     returns a mask of the nonzeros that are kept. If the sizes determine the density, the rule does not take
     another (`takes_density`), and `kept` gets 1."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from gossamer.comparison.baselines import baseline_of
@@ -17,7 +18,7 @@ CHECKED_PRODUCTS = 1 << 21
 """The number of products that are checked at a time, which limits the memory for operands in float64."""
 
 
-class Comparison(NamedTuple):
+class Comparison(msgspec.Struct, frozen=True):
     """`max_relative_error` is the largest error relative to the sum of the absolute values of an element's
     terms; `tolerance` is the error bound of the longest sum; `is_within` is True if the error of each element
     is within the bound of its own sum."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from gossamer_formats import Array, Decomposition, Part, SparseTensor
@@ -15,7 +16,7 @@ from gossamer_ir.support.counted import counted
 from gossamer_ir.support.parameter_texts import with_parameters
 
 
-class Layer(NamedTuple):
+class Layer(msgspec.Struct, frozen=True, eq=False):
     """The stored coordinates of one part of a matrix.
 
     `rows`, `columns` and `places` have one integer for each: its coordinates, and the place of its value in

@@ -12,7 +12,8 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
 
 from gossamer_backend.plugin_api import available_cpus
 from gossamer_host_runtime.detection.aarch64 import aarch64_features, aarch64_identity
@@ -31,7 +32,7 @@ _FIELDS = frozenset({"vendor_id", "cpu family", "model", "model name", "stepping
 _GATHER_DATA_SAMPLING = Path("/sys/devices/system/cpu/vulnerabilities/gather_data_sampling")
 
 
-class Host(NamedTuple):
+class Host(msgspec.Struct, frozen=True):
     """A machine: `digest` differs between machines that may need different code; `features` are those of its
     CPU; `options` are options of a target that describe its caches, gathers and cores to rules for schedules,
     without those that are unknown.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+
+import msgspec
 
 from gossamer_host_runtime.detection.aarch64 import aarch64_features
 from gossamer_host_runtime.detection.architecture import architecture
 
 
-class Cpu(NamedTuple):
+class Cpu(msgspec.Struct, frozen=True):
     """A CPU by LLVM's name; `features` as in `+avx2,-avx512f`, `required` are the features that a machine
     must have to run the code.
 

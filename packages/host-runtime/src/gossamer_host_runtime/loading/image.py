@@ -6,7 +6,9 @@ Nothing is put into memory here, so objects of any architecture can be relocated
 from __future__ import annotations
 
 import mmap
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+import msgspec
 
 from gossamer_backend.elf_records import Section
 from gossamer_host_runtime.loading.object_file import (
@@ -35,7 +37,7 @@ _Reference: TypeAlias = tuple[int, int]
 """The index of a symbol, and an addend."""
 
 
-class ImageLayout(NamedTuple):
+class ImageLayout(msgspec.Struct, frozen=True):
     """The offsets in the image of the sections (None for those that are not loaded), of the slots with
     addresses, and of the veneers after the section of the calls; and the size of the image."""
 
@@ -76,7 +78,7 @@ def _consecutive(
     return offsets, first + size * len(references)
 
 
-class _Image(NamedTuple):
+class _Image(msgspec.Struct, frozen=True):
     """An image that is being relocated for the address `base`. `addresses` are those of symbols, None for
     symbols that are not in it."""
 

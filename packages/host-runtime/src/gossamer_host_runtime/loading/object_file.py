@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import struct
 import sys
-from typing import NamedTuple
+
+import msgspec
 
 from gossamer_backend.elf_records import (
     ELF_SYMBOL,
@@ -64,7 +65,7 @@ _WIDE = frozenset(
 """The relocations that change 8 bytes; others change at most 4."""
 
 
-class Symbol(NamedTuple):
+class Symbol(msgspec.Struct, frozen=True):
     """A row of the symbol table."""
 
     name: int
@@ -80,7 +81,7 @@ class Symbol(NamedTuple):
         return 0 < self.section < FIRST_RESERVED
 
 
-class Relocation(NamedTuple):
+class Relocation(msgspec.Struct, frozen=True):
     """A place in a section, the index of a symbol, what to do, and a number to add (0 if it is in the
     section)."""
 
@@ -90,7 +91,7 @@ class Relocation(NamedTuple):
     addend: int
 
 
-class ObjectFile(NamedTuple):
+class ObjectFile(msgspec.Struct, frozen=True):
     """The parts of an object. `relocations` are pairs of the index of a section and what changes it."""
 
     code: bytes

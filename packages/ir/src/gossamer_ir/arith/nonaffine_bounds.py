@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+import msgspec
 
 from gossamer_ir.arith.affine import Affine, affine_of, scale
 from gossamer_ir.core.build import ONE, index, integer_value, mul, sub
@@ -55,7 +57,7 @@ def _sides(atom: Binary) -> tuple[ConditionalBound, ...]:
     return (is_ordered[0], atom.lhs), (is_ordered[1], atom.rhs)
 
 
-class OperationBounds(NamedTuple):
+class OperationBounds(msgspec.Struct, frozen=True):
     """What the prover concludes from an operation: a function of an atom and of the operation that it is,
     which yields forms that are not negative."""
 

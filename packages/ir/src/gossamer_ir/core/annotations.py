@@ -6,8 +6,9 @@ A program may have other keys too, which are kept for readers and block filters,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
+import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import Block, Function, Iteration
@@ -29,7 +30,7 @@ WINDOW = "window"
 AnnotatedNode: TypeAlias = Literal["function", "iteration", "block", "loop"]
 
 
-class AnnotationKind(NamedTuple):
+class AnnotationKind(msgspec.Struct, frozen=True):
     """The meaning of the annotation with a key.
 
     `on` are the nodes on which it has an effect, `value` its type. `writers` are the primitives that write

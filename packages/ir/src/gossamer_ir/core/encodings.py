@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 import numpy as np
 
 from gossamer_ir.core.bfloat16 import decode_bfloat16, encode_bfloat16, round_bfloat16
 from gossamer_ir.core.dtypes import SCALARS, scalar_of
 
 
-class Encoding(NamedTuple):
+class Encoding(msgspec.Struct, frozen=True):
     """Functions of scalars and arrays of NumPy. Values have the dtype `computed_in` of `SCALARS`, and stored
     elements the dtype `stored_as`."""
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import reduce
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
+
+import msgspec
 
 from gossamer_ir.analysis.accesses.linear_form import LinearForm
 from gossamer_ir.analysis.bounds.loops_by_name import LoopsByName
@@ -44,7 +46,7 @@ _WORD = 1 << 64
 """The number of machine integers: values that differ by a multiple of it are equal."""
 
 
-class Digit(NamedTuple):
+class Digit(msgspec.Struct, frozen=True):
     """A digit of a number: its place value (`coefficient`) and its number of values (`extent`)."""
 
     coefficient: Affine

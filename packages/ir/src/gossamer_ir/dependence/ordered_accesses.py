@@ -8,8 +8,8 @@ but the prover can order them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.buffer_accesses import Access, EnclosingContext
@@ -163,7 +163,7 @@ def _without_changing_conditions(access: Access, changing: Set[str]) -> Access:
     return replace(access, context=replace(context, conditions=kept))
 
 
-class _AccessSite(NamedTuple):
+class _AccessSite(msgspec.Struct, frozen=True):
     """The indices and element numbers of an access, None if unknown or the range of a search, and its
     context. Loads and stores with equal sites need to be compared once."""
 

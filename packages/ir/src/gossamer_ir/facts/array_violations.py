@@ -6,7 +6,9 @@ raise them as errors of their own.
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+import msgspec
 
 from gossamer_ir.facts.index_arrays import (
     Segments,
@@ -26,7 +28,7 @@ NamedArray: TypeAlias = tuple[str, Array]
 """An array, after the name that sentences give to it."""
 
 
-class Violation(NamedTuple):
+class Violation(msgspec.Struct, frozen=True):
     """A property that an array lacks: its name, which ends the code of an error, a sentence, and a hint."""
 
     property: str

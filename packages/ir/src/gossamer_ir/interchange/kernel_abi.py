@@ -6,7 +6,7 @@ a status. Backends generate code for it, and callers their own declarations of i
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 ABI_VERSION = 2
 """Part of every cache key: what follows is compiled into artifacts on disk, so a change needs another."""
@@ -27,7 +27,7 @@ SHORT, LONG = -1, -2
 time."""
 
 
-class WorkspaceField(NamedTuple):
+class WorkspaceField(msgspec.Struct, frozen=True):
     """A field of `struct gossamer_workspace`: its name, and its declaration in C with `{name}`."""
 
     name: str

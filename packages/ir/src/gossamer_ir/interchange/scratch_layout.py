@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from gossamer_ir.core.build import ZERO, add, ceildiv, index, mul, product
 from gossamer_ir.core.dtypes import DType
@@ -16,14 +16,14 @@ SCRATCH_ALIGNMENT = 256
 """The alignment of each buffer in bytes, that of allocations of GPUs and of the widest transactions."""
 
 
-class ScratchBuffer(NamedTuple):
+class ScratchBuffer(msgspec.Struct, frozen=True):
     """A buffer, and its offset in bytes in the block."""
 
     buffer: Buffer
     offset: Expr
 
 
-class ScratchLayout(NamedTuple):
+class ScratchLayout(msgspec.Struct, frozen=True):
     """The buffers in a block of scratch memory, and the bytes of the block; None without buffers."""
 
     buffers: tuple[ScratchBuffer, ...]

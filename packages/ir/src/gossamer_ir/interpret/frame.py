@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
+
+import msgspec
 
 from gossamer_ir.interpret.memory.layout import Layout
 from gossamer_ir.interpret.memory.levels import Level, Levels
@@ -11,7 +13,7 @@ from gossamer_ir.interpret.memory.views import View, ViewIndices
 from gossamer_ir.support.arrays import Array
 
 
-class FiberPosition(NamedTuple):
+class FiberPosition(msgspec.Struct, frozen=True):
     """The position of an iteration variable in the fiber of an element of the parent axis."""
 
     level: Level

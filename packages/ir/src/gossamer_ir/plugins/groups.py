@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 
-class PluginGroup(NamedTuple):
+class PluginGroup(msgspec.Struct, frozen=True):
     """A group of entry points: the form of their names, the object that each names, what it adds, and the
     page of the documentation that describes it."""
 

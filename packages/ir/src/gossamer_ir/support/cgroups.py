@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+
+import msgspec
 
 PROC, CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
 
-class ControlGroup(NamedTuple):
+class ControlGroup(msgspec.Struct, frozen=True):
     """The directory of a cgroup, and whether it is of version 2."""
 
     path: Path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -49,7 +49,7 @@ IndexShape: TypeAlias = tuple[tuple[object, ...], int]
 """The axes over which an array has one element each, and its number of extra elements."""
 
 
-class KnownBuffer(NamedTuple):
+class KnownBuffer(msgspec.Struct, frozen=True):
     """The properties of a buffer that its accesses are checked against."""
 
     dtype: str
@@ -62,7 +62,7 @@ ExprCheck: TypeAlias = Callable[["VerifyContext", Any, At], "str | None"]
 StmtCheck: TypeAlias = Callable[["VerifyContext", Any, At], None]
 
 
-class Stage(NamedTuple):
+class Stage(msgspec.Struct, frozen=True):
     """The nodes that a stage allows, with the function that checks each."""
 
     name: StageName

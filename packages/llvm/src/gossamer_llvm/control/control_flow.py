@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from gossamer_ir.analysis.statements.atomic_accumulation import is_atomic
 from gossamer_ir.core.statement_kinds import CALLING_STMTS, LOOPS
@@ -29,7 +29,7 @@ UNROLL = "unroll"
 """The annotation of a loop with the number of times that LLVM is to unroll it."""
 
 
-class _Iterations(NamedTuple):
+class _Iterations(msgspec.Struct, frozen=True):
     """The iterations of a serial loop, at least one: the first one and the end, whether counting to the end
     may wrap around, the block before them, and the block after them."""
 

@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import msgspec
+
 from gossamer_ir.arith.affine import Affine, affine_of, expr_of
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.core.dtypes import DType
@@ -39,7 +41,7 @@ class _Product(NamedTuple):
     vector: Expr
 
 
-class _Update(NamedTuple):
+class _Update(msgspec.Struct, frozen=True):
     """The store of a row, and the products that it adds to the row."""
 
     store: Store

@@ -6,7 +6,7 @@ bits of a vector. A buffer is one tile, or as many as its first dimension says i
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from gossamer_ir.arith.affine import Affine, affine_of
 from gossamer_ir.core.build import ZERO, integer_value
@@ -28,7 +28,7 @@ _ROW_TYPES = {"float32": "<vscale x 4 x float>", "float16": "<vscale x 4 x i32>"
 """The type of a row by the dtype of its elements: a pair of float16 is one element of 32 bits."""
 
 
-class _Row(NamedTuple):
+class _Row(msgspec.Struct, frozen=True):
     """A row of a tile: its type, the number of the tile, and the row as an operand."""
 
     type: str

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
 from gossamer_ir.interchange.kernel_abi import INTERRUPTED
 from gossamer_llvm.control.portions import (
     Portions,
@@ -25,7 +27,7 @@ from gossamer_llvm.emitter.ir_builder import COLD, IRBuilder
 from gossamer_llvm.parallel.closure import COUNTER, STATUS, ChunkPlan, Closure, read_closure
 
 
-class ParallelRegion(NamedTuple):
+class ParallelRegion(msgspec.Struct, frozen=True):
     """The function that runs a chunk, the function that searches for its bounds, and its captures."""
 
     function: str
@@ -33,7 +35,7 @@ class ParallelRegion(NamedTuple):
     captures: tuple[Value, ...]
 
 
-class _ChunkRange(NamedTuple):
+class _ChunkRange(msgspec.Struct, frozen=True):
     """The range with its number of units, and the captures of its weight as further arguments."""
 
     plan: ChunkPlan
@@ -59,7 +61,7 @@ class _Blocks(NamedTuple):
     stop: str
 
 
-class _Thread(NamedTuple):
+class _Thread(msgspec.Struct, frozen=True):
     """The function that a thread runs, as far as it is emitted."""
 
     emitter: FunctionEmitter

@@ -7,7 +7,8 @@ Every result is rounded to nearest, ties to even; a NaN becomes a quiet NaN.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+
+import msgspec
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
@@ -199,7 +200,7 @@ def _rounded_to_odd(emitter: FunctionEmitter, value: Value) -> Value:
     return _bits(_Bits(emitter, dtype, Value(emitter.builder.value(text), bits.dtype)))
 
 
-class HalfConversion(NamedTuple):
+class HalfConversion(msgspec.Struct, frozen=True):
     """How values of a float that is computed in float32 are converted."""
 
     widened: Callable[[FunctionEmitter, Value], Value]

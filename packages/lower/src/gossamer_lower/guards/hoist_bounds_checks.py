@@ -8,7 +8,8 @@ have, and it does so before the loop has any effect.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from gossamer_ir.analysis.accesses.linear_form import coefficient_and_rest
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
@@ -71,7 +72,7 @@ def _hoist_function(function: Function) -> Function:
     return with_body(function, hoister.body(function.body))
 
 
-class _Progression(NamedTuple):
+class _Progression(msgspec.Struct, frozen=True):
     """The indices of the iterations of a loop: `first`, `first + step`, ..., where step >= 0."""
 
     first: Expr

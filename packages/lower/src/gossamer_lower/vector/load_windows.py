@@ -8,8 +8,7 @@ backend keeps a small local buffer in registers, whose lanes an instruction perm
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import invariant_facts
@@ -96,7 +95,7 @@ def _load_in_function(function: Function) -> Function:
     return with_body(function, _WindowLoader(function).body(function.body))
 
 
-class _Starts(NamedTuple):
+class _Starts(msgspec.Struct, frozen=True):
     """The first elements of lanes: a load of consecutive offsets, and their indices."""
 
     load: Load

@@ -3,7 +3,7 @@ and for the model of its cost."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 MAX_PACKED_VECTORS = 8
 """Maximum number of vectors of a feature tile (measured on pruned weights with 512 features: tiles of 4
@@ -21,7 +21,7 @@ PANELS = 2
 """Minimum number of panels of a matrix with enough rows, so that two threads have one each."""
 
 
-class ColumnTiling(NamedTuple):
+class ColumnTiling(msgspec.Struct, frozen=True):
     """The tiles of features, the vectors of each, and the rows of a panel. `is_packed` is false if one vector
     of each row of a column tile exceeds the limit."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -22,7 +22,7 @@ ADDRESSABLE_BODIES: dict[type, tuple[str, ...]] = {
 """The fields that hold statements which schedules may address. Statements of inits have no names."""
 
 
-class AddressedKind(NamedTuple):
+class AddressedKind(msgspec.Struct, frozen=True):
     """A type of statement that schedules address by a name."""
 
     field: str

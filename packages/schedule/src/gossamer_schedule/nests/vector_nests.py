@@ -7,8 +7,9 @@ The loops directly around lanes may number the vectors of one iteration of the o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
+import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.linear_form import by_vars
@@ -21,7 +22,7 @@ from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import schedule_error
 
 
-class VectorNest(NamedTuple):
+class VectorNest(msgspec.Struct, frozen=True):
     """A vectorized loop over lanes, and the loops directly around it that number its vectors."""
 
     numbering: tuple[For, ...]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.linear_form import LinearForm, by_vars
@@ -19,7 +18,7 @@ from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.vector_nests import VectorNest
 
 
-class WholeLoop(NamedTuple):
+class WholeLoop(msgspec.Struct, frozen=True):
     """The blocks of a nest of vectors in terms of an `element`, and the bound below which there are elements.
     It is None if the blocks have none. Lanes past a bound did nothing, and no vector had only such lanes."""
 
@@ -81,7 +80,7 @@ def _required_block(
     )
 
 
-class _NumberOf(NamedTuple):
+class _NumberOf(msgspec.Struct, frozen=True):
     """An element as the number whose digits are loops, outermost first."""
 
     element: str

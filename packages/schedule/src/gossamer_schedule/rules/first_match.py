@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+
+import msgspec
 
 from gossamer_ir.interchange.records import Decision, ScheduleReport
 from gossamer_schedule.rules.canonical.forms import ProgramForm
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, RuleRecord
 
 
-class FoundMatch(NamedTuple):
+class FoundMatch(msgspec.Struct, frozen=True):
     """The match of a rule, and the form of the program that it matches."""
 
     rule: RuleRecord

@@ -6,7 +6,7 @@ of them differs from the others, so their loops are tried one by one.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from gossamer_ir.analysis.bounds.loops_by_name import LoopsByName, loops_of
 from gossamer_ir.arith.offsets import offset_of_length
@@ -76,7 +76,7 @@ def _parallel_if_proved(module: Module, loop: For, work: _Work) -> Module:
         return unweighted
 
 
-class _Work(NamedTuple):
+class _Work(msgspec.Struct, frozen=True):
     """The iterations of the loops inside of one: the number in each of its iterations as far as it is
     constant, and an expression of the other ones in all earlier iterations, None if there are none."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -30,7 +30,7 @@ from gossamer_schedule.rules.decisions.prefetching import PREFETCH, PrefetchThre
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 
-class PatternMatch(NamedTuple):
+class PatternMatch(msgspec.Struct, frozen=True):
     """The result of a rule for a program that it recognizes: the pattern in words, and the trace in which it
     has planned steps and taken decisions. `schedule_rule` makes a `ScheduleReport` from it."""
 
@@ -38,7 +38,7 @@ class PatternMatch(NamedTuple):
     trace: TraceBuilder
 
 
-class RowThresholds(NamedTuple):
+class RowThresholds(msgspec.Struct, frozen=True):
     """Limits of vectors and prefetching for rows.
 
     Elements of a row run one at a time if the mean row has at most `short_row` of them.

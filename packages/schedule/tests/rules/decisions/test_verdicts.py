@@ -162,7 +162,8 @@ def test_short_rows_of_about_one_length_are_lanes(machine, stats, reason):
     [(MACHINE, "float32", 8, 32), (MACHINE, "float64", 8, 32), (NARROW, "float32", 8, 0)],
 )
 def test_rows_share_a_window_if_registers_are_permuted(machine, dtype, rows, window):
-    assert row_group(machine, dtype)[:2] == (rows, window)
+    group = row_group(machine, dtype)
+    assert (group.rows, group.window) == (rows, window)
 
 
 # Half of the shared cache has 8 MB: 65,536 rows of 128 bytes.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from functools import cache
-from typing import NamedTuple
 
 import llvmlite.binding as llvm
+import msgspec
 
 from gossamer_generic_cpu.codegen.single_lane_stores import (
     has_stores_to_scalarize,
@@ -21,7 +21,7 @@ from gossamer_llvm import INSERTED_LANES, Abi, emit
 from gossamer_llvm.optimization import optimize, parse
 
 
-class Compiled(NamedTuple):
+class Compiled(msgspec.Struct, frozen=True):
     """Object code, and the time of each step in milliseconds."""
 
     code: bytes

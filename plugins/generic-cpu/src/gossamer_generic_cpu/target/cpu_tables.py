@@ -11,12 +11,13 @@ finds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+import msgspec
 
 from gossamer_host_runtime import Cpu
 
 
-class CpuTable(NamedTuple):
+class CpuTable(msgspec.Struct, frozen=True):
     """The CPUs of an architecture, each with its features besides those that all have (`base`). Of another
     architecture than this machine's, the first is the default. A target may add the features `optional`.
     `tuning` is a switch of LLVM in the form of a feature.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeAlias
 
+import msgspec
+
 from gossamer_formats import Array
 
 Calculation: TypeAlias = Callable[[], Array]
@@ -18,7 +20,7 @@ class RoundingBound(NamedTuple):
     terms: Array
 
 
-class Baseline(NamedTuple):
+class Baseline(msgspec.Struct, frozen=True):
     """The program of an operator in SciPy, in words and as a function, and the shapes of its operands.
 
     `prepare` and `bound` take a matrix in CSR and the dense operands. `prepare` returns the function that is

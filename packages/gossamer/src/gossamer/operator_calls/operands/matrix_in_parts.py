@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from gossamer.operator_calls.operands.stored_matrix import StoredMatrix
 from gossamer.operator_calls.program import StoredFormat
 from gossamer_formats import Array, Decomposition, Part
 
 
-class MatrixInParts(NamedTuple):
+class MatrixInParts(msgspec.Struct, frozen=True):
     """The parts of a tensor that was decomposed. Their arrays were checked when they were made."""
 
     decomposition: Decomposition

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -38,7 +38,7 @@ SHAPE = ("m", "n")
 """The parameters of kernels for the shape of the matrix."""
 
 
-class StoredMatrix(NamedTuple):
+class StoredMatrix(msgspec.Struct, frozen=True):
     """A checked matrix in a format for which kernels are compiled: a tensor, or a part of one."""
 
     storage: Storage

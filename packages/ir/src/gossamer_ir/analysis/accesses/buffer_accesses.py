@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Set
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -96,7 +96,7 @@ def accesses(
                 yield _access_of(node, enclosed.values, enclosed.context, is_certain=is_certain)
 
 
-class StmtInContext(NamedTuple, Generic[C]):
+class StmtInContext(msgspec.Struct, Generic[C], frozen=True):
     """A statement, and what is known where it stands."""
 
     stmt: Stmt

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
-from typing import NamedTuple, TypeAlias, TypeGuard
+from typing import TypeAlias, TypeGuard
+
+import msgspec
 
 from gossamer_ir.arith.affine import factors_of
 from gossamer_ir.arith.simplify import simplify
@@ -35,7 +37,7 @@ Ranges: TypeAlias = Mapping[str, InRange]
 """The facts that bound the elements of index buffers, by buffer."""
 
 
-class CeilQuotient(NamedTuple):
+class CeilQuotient(msgspec.Struct, frozen=True):
     """A size divided by a number, rounded up."""
 
     size: Expr

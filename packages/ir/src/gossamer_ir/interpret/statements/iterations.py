@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+import msgspec
 import numpy as np
 
 from gossamer_ir.core.axis_kinds import is_full
@@ -17,7 +16,7 @@ from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.free_vars import free_vars
 
 
-class Loop(NamedTuple):
+class Loop(msgspec.Struct, frozen=True):
     """One loop of an iteration, over an axis; `var` takes its coordinates.
 
     `parent` is the axis whose iterator selects the fiber: by its coordinate if `is_attached`, else by its

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.core.annotations import PREPROCESS
@@ -45,7 +46,7 @@ from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect, stmts
 
 
-class DividedTensor(NamedTuple):
+class DividedTensor(msgspec.Struct, frozen=True):
     """A tensor that is stored in parts: the function that uses it, its `buffers`, which share their axes, new
     names in the function, and the rows that parts are declared to initialize."""
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+import msgspec
 
 
-class RowsOfParts(NamedTuple):
+class RowsOfParts(msgspec.Struct, frozen=True):
     """The parts, by name, that initialize the elements that they visit, since none before them visits these.
     If they visit all that the undivided iteration initializes (`are_all`), nothing else does. If they
     `are_declared`, the program declares that they have no rows in common."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+import msgspec
 
 from gossamer_ir.nodes import (
     STAGES,
@@ -59,14 +61,14 @@ _WITH_BLOCKS: Stages = ("position", "loop")
 _WITH_VECTORS: Stages = ("loop", "flat")
 
 
-class ExprRule(NamedTuple):
+class ExprRule(msgspec.Struct, frozen=True):
     """The check of a type of expression, and the stages that allow it."""
 
     check: ExprCheck
     stages: Stages = _ALL
 
 
-class StmtRule(NamedTuple):
+class StmtRule(msgspec.Struct, frozen=True):
     """The check of a type of statement, and the stages that allow it."""
 
     check: StmtCheck

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
 from gossamer_lower.math.functions import coefficients as known
 from gossamer_lower.math.term_builder import Term
 
 LOG2_E_ROUNDED = sum(known.LOG2_E)
 
 
-class FloatFormat(NamedTuple):
+class FloatFormat(msgspec.Struct, frozen=True):
     """A float format: the bits of its fraction, the bias of its exponent, and ln 2 in two parts."""
 
     fraction: int

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
 from gossamer_lower.math.functions import coefficients as known
 from gossamer_lower.math.term_builder import Term
 
@@ -31,7 +33,7 @@ class MantissaExponent(NamedTuple):
     f: Term
 
 
-class LogarithmTerms(NamedTuple):
+class LogarithmTerms(msgspec.Struct, frozen=True):
     """log(1 + f) = f - half + rest."""
 
     f: Term

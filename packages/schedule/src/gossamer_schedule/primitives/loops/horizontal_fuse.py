@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 from itertools import combinations, pairwise
-from typing import NamedTuple
+
+import msgspec
 
 from gossamer_ir.analysis.accesses.init_nests import reduction_loops
 from gossamer_ir.analysis.statements.atomic_accumulation import mark_of
@@ -90,7 +91,7 @@ def horizontal_fuse(root: Cursor, *loops: str, function: str | None = None) -> C
     return Change(changed, (name,), dict.fromkeys(loops, (name,)))
 
 
-class _Nest(NamedTuple):
+class _Nest(msgspec.Struct, frozen=True):
     """A loop to fuse, below the loops around it that contain only it and run once.
 
     `units` are these loops, outermost first. `top` is at the first of them, or at the loop itself if there is

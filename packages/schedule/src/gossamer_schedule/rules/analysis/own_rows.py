@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from gossamer_ir.arith.offsets import load_of_index
 from gossamer_ir.arith.prover import Prover
@@ -25,7 +25,7 @@ from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_schedule.rules.analysis.iterations import buffers_by_name
 
 
-class _ListedRow(NamedTuple):
+class _ListedRow(msgspec.Struct, frozen=True):
     """An element of an array that lists rows, or blocks of rows. `row` is the row of the output; in a block,
     `place` is the variable of the row in it, and `size` the number of its rows."""
 

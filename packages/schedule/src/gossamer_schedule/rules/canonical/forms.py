@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from gossamer_ir.interchange.records import Decision
 from gossamer_ir.nodes import Module
@@ -11,7 +12,7 @@ from gossamer_schedule.rules.canonical.order_axes import order_axes
 from gossamer_schedule.rules.canonical.unfuse_axes import unfuse_axes
 
 
-class ProgramForm(NamedTuple):
+class ProgramForm(msgspec.Struct, frozen=True):
     """A form of a program, and the decisions that lead to it."""
 
     module: Module

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.support.counted import counted
@@ -53,7 +55,7 @@ SPARE_REGISTERS = 2
 the results: 1.7 times slower, measured on 3 rows of 9 vectors.)"""
 
 
-class GatherTiling(NamedTuple):
+class GatherTiling(msgspec.Struct, frozen=True):
     """Tiles of features, the maximum number of vectors of a tile with its reason, whether vectors are aligned
     to the gathered rows, and whether these are prefetched."""
 
@@ -191,7 +193,7 @@ def choose_tiles(
         number = -(-elements // tiles.lanes // vectors)
         is_exact = number * vectors * tiles.lanes == elements
         tiles = tiles._replace(tiles=number, is_exact=is_exact)
-    return tiling._replace(tiles=tiles, limit=f"{counted(vectors, 'vector')}, as was chosen")
+    return replace(tiling, tiles=tiles, limit=f"{counted(vectors, 'vector')}, as was chosen")
 
 
 def _other_vectors(tiles: VectorTiles, machine: Machine) -> Iterator[int]:

@@ -8,7 +8,9 @@ so that the operand is packed if that pays, and otherwise vectors are aligned to
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
+
+import msgspec
 
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Function, Iteration
@@ -55,7 +57,7 @@ SumsForm: TypeAlias = Literal["packed_sums", "aligned_sums", "sums"]
 """Sums of rows of a packed dense operand, of vectors that are aligned to its rows, or of neither."""
 
 
-class PartialSums(NamedTuple):
+class PartialSums(msgspec.Struct, frozen=True):
     """The number of partial sums of a row, each of one tile of all features; whether the operand is packed,
     and whether vectors are aligned to its rows."""
 
@@ -173,7 +175,7 @@ def add_side_by_side(
     return summed.stored
 
 
-class _SummedRow(NamedTuple):
+class _SummedRow(msgspec.Struct, frozen=True):
     """The nests over a tile of a row, the block that computes partial sums, and the one that stores the
     result."""
 

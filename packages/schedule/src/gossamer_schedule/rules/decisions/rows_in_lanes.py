@@ -6,7 +6,7 @@ A row of two terms costs scalar code a mispredicted branch, and vectors along th
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Function, Iteration
@@ -43,7 +43,7 @@ def rows_in_lanes_verdict(machine: Machine, stats: Stats | None) -> Verdict:
     )
 
 
-class RowGroup(NamedTuple):
+class RowGroup(msgspec.Struct, frozen=True):
     """Rows that are lanes of a vector, and the number of elements of a window from which the lanes read their
     columns and values (0: they gather them)."""
 

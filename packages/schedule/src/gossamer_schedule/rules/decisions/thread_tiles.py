@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.support.byte_sizes import size_in_words
@@ -24,7 +24,7 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles, tiles_holding
 
 
-class ThreadTiles(NamedTuple):
+class ThreadTiles(msgspec.Struct, frozen=True):
     """Tiles of the features of gathered rows, and whether each thread packs its tile of the operand."""
 
     tiles: VectorTiles

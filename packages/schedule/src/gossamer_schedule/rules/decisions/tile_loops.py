@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
+
+import msgspec
 
 from gossamer_schedule.rules.decisions.verdict import chosen_verdict, pays
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
@@ -18,7 +20,7 @@ which all tiles are masked."""
 LoopForm: TypeAlias = Literal["loop", "peeled", "unrolled"]
 
 
-class TileLoop(NamedTuple):
+class TileLoop(msgspec.Struct, frozen=True):
     """The form of a loop over tiles, and why: a loop over all, the last tile peeled, or all unrolled."""
 
     form: LoopForm

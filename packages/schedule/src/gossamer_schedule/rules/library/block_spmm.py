@@ -8,7 +8,7 @@ is still in the cache for the next panel. The terms of an element are added in t
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
@@ -78,7 +78,7 @@ def block_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     return PatternMatch(pattern.text, trace)
 
 
-class _BlockLoops(NamedTuple):
+class _BlockLoops(msgspec.Struct, frozen=True):
     """The loops over panels, the rows of a panel, and features; None for a loop that does not exist."""
 
     panel: str | None

@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
+from msgspec.structs import replace
+
 from gossamer_ir.nodes import Function, Iteration, Module
 from gossamer_ir.support.counted import counted
 from gossamer_machine.sizing.csr_form import csr_form
@@ -172,7 +174,7 @@ def _run_sums(
     machine = context.machine
     sums = partial_sums(pattern.gather, form, machine=machine, stats=context.stats)
     number = trace.choose(f"{pattern.block}.sums", sums.number, *numbers_of_sums(sums, machine))
-    sums = sums._replace(number=number)
+    sums = replace(sums, number=number)
     stored_by = add_side_by_side(trace, pattern, sums=sums, machine=machine, stats=context.stats)
     if sums.aligning.pays:
         _store(trace, pattern, copy_block=stored_by, context=context)
@@ -201,7 +203,7 @@ def _run_packed_tiles(trace: TraceBuilder, pattern: RowReduction, *, context: Ru
     so that the rows of one do not."""
     packed = thread_tiles(pattern.gather, machine=context.machine, stats=context.stats)
     packing = chosen_verdict(packed.packing, is_prior=packed.packing.pays)
-    packed = packed._replace(packing=packing)
+    packed = replace(packed, packing=packing)
     nests = run_thread_tiles(trace, pattern, packed=packed)
     _store(trace, pattern, copy_block=nests.copy_block, context=context)
 

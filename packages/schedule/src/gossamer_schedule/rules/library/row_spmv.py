@@ -8,7 +8,9 @@ gathers are fast enough, several short rows are lanes of a vector.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
@@ -103,7 +105,7 @@ def _run_row_by_row(trace: TraceBuilder, pattern: RowReduction, *, context: Rule
     run_rows_in_parallel(trace, pattern.row, before=pattern.before, vectors=1)
 
 
-class _Lanes(NamedTuple):
+class _Lanes(msgspec.Struct, frozen=True):
     """The number of partial results in lanes, and how the remainder runs (None: in a loop), with the reason.
     One lane stands for scalar code."""
 

@@ -9,7 +9,7 @@ This is the loop order of Goto and van de Geijn, "Anatomy of high-performance ma
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
@@ -30,7 +30,7 @@ from gossamer_schedule.rules.steps.trace_builder import PartialResults, TraceBui
 from gossamer_schedule.rules.steps.vector_loops import VectorLoops, VectorTiles, tiles_holding
 
 
-class _Tiling(NamedTuple):
+class _Tiling(msgspec.Struct, frozen=True):
     """The tiles of features, and the rows of a panel. `is_packed` is false if one vector of each row of a
     column tile exceeds the limit."""
 
@@ -39,7 +39,7 @@ class _Tiling(NamedTuple):
     is_packed: bool
 
 
-class _TileLoops(NamedTuple):
+class _TileLoops(msgspec.Struct, frozen=True):
     """The loop over panels, the loop over the rows of a panel, and the loops over features."""
 
     panel: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from gossamer_ir.core.axis_kinds import is_dense_root
 from gossamer_ir.core.build import integer_value
@@ -16,7 +16,7 @@ from gossamer_schedule.rules.analysis.outputs import assigned_store
 from gossamer_schedule.rules.analysis.regular_reads import reads_regularly
 
 
-class DenseAssignment(NamedTuple):
+class DenseAssignment(msgspec.Struct, frozen=True):
     """`out[i, k] = ...` or `out[k] = ...`: the loop over rows (None: there is none), the loop over contiguous
     elements with its extent (None: symbolic), and the dtype of the output."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import msgspec
 from msgspec.structs import replace
 
@@ -63,7 +61,7 @@ class SlicedReduction(msgspec.Struct, frozen=True):
         )
 
 
-class _SliceRoles(NamedTuple):
+class _SliceRoles(msgspec.Struct, frozen=True):
     """The variables of an iteration by role, and the axes of slices, slots and rows."""
 
     slice: str

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from gossamer_ir.nodes import Scope
 from gossamer_schedule.rules.steps.trace_builder import PartialResults, RegionCopy, TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorLoops, VectorTiles
@@ -41,7 +43,7 @@ class TileNest(NamedTuple):
     features: VectorLoops
 
 
-class TileNests(NamedTuple):
+class TileNests(msgspec.Struct, frozen=True):
     """The nests over a tile: its updates, its init, and the copy to the output by block `copy_block`."""
 
     update: TileNest

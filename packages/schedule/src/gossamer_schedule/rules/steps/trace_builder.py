@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+import msgspec
+
 from gossamer_ir.core.lowered_names import fused_name
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import (
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
 Chosen = TypeVar("Chosen", bound=ChoiceValue)
 
 
-class MadeNest(NamedTuple):
+class MadeNest(msgspec.Struct, frozen=True):
     """A block that a primitive makes, and the loops around it by the loops that they were copied from."""
 
     block: str
@@ -71,7 +73,7 @@ class Accumulator(NamedTuple):
     copy: MadeNest
 
 
-class PartialResults(NamedTuple):
+class PartialResults(msgspec.Struct, frozen=True):
     """The block and the buffer of partial results, and the nest that combines these."""
 
     block: str
@@ -79,7 +81,7 @@ class PartialResults(NamedTuple):
     combining: MadeNest
 
 
-class RegionCopy(NamedTuple):
+class RegionCopy(msgspec.Struct, frozen=True):
     """The block that copies a region of a buffer, and its loops: one for each dimension of the buffer."""
 
     block: str

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
 from gossamer_ir.support.counted import counted
 
 
@@ -61,7 +63,7 @@ def lanes_in_words(lanes: int | str) -> str:
     return f"{lanes} lanes" if isinstance(lanes, str) else counted(lanes, "lane")
 
 
-class VectorLoops(NamedTuple):
+class VectorLoops(msgspec.Struct, frozen=True):
     """The loops over tiles, over the vectors of a tile and over lanes; None for one that does not exist."""
 
     tile: str | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from gossamer_ir.analysis.statements.reductions import match_reduction
 from gossamer_ir.core.build import index_var
@@ -15,7 +15,7 @@ from gossamer_schedule.rules.analysis.outputs import may_reassociate, only_store
 from gossamer_schedule.rules.patterns.block_reduction import BlockReduction, block_reduction
 
 
-class BlockProduct(NamedTuple):
+class BlockProduct(msgspec.Struct, frozen=True):
     """`sums` of products `block[io, jo, ii, ji] * dense[..., k]`, where k is `feature`. Both factors are
     `operands` (a dtype), and may be converted to the dtype of the output."""
 
