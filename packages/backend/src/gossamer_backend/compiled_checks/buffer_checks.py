@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias, Union
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 

@@ -16,10 +16,17 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.support.word_lists import in_quotes
 from gossamer_machine.machine import Machine
+from gossamer_schedule.rules.analysis.iterations import several_iterations
 from gossamer_schedule.rules.canonical.forms import ProgramForm, forms_of
 from gossamer_schedule.rules.enumerate_schedules import enumerate_schedules
 from gossamer_schedule.rules.first_match import first_match
-from gossamer_schedule.rules.ordered_rules import ITERATION_RULES, RULES, SIBLING_RULES
+from gossamer_schedule.rules.ordered_rules import (
+    COMBINING_RULES,
+    ITERATION_RULES,
+    RULES,
+    SIBLING_RULES,
+    Rules,
+)
 from gossamer_schedule.rules.schedule_rule import RuleContext
 
 
@@ -52,8 +59,14 @@ def schedule_report(module: Module, machine: Machine, stats: Stats | None = None
     >>> found.schedule == default_schedule(program, Machine())
     True
     """
-    matched = first_match(RULES, forms_of(module), _context(machine, stats))
+    matched = first_match(_rules_for(module), forms_of(module), _context(machine, stats))
     return _NO_RULE if matched is None else matched.report
+
+
+def _rules_for(module: Module) -> Rules:
+    """Return the rules for programs of as many iterations. Not all rules, since a rule is imported when it is
+    tried."""
+    return ITERATION_RULES if several_iterations(module) is None else COMBINING_RULES
 
 
 _NO_RULE = ScheduleReport(None, "not a pattern of any rule: the program runs as written")
@@ -74,7 +87,7 @@ def default_space(module: Module, machine: Machine, stats: Stats | None = None) 
     ['csrmm.tile_vectors']
     """
     context = _context(machine, stats)
-    matched = first_match(RULES, forms_of(module), context)
+    matched = first_match(_rules_for(module), forms_of(module), context)
     if matched is None:
         return ScheduleSpace((_NO_RULE,))
 

@@ -1,8 +1,9 @@
 """The rules in the order in which they are tried: the one list of them.
 
 A rule is added here by one line in `ORDERED_RULES`, at its place; the first rule that matches is used. The
-rules that `schedule_report` tries, those that `fused_rows` tries for its iterations, and the table in
-`docs/architecture.md` follow from this list and from what the decorator of each rule declares.
+rules that `schedule_report` tries for a program, those that `fused_rows` and `separate_iterations` try for
+its iterations, and the table in `docs/architecture.md` follow from this list and from what the decorator of
+each rule declares.
 """
 
 from __future__ import annotations
@@ -11,27 +12,40 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
 
+import msgspec
+
 from gossamer_schedule.rules.schedule_rule import RuleRecord, rule_record
 
+
+class OrderedRule(msgspec.Struct, frozen=True):
+    """A rule by its name, which is that of a file in `library` and of the function in it, and the programs
+    for which it is tried. If it `combines_rules`, these have several iterations, which it schedules by the
+    rules in its context; otherwise they have one. If it `handles_siblings`, it also schedules one of several
+    iterations over the same rows: the `is_sibling` of its context."""
+
+    name: str
+    handles_siblings: bool = False
+    combines_rules: bool = False
+
+
 ORDERED_RULES = (
-    "row_spmv",
-    "row_spmm",
+    OrderedRule("row_spmv", handles_siblings=True),
+    OrderedRule("row_spmm", handles_siblings=True),
     # Before `block_spmm`, which matches all of these programs.
-    "block_spmv",
+    OrderedRule("block_spmv"),
     # Before `block_spmm`, which matches all of its programs, too.
-    "tensorized_block_spmm",
-    "block_spmm",
-    "tile_spmm",
-    "row_sddmm",
-    "slice_spmv",
-    "group_spmm",
-    "elementwise",
-    "dense_rows",
-    "scatter_spmm",
-    "fused_rows",
-    "separate_iterations",
+    OrderedRule("tensorized_block_spmm"),
+    OrderedRule("block_spmm"),
+    OrderedRule("tile_spmm"),
+    OrderedRule("row_sddmm", handles_siblings=True),
+    OrderedRule("slice_spmv"),
+    OrderedRule("group_spmm"),
+    OrderedRule("elementwise", handles_siblings=True),
+    OrderedRule("dense_rows", handles_siblings=True),
+    OrderedRule("scatter_spmm"),
+    OrderedRule("fused_rows", combines_rules=True),
+    OrderedRule("separate_iterations", combines_rules=True),
 )
-"""The names of the rules. Each is that of a file in `library`, and of the function in it."""
 
 
 class Rules:
@@ -39,11 +53,11 @@ class Rules:
     matches ends the search, and a product is recognized by one of the first. Importing all rules takes a
     twentieth of a first call."""
 
-    def __init__(self, is_included: Callable[[RuleRecord], bool] = lambda _rule: True) -> None:
-        self._is_included = is_included
+    def __init__(self, is_included: Callable[[OrderedRule], bool] = lambda _rule: True) -> None:
+        self._names = tuple(rule.name for rule in ORDERED_RULES if is_included(rule))
 
     def __iter__(self) -> Iterator[RuleRecord]:
-        return filter(self._is_included, map(_record, ORDERED_RULES))
+        return map(_record, self._names)
 
 
 @cache
@@ -59,3 +73,6 @@ SIBLING_RULES = Rules(lambda rule: rule.handles_siblings)
 
 ITERATION_RULES = Rules(lambda rule: not rule.combines_rules)
 """The rules for programs of one iteration."""
+
+COMBINING_RULES = Rules(lambda rule: rule.combines_rules)
+"""The rules for programs of several iterations."""

@@ -102,11 +102,6 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Programs of this form."""
     schedule: str
     """A description of the schedule, and the cases where it pays."""
-    handles_siblings: bool = False
-    """True if the rule also schedules one of several iterations over the same rows: the `is_sibling` of its
-    context."""
-    combines_rules: bool = False
-    """True if the rule schedules several iterations, by the rules in its context."""
     replaces_conversion: bool = False
     """The field of the same name of its reports (`ScheduleReport`)."""
 
@@ -133,8 +128,6 @@ def schedule_rule(
     pattern: str,
     programs: str,
     schedule: str,
-    handles_siblings: bool = False,
-    combines_rules: bool = False,
     replaces_conversion: bool = False,
 ) -> Callable[[RuleFunction], Rule]:
     """Return the decorator of a rule, which attaches the `RuleRecord` with these texts.
@@ -150,8 +143,6 @@ def schedule_rule(
             pattern=pattern,
             programs=programs,
             schedule=schedule,
-            handles_siblings=handles_siblings,
-            combines_rules=combines_rules,
             replaces_conversion=replaces_conversion,
         )
 
@@ -173,8 +164,8 @@ def rule_record(rule: Rule) -> RuleRecord:
 
     >>> from gossamer_schedule.rules.library.row_sddmm import row_sddmm
     >>> record = rule_record(row_sddmm)
-    >>> record.name, record.handles_siblings, record.programs
-    ('row_sddmm', True, 'SDDMM over CSR and ragged rows')
+    >>> record.name, record.programs
+    ('row_sddmm', 'SDDMM over CSR and ragged rows')
     """
     record: RuleRecord = vars(rule)["schedule_rule"]
     return record

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import Any
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 

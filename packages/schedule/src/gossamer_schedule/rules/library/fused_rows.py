@@ -61,7 +61,6 @@ WORK_PER_ROW_OF_SIBLINGS = 16
         "one loop over rows, in which each part is scheduled as it would be alone; intermediate results "
         "are buffers of one row, one per thread, sized for its longest row"
     ),
-    combines_rules=True,
 )
 def fused_rows(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for iterations that all begin with the same rows; None for any other program."""

@@ -81,7 +81,6 @@ RowForm: TypeAlias = (
         "if it is small; tiles of features of a large operand that is used often run in parallel, each "
         "packed by its thread"
     ),
-    handles_siblings=True,
 )
 def row_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a reduction over fibers with a feature loop; None for any other program."""

@@ -70,7 +70,6 @@ INDEPENDENT_VECTORS = 4
         "a row's result in a register; vectors of partial results if rows are long enough or terms "
         "are contiguous; several rows in the lanes of a vector if all are short and gathers fast enough"
     ),
-    handles_siblings=True,
 )
 def row_spmv(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a reduction over fibers without a feature loop; None for any other program.

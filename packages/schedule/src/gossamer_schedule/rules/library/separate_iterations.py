@@ -27,7 +27,6 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
     pattern="several iterations, some of them of a pattern above",
     programs="programs over a tensor in parts (`decompose_format`)",
     schedule="each iteration is scheduled as it would be alone; dense assignments are vectorized",
-    combines_rules=True,
 )
 def separate_iterations(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for several iterations, one after the other; None for any other program."""
