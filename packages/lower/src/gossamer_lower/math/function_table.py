@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import TypeAlias
 
-from gossamer_lower.math.functions import (
-    error_function,
-    exponentials,
-    float_division,
-    logarithms,
-    roundings,
-    trigonometric,
-)
-from gossamer_lower.math.functions.bit_positions import find_nth_bit
-from gossamer_lower.math.functions.powers import power
 from gossamer_lower.math.term_builder import Term
 
 TermFunction: TypeAlias = Callable[..., Term]
 """Returns the value of a function of terms. With `precise`, it is computed to the precision of float64."""
+
+
+def _function(family: str, name: str) -> TermFunction:
+    """Return a function of a file in `functions`. The file is imported at the first call, since a program has
+    calls of few functions; all files take a thirtieth of the compilation of attention."""
+
+    def value(*args: Term, **options: bool) -> Term:
+        home = import_module(f"gossamer_lower.math.functions.{family}")
+        result: Term = getattr(home, name)(*args, **options)
+        return result
+
+    return value
 
 
 def _in_own_dtype(function: TermFunction) -> TermFunction:
@@ -47,32 +50,32 @@ def _rsqrt(x: Term) -> Term:
 
 def _fma(a: Term, b: Term, c: Term) -> Term:
     wide = (term.to("float64") for term in (a, b, c))
-    return roundings.fma_by_wider(*wide).to(a.scalar)
+    return _function("roundings", "fma_by_wider")(*wide).to(a.scalar)
 
 
 _VALUES: dict[str, TermFunction] = {
-    "exp": _in_own_dtype(exponentials.exp),
-    "exp2": _in_own_dtype(exponentials.exp2),
-    "sigmoid": _in_float64(exponentials.sigmoid),
-    "expm1": _in_float64(exponentials.expm1),
-    "tanh": _in_float64(exponentials.tanh),
-    "log": _in_float64(logarithms.log),
-    "log2": _in_float64(logarithms.log2),
-    "log10": _in_float64(logarithms.log10),
-    "log1p": _in_float64(logarithms.log1p),
-    "sin": _in_float64(trigonometric.sin),
-    "cos": _in_float64(trigonometric.cos),
-    "erf": _in_float64(error_function.erf),
-    "pow": _in_float64(power),
-    "floor": roundings.floor,
-    "ceil": roundings.ceil,
-    "trunc": roundings.trunc,
-    "round": roundings.rounded_to_even,
-    "floordiv": float_division.floordiv,
-    "floormod": float_division.floormod,
+    "exp": _in_own_dtype(_function("exponentials", "exp")),
+    "exp2": _in_own_dtype(_function("exponentials", "exp2")),
+    "sigmoid": _in_float64(_function("exponentials", "sigmoid")),
+    "expm1": _in_float64(_function("exponentials", "expm1")),
+    "tanh": _in_float64(_function("exponentials", "tanh")),
+    "log": _in_float64(_function("logarithms", "log")),
+    "log2": _in_float64(_function("logarithms", "log2")),
+    "log10": _in_float64(_function("logarithms", "log10")),
+    "log1p": _in_float64(_function("logarithms", "log1p")),
+    "sin": _in_float64(_function("trigonometric", "sin")),
+    "cos": _in_float64(_function("trigonometric", "cos")),
+    "erf": _in_float64(_function("error_function", "erf")),
+    "pow": _in_float64(_function("powers", "power")),
+    "floor": _function("roundings", "floor"),
+    "ceil": _function("roundings", "ceil"),
+    "trunc": _function("roundings", "trunc"),
+    "round": _function("roundings", "rounded_to_even"),
+    "floordiv": _function("float_division", "floordiv"),
+    "floormod": _function("float_division", "floormod"),
     "rsqrt": _rsqrt,
     "fma": _fma,
-    "find_nth_bit": find_nth_bit,
+    "find_nth_bit": _function("bit_positions", "find_nth_bit"),
 }
 
 LOWERED = frozenset(_VALUES)
