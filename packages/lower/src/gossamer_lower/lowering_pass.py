@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
-from inspect import signature
 from types import MappingProxyType
-from typing import ParamSpec, TypeAlias
+from typing import Any, ParamSpec, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -140,12 +139,12 @@ def lowering_pass(
     given_stage = takes[0] if gives is None and len(takes) == 1 else gives
 
     def decorate(function: Callable[P, Module]) -> Callable[P, Module]:
-        declared = signature(function)
-
         @wraps(function)
         def checked(*args: P.args, **keywords: P.kwargs) -> Module:
             if checks_stage:
-                require_stage(record, declared.bind(*args, **keywords).arguments["module"])
+                # `inspect.signature` would tell which argument it is, but takes longer than some passes.
+                module: Any = args[0] if args else keywords["module"]
+                require_stage(record, module)
             return function(*args, **keywords)
 
         called = typed(checked)

@@ -13,8 +13,8 @@ TermFunction: TypeAlias = Callable[..., Term]
 
 
 def _function(family: str, name: str) -> TermFunction:
-    """Return a function of a file in `functions`. The file is imported at the first call, since a program has
-    calls of few functions; all files take a thirtieth of the compilation of attention."""
+    """Return a function of a file in `functions`, which is imported at the first call: a program has calls of
+    few functions (measured: 2 of 100 ms of attention, the second kernel of a process)."""
 
     def value(*args: Term, **options: bool) -> Term:
         home = import_module(f"gossamer_lower.math.functions.{family}")
