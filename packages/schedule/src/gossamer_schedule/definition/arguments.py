@@ -18,7 +18,6 @@ from gossamer_ir.support.counted import counted
 from gossamer_ir.support.word_lists import nearest
 from gossamer_schedule.definition.choices import choice_type, expected_words, words_of
 from gossamer_schedule.errors import listing, schedule_error
-from gossamer_schedule.foreign_names.hints import argument_hint
 
 INTRINSICS = "intrinsics"
 """The argument of primitives that need the intrinsics of a machine."""
@@ -115,7 +114,7 @@ def _positional_error(
     hint = f"Write {op}({', '.join(shown)})." if len(names) == len(args) else ""
     pairs = zip(names, args, strict=False)
     if not hint or "function" in names or not all(_is_of_type(x, types[name]) for name, x in pairs):
-        hint = f"{listing('arguments', types)}{argument_hint(op)}"
+        hint = f"{listing('arguments', types)}{_argument_hint(op)}"
     message = f"{op} takes {counted(count, 'argument')} by position."
     return schedule_error("replay.arguments", message, hint=hint)
 
@@ -170,7 +169,7 @@ def _checked_intrinsics(op: str, value: Any) -> Any:
 
 def _unknown_argument_error(op: str, name: str, names: list[str]) -> ScheduleError:
     near = nearest(name, names)
-    hint = argument_hint(op, name) or (f" Did you mean '{near}'?" if near else "")
+    hint = _argument_hint(op, name) or (f" Did you mean '{near}'?" if near else "")
     return schedule_error(
         "replay.arguments",
         f"{op} has no argument '{name}'.",
@@ -193,8 +192,14 @@ def _converted_value(op: str, name: str, value: Any, expected: Any) -> Any:
         raise schedule_error(
             "replay.arguments",
             f"Argument '{name}' of {op} is {value_text(value)}, which has the wrong type.",
-            hint=f"{error}.{argument_hint(op, name)}".replace("`array`", "a list or tuple"),
+            hint=f"{error}.{_argument_hint(op, name)}".replace("`array`", "a list or tuple"),
         ) from None
+
+
+def _argument_hint(op: str, name: str | None = None) -> str:
+    from gossamer_schedule.foreign_names.hints import argument_hint  # only errors need the tables
+
+    return argument_hint(op, name)
 
 
 def _is_of_type(value: Any, expected: Any) -> bool:
