@@ -75,10 +75,29 @@ define i64 @g(i64 %n) noinline { %r = add i64 %n, 5  ret i64 %r }
 define i64 @f(i64 %n) { %a = call i64 @g(i64 %n)  %r = call i64 @g(i64 %a)  ret i64 %r }""",
 }
 
-FOREIGN = {
-    "function of a library": """
+CALLING_LIBRARIES = {
+    "function": """
 declare i64 @labs(i64)
-define i64 @f(i64 %n) { %r = call i64 @labs(i64 %n)  ret i64 %r }""",
+define i64 @f(i64 %n) { %m = sub i64 3, %n  %r = call i64 @labs(i64 %m)  ret i64 %r }""",
+    "several functions": """
+declare ptr @calloc(i64, i64)
+declare void @free(ptr)
+define internal i64 @g(i64 %n) noinline { %r = add i64 %n, 5  ret i64 %r }
+define i64 @f(i64 %n) {
+  %p = call ptr @calloc(i64 64, i64 8)
+  %q = getelementptr i64, ptr %p, i64 %n
+  %a = call i64 @g(i64 %n)
+  store volatile i64 %a, ptr %q
+  %r = load volatile i64, ptr %q
+  call void @free(ptr %p)
+  ret i64 %r
+}""",
+}
+
+FOREIGN = {
+    "unknown function": """
+declare i64 @gossamer_no_such_function(i64)
+define i64 @f(i64 %n) { %r = call i64 @gossamer_no_such_function(i64 %n)  ret i64 %r }""",
     "thread-local variable": """
 @t = internal thread_local global i64 3
 define i64 @f(i64 %n) { %r = load i64, ptr @t  ret i64 %r }""",

@@ -5,7 +5,14 @@ from __future__ import annotations
 import ctypes
 
 import pytest
-from object_programs import ARCHITECTURES, FOREIGN, PLAIN, SLOTTED, object_of
+from object_programs import (
+    ARCHITECTURES,
+    CALLING_LIBRARIES,
+    FOREIGN,
+    PLAIN,
+    SLOTTED,
+    object_of,
+)
 
 from gossamer_host_runtime.detection.architecture import architecture
 from gossamer_host_runtime.loading import elf
@@ -37,6 +44,11 @@ def agree(code):
 @pytest.mark.parametrize("name", PLAIN)
 def test_placed_object_runs_as_when_linked_by_llvm(name):
     agree(object_of(PLAIN[name]))
+
+
+@pytest.mark.parametrize("name", CALLING_LIBRARIES)
+def test_functions_of_libraries_are_called_as_when_linked_by_llvm(name):
+    agree(object_of(CALLING_LIBRARIES[name]))
 
 
 @on_aarch64
@@ -80,7 +92,7 @@ def test_code_of_another_architecture_is_refused(name):
 
 
 def test_refused_relocations_keep_no_memory():
-    code = object_of(FOREIGN["function of a library"])
+    code = object_of(FOREIGN["unknown function"])
     before = mappings()
     for _ in range(50):
         assert place_code(code, "f") is None

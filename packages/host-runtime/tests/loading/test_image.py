@@ -9,6 +9,7 @@ import subprocess
 import pytest
 from object_programs import (
     ARCHITECTURES,
+    CALLING_LIBRARIES,
     EVERYTHING,
     FOREIGN,
     PLAIN,
@@ -88,6 +89,12 @@ def target_of_page(image, at, base):
     return (base + at >> 12) + pages << 12 | (second >> 10 & 0xFFF) * scale
 
 
+def address_in(image, veneer, name):
+    """Return the address to which a veneer jumps, which is after its instructions."""
+    (address,) = struct.unpack_from("<Q", image, veneer + {"x86_64": 6, "aarch64": 8}[name])
+    return address
+
+
 def test_a_slot_has_the_address_of_a_symbol():
     code = object_of(SLOTTED, "aarch64")
     found = read_object(code)
@@ -113,10 +120,28 @@ def test_a_call_out_of_reach_goes_by_a_veneer():
     (veneer,) = layout.veneers.values()
     text = layout.sections[found.find("f").section]
     callee = BASES[1] + text + found.find("g").value
-    assert target_of_page(image, veneer, BASES[1]) == callee
+    assert address_in(image, veneer, "aarch64") == callee
     words = struct.unpack_from(f"<{layout.size // 4}I", image)
     calls = {row: word for row, word in enumerate(words) if word >> 26 in (0b000101, 0b100101)}
     assert {4 * row + 4 * signed(word & 0x3FFFFFF, 26) for row, word in calls.items()} == {veneer}
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_a_function_of_a_library_is_called_by_a_veneer(name):
+    """The function may be anywhere."""
+    code, rules = object_of(CALLING_LIBRARIES["function"], name), RELOCATION_RULES[name]
+    found, address, asked = read_object(code), BASES[1] ^ 1 << 46, []
+
+    def find_address(function):
+        asked.append(function)
+        return address if function == "labs" else None
+
+    layout = image_layout(found, rules)
+    image = relocated_image(found, rules, layout=layout, base=BASES[1], find_address=find_address)
+    (veneer,) = layout.veneers.values()
+    assert "labs" in asked
+    assert "f" not in asked
+    assert address_in(image, veneer, name) == address
 
 
 FAR = {

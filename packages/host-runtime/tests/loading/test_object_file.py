@@ -9,8 +9,8 @@ import sys
 import pytest
 from object_programs import (
     ARCHITECTURES,
+    CALLING_LIBRARIES,
     EVERYTHING,
-    FOREIGN,
     PLAIN,
     names_of_sections,
     object_of,
@@ -210,7 +210,7 @@ print(results, file=sys.stderr)
 
 PROGRAMS = {
     "everything": EVERYTHING,
-    "library": FOREIGN["function of a library"],
+    "library": CALLING_LIBRARIES["function"],
     "table": PLAIN["table"],
 }
 

@@ -26,8 +26,9 @@ from gossamer_host_runtime.loading.relocation_rules import (
 _INSTRUCTION = struct.Struct("<I")
 _PAGE_BITS, _CALL_BITS = 12, 26
 
-# adrp x16, page; add x16, x16, place in the page; br x16
-_VENEER = struct.pack("<III", 0x90000010, 0x91000210, 0xD61F0200)
+# ldr x16, the address after the instructions; br x16. Libraries may be further away than `adrp` reaches.
+_VENEER = struct.Struct("<IIQ")
+_VENEER_INSTRUCTIONS = (0x58000050, 0xD61F0200)
 
 
 def _write_page(image: bytearray, fixup: Fixup) -> None:
@@ -59,9 +60,7 @@ def _write_call(image: bytearray, fixup: Fixup) -> None:
 
 
 def _write_veneer(image: bytearray, fixup: Fixup) -> None:
-    image[fixup.at : fixup.at + len(_VENEER)] = _VENEER
-    _write_page(image, fixup)
-    _place_in_page(1)(image, fixup._replace(at=fixup.at + _INSTRUCTION.size))
+    _VENEER.pack_into(image, fixup.at, *_VENEER_INSTRUCTIONS, fixup.value)
 
 
 def _require_signed(number: int, *, bits: int) -> None:
@@ -98,7 +97,7 @@ AARCH64_RULES = RelocationRules(
     veneers=Veneers(
         calls=frozenset({282, 283}),
         reach=_INSTRUCTION.size << _CALL_BITS - 1,
-        size=len(_VENEER),
+        size=_VENEER.size,
         write=_write_veneer,
     ),
 )

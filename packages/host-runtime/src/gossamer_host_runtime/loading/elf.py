@@ -1,8 +1,8 @@
 """Load object code of x86-64 and AArch64 Linux into memory without LLVM.
 
-The object of a kernel is simple: a few sections, and relative relocations between them. With this loader, a
-process whose kernels are all cached need not import LLVM. Objects that need more (symbols of other
-libraries, other relocations) are left to LLVM's linker.
+The object of a kernel is simple: a few sections, relative relocations between them, and calls of functions
+of the C library, such as `calloc`. With this loader, a process whose kernels are all cached need not import
+LLVM. Objects that need more (thread-local variables, other relocations) are left to LLVM's linker.
 
 Source: System V ABI, Edition 4.1, chapter 4 (object files).
 """
@@ -77,12 +77,25 @@ def _load_sections(object_file: ObjectFile, entry: Symbol, rules: RelocationRule
     base = _reserve_memory(layout.size)
     try:
         # A copy that is relocated and written at once, so that no page is ever writable and executable.
-        _fill_memory(base, relocated_image(object_file, rules, layout=layout, base=base))
+        image = relocated_image(
+            object_file, rules, layout=layout, base=base, find_address=_address_in_process
+        )
+        _fill_memory(base, image)
     except BaseException:
         unmap_memory(base, layout.size)
         raise
     start = symbol_offset(entry, layout)
     return base + start if start is not None else 0
+
+
+def _address_in_process(name: str) -> int | None:
+    """Return the address of a function that a library of this process has; None if there is none."""
+    try:
+        # By index: the object also has attributes that are not functions of libraries.
+        function = ctypes.CDLL(None)[name]
+    except AttributeError:
+        return None
+    return ctypes.cast(function, ctypes.c_void_p).value
 
 
 # --- memory

@@ -6,6 +6,7 @@ Nothing is put into memory here, so objects of any architecture can be relocated
 from __future__ import annotations
 
 import mmap
+from collections.abc import Callable
 from typing import TypeAlias
 
 import msgspec
@@ -16,6 +17,7 @@ from gossamer_host_runtime.loading.object_file import (
     NO_BITS,
     PLAIN_RELOCATIONS,
     THREAD_LOCAL,
+    UNDEFINED,
     ObjectFile,
     Relocation,
     Symbol,
@@ -35,6 +37,8 @@ _SLOT_SIZE = 8
 
 _Reference: TypeAlias = tuple[int, int]
 """The index of a symbol, and an addend."""
+FindAddress: TypeAlias = Callable[[str], int | None]
+"""Returns the address of a function of a library by its name; None if there is none."""
 
 
 class ImageLayout(msgspec.Struct, frozen=True):
@@ -80,7 +84,7 @@ def _consecutive(
 
 class _Image(msgspec.Struct, frozen=True):
     """An image that is being relocated for the address `base`. `addresses` are those of symbols, None for
-    symbols that are not in it."""
+    symbols that are neither in it nor in a library."""
 
     contents: bytearray
     base: int
@@ -93,11 +97,21 @@ class _Image(msgspec.Struct, frozen=True):
 
 
 def relocated_image(
-    object_file: ObjectFile, rules: RelocationRules, *, layout: ImageLayout, base: int
+    object_file: ObjectFile,
+    rules: RelocationRules,
+    *,
+    layout: ImageLayout,
+    base: int,
+    find_address: FindAddress = lambda _name: None,
 ) -> bytearray:
     """Return the contents of the memory at an address; raise `NeedsLinkerError` or `struct.error` if a
-    relocation is not supported."""
-    addresses = [_address(symbol, layout, base) for symbol in object_file.symbols]
+    relocation is not supported. `find_address` finds functions that the object does not have."""
+    addresses = [
+        find_address(object_file.name_of(symbol))
+        if symbol.section == UNDEFINED
+        else _address(symbol, layout, base)
+        for symbol in object_file.symbols
+    ]
     image = _Image(bytearray(layout.size), base, layout, rules, addresses)
     for section, start in zip(object_file.sections, layout.sections, strict=True):
         if start is not None and section.kind != NO_BITS:
@@ -133,13 +147,20 @@ def _require_supported(object_file: ObjectFile, rules: RelocationRules) -> None:
 def _needed_veneers(
     object_file: ObjectFile, veneers: Veneers | None
 ) -> dict[int, list[_Reference]]:
-    """Return what the calls of each section refer to, or nothing if all calls reach all sections."""
-    loaded = [section for section in object_file.sections if section.flags & IN_MEMORY]
-    if veneers is None or sum(map(_most_bytes, loaded)) < veneers.reach:
+    """Return what the calls of each section refer to that may be out of reach: functions of libraries, and
+    all functions if some call does not reach all sections."""
+    if veneers is None:
         return {}
+    loaded = [section for section in object_file.sections if section.flags & IN_MEMORY]
+    are_near = sum(map(_most_bytes, loaded)) < veneers.reach
     needed: dict[int, dict[_Reference, None]] = {}
     for number, rows in object_file.relocations:
-        calls = ((row.symbol, row.addend) for row in rows if row.kind in veneers.calls)
+        calls = (
+            (row.symbol, row.addend)
+            for row in rows
+            if row.kind in veneers.calls
+            and not (are_near and object_file.symbols[row.symbol].is_here)
+        )
         needed.setdefault(number, {}).update(dict.fromkeys(calls))
     return {number: list(references) for number, references in needed.items()}
 
@@ -167,7 +188,7 @@ def _address(symbol: Symbol, layout: ImageLayout, base: int) -> int | None:
 
 
 def _value(image: _Image, reference: _Reference) -> int:
-    """Return the address that a reference means; only symbols of the image have one."""
+    """Return the address that a reference means; raise `NeedsLinkerError` if its symbol has none."""
     symbol, addend = reference
     address = image.addresses[symbol]
     if address is None:
@@ -186,8 +207,8 @@ def _relocate(image: _Image, number: int, row: Relocation) -> None:
         fixup = fixup._replace(value=image.base + image.layout.slots[reference])
     veneer, veneers = image.layout.veneers.get((number, reference)), image.rules.veneers
     if veneers is not None and veneer is not None and row.kind in veneers.calls:
-        veneers.write(image.contents, image.fixup(veneer, fixup.value))
-        fixup = fixup._replace(value=image.base + veneer)
+        veneers.write(image.contents, image.fixup(veneer, fixup.value - veneers.addend))
+        fixup = fixup._replace(value=image.base + veneer + veneers.addend)
     write(image.contents, fixup)
 
 

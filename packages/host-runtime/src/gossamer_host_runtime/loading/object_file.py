@@ -36,7 +36,7 @@ from gossamer_ir.support.counted import counted
 # `sh_type`, `sh_flags` and special section indices of the ELF specification.
 STRING_TABLE, RELOCATIONS, NO_BITS, PLAIN_RELOCATIONS = 3, 4, 8, 9
 IN_MEMORY, EXECUTABLE, THREAD_LOCAL = 0x2, 0x4, 0x400
-FIRST_RESERVED, ABSOLUTE = 0xFF00, 0xFFF1
+UNDEFINED, FIRST_RESERVED, ABSOLUTE = 0, 0xFF00, 0xFFF1
 
 MAX_ZEROS = 1 << 26
 """The most bytes of memory that an object may take beyond those in its file."""
@@ -105,6 +105,11 @@ class ObjectFile(msgspec.Struct, frozen=True):
         """Return the bytes of a section; none for one of zeros."""
         size = 0 if section.kind == NO_BITS else section.size
         return self.code[section.offset : section.offset + size]
+
+    def name_of(self, symbol: Symbol) -> str:
+        """Return the name of a symbol; "" if it has none."""
+        end = self.names.index(b"\0", symbol.name)
+        return self.names[symbol.name : end].decode("utf-8", "replace")
 
     def find(self, symbol: str) -> Symbol | None:
         """Return a symbol by its name, None if there is none."""
@@ -252,7 +257,7 @@ def _require_symbol(symbol: Symbol, sections: list[Section], names: bytes) -> No
         raise _MalformedError("the name of a symbol lies outside the table of names")
     if symbol.info >> 4 not in _BINDINGS or symbol.info & 0xF not in _SYMBOL_TYPES:
         raise _MalformedError("a symbol has an unknown type")
-    if symbol.section in (0, ABSOLUTE):
+    if symbol.section in (UNDEFINED, ABSOLUTE):
         return
     if symbol.section >= len(sections):
         raise _MalformedError("a symbol has no section")

@@ -30,16 +30,18 @@ WriteFixup: TypeAlias = Callable[[bytearray, Fixup], None]
 
 
 class Veneers(NamedTuple):
-    """Code that continues at any address, for calls whose target is out of reach.
+    """Code that continues at any address, for calls whose target is out of reach, as functions of libraries
+    are.
 
     `calls` are the kinds of relocations of calls, `reach` the bytes that a call can span, `size` those of a
-    veneer.
+    veneer, `addend` that of a call of a symbol, which counts from the end of the instruction.
     """
 
     calls: frozenset[int]
     reach: int
     size: int
     write: WriteFixup
+    addend: int = 0
 
 
 class RelocationRules(NamedTuple):
