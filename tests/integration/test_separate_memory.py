@@ -113,6 +113,69 @@ def test_a_fact_that_does_not_hold_on_the_device_is_named(name, at, value, code)
     assert STORAGE.copied > copied
 
 
+SCATTER = """
+@T.prim_func
+def scatter(x: T.handle, rows: T.handle, y: T.handle, n: T.int64, m: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (n,), "float32")
+    Rows = T.match_buffer(rows, (n,), "int32")
+    Y = T.match_buffer(y, (m,), "float32")
+    T.assume(in_range(Rows, 0, m))
+    T.assume(distinct(Rows))
+    for i in T.serial(n):
+        Y[T.int64(Rows[i])] = X[i]
+"""
+PRODUCTS = """
+@T.prim_func
+def copy(x: T.handle, y: T.handle, p: T.handle, l: T.handle, r: T.handle, m: T.int64, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (n,), "float32")
+    Y = T.match_buffer(y, (n,), "float32")
+    P = T.match_buffer(p, (m,), "int32")
+    L = T.match_buffer(l, (m,), "int32")
+    R = T.match_buffer(r, (m,), "int32")
+    T.assume(monotone(P))
+    T.assume(monotone(L))
+    T.assume(monotone(R))
+    T.assume(product_steps(P, L, R))
+    for i in T.serial(n):
+        Y[i] = X[i]
+"""
+
+
+def integers_on_device(*values):
+    return to_device(np.array(values, np.int32))
+
+
+OF_SEVERAL = {
+    "distinct values": (SCATTER, {"rows": (3, 0, 2)}, {"rows": (3, 0, 3)}, "kernel.distinct"),
+    "steps of products": (
+        PRODUCTS,
+        {"p": (0, 6, 6), "l": (0, 2, 5), "r": (0, 3, 3)},
+        {"p": (0, 6, 7), "l": (0, 2, 5), "r": (0, 3, 3)},
+        "kernel.product",
+    ),
+}
+
+
+@pytest.mark.parametrize(("script", "right", "wrong", "code"), OF_SEVERAL.values(), ids=OF_SEVERAL)
+def test_facts_about_several_elements_are_checked_on_the_device(script, right, wrong, code):
+    kernel = gs.compile(script, target=DEVICE_ONLY)
+    floats = {
+        "x": to_device(numbers(3)),
+        "y": SeparateArray((4 if script is SCATTER else 3,), np.float32),
+    }
+    copied = STORAGE.copied
+    kernel.bind(**floats, **{name: integers_on_device(*values) for name, values in right.items()})
+    assert STORAGE.copied == copied
+    with pytest.raises(ArgumentError) as caught:
+        kernel.bind(
+            **floats, **{name: integers_on_device(*values) for name, values in wrong.items()}
+        )
+    assert caught.value.code == code
+    assert STORAGE.copied > copied
+
+
 def test_wrong_indices_of_the_device_are_named():
     _, _, arrays = operands()
     wrong = to_host(arrays["indices"])

@@ -105,13 +105,78 @@ def test_padding_may_be_repeated():
     assert not is_found_to_hold(facts, X=offsets(0, 3, 3, 4))[0]
 
 
+DISTINCT = {
+    "a permutation": (offsets(3, 0, 2, 1), True),
+    "all values of the range": (offsets(8, 0, 4, 2), True),
+    "a value twice": (offsets(3, 0, 3, 1), False),
+    "a value too large": (offsets(3, 0, 9, 1), False),
+    "a negative value": (offsets(3, 0, -1, 1), False),
+}
+
+
+@pytest.mark.parametrize(("values", "expected"), DISTINCT.values(), ids=DISTINCT.keys())
+def test_distinct_values_are_marked_in_a_list_of_the_range(values, expected):
+    facts = (InRange("X", index(0), index(9)), Distinct("X"))
+    found, programs = is_found_to_hold(facts, X=values)
+    assert found == holds(facts, X=values) == expected
+    assert len(programs) == 1
+
+
+def test_distinct_values_may_be_padded():
+    facts = (
+        InRange("X", index(0), index(9)),
+        Distinct("X"),
+        PaddedSlots("X", index_var("n")),
+    )
+    assert is_found_to_hold(facts, X=offsets(4, 0, 4, 1))[0]
+    assert not is_found_to_hold(facts, X=offsets(4, 1, 4, 1))[0]
+
+
+PRODUCTS = {
+    "products": (offsets(0, 6, 6, 10), offsets(0, 2, 5, 6), offsets(0, 3, 3, 7), True),
+    "another step": (offsets(0, 6, 7, 10), offsets(0, 2, 5, 6), offsets(0, 3, 3, 7), False),
+    "another last step": (offsets(0, 6, 6, 9), offsets(0, 2, 5, 6), offsets(0, 3, 3, 7), False),
+    "one element": (offsets(0), offsets(0), offsets(0), True),
+    "no elements": (offsets(), offsets(), offsets(), True),
+    "fewer elements": (offsets(0, 6, 6), offsets(0, 2, 5, 6), offsets(0, 3, 3, 7), False),
+    "a product that wraps around": (
+        np.array([0, 0], np.int64),
+        np.array([0, 1 << 32], np.int64),
+        np.array([0, 1 << 32], np.int64),
+        False,
+    ),
+    "a step that wraps around": (
+        np.array([-(1 << 62), 1 << 62], np.int64),
+        np.array([0, 1], np.int64),
+        np.array([-(1 << 62), 1 << 62], np.int64),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("array", "left", "right", "expected"), PRODUCTS.values(), ids=PRODUCTS.keys()
+)
+def test_steps_of_products_are_compared_by_a_program(array, left, right, expected):
+    facts = (ProductSteps("X", "L", "R"), Monotone("X"), Monotone("L"), Monotone("R"))
+    found, programs = is_found_to_hold(facts, X=array, L=left, R=right)
+    assert found == expected
+    assert found <= holds(facts, X=array, L=left, R=right)
+    assert len(programs) == 1
+
+
 UNKNOWN = {
     "distinct values in any range": (Distinct("X"),),
-    "steps of products": (ProductSteps("X", "X", "X"),),
+    "distinct values in a range that is too large for a list": (
+        Distinct("X"),
+        InRange("X", index(0), index(33)),
+    ),
+    "products of an array that has no fact": (ProductSteps("X", "P", "X"), Monotone("X")),
     "a bound in an array": (InRange("X", index(0), Load("X", (index(0),), "int32")),),
 }
 
 
 @pytest.mark.parametrize("facts", UNKNOWN.values(), ids=UNKNOWN.keys())
 def test_what_would_have_to_be_read_is_left_to_others(facts):
-    assert not is_found_to_hold(facts, X=offsets(0, 1, 2, 3))[0]
+    arrays = {"X": offsets(0, 1, 2, 3), "P": offsets(0, 1, 2, 3)}
+    assert not is_found_to_hold(facts, **arrays)[0]

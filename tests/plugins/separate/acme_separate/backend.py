@@ -17,10 +17,10 @@ class SeparateMemory:
     name = "separate-memory"
     api_version = API_VERSION
     version = "0.1"
-    # Programs that check facts about index arrays of int32 need vectors of uint32.
+    # Programs that check facts about index arrays of int32 need vectors of uint32, and marks of uint8.
     capabilities = frozenset(
         [
-            *(f"dtype.{name}" for name in ("float32", "float64", "int32", "uint32")),
+            *(f"dtype.{name}" for name in ("float32", "float64", "int32", "uint32", "uint8")),
             *("guard", "parallel", "scope.local", "vectors.fixed"),
         ]
     )

@@ -18,7 +18,7 @@ from gossamer_backend.arguments.device import Device
 CUDA = 2
 """The kind of the device, in the numbers of DLPack."""
 
-MAX_VERSION = 3
+MAX_INTERFACE_VERSION = 3
 """The latest version that is read; earlier ones have no entry `stream`."""
 
 
@@ -43,7 +43,7 @@ def cuda_view(exporter: Any, interface: Mapping[str, Any]) -> ArrayView:
         strides = contiguous_strides(shape, dtype.itemsize) if steps is None else tuple(steps)
     except (KeyError, TypeError, ValueError) as error:
         raise BufferError(f"its __cuda_array_interface__ is not valid ({error!r})") from error
-    if version > MAX_VERSION:
+    if version > MAX_INTERFACE_VERSION:
         raise BufferError(f"version {version} of __cuda_array_interface__ is not supported")
     if len(strides) != len(shape):
         raise BufferError("its __cuda_array_interface__ has a stride too many or too few")

@@ -62,11 +62,19 @@ def _of_rows(
 def _of_distinct(
     check: BufferCheck, scalars: Scalars, arrays: Mapping[str, CheckedArray]
 ) -> tuple[int, ...] | None:
-    """Return the span of the values; None if it is unknown, or too large for a list of marks."""
+    """Return the span of the values; None if it is unknown, or too large for a list of marks. Those of
+    another memory are not read: their span is that of the values that a range allows."""
     if not check.test.distinct:
         return ()
     array = arrays[check.buffer]
-    return _value_range(array) if isinstance(array, np.ndarray) else None
+    if isinstance(array, np.ndarray):
+        return _value_range(array)
+    limits = _of_range(check, scalars, arrays)
+    if not limits:
+        return None
+    low, last = limits
+    span = last - low + 1
+    return (low, span) if span <= MAX_LIST_LENGTH * array.size else None
 
 
 def _of_values(

@@ -12,10 +12,20 @@ from msgspec.structs import replace
 
 from gossamer_backend.compiled_checks.check_program import ArrayTest
 from gossamer_ir.facts.fact_index import FactIndex, stated_fact_index
-from gossamer_ir.nodes import Distinct, HasValue, InRange, Monotone, PaddedSlots, SortedSegments
+from gossamer_ir.nodes import (
+    Distinct,
+    HasValue,
+    InRange,
+    Monotone,
+    PaddedSlots,
+    ProductSteps,
+    SortedSegments,
+)
 
-LocalFact: TypeAlias = Union[InRange, Monotone, SortedSegments, PaddedSlots, Distinct, HasValue]
-"""A fact about one buffer."""
+LocalFact: TypeAlias = Union[
+    InRange, Monotone, SortedSegments, PaddedSlots, Distinct, HasValue, ProductSteps
+]
+"""A fact about one buffer, or about it and two others that have facts of their own."""
 
 ArrayLayout: TypeAlias = "tuple[str, np.dtype[Any], int]"
 """A buffer, the dtype of its array and its number of dimensions."""
@@ -52,7 +62,23 @@ def buffer_checks(
         if check is None:
             return None
         checks.append(check)
-    return tuple(checks)
+    return _with_products(checks, index)
+
+
+def _with_products(
+    checks: Sequence[BufferCheck], index: FactIndex
+) -> tuple[BufferCheck, ...] | None:
+    """Return the checks with the tests of steps that are products; None if an operand has no check."""
+    numbers = {check.buffer: number for number, check in enumerate(checks)}
+    complete: list[BufferCheck] = []
+    for check in checks:
+        products = index.about(check.buffer, ProductSteps)
+        operands = [(numbers.get(fact.left), numbers.get(fact.right)) for fact in products]
+        if len(operands) > 1 or any(None in pair for pair in operands):
+            return None
+        pair = operands[0] if operands else None
+        complete.append(check._replace(test=replace(check.test, products=pair)))
+    return tuple(complete)
 
 
 def _is_cut(buffer_name: str, index: FactIndex) -> bool:

@@ -14,7 +14,7 @@ flat statements, because the loop over blocks has no earlier stage.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Literal
 
@@ -31,6 +31,10 @@ MIN_THREAD_ELEMENTS = 524_288
 """Minimum number of elements per thread: some 30 microseconds of work."""
 
 
+MAX_VALUE, MAX_STEP = 1 << 61, 1 << 31
+"""Limits of values and of steps: below these, neither a difference nor a product of steps wraps around."""
+
+
 class ArrayTest(msgspec.Struct, frozen=True):
     """The tests of an array of integers, which is seen as flat.
 
@@ -38,9 +42,11 @@ class ArrayTest(msgspec.Struct, frozen=True):
     array, within the segments that array number `offsets` defines (it is sorted, starts at 0 and ends at the
     size of this array), or within rows of `width` elements (`in_rows`). `distinct`: no value occurs twice,
     and all are in [least, least + span). `values`: so many elements have a known value. `tests_ends`: the
-    offsets start at 0 and end at the size of this array. `padded`: `pad` may occur any number of times, also
-    in succession. Low, last, width, least, span and pad are parameters of the program, named with the number
-    of the array: `low0`; so are `at0_0` and `value0_0` of each known value.
+    offsets start at 0 and end at the size of this array. `products`: the steps of this array are the products
+    of those of the two arrays of these numbers, none of which is near the limits of int64. `padded`: `pad`
+    may occur any number of times, also in succession. Low, last, width, least, span and pad are parameters of
+    the program, named with the number of the array: `low0`; so are `at0_0` and `value0_0` of each known
+    value.
     """
 
     dtype: str
@@ -52,6 +58,7 @@ class ArrayTest(msgspec.Struct, frozen=True):
     distinct: bool = False
     values: int = 0
     tests_ends: bool = False
+    products: tuple[int, int] | None = None
 
     @property
     def in_segments(self) -> bool:
@@ -80,6 +87,9 @@ def program_of_checks(tests: tuple[ArrayTest, ...]) -> Module:
         if test.distinct:
             lines += _crossed_off(k, test)
         lines += _known_value_lines(k, test)
+    for k, test in numbered:
+        # After the tests of all single arrays.
+        lines += _product_lines(k, test)
     body = "\n".join(f"    {line}" for line in lines)
     return parse_module(
         f"@T.prim_func\ndef check({', '.join(params)}) -> None:\n"
@@ -188,6 +198,36 @@ def _crossed_off(k: int, test: ArrayTest) -> Iterator[str]:
     yield f"{indent}twice{k}[0] = twice{k}[0] + T.int64(SEEN{k}[{at}])"
     yield f"{indent}SEEN{k}[{at}] = T.uint8(1)"
     yield f"T.guard(twice{k}[0] == 0, X{k})"
+
+
+def _product_lines(k: int, test: ArrayTest) -> Iterator[str]:
+    """Yield the count of the steps that are the products of two others. Steps whose difference or product
+    might wrap around are not counted."""
+    if test.products is None:
+        return
+    left, right = test.products
+    yield f"T.guard((n{left} == n{k}) and (n{right} == n{k}), X{k})"
+    yield f'equal{k} = T.alloc_buffer((1,), "int64", scope="local")'
+    yield f"equal{k}[0] = 0"
+    yield f"for e in T.serial(T.max(n{k} - 1, 0)):"
+    values = [f"T.int64(X{j}[{at}])" for j in (k, left, right) for at in ("e", "e + 1")]
+    steps = [
+        f"({after} - {before})" for before, after in zip(values[::2], values[1::2], strict=True)
+    ]
+    conditions = (
+        _all_within(values, limit=MAX_VALUE),
+        _all_within(steps[1:], limit=MAX_STEP),
+        f"{steps[0]} == {steps[1]} * {steps[2]}",
+    )
+    for depth, condition in enumerate(conditions, start=1):
+        yield f"{'    ' * depth}if {condition}:"
+    yield f"{'    ' * (len(conditions) + 1)}equal{k}[0] = equal{k}[0] + 1"
+    yield f"T.guard(equal{k}[0] == T.max(n{k} - 1, 0), X{k})"
+
+
+def _all_within(values: Iterable[str], *, limit: int) -> str:
+    """Return the condition that the absolute values of all are below a limit."""
+    return " and ".join(f"({value} < {limit}) and ({value} > {-limit})" for value in values)
 
 
 def _known_value_lines(k: int, test: ArrayTest) -> Iterator[str]:

@@ -39,10 +39,7 @@ MAX_NUMPY_ELEMENTS = 65_536
 CompileNamed: TypeAlias = "Callable[[bytes, Callable[[], Module]], Kernel]"
 
 _Tests: TypeAlias = tuple[ArrayTest, ...]
-_BY_NUMPY: tuple[type[Any], ...] = (ProductSteps,)
-"""The facts that no kernel tests."""
-
-_CHECKED: tuple[type[Any], ...] = (*get_args(LocalFact), HasValue, ProductSteps)
+_CHECKED: tuple[type[Any], ...] = get_args(LocalFact)
 """The types of facts that are checked here. Any other, such as a relation, is left to `require_facts`: the
 result must not be True because a fact was ignored."""
 
@@ -76,8 +73,8 @@ class GeneratedCheck:
             return False
         read = {name: arrays[name] for name in map(subject_of, facts)}
         if any(isinstance(array, ArrayView) for array in read.values()):
-            # Nothing can be read here, neither an element of a product nor one that is a bound.
-            is_known = not any(isinstance(node, (*_BY_NUMPY, Load)) for node in walk(*facts))
+            # No element can be read here that is a bound.
+            is_known = not any(isinstance(node, Load) for node in walk(*facts))
             return is_known and self._all_pass(tuple(facts), scalars, arrays)
         if sum(array.size for array in read.values()) <= self._max_numpy_elements:
             return False
