@@ -90,8 +90,8 @@ def _locate(buffer_name: str, indices: tuple[Expr, ...], translator: Translator)
     vars = tuple(index.name if isinstance(index, Var) else None for index in indices)
 
     def run(frame: Frame) -> tuple[Any, ...] | None:
-        layout, point, position_of = frame.layouts[buffer_name], coordinates(frame), frame.iters.get
-        key = (*point, *[position_of(var) for var in vars])
+        layout, point = frame.layouts[buffer_name], coordinates(frame)
+        key = (*point, *[None if var is None else frame.iters.get(var) for var in vars])
         if key not in layout.positions:
             layout.positions[key] = positions_of(frame, layout, coordinates=point, vars=vars)
         return layout.positions[key]
