@@ -72,12 +72,7 @@ def measure_batch(
     drafts: dict[CaseAndThreads, Draft] = {}
     for number, task in enumerate(batch.tasks):
         drafts |= prepare_task(str(number), task, contenders, bar)
-    entries: dict[str, list[CaseAndThreads]] = {}
-    # numbers of threads change as rarely as possible: some libraries start threads again
-    for entry in sorted(drafts, key=lambda entry: entry[1]):
-        for name in drafts[entry].errors:
-            if entry[1] in timed_threads(contenders[name], drafts[entry].task):
-                entries.setdefault(name, []).append(entry)
+    entries = _timed_entries(drafts, contenders)
     taking_part = {name: contenders[name] for name in contenders if name in entries}
     text = batch.describe()
 
@@ -180,6 +175,19 @@ def error_of(problem: Problem, name: str, result: Array) -> float:
             f"features: relative error {error:.2g}, {allowed:.2g} allowed"
         )
     return error
+
+
+def _timed_entries(
+    drafts: Mapping[CaseAndThreads, Draft], contenders: Mapping[str, Remote]
+) -> dict[str, list[CaseAndThreads]]:
+    """Return the cases with numbers of threads for which each contender is timed."""
+    entries: dict[str, list[CaseAndThreads]] = {}
+    # numbers of threads change as rarely as possible: some libraries start threads again
+    for entry in sorted(drafts, key=lambda entry: entry[1]):
+        for name in drafts[entry].errors:
+            if entry[1] in timed_threads(contenders[name], drafts[entry].task):
+                entries.setdefault(name, []).append(entry)
+    return entries
 
 
 def cell_of(

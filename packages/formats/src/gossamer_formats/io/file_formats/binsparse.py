@@ -126,6 +126,20 @@ def _container(file: Path, mode: str) -> Any:
 
 
 def _read_descriptor(container: Any) -> _Descriptor:
+    descriptor = _json_descriptor(container)
+    format, types = descriptor.get("format"), descriptor.get("data_types")
+    formats = _formats()
+    if not isinstance(format, str) or format not in formats:
+        raise ValueError(f"its format is {_quoted(format)}; expected {', '.join(formats)}")
+    _require_readable(descriptor)
+    shape, entries = _shape_and_entries(descriptor)
+    if not isinstance(types, dict) or not all(isinstance(item, str) for item in types.values()):
+        raise ValueError("its descriptor has no data_types")
+    record, arrays = formats[format]
+    return _Descriptor(record, arrays, shape, entries, types)
+
+
+def _json_descriptor(container: Any) -> dict[str, Any]:
     text = container.attrs.get("binsparse")
     text = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
     if not isinstance(text, str) or len(text) > _MAX_DESCRIPTOR_LENGTH:
@@ -137,14 +151,11 @@ def _read_descriptor(container: Any) -> _Descriptor:
     )
     if not isinstance(descriptor, dict):
         raise ValueError("its descriptor is not a JSON object")
-    format, shape, types = (
-        descriptor.get("format"),
-        descriptor.get("shape"),
-        descriptor.get("data_types"),
-    )
-    formats = _formats()
-    if not isinstance(format, str) or format not in formats:
-        raise ValueError(f"its format is {_quoted(format)}; expected {', '.join(formats)}")
+    return descriptor
+
+
+def _require_readable(descriptor: dict[str, Any]) -> None:
+    """Refuse what the specification has and is not read, and other versions of it."""
     for key, allowed in (("structure", None), ("fill", False), ("index_base", 0)):
         if descriptor.get(key) not in (allowed, None):
             raise ValueError(
@@ -154,16 +165,17 @@ def _read_descriptor(container: Any) -> _Descriptor:
         raise ValueError(
             f"its version is {_quoted(descriptor.get('version'))}; expected {BINSPARSE_VERSION}"
         )
-    entries: Any = descriptor.get("number_of_stored_values")
+
+
+def _shape_and_entries(descriptor: dict[str, Any]) -> tuple[tuple[int, int], int]:
+    shape, entries = descriptor.get("shape"), descriptor.get("number_of_stored_values")
     if not isinstance(shape, list) or len(shape) != 2 or not all(map(_is_size, [*shape, entries])):
         raise ValueError(
             f"its shape is {_quoted(shape)} with {_quoted(entries)} stored values; expected 2 sizes, and a "
             "number, from 0 to 2**63 - 1"
         )
-    if not isinstance(types, dict) or not all(isinstance(item, str) for item in types.values()):
-        raise ValueError("its descriptor has no data_types")
-    record, arrays = formats[format]
-    return _Descriptor(record, arrays, (shape[0], shape[1]), entries, types)
+    assert isinstance(entries, int)
+    return (shape[0], shape[1]), entries
 
 
 def _formats() -> dict[str, tuple[Format, Mapping[str, str]]]:
