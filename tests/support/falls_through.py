@@ -180,6 +180,7 @@ EXPRS: dict[str, tuple[str, ...]] = {
         "gossamer_llvm.memory.masked_gathers:_masked_index",
         "gossamer_llvm.memory.masked_gathers:whole_gather",
         "gossamer_schedule.rules.unroll_counting_loops:_only_counts",
+        "gossamer_llvm.control.masked_loops:_keeps_masked_lanes",
         "gossamer_llvm.control.masked_loops:loop_mask",
         "gossamer_llvm.memory.addresses:_is_gathered_row",
         "gossamer_llvm.memory.addresses:_split_uniform_offset",
@@ -233,6 +234,7 @@ EXPRS: dict[str, tuple[str, ...]] = {
         "gossamer_ir.analysis.proofs.bounded_reads:BoundedReads._is_proved",
         "gossamer_ir.analysis.statements.conditional_bodies:split_condition",
         "gossamer_ir.traversal.access_types:READS",
+        "gossamer_llvm.control.masked_loops:_cannot_fail",
         "gossamer_lower.axes.element_location:_parts_with_loads",
     ),
     "Only calls and divisions may lack an instruction": (

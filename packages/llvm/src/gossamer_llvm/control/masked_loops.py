@@ -23,12 +23,12 @@ from gossamer_ir.nodes import (
     For,
     Load,
     Ramp,
-    Search,
     Select,
     Stmt,
     Store,
     VScale,
 )
+from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_uses import buffers_read
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars
@@ -100,7 +100,7 @@ def may_run_without_lanes(emitter: FunctionEmitter, loop: For, loop_mask: LoopMa
     valid = set(collect(Load, limit))
     return all(_keeps_masked_lanes(emitter, stmt, mask) for stmt in loop.body) and all(
         _cannot_fail(emitter, node, mask) or node in valid
-        for node in collect((Load, Binary, Search), *loop.body)
+        for node in collect((*READS, Binary), *loop.body)
     )
 
 
