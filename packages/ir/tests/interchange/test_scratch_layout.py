@@ -40,4 +40,5 @@ def test_buffers_follow_each_other_at_aligned_offsets(n, m):
 def test_a_module_without_such_buffers_needs_none():
     text = PROGRAM.replace("(n, m)", "(T.int64(P[0]),)")
     lines = [line for line in text.splitlines() if " B = " not in line and " E = " not in line]
-    assert scratch_layout(parse_module("\n".join(lines))) == ((), None)
+    layout = scratch_layout(parse_module("\n".join(lines)))
+    assert (layout.buffers, layout.size) == ((), None)

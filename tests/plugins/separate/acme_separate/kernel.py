@@ -89,10 +89,10 @@ class SeparateKernel:
         arrays = DeviceElements(self.signature, given)
         values = dict(given)
         values |= {param.name: arrays[param.buffer] for param in self.signature.buffers}
-        for buffer, offset in self._layout.buffers:
-            at = scratch + evaluate_size(offset, given, arrays={})
-            shape = [evaluate_size(size, given, arrays={}) for size in buffer.shape]
-            values[buffer.name] = STORAGE.elements(at, shape, buffer.dtype)
+        for part in self._layout.buffers:
+            at = scratch + evaluate_size(part.offset, given, arrays={})
+            shape = [evaluate_size(size, given, arrays={}) for size in part.buffer.shape]
+            values[part.buffer.name] = STORAGE.elements(at, shape, part.buffer.dtype)
         try:
             run(self._module, values)
         except GuardFailed as error:
