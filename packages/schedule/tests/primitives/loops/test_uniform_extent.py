@@ -105,7 +105,7 @@ REFUSED = [
     ("uniform_extent.dependence", BOTH, {"loop": "j", "over": "i"}),
     ("uniform_extent.extent", INSIDE_RAGGED, {"loop": "j", "over": "k"}),
     ("uniform_extent.not_proved", CHANGING, {"loop": "j", "over": "i"}),
-    ("uniform_extent.not_proved", INIT_BEFORE, {"loop": "j", "over": "i"}),
+    ("uniform_extent.init", INIT_BEFORE, {"loop": "j", "over": "i"}),
 ]  # fmt: skip
 
 

@@ -45,8 +45,8 @@ def uniform_extent(root: Cursor, loop: str, *, over: str, function: str | None =
     * `.dependence`: the extent depends on a loop between, or on more than loops
     * `.extent`: a loop outside on which it depends does not start at 0, or its extent is not known before the
       function runs
-    * `.not_proved`: the extent may change while `over` runs, concurrent iterations would share the buffer, or
-      an init runs before a loop outside of `over`, where the extent is not known yet
+    * `.init`: an init runs before a loop outside of `over`, where the extent is not known yet
+    * `.not_proved`: the extent may change while `over` runs, or concurrent iterations would share the buffer
 
     >>> from gossamer_testkit.examples import ROW_SUM
     >>> from gossamer_schedule.primitives.loops.reorder import reorder
@@ -126,7 +126,7 @@ def _require_inits_inside(outer: Cursor, inner: Cursor) -> None:
     for block in blocks_with_init(inner):
         if earlier := loops_outside_init(enclosed_block(block)) & around:
             raise schedule_error(
-                "uniform_extent.not_proved",
+                "uniform_extent.init",
                 f"The init of block '{block.node.name}' runs before loop '{min(earlier)}', and the extent of "
                 f"loop '{inner.node.var}' would be computed inside it.",
                 hint="Apply decompose_reduction before.",
