@@ -56,7 +56,7 @@ FACTS = [
         LARGE,
         True,
     ),
-    ("spmv", "rows have 3 terms on average, and gathers pay from 4", {}, SHORT, True),
+    ("spmv", "rows have 3 terms on average, and gathers pay from 16", {}, SHORT, True),
     ("sddmm", "rows have 56 elements on average, 48 or more", {"feat_size": 32}, LARGE, True),
 ]
 
@@ -85,7 +85,7 @@ def test_the_command_looks_at_a_matrix(command, matrix_file):
     found = command("show", "spmv", "--schedule", "--matrix", matrix_file, "--target", WIDE)
     assert (found.status, found.err) == (0, "")
     assert "30 by 40, 240 nonzeros; rows of 8 on average" in found.out
-    assert "rows have 8 terms on average, and the remainder is one masked vector" in found.out
+    assert "rows have 8 terms on average, and gathers pay from 16" in found.out
 
 
 def test_a_program_without_a_rule_is_explained(command, tmp_path):

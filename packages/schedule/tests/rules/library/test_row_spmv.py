@@ -47,10 +47,12 @@ def lanes_and_rest(body, *, stats=None, **sizes):
     return (splits[0][-1], vectors[0]) if vectors else None
 
 
+MANY = Stats(rows=1 << 16, columns=1 << 16, nnz=4 << 16, longest_row=20, empty_rows=0)
 VECTORS = [
     (CSR + DOT, None, None),
     (CSR + DOT, rows_of(2), None),
-    (CSR + DOT, rows_of(4), (4, "masked")),
+    (CSR + DOT, rows_of(4), None),
+    (CSR + DOT, MANY, (4, "masked")),
     (CSR + DOT, rows_of(20), (8, "masked")),
     (CSR + DOT, rows_of(60), (8, "masked")),
     (AXES["wide"] + DOT, None, None),
@@ -105,13 +107,15 @@ def test_remainders_are_masked_where_gathers_are_not_slow(gathers, rest):
 )
 def test_short_rows_use_vectors_where_gathers_and_masks_are_fast(bits, gathers, mean, rest):
     target = machine(f"vector_bits={bits},gathers={gathers}")
-    stats = Stats(100, 100, 100 * mean, 20 * mean, 0)
+    stats = Stats(1 << 16, 100, mean << 16, 20 * mean, 0)
     steps = default_schedule(module_of(CSR + DOT), target, stats).loop
     assert [step.args.get("rest") for step in steps if step.op == "vectorize"] == rest
 
 
-@pytest.mark.parametrize(("columns", "rest"), [(1 << 17, ["masked"]), (1 << 18, [])])
-def test_short_rows_of_an_operand_beyond_the_private_cache_run_one_term_at_a_time(columns, rest):
+@pytest.mark.parametrize(("columns", "rest"), [(1 << 16, ["masked"]), (1 << 17, [])])
+def test_short_rows_of_an_operand_that_fills_half_of_the_private_cache_run_one_term_at_a_time(
+    columns, rest
+):
     target = machine(f"vector_bits=512,gathers=moderate,l2={1 << 20}")
     stats = Stats(columns, columns, 7 * columns, 100, 0)
     steps = default_schedule(module_of(CSR + DOT), target, stats).loop
