@@ -5,8 +5,9 @@ import pytest
 from msgspec.structs import replace
 from native_kernel import run_native
 
-from gossamer_ir.core.build import ZERO, add, constant, floordiv, index, index_var, mul
+from gossamer_ir.core.build import ZERO, add, constant, floordiv, index, index_var, mul, sub
 from gossamer_ir.nodes import (
+    Binary,
     Broadcast,
     Buffer,
     Cast,
@@ -36,12 +37,12 @@ BUFFERS = (
 IN_BOUNDS = InRange("J", ZERO, M)
 
 
-def gathering(*facts, mask=REACHED):
+def gathering(*facts, mask=REACHED, index_mask=None, lanes=LANES):
     """Y[k] = X[J[k]] for k in [0, n), in vectors of eight lanes."""
-    where = Cast("int64x8", Load("J", (LANES,), "int32x8", mask, NO_INDEX))
-    gathered = Load("X", (where,), "float32x8", REACHED, NOTHING)
+    where = Cast("int64x8", Load("J", (lanes,), "int32x8", index_mask or mask, NO_INDEX))
+    gathered = Load("X", (where,), "float32x8", mask, NOTHING)
     body = For(
-        "i", ZERO, floordiv(add(N, index(7)), index(8)), (Store("Y", (LANES,), gathered, REACHED),)
+        "i", ZERO, floordiv(add(N, index(7)), index(8)), (Store("Y", (lanes,), gathered, mask),)
     )
     params = (*(Param(name, "handle") for name in "jxy"), Param("n", "int64"), Param("m", "int64"))
     return Module(
@@ -60,7 +61,7 @@ OTHERS = {
     "nothing is known of the indices": gathering(),
     "they may be negative": gathering(replace(IN_BOUNDS, low=index(-1))),
     "they are in bounds of something else": gathering(replace(IN_BOUNDS, high=N)),
-    "they are masked otherwise": gathering(IN_BOUNDS, mask=OTHER),
+    "they are masked otherwise": gathering(IN_BOUNDS, index_mask=OTHER),
 }
 
 
@@ -80,3 +81,21 @@ def test_no_index_past_the_end_of_the_array_is_used(count):
     y = np.full(count, -5, np.float32)
     assert run_native(gathering(IN_BOUNDS), (beyond[:count], x, y), count, 5).status == 0
     assert np.array_equal(y, x[beyond[:count]])
+
+
+def test_no_index_before_the_array_is_used():
+    """Vectors that begin three lanes before the array: their first lanes are masked."""
+    lanes = Ramp(sub(mul(ROW, index(8)), index(3)), index(1), EIGHT)
+    inside = Binary(
+        "and",
+        Compare("ge", lanes, Broadcast(ZERO, EIGHT)),
+        Compare("lt", lanes, Broadcast(N, EIGHT)),
+    )
+    x, count = np.arange(5, dtype=np.float32) + 1, 29
+    beyond = np.full(count + 32, -(2**30), np.int32)
+    indices = beyond[16 : 16 + count]
+    indices[:] = np.random.default_rng(0).integers(0, 5, count)
+    y = np.full(count, -5, np.float32)
+    program = gathering(IN_BOUNDS, mask=inside, lanes=lanes)
+    assert run_native(program, (indices, x, y), count, 5).status == 0
+    assert np.array_equal(y, x[indices])

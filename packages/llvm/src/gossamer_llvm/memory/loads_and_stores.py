@@ -176,8 +176,11 @@ def _gather_of_all_lanes(
 ) -> Value:
     """Emit a masked gather: scalar loads of all lanes if these have indices, otherwise the instruction."""
     builder = emitter.builder
-    end, size = emitter.expr(whole.end), emitter.expr(whole.size)
-    has_all = builder.value(f"icmp sle {end.typed}, {size.text}")
+    begin, end, size = map(emitter.expr, (whole.begin, whole.end, whole.size))
+    # Masks may switch off lanes before the first element, too.
+    is_after = builder.value(f"icmp sge {begin.typed}, 0")
+    is_before = builder.value(f"icmp sle {end.typed}, {size.text}")
+    has_all = builder.value(f"and i1 {is_after}, {is_before}")
     rest = _passthrough(emitter, node)
     every, masked, join = builder.new_block(), builder.new_block(), builder.new_block()
     builder.branch(has_all, every, masked)

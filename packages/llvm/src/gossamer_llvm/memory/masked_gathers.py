@@ -2,7 +2,7 @@
 
 Scalar loads are faster than a gather on most CPUs, but a masked lane may have no element. It has one if its
 index is an element of an index array whose values are all in bounds: then the lanes past the end of a row
-load what the next row selects. Only at the end of that array the gather is an instruction.
+load what the next row selects. Only at the ends of that array the gather is an instruction.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from gossamer_llvm.memory.addresses import are_consecutive_lanes, without_unit_d
 
 
 class WholeGather(NamedTuple):
-    """The gather of all lanes, which is in bounds if `end` is at most `size`: those of the elements of the
-    index array that it reads."""
+    """The gather of all lanes, which is in bounds if the elements from `begin` to `end` of the index array
+    exist, of which there are `size`."""
 
     load: Load
+    begin: Expr
     end: Expr
     size: Expr
 
@@ -42,7 +43,8 @@ def whole_gather(emitter: FunctionEmitter, node: Load) -> WholeGather | None:
         lanes = replace(indices[0], value=lanes)
     load = replace(node, indices=(lanes, *node.indices[1:]), predicate=None, passthrough=None)
     (size,) = emitter.buffers[index_load.buffer].buffer.shape
-    return WholeGather(load, add(first.base, index(DType.parse(node.dtype).lanes)), size)
+    end = add(first.base, index(DType.parse(node.dtype).lanes))
+    return WholeGather(load, first.base, end, size)
 
 
 def _masked_index(node: Load, indices: tuple[Expr, ...]) -> Load | None:
