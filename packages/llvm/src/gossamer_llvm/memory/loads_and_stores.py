@@ -11,6 +11,7 @@ from gossamer_ir.nodes import Load, Prefetch, Ramp, Store
 from gossamer_llvm.abi import INSERTED_LANES
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import insert_elements, literal_value
+from gossamer_llvm.emitter.lazy_choice import emit_lazy_choice
 from gossamer_llvm.emitter.types import (
     constant_text,
     element_bytes,
@@ -182,21 +183,15 @@ def _gather_of_all_lanes(
     is_before = builder.value(f"icmp sle {end.typed}, {size.text}")
     has_all = builder.value(f"and i1 {is_after}, {is_before}")
     rest = _passthrough(emitter, node)
-    every, masked, join = builder.new_block(), builder.new_block(), builder.new_block()
-    builder.branch(has_all, every, masked)
-    builder.begin(every)
-    with emitter.scope():
+
+    def all_lanes() -> Value:
         loaded = _gather_as_scalar_loads(emitter, whole.load)
-    assert loaded is not None
-    blended, last_of_every = _emit_blend(emitter, mask, loaded, rest), builder.block
-    builder.jump(join)
-    builder.begin(masked)
-    with emitter.scope():
-        gathered = _emit_load_by_mask(emitter, node, mask)
-    last_of_masked = builder.block
-    builder.fall_into(join)
-    incoming = f"[ {blended.text}, %{last_of_every} ], [ {gathered.text}, %{last_of_masked} ]"
-    return Value(builder.value(f"phi {blended.type} {incoming}"), node.dtype)
+        assert loaded is not None
+        return _emit_blend(emitter, mask, loaded, rest)
+
+    return emit_lazy_choice(
+        emitter, has_all, all_lanes, lambda: _emit_load_by_mask(emitter, node, mask)
+    )
 
 
 def _is_short(dtype: DType, most: int) -> bool:

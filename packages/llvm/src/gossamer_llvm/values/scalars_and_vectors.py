@@ -8,7 +8,6 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Broadcast,
     Const,
-    Expr,
     IfThenElse,
     LaneReduce,
     Lanes,
@@ -20,6 +19,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add, broadcast, literal_value
+from gossamer_llvm.emitter.lazy_choice import emit_lazy_choice
 from gossamer_llvm.emitter.types import NO_SIGNED_ZEROS, constant_text, intrinsic_suffix, value_type
 from gossamer_llvm.values.half_precision import round_to_half, widen_to_float32
 from gossamer_llvm.values.lane_products import product_of_lanes
@@ -59,17 +59,12 @@ def emit_if_then_else(emitter: FunctionEmitter, node: IfThenElse) -> Value:
             "llvm.if_then_else.vector",
             "An 'IfThenElse' with a vector condition is not supported yet.",
         )
-    builder = emitter.builder
-    on_true, on_false, join = builder.new_block(), builder.new_block(), builder.new_block()
-    builder.branch(condition.text, on_true, on_false)
-    sides = [
-        _emit_branch(emitter, node.if_true, on_true, join),
-        _emit_branch(emitter, node.if_false, on_false, join),
-    ]
-    builder.begin(join)
-    incoming = ", ".join(f"[ {value.text}, %{block} ]" for value, block in sides)
-    first = sides[0][0]
-    return Value(builder.value(f"phi {first.type} {incoming}"), first.dtype)
+    return emit_lazy_choice(
+        emitter,
+        condition.text,
+        lambda: emitter.expr(node.if_true),
+        lambda: emitter.expr(node.if_false),
+    )
 
 
 def emit_vscale(emitter: FunctionEmitter, node: VScale) -> Value:
@@ -169,18 +164,6 @@ def _reduce_plain(emitter: FunctionEmitter, op: ReduceOp, value: Value, scalar: 
 
 def _needs_own_product(emitter: FunctionEmitter, value: Value) -> bool:
     return DType.parse(value.dtype).scalable and not emitter.module.abi.lane_products
-
-
-def _emit_branch(
-    emitter: FunctionEmitter, node: Expr, block_name: str, join: str
-) -> tuple[Value, str]:
-    emitter.builder.begin(block_name)
-    with emitter.scope():
-        value = emitter.expr(node)
-    # The value may have branches of its own: another block then leads to the join.
-    end = emitter.builder.block
-    emitter.builder.jump(join)
-    return value, end
 
 
 def _vector_dtype(emitter: FunctionEmitter, value: Value, lanes: Lanes) -> str:
