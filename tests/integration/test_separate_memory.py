@@ -125,6 +125,39 @@ def scatter(x: T.handle, rows: T.handle, y: T.handle, n: T.int64, m: T.int64) ->
     for i in T.serial(n):
         Y[T.int64(Rows[i])] = X[i]
 """
+SCATTER_ANYWHERE = SCATTER.replace("    T.assume(in_range(Rows, 0, m))\n", "")
+SETS = """
+@T.prim_func
+def copy(
+    x: T.handle,
+    y: T.handle,
+    p: T.handle,
+    l: T.handle,
+    q: T.handle,
+    r: T.handle,
+    w: T.handle,
+    m: T.int64,
+    a: T.int64,
+    b: T.int64,
+    n: T.int64,
+) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (n,), "float32")
+    Y = T.match_buffer(y, (n,), "float32")
+    P = T.match_buffer(p, (m,), "int32")
+    L = T.match_buffer(l, (a,), "int32")
+    Q = T.match_buffer(q, (m,), "int32")
+    R = T.match_buffer(r, (b,), "int32")
+    W = T.match_buffer(w, (m - 1,), "uint32")
+    T.assume(monotone(P))
+    T.assume(monotone(Q))
+    T.assume(sorted_segments(L, P, unique=True))
+    T.assume(sorted_segments(R, Q, unique=True))
+    T.assume(subset(L, R))
+    T.assume(bit_counts(W, P, 8))
+    for i in T.serial(n):
+        Y[i] = X[i]
+"""
 PRODUCTS = """
 @T.prim_func
 def copy(x: T.handle, y: T.handle, p: T.handle, l: T.handle, r: T.handle, m: T.int64, n: T.int64) -> None:
@@ -143,12 +176,25 @@ def copy(x: T.handle, y: T.handle, p: T.handle, l: T.handle, r: T.handle, m: T.i
 """
 
 
-def integers_on_device(*values):
-    return to_device(np.array(values, np.int32))
+def on_device(values):
+    """Return arrays of integers on the device; words of bits are unsigned."""
+    dtypes = {"w": np.uint32}
+    return {
+        name: to_device(np.array(each, dtypes.get(name, np.int32))) for name, each in values.items()
+    }
 
 
+OF_SETS = {"p": (0, 2, 2), "l": (0, 2), "q": (0, 3, 4), "r": (0, 1, 2, 3), "w": (5, 0)}
 OF_SEVERAL = {
     "distinct values": (SCATTER, {"rows": (3, 0, 2)}, {"rows": (3, 0, 3)}, "kernel.distinct"),
+    "distinct values of any range": (
+        SCATTER_ANYWHERE,
+        {"rows": (3, 0, 2)},
+        {"rows": (1 << 30, 0, 1 << 30)},
+        "kernel.distinct",
+    ),
+    "a relation of sets": (SETS, OF_SETS, {**OF_SETS, "l": (0, 3)}, "kernel.subset"),
+    "bits of words": (SETS, OF_SETS, {**OF_SETS, "w": (1, 1)}, "kernel.bits"),
     "steps of products": (
         PRODUCTS,
         {"p": (0, 6, 6), "l": (0, 2, 5), "r": (0, 3, 3)},
@@ -161,17 +207,13 @@ OF_SEVERAL = {
 @pytest.mark.parametrize(("script", "right", "wrong", "code"), OF_SEVERAL.values(), ids=OF_SEVERAL)
 def test_facts_about_several_elements_are_checked_on_the_device(script, right, wrong, code):
     kernel = gs.compile(script, target=DEVICE_ONLY)
-    floats = {
-        "x": to_device(numbers(3)),
-        "y": SeparateArray((4 if script is SCATTER else 3,), np.float32),
-    }
+    rows = 4 if "Rows" in script else 3
+    floats = {"x": to_device(numbers(3)), "y": SeparateArray((rows,), np.float32)}
     copied = STORAGE.copied
-    kernel.bind(**floats, **{name: integers_on_device(*values) for name, values in right.items()})
+    kernel.bind(**floats, **on_device(right))
     assert STORAGE.copied == copied
     with pytest.raises(ArgumentError) as caught:
-        kernel.bind(
-            **floats, **{name: integers_on_device(*values) for name, values in wrong.items()}
-        )
+        kernel.bind(**floats, **on_device(wrong))
     assert caught.value.code == code
     assert STORAGE.copied > copied
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gossamer_backend.call.allocation import new_array
     from gossamer_backend.call.native_plan import FixedArguments, fixed_arguments
     from gossamer_backend.call.plan_source import function_of_integers
-    from gossamer_backend.compiled_checks.check_program import ArrayTest
+    from gossamer_backend.compiled_checks.array_test import ArrayTest
     from gossamer_backend.compiled_checks.compiled_check import compile_tests
     from gossamer_backend.export import Exported, export_artifact
     from gossamer_backend.fork import compiling
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "ArgumentValue": "gossamer_backend.arguments.match",
-    "ArrayTest": "gossamer_backend.compiled_checks.check_program",
+    "ArrayTest": "gossamer_backend.compiled_checks.array_test",
     "ArrayView": "gossamer_backend.arguments.array_view",
     "Exported": "gossamer_backend.export",
     "Extension": "gossamer_backend.registry.extension",

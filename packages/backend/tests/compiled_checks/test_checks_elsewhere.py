@@ -11,6 +11,7 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.facts.fact_violations import FactOperands, first_violation
 from gossamer_ir.interpret import GuardFailed, run
 from gossamer_ir.nodes import (
+    BitCounts,
     Distinct,
     HasValue,
     InRange,
@@ -18,6 +19,7 @@ from gossamer_ir.nodes import (
     Monotone,
     PaddedSlots,
     ProductSteps,
+    Relation,
     SortedSegments,
 )
 
@@ -59,7 +61,7 @@ def is_found_to_hold(facts, **arrays):
 
 
 def holds(facts, **arrays):
-    """Whether NumPy finds no violation."""
+    """Return whether NumPy finds no violation."""
     sizes = {"n": 4}
 
     def size(expr):
@@ -165,12 +167,131 @@ def test_steps_of_products_are_compared_by_a_program(array, left, right, expecte
     assert len(programs) == 1
 
 
-UNKNOWN = {
-    "distinct values in any range": (Distinct("X"),),
-    "distinct values in a range that is too large for a list": (
-        Distinct("X"),
-        InRange("X", index(0), index(33)),
+WIDE = {
+    "int8": (np.array([-128, 127, 0, -1], np.int8), True),
+    "int8 twice": (np.array([-128, 127, 0, -128], np.int8), False),
+    "int16": (np.array([-300, 300, -301, 301], np.int16), True),
+    "int32": (np.array([1 << 30, -(1 << 30), 5, 1 << 8], np.int32), True),
+    "int32 twice": (np.array([1 << 30, 7, 5, 1 << 30], np.int32), False),
+    "int64": (np.array([1 << 62, -(1 << 62), 1 << 62 | 1, 0], np.int64), True),
+    "int64 twice": (np.array([-(1 << 62), 1 << 40, 0, -(1 << 62)], np.int64), False),
+    "uint64": (np.array([2**64 - 1, 2**63, 1, 0], np.uint64), True),
+    "uint64 twice": (np.array([2**64 - 1, 2**63, 1, 2**64 - 1], np.uint64), False),
+    "no values": (np.array([], np.int32), True),
+    "one value": (np.array([-5], np.int32), True),
+}
+
+
+@pytest.mark.parametrize(("values", "expected"), WIDE.values(), ids=WIDE)
+def test_distinct_values_of_a_large_range_are_sorted(values, expected):
+    facts = (Distinct("X"),)
+    checked, programs = is_found_to_hold(facts, X=values)
+    assert checked == holds(facts, X=values) == expected
+    assert len(programs) == 1
+
+
+@pytest.mark.parametrize("other", [4, -(1 << 30)])
+def test_padding_is_not_sorted(other):
+    facts = (Distinct("X"), PaddedSlots("X", index_var("n")))
+    values = offsets(4, 1 << 30, 4, other, -(1 << 30), 4)
+    assert is_found_to_hold(facts, X=values)[0] == holds(facts, X=values) == (other == 4)
+
+
+SETS = {
+    "subset of segments": ("subset", (0, 2, 2, 4), (0, 3, 1, 2), (0, 3, 4, 6), (0, 1, 3, 5, 1, 2), True),
+    "a value of another segment": (
+        "subset", (0, 2, 2, 4), (0, 3, 1, 2), (0, 3, 4, 6), (0, 1, 3, 2, 1, 5), False,
     ),
+    "an empty segment": ("subset", (0, 1), (3,), (0, 0), (), False),
+    "disjoint segments": ("disjoint", (0, 2, 4), (0, 3, 1, 2), (0, 2, 4), (1, 2, 0, 3), True),
+    "a common value": ("disjoint", (0, 2, 4), (0, 3, 1, 2), (0, 2, 4), (1, 2, 0, 2), False),
+    "no segments": ("subset", (0,), (), (0,), (), True),
+}  # fmt: skip
+
+
+def segments(*names):
+    facts = []
+    for offsets_name, name in names:
+        facts += [Monotone(offsets_name), SortedSegments(name, offsets_name, unique=True)]
+    return facts
+
+
+@pytest.mark.parametrize(
+    ("kind", "left_offsets", "left", "right_offsets", "right", "expected"), SETS.values(), ids=SETS
+)
+def test_relations_of_segments_are_searched(
+    kind, left_offsets, left, right_offsets, right, expected
+):
+    facts = (*segments(("P", "X"), ("Q", "Y")), Relation(kind, "X", "Y"))
+    arrays = {
+        "P": offsets(*left_offsets),
+        "X": offsets(*left),
+        "Q": offsets(*right_offsets),
+        "Y": np.array(right, np.int64),
+    }
+    checked, programs = is_found_to_hold(facts, **arrays)
+    assert checked == holds(facts, **arrays) == expected
+    assert len(programs) == 1
+
+
+ROWS_OF_SETS = {
+    "padding": ("subset", [[1, 4, 4], [0, 2, 4]], [[1, 2, 3], [0, 2, 3]], True),
+    "padding of both": ("disjoint", [[1, 4, 4], [0, 2, 4]], [[2, 3, 4], [1, 4, 4]], True),
+    "a row of the other": ("subset", [[1, 4, 4], [0, 2, 4]], [[0, 2, 3], [1, 2, 3]], False),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "left", "right", "expected"), ROWS_OF_SETS.values(), ids=ROWS_OF_SETS
+)
+def test_relations_of_rows_ignore_padding(kind, left, right, expected):
+    facts = (
+        SortedSegments("X", None, unique=True),
+        SortedSegments("Y", None, unique=False),
+        PaddedSlots("X", index_var("n")),
+        PaddedSlots("Y", index_var("n")),
+        Relation(kind, "X", "Y"),
+    )
+    arrays = {"X": np.array(left, np.int32), "Y": np.array(right, np.int32)}
+    assert is_found_to_hold(facts, **arrays)[0] == holds(facts, **arrays) == expected
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("subset", False), ("disjoint", True)])
+def test_padding_is_not_an_element_of_the_other_set(kind, expected):
+    facts = (
+        SortedSegments("X", None, unique=True),
+        SortedSegments("Y", None, unique=True),
+        PaddedSlots("Y", index_var("n")),
+        Relation(kind, "X", "Y"),
+    )
+    arrays = {"X": offsets(4), "Y": offsets(4)}
+    assert is_found_to_hold(facts, **arrays)[0] == holds(facts, **arrays) == expected
+
+
+BITS = {
+    "as many bits": (np.array([5, 0, 8], np.uint8), (0, 2, 2, 3), 4, True),
+    "fewer bits": (np.array([5, 0, 8], np.uint8), (0, 2, 3, 4), 4, False),
+    "a bit too high": (np.array([5, 0, 16], np.uint8), (0, 2, 2, 3), 4, False),
+    "all bits of a word": (np.array([2**64 - 1, 1], np.uint64), (0, 64, 65), 64, True),
+    "the highest bit": (np.array([1 << 63], np.uint64), (0, 1), 63, False),
+    "a word without an offset": (np.array([1, 0], np.uint32), (0, 1), 4, False),
+    "no words": (np.array([], np.uint16), (0,), 4, True),
+}
+
+
+@pytest.mark.parametrize(("words", "steps", "length", "expected"), BITS.values(), ids=BITS)
+def test_bits_are_counted_by_a_program(words, steps, length, expected):
+    facts = (Monotone("P"), BitCounts("W", "P", index(length)))
+    arrays = {"W": words, "P": offsets(*steps)}
+    checked, programs = is_found_to_hold(facts, **arrays)
+    assert checked == holds(facts, **arrays) == expected
+    assert len(programs) == 1
+
+
+UNKNOWN = {
+    "sets that are covered": (*segments(("P", "X")), Relation("covers", "X", "X")),
+    "sets that are not sorted": (Monotone("X"), Monotone("P"), Relation("subset", "X", "P")),
+    "bits without offsets that are checked": (BitCounts("X", "P", index(4)),),
     "products of an array that has no fact": (ProductSteps("X", "P", "X"), Monotone("X")),
     "a bound in an array": (InRange("X", index(0), Load("X", (index(0),), "int32")),),
 }

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from gossamer_backend import Artifact, GeneratedCheck, NativeKernel
 from gossamer_backend.call.abi import prototype
-from gossamer_backend.compiled_checks.check_program import ArrayTest, program_of_checks
+from gossamer_backend.compiled_checks.array_test import ArrayTest
+from gossamer_backend.compiled_checks.check_program import program_of_checks
 from gossamer_ir.core.build import index
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.interchange.kernel_abi import OK, OUT_OF_BOUNDS

@@ -11,11 +11,12 @@ from gossamer.build_kernels import build_named, fact_checker
 from gossamer_backend import GeneratedCheck
 from gossamer_backend.arguments.fact_errors import require_facts
 from gossamer_backend.call.threads import reset_num_threads, set_num_threads
-from gossamer_backend.compiled_checks.check_program import MIN_THREAD_ELEMENTS
+from gossamer_backend.compiled_checks.piece_loops import MIN_THREAD_ELEMENTS
 from gossamer_formats import borrow_scipy
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.errors import ArgumentError, FormatError
 from gossamer_ir.nodes import (
+    BitCounts,
     Distinct,
     HasValue,
     InRange,
@@ -120,14 +121,80 @@ def test_padding_may_be_there_any_number_of_times(pad):
 
 @pytest.mark.parametrize("values", [(5, -7), (2**62, 3), (-(2**63), 2**63 - 1), (9, 9)])
 def test_distinct_values_may_be_far_apart_and_negative(values):
-    found = np.array(values, np.int64)
-    wide = max(values) - min(values) >= 16
-    assert CHECK((Distinct("X"),), {}, {"X": found}) == (not wide and values[0] != values[1])
-    found = np.array((*values, *range(100)), np.int64)
-    expected = len({*values, *range(100)}) == 102
-    assert CHECK((Distinct("X"),), {}, {"X": found}) == (
-        expected and max(values) < 800 > -min(values)
+    assert holds((Distinct("X"),), {"X": np.array(values, np.int64)}) == (values[0] != values[1])
+    more = np.array((*values, *range(100)), np.int64)
+    assert holds((Distinct("X"),), {"X": more}) == (len(set(more.tolist())) == 102)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("size", SIZES)
+def test_distinct_values_of_a_large_range_are_sorted(dtype, size):
+    limits, generator = np.iinfo(dtype), np.random.default_rng(size)
+    size = min(size, int(limits.max) // 2)
+    wide = generator.integers(limits.min, limits.max, 2 * size, dtype, endpoint=True)
+    values = generator.permutation(np.unique(wide)[:size])
+    facts = (Distinct("X"), PaddedSlots("X", LENGTH))
+    padded = np.append(values, [7, 7]).astype(dtype)
+    for at in places(values.size):
+        changed = values.copy()
+        changed[at] = changed[(at + 1) % values.size]
+        assert holds((Distinct("X"),), {"X": changed}) == (values.size == 1)
+    assert holds((Distinct("X"),), {"X": values})
+    assert holds(facts, {"X": padded}, n=7)
+
+
+def sets(generator, *, is_unique):
+    """Return offsets and two arrays of sorted segments, all values of the first one in the second."""
+    lengths = generator.integers(0, 8, 3000)
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    columns = [np.sort(generator.choice(30, size, replace=not is_unique)) for size in lengths]
+    columns = np.concatenate(columns)
+    kept = generator.random(columns.size) < 0.5
+    counts = np.add.reduceat(np.append(kept, 0), indptr[:-1]) * (lengths > 0)
+    inner = np.concatenate([[0], np.cumsum(counts)])
+    return indptr, columns.astype(np.int32), inner, columns[kept]
+
+
+@pytest.mark.parametrize("is_unique", [False, True])
+@pytest.mark.parametrize("kind", ["subset", "disjoint"])
+def test_relations_of_segments(kind, is_unique):
+    generator = np.random.default_rng(5)
+    outer, columns, inner, inside = sets(generator, is_unique=is_unique)
+    inside = inside if kind == "subset" else inside + 30
+    facts = (
+        Monotone("P"),
+        SortedSegments("X", "P", is_unique),
+        Monotone("Q"),
+        SortedSegments("Y", "Q", is_unique),
+        Relation(kind, "X", "Y"),
     )
+    arrays = {"P": inner, "X": inside, "Q": outer, "Y": columns}
+    assert holds(facts, arrays)
+    for at in generator.integers(0, inside.size, 5):
+        changed = inside.copy()
+        changed[at] = (
+            99 if kind == "subset" else columns[outer[np.searchsorted(inner, at, "right") - 1]]
+        )
+        segment = slice(*inner[np.searchsorted(inner, at, "right") - 1 :][:2])
+        changed[segment].sort()
+        assert not holds(facts, {**arrays, "X": changed})
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
+@pytest.mark.parametrize("size", SIZES)
+def test_bits_are_counted(dtype, size):
+    width = 8 * np.dtype(dtype).itemsize
+    words = np.random.default_rng(size).integers(0, 1 << (width - 1), size, dtype)
+    steps = [int(word).bit_count() for word in words]
+    offsets = np.concatenate([[0], np.cumsum(steps, dtype=np.int64)])
+    facts = (Monotone("P"), BitCounts("W", "P", LENGTH))
+    assert holds(facts, {"W": words, "P": offsets}, n=width)
+    assert holds(facts, {"W": words, "P": offsets}, n=width - 1)
+    for at in places(size):
+        for bit in (0, width - 1):
+            changed = words.copy()
+            changed[at] ^= np.array(1 << bit, dtype)
+            assert not holds(facts, {"W": changed, "P": offsets}, n=width - 1)
 
 
 def rows(lengths, generator):

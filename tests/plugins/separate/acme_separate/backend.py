@@ -17,11 +17,12 @@ class SeparateMemory:
     name = "separate-memory"
     api_version = API_VERSION
     version = "0.1"
-    # Programs that check facts about index arrays of int32 need vectors of uint32, and marks of uint8.
+    # Programs that check facts about index arrays of int32 need vectors of uint32, marks of uint8, counts of
+    # bits, and loops for searches.
     capabilities = frozenset(
         [
             *(f"dtype.{name}" for name in ("float32", "float64", "int32", "uint32", "uint8")),
-            *("guard", "parallel", "scope.local", "vectors.fixed"),
+            *("call.popcount", "guard", "parallel", "scope.local", "vectors.fixed", "while"),
         ]
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias, Union
 
 import numpy as np
+from msgspec.structs import replace
 
 from gossamer_backend.arguments.array_view import ArrayView
 from gossamer_backend.arguments.size_equations import Scalars, evaluate_size
@@ -36,6 +37,25 @@ def argument_values(
     return values
 
 
+def with_marks(
+    check: BufferCheck, scalars: Scalars, arrays: Mapping[str, CheckedArray]
+) -> BufferCheck:
+    """Return a check that marks values in a list if their span is small enough. Elements of another memory
+    are not read: their span is that of the values that a range allows."""
+    array = arrays[check.buffer]
+    # The list has positions of int64.
+    if not check.test.distinct or check.test.dtype == "uint64":
+        return check
+    if isinstance(array, np.ndarray):
+        least, last = (int(array.min()), int(array.max())) if array.size else (0, 0)
+    else:
+        least, last = _of_range(check, scalars, arrays) or (0, MAX_INT64)
+    if last - least >= MAX_LIST_LENGTH * max(array.size, 1):
+        return check
+    marks = (least, last - least + 1)
+    return check._replace(test=replace(check.test, distinct="marked"), marks=marks)
+
+
 def _of_range(
     check: BufferCheck, scalars: Scalars, arrays: Mapping[str, CheckedArray]
 ) -> tuple[int, ...] | None:
@@ -61,20 +81,9 @@ def _of_rows(
 
 def _of_distinct(
     check: BufferCheck, scalars: Scalars, arrays: Mapping[str, CheckedArray]
-) -> tuple[int, ...] | None:
-    """Return the span of the values; None if it is unknown, or too large for a list of marks. Those of
-    another memory are not read: their span is that of the values that a range allows."""
-    if not check.test.distinct:
-        return ()
-    array = arrays[check.buffer]
-    if isinstance(array, np.ndarray):
-        return _value_range(array)
-    limits = _of_range(check, scalars, arrays)
-    if not limits:
-        return None
-    low, last = limits
-    span = last - low + 1
-    return (low, span) if span <= MAX_LIST_LENGTH * array.size else None
+) -> tuple[int, ...]:
+    """Return the least value and the span of the values, if these are marked in a list."""
+    return check.marks or ()
 
 
 def _of_values(
@@ -96,21 +105,30 @@ def _of_pad(
     return (pad,) if limits.min <= pad <= limits.max else None
 
 
+def _of_bits(
+    check: BufferCheck, scalars: Scalars, arrays: Mapping[str, CheckedArray]
+) -> tuple[int, ...]:
+    """Return the mask of the bits that are not below the length, as int64."""
+    if check.bits is None:
+        return ()
+    length = evaluate_size(check.bits.length, scalars, arrays=_of_numpy(arrays))
+    is_partial = 0 <= length < 8 * np.dtype(check.test.dtype).itemsize
+    return (-(1 << length) if is_partial else 0,)
+
+
 _Arguments: TypeAlias = Callable[
     [BufferCheck, Scalars, Mapping[str, CheckedArray]], Union[tuple[int, ...], None]
 ]
-_ARGUMENTS: tuple[_Arguments, ...] = (_of_range, _of_rows, _of_distinct, _of_pad, _of_values)
+_ARGUMENTS: tuple[_Arguments, ...] = (
+    _of_range,
+    _of_rows,
+    _of_distinct,
+    _of_pad,
+    _of_bits,
+    _of_values,
+)
 """The arguments of each property that a test can have, in the order of its parameters. A property that is
 not tested has none."""
-
-
-def _value_range(array: Array) -> tuple[int, int] | None:
-    """Return the least value of an array and the size of its range of values; None if the range is too large
-    for a list of marks."""
-    if not array.size:
-        return 0, 1
-    least, most = int(array.min()), int(array.max())
-    return None if most - least >= MAX_LIST_LENGTH * array.size else (least, most - least + 1)
 
 
 def _are_offsets_of(offsets: Array, size: int) -> bool:

@@ -10,29 +10,40 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from gossamer_backend.compiled_checks.check_program import ArrayTest
+from gossamer_backend.compiled_checks.array_test import ArrayTest, SetRelation
 from gossamer_ir.facts.fact_index import FactIndex, stated_fact_index
 from gossamer_ir.nodes import (
+    BitCounts,
     Distinct,
     HasValue,
     InRange,
     Monotone,
     PaddedSlots,
     ProductSteps,
+    Relation,
     SortedSegments,
 )
 
-LocalFact: TypeAlias = Union[
-    InRange, Monotone, SortedSegments, PaddedSlots, Distinct, HasValue, ProductSteps
+CheckedFact: TypeAlias = Union[
+    InRange,
+    Monotone,
+    SortedSegments,
+    PaddedSlots,
+    Distinct,
+    HasValue,
+    ProductSteps,
+    BitCounts,
+    Relation,
 ]
-"""A fact about one buffer, or about it and two others that have facts of their own."""
+"""A fact about one buffer, or about it and others that have facts of their own."""
 
 ArrayLayout: TypeAlias = "tuple[str, np.dtype[Any], int]"
 """A buffer, the dtype of its array and its number of dimensions."""
 
 
 class BufferCheck(NamedTuple):
-    """The test of one buffer, and the facts that give its parameters."""
+    """The test of one buffer, and the facts that give its parameters. `marks` are the least of its distinct
+    values and their span, if they are marked in a list."""
 
     buffer: str
     test: ArrayTest
@@ -40,6 +51,8 @@ class BufferCheck(NamedTuple):
     pad: PaddedSlots | None
     offsets: str | None
     values: tuple[HasValue, ...] = ()
+    bits: BitCounts | None = None
+    marks: tuple[int, int] | None = None
 
 
 class _Order(msgspec.Struct, frozen=True):
@@ -51,7 +64,7 @@ class _Order(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=256)
 def buffer_checks(
-    facts: tuple[LocalFact, ...], layouts: tuple[ArrayLayout, ...], *, is_elsewhere: bool
+    facts: tuple[CheckedFact, ...], layouts: tuple[ArrayLayout, ...], *, is_elsewhere: bool
 ) -> tuple[BufferCheck, ...] | None:
     """Return a check for each buffer, offsets first; None if one cannot be tested. If the arrays are in
     another memory, the program tests the ends of offsets, too."""
@@ -62,23 +75,45 @@ def buffer_checks(
         if check is None:
             return None
         checks.append(check)
-    return _with_products(checks, index)
+    complete = [_with_tests_of_several(check, checks, index) for check in checks]
+    return tuple(check for check in complete if check) if None not in complete else None
 
 
-def _with_products(
-    checks: Sequence[BufferCheck], index: FactIndex
-) -> tuple[BufferCheck, ...] | None:
-    """Return the checks with the tests of steps that are products; None if an operand has no check."""
-    numbers = {check.buffer: number for number, check in enumerate(checks)}
-    complete: list[BufferCheck] = []
-    for check in checks:
-        products = index.about(check.buffer, ProductSteps)
-        operands = [(numbers.get(fact.left), numbers.get(fact.right)) for fact in products]
-        if len(operands) > 1 or any(None in pair for pair in operands):
+def _with_tests_of_several(
+    check: BufferCheck, checks: Sequence[BufferCheck], index: FactIndex
+) -> BufferCheck | None:
+    """Return a check with the tests that read other arrays, too; None if one of these has no check."""
+    numbers = {other.buffer: number for number, other in enumerate(checks)}
+    products = index.about(check.buffer, ProductSteps)
+    operands = [(numbers.get(fact.left), numbers.get(fact.right)) for fact in products]
+    counts = index.about(check.buffer, BitCounts)
+    offsets = [numbers.get(fact.indptr) for fact in counts]
+    related = _related(check, checks, index)
+    is_known = not any(None in pair for pair in operands) and None not in offsets
+    if len(operands) > 1 or len(counts) > 1 or related is None or not is_known:
+        return None
+    pair, bits = next(iter(operands), None), next(iter(offsets), None)
+    test = replace(check.test, products=pair, bits=bits, related=related)
+    return check._replace(test=test, bits=next(iter(counts), None))
+
+
+def _related(
+    check: BufferCheck, checks: Sequence[BufferCheck], index: FactIndex
+) -> tuple[tuple[SetRelation, int], ...] | None:
+    """Return the relations of an array with others; None if one is not of sets, or not of sorted segments,
+    which are searched."""
+    sorted_numbers = {
+        other.buffer: number
+        for number, other in enumerate(checks)
+        if index.holds(other.buffer, SortedSegments)
+    }
+    related: list[tuple[SetRelation, int]] = []
+    for fact in index.about(check.buffer, Relation):
+        number = sorted_numbers.get(fact.right)
+        if fact.kind == "covers" or number is None or check.buffer not in sorted_numbers:
             return None
-        pair = operands[0] if operands else None
-        complete.append(check._replace(test=replace(check.test, products=pair)))
-    return tuple(complete)
+        related.append((fact.kind, number))
+    return tuple(related)
 
 
 def _is_cut(buffer_name: str, index: FactIndex) -> bool:
@@ -98,18 +133,20 @@ def _buffer_check(
     ]
     ranges = index.about(name, InRange)
     is_distinct = index.holds(name, Distinct)
-    is_testable = dtype.kind in "iu" and not (is_distinct and dtype == np.uint64)
+    is_related = any(name in (fact.left, fact.right) for fact in index.of_type(Relation))
+    # Values of related arrays are compared as int64.
+    is_testable = dtype.kind in "iu" and not (is_related and dtype == np.uint64)
     if not is_testable or len(orders) > 1:
         return None
-    # Repeated values of padding matter only where values must differ.
-    has_unique = is_distinct or any(order.unique for order in orders)
-    pad = next(iter(index.about(name, PaddedSlots)), None) if has_unique else None
+    # Repeated values of padding matter only where values must differ; it is in no set.
+    has_pads = is_related or is_distinct or any(order.unique for order in orders)
+    pad = next(iter(index.about(name, PaddedSlots)), None) if has_pads else None
     values = index.about(name, HasValue)
     test = ArrayTest(
         dtype.name,
         in_range=bool(ranges),
         padded=pad is not None,
-        distinct=is_distinct,
+        distinct="sorted" if is_distinct else None,
         values=len(values),
         tests_ends=is_elsewhere and any(fact.indptr is not None for fact in segments),
     )

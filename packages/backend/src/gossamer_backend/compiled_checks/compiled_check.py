@@ -14,9 +14,14 @@ import msgspec
 
 from gossamer_backend.arguments.array_view import ArrayView
 from gossamer_backend.arguments.size_equations import Scalars, evaluate_size
-from gossamer_backend.compiled_checks.argument_values import CheckedArray, argument_values
-from gossamer_backend.compiled_checks.buffer_checks import LocalFact, buffer_checks
-from gossamer_backend.compiled_checks.check_program import ArrayTest, program_of_checks
+from gossamer_backend.compiled_checks.argument_values import (
+    CheckedArray,
+    argument_values,
+    with_marks,
+)
+from gossamer_backend.compiled_checks.array_test import ArrayTest
+from gossamer_backend.compiled_checks.buffer_checks import CheckedFact, buffer_checks
+from gossamer_backend.compiled_checks.check_program import program_of_checks
 from gossamer_ir.errors import ArgumentError, PluginError, UnsupportedError
 from gossamer_ir.facts.fact_kinds import subject_of
 from gossamer_ir.facts.index_arrays import first_wrong_product, has_value
@@ -39,9 +44,9 @@ MAX_NUMPY_ELEMENTS = 65_536
 CompileNamed: TypeAlias = "Callable[[bytes, Callable[[], Module]], Kernel]"
 
 _Tests: TypeAlias = tuple[ArrayTest, ...]
-_CHECKED: tuple[type[Any], ...] = get_args(LocalFact)
-"""The types of facts that are checked here. Any other, such as a relation, is left to `require_facts`: the
-result must not be True because a fact was ignored."""
+_CHECKED: tuple[type[Any], ...] = get_args(CheckedFact)
+"""The types of facts that are checked here. Any other is left to `require_facts`: the result must not be True
+because a fact was ignored."""
 
 
 class GeneratedCheck:
@@ -91,7 +96,7 @@ class GeneratedCheck:
         self, facts: tuple[Any, ...], scalars: Scalars, arrays: Mapping[str, CheckedArray]
     ) -> bool:
         """Run the kernel for these facts; False also if there is none."""
-        read = {fact.buffer: arrays[fact.buffer] for fact in facts}
+        read = {name: arrays[name] for name in map(subject_of, facts)}
         is_elsewhere = any(isinstance(array, ArrayView) for array in read.values())
         checks = buffer_checks(
             facts,
@@ -100,6 +105,7 @@ class GeneratedCheck:
         )
         if checks is None:
             return False
+        checks = tuple(with_marks(check, scalars, arrays) for check in checks)
         kernel = self._kernel(tuple(check.test for check in checks))
         values = [argument_values(check, scalars, arrays) for check in checks]
         if kernel is None or None in values:
