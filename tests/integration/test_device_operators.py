@@ -13,7 +13,7 @@ from scipy import sparse
 import gossamer as gs
 from gossamer import resolve_target
 from gossamer_backend import Device
-from gossamer_ir.errors import ArgumentError, UnsupportedError
+from gossamer_ir.errors import ArgumentError
 from tests.support.separate_memory import install_separate_memory
 
 TARGET = "separate-memory"
@@ -87,9 +87,54 @@ def test_results_are_scaled_and_added():
     np.testing.assert_array_equal(result_of(scaled), 2 * (matrix @ dense))
     gs.spmm(A, B, alpha=2, beta=1, out=out, target=TARGET)
     np.testing.assert_array_equal(result_of(out), 2 * (matrix @ dense) + old)
-    with pytest.raises(UnsupportedError, match="must be 0 or 1") as caught:
-        gs.spmm(A, B, beta=3, out=out, target=TARGET)
-    assert caught.value.code == "operator.beta"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("alpha", "beta"), [(1, 3), (-2, 0.5), (0, -1), (3, 0)])
+def test_results_take_any_factors(alpha, beta, dtype):
+    matrix = matrix_of(dtype)
+    dense, old = integers(COLUMNS, FEATURES, dtype=dtype), integers(ROWS, FEATURES, dtype=dtype)
+    A, B, out = on_device(matrix), to_device(dense), to_device(old)
+    x, y = to_device(dense[:, 0].copy()), to_device(old[:, 0].copy())
+    copied, expected = STORAGE.copied, alpha * (matrix @ dense) + beta * old
+    gs.spmm(A, B, alpha=alpha, beta=beta, out=out, target=TARGET)
+    gs.spmv(A, x, alpha=alpha, beta=beta, out=y, target=TARGET)
+    DEFAULT.synchronize()
+    assert STORAGE.copied == copied
+    np.testing.assert_array_equal(to_host(out), expected)
+    np.testing.assert_array_equal(to_host(y), expected[:, 0])
+
+
+def test_nothing_is_scaled_if_a_product_is_refused():
+    old = integers(ROWS, FEATURES)
+    A, B, out = on_device(matrix_of()), to_device(integers(COLUMNS, FEATURES)), to_device(old)
+    with pytest.raises(ArgumentError):
+        gs.spmm(wrong_columns(A, B)[0], B, beta=3, out=out, target=TARGET)
+    np.testing.assert_array_equal(result_of(out), old)
+
+
+def attended(matrix, Q, K, V, scale):
+    """Return the result of attention in float64, row by row."""
+    scores = scale * (Q.astype(np.float64) @ K.T)
+    result = np.zeros((matrix.shape[0], Q.shape[1]))
+    for row in range(matrix.shape[0]):
+        columns = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
+        if columns.size:
+            weights = np.exp(scores[row, columns] - scores[row, columns].max())
+            result[row] = weights / weights.sum() @ V[columns]
+    return result
+
+
+@pytest.mark.parametrize("scale", [None, 0.25])
+def test_attention_runs_on_the_device(scale):
+    matrix = matrix_of()
+    dense = [integers(size, FEATURES) for size in (ROWS, COLUMNS, COLUMNS)]
+    arrays, copied = map(to_device, dense), STORAGE.copied
+    result = gs.attention(on_device(matrix), *arrays, scale, target=TARGET)
+    DEFAULT.synchronize()
+    assert STORAGE.copied == copied
+    expected = attended(matrix, *dense, FEATURES**-0.5 if scale is None else scale)
+    np.testing.assert_allclose(to_host(result), expected, rtol=FEATURES * 1e-6, atol=1e-6)
 
 
 def test_a_bound_operator_reads_the_arrays_again():

@@ -108,8 +108,6 @@ SECTIONS: dict[str, dict[str, str]] = {
         "llvm.depth": "a function that nests too deeply",
     },
     "At run time": {
-        "operator.beta": "a call of an operator with arrays on a device and another factor `beta` of the "
-        "output than 0 and 1",
         "target.vscale": "scalable vectors on a target without them that has the option `vscale=none`",
         "plugin.undeclared": "a module that needs a capability that the backend did not declare",
         "backend.array_dtype": "an array parameter whose dtype NumPy does not have",
@@ -162,7 +160,6 @@ BY_COMPILE = frozenset(
 """The codes that `gossamer.compile` raises for the program shown."""
 WITHOUT_PROGRAM = {
     "backend.array_dtype": "A verified module has no such buffer, but a signature that a caller made may.",
-    "operator.beta": "The program of an operator has no such factor: the call has.",
     "backend.export": "The error is about the code of another backend.",
     "llvm.depth": "The program has more than a thousand nested statements.",
 }

@@ -10,17 +10,17 @@ import pytest
 
 import gossamer as gs
 from gossamer.operator_calls import device_call
-from gossamer_ir.errors import ArgumentError, UnsupportedError
+from gossamer_ir.errors import ArgumentError
 
 ADDRESS = 1 << 40
 ROWS, COLUMNS, FEATURES, STORED = 2, 3, 4, 5
 
 
 class OnDevice:
-    """An array of which no element is in reach: code that read one would crash."""
+    """An array of which no element is in reach: code that read one would crash. It has a shape and a dtype
+    only in its interface."""
 
     def __init__(self, shape, dtype):
-        self.shape, self.dtype = shape, np.dtype(dtype)
         self.__cuda_array_interface__ = {
             "shape": shape,
             "typestr": np.dtype(dtype).str,
@@ -57,8 +57,17 @@ def test_a_target_of_the_host_is_refused():
     )
 
 
-def test_factors_of_the_output_other_than_0_and_1_are_refused():
-    refused(UnsupportedError, "operator.beta", B=B, out=OUT, beta=0.5)
+CALLS = {
+    "spmv": (OnDevice((COLUMNS,), np.float32),),
+    "sddmm": (OnDevice((ROWS, FEATURES), np.float32), B),
+    "attention": (OnDevice((ROWS, FEATURES), np.float32), B, B),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_shapes_are_those_of_the_interface(name):
+    with pytest.raises(ArgumentError, match="run on the host"):
+        getattr(gs, name)(A, *CALLS[name])
 
 
 def test_a_backend_that_cannot_make_arrays_is_named(monkeypatch):

@@ -6,19 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gossamer.operator_calls.kernels import kernel_for
+from gossamer.operator_calls.kernels import KernelRequest, kernel_for
 from gossamer.operator_calls.operands.checked_operands import (
     Operands,
     kernel_arguments,
     kernel_request,
 )
-from gossamer.operator_calls.operands.dense_operands import NATIVE, require_shape
+from gossamer.operator_calls.operands.dense_operands import (
+    NATIVE,
+    number_operand,
+    require_shape,
+)
 from gossamer.operator_calls.operands.device_operands import device_view, require_contiguous
 from gossamer.operator_calls.operands.matrix_operand import KernelMatrix
-from gossamer.operator_calls.program import OperatorProgram
+from gossamer.operator_calls.program import OperatorProgram, Variant
+from gossamer.operator_calls.scaled_products import SCALING
 from gossamer.targets import DEFAULT_TARGET, parse_target
 from gossamer_backend import BoundCall, Device
-from gossamer_ir.errors import ArgumentError, UnsupportedError
+from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 
 if TYPE_CHECKING:
@@ -29,7 +34,6 @@ def bind_on_device(
     program: OperatorProgram,
     operands: Operands[KernelMatrix],
     *,
-    beta: float = 0.0,
     out: Any,
     device: Device,
     target: str | Target | None,
@@ -38,15 +42,8 @@ def bind_on_device(
     new one of the backend.
 
     The kernel is put on the default stream of the device when it is called. Raises `ArgumentError`
-    (`operand.device`) for a target whose kernels run elsewhere, and `UnsupportedError` (`operator.beta`) for
-    a factor of `out` other than 0 and 1.
+    (`operand.device`) for a target whose kernels run elsewhere.
     """
-    if beta not in (0, 1):
-        raise UnsupportedError(
-            "operator.beta",
-            f"beta is {beta}; on the device '{device.text}' it must be 0 or 1.",
-            hint="Multiply out by it before, and pass beta=1.",
-        )
     wanted = parse_target(DEFAULT_TARGET if target is None else target)
     kernel = kernel_for(kernel_request(operands, program), target=wanted).kernel
     if any(param.space == "host" for param in kernel.signature.buffers):
@@ -66,6 +63,17 @@ def bind_on_device(
     result = _required_output(backend, operands, out, device=device)
     arguments = kernel_arguments(operands._replace(dense=dense), program, result)
     return kernel.bind(**arguments), result
+
+
+def bind_scaling(
+    out: Any, beta: float, *, dtype: str, device: Device, target: str | Target | None
+) -> BoundCall:
+    """Return the kernel that multiplies an array of a device by a number, bound to both."""
+    wanted = parse_target(DEFAULT_TARGET if target is None else target)
+    factor = number_operand("beta", beta, NATIVE[dtype])
+    copy = _required_copy(_backend_of(wanted), factor, device=device)
+    kernel = kernel_for(KernelRequest(SCALING, Variant(dtype)), target=wanted).kernel
+    return kernel.bind(y=out, beta=copy)
 
 
 def _backend_of(target: Target) -> ValidatingBackend:
@@ -96,7 +104,12 @@ def _required_copy(
 ) -> Any:
     """Return a number that the kernel reads from an array, such as alpha, on the device."""
     copy = backend.to_device(number, device=device)
-    return _required_array(backend, copy, device=device, hint="Leave out alpha and scale.")
+    return _required_array(
+        backend,
+        copy,
+        device=device,
+        hint="Leave out alpha and scale, and beta unless it is 0 or 1.",
+    )
 
 
 def _required_array(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gossamer.operator_calls.device_call import bind_on_device
+from gossamer.operator_calls.device_call import bind_on_device, bind_scaling
 from gossamer.operator_calls.fast_path.plans import Plans
 from gossamer.operator_calls.operands.checked_operands import (
     Operands,
@@ -43,9 +43,10 @@ def run_program(
     device = operands.device(out)
     if device != HOST:
         assert has_one_kernel(operands), "the parts of a decomposition are on the host"
-        call, on_device = bind_on_device(
-            program, operands, beta=beta, out=out, device=device, target=target
-        )
+        call, on_device = bind_on_device(program, operands, out=out, device=device, target=target)
+        if beta not in (0, 1):
+            dtype = operands.dtype
+            bind_scaling(on_device, beta, dtype=dtype, device=device, target=target)()
         call()
         device_result: Array = on_device
         return device_result

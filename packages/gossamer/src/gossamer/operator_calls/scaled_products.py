@@ -1,7 +1,7 @@
 """Products that are scaled and added to their output: `out = alpha * (A @ B) + beta * out`.
 
 The factor alpha is part of the kernel, which multiplies each stored value by it. A kernel without `init` adds
-to the output, which is multiplied by beta before.
+to the output, which is multiplied by beta before: on a device by a kernel of its own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,21 @@ from gossamer.operator_calls.operands.dense_operands import NATIVE, number_opera
 from gossamer.operator_calls.program import FACTOR, OperatorProgram
 from gossamer_formats import Array
 from gossamer_ir.errors import ArgumentError
+
+SCRIPT = """\
+@T.prim_func
+def scaling(y: T.handle, beta: T.handle, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2, "global_symbol": "scaling", "tir.noalias": True})
+    I = T.sp.dense_fixed(n)
+    One = T.sp.dense_fixed(1)
+    Y = T.sp.match_buffer(y, (I,), "float32")
+    Beta = T.sp.match_buffer(beta, (One,), "float32")
+    with T.sp.iteration([I], "S", "scaling") as [i]:
+        Y[i] = Y[i] * Beta[0]
+"""
+
+SCALING = OperatorProgram("scaling", SCRIPT, buffers=("Y", "Beta"), values=None)
+"""Multiplies all elements of an array by a number."""
 
 
 def is_scaled(alpha: float, beta: float) -> bool:

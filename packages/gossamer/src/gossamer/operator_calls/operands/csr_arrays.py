@@ -14,6 +14,7 @@ from gossamer.operator_calls.program import OperatorProgram, Variant
 from gossamer_backend.internal_api import ArrayView, view_of
 from gossamer_formats.internal_api import INDEX_DTYPES
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.support.word_lists import either
 
 
@@ -74,9 +75,16 @@ class ArraysMatrix(NamedTuple):
     def request(
         self, program: OperatorProgram, *, dtype: str, features: int | None
     ) -> KernelRequest:
-        """Return the request for the kernel of a program. Statistics of the rows are unknown."""
+        """Return the request for the kernel of a program."""
         offsets, columns = (str(self.views[name].dtype) for name in ("indptr", "indices"))
-        return KernelRequest(program, Variant(dtype, offsets, columns, features))
+        return KernelRequest(program, Variant(dtype, offsets, columns, features), self.stats())
+
+    def stats(self) -> Stats:
+        """Return the stats of the matrix that its sizes imply: no row is known to be short, and some may be
+        empty. Offsets are not read, since a call would have to wait for the device."""
+        rows, columns = self.shape
+        nnz = self.value_count
+        return Stats(rows, columns, nnz, longest_row=nnz, empty_rows=min(rows, 1))
 
     def arguments(self, program: OperatorProgram, dense: Mapping[str, Any]) -> dict[str, Any]:
         """Return all arguments of a kernel, with these `dense` ones."""

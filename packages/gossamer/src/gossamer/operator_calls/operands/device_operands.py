@@ -28,6 +28,14 @@ def device_view(name: str, value: Any) -> ArrayView | None:
     return None if view.device == HOST else view
 
 
+def shape_of(array: Any) -> tuple[int, ...]:
+    """Return the shape of an array, also of one on a device that describes it only where it exports its
+    memory."""
+    view = device_view("the array", array)
+    shape: tuple[int, ...] = array.shape if view is None else view.shape
+    return shape
+
+
 def require_contiguous(name: str, view: ArrayView) -> None:
     """Raise unless the elements of an array of a device follow each other by rows."""
     if not view.is_contiguous:
