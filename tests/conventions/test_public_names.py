@@ -20,6 +20,7 @@ pytestmark = pytest.mark.unserialized
 BESIDES = {
     "gossamer_ir": ("arith.simplify.simplify", "transform.specialize.specialize", "verify.verify"),
     "gossamer_schedule": ("rules.apply_rule", "rules.default_schedule", "rules.schedule_report"),
+    "gossamer_cuda_mma_sp": ("backend.CudaBackend",),
     "gossamer_generic_cpu": ("backend.GenericCpu",),
     "gossamer_llvm_sve": ("backend.ScalableBackend",),
 }

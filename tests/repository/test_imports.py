@@ -36,6 +36,12 @@ MAY_NEED = {
         "gossamer-host-runtime",
         "gossamer-emulation",
     },
+    "gossamer-cuda-mma-sp": {
+        "gossamer-ir",
+        "gossamer-machine",
+        "gossamer-backend",
+        "gossamer-llvm",
+    },
     "gossamer-llvm-sve": {
         "gossamer-ir",
         "gossamer-machine",

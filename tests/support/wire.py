@@ -147,6 +147,16 @@ TABLE = (
     Border("backend", "llvm-sve", "gossamer_llvm_sve.backend", "ScalableBackend.texts"),
     Border("backend", "llvm-sve", "gossamer_llvm_sve.backend", "ScalableBackend.load"),
     Border("llvm-sve", "emulation", "gossamer_emulation", "emulated_kernel"),
+    Border("backend", "cuda-mma-sp", "gossamer_cuda_mma_sp.backend", "CudaBackend.probe"),
+    Border("backend", "cuda-mma-sp", "gossamer_cuda_mma_sp.backend", "CudaBackend.machine"),
+    Border("backend", "cuda-mma-sp", "gossamer_cuda_mma_sp.backend", "CudaBackend.compile"),
+    Border("backend", "cuda-mma-sp", "gossamer_cuda_mma_sp.backend", "CudaBackend.texts"),
+    Border("backend", "cuda-mma-sp", "gossamer_cuda_mma_sp.backend", "CudaBackend.load"),
+    Border(
+        "cuda-mma-sp", "backend", "gossamer_backend.registry.requirements", "require_compilable"
+    ),
+    Border("cuda-mma-sp", "llvm", "gossamer_llvm", "emit"),
+    Border("cuda-mma-sp", "llvm", "gossamer_llvm", "guarded_buffers"),
     Border("emulation", "backend", "gossamer_backend", "NativeKernel.__init__"),
     Border("emulation", "backend", "gossamer_backend", "ArtifactCache.get"),
     Border("llvm-sve", "backend", "gossamer_backend.registry.requirements", "require_compilable"),

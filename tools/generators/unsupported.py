@@ -105,6 +105,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "llvm.launch.threads": "a launch of a grid of threads",
         "llvm.launch.nested": "a launch outside the entry",
         "llvm.parallel_for.nested": "a parallel loop in a function other than the entry",
+        "llvm.allocate.device": "memory on a device whose size is not a small constant",
         "llvm.depth": "a function that nests too deeply",
     },
     "At run time": {

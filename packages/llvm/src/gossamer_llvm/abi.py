@@ -50,6 +50,7 @@ class Abi(msgspec.Struct, frozen=True):
     size of a vector register whose elements of 32 and 64 bits an instruction of AVX-512 permutes by indices
     in another one; 0 if there is none. `displaced_indices`: an address of an instruction may be the sum of a
     base, an index and a constant. Loops begin at a multiple of `loop_alignment` bytes; 0 leaves that to LLVM.
+    `is_device`: functions are kernels that threads of a device run, without a heap and a C library.
     `attributes` are attached to each function, but `streaming_attributes` to those that run in streaming
     mode, where there are `matrix_registers` (tiles of Arm SME, for elements of 32 bits).
 
@@ -71,4 +72,5 @@ class Abi(msgspec.Struct, frozen=True):
     loop_alignment: int = CODE_ALIGNMENT
     attributes: tuple[str, ...] = ()
     matrix_registers: int = 0
+    is_device: bool = False
     streaming_attributes: tuple[str, ...] = ()

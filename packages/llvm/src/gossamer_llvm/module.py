@@ -24,6 +24,8 @@ from gossamer_llvm.fragments.streaming import enable_matrix_registers, streaming
 def emit(flat: Module, *, abi: Abi) -> str:
     """Return the LLVM IR of a verified flat module, with one exported function `gossamer_kernel`.
 
+    On a device, each function is a kernel: `gossamer_kernel`, or `gossamer_kernel_<number>` for all but the
+    entry. It returns nothing; a failed bounds check only sets `failed_buffer` of the workspace.
     Its parameters are those of the entry in order (a handle is a pointer, an integer or bool scalar is an
     i64, a float keeps its type), then a pointer to the workspace; it returns a status. Raises
     `UnsupportedError` (`llvm.<construct>`) for constructs that cannot be lowered. The text contains no names
@@ -52,9 +54,13 @@ def emit(flat: Module, *, abi: Abi) -> str:
     aliasing = frozenset[str]().union(*(summary.aliasing for summary in summaries.values()))
     for function in flat.functions:
         summary = summaries[function.name]
-        is_entry = function.name == flat.entry
+        is_entry = abi.is_device or function.name == flat.entry
         is_streaming = function.name in streaming
-        attributes = _attribute_groups(summary, is_entry=is_entry, is_streaming=is_streaming)
+        attributes = (
+            HOT
+            if abi.is_device
+            else _attribute_groups(summary, is_entry=is_entry, is_streaming=is_streaming)
+        )
         signature = _signature_text(module, function, summary, aliasing, is_entry=is_entry)
         emitter = FunctionEmitter(
             module,
@@ -102,7 +108,8 @@ def _guarded_buffers(summaries: Iterable[FunctionSummary]) -> tuple[str, ...]:
 def _new_module_emitter(
     flat: Module, abi: Abi, summaries: Mapping[str, FunctionSummary]
 ) -> ModuleEmitter:
-    symbols = {function.name: f"f{number}" for number, function in enumerate(flat.functions)}
+    prefix = f"{KERNEL_SYMBOL}_" if abi.is_device else "f"
+    symbols = {f.name: f"{prefix}{number}" for number, f in enumerate(flat.functions)}
     symbols[flat.entry] = KERNEL_SYMBOL
     return ModuleEmitter(
         abi, EXPR_EMITTERS, STMT_EMITTERS, symbols, _guarded_buffers(summaries.values())
@@ -124,9 +131,11 @@ def _signature_text(
             # Not for pointers that are passed on: the closure of a parallel loop stores them.
             notes += ["nocapture"] if param.name in summary.written else ["nocapture", "readonly"]
         parameters.append(_parameter_text(module, param, number, notes, is_entry=is_entry))
-    linkage = "" if is_entry else "internal "
     name = module.symbols[function.name]
-    return f"{linkage}i64 @{name}({', '.join([*parameters, 'ptr %ws'])})"
+    text = f"@{name}({', '.join([*parameters, 'ptr %ws'])})"
+    if module.abi.is_device:
+        return f"ptx_kernel void {text}"
+    return f"{'' if is_entry else 'internal '}i64 {text}"
 
 
 def _attribute_groups(summary: FunctionSummary, *, is_entry: bool, is_streaming: bool) -> str:

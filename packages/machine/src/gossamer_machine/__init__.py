@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from gossamer_machine.machine import Machine, machine_of
+    from gossamer_machine.machine import Grid, Machine, machine_of
 
 _HOMES = {
+    "Grid": "gossamer_machine.machine",
     "Machine": "gossamer_machine.machine",
     "machine_of": "gossamer_machine.machine",
 }
 
 __all__ = [
+    "Grid",
     "Machine",
     "machine_of",
 ]

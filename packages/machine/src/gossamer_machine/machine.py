@@ -15,6 +15,20 @@ from gossamer_ir.support.typed_calls import typed
 from gossamer_machine.cpu_options import CPU_OPTIONS, NATIVE_VSCALE, NO_VSCALE
 
 
+class Grid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a machine with grids of threads has: threads of a warp and at most of a block, bytes of static
+    shared memory of a block, and multiprocessors, which run blocks.
+
+    >>> Grid(warp=32, block_threads=1024, shared_memory=49152, multiprocessors=108).warp
+    32
+    """
+
+    warp: int
+    block_threads: int
+    shared_memory: int
+    multiprocessors: int
+
+
 class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The machine that runs a program: the default is a server with vectors of 512 bits.
 
@@ -24,6 +38,7 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     a kernel runs unless it is told otherwise. `fixed_vscale` is the constant that replaces vscale if vectors
     are not scalable, None if scalable vectors are an error. `block_products` are intrinsics that add
     products of blocks and a dense matrix in matrix registers, by the dtype of the operands; sums are float32.
+    `grid`: what a machine has that runs grids of threads; None for CPUs.
 
     >>> Machine(vector_bits=256).lanes("float64"), Machine(vector_registers=16).accumulators
     (4, 8)
@@ -38,6 +53,7 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cores: int = 32
     fixed_vscale: int | None = 512 // VSCALE_UNIT_BITS
     block_products: tuple[tuple[str, str], ...] = ()
+    grid: Grid | None = None
 
     def lanes(self, dtype: str, *, holding: int | None = None) -> int:
         """Return the number of lanes of a vector register, the least number if vectors are scalable; a bool

@@ -145,7 +145,7 @@ def _emit_condition(emitter: FunctionEmitter, condition: Expr) -> Value:
 
 def _is_interrupted_in_portions(emitter: FunctionEmitter, node: For) -> bool:
     """Return whether a loop is outermost and may take long, and nothing inside it polls."""
-    if not emitter.is_entry or emitter.builder.is_in_loop:
+    if not emitter.is_entry or emitter.builder.is_in_loop or emitter.module.abi.is_device:
         return False
     # The function that is asked cannot be called in streaming mode.
     if emitter.is_streaming:

@@ -244,11 +244,17 @@ class FunctionEmitter(msgspec.Struct):
             self.builder.line("fence seq_cst")
         for slot in self.heap:
             self._free(slot)
+        if self.module.abi.is_device:
+            self.builder.line("ret void")
+        else:
+            self._return_status()
+        self.module.definitions.append(self.builder.render())
+
+    def _return_status(self) -> None:
         status = self.builder.value(f"load i64, ptr {self.status}, align 8")
         if self.is_streaming:
             self.call_void("llvm.aarch64.sme.za.disable", "")
         self.builder.line(f"ret i64 {status}")
-        self.module.definitions.append(self.builder.render())
 
     def _free(self, slot: str) -> None:
         address = self.builder.value(f"load ptr, ptr {slot}, align 8")

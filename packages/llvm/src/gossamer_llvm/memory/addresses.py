@@ -152,6 +152,8 @@ def _in_register(emitter: FunctionEmitter, pointer: str) -> str:
     in each addressing mode, for which the processor splits a multiply-add in two operations (measured on
     Emerald Rapids in products with 16 to 128 features: 1.05 to 1.15 times as fast in a register).
     """
+    if emitter.module.abi.is_device:
+        return pointer
     call = f'call ptr asm "", "=r,0"(ptr {pointer}) nounwind willreturn memory(none)'
     return emitter.builder.value(call)
 

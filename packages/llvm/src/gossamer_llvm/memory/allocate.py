@@ -110,6 +110,7 @@ def _allocate_on_stack(emitter: FunctionEmitter, buffer: Buffer, reserved: int) 
 
 
 def _allocate_on_heap(emitter: FunctionEmitter, buffer: Buffer) -> None:
+    _require_heap(emitter, buffer)
     require_streaming_allocation(emitter, buffer.name)
     builder = emitter.builder
     slot = builder.alloca("ptr", align=8)
@@ -124,6 +125,15 @@ def _allocate_on_heap(emitter: FunctionEmitter, buffer: Buffer) -> None:
     emitter.stop_if(builder.value(f"icmp eq ptr {allocated}, null"), str(OUT_OF_MEMORY))
     emitter.heap.append(slot)
     emitter.buffers[buffer.name] = BufferAddress(buffer, _aligned(emitter, allocated))
+
+
+def _require_heap(emitter: FunctionEmitter, buffer: Buffer) -> None:
+    if emitter.module.abi.is_device:
+        raise UnsupportedError(
+            "llvm.allocate.device",
+            f"A thread of a device cannot allocate '{buffer.name}': its size is not a small constant.",
+            hint=f"Give it a constant shape of at most {MAX_STACK_BYTES} bytes.",
+        )
 
 
 def _aligned(emitter: FunctionEmitter, address: str) -> str:

@@ -115,7 +115,9 @@ def emit_store(emitter: FunctionEmitter, node: Store) -> None:
 
 
 def emit_prefetch(emitter: FunctionEmitter, node: Prefetch) -> None:
-    """Emit a prefetch into the nearest cache; it never faults."""
+    """Emit a prefetch into the nearest cache; it never faults. A device hides latencies by its threads."""
+    if emitter.module.abi.is_device:
+        return
     address = emit_address(emitter, node.buffer, node.indices, is_certain=False)
     emitter.call_void("llvm.prefetch.p0", f"ptr {address.pointer}, i32 0, i32 3, i32 1")
 

@@ -1,0 +1,1 @@
+"""Flat modules to PTX."""

@@ -1,0 +1,66 @@
+"""Compile flat modules to LLVM IR and PTX, on any machine."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import llvmlite.binding as llvm
+
+from gossamer_cuda_mma_sp.target.gpu import Gpu
+from gossamer_ir.core.math_functions import INSTRUCTIONS
+from gossamer_ir.errors import InternalError
+from gossamer_ir.nodes import Module
+from gossamer_llvm import Abi, emit
+from gossamer_llvm.optimization import optimize, parse
+
+TRIPLE = "nvptx64-nvidia-cuda"
+_EXTERNAL = re.compile(r"^\.extern\b.*", re.MULTILINE)
+
+
+def device_text(module: Module, gpu: Gpu) -> str:
+    """Return the LLVM IR of a flat module as it is emitted, before any pass."""
+    return emit(module, abi=_abi(gpu))
+
+
+def ptx_text(module: Module, gpu: Gpu) -> str:
+    """Return the PTX of a flat module."""
+    parsed = parse(device_text(module, gpu))
+    optimize(parsed, _target_machine(gpu))
+    return without_externals(str(_target_machine(gpu).emit_assembly(parsed)))
+
+
+def without_externals(ptx: str) -> str:
+    """Return PTX unchanged; raise `InternalError` if it names functions of a library that no driver has.
+
+    LLVM declares an intrinsic that it does not know as such a function.
+
+    >>> without_externals(".extern .func llvm_misspelt ()")
+    Traceback (most recent call last):
+    gossamer_ir.errors.InternalError: The emitted PTX refers to a function ...: .extern .func llvm_misspelt ()
+    """
+    leaked = _EXTERNAL.search(ptx)
+    if leaked is not None:
+        raise InternalError(f"The emitted PTX refers to a function outside of it: {leaked[0]}")
+    return ptx
+
+
+@cache
+def _abi(gpu: Gpu) -> Abi:
+    return Abi(
+        triple=TRIPLE,
+        data_layout=str(_target_machine(gpu).target_data),
+        functions=INSTRUCTIONS,
+        is_device=True,
+        loop_alignment=0,
+    )
+
+
+@cache
+def _target_machine(gpu: Gpu) -> llvm.TargetMachine:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    target = llvm.Target.from_triple(TRIPLE)
+    return target.create_target_machine(
+        cpu=gpu.architecture.name, features=gpu.llvm_features, opt=2
+    )

@@ -1,0 +1,1 @@
+"""The GPU that a target describes."""

@@ -1,0 +1,63 @@
+"""The architectures of GPUs that a target may name, and the versions of PTX for each of them.
+
+LLVM ends the process for a pair that it does not know, so no other pair reaches it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+PTX_VERSIONS = ("7.0", "7.1", "7.4", "7.8", "8.0", "8.5", "8.6", "8.7", "8.8", "9.0")
+"""The versions of PTX that a target may ask for, oldest first."""
+
+KIB = 1024
+
+
+class GpuArchitecture(msgspec.Struct, frozen=True):
+    """An architecture by the name that PTX has for it, and what a kernel may use there.
+
+    `ptx` is the first version of PTX that has it, of `PTX_VERSIONS`. `shared_memory` are the bytes that the
+    static shared memory of a block may have, `block_memory` those that a launch may ask for, and
+    `multiprocessors` those of the largest GPU of the architecture.
+
+    >>> ARCHITECTURES["sm_90"].ptx, ARCHITECTURES["sm_90"].block_memory // 1024
+    ('7.8', 227)
+    """
+
+    name: str
+    ptx: str
+    block_memory: int
+    multiprocessors: int
+    shared_memory: int = 48 * KIB
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The versions of PTX that a target with the architecture may ask for.
+
+        >>> ARCHITECTURES["sm_120"].versions
+        ('8.7', '8.8', '9.0')
+        """
+        return PTX_VERSIONS[PTX_VERSIONS.index(self.ptx) :]
+
+
+ARCHITECTURES = {
+    each.name: each
+    for each in (
+        GpuArchitecture("sm_70", "7.0", 96 * KIB, 80),
+        GpuArchitecture("sm_75", "7.0", 64 * KIB, 72),
+        GpuArchitecture("sm_80", "7.0", 163 * KIB, 108),
+        GpuArchitecture("sm_86", "7.1", 99 * KIB, 84),
+        GpuArchitecture("sm_87", "7.4", 163 * KIB, 16),
+        GpuArchitecture("sm_89", "7.8", 99 * KIB, 142),
+        GpuArchitecture("sm_90", "7.8", 227 * KIB, 132),
+        GpuArchitecture("sm_90a", "8.0", 227 * KIB, 132),
+        GpuArchitecture("sm_100", "8.6", 227 * KIB, 148),
+        GpuArchitecture("sm_100a", "8.6", 227 * KIB, 148),
+        GpuArchitecture("sm_103", "8.8", 227 * KIB, 160),
+        GpuArchitecture("sm_120", "8.7", 99 * KIB, 170),
+        GpuArchitecture("sm_120a", "8.7", 99 * KIB, 170),
+    )
+}
+"""The architectures by name. Code for one with an `a` runs on GPUs of this architecture only."""
+
+DEFAULT_ARCHITECTURE = "sm_80"

@@ -1,0 +1,100 @@
+"""The GPU of a target, and the machine for which rules write schedules."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer_cuda_mma_sp.target.architectures import (
+    ARCHITECTURES,
+    DEFAULT_ARCHITECTURE,
+    GpuArchitecture,
+)
+from gossamer_ir.interchange.records import Target
+from gossamer_machine import Grid, Machine
+from gossamer_machine.cpu_options import option_value_error, require_options
+
+MAX_BLOCK_THREADS = 1024
+WARP_THREADS = 32
+
+_ERRORS = "cuda"
+"""The first part of the codes of errors."""
+
+
+class Gpu(msgspec.Struct, frozen=True):
+    """A GPU: its architecture, the version of PTX for it, and the number of its multiprocessors.
+
+    >>> gpu = gpu_of(Target.parse("cuda-mma-sp:arch=sm_90,ptx=8.5"))
+    >>> gpu.architecture.name, gpu.ptx, gpu.multiprocessors, gpu.llvm_features
+    ('sm_90', '8.5', 132, '+ptx85')
+    """
+
+    architecture: GpuArchitecture
+    ptx: str
+    multiprocessors: int
+
+    @property
+    def llvm_features(self) -> str:
+        """The version of PTX as LLVM takes it."""
+        return f"+ptx{self.ptx.replace('.', '')}"
+
+
+def gpu_of(target: Target) -> Gpu:
+    """Return the GPU of a target; raise `ArgumentError` (`cuda.option`, `cuda.option_value`) if an option or
+    its value is unknown."""
+    require_options(target, names=("arch", "ptx", "multiprocessors"), model={}, errors=_ERRORS)
+    architecture = ARCHITECTURES.get(target.option("arch", DEFAULT_ARCHITECTURE))
+    if architecture is None:
+        expected = f"one of {', '.join(ARCHITECTURES)}"
+        raise option_value_error(target, "arch", expected=expected, errors=_ERRORS)
+    ptx = target.option("ptx", architecture.ptx)
+    if ptx not in architecture.versions:
+        versions = ", ".join(architecture.versions)
+        expected = f"a version of PTX that has {architecture.name}: one of {versions}"
+        raise option_value_error(target, "ptx", expected=expected, errors=_ERRORS)
+    return Gpu(architecture, ptx, _multiprocessors(target, architecture))
+
+
+def _multiprocessors(target: Target, architecture: GpuArchitecture) -> int:
+    text = target.option("multiprocessors", str(architecture.multiprocessors))
+    if not (text.isascii() and text.isdecimal() and len(text) < 5 and int(text) > 0):
+        expected = "a number from 1 to 9999"
+        raise option_value_error(target, "multiprocessors", expected=expected, errors=_ERRORS)
+    return int(text)
+
+
+def explicit_gpu_target(target: Target) -> str:
+    """Return the target with all options.
+
+    >>> explicit_gpu_target(Target.parse("cuda-mma-sp:arch=sm_86"))
+    'cuda-mma-sp:arch=sm_86,ptx=7.1,multiprocessors=84'
+    """
+    gpu = gpu_of(target)
+    options = {
+        "arch": gpu.architecture.name,
+        "ptx": gpu.ptx,
+        "multiprocessors": str(gpu.multiprocessors),
+    }
+    return Target(target.backend, tuple(options.items())).text
+
+
+def machine_of_gpu(target: Target) -> Machine:
+    """Return the machine of a target: it runs grids of threads, and a thread has no vector registers.
+
+    >>> machine = machine_of_gpu(Target.parse("cuda-mma-sp:arch=sm_90"))
+    >>> machine.vector_registers, machine.grid.warp, machine.grid.multiprocessors
+    (0, 32, 132)
+    """
+    gpu = gpu_of(target)
+    grid = Grid(
+        warp=WARP_THREADS,
+        block_threads=MAX_BLOCK_THREADS,
+        shared_memory=gpu.architecture.shared_memory,
+        multiprocessors=gpu.multiprocessors,
+    )
+    return Machine(
+        vector_bits=128,
+        vector_registers=0,
+        cores=gpu.multiprocessors,
+        fixed_vscale=None,
+        grid=grid,
+    )
