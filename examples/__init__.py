@@ -14,8 +14,8 @@ from examples import (
 from examples.example import Example
 
 EXAMPLES: dict[str, Example] = {
-    found.name: found
-    for found in (
+    folder.name: folder
+    for folder in (
         spmm.EXAMPLE,
         sddmm.EXAMPLE,
         relational_convolution.EXAMPLE,

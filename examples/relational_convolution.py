@@ -74,15 +74,15 @@ def two_steps(inputs: Gathered) -> Call:
 
 def matrices_of(inputs: Gathered) -> list[tuple[Array, sparse.csr_matrix]]:
     """Return, for each relation, the rows that have edges and the matrix of these rows."""
-    found = []
+    relations = []
     relation, target, source = inputs.coordinates
     for number in range(inputs.shape[0]):
         chosen = relation == number
         edges = (inputs.values[chosen], (target[chosen], source[chosen]))
         whole = sparse.csr_matrix(edges, shape=inputs.shape[1:])
         rows = np.flatnonzero(np.diff(whole.indptr))
-        found.append((rows, whole[rows]))
-    return found
+        relations.append((rows, whole[rows]))
+    return relations
 
 
 def scipy_by_relations(inputs: Gathered) -> Call:
@@ -125,9 +125,9 @@ def torch_edges(torch: Any, inputs: Gathered) -> Callable[[], Any]:
     def call() -> Any:
         result = torch.zeros(inputs.shape[1], w.shape[2])
         for number in range(inputs.shape[0]):
-            own = slice(int(bounds[number]), int(bounds[number + 1]))
-            gathered = x.index_select(0, sources[own]) * values[own, None]
-            result.index_add_(0, targets[own], gathered @ w[number])
+            relation_slots = slice(int(bounds[number]), int(bounds[number + 1]))
+            gathered = x.index_select(0, sources[relation_slots]) * values[relation_slots, None]
+            result.index_add_(0, targets[relation_slots], gathered @ w[number])
         return result
 
     return call

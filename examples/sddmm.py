@@ -220,9 +220,9 @@ def oracle(inputs: Sampled) -> Array:
     rows, columns = rows_of(inputs.matrix), inputs.matrix.indices
     products = np.empty(rows.size)
     for start in range(0, rows.size, 1 << 16):
-        own = slice(start, start + (1 << 16))
-        x, y = inputs.x[rows[own]].astype(np.float64), inputs.y[columns[own]].astype(np.float64)
-        products[own] = np.einsum("pk,pk->p", x, y)
+        chunk = slice(start, start + (1 << 16))
+        x, y = inputs.x[rows[chunk]].astype(np.float64), inputs.y[columns[chunk]].astype(np.float64)
+        products[chunk] = np.einsum("pk,pk->p", x, y)
     return inputs.matrix.data.astype(np.float64) * products
 
 

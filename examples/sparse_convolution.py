@@ -38,12 +38,14 @@ def kernel_map(coordinates: Array) -> tuple[Array, Array, Array]:
     offsets, outputs, inputs = [], [], []
     for number, offset in enumerate(product((-1, 0, 1), repeat=3)):
         sought = numbers + np.dot(offset, [extent[1] * extent[2], extent[2], 1])
-        found = np.searchsorted(numbers, sought)
+        positions = np.searchsorted(numbers, sought)
         is_there = (
-            numbers[np.minimum(found, numbers.size - 1)] == sought if numbers.size else found > 0
+            numbers[np.minimum(positions, numbers.size - 1)] == sought
+            if numbers.size
+            else positions > 0
         )
         outputs.append(np.flatnonzero(is_there))
-        inputs.append(found[is_there])
+        inputs.append(positions[is_there])
         offsets.append(np.full(outputs[-1].size, number))
     return np.concatenate(offsets), np.concatenate(outputs), np.concatenate(inputs)
 

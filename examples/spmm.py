@@ -201,11 +201,13 @@ def torch_csr(torch: Any, inputs: Product) -> Callable[[], Any]:
 def random_product(rows: int, columns: int, features: int, density: float) -> Product:
     """Return a random matrix with a full row and empty rows, and a dense matrix."""
     rng = np.random.default_rng(rows + columns)
-    found = sparse.random_array((rows, columns), density=density, rng=rng, dtype=np.float32).tolil()
+    random = sparse.random_array(
+        (rows, columns), density=density, rng=rng, dtype=np.float32
+    ).tolil()
     if rows > 20:
-        found[2] = rng.random(columns, dtype=np.float32)
-        found[8:20] = 0
-    return Product(sparse.csr_matrix(found), random_array(columns, features, seed=2))
+        random[2] = rng.random(columns, dtype=np.float32)
+        random[8:20] = 0
+    return Product(sparse.csr_matrix(random), random_array(columns, features, seed=2))
 
 
 def of_matrix(name: str, features: int) -> Product:

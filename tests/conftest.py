@@ -58,9 +58,9 @@ class Distribution:
 
 def name_of(requirement: str) -> str:
     """Return the name of the distribution that a requirement is for."""
-    found = re.match(r"[A-Za-z0-9._-]+", requirement)
-    assert found is not None
-    return found[0].lower()
+    name = re.match(r"[A-Za-z0-9._-]+", requirement)
+    assert name is not None
+    return name[0].lower()
 
 
 def read_distributions() -> list[Distribution]:
@@ -132,12 +132,12 @@ def require_shown_within(request):
     name = f"{request.path.stem}[{request.node.callspec.id}]"
 
     def required(most: int, shows: Callable[[int], bool]) -> None:
-        known = json.loads(SHOWN.read_text()).get(name)
-        if known is not None and shows(known):
+        shown = json.loads(SHOWN.read_text()).get(name)
+        if shown is not None and shows(shown):
             return
         if not request.config.getoption("--update-golden", default=False):
             pytest.fail(
-                f"item {known} does not reveal the defect (any more); this command searches the first "
+                f"item {shown} does not reveal the defect (any more); this command searches the first "
                 f"{most} items, and stores the number:\n{SEARCH} '{request.node.nodeid}'",
                 pytrace=False,
             )

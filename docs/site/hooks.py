@@ -77,8 +77,8 @@ def title_of(path: Path) -> str:
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put the pages of folders into the navigation."""
-    known = [*generated(), *(path.relative_to(ROOT).as_posix() for path in sources())]
-    config.nav = expanded(config.nav or [], known)
+    paths = [*generated(), *(path.relative_to(ROOT).as_posix() for path in sources())]
+    config.nav = expanded(config.nav or [], paths)
     return config
 
 
@@ -91,28 +91,28 @@ def sources() -> Iterator[Path]:
             yield path
 
 
-def expanded(nav: list[Any], known: list[str]) -> list[Any]:
+def expanded(nav: list[Any], paths: list[str]) -> list[Any]:
     """Return the navigation with the pages of a folder in place of its name, the index first."""
     items: list[Any] = []
     for item in nav:
         if isinstance(item, dict):
-            items += [{title: expanded(below, known)} for title, below in item.items()]
+            items += [{title: expanded(below, paths)} for title, below in item.items()]
         elif item.endswith("/"):
-            items += listed(item, known)
+            items += listed(item, paths)
         else:
             items.append(item)
     return items
 
 
-def listed(folder: str, known: list[str]) -> list[Any]:
+def listed(folder: str, paths: list[str]) -> list[Any]:
     """Return the pages right in a folder, then a section for each folder in it that has more than one."""
-    below = [path for path in known if path.startswith(folder) and path.endswith(".md")]
+    below = [path for path in paths if path.startswith(folder) and path.endswith(".md")]
     here = [path for path in below if "/" not in path.removeprefix(folder)]
     items: list[Any] = sorted(here, key=lambda path: (not path.endswith("README.md"), path))
     for name in dict.fromkeys(path.removeprefix(folder).split("/")[0] for path in below):
         pages = [path for path in below if path.startswith(f"{folder}{name}/")]
         if pages:
-            items += pages if len(pages) == 1 else [{name: listed(f"{folder}{name}/", known)}]
+            items += pages if len(pages) == 1 else [{name: listed(f"{folder}{name}/", paths)}]
     return items
 
 

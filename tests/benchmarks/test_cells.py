@@ -60,14 +60,14 @@ def measured(*chosen, contenders, is_missed=lambda cell: False):
 @pytest.mark.parametrize("op", ["spmm", "spmv", "bsr_spmm"])
 def test_a_cell_holds_verified_times(op):
     contenders = {"scipy": Local("scipy", load_prepare("scipy"))}
-    found, second = measured(task(op), contenders=contenders)
-    given, times = problem(op), found.figures["scipy"]
-    assert (found.threads, second.threads) == (1, 2)
-    assert found.features == given.features
-    assert found.operations == 2 * given.csr.nnz * given.features
-    assert found.fits_cache == (given.working_bytes() <= found.cache_bytes)
-    assert times.max_rel_error <= given.allowed_error()
-    assert times.of_bound == pytest.approx(found.bound_ms / times.median_ms, rel=0.01)
+    first, second = measured(task(op), contenders=contenders)
+    posed, times = problem(op), first.figures["scipy"]
+    assert (first.threads, second.threads) == (1, 2)
+    assert first.features == posed.features
+    assert first.operations == 2 * posed.csr.nnz * posed.features
+    assert first.fits_cache == (posed.working_bytes() <= first.cache_bytes)
+    assert times.max_rel_error <= posed.allowed_error()
+    assert times.of_bound == pytest.approx(first.bound_ms / times.median_ms, rel=0.01)
     assert contenders["scipy"].worker.cases == {}
 
 
@@ -79,26 +79,26 @@ def test_cells_that_miss_a_goal_are_measured_again():
         asked.append(cell)
         return cell.threads == 2
 
-    found = measured(task("spmm"), contenders=contenders, is_missed=is_missed)
-    assert [one.is_measured_again for one in found] == [False, True]
-    assert asked[0] == found[0]
+    cells = measured(task("spmm"), contenders=contenders, is_missed=is_missed)
+    assert [one.is_measured_again for one in cells] == [False, True]
+    assert asked[0] == cells[0]
     # More samples have another median; all else is the same.
-    assert replace(asked[1], figures={}, is_measured_again=True) == replace(found[1], figures={})
+    assert replace(asked[1], figures={}, is_measured_again=True) == replace(cells[1], figures={})
 
 
 def test_the_time_of_a_conversion_is_kept():
     names = ("gossamer", "gossamer_sell")
     contenders = {name: Local(name, load_prepare(name)) for name in names}
-    found, _ = measured(task("spmv", names=names), contenders=contenders)
-    assert found.figures["gossamer"].conversion_ms is None
-    assert found.figures["gossamer_sell"].conversion_ms > 0
+    cell, _ = measured(task("spmv", names=names), contenders=contenders)
+    assert cell.figures["gossamer"].conversion_ms is None
+    assert cell.figures["gossamer_sell"].conversion_ms > 0
 
 
 def test_a_contender_without_threads_is_timed_once_for_all_numbers():
     contenders = {"scipy": Local("scipy", load_prepare("scipy"), threaded=False)}
-    found = measured(task(), task(features=2), contenders=contenders)
-    assert [(one.features, one.threads) for one in found] == [(3, 1), (3, 2), (2, 1), (2, 2)]
-    times = [one.figures["scipy"] for one in found]
+    cells = measured(task(), task(features=2), contenders=contenders)
+    assert [(one.features, one.threads) for one in cells] == [(3, 1), (3, 2), (2, 1), (2, 2)]
+    times = [one.figures["scipy"] for one in cells]
     assert times[0] == times[1]
     assert times[2] == times[3]
 
@@ -113,8 +113,8 @@ def test_a_schedule_can_take_part(op, features, tmp_path, monkeypatch):
         "VARIANTS = {'default': with_rule(default_schedule)}\n"
     )
     contenders = {"default": Local("default", load_variants(file)["default"])}
-    (found,) = measured(task(op, features, (2,), ("default",)), contenders=contenders)
-    assert list(found.figures) == ["default"]
+    (cell,) = measured(task(op, features, (2,), ("default",)), contenders=contenders)
+    assert list(cell.figures) == ["default"]
 
 
 def test_a_wrong_result_is_not_timed():
@@ -124,9 +124,9 @@ def test_a_wrong_result_is_not_timed():
         "liar": Local("liar", lambda case, threads: Prepared(lambda: None, result=lambda: wrong)),
         "scipy": Local("scipy", load_prepare("scipy")),
     }
-    (found,) = measured(task(threads=(1,), names=("liar", "scipy")), contenders=contenders)
-    assert list(found.figures) == ["scipy"]
-    assert "liar is wrong on spmm tiny with 3 features" in found.wrong["liar"]
+    (cell,) = measured(task(threads=(1,), names=("liar", "scipy")), contenders=contenders)
+    assert list(cell.figures) == ["scipy"]
+    assert "liar is wrong on spmm tiny with 3 features" in cell.wrong["liar"]
 
 
 @pytest.mark.parametrize("result", [np.zeros((3, 3)), np.zeros((3, 2), np.float32)])
@@ -138,12 +138,12 @@ def test_a_result_of_another_shape_or_dtype_is_wrong(result):
 @pytest.mark.parametrize("elements", [1, 4, 1 << 18])
 def test_an_element_that_was_never_written_is_wrong(elements, monkeypatch):
     monkeypatch.setattr("benchmarks.operators.problem.ELEMENTS_AT_ONCE", elements)
-    given = problem()
-    assert np.isnan(given.relative_error(given.case().out))
-    exact = given.oracle.astype(np.float32)
-    assert given.relative_error(exact) <= given.allowed_error()
+    posed = problem()
+    assert np.isnan(posed.relative_error(posed.case().out))
+    exact = posed.oracle.astype(np.float32)
+    assert posed.relative_error(exact) <= posed.allowed_error()
     exact[0, 0] = np.nan
-    assert np.isnan(given.relative_error(exact))
+    assert np.isnan(posed.relative_error(exact))
 
 
 def test_who_cannot_take_part_is_named_with_the_reason():
@@ -151,5 +151,5 @@ def test_who_cannot_take_part_is_named_with_the_reason():
         raise UnavailableError("not installed")
 
     contenders = {"absent": Local("absent", prepare)}
-    found = measured(task(names=("absent",)), contenders=contenders)
-    assert [one.skipped for one in found] == 2 * [{"absent": "not installed"}]
+    cells = measured(task(names=("absent",)), contenders=contenders)
+    assert [one.skipped for one in cells] == 2 * [{"absent": "not installed"}]

@@ -25,7 +25,7 @@ def test_a_run_leaves_data_page_and_picture(tmp_path, monkeypatch, capsys):
     matrices.load_matrix.cache_clear()
     (path,) = (tmp_path / "out").glob("*.json")
     run = run_files.load_run(path)
-    assert [(found.op, found.matrix) for found in run.cells] == [
+    assert [(cell.op, cell.matrix) for cell in run.cells] == [
         ("spmm", "cora"),
         ("sddmm", "cora"),
     ]

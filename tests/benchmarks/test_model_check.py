@@ -42,11 +42,11 @@ def blocks(tmp_path, monkeypatch):
 
 
 def test_stored_times_rate_what_is_chosen_now():
-    (found,) = model_check.with_present_choices([STORED], DEFAULT_TARGET)
-    assert (found.chosen, found.times_ms) == (BLOCKS, STORED.times_ms)
-    assert found.is_met
+    (stored,) = model_check.with_present_choices([STORED], DEFAULT_TARGET)
+    assert (stored.chosen, stored.times_ms) == (BLOCKS, STORED.times_ms)
+    assert stored.is_met
     assert not STORED.is_met
-    assert found.expected_cycles["csr"] > found.expected_cycles[BLOCKS] > 0
+    assert stored.expected_cycles["csr"] > stored.expected_cycles[BLOCKS] > 0
 
 
 def test_a_choice_that_was_not_measured_is_left_out():

@@ -21,12 +21,12 @@ pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 @pytest.mark.parametrize("dense", [CSR, EMPTY], ids=["some", "none"])
 @pytest.mark.parametrize("op", PROBLEMS)
 def test_the_oracle_is_what_dense_arithmetic_gives(op, dense, dtype):
-    given = problem(op, dense=dense, dtype=dtype)
-    assert given.oracle.dtype == np.float64
-    np.testing.assert_allclose(given.oracle, exact(given), rtol=1e-12, atol=1e-12)
-    assert (given.magnitude >= np.abs(given.oracle) * (1 - 1e-12)).all()
-    assert given.relative_error(given.oracle.astype(dtype)) <= given.allowed_error()
-    assert given.least_work().bytes <= given.working_bytes()
+    posed = problem(op, dense=dense, dtype=dtype)
+    assert posed.oracle.dtype == np.float64
+    np.testing.assert_allclose(posed.oracle, exact(posed), rtol=1e-12, atol=1e-12)
+    assert (posed.magnitude >= np.abs(posed.oracle) * (1 - 1e-12)).all()
+    assert posed.relative_error(posed.oracle.astype(dtype)) <= posed.allowed_error()
+    assert posed.least_work().bytes <= posed.working_bytes()
 
 
 @pytest.mark.filterwarnings("ignore:Sparse:UserWarning")  # of torch, where it is installed
@@ -35,16 +35,16 @@ def test_the_oracle_is_what_dense_arithmetic_gives(op, dense, dtype):
 def test_everybody_is_right_or_says_why_not(op, dtype, tmp_path, monkeypatch):
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    given, errors, absent = problem(op, features=5, dtype=dtype), {}, {}
+    posed, errors, absent = problem(op, features=5, dtype=dtype), {}, {}
     names = tasks.Selection((op,), contenders=contenders.NAMES).contenders_of(op)
     for name in names:
         try:
-            one = given.case()
+            one = posed.case()
             result = worker.result_of(contenders.load_prepare(name)(one, 2), one)
         except (UnavailableError, ImportError) as error:
             absent[name] = str(error)
         else:
-            errors[name] = cells.error_of(given, name, result)
+            errors[name] = cells.error_of(posed, name, result)
     assert all(absent.values())
     assert "gossamer" in errors
     assert ("scipy" in errors) == (op != "sddmm")
@@ -70,15 +70,15 @@ def test_without_a_compiler_the_c_kernels_are_absent(monkeypatch):
 
 @pytest.mark.parametrize("op", ["sddmm", "bsr_spmm", "spmv"])
 def test_a_case_is_the_same_after_it_was_written(op, tmp_path):
-    given = problem(op).case()
-    description = json.loads(json.dumps(operator_case.write_case(given, tmp_path)))
-    found = operator_case.read_case(tmp_path, description)
-    assert (found.op, found.result_shape) == (given.op, given.result_shape)
-    assert (found.features, found.dtype) == (given.features, given.dtype)
-    np.testing.assert_array_equal(found.csr.toarray(), given.csr.toarray())
-    assert found.csr.indices.dtype == np.int32
-    for one, other in zip(found.operands, given.operands, strict=True):
+    case = problem(op).case()
+    description = json.loads(json.dumps(operator_case.write_case(case, tmp_path)))
+    read_back = operator_case.read_case(tmp_path, description)
+    assert (read_back.op, read_back.result_shape) == (case.op, case.result_shape)
+    assert (read_back.features, read_back.dtype) == (case.features, case.dtype)
+    np.testing.assert_array_equal(read_back.csr.toarray(), case.csr.toarray())
+    assert read_back.csr.indices.dtype == np.int32
+    for one, other in zip(read_back.operands, case.operands, strict=True):
         np.testing.assert_array_equal(one, other)
-    if given.bsr is not None:
-        np.testing.assert_array_equal(found.bsr.data, given.bsr.data)
-    assert np.isnan(found.out).all()
+    if case.bsr is not None:
+        np.testing.assert_array_equal(read_back.bsr.data, case.bsr.data)
+    assert np.isnan(read_back.out).all()

@@ -78,10 +78,10 @@ def test_calls_are_right_and_their_costs_are_told_apart(monkeypatch, tmp_path):
 def test_mini_batches_are_measured_in_a_fresh_process():
     assert mini_batches.chosen_graphs(None) == mini_batches.USUAL
     assert mini_batches.chosen_graphs(["cora", "bcsstk16"]) == ("cora",)
-    found = mini_batches.measure_graph("power_law_170k", 3)
-    assert (found.graph, found.batches, found.rows) == ("power_law_170k", 3, 1000)
-    assert found.scipy_us > 0
-    worse = replace(found, grown_mb=0.0, late_files=1, overhead_us=0.0)
+    batches = mini_batches.measure_graph("power_law_170k", 3)
+    assert (batches.graph, batches.batches, batches.rows) == ("power_law_170k", 3, 1000)
+    assert batches.scipy_us > 0
+    worse = replace(batches, grown_mb=0.0, late_files=1, overhead_us=0.0)
     assert not worse.is_met
     assert replace(worse, late_files=0).is_met
 
@@ -136,9 +136,9 @@ def test_conversions_of_all_pairs_are_compared_with_scipy():
 def test_conversions_are_measured_on_one_thread_and_on_two():
     matrix = sparse.random_array((9, 14), density=0.5, format="csr", rng=np.random.default_rng(0))
     before = gs.get_num_threads()
-    found = conversion_process.time_threads("small", matrix, 0.0)
+    measured = conversion_process.time_threads("small", matrix, 0.0)
     gs.set_num_threads(before)
-    times = [ThreadedConversion(**one) for one in found]
+    times = [ThreadedConversion(**one) for one in measured]
     assert len(times) == 2 * len(conversion_process.LIBRARY_FORMATS)
     assert all(one.speedup > 0 for one in times)
     assert len(conversions.threads_sheet(times).rows) == len(times)
@@ -229,8 +229,8 @@ def test_a_change_of_the_clock_does_not_change_ratios():
     clocks = [(1.0, 1.0), (1.5, 1.5), (1.5, 1.0), (1.0, 1.5), (1.5, 1.5)]
     changing = [{"csr": 2.0 * csr, "bsr": 1.0 * bsr} for csr, bsr in clocks]
     for rounds in (steady, changing):
-        found = choice_process.typical_seconds(rounds)
-        assert found["csr"] / found["bsr"] == pytest.approx(2.0)
+        seconds = choice_process.typical_seconds(rounds)
+        assert seconds["csr"] / seconds["bsr"] == pytest.approx(2.0)
 
 
 def test_a_program_of_a_paper_is_compared_with_baselines():

@@ -101,9 +101,9 @@ def test_batches_hold_what_fits_in_memory_and_in_a_turn():
 
 @pytest.mark.parametrize("op", PROBLEMS)
 def test_sizes_are_estimated_from_shapes(op):
-    given = problem(op, features=64)
-    estimated = PROBLEMS[op].estimated_bytes(given.matrix, given.features)
-    assert 0.5 < estimated / given.working_bytes() < 2
+    posed = problem(op, features=64)
+    estimated = PROBLEMS[op].estimated_bytes(posed.matrix, posed.features)
+    assert 0.5 < estimated / posed.working_bytes() < 2
 
 
 def test_larger_problems_are_expected_to_take_longer():

@@ -23,15 +23,15 @@ pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 @pytest.fixture(scope="module")
 def remote():
     """SciPy in a process of its own."""
-    with closing(Remote(ContenderStart("scipy"))) as found:
-        yield found
+    with closing(Remote(ContenderStart("scipy"))) as remote:
+        yield remote
 
 
 def test_a_contender_runs_in_a_process_of_its_own(remote, tmp_path):
-    given = problem("spmm")
-    description = operator_case.write_case(given.case(), tmp_path)
+    posed = problem("spmm")
+    description = operator_case.write_case(posed.case(), tmp_path)
     assert remote.prepare("7", tmp_path, description, [1]) == {}
-    assert cells.error_of(given, "scipy", remote.result("7", 1)) <= given.allowed_error()
+    assert cells.error_of(posed, "scipy", remote.result("7", 1)) <= posed.allowed_error()
     assert all(seconds > 0 for seconds in remote.time([("7", 1, 0, 3), ("7", 1, 2, 1)]))
     assert remote.versions.keys() == {"numpy", "scipy"}
     assert remote.process.process.pid != os.getpid()

@@ -52,8 +52,8 @@ def test_disturbed_cells_count_only_without_others():
 
 
 def test_the_parts_of_a_goal_that_were_not_measured_are_named():
-    found = [cell(features=size) for size in (16, 32, 64, 128, 256, 512)]
-    outcome = goals.main_goal("spmm").outcome(found)
+    cells = [cell(features=size) for size in (16, 32, 64, 128, 256, 512)]
+    outcome = goals.main_goal("spmm").outcome(cells)
     assert outcome.absent == ["numba", "torch", "K=1024", "float64", "threads=1"]
     assert goal_tables.verdict_of(outcome) == (
         "met, not measured: numba torch K=1024 float64 threads=1"
@@ -72,8 +72,8 @@ def test_the_parts_of_a_goal_that_were_not_measured_are_named():
     ],
 )
 def test_a_cell_misses_a_goal_by_its_ratio(ms, matrix, is_missed):
-    found = cell(matrix=matrix, figures={name: figure(value) for name, value in ms.items()})
-    assert goals.misses_goal(found, goals.goals_for("Intel")) == is_missed
+    measured = cell(matrix=matrix, figures={name: figure(value) for name, value in ms.items()})
+    assert goals.misses_goal(measured, goals.goals_for("Intel")) == is_missed
 
 
 def test_cells_that_were_measured_again_are_counted():
@@ -83,14 +83,14 @@ def test_cells_that_were_measured_again_are_counted():
 
 def test_goals_of_prepared_matrices_are_about_groups_of_matrices():
     figures = {"gossamer": figure(2.0), "gossamer_prepared": figure(1.0), "mkl": figure(2.0)}
-    found = [
+    cells = [
         cell(matrix=name, features=size, figures=figures)
         for name in ("dlmc_tr_mag80_dec3_ffn1", "cora")
         for size in (16, 32)
     ]
     rows = {
         row[2]: row
-        for row in goal_tables.goals_sheet(found, ["gossamer"], goals.goals_for("Intel")).rows
+        for row in goal_tables.goals_sheet(cells, ["gossamer"], goals.goals_for("Intel")).rows
     }
     pruned = rows["pruned weights"]
     assert pruned[:2] == ("gossamer_prepared", "spmm")
@@ -129,13 +129,13 @@ def test_the_tables_say_time_bound_ratio_and_verdict():
 def test_the_calls_that_pay_for_a_conversion_are_counted():
     fast = replace(figure(0.5), conversion_ms=10.0)
     slow = replace(figure(2.0), conversion_ms=10.0)
-    found = [
+    cells = [
         cell(
             op="spmv", figures={"gossamer": figure(1.0), "mkl": figure(0.75), "gossamer_sell": one}
         )
         for one in (fast, slow)
     ]
-    sheet = cell_tables.conversion_pays_sheet("spmv", [*found, cell()], "gossamer_sell")
+    sheet = cell_tables.conversion_pays_sheet("spmv", [*cells, cell()], "gossamer_sell")
     assert [row[3:] for row in sheet.rows] == [
         ("1", "0.5", "2.00", "1.50", "10", "20 calls"),
         ("1", "2", "0.50", "0.38", "10", "never"),
@@ -155,14 +155,14 @@ def test_means_are_apart_for_what_caches_hold():
 
 
 def test_ratios_to_the_fastest_other_contender_are_apart_for_dtypes_threads_and_sizes():
-    found = [cell(), cell(features=9), cell(dtype="float64"), cell(threads=1)]
-    rows = ratio_tables.best_sheet(found, "gossamer").rows
+    cells = [cell(), cell(features=9), cell(dtype="float64"), cell(threads=1)]
+    rows = ratio_tables.best_sheet(cells, "gossamer").rows
     assert [row[1:4] for row in rows] == [
         ("float32", "2", "2"),
         ("float64", "2", "1"),
         ("float32", "1", "1"),
     ]
-    sheet = ratio_tables.sizes_sheet(found, "gossamer")
+    sheet = ratio_tables.sizes_sheet(cells, "gossamer")
     assert sheet.columns[3:] == ("3", "9")
     assert [row[4] for row in sheet.rows] == ["1.50 (1.50)", "-", "-"]
 
@@ -187,16 +187,16 @@ def test_every_operator_has_a_shape_and_a_color_of_its_own():
 def test_the_page_shows_one_run_of_each_processor_between_the_marks(tmp_path):
     readme, results = tmp_path / "README.md", tmp_path / "results"
     readme.write_text(f"before\n\n{stored_runs.BEGIN}\nold\n{stored_runs.END}\n\nafter\n")
-    found = run_of(cell())
-    intel = replace(found.machine, name="other", vendor="Intel")
-    amd = replace(found.machine, vendor="AMD")
+    stored_run = run_of(cell())
+    intel = replace(stored_run.machine, name="other", vendor="Intel")
+    amd = replace(stored_run.machine, vendor="AMD")
     chosen = {"machine": amd, "name": "quick"}
     for changes in ({"machine": amd}, chosen):
-        run = replace(found, **changes)
+        run = replace(stored_run, **changes)
         run_report.write_report(run_files.save_run(run, results), run)
     stored_runs.show_in_readme(readme, results)
     assert "### Intel\n\nNo run is stored yet." in readme.read_text()
-    run = replace(found, machine=intel)
+    run = replace(stored_run, machine=intel)
     run_report.write_report(run_files.save_run(run, results), run)
     stored_runs.show_in_readme(readme, results)
     text = readme.read_text()

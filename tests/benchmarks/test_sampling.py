@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 
 
 @pytest.mark.parametrize(
-    ("busy", "stolen", "own", "disturbed"),
+    ("busy", "stolen", "used", "disturbed"),
     [
         (1.0, 0.0, 1.0, False),  # all ours
         (1.5, 0.0, 1.0, True),  # another process used half a processor
@@ -29,8 +29,8 @@ pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
         (0.9, 0.0, 1.0, False),  # ticks are coarse: never negative
     ],
 )
-def test_foreign_work_disturbs(busy, stolen, own, disturbed):
-    after = Reading(wall=1.0, busy=busy, stolen=stolen, own=own)
+def test_foreign_work_disturbs(busy, stolen, used, disturbed):
+    after = Reading(wall=1.0, busy=busy, stolen=stolen, own=used)
     assert meter.is_disturbed(Reading(0.0, 0.0, 0.0, 0.0), after) == disturbed
 
 

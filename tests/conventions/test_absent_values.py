@@ -74,13 +74,13 @@ def _may_be_empty(value):
 
 
 def _found(root, search):
-    found = {
+    by_path = {
         path.relative_to(root).as_posix(): search(tree_of(path.read_text()))
         for folder in FOLDERS
         for path in (root / folder).rglob("*.py")
         if "tests" not in path.parts
     }
-    return {path: names for path, names in found.items() if names}
+    return {path: names for path, names in by_path.items() if names}
 
 
 def empty_values(tree):
@@ -99,8 +99,8 @@ def empty_values(tree):
 
 
 def test_a_field_or_a_result_that_is_absent_is_none(root):
-    found = _found(root, lambda tree: (empty_fields(tree) - TEXTS.keys()) | empty_results(tree))
-    assert found == {}
+    by_path = _found(root, lambda tree: (empty_fields(tree) - TEXTS.keys()) | empty_results(tree))
+    assert by_path == {}
 
 
 def test_a_value_that_is_absent_is_none(root):

@@ -46,13 +46,13 @@ def test_the_docstring_of_a_function_begins_with_a_verb(root):
         path for folder in FOLDERS for base in root.glob(folder) for path in base.rglob("*.py")
     ]
     assert len(paths) > 1000
-    found = {
+    by_path = {
         f"{path.relative_to(root).as_posix()}:{name}"
         for path in (*paths, root / "noxfile.py")
         for name, text in documented(tree_of(path.read_text()))
         if does_not_begin_with_a_verb(text)
     }
-    assert found == HELP
+    assert by_path == HELP
 
 
 @pytest.mark.parametrize(

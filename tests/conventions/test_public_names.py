@@ -60,16 +60,16 @@ def public(distribution):
     for path in paths:
         module, _, name = path.rpartition(".")
         home = importlib.import_module(f"{package.__name__}.{module}") if module else package
-        found = getattr(home, name)
-        if inspect.isfunction(inspect.unwrap(found)) or inspect.isclass(found):
-            yield f"{package.__name__}.{path}", found
+        member = getattr(home, name)
+        if inspect.isfunction(inspect.unwrap(member)) or inspect.isclass(member):
+            yield f"{package.__name__}.{path}", member
 
 
-def example_of(path, found):
+def example_of(path, member):
     """The examples of a docstring, with the names of the module that it documents."""
-    home = sys.modules.get(found.__module__) or importlib.import_module(path.partition(".")[0])
-    globs = {**vars(home), path.rpartition(".")[2]: found, "np": np}
-    return doctest.DocTestParser().get_doctest(inspect.getdoc(found) or "", globs, path, path, 0)
+    home = sys.modules.get(member.__module__) or importlib.import_module(path.partition(".")[0])
+    globs = {**vars(home), path.rpartition(".")[2]: member, "np": np}
+    return doctest.DocTestParser().get_doctest(inspect.getdoc(member) or "", globs, path, path, 0)
 
 
 def code_of_documents(root):
@@ -80,21 +80,23 @@ def code_of_documents(root):
 
 
 def test_every_public_name_is_documented(distribution):
-    assert [name for name, found in public(distribution) if not inspect.getdoc(found)] == []
+    assert [name for name, member in public(distribution) if not inspect.getdoc(member)] == []
 
 
-def is_shown(path, found, documents):
+def is_shown(path, member, documents):
     """Return whether an example calls a function by its name, or uses a class; a class may also be returned
     by a function."""
-    examples = "".join(example.source for example in example_of(path, found).examples)
-    if inspect.isclass(found) and examples:
+    examples = "".join(example.source for example in example_of(path, member).examples)
+    if inspect.isclass(member) and examples:
         return True
     return re.search(rf"\b{path.rpartition('.')[2]}\b", examples + documents) is not None
 
 
 def test_every_public_name_is_shown_by_an_example(distribution, root):
     documents = code_of_documents(root)
-    missing = {path for path, found in public(distribution) if not is_shown(path, found, documents)}
+    missing = {
+        path for path, member in public(distribution) if not is_shown(path, member, documents)
+    }
     prefix = f"{distribution.package}."
     assert missing == {name for name in SHOWN_ELSEWHERE if name.startswith(prefix)}
 
@@ -102,15 +104,15 @@ def test_every_public_name_is_shown_by_an_example(distribution, root):
 def test_the_examples_of_public_names_run(distribution, monkeypatch, tmp_path):
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
-    for path, found in public(distribution):
-        assert runner.run(example_of(path, found)).failed == 0, path
+    for path, member in public(distribution):
+        assert runner.run(example_of(path, member)).failed == 0, path
 
 
-def calls(path, found):
+def calls(path, member):
     """A call of a public name with one odd value for all required arguments."""
     home, _, name = path.rpartition(".")
     call = getattr(importlib.import_module(home), name)
-    declared = inspect.signature(found).parameters.values()
+    declared = inspect.signature(member).parameters.values()
     needed = [each for each in declared if each.default is each.empty]
     by_name = [each.name for each in needed if each.kind is each.KEYWORD_ONLY]
     count = sum(each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD) for each in needed)
@@ -122,15 +124,15 @@ def test_what_is_of_a_wrong_type_is_refused(distribution, monkeypatch, tmp_path)
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     wrong = []
-    for path, found in public(distribution):
-        is_error = inspect.isclass(found) and issubclass(found, Exception)
+    for path, member in public(distribution):
+        is_error = inspect.isclass(member) and issubclass(member, Exception)
         if (
             is_error
             or path in MADE_ELSEWHERE
-            or found.__module__ == "gossamer_testkit.matrices.oracles"
+            or member.__module__ == "gossamer_testkit.matrices.oracles"
         ):
             continue
-        for value, call in calls(path, found):
+        for value, call in calls(path, member):
             try:
                 call()
             except GossamerError:

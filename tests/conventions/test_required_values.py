@@ -52,22 +52,22 @@ def verdicts(tree):
 
 
 def test_only_functions_named_required_return_a_value(root):
-    found = {
+    by_path = {
         path.relative_to(root).as_posix(): misnamed(tree_of(path.read_text()))
         for folder in FOLDERS
         for path in root.glob(f"{folder}/**/*.py")
     }
-    assert {path: names for path, names in found.items() if names} == {}
+    assert {path: names for path, names in by_path.items() if names} == {}
 
 
 def test_a_function_that_returns_a_verdict_is_named_so(root):
-    found = {
+    by_path = {
         name
         for path in root.glob("packages/schedule/src/**/*.py")
         for name in verdicts(tree_of(path.read_text()))
     }
-    assert found != set()
-    assert {name for name in found if not name.endswith("verdict")} == set()
+    assert by_path != set()
+    assert {name for name in by_path if not name.endswith("verdict")} == set()
 
 
 def test_the_search_finds_all_kinds():

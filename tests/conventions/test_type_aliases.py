@@ -55,12 +55,12 @@ def undeclared_in(text):
 
 def test_names_of_types_are_declared(root):
     paths = [path for folder in FOLDERS for path in (root / folder).rglob("*.py")]
-    found = {
+    by_path = {
         f"{path.relative_to(root)}: {name}"
         for path in paths
         for name in undeclared_in(path.read_text())
     }
-    assert found == set()
+    assert by_path == set()
 
 
 @pytest.mark.parametrize(

@@ -128,13 +128,13 @@ def private_types(tree):
 def test_a_private_type_is_not_called_by_a_term_of_the_glossary(root):
     terms = terms_of((root / "docs/glossary.md").read_text())
     assert "place" in terms
-    found = {
+    by_path = {
         path.relative_to(root).as_posix(): name
         for path, _ in files_of(root)
         for name, words in private_types(tree_of(path.read_text()))
         if words in terms
     }
-    assert found == {}
+    assert by_path == {}
 
 
 def test_the_search_finds_private_types():
@@ -153,18 +153,18 @@ def annotations_of(name, tree):
     """The annotations of parameters and fields of this name."""
     for node in nodes_of(tree):
         match node:
-            case ast.arg(arg=found, annotation=annotation) if annotation is not None:
+            case ast.arg(arg=arg_name, annotation=annotation) if annotation is not None:
                 pass
-            case ast.AnnAssign(target=ast.Name(id=found), annotation=annotation):
+            case ast.AnnAssign(target=ast.Name(id=arg_name), annotation=annotation):
                 pass
             case _:
                 continue
-        if found == name:
+        if arg_name == name:
             yield ast.unparse(annotation)
 
 
 def test_axes_are_a_collection_of_axes(root):
-    found = {
+    by_path = {
         annotation
         for folder in ("packages", "plugins", "benchmarks", "tools")
         for path in (root / folder).rglob("*.py")
@@ -172,4 +172,6 @@ def test_axes_are_a_collection_of_axes(root):
         if not any(end in path.as_posix() for end in NAMES_OF_AXES)
         for annotation in annotations_of("axes", tree_of(path.read_text()))
     }
-    assert {annotation.partition("[")[2].split(",")[0].rstrip("]") for annotation in found} <= AXES
+    assert {
+        annotation.partition("[")[2].split(",")[0].rstrip("]") for annotation in by_path
+    } <= AXES

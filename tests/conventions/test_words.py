@@ -101,26 +101,26 @@ def words_of(name):
 
 
 def _found(root, search):
-    found = {
+    by_path = {
         path.relative_to(root).as_posix(): sorted({*search(tree_of(path.read_text()))})
         for folder in FOLDERS
         for path in (root / folder).rglob("*.py")
     }
-    return {path: names for path, names in found.items() if names}
+    return {path: names for path, names in by_path.items() if names}
 
 
 def test_a_name_of_a_node_ends_in_name(root):
-    found = _found(root, names_like_nodes)
-    assert {p: n for p, n in found.items() if not any(path in p for path in TAKE_NAMES)} == {}
+    by_path = _found(root, names_like_nodes)
+    assert {p: n for p, n in by_path.items() if not any(path in p for path in TAKE_NAMES)} == {}
 
 
 def test_one_of_two_words_is_used(root):
     def search(tree):
         return (name for name in bound_names(tree) if words_of(name) & WORDS.keys())
 
-    found = _found(root, search)
-    assert {p: n for p, n in found.items() if {*n} - OF_OTHERS.keys()} == {}
-    assert {name for names in found.values() for name in names} == OF_OTHERS.keys()
+    by_path = _found(root, search)
+    assert {p: n for p, n in by_path.items() if {*n} - OF_OTHERS.keys()} == {}
+    assert {name for names in by_path.values() for name in names} == OF_OTHERS.keys()
 
 
 @pytest.mark.parametrize("text", ["def f(loop: str): ...", "def f():\n    buffer: Name = g()"])

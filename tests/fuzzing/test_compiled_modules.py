@@ -19,22 +19,22 @@ def run(judge, count: int) -> Modules:
 
 
 def test_no_module_ends_the_process():
-    found = run(partial(judge, seed="tests"), 60)
-    assert not found.failures
-    assert found.judged == 60
-    assert found.compiled.total() >= 40
-    assert found.scalable.total() >= 6
+    tally = run(partial(judge, seed="tests"), 60)
+    assert not tally.failures
+    assert tally.judged == 60
+    assert tally.compiled.total() >= 40
+    assert tally.scalable.total() >= 6
 
 
 def test_an_end_of_the_process_is_a_failure_with_its_number():
-    found = run(_end_at_3, 8)
-    (failure,) = found.failures
+    tally = run(_end_at_3, 8)
+    (failure,) = tally.failures
     assert failure.number == 3
     assert "crashed" in failure.what
-    assert found.judged == 7
+    assert tally.judged == 7
 
 
-def _end_at_3(number: int, found: Modules) -> None:
+def _end_at_3(number: int, tally: Modules) -> None:
     if number == 3:
         os._exit(1)
-    found.judged += 1
+    tally.judged += 1

@@ -26,17 +26,17 @@ def test_parts_change_no_meaning():
     for number in range(400):
         rng = Random(f"tests/decomposed/{number}")
         program = draw_written(rng)[1] if rng.random() < 0.7 else draw_program(rng)
-        found = draw_decomposed(rng, program)
-        if found is None:
+        decomposed = draw_decomposed(rng, program)
+        if decomposed is None:
             continue
         judged += 1
-        formats.update(found.formats)
+        formats.update(decomposed.formats)
         by_rules = rng.random() < 0.5
-        schedule = random_schedule(rng, found.module, rules=1) if by_rules else Sequence(rng)
-        verdict = verdict_of(found, native=rng.random() < 0.3, schedule=schedule)
+        schedule = random_schedule(rng, decomposed.module, rules=1) if by_rules else Sequence(rng)
+        verdict = verdict_of(decomposed, native=rng.random() < 0.3, schedule=schedule)
         if verdict.disagreement is not None:
             failures.append(
-                f"{number}: {verdict.disagreement}\n{found.original.text}\n{found.formats}"
+                f"{number}: {verdict.disagreement}\n{decomposed.original.text}\n{decomposed.formats}"
             )
     assert failures == []
     assert judged > 15

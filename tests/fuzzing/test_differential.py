@@ -63,9 +63,9 @@ def test_programs_of_hypothesis_mean_the_same(program, is_native):
 def test_a_run_of_hypothesis_is_repeated_by_its_number():
     engine, how = ByHypothesis(each=6), Settings("a seed", native=0, scheduled=0)
     tallies = [Programs() for _ in range(3)]
-    for number, found in zip((5, 5, 6), tallies, strict=True):
-        engine.judge(number, found, settings=how)
-    assert [found.judged for found in tallies] == [6, 6, 6]
+    for number, tally in zip((5, 5, 6), tallies, strict=True):
+        engine.judge(number, tally, settings=how)
+    assert [tally.judged for tally in tallies] == [6, 6, 6]
     assert tallies[0].met == tallies[1].met != tallies[2].met
     assert engine.suspect(5, how) is None
 
@@ -101,7 +101,7 @@ def test_a_program_that_is_wrong_is_made_smaller():
         "lower_iterations", lambda m: COMPILER.pass_of("lower_iterations")(swapped(m))
     )
     program = next(
-        found for found in map(draw_program, map(Random, range(100))) if disagreement(found, broken)
+        drawn for drawn in map(draw_program, map(Random, range(100))) if disagreement(drawn, broken)
     )
     smaller = shrunk(program, lambda candidate: bool(disagreement(candidate, broken)))
     assert disagreement(smaller, broken)

@@ -146,19 +146,19 @@ def require_right(program: FuzzedProgram, backend: str, *, vscale: int | None) -
 
 @pytest.mark.parametrize("backend", COMPILERS)
 def test_random_programs_are_right_at_every_vector_length(backend):
-    engine, found = ByRandom(), Programs()
+    engine, tally = ByRandom(), Programs()
     settings = Settings("emulated", native=1, scheduled=0.5, scalable=backend)
     for number in range(24):
-        engine.judge(number, found, settings=settings)
-    assert not found.failures
-    assert found.scalable >= 6
+        engine.judge(number, tally, settings=settings)
+    assert not tally.failures
+    assert tally.scalable >= 6
 
 
 @pytest.mark.parametrize("backend", COMPILERS)
 def test_random_steps_are_right_at_every_vector_length(backend):
-    found = Sequences()
+    tally = Sequences()
     for number in range(16):
-        judge(number, found, seed="emulated", native=1, scalable=backend)
-    assert not found.failures
-    assert found.scalable >= SCALABLE * found.judged
-    assert found.forms.keys() >= {*SCALABLE_FORMS} - {"to fixed lanes"}
+        judge(number, tally, seed="emulated", native=1, scalable=backend)
+    assert not tally.failures
+    assert tally.scalable >= SCALABLE * tally.judged
+    assert tally.forms.keys() >= {*SCALABLE_FORMS} - {"to fixed lanes"}

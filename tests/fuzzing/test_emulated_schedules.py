@@ -40,8 +40,8 @@ def variants(name: str) -> list[Module]:
     """A script, and the same with a known number of features."""
     module = parsed(name)
     params = {param.name for param in module.functions[0].params}
-    known = [specialize(module, {"feat_size": FEATURES})] if "feat_size" in params else []
-    return [module, *known]
+    specialized = [specialize(module, {"feat_size": FEATURES})] if "feat_size" in params else []
+    return [module, *specialized]
 
 
 @cache

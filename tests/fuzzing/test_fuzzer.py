@@ -109,13 +109,13 @@ def test_the_place_of_a_store_is_that_before_it():
         require_no_race(parse_module(THREADS.format(extent=2)), {"c": np.array([3, 2, 2, 0])})
 
 
-def judge_unless_broken(number: int, found: Tally) -> None:
+def judge_unless_broken(number: int, tally: Tally) -> None:
     """Judges an item; 3 raises an error, and the process of 5 ends."""
     if number == 3:
         raise ZeroDivisionError("three")
     if number == 5:
         os._exit(1)
-    found.judged += 1
+    tally.judged += 1
 
 
 def test_items_after_one_that_fails_or_crashes_are_judged():

@@ -42,14 +42,14 @@ def program(number: int) -> Lowered:
 @cache
 def before(number: int) -> dict[str, Module]:
     """The module before each pass that is applied to it."""
-    module, found = program(number).module, {}
+    module, changed = program(number).module, {}
     for name, lower in COMPILER.passes[BEFORE[module.stage] :]:
-        found[name] = module
+        changed[name] = module
         try:
             module = lower(module)
         except GossamerError:
             break
-    return found
+    return changed
 
 
 def _made(lower: Pass, module: Module) -> Module | str:
@@ -65,7 +65,7 @@ def is_shown_by(defect: Defect, broken: Compiler, number: int) -> bool:
     module = before(number).get(defect.of)
     if module is None:
         return False
-    right, wrong = (_made(found.pass_of(defect.of), module) for found in (COMPILER, broken))
+    right, wrong = (_made(compiler.pass_of(defect.of), module) for compiler in (COMPILER, broken))
     if right == wrong:
         return False
     finding = finding_of(program(number), broken)
@@ -90,13 +90,13 @@ def is_shown_by_steps(
     defect: broken_primitives.Defect, builder: type[ScheduleBuilder], number: int
 ) -> bool:
     """Return whether steps that are correct without the defect change the meaning of a program."""
-    found = blocks(number)
+    drawn = blocks(number)
     steps = Steps(Random(f"{defect.of}/{number}"), builder=builder, weights=defect.weights)
-    made = steps(found.module)
-    right = replayed(steps.traces)(found.module)
-    if made == right or interpreted(found, made, "the schedule") is None:
+    made = steps(drawn.module)
+    right = replayed(steps.traces)(drawn.module)
+    if made == right or interpreted(drawn, made, "the schedule") is None:
         return False
-    return interpreted(found, right, "the schedule") is None
+    return interpreted(drawn, right, "the schedule") is None
 
 
 @pytest.mark.parametrize("defect", STEPS, ids=lambda defect: defect.says)

@@ -47,29 +47,29 @@ def process():
 
 
 def test_programs_mean_the_same_before_and_after_each_pass():
-    found = Programs()
+    tally = Programs()
     for number in range(60):
-        judge(number, found, **PLAIN)
-    assert found.failures == []
-    assert found.native > 3
-    assert found.refused.total() < 12, found.refused
+        judge(number, tally, **PLAIN)
+    assert tally.failures == []
+    assert tally.native > 3
+    assert tally.refused.total() < 12, tally.refused
 
 
 @pytest.mark.parametrize("stage", ["loop", "flat"])
 def test_programs_without_axes_mean_the_same_before_and_after_each_pass(stage):
     for number in range(25):
         program = draw_lowered(Random(f"tests/{stage}/{number}"), stage)
-        found = finding_of(program, process=native_process() if number % 8 == 0 else None)
-        assert found is None or found.is_refusal, f"{number}: {found}\n{program}"
+        finding = finding_of(program, process=native_process() if number % 8 == 0 else None)
+        assert finding is None or finding.is_refusal, f"{number}: {finding}\n{program}"
 
 
 def test_schedules_change_no_meaning():
-    found = Programs()
+    tally = Programs()
     for number in range(30):
-        judge(number, found, **SCHEDULED)
-    assert found.failures == []
-    assert found.accepted.total() > 50
-    assert len(found.accepted) > 10
+        judge(number, tally, **SCHEDULED)
+    assert tally.failures == []
+    assert tally.accepted.total() > 50
+    assert len(tally.accepted) > 10
 
 
 def test_each_primitive_is_drawn_or_has_a_reason():
@@ -82,15 +82,15 @@ def test_each_primitive_is_drawn_or_has_a_reason():
 
 
 def test_everything_that_has_to_be_met_is_drawn():
-    found = Programs()
+    tally = Programs()
     for number in range(200):
         program = drawn(number, **PLAIN).program
-        found.met.update(features(program))
-        found.judged += 1
+        tally.met.update(features(program))
+        tally.judged += 1
     rare = {name for name, count in REQUIRED.items() if count < 500}
-    found.judged //= 2  # a few programs meet some of it less often than many do
-    assert set(lowered_programs.too_seldom(found)) <= rare
-    assert found.met.keys() <= {*REQUIRED, "stage flat"}
+    tally.judged //= 2  # a few programs meet some of it less often than many do
+    assert set(lowered_programs.too_seldom(tally)) <= rare
+    assert tally.met.keys() <= {*REQUIRED, "stage flat"}
 
 
 CHASE = """

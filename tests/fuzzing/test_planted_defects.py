@@ -66,9 +66,9 @@ def test_each_has_a_planted_defect_or_a_reason_to_have_none(names, defects, with
 @pytest.mark.parametrize(("home", "line"), LINES)
 def test_a_planted_defect_replaces_one_line_of_the_source(home, line):
     """A renaming that misses a defect shows here at once."""
-    found = importlib.util.find_spec(home)
-    assert found is not None, home
-    assert Path(found.origin).read_text(encoding="utf-8").count(line) == 1
+    spec = importlib.util.find_spec(home)
+    assert spec is not None, home
+    assert Path(spec.origin).read_text(encoding="utf-8").count(line) == 1
 
 
 def test_the_known_numbers_are_those_of_the_defects():

@@ -47,14 +47,14 @@ def test_a_primitive_without_a_drawer_of_its_own_is_drawn_by_its_signature():
 
 
 def test_sequences_change_no_meaning():
-    found = Sequences()
+    tally = Sequences()
     for number in range(25):
-        judge(number, found, seed="tests", native=0.2)
-    assert found.failures == []
-    assert found.steps >= step_sequences.ENOUGH_STEPS
-    assert len(found.accepted) > 20
-    assert found.native > 1
-    assert found.refused.total() < 8
+        judge(number, tally, seed="tests", native=0.2)
+    assert tally.failures == []
+    assert tally.steps >= step_sequences.ENOUGH_STEPS
+    assert len(tally.accepted) > 20
+    assert tally.native > 1
+    assert tally.refused.total() < 8
 
 
 def test_versions_of_loops_keep_the_inits_that_can_be_lowered():

@@ -141,13 +141,13 @@ def corpus():
     """The programs as written, and at each later stage."""
     named = {name: parse_module(text) for name, text in TEXTS.items()}
     named |= {name: parse_module(script(name)) for name in PUBLISHED}
-    found = {}
+    counts = {}
     for name, module in named.items():
-        found[f"{name}, {module.stage}"] = verify(module)
+        counts[f"{name}, {module.stage}"] = verify(module)
         while module.stage in NEXT and f"{name} {module.stage}" not in REFUSED:
             module = apply_pass(NEXT[module.stage], module)
-            found[f"{name}, {module.stage}"] = verify(module)
-    return found
+            counts[f"{name}, {module.stage}"] = verify(module)
+    return counts
 
 
 REFUSED = ("marked loop",)
@@ -208,37 +208,37 @@ LIKELY = {
 
 
 def names_in(module):
-    found = {"loop": [], "block": [], "iteration": [], "buffer": [], "axis": []}
+    names = {"loop": [], "block": [], "iteration": [], "buffer": [], "axis": []}
     for function in module.functions:
-        found["buffer"] += [buffer.name for buffer in function.buffers]
-        found["axis"] += [axis.name for axis in function.axes]
+        names["buffer"] += [buffer.name for buffer in function.buffers]
+        names["axis"] += [axis.name for axis in function.axes]
     for node in walk(module):
         match node:
             case For(var=name):
-                found["loop"].append(name)
+                names["loop"].append(name)
             case Block(name=name):
-                found["block"].append(name)
+                names["block"].append(name)
             case Iteration(name=name):
-                found["iteration"].append(name)
+                names["iteration"].append(name)
             case Allocate():
-                found["buffer"].append(node.buffer.name)
+                names["buffer"].append(node.buffer.name)
     same = {
-        "name": found["loop"] + found["block"],
-        "epilogue": found["block"],
-        "into": found["iteration"],
+        "name": names["loop"] + names["block"],
+        "epilogue": names["block"],
+        "into": names["iteration"],
     }
-    return found | same
+    return names | same
 
 
 def drawn(draw, name, names):
     """A random value for an argument, mostly a valid one, of a type that steps accept."""
     if name in LIKELY and draw.random() < 0.8:
         return draw.choice(LIKELY[name])
-    kinds = [known for kind, known in names.items() if name.startswith(kind) and known]
+    kinds = [of_kind for kind, of_kind in names.items() if name.startswith(kind) and of_kind]
     if kinds and draw.random() < 0.9:
         word = draw.choice(kinds[0])
         return word if not name.endswith("s") else [draw.choice(kinds[0]) for _ in range(2)]
-    word = draw.choice((*WORDS, *(name for known in names.values() for name in known)))
+    word = draw.choice((*WORDS, *(name for of_kind in names.values() for name in of_kind)))
     number = draw.choice(NUMBERS)
     return draw.choice((word, number, [number, number], [word, word], [None, number], True, None))
 

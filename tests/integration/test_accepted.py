@@ -33,7 +33,7 @@ def decoded(value):
 
 
 def entry_of(module):
-    return next(found for found in module.functions if found.name == module.entry)
+    return next(function for function in module.functions if function.name == module.entry)
 
 
 def call(module, values):
@@ -45,7 +45,7 @@ class Sample:
 
     def __init__(self, path):
         record = json.loads(gzip.decompress(path.read_bytes()))
-        *self.modules, _ = [loads(json.dumps(found)) for found in record["modules"]]
+        *self.modules, _ = [loads(json.dumps(text)) for text in record["modules"]]
         self._record = record
 
     def values(self):
@@ -97,7 +97,9 @@ def pair_of(module):
 def with_results(values, module):
     """The values, and arrays for the results of the searches."""
     entry = entry_of(module)
-    arrays = {found.name: values[found.handle] for found in entry.buffers if found.handle in values}
+    arrays = {
+        buffer.name: values[buffer.handle] for buffer in entry.buffers if buffer.handle in values
+    }
     for buffer in entry.buffers:
         if isinstance(buffer, Buffer) and buffer.handle not in (None, *values):
             sizes = [evaluate_size(size, values, arrays=arrays) for size in buffer.shape]
@@ -111,7 +113,7 @@ def test_searches_that_are_taken_out_find_the_same(path):
     for module in sample.modules:
         pair = pair_of(module)
         values = with_results(sample.values(), pair[0]) if pair else {}
-        for found in pair:
-            call(found, values)
+        for program in pair:
+            call(program, values)
         if pair:
             sample.check(values, module.stage)

@@ -94,20 +94,23 @@ def require_everywhere(text, schedule, arguments, *, result, expected, interpret
     assert any(isinstance(node, Atomic) for node in walk(stages[-1]))
     for stage in stages if interpret else ():
         assert parse_module(print_module(verify(stage))) == loads(dumps(stage)) == stage
-        given = arguments | {result: arguments[result].copy()}
-        run(stage, given, chunks=2)
-        np.testing.assert_array_equal(given[result], expected)
-    given = arguments | {result: arguments[result].copy()}
-    gossamer.compile(module, schedule=schedule)(**given)
-    np.testing.assert_array_equal(given[result], expected)
+        kernel_arguments = arguments | {result: arguments[result].copy()}
+        run(stage, kernel_arguments, chunks=2)
+        np.testing.assert_array_equal(kernel_arguments[result], expected)
+    kernel_arguments = arguments | {result: arguments[result].copy()}
+    gossamer.compile(module, schedule=schedule)(**kernel_arguments)
+    np.testing.assert_array_equal(kernel_arguments[result], expected)
 
 
 def matrix(rows, columns, density):
     random = np.random.default_rng(rows + columns)
-    found = sparse.random_array((rows, columns), density=density, format="csc", rng=random)
-    found.data = random.integers(-4, 5, found.nnz).astype(np.float32)
-    found.indices, found.indptr = found.indices.astype(np.int32), found.indptr.astype(np.int32)
-    return found
+    random_matrix = sparse.random_array((rows, columns), density=density, format="csc", rng=random)
+    random_matrix.data = random.integers(-4, 5, random_matrix.nnz).astype(np.float32)
+    random_matrix.indices, random_matrix.indptr = (
+        random_matrix.indices.astype(np.int32),
+        random_matrix.indptr.astype(np.int32),
+    )
+    return random_matrix
 
 
 SHAPES = [(0, 0, 0.0), (3, 0, 0.0), (0, 4, 0.0), (1, 50, 1.0), (30, 1, 1.0), (17, 23, 0.3)]
@@ -115,17 +118,17 @@ SHAPES = [(0, 0, 0.0), (3, 0, 0.0), (0, 4, 0.0), (1, 50, 1.0), (30, 1, 1.0), (17
 
 @pytest.mark.parametrize(("rows", "columns", "density"), [*SHAPES, (5, 30_000, 0.6)])
 def test_columns_times_a_vector(rows, columns, density):
-    found = matrix(rows, columns, density)
+    stored = matrix(rows, columns, density)
     x = (np.arange(columns) % 7 - 3).astype(np.float32)
     y = (np.arange(rows) % 5).astype(np.float32)
     arguments = {
-        "a": found.data, "x": x, "y": y, "indptr": found.indptr, "indices": found.indices,
-        "m": rows, "n": columns, "nnz": found.nnz,
+        "a": stored.data, "x": x, "y": y, "indptr": stored.indptr, "indices": stored.indices,
+        "m": rows, "n": columns, "nnz": stored.nnz,
     }  # fmt: skip
     schedule = atomic("j", weight="T.int64(I_indptr[j]) + 4 * j", grain=16)
-    expected = y + (found @ x if found.nnz else 0)
+    expected = y + (stored @ x if stored.nnz else 0)
     require_everywhere(
-        CSC_SPMV, schedule, arguments, result="y", expected=expected, interpret=found.nnz < 1000
+        CSC_SPMV, schedule, arguments, result="y", expected=expected, interpret=stored.nnz < 1000
     )
 
 
@@ -183,11 +186,11 @@ def test_an_init_is_set_before():
     text = CSC_SPMV.replace('"RR"', '"RS"').replace(
         "        Y[i] =", "        with T.init():\n            Y[i] = 0.0\n        Y[i] ="
     )
-    found = matrix(6, 9, 0.5)
+    stored = matrix(6, 9, 0.5)
     x, y = np.arange(9, dtype=np.float32), np.zeros(6, np.float32)
     arguments = {
-        "a": found.data, "x": x, "y": y, "indptr": found.indptr, "indices": found.indices,
-        "m": 6, "n": 9, "nnz": found.nnz,
+        "a": stored.data, "x": x, "y": y, "indptr": stored.indptr, "indices": stored.indices,
+        "m": 6, "n": 9, "nnz": stored.nnz,
     }  # fmt: skip
     apart = Step("decompose_reduction", {"block": "spmv", "loop": "j"})
-    require_everywhere(text, atomic("j", apart), arguments, result="y", expected=found @ x)
+    require_everywhere(text, atomic("j", apart), arguments, result="y", expected=stored @ x)

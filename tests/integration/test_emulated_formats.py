@@ -33,8 +33,8 @@ def matrix(rows, columns):
 def test_slices_of_rows_are_right(height, bits):
     stored, x = matrix(37, 40), integers(40)
     tensor = from_scipy(stored).asformat("sell", height=height, sigma=16)
-    found = gs.spmv(tensor, x, target=f"llvm-sve:vector_bits={bits}")
-    np.testing.assert_array_equal(found, stored @ x)
+    result = gs.spmv(tensor, x, target=f"llvm-sve:vector_bits={bits}")
+    np.testing.assert_array_equal(result, stored @ x)
 
 
 @pytest.mark.parametrize("bits", VECTOR_LENGTHS)
@@ -43,8 +43,8 @@ def test_slices_of_block_rows_are_right(rows, columns, bits):
     stored, x = matrix(48, 36), integers(36)
     how = {"block_rows": rows, "block_columns": columns, "height": 8, "sigma": 16}
     tensor = from_scipy(stored).asformat("blocked_sell", **how)
-    found = gs.spmv(tensor, x, target=f"llvm-sve:vector_bits={bits}")
-    np.testing.assert_array_equal(found, stored @ x)
+    result = gs.spmv(tensor, x, target=f"llvm-sve:vector_bits={bits}")
+    np.testing.assert_array_equal(result, stored @ x)
 
 
 @pytest.mark.parametrize("bits", VECTOR_LENGTHS)
@@ -54,5 +54,5 @@ def test_columns_of_blocks_are_right(height, width, bits):
     blocks = integers(pattern.nnz, height, width)
     shape = (7 * height, 6 * width)
     stored = sparse.bsr_array((blocks, pattern.indices, pattern.indptr), shape=shape)
-    found = gs.spmv(stored, x, target=f"llvm-sve:vector_bits={bits}")
-    np.testing.assert_array_equal(found, stored @ x)
+    result = gs.spmv(stored, x, target=f"llvm-sve:vector_bits={bits}")
+    np.testing.assert_array_equal(result, stored @ x)

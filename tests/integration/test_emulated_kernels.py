@@ -125,10 +125,10 @@ def test_default_schedules_are_right_at_every_vector_length(emulated_target):
         )
         np.testing.assert_array_equal(gs.spmm(matrix, arguments["b"], target=target), expected)
         arguments, expected = operands("sddmm", size)
-        found = gs.sddmm(matrix, arguments["b"], arguments["d"], target=target)
+        result = gs.sddmm(matrix, arguments["b"], arguments["d"], target=target)
         rows, columns = matrix.nonzero()
         products = np.einsum("ek,ek->e", arguments["b"][rows], arguments["d"][columns])
-        np.testing.assert_array_equal(found.data, products)
+        np.testing.assert_array_equal(result.data, products)
 
 
 ROW_LENGTHS = (0, 1, 2, 3, 15, 16, 17, 31, 40, 0)
@@ -154,8 +154,8 @@ def test_products_of_rows_are_right_with_all_groups_and_tiles(emulated_target):
         x = rng.integers(-3, 4, (matrix.shape[0], features)).astype(np.float32)
         y = rng.integers(-3, 4, (matrix.shape[1], features)).astype(np.float32)
         np.testing.assert_array_equal(gs.spmm(matrix, y, target=target), matrix @ y)
-        found = gs.sddmm(matrix, x, y, target=target)
-        np.testing.assert_array_equal(found.data, np.einsum("ek,ek->e", x[rows], y[columns]))
+        result = gs.sddmm(matrix, x, y, target=target)
+        np.testing.assert_array_equal(result.data, np.einsum("ek,ek->e", x[rows], y[columns]))
 
 
 @pytest.mark.unserialized
@@ -179,8 +179,8 @@ def test_attention_is_right_at_every_vector_length(emulated_target):
         q = rng.standard_normal((pattern.shape[0], features)).astype(np.float32)
         k, v = rng.standard_normal((2, 70, features)).astype(np.float32)
         expected = attention(pattern, q, k, v)
-        found = gs.attention(pattern, q, k, v, target=target)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5)
+        result = gs.attention(pattern, q, k, v, target=target)
+        np.testing.assert_allclose(result, expected, rtol=0, atol=2e-5)
 
 
 ELEMENTWISE = """

@@ -70,29 +70,29 @@ def test_errors_are_as_small_as_stated_at_every_vector_length(dtype, emulated_ba
     for bits, kernel in compiler.kernels_by_bits(flat):
         for size in (*sizes(dtype, bits), every.size):
             x, z = every[every.size - size :], powers[:size]
-            found = np.full((len(names) + 1, size), 7, dtype)
-            kernel(x=x.copy(), z=z.copy(), y=found, n=size)
-            for name, row in zip(names, found, strict=False):
+            result = np.full((len(names) + 1, size), 7, dtype)
+            kernel(x=x.copy(), z=z.copy(), y=result, n=size)
+            for name, row in zip(names, result, strict=False):
                 require_near(name, x, row, dtype)
             with np.errstate(all="ignore"):
                 exact = np.power(np.abs(x).astype(LONG), z.astype(LONG))
             positive = x > 0
-            off = errors(found[-1], exact)[positive]
+            off = errors(result[-1], exact)[positive]
             assert not off.size or off.max() <= POW_ERRORS[dtype]
 
 
-def require_near(name: str, x: np.ndarray, found: np.ndarray, dtype: str) -> None:
+def require_near(name: str, x: np.ndarray, result: np.ndarray, dtype: str) -> None:
     """Require that the error of a function of x is at most the stated one."""
     with np.errstate(all="ignore"):
         if name in EXACT:
-            np.testing.assert_array_equal(found, EXACT[name](x))
+            np.testing.assert_array_equal(result, EXACT[name](x))
             return
         exact_function, narrow, wide = FUNCTIONS[name]
-        off = errors(found, exact_function(x.astype(LONG)))
+        off = errors(result, exact_function(x.astype(LONG)))
     worst = int(np.argmax(off)) if off.size else None
     # Half precision is computed in float32, and rounded.
     most = {"float16": 0.51, "float32": narrow, "float64": wide}[dtype]
-    assert worst is None or off[worst] <= most, (name, x[worst], found[worst])
+    assert worst is None or off[worst] <= most, (name, x[worst], result[worst])
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
@@ -105,10 +105,10 @@ def test_functions_of_integers_are_exact_at_every_vector_length(dtype, emulated_
         for size in sizes(dtype, bits):
             x = np.random.default_rng(size).integers(info.min, info.max, size, dtype, endpoint=True)
             x[: size // 4] = 0
-            found = np.full((len(names), size), 7, dtype)
-            kernel(x=x, z=x, y=found, n=size)
+            result = np.full((len(names), size), 7, dtype)
+            kernel(x=x, z=x, y=result, n=size)
             expected = [OF_INTEGERS[name](x) for name in names]
-            np.testing.assert_array_equal(found, np.array(expected).reshape(found.shape))
+            np.testing.assert_array_equal(result, np.array(expected).reshape(result.shape))
 
 
 def unsigned(x: np.ndarray) -> np.ndarray:

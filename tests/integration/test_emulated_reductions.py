@@ -104,9 +104,9 @@ def test_reductions_are_right_at_every_vector_length(dtype, emulated_backend):
             values = {op: values_of(op, size) for op in OPS[dtype]}
             results = [reduced(op, each, dtype) for op, each in values.items()]
             expected = np.repeat(np.array(results), FORMS)
-            found = np.full_like(expected, 1)
-            kernel(x=stored(np.array([*values.values()]), dtype), y=found, n=size)
-            np.testing.assert_array_equal(found, expected, err_msg=f"{bits} bits, {size}")
+            result = np.full_like(expected, 1)
+            kernel(x=stored(np.array([*values.values()]), dtype), y=result, n=size)
+            np.testing.assert_array_equal(result, expected, err_msg=f"{bits} bits, {size}")
 
 
 def test_every_reducer_is_here():

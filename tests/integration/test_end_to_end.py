@@ -97,10 +97,10 @@ def stages_of(module, stats):
 
 @pytest.mark.parametrize(("op", "dtype", "index"), PROGRAMS)
 def test_every_stage_is_valid_and_survives_both_encodings(op, dtype, index):
-    case = next(found for found in csr_cases(dtype=dtype, index_dtype=index) if found.nnz)
-    found = stages_of(program(op, dtype, index), stats_of(case))
-    assert tuple(module.stage for module in found) == STAGES
-    for module in found:
+    case = next(each for each in csr_cases(dtype=dtype, index_dtype=index) if each.nnz)
+    stages = stages_of(program(op, dtype, index), stats_of(case))
+    assert tuple(module.stage for module in stages) == STAGES
+    for module in stages:
         assert diagnostics(module) == ()
         assert parse_module(print_module(module)) == module
         assert loads(dumps(module)) == module
@@ -134,13 +134,13 @@ def test_kernels_are_exact_on_every_matrix(op, dtype, index, threads):
 
 
 def encoded_at(stage, case):
-    found = stages_of(program("spmm", "float32", "int32"), stats_of(case))
-    return {module.stage: dumps(module) for module in found}[stage]
+    stages = stages_of(program("spmm", "float32", "int32"), stats_of(case))
+    return {module.stage: dumps(module) for module in stages}[stage]
 
 
 @pytest.mark.parametrize("stage", STAGES[:-1])
 def test_a_kernel_can_be_built_from_the_bytes_of_any_stage(stage):
-    case = next(found for found in csr_cases() if found.name == "a power law")
+    case = next(each for each in csr_cases() if each.name == "a power law")
     dense = dense_for(case, "spmm")
     result, arrays = arguments("spmm", case, dense)
     build_kernel(loads(encoded_at(stage, case)), stats=stats_of(case)).kernel(**arrays)
@@ -148,7 +148,7 @@ def test_a_kernel_can_be_built_from_the_bytes_of_any_stage(stage):
 
 
 def test_a_backend_takes_the_bytes_of_the_flat_stage():
-    case = next(found for found in csr_cases() if found.name == "a power law")
+    case = next(each for each in csr_cases() if each.name == "a power law")
     dense = dense_for(case, "spmm")
     result, arrays = arguments("spmm", case, dense)
     backend, target = resolve_target("generic-cpu")
@@ -158,7 +158,7 @@ def test_a_backend_takes_the_bytes_of_the_flat_stage():
 
 
 def test_accesses_of_parallel_flat_code_from_outside_are_not_trusted():
-    case = next(found for found in csr_cases() if found.name == "a power law")
+    case = next(each for each in csr_cases() if each.name == "a power law")
     with pytest.raises(UnsupportedError) as caught:
         build_kernel(loads(encoded_at("flat", case)))
     assert caught.value.code == "lower.bounds_check_flat.not_proved"
@@ -166,7 +166,7 @@ def test_accesses_of_parallel_flat_code_from_outside_are_not_trusted():
 
 @pytest.mark.parametrize("features", [1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 64, 100, 128, 130])
 def test_any_feature_size_keeps_within_rounding(features):
-    case = next(found for found in csr_cases() if found.name == "row lengths 0 to 40")
+    case = next(each for each in csr_cases() if each.name == "row lengths 0 to 40")
     dense = np.random.default_rng(features).standard_normal((40, features)).astype(np.float32)
     matrix = sparse.csr_array((case.data, case.indices, case.indptr), shape=case.shape)
     error = max_relative_error(
@@ -195,10 +195,10 @@ SCHEDULES = {
 }
 module = module_of(operator_named("spmm").program, Variant(features=9))
 built = build_kernel(module, stats=Stats(9, 9, 30, 9, 0), schedule=SCHEDULES[sys.argv[1]])
-found = {"cached": built.cached}
-found["entries"] = ArtifactCache().info().entries
-found["lowered"] = "gossamer_lower" in sys.modules
-print(json.dumps(found))
+record = {"cached": built.cached}
+record["entries"] = ArtifactCache().info().entries
+record["lowered"] = "gossamer_lower" in sys.modules
+print(json.dumps(record))
 """
 
 
@@ -237,10 +237,10 @@ def test_the_installed_command_checks_its_result(op, tmp_path):
     command = [Path(sys.executable).parent / "gossamer", "run", op, *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert (found["op"], found["shape"], found["nnz"]) == (op, [300, 200], 3000)
-    assert found["max_rel_error"] < 1e-5
-    assert found["ratio_vs_scipy"] > 0
+    record = json.loads(done.stdout.splitlines()[-1])
+    assert (record["op"], record["shape"], record["nnz"]) == (op, [300, 200], 3000)
+    assert record["max_rel_error"] < 1e-5
+    assert record["ratio_vs_scipy"] > 0
 
 
 NAMED = """

@@ -212,10 +212,10 @@ def test_opt_lists_and_applies_what_extensions_have(doubling, install, capsys, t
     assert "  doubling.double_by_addition       loop, before vectorize_loops\n" in listed
     assert "  unrolling.unroll_it(loop, function=...)\n" in listed
     assert main(["backends"]) == 0
-    found = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert (
         "  extensions  doubling of acme-doubling\n              unrolling of acme-unrolling"
-        in found
+        in output
     )
     program = tmp_path / "program.py"
     program.write_text(print_module(SCALE))

@@ -73,9 +73,9 @@ def rounded(values, dtype):
     return np.asarray(values).astype(dtype)
 
 
-def same(found, expected, dtype):
+def same(actual, expected, dtype):
     """Equal numbers with equal signs, or both NaN."""
-    a, b = values_of(found, dtype), values_of(expected, dtype)
+    a, b = values_of(actual, dtype), values_of(expected, dtype)
     np.testing.assert_array_equal(a, b)
     ordinary = ~np.isnan(a)
     np.testing.assert_array_equal(np.signbit(a)[ordinary], np.signbit(b)[ordinary])
@@ -100,12 +100,12 @@ def wide_numbers():
     neighbors."""
     rng = np.random.default_rng(4)
     halves = [values_of(every(dtype), dtype) for dtype in HALVES]
-    found = []
+    messages = []
     for numbers in halves:
         numbers = np.sort(numbers[np.isfinite(numbers)])
         ties = (numbers[:-1] + numbers[1:]) / 2
         ties = rng.choice(ties, 4096)
-        found += [
+        messages += [
             ties,
             np.nextafter(ties, INF),
             np.nextafter(ties, -INF),
@@ -113,7 +113,7 @@ def wide_numbers():
         ]
     any_bits = rng.integers(0, 2**32, 20_000, np.uint32).view(np.float32).astype(np.float64)
     special = [0, -0.0, INF, -INF, NAN, 65519.99, 65520, 65504, 2.0**-25, 3.39e38, 1e300, 1e-300]
-    everything = np.concatenate([*found, any_bits, special])
+    everything = np.concatenate([*messages, any_bits, special])
     return np.resize(everything, len(everything) // 8 * 8 + 8)
 
 
@@ -123,8 +123,8 @@ def wide_numbers():
 @pytest.mark.parametrize("half", HALVES)
 def test_every_number_becomes_wider_exactly(half, wide, lanes, target):
     x = every(half)
-    found = applied(f"T.{wide}(X[@])", x, inputs=[half], output=wide, lanes=lanes, target=target)
-    same(found, values_of(x, half).astype(wide), wide)
+    result = applied(f"T.{wide}(X[@])", x, inputs=[half], output=wide, lanes=lanes, target=target)
+    same(result, values_of(x, half).astype(wide), wide)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -133,8 +133,8 @@ def test_every_number_becomes_wider_exactly(half, wide, lanes, target):
 @pytest.mark.parametrize("half", HALVES)
 def test_every_number_is_rounded_once_to_nearest_even(half, wide, lanes, target):
     x = wide_numbers().astype(wide)
-    found = applied(f"T.{half}(X[@])", x, inputs=[wide], output=half, lanes=lanes, target=target)
-    same(found, rounded(x, half), half)
+    result = applied(f"T.{half}(X[@])", x, inputs=[wide], output=half, lanes=lanes, target=target)
+    same(result, rounded(x, half), half)
 
 
 OPERATIONS = {
@@ -153,8 +153,8 @@ OPERATIONS = {
 def test_operations_are_those_of_float32_rounded(value, half, lanes, target):
     x, z = pairs(half)
     exact = OPERATIONS[value](values_of(x, half), values_of(z, half))
-    found = applied(value, x, z, inputs=[half] * 2, output=half, lanes=lanes, target=target)
-    a, b = values_of(found, half), values_of(rounded(exact, half), half)
+    result = applied(value, x, z, inputs=[half] * 2, output=half, lanes=lanes, target=target)
+    a, b = values_of(result, half), values_of(rounded(exact, half), half)
     np.testing.assert_array_equal(a, b)
 
 
@@ -163,10 +163,10 @@ def test_operations_are_those_of_float32_rounded(value, half, lanes, target):
 @pytest.mark.parametrize("function", ["exp", "log", "tanh", "sin", "rsqrt", "sigmoid"])
 def test_functions_are_those_of_float32_rounded(function, half, lanes):
     x = every(half)
-    found = applied(f"T.{function}(X[@])", x, inputs=[half], output=half, lanes=lanes)
+    result = applied(f"T.{function}(X[@])", x, inputs=[half], output=half, lanes=lanes)
     wide = values_of(x, half).astype(np.float32)
     single = applied(f"T.{function}(X[@])", wide, inputs=["float32"], output="float32", lanes=lanes)
-    same(found, rounded(single, half), half)
+    same(result, rounded(single, half), half)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -177,10 +177,10 @@ def test_fused_products_are_rounded_once(half, target):
     module = parse_module(program("T.fma(X[@], Z[@], W[@])", inputs=[half] * 3, output=half))
     expected = np.empty_like(x)
     run(module, {"x": x, "z": z, "w": w, "y": expected, "n": len(x)})
-    found = applied(
+    result = applied(
         "T.fma(X[@], Z[@], W[@])", x, z, w, inputs=[half] * 3, output=half, target=target
     )
-    np.testing.assert_array_equal(values_of(found, half), values_of(expected, half))
+    np.testing.assert_array_equal(values_of(result, half), values_of(expected, half))
 
 
 @cache
@@ -200,27 +200,27 @@ def cast_to_integer(half, other):
 @pytest.mark.parametrize("other", ["bool", "int8", "uint8", "int32", "uint32", "int64", "uint64"])
 def test_casts_to_and_from_integers(other, half, lanes, target):
     x = every(half)
-    found = applied(f"T.{other}(X[@])", x, inputs=[half], output=other, lanes=lanes, target=target)
+    result = applied(f"T.{other}(X[@])", x, inputs=[half], output=other, lanes=lanes, target=target)
     module = parse_module(program(f"T.{other}(X[@])", inputs=[half], output=other))
-    np.testing.assert_array_equal(found, cast_to_integer(half, other))
+    np.testing.assert_array_equal(result, cast_to_integer(half, other))
     some, interpreted = x[::97].copy(), np.empty(len(x[::97]), other)
     run(module, {"x": some, "y": interpreted, "n": len(some)})
-    np.testing.assert_array_equal(interpreted, found[::97])
+    np.testing.assert_array_equal(interpreted, result[::97])
     back = np.array([*np.random.default_rng(1).integers(-9, 9, 6), 127, 1], np.int64).astype(other)
-    found = applied(
+    result = applied(
         f"T.{half}(X[@])", back, inputs=[other], output=half, lanes=lanes, target=target
     )
-    same(found, rounded(back.astype(np.float64), half), half)
+    same(result, rounded(back.astype(np.float64), half), half)
 
 
 @pytest.mark.parametrize("half", HALVES)
 def test_the_interpreter_agrees(half):
     x, z = pairs(half, count=200)
     text = program("X[@] * Z[@] + T.exp(X[@]) - T.max(X[@], Z[@])", inputs=[half] * 2, output=half)
-    found, expected = np.empty_like(x), np.empty_like(x)
+    result, expected = np.empty_like(x), np.empty_like(x)
     run(parse_module(text), {"x": x, "z": z, "y": expected, "n": len(x)})
-    gs.compile(text)(x, z, found)
-    a, b = values_of(found, half), values_of(expected, half)
+    gs.compile(text)(x, z, result)
+    a, b = values_of(result, half), values_of(expected, half)
     np.testing.assert_allclose(a, b, rtol=2.0**-7 if half == "bfloat16" else 2.0**-10, atol=1e-6)
 
 

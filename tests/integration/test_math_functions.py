@@ -74,10 +74,10 @@ def test_errors_are_as_small_as_stated(function, dtype, lanes, target):
     _, narrow, wide = FUNCTIONS[function]
     x = numbers(dtype)
     exact = exact_values(function, dtype)
-    found = applied(function, x, lanes=lanes, target=target)
-    off = errors(found, exact)
+    result = applied(function, x, lanes=lanes, target=target)
+    off = errors(result, exact)
     worst = int(np.argmax(off))
-    assert off[worst] <= (narrow if dtype == "float32" else wide), (x[worst], found[worst])
+    assert off[worst] <= (narrow if dtype == "float32" else wide), (x[worst], result[worst])
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -86,11 +86,11 @@ def test_errors_are_as_small_as_stated(function, dtype, lanes, target):
 @pytest.mark.parametrize("function", EXACT)
 def test_roundings_are_exact(function, dtype, lanes, target):
     x = numbers(dtype, count=500)
-    found = applied(function, x, lanes=lanes, target=target)
+    result = applied(function, x, lanes=lanes, target=target)
     expected = EXACT[function](x)
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(result, expected)
     ordinary = ~np.isnan(x)
-    np.testing.assert_array_equal(np.signbit(found)[ordinary], np.signbit(expected)[ordinary])
+    np.testing.assert_array_equal(np.signbit(result)[ordinary], np.signbit(expected)[ordinary])
 
 
 @pytest.mark.parametrize("lanes", [2, 4, 16, 32, 64])
@@ -125,10 +125,10 @@ POINTS = [
 def test_points_at_which_the_value_is_exact(function, points, expected, dtype, lanes):
     x = np.resize(np.array([*points, NAN], dtype), 64)
     wanted = np.resize(np.array([*expected, NAN], dtype), 64)
-    found = applied(function, x, lanes=lanes)
-    np.testing.assert_array_equal(found, wanted)
+    result = applied(function, x, lanes=lanes)
+    np.testing.assert_array_equal(result, wanted)
     ordinary = ~np.isnan(wanted)
-    assert (np.signbit(found) == np.signbit(wanted))[ordinary].all()
+    assert (np.signbit(result) == np.signbit(wanted))[ordinary].all()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -145,13 +145,13 @@ def find_nth_bits(words, counts):
     """The oracle: the positions of the set bits of each word, as text."""
     width = words.itemsize * 8
     mask = 2**width - 1
-    found = []
+    messages = []
     for word, count in zip(words.tolist(), counts.tolist(), strict=True):
         places = [
             number for number, bit in enumerate(f"{word & mask:0{width}b}"[::-1]) if bit == "1"
         ]
-        found.append(dict(enumerate(places)).get(count & mask, width))
-    return np.array(found, words.dtype)
+        messages.append(dict(enumerate(places)).get(count & mask, width))
+    return np.array(messages, words.dtype)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -168,8 +168,8 @@ def test_positions_of_bits(dtype_name, lanes, target):
     words[:4] = [0, 1, ~dtype.type(0), np.left_shift(dtype.type(1), 8 * dtype.itemsize - 1)]
     counts = rng.integers(0, 8 * dtype.itemsize + 2, len(words)).astype(dtype)
     counts[4:16:3] = ~dtype.type(0)
-    found = applied("find_nth_bit", words, counts, lanes=lanes, target=target)
-    np.testing.assert_array_equal(found, find_nth_bits(words, counts))
+    result = applied("find_nth_bit", words, counts, lanes=lanes, target=target)
+    np.testing.assert_array_equal(result, find_nth_bits(words, counts))
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -200,10 +200,10 @@ def test_powers_at_the_edges_are_those_of_c(dtype, lanes):
     x, y = (np.resize(part, len(part) // 8 * 8 + 8).copy() for part in (x, y))
     with np.errstate(all="ignore"):
         expected = np.power(x, y)
-    found = applied("pow", x, y, lanes=lanes)
-    np.testing.assert_allclose(found, expected, rtol=2 * np.finfo(dtype).eps)
+    result = applied("pow", x, y, lanes=lanes)
+    np.testing.assert_allclose(result, expected, rtol=2 * np.finfo(dtype).eps)
     ordinary = ~np.isnan(expected)
-    assert (np.signbit(found) == np.signbit(expected))[ordinary].all()
+    assert (np.signbit(result) == np.signbit(expected))[ordinary].all()
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -228,10 +228,10 @@ def test_the_interpreter_agrees_with_the_arithmetic(function, dtype, lanes):
     left = {node.function for node in walk(plain) if isinstance(node, Call)}
     assert left <= {"sqrt", "abs"}
     x = numbers(dtype, count=2)
-    found = np.empty_like(x)
-    run(plain, {"x": x, "y": found, "n": len(x)})
+    result = np.empty_like(x)
+    run(plain, {"x": x, "y": result, "n": len(x)})
     np.testing.assert_array_equal(
-        found, applied(function, x, lanes=lanes, target="generic-cpu:cpu=x86-64")
+        result, applied(function, x, lanes=lanes, target="generic-cpu:cpu=x86-64")
     )
 
 

@@ -46,8 +46,8 @@ def test_products_are_those_of_scipy(matrix, target):
 def test_sampled_products_and_attention_are_those_of_numpy(matrix, target):
     x, y = integers(matrix.shape[0], 20), integers(matrix.shape[1], 20)
     pattern = matrix.tocoo()
-    found = gs.sddmm(matrix, x, y, target=target)
-    np.testing.assert_array_equal(found, np.einsum("ek,ek->e", x[pattern.row], y[pattern.col]))
+    result = gs.sddmm(matrix, x, y, target=target)
+    np.testing.assert_array_equal(result, np.einsum("ek,ek->e", x[pattern.row], y[pattern.col]))
     q, k, v = x / 8, y / 8, integers(matrix.shape[1], 20)
     weighted = gs.attention(matrix, q, k, v, target=target)
     np.testing.assert_allclose(weighted, attention(matrix, q, k, v), rtol=0, atol=2e-5)
@@ -57,6 +57,6 @@ def test_sampled_products_and_attention_are_those_of_numpy(matrix, target):
 def test_a_call_starts_a_thread_of_the_pool(target):
     """Twelve million products are shared, and the result is the same as on one."""
     large, b = sparse.csr_array(np.ones((2000, 100), DTYPE)), integers(100, 64)
-    found = gs.spmm(large, b, target=target)
+    result = gs.spmm(large, b, target=target)
     assert len(os.listdir("/proc/self/task")) > 1
-    np.testing.assert_array_equal(found, large @ b)
+    np.testing.assert_array_equal(result, large @ b)

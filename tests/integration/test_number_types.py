@@ -57,12 +57,12 @@ def program(values, *, inputs, output, lanes):
 def results(values, *arrays, output, lanes):
     """A row for each value: computed natively, and by the interpreter for the first elements."""
     text = program(values, inputs=[a.dtype.name for a in arrays], output=output, lanes=lanes)
-    found = np.zeros((len(values), arrays[0].size), output)
-    gs.compile(text)(*arrays, found)
+    result = np.zeros((len(values), arrays[0].size), output)
+    gs.compile(text)(*arrays, result)
     some = [array[:64].copy() for array in arrays]
     interpreted = np.zeros((len(values), 64), output)
     run(parse_module(text), {**dict(zip("xz", some, strict=False)), "y": interpreted, "n": 64})
-    return found, interpreted
+    return result, interpreted
 
 
 def pairs(dtype_name):
@@ -139,9 +139,9 @@ def test_operations(dtype, lanes):
     x, z = pairs(dtype)
     table = operations(dtype)
     native, interpreted = results(tuple(table), x, z, output=dtype, lanes=lanes)
-    for found, again, (value, oracle) in zip(native, interpreted, table.items(), strict=True):
+    for result, again, (value, oracle) in zip(native, interpreted, table.items(), strict=True):
         expected = np.asarray(oracle(x, z), dtype)
-        np.testing.assert_array_equal(found, expected, err_msg=value)
+        np.testing.assert_array_equal(result, expected, err_msg=value)
         np.testing.assert_array_equal(again, expected[:64], err_msg=value)
 
 
@@ -156,8 +156,10 @@ COMPARISONS = {
 def test_comparisons(dtype, lanes):
     x, z = pairs(dtype)
     native, interpreted = results(tuple(COMPARISONS), x, z, output="bool", lanes=lanes)
-    for found, again, (value, oracle) in zip(native, interpreted, COMPARISONS.items(), strict=True):
-        np.testing.assert_array_equal(found, oracle(x, z), err_msg=value)
+    for result, again, (value, oracle) in zip(
+        native, interpreted, COMPARISONS.items(), strict=True
+    ):
+        np.testing.assert_array_equal(result, oracle(x, z), err_msg=value)
         np.testing.assert_array_equal(again, oracle(x, z)[:64], err_msg=value)
 
 
@@ -235,8 +237,8 @@ def reducible(dtype, size, op):
     if dtype == "bool":
         return rng.random(size) < (0.9 if op in ("and", "min") else 0.1)
     if np.dtype(dtype).kind == "f":
-        found = rng.integers(-8, 9, size) if op != "X * Y" else rng.choice([1, -1, 2, 0.5], size)
-        return found.astype(dtype)
+        numbers = rng.integers(-8, 9, size) if op != "X * Y" else rng.choice([1, -1, 2, 0.5], size)
+        return numbers.astype(dtype)
     info = np.iinfo(dtype)
     return rng.integers(info.min, info.max, size, dtype, endpoint=True)
 
@@ -258,10 +260,10 @@ def reduce(x: T.handle, y: T.handle, n: T.int64) -> None:
             Y[0] = {combined(op, "Y[0]", f"X[o * {lanes} + l]")}
 """
         expected = REDUCTIONS[op].reduce(x, dtype=dtype)
-        found, interpreted = np.zeros(1, dtype), np.zeros(1, dtype)
-        gs.compile(text)(x, found)
+        result, interpreted = np.zeros(1, dtype), np.zeros(1, dtype)
+        gs.compile(text)(x, result)
         run(parse_module(text), {"x": x, "y": interpreted, "n": len(x)})
-        assert (found[0], interpreted[0]) == (expected, expected), op
+        assert (result[0], interpreted[0]) == (expected, expected), op
 
 
 @pytest.mark.parametrize("dtype", EVERY)
@@ -287,8 +289,8 @@ def rows(a: T.handle, y: T.handle, p: T.handle, q: T.handle,
             Y[i] = {initial(op, dtype)}
         Y[i] = {combined(op, "Y[i]", "A[i, j]")}
 """
-        found, interpreted = np.zeros(7, dtype), np.zeros(7, dtype)
-        gs.compile(text)(a, found, indptr, columns, n=64)
+        result, interpreted = np.zeros(7, dtype), np.zeros(7, dtype)
+        gs.compile(text)(a, result, indptr, columns, n=64)
         arguments = {"a": a, "p": indptr, "q": columns, "m": 7, "n": 64, "nnz": len(a)}
         run(parse_module(text), {**arguments, "y": interpreted})
         start = interpreted[0]
@@ -296,5 +298,5 @@ def rows(a: T.handle, y: T.handle, p: T.handle, q: T.handle,
             REDUCTIONS[op].reduce(a[low:high], initial=start, dtype=dtype)
             for low, high in pairwise(indptr)
         ]
-        np.testing.assert_array_equal(found, np.array(expected, dtype), err_msg=op)
+        np.testing.assert_array_equal(result, np.array(expected, dtype), err_msg=op)
         np.testing.assert_array_equal(interpreted, np.array(expected, dtype), err_msg=op)

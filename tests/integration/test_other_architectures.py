@@ -50,12 +50,12 @@ def as_scipy(case):
 def test_products_are_those_of_the_oracle(target):
     for case in MATRICES:
         matrix, vector = as_scipy(case), integers(case.shape[1])
-        found = gs.spmv(matrix, vector, target=target)
-        np.testing.assert_array_equal(found, oracles.spmv(case, vector), case.name)
+        result = gs.spmv(matrix, vector, target=target)
+        np.testing.assert_array_equal(result, oracles.spmv(case, vector), case.name)
         for features in (1, 5, 33):
             dense = integers(case.shape[1], features)
-            found = gs.spmm(matrix, dense, target=target)
-            np.testing.assert_array_equal(found, oracles.spmm(case, dense), case.name)
+            result = gs.spmm(matrix, dense, target=target)
+            np.testing.assert_array_equal(result, oracles.spmm(case, dense), case.name)
 
 
 @pytest.mark.unserialized
@@ -63,8 +63,8 @@ def test_sampled_products_are_those_of_the_oracle(target):
     for case in MATRICES:
         for features in (1, 33):
             left, right = (integers(size, features) for size in case.shape)
-            found = gs.sddmm(as_scipy(case), left, right, target=target)
-            np.testing.assert_array_equal(found.data, oracles.sddmm(case, left, right), case.name)
+            result = gs.sddmm(as_scipy(case), left, right, target=target)
+            np.testing.assert_array_equal(result.data, oracles.sddmm(case, left, right), case.name)
 
 
 @pytest.mark.unserialized
@@ -76,10 +76,10 @@ def test_attention_is_that_of_the_oracle(target):
                 rng.standard_normal((size, features)).astype(np.float32)
                 for size in (case.shape[0], case.shape[1], case.shape[1])
             )
-            found = gs.attention(as_scipy(case), queries, keys, values, target=target)
+            result = gs.attention(as_scipy(case), queries, keys, values, target=target)
             expected = oracles.attention(case, queries, keys, values)
             bound = oracles.attention_bound(case, queries, keys, values)
-            assert (np.abs(found - expected) <= unit * bound).all(), case.name
+            assert (np.abs(result - expected) <= unit * bound).all(), case.name
 
 
 @pytest.mark.unserialized
@@ -95,8 +95,8 @@ def test_products_of_blocks_are_those_of_the_oracle(size, target):
             dense = integers(shape[1], features)
             rows = dense.reshape(-1, size, features)
             expected = oracles.bsr_spmm(case.indptr, case.indices, blocks, dense=rows)
-            found = gs.spmm(matrix, dense, target=target)
-            np.testing.assert_array_equal(found, expected.reshape(shape[0], features), case.name)
+            result = gs.spmm(matrix, dense, target=target)
+            np.testing.assert_array_equal(result, expected.reshape(shape[0], features), case.name)
 
 
 @pytest.mark.unserialized
@@ -114,9 +114,9 @@ def test_vectors_are_right_in_every_dtype(dtype, target):
 
 def test_the_machine_has_the_vectors_of_its_architecture():
     machines = {text: machine_for(text) for text in TARGETS}
-    found = [(one.vector_bits, one.vector_registers) for one in machines.values()]
+    vectors = [(one.vector_bits, one.vector_registers) for one in machines.values()]
     # Without the vector extension, a register of RISC-V has one lane.
-    assert found == [(128, 32), (128, 8), (128, 32)]
+    assert vectors == [(128, 32), (128, 8), (128, 32)]
 
 
 def test_a_kernel_is_labelled_emulated_and_runs_on_one_thread(target, tmp_path, capsys):

@@ -72,8 +72,8 @@ def test_infinite_elements_do_not_spread():
         kept = np.delete(np.delete(problem.expected, 1, axis=1), 2, axis=2)
         for _, target in targets():
             gs.compile(block_program(dtype), target=target)(**problem.arguments)
-            found = np.delete(np.delete(problem.arguments["c"], 1, axis=1), 2, axis=2)
-            np.testing.assert_allclose(found, kept, rtol=1e-4, atol=1e-4)
+            result = np.delete(np.delete(problem.arguments["c"], 1, axis=1), 2, axis=2)
+            np.testing.assert_allclose(result, kept, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.unserialized
@@ -102,14 +102,14 @@ def test_the_interpreter_runs_what_is_compiled():
     assert parse_module(print_module(flat)) == flat
     for vscale in (1, 2, 4):
         problem = block_problem(5, 3, 4 * vscale + 1)
-        problem.require(lambda vscale=vscale, **given: run(flat, given, vscale=vscale))
+        problem.require(lambda vscale=vscale, **arguments: run(flat, arguments, vscale=vscale))
 
 
 def test_default_schedules_say_why():
     report = gs.explain(block_program(bh=8, bw=8), target=TARGET)
     assert report.rule == "tensorized_block_spmm"
-    (found,) = (each for each in report.decisions if "sme_block_product" in each.what)
-    assert "blocks have 8 rows" in found.why
+    (decision,) = (each for each in report.decisions if "sme_block_product" in each.what)
+    assert "blocks have 8 rows" in decision.why
     for target, sizes in [("llvm-sve", {}), (TARGET, {"bh": 3}), (TARGET, {"feat": 1})]:
         assert gs.explain(block_program(**sizes), target=target).rule != "tensorized_block_spmm"
     assert gs.explain(block_program("float64"), target=TARGET).rule == "block_spmm"

@@ -145,9 +145,9 @@ WITHOUT_REASONS = "its rules come before those of gossamer, and this one gives n
 )
 def test_reasons_of_its_rules_are_explained(schedule, rule, why, install):
     install(schedule=schedule)
-    found = gs.explain(SCRIPT, target="tiny-interpreter")
-    assert (found.rule, [decision.why for decision in found.decisions]) == (rule, [why])
-    assert [step.op for step in found.schedule.loop] == ["split"]
+    report = gs.explain(SCRIPT, target="tiny-interpreter")
+    assert (report.rule, [decision.why for decision in report.decisions]) == (rule, [why])
+    assert [step.op for step in report.schedule.loop] == ["split"]
 
 
 SPACE = (
@@ -289,8 +289,8 @@ def test_opt_names_the_intrinsics_of_a_target(install, capsys, tmp_path):
 
 def test_the_plugin_is_listed(install):
     install(schedule="None")
-    found = {backend.name: backend for backend in resolve_target.registry.backend_infos()}
-    assert found["tiny-interpreter"].usable
+    infos = {backend.name: backend for backend in resolve_target.registry.backend_infos()}
+    assert infos["tiny-interpreter"].usable
     with pytest.raises(
         UserError, match=r"There is no backend 'other'\. Installed: generic-cpu,.* tiny"
     ):
@@ -313,8 +313,8 @@ def test_plugins_import_only_declared_modules(root):
     texts += [PLUGIN, *PYTHON.findall(page)]
     texts += PYTHON.findall(backends.partition("\n## Conformance tests\n")[0])
     imported = {name for text in texts for name in IMPORT.findall(text)}
-    own = ("gossamer_generic_cpu", "gossamer_llvm_sve", "gossamer_tiny", "gossamer_testkit")
-    assert {name for name in imported if not name.startswith(own)} <= set(declared)
+    packages = ("gossamer_generic_cpu", "gossamer_llvm_sve", "gossamer_tiny", "gossamer_testkit")
+    assert {name for name in imported if not name.startswith(packages)} <= set(declared)
     for name in declared:
         module = importlib.import_module(name)
         assert module.__doc__

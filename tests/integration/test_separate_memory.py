@@ -267,8 +267,8 @@ def test_a_bound_call_is_captured_and_its_graph_runs_again():
         stream.synchronize()
         # Neither memory nor copies: both would end a capture.
         assert (STORAGE.used, STORAGE.copied) == (used, copied)
-        found = STORAGE.elements(y.address, y.shape, y.dtype)
-        np.testing.assert_array_equal(found, shifted(factor * numbers()))
+        result = STORAGE.elements(y.address, y.shape, y.dtype)
+        np.testing.assert_array_equal(result, shifted(factor * numbers()))
 
 
 def test_the_signature_states_spaces_and_scratch():

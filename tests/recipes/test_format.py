@@ -77,7 +77,9 @@ def test_no_code_beside_the_record_of_a_format_names_it(root):
         for path in (root / source).rglob("*.py")
         if not any(folder in (path, *path.parents) for folder in folders)
     }
-    assert {path: found for path, found in named.items() if found and path not in LISTED} == NAMED
+    assert {
+        path: formats for path, formats in named.items() if formats and path not in LISTED
+    } == NAMED
     text = recipe(root, "Add a format")
     assert all(path in text for path in (*LISTED, RECORDS[0]))
     assert formats_named_in('match name:\n    case "bsr":\n        "docs of sell"', names) == [
@@ -107,12 +109,14 @@ def test_each_model_of_costs_is_about_one_format(root):
 
 def test_a_format_has_a_program_of_the_corpus_or_a_reason_to_have_none():
     """Programs over other formats are compiled by every backend, on edge cases of matrices."""
-    own = {
-        name for name in format_names() if any(is_about(name, found) for found in corpus_names())
+    in_corpus = {
+        name
+        for name in format_names()
+        if any(is_about(name, program) for program in corpus_names())
     }
     without = {name for names in WITHOUT_PROGRAM.values() for name in names}
-    assert own.isdisjoint(without)
-    missing = {*format_names()} - own - without
+    assert in_corpus.isdisjoint(without)
+    missing = {*format_names()} - in_corpus - without
     assert not missing, (
         f"no program of the corpus is over {', '.join(sorted(missing))}: add one to "
         "tools/corpus_programs/other_formats.py, or the reason to WITHOUT_PROGRAM"

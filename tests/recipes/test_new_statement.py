@@ -152,9 +152,9 @@ def result(x, p, **_others):
 
 
 def interpreted(module):
-    given = arguments()
-    run(module, given)
-    return given["y"]
+    kernel_arguments = arguments()
+    run(module, kernel_arguments)
+    return kernel_arguments["y"]
 
 
 def test_its_text_is_read_and_printed():
@@ -192,8 +192,10 @@ def test_all_passes_lower_it():
 
 
 def test_an_init_in_it_is_placed_in_each_iteration():
-    flat, given = lower_to_flat(parse_module(REDUCTION)), arguments()
-    np.testing.assert_array_equal(interpreted(flat), given["x"][given["p"]] * (2 + 3 + 4))
+    flat, kernel_arguments = lower_to_flat(parse_module(REDUCTION)), arguments()
+    np.testing.assert_array_equal(
+        interpreted(flat), kernel_arguments["x"][kernel_arguments["p"]] * (2 + 3 + 4)
+    )
 
 
 def test_the_interpreter_refuses_an_init_in_it_by_name():
@@ -209,8 +211,8 @@ def test_a_vectorized_loop_with_it_is_refused_by_name():
 
 
 def test_a_backend_compiles_it():
-    given, backend = arguments(), GenericCpu()
+    kernel_arguments, backend = arguments(), GenericCpu()
     artifact = backend.compile(lower_to_flat(parse_module(TEXT)), Target.parse("generic-cpu"))
     kernel = backend.load(artifact)
-    kernel(*given.values())
-    np.testing.assert_array_equal(given["y"], result(**given))
+    kernel(*kernel_arguments.values())
+    np.testing.assert_array_equal(kernel_arguments["y"], result(**kernel_arguments))

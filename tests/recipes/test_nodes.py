@@ -101,13 +101,13 @@ def test_every_table_of_types_is_in_the_list(root, recipe):
     """Those of expressions and statements have a list of tables with entries for some types only."""
     types = TYPES.get(recipe, (*EXPRS, *STMTS))
     names = {kind.__name__ for kind in types}
-    found = {
+    groups = {
         path.relative_to(root).as_posix()
         for path in sources(root)
         if _has_table_of(names, tree_of(path.read_text()))
     }
-    assert found - listed_files(root, recipe) == set()
-    assert {path_of(module) for module in TABLES.get(recipe, ())} <= found
+    assert groups - listed_files(root, recipe) == set()
+    assert {path_of(module) for module in TABLES.get(recipe, ())} <= groups
 
 
 def _has_table_of(names, tree):
@@ -130,7 +130,7 @@ def test_all_other_code_that_distinguishes_types_is_right_for_a_new_one(root, ty
     `tests/support/falls_through.py` with the reason why they need no change."""
     names = {kind.__name__ for kind in types}
     listed = listed_files(root, "Add a node")
-    found = {
+    groups = {
         f"{module_of(path)}:{name}"
         for path in sources(root)
         if path.relative_to(root).as_posix() not in listed
@@ -138,8 +138,8 @@ def test_all_other_code_that_distinguishes_types_is_right_for_a_new_one(root, ty
         if _needs_reason(names & group)
     }
     reasons = [place for places in falls_through.values() for place in places]
-    assert sorted(found.difference(reasons)) == []
-    assert sorted({*reasons} - found) == []
+    assert sorted(groups.difference(reasons)) == []
+    assert sorted({*reasons} - groups) == []
     assert len({*reasons}) == len(reasons)
 
 
@@ -175,8 +175,8 @@ def _groups_of_types(text):
 def test_the_types_that_a_function_tells_apart_are_found_together(body, group):
     types = {kind.__name__ for kind in (*EXPRS, *STMTS)}
     function = f"def f(x, y):\n {body}\n"
-    found = _groups_of_types("class A:\n" + textwrap.indent(function, " "))
-    assert ("A.f", group) in [(name, types & names) for name, names in found]
+    groups = _groups_of_types("class A:\n" + textwrap.indent(function, " "))
+    assert ("A.f", group) in [(name, types & names) for name, names in groups]
 
 
 def test_one_test_for_a_type_that_the_table_describes_needs_a_reason():

@@ -100,15 +100,15 @@ def test_a_reducer_is_an_operation_with_a_neutral_element():
 
 def test_all_other_code_that_names_operations_is_right_for_a_new_one(root):
     listed = listed_files(root, "Add an operation")
-    found = {
+    groups = {
         f"{module_of(path)}:{name}"
         for path in sources(root)
         if path.relative_to(root).as_posix() not in listed
         for name in named_together(tree_of(path.read_text()))
     }
     reasons = [place for places in OPERATIONS.values() for place in places]
-    assert sorted(found.difference(reasons)) == []
-    assert sorted({*reasons} - found) == []
+    assert sorted(groups.difference(reasons)) == []
+    assert sorted({*reasons} - groups) == []
     assert len({*reasons}) == len(reasons)
 
 

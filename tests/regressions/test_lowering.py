@@ -279,9 +279,9 @@ def main(y: T.handle, indptr_k: T.handle, n0: T.int64, n1: T.int64) -> None:
 """)
     with pytest.raises(
         UnsupportedError, match="includes a child of axis 'I', but not 'I' itself"
-    ) as found:
+    ) as error:
         lower_iterations(module)
-    assert found.value.code == "lower.lower_iterations.missing_parent"
+    assert error.value.code == "lower.lower_iterations.missing_parent"
 
 
 def test_a_cache_that_no_init_fills_holds_what_was_there():

@@ -71,11 +71,11 @@ def is_protocol(cls):
 def borders_of(home, name):
     """The parts of an imported object that the table must contain; protocols stand for their
     implementations."""
-    found = getattr(importlib.import_module(home), name)
-    if inspect.isclass(found) and name not in DATA_OF_BACKEND and not is_protocol(found):
-        return {(found, member) for member, value in members(found) if carries_data(value)}
-    if inspect.isfunction(found) or hasattr(found, "cache_info"):
-        return {(None, name)} if carries_data(found) else set()
+    crossed = getattr(importlib.import_module(home), name)
+    if inspect.isclass(crossed) and name not in DATA_OF_BACKEND and not is_protocol(crossed):
+        return {(crossed, member) for member, value in members(crossed) if carries_data(value)}
+    if inspect.isfunction(crossed) or hasattr(crossed, "cache_info"):
+        return {(None, name)} if carries_data(crossed) else set()
     return set()
 
 
@@ -86,7 +86,9 @@ def listed():
 
 
 def test_every_border_of_the_code_is_in_the_table(distributions):
-    needed = set().union(*(borders_of(*found) for found in imports_across_borders(distributions)))
+    needed = set().union(
+        *(borders_of(*crossing) for crossing in imports_across_borders(distributions))
+    )
     assert needed >= FOR_USERS
     assert len(needed) > 15
     missing = [
@@ -98,17 +100,17 @@ def test_every_border_of_the_code_is_in_the_table(distributions):
 
 def test_the_table_has_every_border_once():
     assert len(set(BORDERS)) == len(BORDERS)
-    by_caller = {(border.package, *found) for border, found in zip(BORDERS, listed(), strict=True)}
+    by_caller = {(border.package, *names) for border, names in zip(BORDERS, listed(), strict=True)}
     assert len(by_caller) == len(BORDERS)
 
 
 def test_the_backend_of_each_plugin_is_in_the_table(distributions):
     backends = [
-        found
+        member
         for distribution in distributions
         if distribution.folder.parent.name == "plugins"
-        for found in vars(importlib.import_module(f"{distribution.package}.backend")).values()
-        if inspect.isclass(found) and hasattr(found, "api_version") and not is_protocol(found)
+        for member in vars(importlib.import_module(f"{distribution.package}.backend")).values()
+        if inspect.isclass(member) and hasattr(member, "api_version") and not is_protocol(member)
     ]
     assert len(backends) > 1
     for backend in backends:
@@ -132,9 +134,9 @@ VALUES = [
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
 def test_data_goes_through_bytes(value):
-    found = through(value)
-    assert found == value
-    assert found is not value
+    decoded = through(value)
+    assert decoded == value
+    assert decoded is not value
 
 
 @pytest.mark.parametrize("value", [None, "text", 3, (), {"a": 1}, np.arange(3), (np.arange(3), 1)])
@@ -145,7 +147,7 @@ def test_what_is_no_data_stays_as_it_is(value):
 def test_a_call_is_forced_through_bytes_there_and_back():
     border, seen = Border("a", "b", "c", "d"), []
     target = Target("toy")
-    crossing = forced((border,), lambda given, number: seen.append((given, number)) or target)
+    crossing = forced((border,), lambda value, number: seen.append((value, number)) or target)
     assert crossing(target, number=3) == target
     assert seen == [(target, 3)]
     assert seen[0][0] is not target

@@ -34,8 +34,8 @@ def texts(root):
 def test_paths_that_contributors_are_sent_to_exist(texts, root):
     paths = {name: {*PATH.findall(text)} for name, text in texts.items()}
     assert len(set.union(*paths.values())) > 200
-    assert [name for name, found in paths.items() if not found] == []
-    missing = [path for found in paths.values() for path in found if not (root / path).exists()]
+    assert [name for name, listed in paths.items() if not listed] == []
+    missing = [path for listed in paths.values() for path in listed if not (root / path).exists()]
     assert missing == []
 
 

@@ -113,18 +113,18 @@ def test_a_release_is_the_same_for_all(distribution, distributions):
 
 
 def test_distributions_of_a_release_require_each_other_at_its_version(distribution, distributions):
-    project, ours = distribution.project, {found.name for found in distributions}
+    project, ours = distribution.project, {distribution.name for distribution in distributions}
     listed = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
     pinned = [f"{name}=={project['version']}" for name in map(name_of, listed) if name in ours]
     assert [item for item in listed if name_of(item) in ours] == pinned
 
 
 def test_the_release_has_one_version(distributions, root):
-    (version,) = {found.project["version"] for found in distributions}
+    (version,) = {distribution.project["version"] for distribution in distributions}
     assert gossamer.__version__ == version
     assert f"\nversion: {version}\n" in (root / "CITATION.cff").read_text()
     changes = re.findall(r"^## \[(.+?)\]", (root / "CHANGELOG.md").read_text(), re.MULTILINE)
-    assert next(found for found in changes if found != "Unreleased") == version
+    assert next(change for change in changes if change != "Unreleased") == version
 
 
 def test_its_oldest_python_is_the_first_that_it_claims(distribution):
@@ -154,12 +154,15 @@ def test_one_command_installs_everything_for_development(distributions, root):
     """Editable, each distribution after those that it requires, and the tools that sessions install."""
     lines = (root / "requirements-dev.txt").read_text().splitlines()
     places = [line.removeprefix("-e ./") for line in lines if line.startswith("-e ")]
-    by_place = {found.folder.relative_to(root).as_posix(): found for found in distributions}
+    by_place = {
+        distribution.folder.relative_to(root).as_posix(): distribution
+        for distribution in distributions
+    }
     assert sorted(places) == sorted(by_place)
-    ours, installed = {found.name for found in distributions}, set()
-    for found in map(by_place.get, places):
-        assert found.needs & ours <= installed, found.name
-        installed.add(found.name)
+    ours, installed = {distribution.name for distribution in distributions}, set()
+    for requirement in map(by_place.get, places):
+        assert requirement.needs & ours <= installed, requirement.name
+        installed.add(requirement.name)
     groups = tomllib.loads((root / "pyproject.toml").read_text())["dependency-groups"]
     tools = {item for name in ("test", "lint", "types") for item in groups[name]}
     listed = [line for line in lines if line and not line.startswith(("#", "-e "))]
@@ -171,6 +174,6 @@ def test_one_command_installs_everything_for_development(distributions, root):
 
 def test_every_helper_of_tests_has_a_name_of_its_own(distributions):
     """Helpers are imported by their names, and the tests of all distributions may run in one process."""
-    folders = [found.folder / "tests/helpers" for found in distributions]
+    folders = [distribution.folder / "tests/helpers" for distribution in distributions]
     names = Counter(path.name for folder in folders for path in folder.glob("*.py"))
     assert [name for name, count in names.items() if count > 1] == []

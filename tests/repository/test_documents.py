@@ -93,19 +93,21 @@ def leads_somewhere(document, target, heading):
 def slugs(text):
     """The names by which GitHub's links address the headings of a document: lower case, without punctuation,
     hyphens for spaces. One that occurs again has a number."""
-    found, seen = [], Counter()
+    excerpts, seen = [], Counter()
     for heading in HEADING.findall(FENCED.sub("", text)):
         shown = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading)
         slug = re.sub(r"[^\w\- ]", "", shown.lower()).replace(" ", "-")
-        found.append(f"{slug}-{seen[slug]}" if seen[slug] else slug)
+        excerpts.append(f"{slug}-{seen[slug]}" if seen[slug] else slug)
         seen[slug] += 1
-    return found
+    return excerpts
 
 
 def test_excerpts_are_those_of_the_source(root):
-    found = [excerpt for path in documents(root) for excerpt in EXCERPT.findall(path.read_text())]
-    assert found
-    for path, text in found:
+    excerpts = [
+        excerpt for path in documents(root) for excerpt in EXCERPT.findall(path.read_text())
+    ]
+    assert excerpts
+    for path, text in excerpts:
         assert text in (root / path).read_text()
 
 
@@ -129,7 +131,9 @@ def test_what_is_refused_is_listed():
     assert len(raised) > 50
     assert unsupported.without_entry(raised) == []
     listed = unsupported.patterns()
-    assert [code for code in listed if not any(fits(code, found) for found in raised)] == []
+    assert [
+        code for code in listed if not any(fits(code, raised_code) for raised_code in raised)
+    ] == []
     assert unsupported.without_entry(["lower.a_refusal_that_is_new"]) != []
 
 
@@ -170,24 +174,26 @@ def test_the_map_of_folders_is_that_of_the_tree(root, distributions):
         for contract in linter["contracts"]
         for container in contract.get("containers", ())
     }
-    for found in distributions:
-        place = found.source.relative_to(root).as_posix()
-        table = page.partition(f"\n### `{found.package}`\n\n| in `{place}` | |\n|---|---|\n")[2]
+    for distribution in distributions:
+        place = distribution.source.relative_to(root).as_posix()
+        table = page.partition(
+            f"\n### `{distribution.package}`\n\n| in `{place}` | |\n|---|---|\n"
+        )[2]
         listed = re.findall(r"^\| `(.+?)` \| .+ \|$", table.partition("\n\n")[0], re.MULTILINE)
         folders = [
             path
-            for path in found.source.rglob("*/")
+            for path in distribution.source.rglob("*/")
             if path.name != "__pycache__" and any(item.is_file() for item in path.iterdir())
         ]
-        modules = [path for path in found.source.glob("*.py") if path.name != "__init__.py"]
-        expected = [f"{path.relative_to(found.source).as_posix()}/" for path in folders]
+        modules = [path for path in distribution.source.glob("*.py") if path.name != "__init__.py"]
+        expected = [f"{path.relative_to(distribution.source).as_posix()}/" for path in folders]
         assert sorted(listed) == sorted([*expected, *(path.name for path in modules)])
-        layers = layers_of[found.package]
+        layers = layers_of[distribution.package]
         names = [name.partition("/")[0].removesuffix(".py") for name in listed]
         places = [
             next(number for number, layer in enumerate(layers) if name in layer) for name in names
         ]
-        assert places == sorted(places), found.package
+        assert places == sorted(places), distribution.package
 
 
 def test_the_path_of_a_program_leads_through_files_that_exist(root):

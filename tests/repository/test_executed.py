@@ -68,8 +68,10 @@ def executed(*numbers):
             names["choose"](number)
         except ZeroDivisionError:
             assert number == -1
-    found = {line for lines, is_seen in zip(groups, seen, strict=True) if is_seen for line in lines}
-    return found, {line for lines in groups for line in lines}
+    lines_seen = {
+        line for lines, is_seen in zip(groups, seen, strict=True) if is_seen for line in lines
+    }
+    return lines_seen, {line for lines in groups for line in lines}
 
 
 @pytest.mark.parametrize(
@@ -135,7 +137,7 @@ def test_a_run_fails_if_too_little_was_executed(tmp_path, parallel, least, statu
         "--executed-least",
         least,
     ]
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *parallel, *measured],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.getcwd()}"},
@@ -143,6 +145,6 @@ def test_a_run_fails_if_too_little_was_executed(tmp_path, parallel, least, statu
         text=True,
         check=False,
     )
-    assert found.returncode == status, found.stdout + found.stderr
-    assert "80.00 % of the statements of sample_package were executed" in found.stdout
-    assert "unused.py: 1-2" in found.stdout
+    assert process.returncode == status, process.stdout + process.stderr
+    assert "80.00 % of the statements of sample_package were executed" in process.stdout
+    assert "unused.py: 1-2" in process.stdout

@@ -72,13 +72,13 @@ def is_for_types_only(node):
 
 
 def test_it_needs_only_what_its_place_allows(distribution, distributions):
-    ours = {found.name for found in distributions}
+    ours = {distribution.name for distribution in distributions}
     allowed = MAY_NEED.get(distribution.name, ours - {distribution.name})
     assert distribution.needs & ours <= allowed
 
 
 def test_only_gossamer_may_need_everything(distributions):
-    assert {found.name for found in distributions} - set(MAY_NEED) == {"gossamer"}
+    assert {distribution.name for distribution in distributions} - set(MAY_NEED) == {"gossamer"}
 
 
 packages_installed = cache(importlib.metadata.packages_distributions)
@@ -95,12 +95,12 @@ def owners_of(package):
 
 def imports_of(distribution):
     """The third-party packages that are imported, and where."""
-    found = {}
+    imports = {}
     for path in distribution.source.rglob("*.py"):
         for package in imported_packages(path):
             if package not in sys.stdlib_module_names and package != distribution.package:
-                found[package] = path.relative_to(distribution.folder)
-    return found
+                imports[package] = path.relative_to(distribution.folder)
+    return imports
 
 
 def test_it_declares_what_it_imports(distribution):
@@ -133,12 +133,12 @@ def private_names(path):
     tree, foreign = tree_of(path.read_text()), set()
     for node in nodes_of(tree):
         if isinstance(node, ast.Import):
-            foreign |= {(found.asname or found.name).partition(".")[0] for found in node.names}
-            names = (found.name for found in node.names if found.name != "_thread")  # documented
+            foreign |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+            names = (alias.name for alias in node.names if alias.name != "_thread")  # documented
             yield from (name for name in names if "._" in f".{name}")
         elif isinstance(node, ast.ImportFrom) and not node.module.startswith("gossamer"):
-            foreign |= {found.asname or found.name for found in node.names}
-            paths = [f"{node.module}.{found.name}" for found in node.names]
+            foreign |= {alias.asname or alias.name for alias in node.names}
+            paths = [f"{node.module}.{alias.name}" for alias in node.names]
             yield from (path for path in paths if "._" in f".{path}" and "__future__" not in path)
     for node in nodes_of(tree):
         if isinstance(node, ast.Attribute) and re.match(r"_(?!_)|__mro__", node.attr):
@@ -150,13 +150,13 @@ def private_names(path):
 
 
 def test_it_uses_no_private_names_of_others(distribution, tmp_path):
-    found = {
+    by_path = {
         path.relative_to(distribution.source.parent).as_posix(): [*private_names(path)]
         for path in distribution.source.rglob("*.py")
     }
     allowed = {"gossamer_host_runtime/native_target.py": ["llvm.ffi.lib._lock"]}
     # The reason is written there.
-    wrong = {name: names for name, names in found.items() if names != allowed.get(name, [])}
+    wrong = {name: names for name, names in by_path.items() if names != allowed.get(name, [])}
     assert wrong == {}
     for text in ("import os\nos._lock", "from os import _x", "import a.b as c\nc.d._e.f"):
         (tmp_path / "wrong.py").write_text(text)
@@ -165,9 +165,11 @@ def test_it_uses_no_private_names_of_others(distribution, tmp_path):
 
 def test_the_layering_contracts_know_every_package(distributions, root):
     linter = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]
-    packages = {found.package for found in distributions}
+    packages = {distribution.package for distribution in distributions}
     assert set(linter["root_packages"]) == packages | {"benchmarks", "tests.fuzzing"}
-    layers = next(found for found in linter["contracts"] if found["type"] == "layers")["layers"]
+    layers = next(contract for contract in linter["contracts"] if contract["type"] == "layers")[
+        "layers"
+    ]
     assert {name for layer in layers for name in layer.split(" | ")} == packages
 
 
@@ -187,9 +189,9 @@ RUNS_KERNELS = {"gossamer_emulation"}
 def imported_modules(roots, distributions):
     """The modules of gossamer that modules import, directly or by others, also inside of functions."""
     files = {}
-    for found in distributions:
-        for path in found.source.rglob("*.py"):
-            parts = path.relative_to(found.source.parent).with_suffix("").parts
+    for distribution in distributions:
+        for path in distribution.source.rglob("*.py"):
+            parts = path.relative_to(distribution.source.parent).with_suffix("").parts
             files[".".join(parts).removesuffix(".__init__")] = path
     reached, left = set(), list(roots)
     while left:
@@ -211,9 +213,10 @@ def test_every_package_that_makes_kernels_is_in_their_keys(distributions):
         module.partition(".")[0] for module in imported_modules(KERNEL_MAKERS, distributions)
     }
     assert {*DISTRIBUTIONS} == {
-        found.name
-        for found in distributions
-        if found.package in packages - RUNS_KERNELS and found.folder.parent.name == "packages"
+        distribution.name
+        for distribution in distributions
+        if distribution.package in packages - RUNS_KERNELS
+        and distribution.folder.parent.name == "packages"
     }
 
 
@@ -235,11 +238,11 @@ def functions_by_module(tree):
 
 def test_replace_and_constructors_of_nodes_are_imported_by_name(root):
     folders = ("benchmarks", "docs", "examples", "packages", "plugins", "tests", "tools")
-    found = {
+    by_path = {
         path.relative_to(root).as_posix(): {*functions_by_module(ast.parse(path.read_text()))}
         for folder in folders
         for path in (root / folder).rglob("*.py")
     }
-    assert {path for path, names in found.items() if names} == OTHER_REPLACE
+    assert {path for path, names in by_path.items() if names} == OTHER_REPLACE
     for text in ("from gossamer_ir.core import build", "msgspec.structs.replace(node)"):
         assert [*functions_by_module(ast.parse(text))] != []

@@ -51,11 +51,11 @@ def test_an_interface_has_no_name_that_nobody_imports(distributions):
     """Names that only one package needs are no part of its interface."""
     used = {
         (module, name)
-        for found in distributions
-        for path in found.source.rglob("*.py")
-        for _, module, name in foreign_imports(path, found.package)
+        for distribution in distributions
+        for path in distribution.source.rglob("*.py")
+        for _, module, name in foreign_imports(path, distribution.package)
     }
-    names = [f"{found.package}.internal_api" for found in distributions]
+    names = [f"{distribution.package}.internal_api" for distribution in distributions]
     modules = [importlib.import_module(name) for name in names if importlib.util.find_spec(name)]
     assert len(modules) == 4
     unused = [
@@ -72,8 +72,8 @@ def test_an_import_of_an_inner_module_is_found(tmp_path):
         "from gossamer_formats.storage import evaluate\nimport gossamer_lower.passes\n"
         "from gossamer_ir.nodes import Module\nfrom gossamer_backend import Kernel\n"
     )
-    found = list(foreign_imports(tmp_path / "wrong.py", "gossamer_backend"))
-    assert found == [
+    imports = list(foreign_imports(tmp_path / "wrong.py", "gossamer_backend"))
+    assert imports == [
         ("gossamer_formats", "gossamer_formats.storage", "evaluate"),
         ("gossamer_lower", "gossamer_lower.passes", ""),
     ]

@@ -22,9 +22,9 @@ def part(request):
     def load(name):
         path = request.config.rootpath / f"docs/site/{name}.py"
         spec = importlib.util.spec_from_file_location(f"site_{name}", path)
-        found = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(found)
-        return found
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
 
     return load
 

@@ -31,17 +31,17 @@ def problem(op="spmm", features=3, dense=CSR, dtype="float32"):
     return PROBLEMS[op](matrix, 1 if op == "spmv" else features)
 
 
-def exact(given):
+def exact(posed):
     """The result of a problem by the oracles of the testkit, for each row of the stored elements."""
-    if given.op in ("spmm", "spmv", "bsr_spmm"):
-        product = spmv if given.op == "spmv" else spmm
-        return product(given.csr, *given.operands)
-    return {"sddmm": sddmm, "attention": attention}[given.op](given.csr, *given.operands)
+    if posed.op in ("spmm", "spmv", "bsr_spmm"):
+        product = spmv if posed.op == "spmv" else spmm
+        return product(posed.csr, *posed.operands)
+    return {"sddmm": sddmm, "attention": attention}[posed.op](posed.csr, *posed.operands)
 
 
 def task(op="spmm", features=3, threads=(1, 2), names=("scipy",)):
-    given = problem(op, features)
-    return tasks.Task(op, given.matrix, given.features, threads, names)
+    posed = problem(op, features)
+    return tasks.Task(op, posed.matrix, posed.features, threads, names)
 
 
 def figure(ms):
@@ -49,17 +49,17 @@ def figure(ms):
 
 
 def cell(**changes):
-    given = {
+    fields = {
         "op": "spmm", "matrix": "tiny", "kind": "graph", "shape": (3, 3), "nnz": 3, "features": 3,
         "dtype": "float32", "threads": 2, "least_bytes": 100, "operations": 18,
         "working_bytes": 200, "cache_bytes": 1000, "bound_ms": 1.0, "skipped": {}, "wrong": {},
         "is_disturbed": False,
         "figures": {"gossamer": figure(2.0), "mkl": figure(3.0), "scipy": figure(8.0)},
     }  # fmt: skip
-    return records.Cell(**{**given, **changes})
+    return records.Cell(**{**fields, **changes})
 
 
-def run_of(*found):
+def run_of(*results):
     read = (ReadBandwidth(1 << 16, 200.0), ReadBandwidth(1 << 28, 40.0))
     peaks = {"float32": 250.0, "float64": 125.0}
     return records.Run(
@@ -69,7 +69,7 @@ def run_of(*found):
         settings={},
         results=(
             *(Roofline(count, read, 40.0, peaks) for count in (1, 2)),
-            *found,
+            *results,
             CallCost("spmv", "bound()", 1.25, 3.0),
             Startup("import gossamer", 90.0, 200.0, loads_llvm=False),
             CompileTime("spmm", 64, "imports", 200.0, 30.0, 15.0, 2.0),

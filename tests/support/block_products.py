@@ -48,9 +48,11 @@ class BlockProblem(NamedTuple):
 
     def require(self, kernel: Any, *, sizes: Mapping[str, int] | None = None) -> None:
         """Call a kernel, in which some sizes are constants, and compare its result."""
-        given = {name: value for name, value in self.arguments.items() if name not in (sizes or {})}
-        kernel(**given)
-        error = np.abs(given["c"] - self.expected)
+        arguments = {
+            name: value for name, value in self.arguments.items() if name not in (sizes or {})
+        }
+        kernel(**arguments)
+        error = np.abs(arguments["c"] - self.expected)
         assert (error <= self.bound).all(), (
             f"an error of {error.max()}, {self.bound.max()} expected"
         )

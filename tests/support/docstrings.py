@@ -13,8 +13,8 @@ from typing import Any
 
 def modules_with_examples(package: ModuleType) -> list[str]:
     """Return the names of the modules of a package that have examples."""
-    found = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-    return [info.name for info in found if _has_examples(info.name)]
+    infos = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    return [info.name for info in infos if _has_examples(info.name)]
 
 
 def run_docstrings(name: str, **names: Any) -> int:

@@ -119,14 +119,14 @@ class MarkingFinder(MetaPathFinder):
         if fullname.partition(".")[0] != self.package:
             return None
         for finder in sys.meta_path:
-            found = None if finder is self else finder.find_spec(fullname, path, target)
-            if found is not None:
+            spec = None if finder is self else finder.find_spec(fullname, path, target)
+            if spec is not None:
                 break
         else:
             return None
-        if isinstance(found.loader, SourceFileLoader):
-            found.loader = MarkingLoader(found.loader.name, found.loader.path)
-        return found
+        if isinstance(spec.loader, SourceFileLoader):
+            spec.loader = MarkingLoader(spec.loader.name, spec.loader.path)
+        return spec
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -183,9 +183,9 @@ def ranges(lines: list[int], missing: list[int]) -> str:
 
 def percentage(package: str) -> float:
     """Return the percentage of the statements that were executed."""
-    found = list(counted(package))
-    total = sum(len(lines) for _, lines, _ in found)
-    return 100 * (1 - sum(len(missing) for *_, missing in found) / max(total, 1))
+    files = list(counted(package))
+    total = sum(len(lines) for _, lines, _ in files)
+    return 100 * (1 - sum(len(missing) for *_, missing in files) / max(total, 1))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -201,8 +201,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_testnodedown(node: Any) -> None:
     """Adds what a process of pytest-xdist has executed; the last hook before the session ends."""
     for path, seen in node.workeroutput["executed"].items():
-        known = SEEN.setdefault(path, seen)
-        known[:] = [max(pair) for pair in zip(known, seen, strict=True)]
+        marks = SEEN.setdefault(path, seen)
+        marks[:] = [max(pair) for pair in zip(marks, seen, strict=True)]
 
 
 def pytest_terminal_summary(

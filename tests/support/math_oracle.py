@@ -57,16 +57,16 @@ def numbers(dtype_name, count=20_000):
     ]  # fmt: skip
     near_one = 1 + rng.normal(size=count) * 1e-3
     with np.errstate(all="ignore"):
-        found = np.concatenate([any_bits, *usual, near_one, special]).astype(dtype)
-    return np.resize(found, len(found) // 64 * 64 + 64)
+        mixed = np.concatenate([any_bits, *usual, near_one, special]).astype(dtype)
+    return np.resize(mixed, len(mixed) // 64 * 64 + 64)
 
 
-def errors(found, exact):
+def errors(actual, exact):
     """Errors in units of the last place; if the exact value rounds to infinity, only infinity is correct."""
     with np.errstate(all="ignore"):
-        rounded = exact.astype(found.dtype)
-        unit = np.spacing(np.maximum(np.abs(rounded), np.finfo(found.dtype).tiny))
-        off = np.abs(found.astype(LONG) - exact) / unit
-    same = (found == rounded) | (np.isnan(found) & np.isnan(rounded))
-    finite = np.isfinite(rounded) & np.isfinite(found)
+        rounded = exact.astype(actual.dtype)
+        unit = np.spacing(np.maximum(np.abs(rounded), np.finfo(actual.dtype).tiny))
+        off = np.abs(actual.astype(LONG) - exact) / unit
+    same = (actual == rounded) | (np.isnan(actual) & np.isnan(rounded))
+    finite = np.isfinite(rounded) & np.isfinite(actual)
     return np.where(finite, off, np.where(same, 0, INF))

@@ -131,8 +131,8 @@ def operands(
     result: Any = a @ b
     if name == "sddmm":
         b, d = integers(7, features), integers(columns, features)
-        rows, found = a.nonzero()
-        result = a.data * np.einsum("ek,ek->e", b[rows], d[found])
+        rows, columns_of_elements = a.nonzero()
+        result = a.data * np.einsum("ek,ek->e", b[rows], d[columns_of_elements])
     arrays = {key: stored(value, dtype) for key, value in {"a": a.data, "b": b, "d": d}.items()}
     unset = np.full(result.shape, 99)
     indices = {"indptr": a.indptr.astype(index_dtype), "indices": a.indices.astype(index_dtype)}

@@ -193,9 +193,9 @@ def through(value: Any) -> Any:
         case Node():
             return msgspec.json.decode(msgspec.json.encode(value), type=type(value))
         case tuple() | list() if type(value) in (tuple, list):
-            found = [through(item) for item in value]
-            is_data = any(new is not old for new, old in zip(found, value, strict=True))
-            return type(value)(found) if is_data else value
+            items = [through(item) for item in value]
+            is_data = any(new is not old for new, old in zip(items, value, strict=True))
+            return type(value)(items) if is_data else value
     return value
 
 
@@ -204,8 +204,8 @@ def crossed_border(borders: Sequence[Border], caller: FrameType) -> Border | Non
     first one, for example for a test. None if the callee calls itself, as a pass calls the checks of its
     own package."""
     package = package_of(caller.f_globals.get("__name__", ""))
-    own = next((border for border in borders if border.package == package), None)
-    return own or (None if package == borders[0].callee_package else borders[0])
+    border_of_package = next((border for border in borders if border.package == package), None)
+    return border_of_package or (None if package == borders[0].callee_package else borders[0])
 
 
 def forced(borders: Sequence[Border], function: Callable[..., Any]) -> Callable[..., Any]:
@@ -223,9 +223,9 @@ def forced(borders: Sequence[Border], function: Callable[..., Any]) -> Callable[
         border = crossed_border(borders, sys._getframe(1))
         if border is None:
             return function(*arguments, **named)
-        given = [sent(value, border) for value in arguments]
+        values = [sent(value, border) for value in arguments]
         by_name = {name: sent(value, border) for name, value in named.items()}
-        return sent(function(*given, **by_name), border)
+        return sent(function(*values, **by_name), border)
 
     return crossing
 
@@ -244,9 +244,9 @@ def forced_member(borders: Sequence[Border], plain: Any) -> Any:
 
 def modules_of(package: str) -> Iterator[ModuleType]:
     """All modules of a package."""
-    found = importlib.import_module(package)
-    yield found
-    for item in pkgutil.walk_packages(found.__path__, f"{package}."):
+    module = importlib.import_module(package)
+    yield module
+    for item in pkgutil.walk_packages(module.__path__, f"{package}."):
         if not item.name.endswith(".__main__"):
             yield importlib.import_module(item.name)
 
@@ -275,10 +275,10 @@ def install(borders: Sequence[Border]) -> None:
 
 def borders_by_object() -> dict[tuple[str, str], list[Border]]:
     """Return the borders by the module and the name of what is called."""
-    found: dict[tuple[str, str], list[Border]] = {}
+    by_home: dict[tuple[str, str], list[Border]] = {}
     for border in BORDERS:
-        found.setdefault((border.home, border.name), []).append(border)
-    return found
+        by_home.setdefault((border.home, border.name), []).append(border)
+    return by_home
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

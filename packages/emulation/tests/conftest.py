@@ -24,13 +24,13 @@ struct gossamer_workspace { int64_t threads; void *parallel; int64_t failed_buff
 @pytest.fixture(params=MACHINES)
 def machine(request):
     """Each architecture; skips the test where it cannot be emulated, or C not be compiled for it."""
-    found = MACHINES[request.param]
-    reason = reason_against_emulation(found.architecture)
-    if reason is None and shutil.which(found.architecture.compiler) is None:
-        reason = f"{found.architecture.compiler} is not on the path"
+    machine = MACHINES[request.param]
+    reason = reason_against_emulation(machine.architecture)
+    if reason is None and shutil.which(machine.architecture.compiler) is None:
+        reason = f"{machine.architecture.compiler} is not on the path"
     if reason is not None:
         pytest.skip(reason)
-    return found
+    return machine
 
 
 @pytest.fixture

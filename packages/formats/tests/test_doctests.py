@@ -27,13 +27,13 @@ def test_examples_of_the_readme():
 def test_every_code_of_an_error_is_pinned_by_a_test():
     code = re.compile(r'"(formats?\.[a-z.]+)"')
     raised = {
-        found
+        block
         for path in README.parent.glob("src/**/*.py")
-        for found in code.findall(path.read_text())
+        for block in code.findall(path.read_text())
     }
     pinned = {
-        found
+        block
         for path in README.parent.glob("tests/**/*.py")
-        for found in code.findall(path.read_text())
+        for block in code.findall(path.read_text())
     }
     assert raised == pinned

@@ -41,8 +41,8 @@ def command(capsys: Any) -> Iterator[Callable[..., Outcome]]:
 
     def run(*arguments: str) -> Outcome:
         status = gossamer.cli.main(arguments)
-        found = capsys.readouterr()
-        return Outcome(status, found.out, found.err)
+        output = capsys.readouterr()
+        return Outcome(status, output.out, output.err)
 
     yield run
     reset_num_threads()

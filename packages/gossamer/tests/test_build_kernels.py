@@ -130,10 +130,12 @@ CASES = [
 @pytest.mark.parametrize(("attack", "said"), CASES, ids=[attack.__name__ for attack, _ in CASES])
 def test_a_program_is_right_whatever_happened_to_its_cache(copy, attack, said):
     attack(copy)
-    found = warnings_of(start(copy))
-    assert len(found) == bool(said)
-    assert all(said in line for line in found)
-    assert all(line.startswith("<string>:6: CacheWarning: ") for line in found), "the line of spmm"
+    messages = warnings_of(start(copy))
+    assert len(messages) == bool(said)
+    assert all(said in line for line in messages)
+    assert all(line.startswith("<string>:6: CacheWarning: ") for line in messages), (
+        "the line of spmm"
+    )
 
 
 def test_a_cache_that_may_hold_nothing_holds_nothing(tmp_path):
@@ -228,18 +230,18 @@ def test_an_intact_entry_that_the_backend_refuses_is_made_again(store, monkeypat
     path = the_artifact(store)
     foreign = replace(artifact, **change)
     path.write_bytes(pack_entry(path.stem, "artifact", payload=foreign.encode()))
-    found = build(monkeypatch)
-    assert not found.cached
-    assert found.kernel.artifact.backend_version == artifact.backend_version
+    backend = build(monkeypatch)
+    assert not backend.cached
+    assert backend.kernel.artifact.backend_version == artifact.backend_version
     assert build(monkeypatch).cached
 
 
 def test_the_command_shows_size_and_limit(command, tmp_path, monkeypatch):
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("GOSSAMER_CACHE_LIMIT", "7")
-    found = command("cache", "info").out.splitlines()
-    assert found[0] == f"path     {tmp_path / 'v1'}"
-    assert found[1:] == ["entries  0", "bytes    0", "limit    7000000"]
+    lines = command("cache", "info").out.splitlines()
+    assert lines[0] == f"path     {tmp_path / 'v1'}"
+    assert lines[1:] == ["entries  0", "bytes    0", "limit    7000000"]
     monkeypatch.setenv("GOSSAMER_CACHE_LIMIT", "much")
     refused = command("cache", "info")
     assert refused.status == 2
@@ -252,9 +254,9 @@ def test_the_command_clears_nothing_through_a_link(command, copy, tmp_path, monk
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "link"))
     with warnings.catch_warnings():
         warnings.simplefilter("default")
-        found = command("cache", "clear")
-    assert found.out == "removed 0 entries\n"
-    assert f"{tmp_path / 'link'} is a symbolic link" in found.err
+        output = command("cache", "clear")
+    assert output.out == "removed 0 entries\n"
+    assert f"{tmp_path / 'link'} is a symbolic link" in output.err
     assert files(copy) == before
 
 
@@ -267,8 +269,8 @@ def test_a_command_whose_cache_cannot_be_used_says_so_once(
     monkeypatch.setattr(gossamer.operator_calls.kernels, "_built", {})
     with warnings.catch_warnings():
         warnings.simplefilter("default")
-        found = command("run", "spmv", "--matrix", matrix_file, "--check")
-    assert found.status == 0
-    [line] = found.err.splitlines()
+        output = command("run", "spmv", "--matrix", matrix_file, "--check")
+    assert output.status == 0
+    [line] = output.err.splitlines()
     assert line.startswith("warning: The kernel cache is not used: ")
     assert line.endswith("Set GOSSAMER_CACHE_DIR to a directory to which only you can write.")

@@ -47,10 +47,10 @@ def without_numpy(monkeypatch):
 @pytest.mark.parametrize("source", PARAMETERS)
 def test_large_tensors_are_converted_by_kernels(matrix, without_numpy, source, target):
     tensor = gs.from_scipy(matrix).asformat(source, **PARAMETERS[source])
-    found, permutation = convert(tensor, target, **PARAMETERS[target])
-    assert abs(gs.to_scipy(found.asformat("csr")) - matrix).nnz == 0
+    converted, permutation = convert(tensor, target, **PARAMETERS[target])
+    assert abs(gs.to_scipy(converted.asformat("csr")) - matrix).nnz == 0
     values = np.append(tensor.storage.values, 0.0)
-    np.testing.assert_array_equal(found.storage.values, values[permutation])
+    np.testing.assert_array_equal(converted.storage.values, values[permutation])
 
 
 @pytest.mark.parametrize(("source", "target"), [("csr", "csc"), ("coo", "csc")])
@@ -59,8 +59,8 @@ def test_tensors_whose_later_lines_are_fetched_are_converted(without_numpy, sour
     rng = np.random.default_rng(5)
     slots = np.sort(rng.choice(3000 * 2000, count, replace=False))
     matrix = sparse.csr_array((rng.random(count), divmod(slots, 2000)), shape=(3000, 2000))
-    found = gs.from_scipy(matrix).asformat(source).asformat(target)
-    assert abs(gs.to_scipy(found) - matrix).nnz == 0
+    converted = gs.from_scipy(matrix).asformat(source).asformat(target)
+    assert abs(gs.to_scipy(converted) - matrix).nnz == 0
 
 
 @pytest.fixture
@@ -79,28 +79,30 @@ def test_two_threads_store_what_one_stores(matrix, without_numpy, two_threads, s
     sizes = {"blocked_sell": {"block_rows": 2, "block_columns": 2}, "padded_csr": {"width": 4}}
     sizes |= PARAMETERS
     tensor = gs.from_scipy(matrix).asformat(source, **PARAMETERS[source])
-    found = tensor.asformat(target, **sizes.get(target, {}))
+    converted = tensor.asformat(target, **sizes.get(target, {}))
     gs.set_num_threads(1)
     expected = tensor.asformat(target, **sizes.get(target, {}))
-    assert found.sizes == expected.sizes
+    assert converted.sizes == expected.sizes
     for handle, array in expected.arrays.items():
-        np.testing.assert_array_equal(found.arrays[handle], array, strict=True)
+        np.testing.assert_array_equal(converted.arrays[handle], array, strict=True)
 
 
 @pytest.mark.parametrize("source", ["csr", "csc", "coo"])
 def test_rows_are_repeated_by_kernels(matrix, without_numpy, source):
-    found = gs.from_scipy(matrix).asformat(source).asformat("ell_rows", width=4)
+    converted = gs.from_scipy(matrix).asformat(source).asformat("ell_rows", width=4)
     counts = -(-np.diff(matrix.indptr) // 4)
-    np.testing.assert_array_equal(found.arrays["rows"], np.repeat(np.arange(6001), counts))
-    np.testing.assert_array_equal(gs.to_scipy(found.asformat("csr")).toarray(), matrix.toarray())
+    np.testing.assert_array_equal(converted.arrays["rows"], np.repeat(np.arange(6001), counts))
+    np.testing.assert_array_equal(
+        gs.to_scipy(converted.asformat("csr")).toarray(), matrix.toarray()
+    )
 
 
 def test_columns_of_blocks_are_chosen_by_kernels(without_numpy):
     dense = np.random.default_rng(8).integers(1, 9, (1024, 512)).astype(float)
     chosen = gs.prune(gs.from_scipy(sparse.csr_array(dense)), "v_n_m")
-    found = chosen.asformat("csr").asformat("v_n_m")
+    converted = chosen.asformat("csr").asformat("v_n_m")
     for handle, array in chosen.arrays.items():
-        np.testing.assert_array_equal(found.arrays[handle], array)
+        np.testing.assert_array_equal(converted.arrays[handle], array)
 
 
 @pytest.mark.parametrize("target", ["coo", "csf", "ell3d"])
@@ -111,9 +113,9 @@ def test_tensors_of_three_dimensions_are_converted_by_kernels(without_numpy, sou
     cells = np.unique(rng.integers(0, (7, 900, 800), (count, 3)), axis=0).astype(np.int32)
     arrays = {f"indices_{dimension}": cells[:, dimension] for dimension in range(3)}
     tensor = gs.from_arrays("coo", (7, 900, 800), data=rng.random(len(cells)), **arrays)
-    found = tensor.asformat(source).asformat(target).asformat("coo")
+    converted = tensor.asformat(source).asformat(target).asformat("coo")
     for handle, array in tensor.arrays.items():
-        np.testing.assert_array_equal(found.arrays[handle], array)
+        np.testing.assert_array_equal(converted.arrays[handle], array)
 
 
 @pytest.mark.parametrize("target", ["csr", "csc", "coo"])
@@ -124,8 +126,8 @@ def test_the_elements_of_coo_may_have_any_order(matrix, without_numpy, target):
     tensor = gs.from_arrays(
         "coo", matrix.shape, indices_0=rows, indices_1=columns, data=coordinates.data[order]
     )
-    found = tensor.asformat(target)
-    assert (gs.to_scipy(found).tocsr() != matrix).nnz == 0
+    converted = tensor.asformat(target)
+    assert (gs.to_scipy(converted).tocsr() != matrix).nnz == 0
 
 
 @pytest.mark.parametrize("target", ["csr", "csc", "bsr", "sell"])
@@ -135,14 +137,14 @@ def test_repeated_elements_are_added_by_kernels(matrix, without_numpy, target):
     data = np.concatenate([coordinates.data, coordinates.data[:5]])
     tensor = gs.from_arrays("coo", matrix.shape, indices_0=rows, indices_1=columns, data=data)
     expected = sparse.coo_array((data, (rows, columns)), shape=matrix.shape).tocsr()
-    found = tensor.asformat(target, **PARAMETERS[target])
-    assert (gs.to_scipy(found.asformat("csr")) != expected).nnz == 0
+    converted = tensor.asformat(target, **PARAMETERS[target])
+    assert (gs.to_scipy(converted.asformat("csr")) != expected).nnz == 0
 
 
 def test_groups_of_rows_in_any_order_are_stored_by_kernels(matrix, without_numpy):
     order = np.random.default_rng(9).permutation(6001)
-    found = gs.from_scipy(matrix).asformat("row_groups", height=4, order=order)
-    np.testing.assert_array_equal(found.toarray(), matrix.toarray())
+    converted = gs.from_scipy(matrix).asformat("row_groups", height=4, order=order)
+    np.testing.assert_array_equal(converted.toarray(), matrix.toarray())
 
 
 @pytest.mark.parametrize("block", [(2, 2), (4, 4), (1, 8), (3, 5)])
@@ -154,8 +156,8 @@ def test_blocks_in_any_order_are_converted_by_kernels(without_numpy, block, targ
     # SciPy lists the blocks of a row in the order of their first elements.
     tensor = gs.from_scipy(matrix.tobsr(block), format="same")
     for zeros in ("drop", "keep"):
-        found = tensor.asformat(target, zeros=zeros)
-        assert (gs.to_scipy(found).tocsr() != matrix).nnz == 0
+        converted = tensor.asformat(target, zeros=zeros)
+        assert (gs.to_scipy(converted).tocsr() != matrix).nnz == 0
 
 
 @pytest.mark.parametrize("target", ["csr", "csc", "coo"])
@@ -165,5 +167,5 @@ def test_diagonals_are_converted_by_kernels(without_numpy, target):
     matrix = sparse.dia_array((rng.random((offsets.size, 9000)), offsets), shape=(8000, 9000))
     for order in (np.arange(offsets.size), rng.permutation(offsets.size)):
         shuffled = sparse.dia_array((matrix.data[order], offsets[order]), shape=matrix.shape)
-        found = gs.from_scipy(shuffled, format="same").asformat(target)
-        assert (gs.to_scipy(found).tocsr() != matrix.tocsr()).nnz == 0
+        converted = gs.from_scipy(shuffled, format="same").asformat(target)
+        assert (gs.to_scipy(converted).tocsr() != matrix.tocsr()).nnz == 0

@@ -35,8 +35,8 @@ def test_the_record_survives_encoding():
     ],
 )
 def test_an_option_that_is_given_replaces_the_default(option, changes):
-    found = machine_of(Target.parse(f"generic-cpu:{option}"))
-    assert found == replace(Machine(), **changes)
+    machine = machine_of(Target.parse(f"generic-cpu:{option}"))
+    assert machine == replace(Machine(), **changes)
 
 
 @pytest.mark.parametrize(

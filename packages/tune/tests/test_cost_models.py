@@ -101,4 +101,4 @@ def test_a_name_of_gossamer_is_its_own(install):
 
 def test_every_model_of_the_folder_is_in_the_list():
     files = {info.name for info in pkgutil.iter_modules(model.__path__)}
-    assert {found.__name__ for found in MODELS} == {name for name in files if "_times_" in name}
+    assert {model.__name__ for model in MODELS} == {name for name in files if "_times_" in name}

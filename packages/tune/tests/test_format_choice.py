@@ -16,8 +16,8 @@ DEFAULT = Machine()
 
 
 def chosen(matrix, features, calls=MANY, machine=DEFAULT):
-    found = properties_of(matrix.shape, matrix.indptr, matrix.indices)
-    return choose_format(found, Workload(features, machine=machine), calls=calls)
+    properties = properties_of(matrix.shape, matrix.indptr, matrix.indices)
+    return choose_format(properties, Workload(features, machine=machine), calls=calls)
 
 
 def pruned(density, shape=(512, 2048)):
@@ -78,7 +78,7 @@ def test_the_text_has_all_estimates_and_reasons():
     choice = chosen(elements(3), 32)
     text = str(choice)
     assert text.startswith("bsr (block_rows=3, block_columns=3), expected to be ")
-    assert all(found.text in text and found.reason in text for found in choice.estimates)
+    assert all(estimate.text in text and estimate.reason in text for estimate in choice.estimates)
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (5, 0), (3, 3)])
@@ -88,8 +88,8 @@ def test_empty_matrices_stay_in_csr(shape):
 
 def test_measured_times_decide():
     choice = chosen(pruned(0.2), 128)
-    seconds = {found.text: 1.0 for found in choice.estimates} | {"csr": 0.5}
-    measured = measure_formats(choice, lambda found: seconds[found.text], most=2)
+    seconds = {estimate.text: 1.0 for estimate in choice.estimates} | {"csr": 0.5}
+    measured = measure_formats(choice, lambda estimate: seconds[estimate.text], most=2)
     assert measured.chosen.format == "csr"
     assert len(measured.seconds) == 3
     assert "measured 500 ms" in str(measured)
@@ -98,8 +98,8 @@ def test_measured_times_decide():
 def test_the_conversion_counts_in_proportion_to_the_measured_time_of_csr():
     csr = Estimate("csr", {}, 100.0, 0.0, "")
     other = Estimate("bsr", {}, 50.0, 1000.0, "")
-    found = chosen(pruned(0.2), 128)._replace(estimates=(other, csr), chosen=other)
+    choice = chosen(pruned(0.2), 128)._replace(estimates=(other, csr), chosen=other)
     times = {"csr": 1.0, "bsr": 0.5}
     for calls, expected in [(10, "csr"), (30, "bsr")]:
-        measured = measure_formats(found._replace(calls=calls), lambda each: times[each.format])
+        measured = measure_formats(choice._replace(calls=calls), lambda each: times[each.format])
         assert measured.chosen.format == expected

@@ -50,8 +50,8 @@ def test_a_transpose_reduce_combines_the_lanes_of_each_vector(dtype, values, fla
         x[:, 4:] = 1
         y = np.zeros(x.size + 64, dtype)
         load(module, target)(np.resize(x, y.size), y, y.size)
-        found = y[: len(REDUCERS) * values].reshape(len(REDUCERS), values)
-        for row, ufunc in zip(found, REDUCERS.values(), strict=True):
+        result = y[: len(REDUCERS) * values].reshape(len(REDUCERS), values)
+        for row, ufunc in zip(result, REDUCERS.values(), strict=True):
             np.testing.assert_array_equal(row, ufunc.reduce(x, axis=1, dtype=dtype))
 
 

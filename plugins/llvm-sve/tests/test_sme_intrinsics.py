@@ -35,12 +35,14 @@ def test_semantics_and_implementation_compute_the_same(dtype, sizes, vscale):
     expected = c + np.einsum("qrp,qpf->rf", a.astype("float64"), b.astype("float64"))
     intrinsic = sme_block_product(dtype)
     for text in (intrinsic.semantics, intrinsic.implementation):
-        found = c.copy()
+        result = c.copy()
         names = ("blocks", "rows", "columns", "features")
-        given = {"a": a, "b": b, "c": found, **dict(zip(names, sizes, strict=True))}
-        run(verify(parse_module(text)), given, vscale=vscale)
-        np.testing.assert_array_equal(found, expected)
+        arguments = {"a": a, "b": b, "c": result, **dict(zip(names, sizes, strict=True))}
+        run(verify(parse_module(text)), arguments, vscale=vscale)
+        np.testing.assert_array_equal(result, expected)
 
 
 def test_the_machine_names_the_intrinsics():
-    assert tuple(found.name for found in sme_intrinsics()) == tuple(dict(BLOCK_PRODUCTS).values())
+    assert tuple(intrinsic.name for intrinsic in sme_intrinsics()) == tuple(
+        dict(BLOCK_PRODUCTS).values()
+    )

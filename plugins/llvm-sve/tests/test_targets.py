@@ -47,8 +47,8 @@ def test_refused_targets(target, code, flat):
 
 
 def test_a_cpu_has_its_features_and_vectors():
-    found = cpu_of(Target.parse("llvm-sve:cpu=a64fx,features=sme+sve2"))
-    assert (found.features, found.vector_bits) == (("sve", "sve2", "sme"), 512)
+    cpu = cpu_of(Target.parse("llvm-sve:cpu=a64fx,features=sme+sve2"))
+    assert (cpu.features, cpu.vector_bits) == (("sve", "sve2", "sme"), 512)
     assert cpu_of(Target.parse("llvm-sve:vl_min=1024")).vector_bits == 1024
     streaming = cpu_of(Target.parse("llvm-sve:features=sme,streaming_bits=512"))
     assert (streaming.vector_bits, streaming.streaming_bits) == (128, 512)
@@ -56,8 +56,8 @@ def test_a_cpu_has_its_features_and_vectors():
 
 def test_code_for_a_cpu_of_riscv_may_rely_on_its_vectors():
     target = Target.parse("llvm-rvv:cpu=sifive-x280")
-    found, machine = cpu_of(target), machine_of_cpu(target)
-    assert (found.vl_min, found.vector_bits) == (512, 512)
+    cpu, machine = cpu_of(target), machine_of_cpu(target)
+    assert (cpu.vl_min, cpu.vector_bits) == (512, 512)
     assert (machine.vector_bits, machine.is_scalable, machine.fixed_vscale) == (512, True, None)
 
 

@@ -57,7 +57,7 @@ DATA = (
 def census(program: Program) -> set[str]:
     """Counts all features of one program."""
     (function,) = program.module.functions
-    found = {name for node in walk(function) for name in counted(node)}
+    features = {name for node in walk(function) for name in counted(node)}
     used = {
         name
         for node in walk(function)
@@ -68,14 +68,14 @@ def census(program: Program) -> set[str]:
     depth = max(
         (_depth(axis, function.axes) for axis in function.axes if axis.name in used), default=0
     )
-    found |= {f"forest of depth {count}" for count in range(2, depth + 1)}
+    features |= {f"forest of depth {count}" for count in range(2, depth + 1)}
     for stmt in function.body:
         inner = [node for node in getattr(stmt, "body", ()) if isinstance(node, Iteration)]
-        found |= {"iterations inside another"} if inner else set()
-        found |= {"iterations in sequence inside another"} if len(inner) > 1 else set()
-    found |= {name for name, count in program.meaning.events.items() if count}
-    found |= {"stops"} if program.expected is None else set()
-    return found | set(_data(program))
+        features |= {"iterations inside another"} if inner else set()
+        features |= {"iterations in sequence inside another"} if len(inner) > 1 else set()
+    features |= {name for name, count in program.meaning.events.items() if count}
+    features |= {"stops"} if program.expected is None else set()
+    return features | set(_data(program))
 
 
 def required() -> tuple[str, ...]:
@@ -97,7 +97,7 @@ def required() -> tuple[str, ...]:
 
 
 def _depth(axis: Node, axes: tuple[Node, ...]) -> int:
-    above = next((found for found in axes if found.name == axis.parent), None)
+    above = next((other for other in axes if other.name == axis.parent), None)
     return 1 + (_depth(above, axes) if above is not None else 0)
 
 

@@ -65,14 +65,14 @@ def verdict_of(
         module = verify(parse_module(program.text))
         if module != program.module:
             raise Disagreement("the text is parsed as another program")
-        known = None
+        base = None
         for current in chain((module,), compiler.stages(module, schedule)):
-            if current != known:
+            if current != base:
                 where = f"the {current.stage} stage"
                 _require_valid(current)
                 if vscale is not None:
                     _interpret(program, current, vscale)
-                known = current
+                base = current
         if native:
             where = "machine code"
             _call(program, compiler, current)
@@ -84,9 +84,9 @@ def verdict_of(
 
 
 def _require_valid(module: Module) -> None:
-    found = [f"{item.code}: {item.message}" for item in diagnostics(module)]
-    if found:
-        raise Disagreement("; ".join(found))
+    messages = [f"{item.code}: {item.message}" for item in diagnostics(module)]
+    if messages:
+        raise Disagreement("; ".join(messages))
 
 
 def _interpret(program: Program, module: Module, vscale: int) -> None:
@@ -111,22 +111,22 @@ def _call(program: Program, compiler: Compiler, flat: Module) -> None:
 def _require_refused(program: Program, kernel: Kernel) -> None:
     """Arrays that are not aligned or not contiguous are rejected, and nothing is stored."""
     passed = _passed(program, usable=False)
-    if all(found.is_usable for found in passed.values()):
+    if all(placed.is_usable for placed in passed.values()):
         return
     try:
-        kernel(**{name: found.array for name, found in passed.items()}, **program.sizes)
+        kernel(**{name: placed.array for name, placed in passed.items()}, **program.sizes)
     except ArgumentError as error:
         if error.code not in ("kernel.contiguity", "kernel.alignment"):
             raise
     else:
         raise Disagreement("takes an array that is not aligned, or not dense")
-    if not all(found.is_as_before for found in passed.values()):
+    if not all(placed.is_as_before for placed in passed.values()):
         raise Disagreement("stores to arrays, and refuses them")
 
 
 def _run(program: Program, kernel: Kernel) -> None:
     passed = _passed(program, usable=True)
-    arrays = {name: found.array for name, found in passed.items()}
+    arrays = {name: placed.array for name, placed in passed.items()}
     try:
         kernel(**arrays, **program.sizes)
     except ArgumentError as error:
@@ -135,8 +135,8 @@ def _run(program: Program, kernel: Kernel) -> None:
         _require_stop(program, str(error))
     else:
         _require_expected(program, arrays)
-    for name, found in passed.items():
-        if not found.has_clean_edges:
+    for name, array in passed.items():
+        if not array.has_clean_edges:
             raise Disagreement(f"stores beside {name}")
 
 
@@ -155,12 +155,12 @@ def _fresh(program: Program) -> dict[str, np.ndarray]:
 def _passed(program: Program, *, usable: bool) -> dict[str, Passed]:
     """The arrays for one run of machine code. If all must be `usable`, arrays that kernels reject are
     moved."""
-    found = {}
+    arrays = {}
     for name, array in program.arrays.items():
         passed = Passed(array, program.places.get(name, Place()))
-        found[name] = Passed(array, Place()) if usable and not passed.is_usable else passed
-        _protected(program, name, found[name].array)
-    return found
+        arrays[name] = Passed(array, Place()) if usable and not passed.is_usable else passed
+        _protected(program, name, arrays[name].array)
+    return arrays
 
 
 def _protected(program: Program, name: str, array: np.ndarray) -> np.ndarray:
@@ -172,18 +172,18 @@ def _protected(program: Program, name: str, array: np.ndarray) -> np.ndarray:
 def _require_expected(program: Program, arrays: Mapping[str, np.ndarray]) -> None:
     if program.expected is None:
         raise Disagreement("goes on where it has to stop")
-    dtypes = {found.handle: found.dtype for found in program.module.functions[0].buffers}
+    dtypes = {buffer.handle: buffer.dtype for buffer in program.module.functions[0].buffers}
     for name, expected in program.expected.items():
-        found, wanted = loaded(arrays[name], dtypes[name]), loaded(expected, dtypes[name])
-        if not is_near(found, wanted.ravel(), tolerance=program.tolerances.get(name, 0.0)):
-            raise Disagreement(f"{name} is {found}; expected {wanted.ravel()}")
+        actual, wanted = loaded(arrays[name], dtypes[name]), loaded(expected, dtypes[name])
+        if not is_near(actual, wanted.ravel(), tolerance=program.tolerances.get(name, 0.0)):
+            raise Disagreement(f"{name} is {actual}; expected {wanted.ravel()}")
 
 
-def is_near(found: np.ndarray, expected: np.ndarray, *, tolerance: float) -> bool:
+def is_near(actual: np.ndarray, expected: np.ndarray, *, tolerance: float) -> bool:
     """True if values are equal, or within the bounds of rounding errors."""
     if expected.dtype.kind != "f":
-        return np.array_equal(found, expected)
+        return np.array_equal(actual, expected)
     with np.errstate(invalid="ignore"):
-        is_equal = (found == expected) | (np.isnan(found) & np.isnan(expected))
-        difference = np.abs(found.astype(np.float64) - expected.astype(np.float64))
+        is_equal = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
+        difference = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
     return bool(np.all(is_equal | (difference <= tolerance)))

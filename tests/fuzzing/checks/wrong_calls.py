@@ -88,9 +88,9 @@ def _names(module: Module) -> list[str]:
     """The names that a user may use."""
     (function,) = module.functions[:1]
     nodes = [node for stmt in function.body for node in walk(stmt)]
-    found = [node.var for node in nodes if isinstance(node, For)]
-    found += [node.name for node in nodes if isinstance(node, Block)]
-    return [*found, *(item.name for item in all_buffers(function)), function.name, "missing"]
+    names = [node.var for node in nodes if isinstance(node, For)]
+    names += [node.name for node in nodes if isinstance(node, Block)]
+    return [*names, *(item.name for item in all_buffers(function)), function.name, "missing"]
 
 
 # --- primitives
@@ -150,15 +150,15 @@ def _step(rng: Random) -> Call:
 def _function(rng: Random) -> Call:
     """Calls a primitive or a builder with something that is not a module, or with an unknown function."""
     module, op = _module(rng), rng.choice([*PRIMITIVES])
-    given = rng.choice((module, *ODD[:50]))
+    argument = rng.choice((module, *ODD[:50]))
     args = _arguments(rng, op, module)
     function = rng.choice((None, "main", "missing", *ODD[30:40]))
 
     def make() -> object:
-        builder = ScheduleBuilder(given, function=function, intrinsics=INTRINSICS)
+        builder = ScheduleBuilder(argument, function=function, intrinsics=INTRINSICS)
         return getattr(builder, op)(**args).module
 
-    says = f"ScheduleBuilder({given!r:.200}, function={function!r}).{op}({_listed(args)})"
+    says = f"ScheduleBuilder({argument!r:.200}, function={function!r}).{op}({_listed(args)})"
     return Call("function", says, make)
 
 
@@ -186,18 +186,18 @@ def _passes(rng: Random) -> Call:
     module, names = _module(rng), rng.choices([*PASSES], k=6)
 
     def make() -> object:
-        found = module
+        lowered = module
         for name in names:
             try:
-                found = apply_pass(name, found)
+                lowered = apply_pass(name, lowered)
             except InternalError:
                 raise
             except GossamerError:
                 continue
-            wrong = diagnostics(found)
+            wrong = diagnostics(lowered)
             if wrong:
                 raise AssertionError(f"not valid after {name}: {wrong[0].message}")
-        return found
+        return lowered
 
     return Call("passes", f"{print_module(module)}\n{names}", make)
 
@@ -319,9 +319,9 @@ def _trace(rng: Random) -> Call:
             except GossamerError:
                 continue
     data = _bytes(rng, builder.to_json().encode())
-    given: str | bytes = data.decode(errors="replace") if rng.random() < 0.8 else data
-    says = f"{print_module(module)}\nScheduleBuilder.from_json(module, {given!r})"
-    return Call("trace", says, lambda: ScheduleBuilder.from_json(module, given))
+    text: str | bytes = data.decode(errors="replace") if rng.random() < 0.8 else data
+    says = f"{print_module(module)}\nScheduleBuilder.from_json(module, {text!r})"
+    return Call("trace", says, lambda: ScheduleBuilder.from_json(module, text))
 
 
 def _record(rng: Random) -> Call:

@@ -79,15 +79,15 @@ def too_seldom(total: Programs) -> list[str]:
 
 
 def table(total: Programs) -> Table:
-    found = Table("met", "programs", "met", "programs", "met", "programs", title="What was met")
+    table = Table("met", "programs", "met", "programs", "met", "programs", title="What was met")
     names = [*required(), *sorted(set(total.met) - set(required()))]
     cells = [text for name in names for text in (name, str(total.met[name]))]
     for at in range(0, len(cells), 6):
-        found.add_row(*cells[at : at + 6])
-    return found
+        table.add_row(*cells[at : at + 6])
+    return table
 
 
-def arguments(given: Sequence[str] | None) -> argparse.Namespace:
+def arguments(args: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="nox -s fuzz --", description=__doc__)
     parser.add_argument("--programs", type=int, default=FULL_RUN_PROGRAMS, help="how many")
     parser.add_argument(
@@ -125,12 +125,12 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--out", type=Path, default=OUT, help="the result as JSON")
     parser.add_argument("--only", type=int, help="the one number to judge")
-    return parser.parse_args(given)
+    return parser.parse_args(args)
 
 
-def main(given: Sequence[str] | None = None) -> int:
+def main(args: Sequence[str] | None = None) -> int:
     """Runs the fuzzer; returns 1 if it found a failure."""
-    options, console = arguments(given), Console()
+    options, console = arguments(args), Console()
     if options.schedules is not None:
         return step_sequences.main(options, console)
     if options.lowered is not None:
@@ -143,11 +143,11 @@ def main(given: Sequence[str] | None = None) -> int:
     engine = ENGINES[options.engine]
     judge = partial(engine.judge, settings=settings)
     if options.only is not None:
-        found = Programs()
-        judge(options.only, found)
-        for failure in found.failures[:1] or [Failure(options.only, "nothing is wrong")]:
+        tally = Programs()
+        judge(options.only, tally)
+        for failure in tally.failures[:1] or [Failure(options.only, "nothing is wrong")]:
             report(failure, settings, engine, console)
-        return int(bool(found.failures))
+        return int(bool(tally.failures))
     start = time.monotonic()
     total = Task("programs", judge, Programs, engine.each).run(
         range(-(-options.programs // engine.each)),

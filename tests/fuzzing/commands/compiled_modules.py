@@ -35,16 +35,16 @@ def drawn(number: int, *, seed: str) -> Compilation:
     return draw_compilation(Random(f"{seed}/compiled/{number}"))
 
 
-def judge(number: int, found: Modules, *, seed: str) -> None:
+def judge(number: int, tally: Modules, *, seed: str) -> None:
     """Compiles a module. What it raises, other than an error of gossamer, ends the run."""
     compilation = drawn(number, seed=seed)
     outcome = compilation.outcome()
-    found.judged += 1
+    tally.judged += 1
     if outcome != COMPILED:
-        found.refused[outcome] += 1
+        tally.refused[outcome] += 1
         return
-    found.compiled[compilation.target] += 1
-    found.scalable[compilation.target] += has_scalable_vectors(compilation.module)
+    tally.compiled[compilation.target] += 1
+    tally.scalable[compilation.target] += has_scalable_vectors(compilation.module)
 
 
 def main(options: Namespace, console: Console) -> int:

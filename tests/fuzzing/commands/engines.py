@@ -63,7 +63,7 @@ class Engine(ABC):
     each: int
 
     @abstractmethod
-    def judge(self, number: int, found: Programs, *, settings: Settings) -> None:
+    def judge(self, number: int, tally: Programs, *, settings: Settings) -> None:
         """Adds the results of the programs of a number."""
 
     @abstractmethod
@@ -76,8 +76,8 @@ class ByRandom(Engine):
 
     name, each = "random", 1
 
-    def judge(self, number: int, found: Programs, *, settings: Settings) -> None:
-        found.judge(self.suspect(number, settings), number)
+    def judge(self, number: int, tally: Programs, *, settings: Settings) -> None:
+        tally.judge(self.suspect(number, settings), number)
 
     def suspect(self, number: int, settings: Settings) -> Case:
         seed = f"{settings.seed}/{number}"
@@ -92,12 +92,12 @@ class ByHypothesis(Engine):
     name: ClassVar[str] = "hypothesis"
     each: int = 500
 
-    def judge(self, number: int, found: Programs, *, settings: Settings) -> None:
+    def judge(self, number: int, tally: Programs, *, settings: Settings) -> None:
         @hypothesis.seed(_random(number, settings).getrandbits(64))
         @self._how(Phase.generate)
         @hypothesis.given(cases(settings))
         def run(case: Case) -> None:
-            found.judge(case, number)
+            tally.judge(case, number)
 
         run()
 
@@ -131,4 +131,4 @@ def cases(draw: Callable[[SearchStrategy], object], settings: Settings) -> Case:
     return Case(draw(programs()), draw_way(rng, settings, seed=str(rng.randrange(2**16))))
 
 
-ENGINES: dict[str, Engine] = {found.name: found for found in (ByRandom(), ByHypothesis())}
+ENGINES: dict[str, Engine] = {engine.name: engine for engine in (ByRandom(), ByHypothesis())}

@@ -110,32 +110,32 @@ def _fitted(rng: Random) -> Lowered:
     """A program for primitives that few others fit: a chain of two blocks, or a copy with padding in a
     nest."""
     while True:
-        found = rng.choice((draw_chain, draw_nest))(rng)
-        program = Lowered(found.module, found.arrays, found.sizes)
+        nest = rng.choice((draw_chain, draw_nest))(rng)
+        program = Lowered(nest.module, nest.arrays, nest.sizes)
         if program.has_meaning:
             return program
 
 
-def judge(number: int, found: Programs, **how: Any) -> None:
+def judge(number: int, tally: Programs, **how: Any) -> None:
     """Adds the results of a program."""
     case = drawn(number, **how)
     program, finding = case.program, case.finding()
-    found.judged += 1
-    found.native += case.is_native
+    tally.judged += 1
+    tally.native += case.is_native
     if case.steps is None:
         met = features(program)
-        found.met.update(met)
-        found.native_unscheduled += case.is_native
-        found.met_natively.update(met if case.is_native else ())
+        tally.met.update(met)
+        tally.native_unscheduled += case.is_native
+        tally.met_natively.update(met if case.is_native else ())
     else:
-        found.scheduled += 1
-        found.tried.update(case.steps.tried)
-        found.accepted.update(step.op for step in case.steps.steps)
-    found.unevaluated += not program.is_evaluated
+        tally.scheduled += 1
+        tally.tried.update(case.steps.tried)
+        tally.accepted.update(step.op for step in case.steps.steps)
+    tally.unevaluated += not program.is_evaluated
     if finding is not None and finding.is_refusal:
-        found.refused[finding.what] += 1
+        tally.refused[finding.what] += 1
     elif finding is not None:
-        found.failures.append(Failure(number, f"{finding.where}: {finding.what}"))
+        tally.failures.append(Failure(number, f"{finding.where}: {finding.what}"))
 
 
 def main(options: Namespace, console: Console) -> int:
@@ -177,16 +177,16 @@ def too_seldom(total: Programs) -> list[str]:
     ]
 
 
-def _fewer(found: Counter[str], wanted: Mapping[str, int], share: float) -> list[str]:
-    return [name for name, count in wanted.items() if found[name] < int(count * min(share, 1))]
+def _fewer(counts: Counter[str], wanted: Mapping[str, int], share: float) -> list[str]:
+    return [name for name, count in wanted.items() if counts[name] < int(count * min(share, 1))]
 
 
 def table(total: Programs) -> Table:
-    found = Table("met", "programs", "met", "programs", "met", "programs", title="What was met")
+    table = Table("met", "programs", "met", "programs", "met", "programs", title="What was met")
     cells = [text for name in sorted(total.met) for text in (name, str(total.met[name]))]
     for at in range(0, len(cells), 6):
-        found.add_row(*cells[at : at + 6])
-    return found
+        table.add_row(*cells[at : at + 6])
+    return table
 
 
 def report(number: int, how: Mapping[str, Any], console: Console) -> None:
@@ -217,11 +217,11 @@ def smallest(
     def wrong(candidate: Lowered, steps: Traces) -> Finding | None:
         schedule = replayed(steps) if any(steps.values()) else None
         try:
-            found = finding_of(candidate, process=on, schedule=schedule)
+            reason = finding_of(candidate, process=on, schedule=schedule)
         except Undecided:
             return None
-        is_same = found is not None and not found.is_refusal and found.where == finding.where
-        return found if is_same else None
+        is_same = reason is not None and not reason.is_refusal and reason.where == finding.where
+        return reason if is_same else None
 
     if wrong(program, traces) is None:
         return program, traces, finding

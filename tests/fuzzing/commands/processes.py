@@ -100,9 +100,9 @@ class Task(Generic[T]):
         with TemporaryDirectory() as trail, _progress() as progress:
             shown = progress.add_task(self.name, total=self.each * len(wanted), said="")
 
-            def show(found: T, total: T) -> None:
+            def show(tally: T, total: T) -> None:
                 progress.update(shown, completed=total.judged, said=total.said)
-                for failure in found.failures:
+                for failure in tally.failures:
                     what = f"{self.name}: {failure.number} is wrong: {failure.what}"
                     progress.console.print(what, markup=False, highlight=False)
 
@@ -149,33 +149,33 @@ class Task(Generic[T]):
                 batch = batches.popleft()
                 waiting[pool.submit(self._batch, batch, _trail_of(trail, batch))] = batch
             done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-            for found in done:
-                batch = waiting.pop(found)
-                if isinstance(found.exception(), BrokenProcessPool):
+            for tally in done:
+                batch = waiting.pop(tally)
+                if isinstance(tally.exception(), BrokenProcessPool):
                     is_broken = True
                     failed, remaining = self._crashed(batch, _trail_of(trail, batch))
                     batches.extendleft([remaining] if remaining else [])
                     yield failed
                 else:
-                    yield found.result()
+                    yield tally.result()
 
     def _batch(self, numbers: tuple[int, ...], at: Path) -> T:
         """Runs a batch in a separate process, which records the item that it works on."""
-        found = self.new()
+        tally = self.new()
         for number in numbers:
             at.write_text(str(number))
             try:
                 with at_most(ITEM_TIMEOUT_SECONDS):
-                    self.judge(number, found)
+                    self.judge(number, tally)
             except TooLong:
                 what = f"takes longer than {ITEM_TIMEOUT_SECONDS:.0f} s"
-                found.failures.append(Failure(number, what, is_verdict=False))
+                tally.failures.append(Failure(number, what, is_verdict=False))
             except Exception as error:  # noqa: BLE001
                 # A defect, whatever it is; the items after it are judged nevertheless.
                 what = f"{type(error).__name__}: {error}"
-                found.failures.append(Failure(number, what, is_verdict=False))
+                tally.failures.append(Failure(number, what, is_verdict=False))
         at.unlink()
-        return found
+        return tally
 
     def _crashed(self, batch: tuple[int, ...], at: Path) -> tuple[T, tuple[int, ...]]:
         """The failure of the item on which a process worked when its pool broke, and the other items, whose

@@ -127,24 +127,24 @@ class Sequences(Tally):
 
 
 def judge(
-    number: int, found: Sequences, *, seed: str, native: float, scalable: str | None = None
+    number: int, tally: Sequences, *, seed: str, native: float, scalable: str | None = None
 ) -> None:
     """Adds the results of a sequence."""
     case = drawn(number, seed=seed, native=native, scalable=scalable)
     verdict = case.verdict()
     steps = case.sequence.steps
-    found.judged += 1
-    found.native += case.native and verdict == Verdict()
-    found.lengths[len(steps)] += 1
-    found.tried.update(case.sequence.tried)
-    found.accepted.update(step.op for step in steps)
-    found.programs |= {(step.op, case.name) for step in steps}
-    found.scalable += verdict.is_scalable
-    found.forms.update(form for step in steps for form in scalable_forms(step))
+    tally.judged += 1
+    tally.native += case.native and verdict == Verdict()
+    tally.lengths[len(steps)] += 1
+    tally.tried.update(case.sequence.tried)
+    tally.accepted.update(step.op for step in steps)
+    tally.programs |= {(step.op, case.name) for step in steps}
+    tally.scalable += verdict.is_scalable
+    tally.forms.update(form for step in steps for form in scalable_forms(step))
     if verdict.refusal:
-        found.refused[verdict.refusal] += 1
+        tally.refused[verdict.refusal] += 1
     if verdict.disagreement or verdict.refusal not in (None, *REFUSED_SCHEDULES):
-        found.failures.append(Failure(number, str(verdict.disagreement or verdict.refusal)))
+        tally.failures.append(Failure(number, str(verdict.disagreement or verdict.refusal)))
 
 
 def main(options: Namespace, console: Console) -> int:
@@ -185,12 +185,12 @@ def main(options: Namespace, console: Console) -> int:
 def shortcomings(total: Sequences) -> list[str]:
     """The requirements that the run does not meet, given its number of sequences."""
     share = min(total.judged / FULL_RUN_SEQUENCES, 1)
-    found = [] if total.steps >= ENOUGH_STEPS else ["too short sequences"]
+    lacks = [] if total.steps >= ENOUGH_STEPS else ["too short sequences"]
     for op in DRAWERS:
         times, programs = total.accepted[op], total.counts[op]
         if times < ENOUGH * share or programs < min(ENOUGH_PROGRAMS, total.judged):
-            found.append(f"{op} accepted {times} times on {programs} programs")
-    return found
+            lacks.append(f"{op} accepted {times} times on {programs} programs")
+    return lacks
 
 
 def scalable_forms(step: Step) -> Iterator[str]:
@@ -214,8 +214,8 @@ SCALABLE_FORMS = (
 def scalable_shortcomings(total: Sequences) -> list[str]:
     """The requirements on scalable vectors that the run does not meet, given its number of sequences."""
     share = min(total.judged / FULL_RUN_SEQUENCES, 1)
-    found = [] if total.scalable >= SCALABLE * total.judged else ["too few scalable vectors"]
-    return found + [
+    lacks = [] if total.scalable >= SCALABLE * total.judged else ["too few scalable vectors"]
+    return lacks + [
         f"{form} {total.forms[form]} times"
         for form in SCALABLE_FORMS
         if total.forms[form] < ENOUGH * share
@@ -223,11 +223,11 @@ def scalable_shortcomings(total: Sequences) -> list[str]:
 
 
 def table(total: Sequences) -> Table:
-    found = Table("primitive", "tried", "accepted", "programs", title="What was applied")
+    table = Table("primitive", "tried", "accepted", "programs", title="What was applied")
     for op in sorted(DRAWERS):
         counts = total.tried[op], total.accepted[op], total.counts[op]
-        found.add_row(op, *map(str, counts))
-    return found
+        table.add_row(op, *map(str, counts))
+    return table
 
 
 def report(failure: Failure, how: Mapping[str, object], console: Console) -> None:

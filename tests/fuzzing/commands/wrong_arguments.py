@@ -26,14 +26,14 @@ class Calls(Tally):
     kinds: Counter[str] = field(default_factory=Counter)
 
 
-def judge(number: int, found: Calls, *, seed: str) -> None:
+def judge(number: int, tally: Calls, *, seed: str) -> None:
     """Adds the results of a call."""
     call = draw_call(Random(f"{seed}/typed/{number}"))
     wrong = call.wrong()
-    found.judged += 1
-    found.kinds[call.kind] += 1
+    tally.judged += 1
+    tally.kinds[call.kind] += 1
     if wrong is not None:
-        found.failures.append(Failure(number, f"{call.kind}: {wrong}"))
+        tally.failures.append(Failure(number, f"{call.kind}: {wrong}"))
 
 
 def main(options: Namespace, console: Console) -> int:

@@ -27,10 +27,10 @@ class Defect(Planted):
 
     def builder(self) -> type[ScheduleBuilder]:
         """The builder with the broken primitive."""
-        found: type[ScheduleBuilder] = self.imported(
+        builder: type[ScheduleBuilder] = self.imported(
             "gossamer_schedule.builder", "ScheduleBuilder", loading=_load_primitives
         )
-        return found
+        return builder
 
     @property
     def weights(self) -> dict[str, int]:

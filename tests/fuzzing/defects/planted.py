@@ -42,9 +42,9 @@ class Planted:
         """The object with a name in a module of the package, with the defect. `loading` imports what the
         module imports later otherwise."""
         with _imported_anew(self.package, _Mutating(self)):
-            found = getattr(import_module(module_name), name)
+            member = getattr(import_module(module_name), name)
             loading()
-            return found
+            return member
 
 
 class _Mutating(MetaPathFinder):
@@ -58,11 +58,11 @@ class _Mutating(MetaPathFinder):
     ) -> ModuleSpec | None:
         if fullname != self._defect.module:
             return None
-        found = PathFinder.find_spec(fullname, path, target)
-        assert found is not None
-        assert found.origin is not None
-        found.loader = _Loader(fullname, found.origin, self._defect)
-        return found
+        spec = PathFinder.find_spec(fullname, path, target)
+        assert spec is not None
+        assert spec.origin is not None
+        spec.loader = _Loader(fullname, spec.origin, self._defect)
+        return spec
 
 
 class _Loader(SourceFileLoader):

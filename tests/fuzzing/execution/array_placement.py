@@ -25,14 +25,14 @@ class Place:
 
 def draw_places(rng: Random, arrays: Mapping[str, np.ndarray]) -> dict[str, Place]:
     """Places that are aligned for the dtype; in some programs one array is not."""
-    found = {
+    placed = {
         name: Place(array.itemsize * rng.randrange(LINE // array.itemsize))
         for name, array in arrays.items()
         if rng.random() < 0.5
     }
     if arrays and rng.random() < 0.05:
-        found[rng.choice(list(arrays))] = rng.choice((Place(shift=1), Place(step=2)))
-    return found
+        placed[rng.choice(list(arrays))] = rng.choice((Place(shift=1), Place(step=2)))
+    return placed
 
 
 class Passed:

@@ -48,7 +48,8 @@ def has_too_many_nodes(module: Module) -> bool:
 BEFORE = {"coordinate": 0, "position": 1, "loop": 2}
 """The number of passes that a module of a stage skips."""
 PASSES: dict[str, Pass] = {
-    found.__name__: found for found in (lower_iterations, lower_buffers, *FLAT_PASSES)
+    lowering_pass.__name__: lowering_pass
+    for lowering_pass in (lower_iterations, lower_buffers, *FLAT_PASSES)
 }
 """From the coordinate stage to the flat stage, in order."""
 
@@ -69,8 +70,8 @@ class Compiler:
     def replaced(self, name: str, by: Pass) -> Compiler:
         """The compiler with the pass of that name replaced."""
         assert name in dict(self.passes), f"no pass {name} among {', '.join(dict(self.passes))}"
-        found = tuple((key, by if key == name else found) for key, found in self.passes)
-        return replace(self, passes=found)
+        run = tuple((key, by if key == name else run) for key, run in self.passes)
+        return replace(self, passes=run)
 
     def stages(self, module: Module, schedule: Scheduler = unscheduled) -> Iterator[Module]:
         """The module at each stage, scheduled, as it is lowered: the last one is flat."""

@@ -47,8 +47,8 @@ def _is_at_once(node: Any) -> bool:
         return False
     if is_atomic(node) and shared_names(node) is None:
         return False
-    blocks = (found for found in walk(node) if isinstance(found, Block))
-    is_combined = any(key == "reassociates" for found in blocks for key, _ in found.annotations)
+    blocks = (inner for inner in walk(node) if isinstance(inner, Block))
+    is_combined = any(key == "reassociates" for block in blocks for key, _ in block.annotations)
     return node.kind == "parallel" or not is_combined
 
 
@@ -86,8 +86,8 @@ class _Log:
                     f"iterations {touched[element]} and {at} of loop '{self.loop.var}' touch "
                     f"{name}[{', '.join(map(str, indices))}]"
                 )
-        own = self._written if is_store else self._read
-        own.setdefault(element, at)
+        accessed = self._written if is_store else self._read
+        accessed.setdefault(element, at)
 
 
 def _for(node: For, translator: Translator) -> Exec:

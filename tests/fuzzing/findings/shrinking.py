@@ -170,22 +170,24 @@ def _without_unused(program: Program) -> Program | None:
     (function,) = program.module.functions
     nodes = [node for stmt in function.body for node in walk(stmt)]
     touched = {node.buffer for node in nodes if isinstance(node, USERS)}
-    buffers = tuple(found for found in function.buffers if found.name in touched)
+    buffers = tuple(buffer for buffer in function.buffers if buffer.name in touched)
     reducers = tuple(
-        found
-        for found in function.reducers
-        if any(getattr(node, "reducer", None) == found.name for node in nodes)
+        reducer
+        for reducer in function.reducers
+        if any(getattr(node, "reducer", None) == reducer.name for node in nodes)
     )
-    named = {axis for found in buffers if isinstance(found, SparseBuffer) for axis in found.axes}
+    named = {axis for buffer in buffers if isinstance(buffer, SparseBuffer) for axis in buffer.axes}
     for node in nodes:
         named |= {getattr(node, "axis", ""), getattr(node, "parent", "")}
         named |= set(node.axes) if isinstance(node, FuseAxes) else set()
     for axis in reversed(function.axes):
         named |= {axis.parent} if axis.name in named and axis.parent else set()
     axes = tuple(axis for axis in function.axes if axis.name in named)
-    relations = tuple(found for found in function.relations if {found.left, found.right} <= named)
-    kept = {found.name for found in buffers}
-    facts = tuple(found for found in function.facts if found.buffer in kept)
+    relations = tuple(
+        relation for relation in function.relations if {relation.left, relation.right} <= named
+    )
+    kept = {buffer.name for buffer in buffers}
+    facts = tuple(fact for fact in function.facts if fact.buffer in kept)
     smaller = msgspec.structs.replace(
         function, buffers=buffers, reducers=reducers, axes=axes, relations=relations, facts=facts,
         params=(),
@@ -193,10 +195,10 @@ def _without_unused(program: Program) -> Program | None:
     mentioned = {
         text for node in walk(smaller) for text in map(_text, node.__struct_fields__, [node] * 99)
     }
-    params = tuple(found for found in function.params if found.name in mentioned)
+    params = tuple(param for param in function.params if param.name in mentioned)
     if len(params) == len(function.params) and smaller.buffers == function.buffers:
         return None
-    kept = {found.name for found in params}
+    kept = {param.name for param in params}
     changed = _with(program, msgspec.structs.replace(smaller, params=params))
     return replace(
         changed,

@@ -62,14 +62,14 @@ def _epilogue(rng: Random) -> list[str]:
     if rng.random() < SELDOM:
         lines.append(rng.choice(("W[1] = 7", "V[2] = V[2] + 1", "W[3] = V[3]", "W[0] = S[0]")))
     around = rng.random() < SOMETIMES and len(lines) > 1 and lines[-1].startswith(" ")
-    own = "i" if around else "k"
+    own_var = "i" if around else "k"
     fewer = extent if rng.random() > SELDOM else rng.choice(("4", "n", "2"))
     operand = rng.choice(OPERANDS if rng.random() > SELDOM else ("V[vk]", "S[vk]"))
     used = ["S[vk]", operand] if rng.random() < 0.7 else [operand, "S[vk]"]
     shown = OPERATIONS[op if rng.random() < 0.85 else other].format(*used)
     target = rng.choice((*["V[vk]"] * 12, "W[vk]", "V[vk + 1]", "V[vk // 2]"))
     after = [
-        f"vk = T.axis.spatial({fewer}, {own})",
+        f"vk = T.axis.spatial({fewer}, {own_var})",
         *_where(rng, ("vk != 1",)),
         f"{target} = {shown}",
     ]

@@ -110,9 +110,9 @@ class Sparse(Memory):
 
     def offset(self, indices: list[int]) -> int | None:
         """As in the base class; the first axis without such a position decides."""
-        found = self.table.get(tuple(indices))
-        if found is not None:
-            return found
+        position = self.table.get(tuple(indices))
+        if position is not None:
+            return position
         depths = range(1, len(indices))
         absent = (depth for depth in depths if tuple(indices[:depth]) not in self.prefixes)
         if self.is_fixed[next(absent, len(indices)) - 1]:
@@ -130,8 +130,8 @@ def _table(buffer: SparseBuffer, forest: Forest) -> dict[tuple[int, ...], int]:
     storage = Storage(buffer, forest)
     columns = []
     for name in buffer.axes:
-        slots, found = forest[name], storage._rows[name]
-        columns.append((found - slots.firsts[slots.parent_of[found]]).tolist())
+        slots, rows = forest[name], storage._rows[name]
+        columns.append((rows - slots.firsts[slots.parent_of[rows]]).tolist())
     return {key: number for number, key in enumerate(zip(*columns, strict=True))}
 
 
@@ -153,7 +153,7 @@ class _Run:
         self._function, self._arrays, self._scalars = function, arrays, scalars
         self._forest = Forest(function.axes, arrays=arrays, scalars=scalars)
         self._memory: dict[str, Memory] = {}
-        self._elements = {name: found.ravel().tolist() for name, found in arrays.items()}
+        self._elements = {name: array.ravel().tolist() for name, array in arrays.items()}
         self._steps = 0
         self._around: list[Stmt] = []
         self._hoisted: dict[int, list[Exec]] = {}
@@ -168,8 +168,8 @@ class _Run:
         except Stop:
             return None
         return {
-            name: np.array(self._elements[name], found.dtype).reshape(found.shape)
-            for name, found in self._arrays.items()
+            name: np.array(self._elements[name], array.dtype).reshape(array.shape)
+            for name, array in self._arrays.items()
         }
 
     def _open(self, buffer: Buffer | SparseBuffer, values: Values) -> None:
@@ -195,8 +195,8 @@ class _Run:
     # --- expressions
 
     def _expr(self, node: Expr) -> Eval:
-        found: Eval = getattr(self, f"_{type(node).__name__.lower()}_of", _unknown)(node)
-        return found
+        evaluate: Eval = getattr(self, f"_{type(node).__name__.lower()}_of", _unknown)(node)
+        return evaluate
 
     def _const_of(self, node: Const) -> Eval:
         value = value_of(node)
@@ -261,11 +261,11 @@ class _Run:
         name, indices, memory = node.buffer, [*map(self._expr, node.indices)], self._memory
 
         def run(values: Values) -> Any:
-            found = memory[name]
-            at = found.offset([index(values) for index in indices])
+            array = memory[name]
+            at = array.offset([index(values) for index in indices])
             if at is None:
-                return found.fill
-            value = found.elements[at]
+                return array.fill
+            value = array.elements[at]
             if value is None:
                 raise Undecided("an element that nothing was stored to")
             return value
@@ -279,16 +279,16 @@ class _Run:
         def run(values: Values) -> int:
             first, last, wanted = begin(values), end(values), value(values)
             above = [part(values) for part in prefix]
-            found = self._memory[name]
+            array = self._memory[name]
             if last - first > MAX_STEPS:
                 raise Undecided("a search through much")
             if first < last:
-                found.offset([*above, last - 1])
-                found.offset([*above, first])
+                array.offset([*above, last - 1])
+                array.offset([*above, first])
             window = []
             for at in range(first, last):
-                offset = found.offset([*above, at])
-                window.append(found.elements[offset] if offset is not None else found.fill)
+                offset = array.offset([*above, at])
+                window.append(array.elements[offset] if offset is not None else array.fill)
             if None in window:
                 raise Undecided("a search among what nothing was stored to")
             if window != sorted(window):
@@ -326,38 +326,38 @@ class _Run:
         memory = self._memory
 
         def run(values: Values) -> None:
-            found = memory[name]
-            given = value(values)
-            at = found.offset([index(values) for index in indices])
+            array = memory[name]
+            number = value(values)
+            at = array.offset([index(values) for index in indices])
             if at is None:
                 raise Stop
-            found.elements[at] = given
+            array.elements[at] = number
 
         return run
 
     def _run_combine(self, node: Combine) -> Exec:
         """All elements and values are read before any element is stored to."""
         reducer = next(item for item in self._function.reducers if item.name == node.reducer)
-        given = [self._expr(store.value) for store in node.stores]
+        numbers = [self._expr(store.value) for store in node.stores]
         places = [[*map(self._expr, store.indices)] for store in node.stores]
         results = [*map(self._expr, reducer.results)]
-        names = [found.name for found in (*reducer.lhs, *reducer.rhs)]
+        names = [var.name for var in (*reducer.lhs, *reducer.rhs)]
 
         def run(values: Values) -> None:
-            right = [value(values) for value in given]
+            right = [value(values) for value in numbers]
             buffers = [self._memory[store.buffer] for store in node.stores]
-            found = [
+            elements = [
                 buffer.offset([index(values) for index in indices])
                 for buffer, indices in zip(buffers, places, strict=True)
             ]
-            if None in found:
+            if None in elements:
                 raise Stop
-            left = [buffer.elements[at] for buffer, at in zip(buffers, found, strict=True)]
+            left = [buffer.elements[at] for buffer, at in zip(buffers, elements, strict=True)]
             if None in left:
                 raise Undecided("an element that nothing was stored to")
             inner = dict(zip(names, [*left, *right], strict=True))
             new = [result(inner) for result in results]
-            for buffer, at, value in zip(buffers, found, new, strict=True):
+            for buffer, at, value in zip(buffers, elements, new, strict=True):
                 buffer.elements[at] = value
 
         return run
@@ -554,19 +554,19 @@ class _Run:
             raise NoOracle("an init with other statements")
 
         def watched(values: Values) -> None:
-            found = self._memory[stores[0].buffer]
-            before, found.elements[:] = [*found.elements], [None] * len(found.elements)
+            array = self._memory[stores[0].buffer]
+            before, array.elements[:] = [*array.elements], [None] * len(array.elements)
             try:
                 run(values)
             except Undecided:
                 raise NoOracle("an init that reads what it stores to") from None
             finally:
                 touched = {
-                    number for number, value in enumerate(found.elements) if value is not None
+                    number for number, value in enumerate(array.elements) if value is not None
                 }
-                found.elements[:] = [
+                array.elements[:] = [
                     old if new is None else new
-                    for old, new in zip(before, found.elements, strict=True)
+                    for old, new in zip(before, array.elements, strict=True)
                 ]
             if touched & seen:
                 raise NoOracle("several points that initialize one element")

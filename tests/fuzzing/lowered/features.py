@@ -64,21 +64,21 @@ def features(program: Lowered) -> set[str]:
     (function,) = program.module.functions
     nodes = [node for stmt in function.body for node in walk(stmt)]
     written = {node.buffer for node in nodes if isinstance(node, Store)}
-    found = {f"stage {program.module.stage}", "stops" if program.expected is None else "goes on"}
+    features = {f"stage {program.module.stage}", "stops" if program.expected is None else "goes on"}
     for node in nodes:
-        found |= set(_of(node, written))
+        features |= set(_of(node, written))
     if any(isinstance(axis, DenseVaried | CompressedVaried) for axis in function.axes):
-        found.add("varied axis")
+        features.add("varied axis")
     if any(isinstance(item, SparseBuffer) and item.fill is not None for item in function.buffers):
-        found.add("fill value")
+        features.add("fill value")
     if function.facts:
-        found.add("fact")
+        features.add("fact")
     if abs(int(program.sizes.get("s", 0))) >= LARGE:
-        found.add("extreme scalar")
+        features.add("extreme scalar")
     if any(name == "e_" for name in program.arrays):
-        found.add("extreme data")
-    found |= _orders(function, written) | _distances(nodes, program)
-    return found | ({"a position beyond a fiber"} if _is_beyond(function) else set())
+        features.add("extreme data")
+    features |= _orders(function, written) | _distances(nodes, program)
+    return features | ({"a position beyond a fiber"} if _is_beyond(function) else set())
 
 
 def _reads(node: Any, written: set[str]) -> bool:
@@ -142,21 +142,21 @@ def _of(node: Any, written: set[str]) -> list[str]:
 
 
 def _of_block(node: Block) -> list[str]:
-    own = {iterator.var for iterator in node.iters}
-    found = ["block"]
+    own_iters = {iterator.var for iterator in node.iters}
+    features = ["block"]
     if node.predicate is not None:
-        found.append("block with a condition")
-        if free_vars(node.predicate) - own:
-            found.append("a condition on an outer loop")
+        features.append("block with a condition")
+        if free_vars(node.predicate) - own_iters:
+            features.append("a condition on an outer loop")
     if node.init:
-        found.append("block with an init")
+        features.append("block with an init")
         spatial = {iterator.var for iterator in node.iters if iterator.kind == "S"}
         stores = [stmt for stmt in node.init if isinstance(stmt, Store)]
         indices = [index for store in stores for index in store.indices]
         named = frozenset[str]().union(*map(free_vars, indices))
         if spatial - named or any(map(_may_conflict, indices)):
-            found.append("an init whose points may conflict")
-    return found
+            features.append("an init whose points may conflict")
+    return features
 
 
 def _distances(nodes: list[Any], program: Lowered) -> set[str]:
@@ -164,18 +164,18 @@ def _distances(nodes: list[Any], program: Lowered) -> set[str]:
     far = [node for node in nodes if _is_far(node, program)]
     if not far:
         return set()
-    found: set[str] = set()
+    features: set[str] = set()
     for node in nodes:
         if isinstance(node, For) and any(
             part in far for part in (*walk(node.start), *walk(node.extent))
         ):
-            found.add("a far start or extent")
+            features.add("a far start or extent")
         compares = occurrences_of(Compare, node) if isinstance(node, For | Store) else []
         is_wide = any(inner in far for compare in compares for inner in walk(compare))
         if is_wide and (isinstance(node, Store) or node.kind == "vectorized"):
             lanes = isinstance(node, For) or any(occurrences_of(Ramp, item) for item in compares)
-            found |= {"far lanes"} if lanes else set()
-    return found
+            features |= {"far lanes"} if lanes else set()
+    return features
 
 
 def _is_far(node: Any, program: Lowered) -> bool:
@@ -230,11 +230,11 @@ def _orders(function: Function, written: set[str]) -> set[str]:
 def _is_beyond(function: Function) -> bool:
     """True if a position in a varied fiber is not a loop variable, so that it may lie beyond the fiber."""
     varied = {
-        found.name for found in function.axes if isinstance(found, DenseVaried | CompressedVaried)
+        axis.name for axis in function.axes if isinstance(axis, DenseVaried | CompressedVaried)
     }
     at = {
-        found.name: number for found in function.buffers if isinstance(found, SparseBuffer)
-        for number, axis in enumerate(found.axes) if axis in varied
+        buffer.name: number for buffer in function.buffers if isinstance(buffer, SparseBuffer)
+        for number, axis in enumerate(buffer.axes) if axis in varied
     }  # fmt: skip
     return any(
         isinstance(node, Load | Store)

@@ -60,11 +60,11 @@ def finding_of(
 ) -> Finding | None:
     """Interprets the program as it is and after each pass that changes it, then runs it as machine code on
     `process`. `schedule` is applied before the passes of each stage."""
-    found = interpreted(program, program.module, "the program")
+    message = interpreted(program, program.module, "the program")
     if len(program.text) % PRINTED == 0:
-        found = found or _text(program)
-    if found is not None:
-        return found
+        message = message or _text(program)
+    if message is not None:
+        return message
     module, is_guarded = program.module, False
     for name, apply in _steps(module, compiler, schedule):
         try:
@@ -78,19 +78,19 @@ def finding_of(
         is_guarded |= name == "insert_bounds_checks"
         if name == "insert_bounds_checks" and has_too_many_nodes(after):
             return Finding(name, TOO_LARGE, is_refusal=True)
-        found = (
+        message = (
             None if after == module else interpreted(program, after, name, is_guarded=is_guarded)
         )
-        if found is not None:
-            return None if _is_left_out(found, schedule) else found
+        if message is not None:
+            return None if _is_left_out(message, schedule) else message
         module = after
     return None if process is None else _run(program, module, process)
 
 
-def _is_left_out(found: Finding, schedule: Scheduler | None) -> bool:
+def _is_left_out(finding: Finding, schedule: Scheduler | None) -> bool:
     """True if a program does not stop any more because these primitives removed the computation that stopped
     it."""
-    if schedule is None or found.what != GOES_ON or not found.where.startswith("the schedule"):
+    if schedule is None or finding.what != GOES_ON or not finding.where.startswith("the schedule"):
         return False
     return any(step.op in LEAVE_OUT for trace in schedule.traces.values() for step in trace)
 
@@ -172,8 +172,8 @@ def compared(program: Lowered, arrays: Mapping[str, np.ndarray]) -> str | None:
     if program.expected is None:
         return GOES_ON
     for name, expected in program.expected.items():
-        found = arrays[name]
+        actual = arrays[name]
         is_float = expected.dtype.kind == "f"
-        if not np.array_equal(found.ravel(), expected.ravel(), equal_nan=is_float):
-            return f"{name} is {found.ravel()}; expected {expected.ravel()}"
+        if not np.array_equal(actual.ravel(), expected.ravel(), equal_nan=is_float):
+            return f"{name} is {actual.ravel()}; expected {expected.ravel()}"
     return None

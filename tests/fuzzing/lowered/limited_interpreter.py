@@ -31,7 +31,7 @@ def run_limited(
 ) -> None:  # fmt: skip
     """As `gossamer_ir.interpret.run`; raises `TooManySteps`, and where it `is_strict`, `Undecided` for an
     element that nothing was stored to."""
-    function = next(found for found in module.functions if found.name == module.entry)
+    function = next(function for function in module.functions if function.name == module.entry)
     program = (_Strict if is_strict else _Limited)(module, vscale=1, chunks=chunks)
     program.left = most
     with np.errstate(all="ignore"):
@@ -73,10 +73,10 @@ class _Known(View):
         self.known[self.locate(indices)] = True
 
     def window(self, prefix: ViewIndices, begin: int, end: int) -> Any:
-        found = super().window(prefix, begin, end)
+        window = super().window(prefix, begin, end)
         if begin < end and not self.known[prefix][begin:end].all():
             raise Undecided("a search among what nothing was stored to")
-        return found
+        return window
 
 
 def _allocate(node: Allocate, translator: Translator) -> Exec:
@@ -92,7 +92,7 @@ def _allocate(node: Allocate, translator: Translator) -> Exec:
 
 
 def _search(node: Search, translator: Translator) -> Eval:
-    found, prefix = EXPR_TRANSLATIONS[Search](node, translator), translator.exprs(node.prefix)
+    search, prefix = EXPR_TRANSLATIONS[Search](node, translator), translator.exprs(node.prefix)
     begin, end = translator.expr(node.begin), translator.expr(node.end)
 
     def run(frame: Frame) -> Any:
@@ -100,7 +100,7 @@ def _search(node: Search, translator: Translator) -> Eval:
         window = frame.views[node.buffer].window(prefix(frame), first, last).tolist()
         if window != sorted(window):
             raise Undecided("a search among what is not sorted")
-        return found(frame)
+        return search(frame)
 
     return run
 

@@ -68,11 +68,11 @@ class NativeProcess:
             self._pipe.send((dumps(flat), dict(arrays), dict(sizes)))
             if not self._pipe.poll(TIMEOUT_SECONDS):
                 return self._restarted(f"takes longer than {TIMEOUT_SECONDS:.0f} s")
-            found: Outcome = self._pipe.recv()
+            outcome: Outcome = self._pipe.recv()
         except (EOFError, BrokenPipeError, ConnectionResetError):
             code = self._process.wait()
             return self._restarted(f"the process dies: exit code {code}")
-        return found
+        return outcome
 
     def _restarted(self, what: str) -> Outcome:
         self.close()
@@ -102,15 +102,15 @@ def _ran(flat: Module, arrays: Mapping[str, Any], sizes: Mapping[str, Any]) -> O
         for count in (1, 2):
             gossamer.set_num_threads(count)
             passed = {name: Passed(array, Place()) for name, array in arrays.items()}
-            kernel(**{name: found.array for name, found in passed.items()}, **sizes)
-            beside = [name for name, found in passed.items() if not found.has_clean_edges]
+            kernel(**{name: placed.array for name, placed in passed.items()}, **sizes)
+            beside = [name for name, placed in passed.items() if not placed.has_clean_edges]
             if beside:
                 return Outcome(f"stores beside {', '.join(beside)}")
     except GossamerError as error:
         return Outcome(code=error.code)
     except Exception as error:  # noqa: BLE001 - whatever is not ours is what is looked for
         return Outcome(f"{type(error).__name__}: {error}")
-    return Outcome(arrays={name: np.array(found.array) for name, found in passed.items()})
+    return Outcome(arrays={name: np.array(placed.array) for name, placed in passed.items()})
 
 
 if __name__ == "__main__":

@@ -122,9 +122,9 @@ def _bits(values: np.ndarray) -> np.ndarray:
     return (unsigned >> places) & unsigned.dtype.type(1) != 0
 
 
-def _first(found: np.ndarray) -> np.ndarray:
+def _first(is_wanted: np.ndarray) -> np.ndarray:
     """The place of the first true value along the last axis; the length of that axis if there is none."""
-    return np.where(found.any(-1), found.argmax(-1), found.shape[-1])
+    return np.where(is_wanted.any(-1), is_wanted.argmax(-1), is_wanted.shape[-1])
 
 
 def _find_nth_bit(values: np.ndarray, numbers: np.ndarray) -> np.ndarray:

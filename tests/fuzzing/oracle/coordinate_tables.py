@@ -74,10 +74,10 @@ class Slots:
     @cached_property
     def _dense(self) -> np.ndarray:
         """The slot of each coordinate in each fiber of a dense axis."""
-        found = np.full((self.parents, self.length), MISS)
+        table = np.full((self.parents, self.length), MISS)
         at = self.is_element
-        found[self.parent_of[at], self.coordinates[at]] = np.arange(self.size)[at]
-        return found
+        table[self.parent_of[at], self.coordinates[at]] = np.arange(self.size)[at]
+        return table
 
     @cached_property
     def _sparse(self) -> dict[tuple[int, int], int]:
@@ -97,9 +97,9 @@ class Slots:
             raise Undecided(f"'{axis.name}' is looked up below an element beyond its axis")
         is_inside = (coordinates >= 0) & (coordinates < self.length) & (parents >= 0)
         outside = BEYOND if isinstance(axis, DenseFixed) else MISS
-        found = np.where(parents < 0, parents, outside)
-        found[is_inside] = self._present(parents[is_inside], coordinates[is_inside])
-        return found
+        positions = np.where(parents < 0, parents, outside)
+        positions[is_inside] = self._present(parents[is_inside], coordinates[is_inside])
+        return positions
 
     def _present(self, parents: np.ndarray, coordinates: np.ndarray) -> np.ndarray:
         """The slots of coordinates within the length of the axis, or `MISS`."""
@@ -157,9 +157,9 @@ class Storage:
             slots = forest[name]
             parent = slots.axis.parent
             above = np.zeros(count, int) if parent is None else rows[parent]
-            at, found = slots.below(above)
-            rows = {key: column[at] for key, column in rows.items()} | {name: found}
-            count = len(found)
+            at, below = slots.below(above)
+            rows = {key: column[at] for key, column in rows.items()} | {name: below}
+            count = len(below)
         self.elements = count
         self.size = count + buffer.extra_storage
         parents = {forest[name].axis.parent for name in buffer.axes}
@@ -175,7 +175,7 @@ class Storage:
     @property
     def is_element(self) -> np.ndarray:
         """True for elements that are not padding."""
-        found = np.ones(self.elements, bool)
+        is_element = np.ones(self.elements, bool)
         for name, slots in self._rows.items():
-            found &= self._forest[name].is_element[slots]
-        return found
+            is_element &= self._forest[name].is_element[slots]
+        return is_element

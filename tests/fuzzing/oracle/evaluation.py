@@ -112,9 +112,9 @@ class _Evaluation:
         self.function = function
         self.events: Counter[str] = Counter()
         self.forest = Forest(function.axes, arrays=arrays, scalars=scalars)
-        self.buffers = {found.name: found for found in function.buffers}
-        self.reducers = {found.name: found for found in function.reducers}
-        self.params = {found.name: found.dtype for found in function.params}
+        self.buffers = {buffer.name: buffer for buffer in function.buffers}
+        self.reducers = {reducer.name: reducer for reducer in function.reducers}
+        self.params = {param.name: param.dtype for param in function.params}
         self.storage: dict[str, Storage] = {}
         self.memory: dict[str, np.ndarray] = {}
         self.defined: dict[str, np.ndarray] = {}
@@ -127,14 +127,14 @@ class _Evaluation:
         }
 
     def _open(self, buffer: SparseBuffer, arrays: Arrays) -> None:
-        found = self.storage[buffer.name] = Storage(buffer, self.forest)
+        storage = self.storage[buffer.name] = Storage(buffer, self.forest)
         if buffer.handle is None:
-            self.memory[buffer.name] = np.zeros(found.size, arithmetic.held(buffer.dtype))
-            self.defined[buffer.name] = np.zeros(found.size, bool)
+            self.memory[buffer.name] = np.zeros(storage.size, arithmetic.held(buffer.dtype))
+            self.defined[buffer.name] = np.zeros(storage.size, bool)
             return
         array = arrays[buffer.handle].ravel()
-        if array.size != found.size:
-            raise Undecided(f"'{buffer.handle}' has {array.size} elements, not {found.size}")
+        if array.size != storage.size:
+            raise Undecided(f"'{buffer.handle}' has {array.size} elements, not {storage.size}")
         self.memory[buffer.name] = arithmetic.loaded(array, buffer.dtype).copy()
 
     def written(self) -> dict[str, np.ndarray]:
@@ -232,7 +232,7 @@ class _Evaluation:
     ) -> None:
         """Initializes each element once, over all values of the variables that the init uses and of those
         that select their fibers."""
-        needed = {name for found in stmt.init for name in free_vars(found)}
+        needed = {name for inner in stmt.init for name in free_vars(inner)}
         above: set[str | None] = set()
         chosen = []
         for axis, var, attached in reversed(members):
@@ -242,13 +242,15 @@ class _Evaluation:
         points = around
         for axis, var, attached in reversed(chosen):
             points = self.iterated(axis, var, attached, points)
-        for found in stmt.init:
-            if not isinstance(found, Store):
-                raise Undecided(f"a {type(found).__name__} in an init")
+        for init_stmt in stmt.init:
+            if not isinstance(init_stmt, Store):
+                raise Undecided(f"a {type(init_stmt).__name__} in an init")
             if points.count:
-                offsets = self.stored_at(found, points)
+                offsets = self.stored_at(init_stmt, points)
                 _, first = np.unique(offsets, return_index=True)
-                self.write(found.buffer, offsets[first], self.column(found.value, points.at(first)))
+                self.write(
+                    init_stmt.buffer, offsets[first], self.column(init_stmt.value, points.at(first))
+                )
 
     def iterated(
         self, axis_name: str, var_name: str, attached: str | None, points: Points
@@ -258,24 +260,28 @@ class _Evaluation:
         parents = self.parents_of(axis_name, attached, points)
         if parents is None:
             rows = np.repeat(np.arange(points.count), slots.length)
-            found = points.at(rows)
+            below = points.at(rows)
             coordinates = np.tile(np.arange(slots.length), points.count)
-            own: np.ndarray | None = None
+            axis_slots: np.ndarray | None = None
         else:
             present = np.flatnonzero(parents >= 0)
             if len(present) < points.count:
                 self.events["nothing attached"] += 1
-            rows, own = slots.below(parents[present])
+            rows, axis_slots = slots.below(parents[present])
             rows = present[rows]
-            is_element = slots.is_element[own]
+            is_element = slots.is_element[axis_slots]
             if not is_element.all():
                 self.events["padding skipped"] += 1
-            rows, own = rows[is_element], own[is_element]
-            found, coordinates, parents = points.at(rows), slots.coordinates[own], parents[rows]
-        found.vars[var_name], found.axis_of[var_name] = coordinates, axis_name
-        found.slots[axis_name], found.parents[axis_name] = own, parents
-        found.coordinates[axis_name] = coordinates
-        return found
+            rows, axis_slots = rows[is_element], axis_slots[is_element]
+            below, coordinates, parents = (
+                points.at(rows),
+                slots.coordinates[axis_slots],
+                parents[rows],
+            )
+        below.vars[var_name], below.axis_of[var_name] = coordinates, axis_name
+        below.slots[axis_name], below.parents[axis_name] = axis_slots, parents
+        below.coordinates[axis_name] = coordinates
+        return below
 
     def parents_of(self, axis_name: str, attached: str | None, points: Points) -> np.ndarray | None:
         """The parent's slot that selects the fiber, MISS if there is none; None for all."""
@@ -283,10 +289,10 @@ class _Evaluation:
         if node.parent is None:
             return np.zeros(points.count, int)
         if attached is None:
-            found = points.slots.get(node.parent)
-            if found is None and not isinstance(node, DenseFixed):
+            parents = points.slots.get(node.parent)
+            if parents is None and not isinstance(node, DenseFixed):
                 raise Undecided(f"'{axis_name}' without its parent")
-            return found
+            return parents
         parent = self.forest[node.parent]
         above: np.ndarray | None = np.zeros(points.count, int)
         if parent.axis.parent is not None and not self._is_unit(parent.axis.parent):
@@ -305,14 +311,14 @@ class _Evaluation:
 
     def locate(self, buffer_name: str, indices: Sequence[Expr], points: Points) -> np.ndarray:
         """The offsets of elements by their coordinates, `MISS` for absent ones."""
-        found: dict[str, np.ndarray] = {}
+        arrays: dict[str, np.ndarray] = {}
         for name, index in zip(self.buffers[buffer_name].axes, indices, strict=True):
             slots = self.forest[name]
             parent = slots.axis.parent
-            parents = np.zeros(points.count, int) if parent is None else found[parent]
-            found[name] = self._slots_at(name, index, parents, points)
+            parents = np.zeros(points.count, int) if parent is None else arrays[parent]
+            arrays[name] = self._slots_at(name, index, parents, points)
         is_miss, is_beyond = np.zeros(points.count, bool), np.zeros(points.count, bool)
-        for column in found.values():
+        for column in arrays.values():
             is_miss |= column == MISS
             is_beyond |= column == BEYOND
         if np.any(is_beyond & ~is_miss):
@@ -322,7 +328,7 @@ class _Evaluation:
         is_found = ~is_miss
         offsets = np.full(points.count, MISS)
         offsets[is_found] = self.storage[buffer_name].offsets(
-            {name: column[is_found] for name, column in found.items()}
+            {name: column[is_found] for name, column in arrays.items()}
         )
         return offsets
 
@@ -332,13 +338,13 @@ class _Evaluation:
         """The slots of an axis; the variable that iterates this fiber gives its slot."""
         coordinates = self.column(index, points)
         is_own = isinstance(index, Var) and points.axis_of.get(index.name) == axis_name
-        own, above = points.slots.get(axis_name), points.parents.get(axis_name)
-        if not is_own or own is None or above is None:
+        axis_slots, above = points.slots.get(axis_name), points.parents.get(axis_name)
+        if not is_own or axis_slots is None or above is None:
             return self.forest[axis_name].find(parents, coordinates)
         same = above == parents
         if same.all():
-            return own
-        return np.where(same, own, self.forest[axis_name].find(parents, coordinates))
+            return axis_slots
+        return np.where(same, axis_slots, self.forest[axis_name].find(parents, coordinates))
 
     def column(self, expr: Expr, points: Points) -> np.ndarray:
         """An expression at each point."""
@@ -366,8 +372,8 @@ class _Evaluation:
                     self.value(expr.value, points), _dtype(expr.value), dtype
                 )
             case Reinterpret(dtype=dtype):
-                found = self.value(expr.value, points)
-                return arithmetic.reinterpreted(found, _dtype(expr.value), dtype)
+                operand = self.value(expr.value, points)
+                return arithmetic.reinterpreted(operand, _dtype(expr.value), dtype)
             case Call():
                 args = (self.value(arg, points) for arg in expr.args)
                 return arithmetic.called(expr.function, expr.dtype, *args)
@@ -381,11 +387,11 @@ class _Evaluation:
     def chosen(self, expr: IfThenElse, points: Points) -> np.ndarray:
         """Evaluates each side only at the points that choose it."""
         is_true = self.column(expr.condition, points).astype(bool)
-        found = np.empty(points.count, arithmetic.held(_dtype(expr)))
+        values = np.empty(points.count, arithmetic.held(_dtype(expr)))
         for rows, side in ((is_true, expr.if_true), (~is_true, expr.if_false)):
             if rows.any():
-                found[rows] = self.column(side, points.at(rows))
-        return found
+                values[rows] = self.column(side, points.at(rows))
+        return values
 
     def load(self, expr: Load, points: Points) -> np.ndarray:
         offsets = self.locate(expr.buffer, expr.indices, points)
@@ -397,9 +403,9 @@ class _Evaluation:
         if fill is not None:
             self.events["fill values read"] += 1
         value = 0 if fill is None else _constant(fill)
-        found = np.full(points.count, value, arithmetic.held(expr.dtype))
-        found[is_found] = self.read(expr.buffer, offsets[is_found])
-        return found
+        values = np.full(points.count, value, arithmetic.held(expr.dtype))
+        values[is_found] = self.read(expr.buffer, offsets[is_found])
+        return values
 
 
 def turns(offsets: np.ndarray) -> Iterable[np.ndarray]:

@@ -90,27 +90,27 @@ class Buffers:
         scope, offsets = "global", self._offsets(axes)
         if not is_read and self.chance(0.3) and not self.is_careless:
             scope = self.rng.choice(("global", "local"))
-            found = SparseBuffer(name, axes, dtype, None, scope, fill, 0, offsets)
+            buffer = SparseBuffer(name, axes, dtype, None, scope, fill, 0, offsets)
         else:
-            found = SparseBuffer(name, axes, dtype, name.lower(), scope, fill, extra, offsets)
-            values = self._values(Storage(found, self.forest.slots).size, dtype)
+            buffer = SparseBuffer(name, axes, dtype, name.lower(), scope, fill, extra, offsets)
+            values = self._values(Storage(buffer, self.forest.slots).size, dtype)
             self.arrays[name.lower()] = stored(values, dtype)
         bound = largest(dtype) if dtype in INTEGERS and self.chance(0.1) else 4.0
-        if dtype in INTEGERS and found.handle and bound > 4:
+        if dtype in INTEGERS and buffer.handle and bound > 4:
             self.arrays[name.lower()] = self._any_integers(len(values), dtype)
         self.contents[name] = Term(constant(0, dtype), dtype, max(bound, 7.0 if fill else 4.0))
-        self.buffers.append(found)
-        return found
+        self.buffers.append(buffer)
+        return buffer
 
     def _values(self, count: int, dtype: str) -> np.ndarray:
         if dtype == "bool":
             return np.array([self.chance(0.5) for _ in range(count)], bool)
         low = 0 if dtype.startswith("u") else -4
-        found = np.array([self.rng.randint(low, 4) for _ in range(count)], held(dtype))
+        values = np.array([self.rng.randint(low, 4) for _ in range(count)], held(dtype))
         if self.is_special and dtype in FLOATS:
             for _ in range(self.rng.randint(0, 3) if count else 0):
-                found[self.rng.randrange(count)] = self.rng.choice(SPECIAL)
-        return found
+                values[self.rng.randrange(count)] = self.rng.choice(SPECIAL)
+        return values
 
     def _any_integers(self, count: int, dtype: str) -> np.ndarray:
         limits = np.iinfo(dtype)
@@ -124,8 +124,8 @@ class Buffers:
 
     def _branches(self, axes: Sequence[str]) -> dict[str, list[str]]:
         """The axes with several varied axes below them, each with these."""
-        found = {above: self._varying(above, axes) for above in axes}
-        return {above: below for above, below in found.items() if len(below) > 1}
+        varying = {above: self._varying(above, axes) for above in axes}
+        return {above: below for above, below in varying.items() if len(below) > 1}
 
     def _varying(self, above: str, axes: Sequence[str]) -> list[str]:
         """The children of an axis that are varied, or have a varied descendant."""
@@ -138,7 +138,7 @@ class Buffers:
 
     def _siblings(self) -> list[tuple[str, ...]]:
         """Axes with their ancestors and two or three varied children."""
-        found = [
+        pairs = [
             (*self.forest.ancestors(above.name), *below)
             for above in self.forest.axes
             for count in (2, 3)
@@ -146,7 +146,7 @@ class Buffers:
                 filter(self._is_varied, self.forest.children(above.name)), count
             )
         ]
-        return [axes for axes in found if self._sums(axes) is not None]
+        return [axes for axes in pairs if self._sums(axes) is not None]
 
     def _sums(self, axes: Sequence[str]) -> np.ndarray | None:
         """The prefix sums of the products of the fiber lengths of sibling axes; fixed axes after the last
@@ -165,11 +165,11 @@ class Buffers:
     def _counts(self, axis_name: str, axes: Sequence[str]) -> np.ndarray:
         """The number of elements of a buffer in each fiber of one of its axes."""
         slots = self.forest.slots[axis_name]
-        found = np.ones(slots.size, int)
+        counts = np.ones(slots.size, int)
         for below in axes:
             if self.forest.slots[below].axis.parent == axis_name:
-                found = found * self._counts(below, axes)
-        return np.bincount(slots.parent_of, found, minlength=slots.parents).astype(int)
+                counts = counts * self._counts(below, axes)
+        return np.bincount(slots.parent_of, counts, minlength=slots.parents).astype(int)
 
     def _offsets(self, axes: Sequence[str]) -> str | None:
         """The parameter with the offsets that a buffer needs."""

@@ -49,11 +49,11 @@ class DecomposedProgram(Program):
 
     @cached_property
     def meaning(self) -> Meaning:
-        found = self.original.meaning
-        arrays = found.arrays and {
-            name: found.arrays[name] for name in found.arrays.keys() & self.arrays
+        meaning = self.original.meaning
+        arrays = meaning.arrays and {
+            name: meaning.arrays[name] for name in meaning.arrays.keys() & self.arrays
         }
-        return Meaning(arrays, found.events)
+        return Meaning(arrays, meaning.events)
 
 
 def draw_decomposed(rng: Random, program: Program) -> DecomposedProgram | None:
@@ -79,15 +79,15 @@ def draw_decomposed(rng: Random, program: Program) -> DecomposedProgram | None:
             ).module
     except (FormatError, ScheduleError, UnsupportedError):
         return None
-    given: dict[str, Any] = {**program.arrays, **program.sizes, **parts.arguments}
+    arguments: dict[str, Any] = {**program.arrays, **program.sizes, **parts.arguments}
     for part in () if is_rewritten else parts.parts:
-        given |= {f"{name}_{part.name}": size for name, size in part.fixed_sizes.items()}
+        arguments |= {f"{name}_{part.name}": size for name, size in part.fixed_sizes.items()}
     params = [param.name for param in module.functions[0].params]
-    arrays = {name: given[name] for name in params if isinstance(given[name], np.ndarray)}
+    arrays = {name: arguments[name] for name in params if isinstance(arguments[name], np.ndarray)}
     return DecomposedProgram(
         module,
         arrays,
-        {name: given[name] for name in params if name not in arrays},
+        {name: arguments[name] for name in params if name not in arrays},
         program.tolerances,
         draw_places(rng, arrays),
         original=program,

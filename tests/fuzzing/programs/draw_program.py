@@ -53,7 +53,7 @@ def drawn(rng: Random, *, is_common: bool | None = None) -> Program:
         tuple(body),
         axes=tuple(forest.axes),
         buffers=tuple(bodies.buffers),
-        relations=tuple(found for found in forest.relations if rng.random() < 0.7),
+        relations=tuple(relation for relation in forest.relations if rng.random() < 0.7),
         facts=tuple(bodies.facts),
         reducers=tuple(bodies.reducers),
     )

@@ -95,11 +95,11 @@ class Terms:
     def exact(self, dtype: str, depth: int) -> Term:
         """A term without rounding errors."""
         for _ in range(3):
-            found = self.value(dtype, depth)
-            if found.is_exact:
-                return found
-        found = self.leaf(dtype)
-        return found if found.is_exact else self.number(self.rng.randint(0, 3), dtype)
+            term = self.value(dtype, depth)
+            if term.is_exact:
+                return term
+        term = self.leaf(dtype)
+        return term if term.is_exact else self.number(self.rng.randint(0, 3), dtype)
 
     def value(self, dtype: str, depth: int) -> Term:
         """Any term of a dtype."""
@@ -218,23 +218,23 @@ class Terms:
         if inner.dtype in INTEGERS and dtype in FLOATS and inner.bound > MAX_MAGNITUDE / 2:
             divisor = constant(7, inner.dtype)
             inner = Term(Binary("floormod", inner.expr, divisor), inner.dtype, 7)
-        found = Cast(dtype, inner.expr)
+        cast = Cast(dtype, inner.expr)
         if dtype == "bool":
-            return Term(found, dtype, 1)
+            return Term(cast, dtype, 1)
         if inner.dtype in FLOATS and dtype in INTEGERS:
-            return Term(found, dtype, largest(dtype))
+            return Term(cast, dtype, largest(dtype))
         fraction = inner.fraction if dtype in FLOATS else 0
-        return term(found, dtype, max(inner.bound, 1), fraction=fraction, error=inner.error)
+        return term(cast, dtype, max(inner.bound, 1), fraction=fraction, error=inner.error)
 
     def of_division(self, dtype: str, depth: int) -> Term:
         """A quotient by a constant, and the remainder."""
         op = self.rng.choice(("floordiv", "floormod"))
         by = self.rng.choice((2, 3, 5, *(() if dtype.startswith("u") else (-2, -3))))
         inner = self.exact(dtype, depth)
-        found = Binary(op, inner.expr, constant(by, dtype))
+        scaled = Binary(op, inner.expr, constant(by, dtype))
         if op == "floormod":
-            return term(found, dtype, abs(by), fraction=inner.fraction)
-        return term(found, dtype, inner.bound + 1)
+            return term(scaled, dtype, abs(by), fraction=inner.fraction)
+        return term(scaled, dtype, inner.bound + 1)
 
     def of_reinterpret(self, dtype: str, depth: int) -> Term:
         """The bits of a number where they are specified, or a round trip through another dtype."""
@@ -250,12 +250,12 @@ class Terms:
 
     def of_quotient(self, dtype: str, depth: int) -> Term:
         inner, by = self.value(dtype, depth), self.rng.choice((2, 4, 3, -2))
-        found, bound = Binary("div", inner.expr, constant(by, dtype)), inner.bound / abs(by)
+        quotient, bound = Binary("div", inner.expr, constant(by, dtype)), inner.bound / abs(by)
         if by != 3:
             shift = abs(by).bit_length() - 1
-            return term(found, dtype, bound, fraction=inner.fraction + shift, error=inner.error)
+            return term(quotient, dtype, bound, fraction=inner.fraction + shift, error=inner.error)
         error = inner.error + 2.0 ** (1 - SIGNIFICANT[dtype]) * max(bound, 1)
-        return term(found, dtype, bound, error=error)
+        return term(quotient, dtype, bound, error=error)
 
     def of_whole(self, dtype: str, depth: int) -> Term:
         inner = self.exact(dtype, depth)

@@ -90,7 +90,7 @@ class DrawnForest:
         return [*(self.ancestors(parent) if parent else ()), axis_name]
 
     def children(self, axis_name: str) -> list[str]:
-        return [found.name for found in self.axes if found.parent == axis_name]
+        return [axis.name for axis in self.axes if axis.parent == axis_name]
 
     def is_searchable(self, axis_name: str) -> bool:
         node = self.slots[axis_name].axis
@@ -219,7 +219,7 @@ class DrawnForest:
         """A word of bits for each fiber, sometimes with the highest bit."""
         rng = self.rng
         rows = self._fibers(parent, length, most)
-        bits = rng.choice([found for found in (8, 16, 32, 64) if found >= length])
+        bits = rng.choice([bits for bits in (8, 16, 32, 64) if bits >= length])
         if length and rng.random() < 0.2:
             rows, length = [[at + bits - length for at in row] for row in rows], bits
         dtype = self._storage(_total(rows))
@@ -259,17 +259,17 @@ class DrawnForest:
 
     def _tangled(self, row: list[int]) -> list[int]:
         """The coordinates in random order, sometimes with a duplicate."""
-        found = row + ([self.rng.choice(row)] if row and self.rng.random() < 0.4 else [])
-        self.rng.shuffle(found)
-        return found
+        columns = row + ([self.rng.choice(row)] if row and self.rng.random() < 0.4 else [])
+        self.rng.shuffle(columns)
+        return columns
 
     def _rows(self, name: str, parent: Axis, length: int, most: int) -> tuple[Rows, int]:
         """Fibers, sometimes related to those of a sibling axis, or with large coordinates."""
         rows = self._fibers(parent, length, most)
         beside = [
-            found
-            for found in self.rows
-            if self.is_searchable(found) and self._is_beside(self.slots[found].axis.parent, parent)
+            row
+            for row in self.rows
+            if self.is_searchable(row) and self._is_beside(self.slots[row].axis.parent, parent)
         ]
         if beside and self.rng.random() < 0.6:
             rows, length = self._related(name, self.rng.choice(beside), rows, length)
@@ -284,7 +284,7 @@ class DrawnForest:
             return above is not None
         roots = self.slots[above].axis, parent
         is_like = self.length(above) == self.length(parent.name)
-        return is_like and all(found.parent is None for found in roots)
+        return is_like and all(root.parent is None for root in roots)
 
     def _related(self, name: str, other: str, rows: Rows, length: int) -> tuple[Rows, int]:
         """Fibers with all coordinates of another axis, with some of them, or with others."""
@@ -311,17 +311,19 @@ class DrawnForest:
     def supersets(self) -> list[tuple[str, str]]:
         """Pairs of axes; the second contains all elements of the first."""
         return [
-            (found.left, found.right) if found.kind == "subset" else (found.right, found.left)
-            for found in self.relations
-            if found.kind != "disjoint"
+            (relation.left, relation.right)
+            if relation.kind == "subset"
+            else (relation.right, relation.left)
+            for relation in self.relations
+            if relation.kind != "disjoint"
         ]
 
     def _is_kept_plain(self, name: str) -> bool:
-        return any(name in (found.left, found.right) for found in self.relations)
+        return any(name in (relation.left, relation.right) for relation in self.relations)
 
     def _storage(self, most: int) -> str:
         """The dtypes that can store numbers up to the largest one."""
-        return self.rng.choice([found for found in INDEX_DTYPES if WIDEST[found] >= most])
+        return self.rng.choice([dtype for dtype in INDEX_DTYPES if WIDEST[dtype] >= most])
 
     def _nnz(self, rows: Rows) -> Expr | None:
         return None if self.rng.random() < 0.25 else self.number(_total(rows))

@@ -55,7 +55,7 @@ class Written(Program):
         """Raise `InterpreterError` where the program stops."""
         arrays = {name: array.copy() for name, array in self.arrays.items()}
         run(self.module, {**arrays, **self.sizes})
-        kept = {found.handle for found in self.module.functions[0].buffers}
+        kept = {buffer.handle for buffer in self.module.functions[0].buffers}
         return Meaning({name: arrays[name] for name in arrays if name in kept}, Counter())
 
 
@@ -164,8 +164,8 @@ class _Data:
             words = np.array([sum(1 << at for at in {*row}) for row in rows], axis.words_dtype)
             self._arrays.setdefault(axis.words, words)
         elif not isinstance(axis, DenseVaried):
-            found = np.array([at for row in rows for at in row], axis.indices_dtype)
-            self._arrays.setdefault(axis.indices, found)
+            indices = np.array([at for row in rows for at in row], axis.indices_dtype)
+            self._arrays.setdefault(axis.indices, indices)
 
     def _row(self, length: int) -> list[int]:
         rng = self._rng
@@ -191,11 +191,11 @@ class _Data:
     def _offsets(self, buffer: Buffer) -> np.ndarray:
         """Where the fibers begin that the coordinates of a program without axes are in."""
         (indices,) = (
-            found
-            for found in self._function.buffers
-            if found.name == buffer.name.replace("indptr", "indices")
+            other
+            for other in self._function.buffers
+            if other.name == buffer.name.replace("indptr", "indices")
         )
-        end, count = (self._forest.number(found.shape[0]) for found in (indices, buffer))
+        end, count = (self._forest.number(array.shape[0]) for array in (indices, buffer))
         inside = (self._rng.randint(0, end) for _ in range(count - 2))
         return np.array(sorted([0, *inside, end][:count]), buffer.dtype)
 
@@ -213,5 +213,5 @@ class _Forest(Forest):
     """Also knows sizes that are computed."""
 
     def number(self, size: Expr) -> int:
-        known = {name: index(int(value)) for name, value in self._scalars.items()}
-        return super().number(simplify(substitute(size, known)))
+        sizes = {name: index(int(value)) for name, value in self._scalars.items()}
+        return super().number(simplify(substitute(size, sizes)))

@@ -41,7 +41,7 @@ class Bodies(Stores):
         body: list[Stmt] = []
         blocked = set(self.blocked)
         for _ in range(self.rng.choice((1, 2, 2, 3))):
-            inner = self._members(tuple(found.axis for found in self.scope), most=2)
+            inner = self._members(tuple(bound.axis for bound in self.scope), most=2)
             if inner and self.chance(0.8):
                 body.append(self._iteration(inner, depth=1))
             else:
@@ -62,7 +62,7 @@ class Bodies(Stores):
             self.pending = []
         else:
             self._leave(blocked)
-        in_init = {found for stmt in init for found in free_vars(stmt)}
+        in_init = {name for stmt in init for name in free_vars(stmt)}
         kinds = "".join("S" if var in in_init or self.chance(0.3) else "R" for var in vars_)
         return Iteration(name, self._items(members), kinds, vars_, tuple(body), tuple(init))
 
@@ -72,7 +72,7 @@ class Bodies(Stores):
         self.own_elements, self.pending = [], []
 
     def _enter(self, members: list[tuple[str, str | None]]) -> tuple[str, ...]:
-        found = []
+        vars = []
         for axis, attached in members:
             parent = self.forest.slots[axis].axis.parent
             is_own = attached is None and (
@@ -80,34 +80,34 @@ class Bodies(Stores):
             )
             bound = Bound(self.fresh("v"), axis, is_own, is_free=attached is None and not is_own)
             self.scope.append(bound)
-            found.append(bound.var)
-        return tuple(found)
+            vars.append(bound.var)
+        return tuple(vars)
 
     def _members(self, around: tuple[str, ...], *, most: int = 4) -> list[tuple[str, str | None]]:
         """Draws axes, each with the axis that it is attached to, and limits the number of points."""
         forest, rng = self.forest, self.rng
-        found: list[tuple[str, str | None]] = []
+        members: list[tuple[str, str | None]] = []
         points = float(np.prod([max(self.forest.most(axis), 1) for axis in around]))
         names = [axis.name for axis in forest.axes]
         for _ in range(rng.randint(1, 3)):
             choice = rng.choice(names[-2:] if self.chance(0.4) else names)
             wanted = [axis for axis in forest.ancestors(choice) if axis not in around]
             for axis in wanted:
-                here = [*around, *(name for name, _ in found)]
-                if axis in here or len(found) >= most or not self._is_startable(axis, here):
+                here = [*around, *(name for name, _ in members)]
+                if axis in here or len(members) >= most or not self._is_startable(axis, here):
                     continue
                 if points * self.forest.most(axis) > MAX_POINTS:
                     break
                 points *= max(self.forest.most(axis), 1)
-                found.append((axis, None))
-        found = self._mixed(found)
-        here = [*around, *(name for name, _ in found)]
-        if self.chance(0.25) and len(found) < most:
-            found += self._free(here, points)
-            here = [*around, *(name for name, _ in found)]
+                members.append((axis, None))
+        members = self._mixed(members)
+        here = [*around, *(name for name, _ in members)]
+        if self.chance(0.25) and len(members) < most:
+            members += self._free(here, points)
+            here = [*around, *(name for name, _ in members)]
         if self.chance(0.3) and here:
-            found += self._attached(here, points)
-        return found
+            members += self._attached(here, points)
+        return members
 
     def _is_startable(self, axis_name: str, here: Sequence[str]) -> bool:
         """True if a fiber of the axis is selected, which a dense axis without its parent does not do."""
@@ -116,29 +116,29 @@ class Bodies(Stores):
 
     def _is_free(self, axis_name: str, here: Sequence[str]) -> bool:
         """True if a dense axis is iterated without its parent, or before it."""
-        bound = [found.is_free for found in self.scope if found.axis == axis_name]
+        bound = [other.is_free for other in self.scope if other.axis == axis_name]
         parent = self.forest.slots[axis_name].axis.parent
         before = here[: list(here).index(axis_name)]
         return any(bound) if bound else parent is not None and parent not in before
 
     def _free(self, here: list[str], points: float) -> list[tuple[str, str | None]]:
         """A dense axis without its parent."""
-        found = [
+        candidates = [
             axis.name for axis in self.forest.axes
             if isinstance(axis, DenseFixed) and axis.parent is not None and axis.name not in here
             and axis.parent not in here and points * self.forest.most(axis.name) <= MAX_POINTS
         ]  # fmt: skip
-        return [(self.rng.choice(found), None)] if found else []
+        return [(self.rng.choice(candidates), None)] if candidates else []
 
     def _attached(self, here: list[str], points: float) -> list[tuple[str, str | None]]:
-        found = []
+        candidates = []
         for axis in self.forest.axes:
             if axis.parent is None or axis.name in here or axis.parent in here:
                 continue
             if self._is_startable(axis.parent, here) and self.forest.is_searchable(axis.parent):
-                found.append(axis.name)
-        found = [axis for axis in found if points * self.forest.most(axis) <= MAX_POINTS]
-        return [(self.rng.choice(found), self.rng.choice(here))] if found else []
+                candidates.append(axis.name)
+        candidates = [axis for axis in candidates if points * self.forest.most(axis) <= MAX_POINTS]
+        return [(self.rng.choice(candidates), self.rng.choice(here))] if candidates else []
 
     def _items(self, members: list[tuple[str, str | None]]) -> tuple[IterationAxis, ...]:
         """The axes, some of them fused."""

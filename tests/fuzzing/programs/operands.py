@@ -60,7 +60,7 @@ class Reads(Buffers):
     def leaf(self, dtype: str) -> Term:
         """A constant, a let, a parameter, an element."""
         rng = self.rng
-        lets = [found for found in self.lets if found.dtype == dtype]
+        lets = [let for let in self.lets if let.dtype == dtype]
         if lets and self.chance(0.5):
             return rng.choice(lets)
         kind = rng.random()
@@ -70,14 +70,14 @@ class Reads(Buffers):
             return self._scalar(dtype)
         if kind < 0.27 and dtype != "bool" and self.scope:
             return self.terms.cast(self.coordinate(), dtype)
-        known = {bound.var for bound in self.scope} | set(self.scalars) | set(self.forest.scalars)
-        own = [
-            found
-            for found in self.own_elements
-            if found.dtype == dtype and free_vars(found.expr) <= known
+        names = {bound.var for bound in self.scope} | set(self.scalars) | set(self.forest.scalars)
+        elements = [
+            element
+            for element in self.own_elements
+            if element.dtype == dtype and free_vars(element.expr) <= names
         ]
-        if own and self.chance(0.5):
-            return rng.choice(own)
+        if elements and self.chance(0.5):
+            return rng.choice(elements)
         return self.load(dtype) or self._constant(dtype)
 
     def _constant(self, dtype: str) -> Term:
@@ -95,9 +95,9 @@ class Reads(Buffers):
     def load(self, dtype: str) -> Term | None:
         """An element of an existing or a new buffer."""
         usable = [
-            found
-            for found in self.buffers
-            if found.dtype == dtype and found.name not in self.blocked
+            buffer
+            for buffer in self.buffers
+            if buffer.dtype == dtype and buffer.name not in self.blocked
         ]
         self.rng.shuffle(usable)
         if len(usable) > 2 or self.chance(0.55):
@@ -123,24 +123,24 @@ class Reads(Buffers):
 
     def into_superset(self) -> tuple[tuple[str, ...], tuple[Expr, ...]] | None:
         """The same coordinates along an axis that contains all of them."""
-        own = {bound.axis: Var(bound.var, "int64") for bound in self.scope if bound.is_own}
+        own_vars = {bound.axis: Var(bound.var, "int64") for bound in self.scope if bound.is_own}
         for below, above in self.forest.supersets():
             chain = self.forest.ancestors(below)
-            if own.keys() >= set(chain):
-                return tuple(self.forest.ancestors(above)), tuple(own[axis] for axis in chain)
+            if own_vars.keys() >= set(chain):
+                return tuple(self.forest.ancestors(above)), tuple(own_vars[axis] for axis in chain)
         return None
 
     def axes_to_read(self) -> tuple[str, ...]:
         """The chain of ancestors of one axis, perhaps with a second chain."""
         forest, rng = self.forest, self.rng
-        own = [found.axis for found in self.scope]
+        axes = [bound.axis for bound in self.scope]
         siblings = self._siblings()
         if siblings and self.chance(0.15):
             return rng.choice(siblings)
-        first = rng.choice(own) if own and self.chance(0.7) else rng.choice(forest.axes).name
+        first = rng.choice(axes) if axes and self.chance(0.7) else rng.choice(forest.axes).name
         chosen = forest.ancestors(first)
         if self.chance(0.3):
-            other = rng.choice(own) if own and self.chance(0.6) else rng.choice(forest.axes).name
+            other = rng.choice(axes) if axes and self.chance(0.6) else rng.choice(forest.axes).name
             added = [axis for axis in forest.ancestors(other) if axis not in chosen]
             if added and self._is_storable([*chosen, *added]):
                 chosen = [*chosen, *added] if self.chance(0.6) else self._merged(chosen, added)
@@ -151,12 +151,12 @@ class Reads(Buffers):
         pairs = [(axis, None) for axis in (*chosen, *added)]
         return [axis for axis, _ in self._mixed(pairs)]
 
-    def _mixed(self, found: list[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
+    def _mixed(self, members: list[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
         """The axes in any order that has parents before children."""
         if self.chance(0.6):
-            return found
-        left, done = list(found), []
-        names = {axis for axis, _ in found}
+            return members
+        left, done = list(members), []
+        names = {axis for axis, _ in members}
         while left:
             ready = [
                 entry
@@ -170,18 +170,18 @@ class Reads(Buffers):
 
     def indices(self, axes: Sequence[str], *, exact: bool = False) -> tuple[Expr, ...] | None:
         """Coordinates along axes; `exact`: of an element that exists at every point."""
-        found: list[Expr] = []
-        own: set[str] = set()
+        indices: list[Expr] = []
+        own_axes: set[str] = set()
         for axis in axes:
             parent = self.forest.slots[axis].axis.parent
-            is_below_own = parent is None or parent in own
+            is_below_own = parent is None or parent in own_axes
             index, is_own = self._index(axis, is_below_own=is_below_own, exact=exact)
             if index is None:
                 return None
-            found.append(index)
+            indices.append(index)
             if is_own:
-                own.add(axis)
-        return tuple(found)
+                own_axes.add(axis)
+        return tuple(indices)
 
     def _index(
         self, axis_name: str, *, is_below_own: bool, exact: bool
@@ -242,7 +242,7 @@ class Reads(Buffers):
             return None
         bound = self.rng.choice(roots)
         name = f"AT_{axis_name}_{bound.axis}"
-        if all(found.name != name for found in self.buffers):
+        if all(buffer.name != name for buffer in self.buffers):
             count = self.forest.length(bound.axis)
             dtype = "int64" if length > LARGEST else self.rng.choice(("int32", "int64"))
             drawn = [self.rng.randrange(length) for _ in range(count)]
@@ -254,7 +254,7 @@ class Reads(Buffers):
             self.buffers.append(SparseBuffer(name, (bound.axis,), dtype, name.lower()))
             self.contents[name] = Term(constant(0, dtype), dtype, length)
             self._assume(name, drawn, self.forest.slots[axis_name].axis.length)
-        buffer = next(found for found in self.buffers if found.name == name)
+        buffer = next(buffer for buffer in self.buffers if buffer.name == name)
         read: Expr = Load(name, (Var(bound.var, "int64"),), buffer.dtype)
         return read if buffer.dtype == "int64" else Cast("int64", read)
 

@@ -52,8 +52,8 @@ class Stores(Reads):
         kinds = [self.assign, self.accumulate, self.accumulate, self.combine]
         steps = self.rng.choice((1, 1, 1, 2))
         for _ in range(steps):
-            found = self.rng.choice(kinds)(is_first=not init)
-            first, rest = found or self.accumulate(is_first=not init) or ([], [])
+            drawn = self.rng.choice(kinds)(is_first=not init)
+            first, rest = drawn or self.accumulate(is_first=not init) or ([], [])
             init += first
             body += rest
         if self.chance(0.2) and not any(isinstance(stmt, Let) for stmt in body):
@@ -63,7 +63,7 @@ class Stores(Reads):
 
     def _prefetch(self) -> list[Stmt]:
         usable = [
-            found for found in self.buffers if found.handle and not found.name.startswith("AT")
+            buffer for buffer in self.buffers if buffer.handle and not buffer.name.startswith("AT")
         ]
         if not usable:
             return []
@@ -73,7 +73,7 @@ class Stores(Reads):
 
     def _conditional(self, body: list[Stmt]) -> list[Stmt]:
         stores = [store.buffer for stmt in body for store in _stores(stmt)]
-        allocated = {found.name for found in self.buffers if found.handle is None}
+        allocated = {buffer.name for buffer in self.buffers if buffer.handle is None}
         if allocated & set(stores):
             return body
         condition = self.terms.condition(1).expr
@@ -82,7 +82,7 @@ class Stores(Reads):
         return [If(condition, tuple(body))]
 
     def _stored(
-        self, buffer_name: str, indices: tuple[Expr, ...], content: Term, found: list[Term]
+        self, buffer_name: str, indices: tuple[Expr, ...], content: Term, terms: list[Term]
     ) -> None:
         """A buffer that is stored to is read only at the same element, until the outermost iteration ends."""
         self.blocked.add(buffer_name)
@@ -94,7 +94,7 @@ class Stores(Reads):
             max(before.fraction, content.fraction),
             max(before.error, content.error),
         )
-        found.append(
+        terms.append(
             replace(self.contents[buffer_name], expr=Load(buffer_name, indices, content.dtype))
         )
 
@@ -126,8 +126,8 @@ class Stores(Reads):
                 return None
             return tuple(roots), tuple(indices)
         order = self._merged(axes, [])
-        found = [indices[axes.index(axis)] for axis in order]
-        return tuple(order), tuple(found)
+        permuted = [indices[axes.index(axis)] for axis in order]
+        return tuple(order), tuple(permuted)
 
     def _root_of(self, length: int) -> str:
         """A dense root axis of at least this length."""
@@ -152,10 +152,10 @@ class Stores(Reads):
         superset = self.into_superset()
         if superset is not None and self.chance(0.7):
             return superset
-        own = [bound.axis for bound in self.scope if bound.is_own]
+        own_axes = [bound.axis for bound in self.scope if bound.is_own]
         chosen: list[str] = []
         for _ in range(self.rng.choice((1, 1, 2))):
-            first = self.rng.choice(own) if own and self.chance(0.8) else None
+            first = self.rng.choice(own_axes) if own_axes and self.chance(0.8) else None
             first = first or self._root_of(self.rng.choice((2, 3, 5)))
             if not first:
                 continue
@@ -192,9 +192,9 @@ class Stores(Reads):
     def _output(self, axes: tuple[str, ...], dtype: str) -> SparseBuffer:
         """A buffer that no enclosing iteration reads or stores to: a new or an existing one."""
         usable = [
-            found for found in self.buffers
-            if found.axes == axes and found.dtype == dtype
-            and found.name not in self.read | self.blocked and not found.name.startswith("AT")
+            buffer for buffer in self.buffers
+            if buffer.axes == axes and buffer.dtype == dtype
+            and buffer.name not in self.read | self.blocked and not buffer.name.startswith("AT")
         ]  # fmt: skip
         if usable and self.chance(0.4):
             return self.rng.choice(usable)
@@ -226,7 +226,7 @@ class Stores(Reads):
         return [Store(buffer.name, indices, start)], most
 
     def _is_small(self, var: Var) -> bool:
-        axis = next(found.axis for found in self.scope if found.var == var.name)
+        axis = next(bound.axis for bound in self.scope if bound.var == var.name)
         return self.forest.length(axis) <= 20
 
     def _combined(
@@ -251,11 +251,11 @@ class Stores(Reads):
             return Term(value.expr, dtype, bound, value.fraction, value.error)
         bound = start + many * (value.bound + 3)
         error = many * value.error
-        found = term(value.expr, dtype, bound, fraction=value.fraction, error=error)
-        if found.error:
+        scaled = term(value.expr, dtype, bound, fraction=value.fraction, error=error)
+        if scaled.error:
             extra = many * 2.0 ** (1 - SIGNIFICANT[dtype]) * bound
-            return Term(value.expr, dtype, bound, 0, found.error + extra)
-        return found
+            return Term(value.expr, dtype, bound, 0, scaled.error + extra)
+        return scaled
 
     def _tolerate(self, buffer: SparseBuffer) -> None:
         if buffer.handle is not None:
@@ -268,8 +268,8 @@ class Stores(Reads):
             return None
         axes, indices = place
         dtype = self.rng.choice(("float32", "float64", "int32", "int64", "uint16"))
-        makers = [found for found in REDUCERS[dtype in FLOATS]
-                  if not (self.is_special and found is largest_and_where)]  # fmt: skip
+        makers = [maker for maker in REDUCERS[dtype in FLOATS]
+                  if not (self.is_special and maker is largest_and_where)]  # fmt: skip
         reducer = self.rng.choice(makers)(self.fresh("reducer"), dtype)
         values = [self._summand(var.dtype) for var in reducer.lhs]
         buffers = [self.buffer(axes, var.dtype, is_read=True) for var in reducer.lhs]
@@ -291,12 +291,12 @@ class Stores(Reads):
 
     def _summand(self, dtype: str) -> Term:
         """A value whose sums are exact."""
-        found = self.terms.exact(dtype, 2)
+        exact = self.terms.exact(dtype, 2)
         if dtype in FLOATS:
-            most = found.bound * 2.0**found.fraction * (self.most_points() + 1)
+            most = exact.bound * 2.0**exact.fraction * (self.most_points() + 1)
             if most > 2.0 ** SIGNIFICANT[dtype]:
                 return self._constant(dtype)
-        return found
+        return exact
 
 
 def _stores(stmt: Stmt) -> list[Store]:

@@ -38,9 +38,9 @@ def in_lanes(
     for function in module.functions:
         for loop in tuple(_vectorized(cursor_at(module, function))):
             cursor = next(
-                found
-                for found in _vectorized(_function_of(builder, function))
-                if found.node.var == loop.node.var
+                vectorized
+                for vectorized in _vectorized(_function_of(builder, function))
+                if vectorized.node.var == loop.node.var
             )
             # A conversion of an outer loop converts all vectors below it.
             if (integer_value(cursor.node.extent) is None) != is_scalable:
@@ -49,7 +49,7 @@ def in_lanes(
 
 
 def _function_of(builder: ScheduleBuilder, function: Function) -> Cursor:
-    current = next(found for found in builder.module.functions if found.name == function.name)
+    current = next(other for other in builder.module.functions if other.name == function.name)
     return cursor_at(builder.module, current)
 
 

@@ -74,26 +74,26 @@ def draw_stats(rng: Random) -> Stats | None:
     """Draws statistics, which need not be those of the data."""
     rows = rng.choice((0, 5, 1000))
     nnz = rows * rng.choice((0, 1, 4, 40, 300))
-    found = Stats(rows, rng.choice((0, 5, 1000)), nnz, min(nnz, 500), rng.choice((0, rows)))
-    return rng.choice((None, found))
+    stats = Stats(rows, rng.choice((0, 5, 1000)), nnz, min(nnz, 500), rng.choice((0, rows)))
+    return rng.choice((None, stats))
 
 
 def rearranged(rng: Random, module: Module) -> Module:
     """The iterations with their axes in another order, some of them fused."""
     builder = ScheduleBuilder(module)
-    for found in nodes(module, Iteration):
-        order = rng.sample(list(found.vars), len(found.vars))
+    for iteration in nodes(module, Iteration):
+        order = rng.sample(list(iteration.vars), len(iteration.vars))
         try:
             if rng.random() < 0.5:
-                builder.sparse_reorder(found.name, order=tuple(order))
+                builder.sparse_reorder(iteration.name, order=tuple(order))
         except ScheduleError:
             pass
-        axes = [item.axis for item in found.axes if isinstance(item, OverAxis)]
+        axes = [item.axis for item in iteration.axes if isinstance(item, OverAxis)]
         count = rng.choice((2, 2, 3))
         start = rng.randint(0, max(len(axes) - count, 0))
         try:
             if rng.random() < 0.6:
-                builder.sparse_fuse(found.name, axes=tuple(axes[start : start + count]))
+                builder.sparse_fuse(iteration.name, axes=tuple(axes[start : start + count]))
         except ScheduleError:
             continue
     return builder.module
@@ -145,7 +145,7 @@ def draw_step(rng: Random, builder: ScheduleBuilder) -> None:
             builder.parallel(rng.choice(loops), grain=1)
         case "prefetch":
             block = rng.choice(blocks)
-            buffer = rng.choice([found.name for found in builder.module.functions[0].buffers])
+            buffer = rng.choice([buffer.name for buffer in builder.module.functions[0].buffers])
             nest = rng.choice(get_loops(builder.module, block))
             builder.prefetch(block, buffer=buffer, loop=nest, distance=rng.choice((1, 4)))
         case _:
@@ -181,14 +181,14 @@ def looped_blocks(module: Module) -> list[str]:
 
 
 def written_by(module: Module, name: str) -> str:
-    (block,) = (found for found in nodes(module, Block) if found.name == name)
-    stores = [found.buffer for found in block.body if isinstance(found, Store)]
+    (block,) = (node for node in nodes(module, Block) if node.name == name)
+    stores = [stmt.buffer for stmt in block.body if isinstance(stmt, Store)]
     return stores[0] if stores else "none"
 
 
 def innermost(module: Module) -> list[str]:
     loops = [f for f in nodes(module, For) if sum(isinstance(n, For) for n in walk(f)) == 1]
-    return [found.var for found in loops]
+    return [loop.var for loop in loops]
 
 
 def nodes(module: Module, kind: type[Node]) -> list:

@@ -76,8 +76,8 @@ def test_each_value_is_there_once(dtype):
             first, second = sorted(random.choice(size, 2, replace=False))
             wrong = good.copy()
             wrong[second] = wrong[first]
-            found = f"Element {second} of 'x' is {wrong[first]}, as is element {first}"
-            with pytest.raises(ArgumentError, match=found) as caught:
+            message = f"Element {second} of 'x' is {wrong[first]}, as is element {first}"
+            with pytest.raises(ArgumentError, match=message) as caught:
                 require_facts(needed, {}, arrays={"X": wrong}, names=names)
             assert caught.value.code == "kernel.distinct"
             rows = wrong.reshape(-1, 2)
@@ -134,9 +134,9 @@ def test_a_fact_without_a_check_is_refused():
 
 def test_a_fact_without_a_compiled_check_is_left_to_numpy():
     check = GeneratedCheck(lambda name, program: pytest.fail("compiled"), max_numpy_elements=0)
-    arrays, known = {"X": np.array([0, 5])}, HasValue("X", index(1), index(5))
-    assert check((known,), {}, arrays)
-    assert not check((known, Multiples("X", index(4))), {}, arrays)
+    arrays, fact = {"X": np.array([0, 5])}, HasValue("X", index(1), index(5))
+    assert check((fact,), {}, arrays)
+    assert not check((fact, Multiples("X", index(4))), {}, arrays)
 
 
 def test_a_subset_is_one_in_each_segment():
@@ -149,9 +149,9 @@ def test_a_subset_is_one_in_each_segment():
         if random.randint(0, 1):
             rows[0] = [[x for x in mine if x in other] for mine, other in zip(*rows, strict=True)]
         arrays = {}
-        for (values, starts), found in zip((("X", "P"), ("Y", "Q")), rows, strict=True):
-            arrays[values] = np.array([x for row in found for x in row], np.int32)
-            arrays[starts] = np.cumsum([0, *map(len, found)]).astype(np.int64)
+        for (values, starts), reported in zip((("X", "P"), ("Y", "Q")), rows, strict=True):
+            arrays[values] = np.array([x for row in reported for x in row], np.int32)
+            arrays[starts] = np.cumsum([0, *map(len, reported)]).astype(np.int64)
         needed = (
             Relation("subset", "X", "Y"),
             SortedSegments("X", "P", True),

@@ -44,14 +44,14 @@ SPMM = Signature(
 
 def operands(**changes):
     """A 3 x 4 matrix with 5 nonzeros, times a 4 x 2 matrix."""
-    given = {
+    arguments = {
         "a": np.ones(5, np.float32),
         "b": np.ones((4, 2), np.float32),
         "c": np.zeros((3, 2), np.float32),
         "indptr": np.array([0, 2, 2, 5], np.int32),
         "indices": np.array([0, 3, 0, 1, 2], np.int32),
     }
-    return given | changes
+    return arguments | changes
 
 
 def misaligned(shape, dtype):
@@ -173,20 +173,20 @@ def test_bad_operands_are_refused_in_one_sentence(changes, code, text):
 
 
 def test_good_operands_give_every_parameter():
-    given = operands()
-    values = ArgumentChecker(SPMM).check((), given).values
+    arguments = operands()
+    values = ArgumentChecker(SPMM).check((), arguments).values
     assert {name: values[name] for name in ("m", "n", "k", "nnz")} == {
         "m": 3, "n": 4, "k": 2, "nnz": 5,
     }  # fmt: skip
-    assert all(values[name] is given[name] for name in given)
+    assert all(values[name] is arguments[name] for name in arguments)
 
 
 def test_an_output_without_elements_shares_no_memory():
     b, nothing = np.ones((4, 2), np.float32), np.zeros(0, np.float32)
     inside = np.ndarray((0, 2), np.float32, buffer=b, offset=8)
-    given = operands(a=nothing, b=b, c=inside, indptr=np.zeros(1, np.int32))
-    given["indices"] = np.zeros(0, np.int32)
-    assert ArgumentChecker(SPMM).check((), given).values["m"] == 0
+    arguments = operands(a=nothing, b=b, c=inside, indptr=np.zeros(1, np.int32))
+    arguments["indices"] = np.zeros(0, np.int32)
+    assert ArgumentChecker(SPMM).check((), arguments).values["m"] == 0
 
 
 def test_the_largest_size_is_accepted_and_one_more_is_not():
@@ -197,9 +197,9 @@ def test_the_largest_size_is_accepted_and_one_more_is_not():
 
 
 def test_operands_may_be_given_in_order():
-    given = operands()
-    values = ArgumentChecker(SPMM).check((*given.values(), 3), {"k": 2}).values
-    assert (values["m"], values["c"] is given["c"]) == (3, True)
+    arguments = operands()
+    values = ArgumentChecker(SPMM).check((*arguments.values(), 3), {"k": 2}).values
+    assert (values["m"], values["c"] is arguments["c"]) == (3, True)
 
 
 def test_arguments_are_counted():
@@ -245,14 +245,14 @@ def test_nothing_at_all_is_accepted(rows):
 
 def test_arrays_that_touch_do_not_overlap():
     memory = np.zeros(14, np.float32)
-    given = operands(b=memory[:8].reshape(4, 2), c=memory[8:].reshape(3, 2))
-    assert ArgumentChecker(SPMM).check((), given).values["c"] is given["c"]
+    arguments = operands(b=memory[:8].reshape(4, 2), c=memory[8:].reshape(3, 2))
+    assert ArgumentChecker(SPMM).check((), arguments).values["c"] is arguments["c"]
 
 
 def test_inputs_may_share_memory_and_be_read_only():
-    given = operands(b=read_only(np.ones((4, 2), np.float32)))
-    given["a"] = read_only(given["b"].reshape(-1)[:5])
-    assert ArgumentChecker(SPMM).check((), given).values["a"] is given["a"]
+    arguments = operands(b=read_only(np.ones((4, 2), np.float32)))
+    arguments["a"] = read_only(arguments["b"].reshape(-1)[:5])
+    assert ArgumentChecker(SPMM).check((), arguments).values["a"] is arguments["a"]
 
 
 def test_subclasses_that_are_plain_memory_are_accepted(tmp_path):

@@ -68,8 +68,8 @@ def fill_and_check(directory, start, worker):
         cache.put(KEY, artifact(code))
         cache.put_link(OTHER, KEY)
         for key in (KEY, OTHER):
-            found = cache.get(key)
-            if found is not None and found.code != found.code[:2] * 10000:
+            stored = cache.get(key)
+            if stored is not None and stored.code != stored.code[:2] * 10000:
                 os._exit(1)
     os._exit(0)
 
@@ -77,7 +77,7 @@ def fill_and_check(directory, start, worker):
 def test_processes_that_race_to_fill_an_entry_leave_one_whole_entry(cache):
     start = fork.Barrier(4)
     arguments = [(cache.path.parent, start, worker) for worker in range(4)]
-    workers = [fork.Process(target=fill_and_check, args=found) for found in arguments]
+    workers = [fork.Process(target=fill_and_check, args=worker_args) for worker_args in arguments]
     assert run_all(workers) == [0, 0, 0, 0]
     assert cache.get(OTHER) == cache.get(KEY)
     assert {turn for _, turn in [cache.get(KEY).code[:2]]} == {59}
@@ -108,8 +108,8 @@ def test_clearing_while_others_write_gives_misses_and_nothing_else(cache):
 def write_forever(directory, ready):
     cache = ArtifactCache(directory)
     made = [artifact(bytes([turn]) * (1 << 20)) for turn in range(2)]
-    for found in itertools.cycle(made):
-        cache.put(KEY, found)
+    for content in itertools.cycle(made):
+        cache.put(KEY, content)
         ready.set()
 
 
@@ -128,9 +128,9 @@ def test_writers_killed_at_any_moment_leave_no_half_entry(cache):
     moments = random.Random(11)
     for turn in range(600):
         kill_a_writer(cache, after=moments.uniform(0, 0.008))
-        found = cache.get(KEY)
-        assert found is not None
-        assert found.code == found.code[:1] * (1 << 20)
+        artifact = cache.get(KEY)
+        assert artifact is not None
+        assert artifact.code == artifact.code[:1] * (1 << 20)
         if turn >= 60 and len(partials(cache)) >= 5:
             break
     assert len(partials(cache)) >= 5, "no writer was killed while it wrote"
@@ -144,8 +144,8 @@ def as_nobody(results, work, *arguments):
     os.setuid(NOBODY)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = work(*arguments)
-    results.put((found, [str(item.message) for item in caught]))
+        result = work(*arguments)
+    results.put((result, [str(item.message) for item in caught]))
 
 
 @pytest.fixture
@@ -160,9 +160,9 @@ def nobody(tmp_path):
         results = fork.Queue()
         child = fork.Process(target=as_nobody, args=(results, work, *arguments))
         child.start()
-        found = results.get(timeout=20)
+        result = results.get(timeout=20)
         child.join(timeout=20)
-        return found
+        return result
 
     return run
 
@@ -181,8 +181,8 @@ def test_a_read_only_directory_is_read_and_not_written(cache, nobody):
         os.chown(path, NOBODY, NOBODY)
     cache.path.parent.chmod(0o755)
     cache.path.chmod(0o500)
-    found, messages = nobody(put_twice_and_get, cache.path.parent)
-    assert found == (artifact(), None)
+    result, messages = nobody(put_twice_and_get, cache.path.parent)
+    assert result == (artifact(), None)
     assert len(messages) == 1
     assert "cannot be written: Permission denied" in messages[0]
 
@@ -191,14 +191,14 @@ def test_a_read_only_directory_is_read_and_not_written(cache, nobody):
 def test_a_directory_of_another_user_is_not_used_with_one_warning(cache, nobody):
     cache.put(KEY, artifact())
     cache.path.parent.chmod(0o755)
-    found, messages = nobody(put_twice_and_get, cache.path.parent)
-    assert found == (None, None)
+    result, messages = nobody(put_twice_and_get, cache.path.parent)
+    assert result == (None, None)
     assert len(messages) == 1
     assert "belongs to another user" in messages[0]
     cache.path.chmod(0o755)
     the_file(cache).chmod(0o644)
-    found, messages = nobody(put_twice_and_get, cache.path.parent)
-    assert found == (None, None)
+    result, messages = nobody(put_twice_and_get, cache.path.parent)
+    assert result == (None, None)
     assert len(messages) == 1
     assert "belongs to another user" in messages[0]
     assert cache.get(KEY) == artifact(), "a process of another user removed it"
@@ -221,14 +221,14 @@ def test_a_user_without_a_home_has_a_cache_beside_the_temporary_files(tmp_path, 
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     temporary.chmod(0o1777)
-    found, messages = nobody(without_a_home, str(temporary))
-    assert found == (str(temporary / f"gossamer-{NOBODY}" / "v1"), artifact())
+    result, messages = nobody(without_a_home, str(temporary))
+    assert result == (str(temporary / f"gossamer-{NOBODY}" / "v1"), artifact())
     assert messages == []
 
 
 def clear_without_a_home(temporary):
-    found = without_a_home(temporary)
-    return *found, ArtifactCache().clear()
+    result = without_a_home(temporary)
+    return *result, ArtifactCache().clear()
 
 
 @only_root
@@ -244,8 +244,8 @@ def test_a_user_without_a_home_is_not_led_to_a_directory_of_his_own(tmp_path, no
     (victim / "v1" / f"{OTHER}.artifact").write_bytes(b"precious")
     for path in (victim, *victim.rglob("*")):
         os.chown(path, NOBODY, NOBODY)
-    found, messages = nobody(clear_without_a_home, str(temporary))
-    assert found == (str(link / "v1"), None, 0)
+    result, messages = nobody(clear_without_a_home, str(temporary))
+    assert result == (str(link / "v1"), None, 0)
     assert len(messages) == 1
     assert f"{link} is a symbolic link" in messages[0]
     assert os.listdir(victim / "v1") == [f"{OTHER}.artifact"]
@@ -313,11 +313,11 @@ with warnings.catch_warnings(record=True) as caught:
     cache.put("1" * 64, large)
     for number in range(100):
         cache.put(f"{number:064x}", artifact(bytes([number]) * 5000))
-    found = [cache.get(f"{number:064x}") for number in range(100)]
+    stored = [cache.get(f"{number:064x}") for number in range(100)]
 print(json.dumps({
     "small": cache.get("1" * 64) == small,
-    "kept": sum(entry is not None for entry in found),
-    "right": all(e is None or e.code == bytes([n]) * 5000 for n, e in enumerate(found)),
+    "kept": sum(entry is not None for entry in stored),
+    "right": all(e is None or e.code == bytes([n]) * 5000 for n, e in enumerate(stored)),
     "partial": [name for name in os.listdir(cache.path) if name.endswith(".partial")],
     "messages": [str(item.message) for item in caught],
 }))
@@ -331,9 +331,9 @@ with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     cache.put("2" * 64, artifact(b"another"))
     cache.put("2" * 64, artifact(b"another"))
-    found = cache.get("1" * 64), cache.get("2" * 64)
+    stored = cache.get("1" * 64), cache.get("2" * 64)
 print(json.dumps({
-    "found": [found[0] == artifact(b"small"), found[1] is None],
+    "correct": [stored[0] == artifact(b"small"), stored[1] is None],
     "messages": [str(item.message) for item in caught],
 }))
 """
@@ -360,19 +360,19 @@ def on_a_small_disk(tmp_path):
 
 
 def test_a_full_disk_is_a_warning_and_leaves_nothing(on_a_small_disk):
-    found = on_a_small_disk(FULL_DISK)
-    assert found["small"]
-    assert found["right"]
-    assert 10 < found["kept"] < 60
-    assert found["partial"] == []
-    assert len(found["messages"]) == 1
+    result = on_a_small_disk(FULL_DISK)
+    assert result["small"]
+    assert result["right"]
+    assert 10 < result["kept"] < 60
+    assert result["partial"] == []
+    assert len(result["messages"]) == 1
     assert (
-        f"No space left on device. Make room, or set {CACHE_DIR_VARIABLE}" in found["messages"][0]
+        f"No space left on device. Make room, or set {CACHE_DIR_VARIABLE}" in result["messages"][0]
     )
 
 
 def test_a_read_only_disk_is_read_and_not_written(on_a_small_disk):
-    found = on_a_small_disk(READ_ONLY_DISK)
-    assert found["found"] == [True, True]
-    assert len(found["messages"]) == 1
-    assert "cannot be written: Read-only file system" in found["messages"][0]
+    result = on_a_small_disk(READ_ONLY_DISK)
+    assert result["correct"] == [True, True]
+    assert len(result["messages"]) == 1
+    assert "cannot be written: Read-only file system" in result["messages"][0]

@@ -170,8 +170,8 @@ def fill_for_long(directory, worker):
         number = 1000 * worker + turn
         cache.put(key(number), artifact(number))
         for other in (number, turn):
-            found = cache.get(key(other))
-            if found is not None and found != artifact(other):
+            stored = cache.get(key(other))
+            if stored is not None and stored != artifact(other):
                 os._exit(1)
     os._exit(0)
 

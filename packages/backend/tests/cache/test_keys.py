@@ -32,8 +32,8 @@ CHANGES = {
 
 
 def key_of(**changes):
-    given = BASE | changes
-    return request_key(**given)
+    options = BASE | changes
+    return request_key(**options)
 
 
 @pytest.mark.parametrize(("part", "value"), CHANGES.items())
@@ -63,10 +63,10 @@ def test_keys_are_the_same_in_another_process():
         "print(object_key(Module('coordinate', (f,), 'f'), target='toy', versions={'a': '1'}))\n"
     )
     environment = os.environ | {"PYTHONHASHSEED": "123"}
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment
     )
-    assert found.stdout.strip() == object_key(MODULE, target="toy", versions={"a": "1"})
+    assert process.stdout.strip() == object_key(MODULE, target="toy", versions={"a": "1"})
 
 
 def test_an_edited_source_file_changes_the_version(tmp_path, monkeypatch):
@@ -92,12 +92,12 @@ def test_another_wheel_of_the_same_version_is_another_version(tmp_path, monkeypa
     monkeypatch.syspath_prepend(str(tmp_path))
     assert package_versions(["some-package"]) == {"some-package": "2.0"}
     (info / "direct_url.json").write_text('{"url": "file:///x.whl", "archive_info": {}}')
-    found = []
+    keys = []
     for digest in ("1", "2", "2"):
         (info / "RECORD").write_text(f"some_package/__init__.py,sha256={digest},12\n")
-        found.append(package_versions(["some-package"])["some-package"])
-    assert found[0].startswith("2.0+local.")
-    assert found[0] != found[1] == found[2]
+        keys.append(package_versions(["some-package"])["some-package"])
+    assert keys[0].startswith("2.0+local.")
+    assert keys[0] != keys[1] == keys[2]
 
 
 def test_versions_of_gossamers_own_packages_are_found():

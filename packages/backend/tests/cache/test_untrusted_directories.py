@@ -275,6 +275,6 @@ def test_the_warning_names_the_line_that_called_gossamer(shared, elsewhere, modu
     exec(compile(OURS, "inside.py", "exec"), inside)
     with pytest.warns(CacheWarning) as caught:
         inside["use"](ArtifactCache(shared / "gossamer"), KEY)
-    [found] = caught
-    assert found.filename == __file__
-    assert 'inside["use"](Art' in linecache.getline(__file__, found.lineno)
+    [warning] = caught
+    assert warning.filename == __file__
+    assert 'inside["use"](Art' in linecache.getline(__file__, warning.lineno)

@@ -84,12 +84,12 @@ def test_an_output_that_overlaps_another_array_is_left_to_the_caller(make_kernel
 def test_arrays_of_the_calls_are_kept_but_not_those_that_are_passed(make_kernel):
     kernel = make_kernel(ADD, add)
     x, y, w = np.zeros(3), np.zeros(3), np.ones(2)
-    passed, own = weakref.ref(x), weakref.ref(w)
+    passed, operand = weakref.ref(x), weakref.ref(w)
     plan = JointPlan([kernel.bind(x=x, y=y, w=w)], passed=("x", "y"))
     del x, y, w
     gc.collect()
     assert passed() is None
-    assert own() is not None
+    assert operand() is not None
     np.testing.assert_array_equal(plan.run(np.ones(3), np.zeros(3)), 2)
 
 
@@ -113,7 +113,7 @@ def test_the_first_parameters_of_all_kernels_are_passed(make_kernel, calls):
     indexed = make_kernel(gather, add).bind(
         x=np.zeros(3, np.int32), y=np.zeros(3), w=np.ones(2), verified=("x",)
     )
-    for given, passed in (
+    for out, passed in (
         ([], ("x", "y")),
         (calls, ("y", "x")),
         (calls, ("x", "n")),
@@ -122,5 +122,5 @@ def test_the_first_parameters_of_all_kernels_are_passed(make_kernel, calls):
         (calls, ("x", "y", "n")),
     ):
         with pytest.raises(ArgumentError) as caught:
-            JointPlan(given, passed=passed)
+            JointPlan(out, passed=passed)
         assert caught.value.code == "kernel.plan"

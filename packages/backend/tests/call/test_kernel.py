@@ -41,8 +41,8 @@ def test_every_kind_of_scalar_arrives(make_kernel):
     params = tuple(ScalarParam(f"s{number}", dtype) for number, dtype in enumerate(dtypes))
     seen = []
 
-    def record(*given):
-        seen.extend(given[:-1])
+    def record(*values):
+        seen.extend(values[:-1])
         return 0
 
     order = tuple(param.name for param in params)

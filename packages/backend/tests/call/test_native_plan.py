@@ -101,9 +101,9 @@ def test_a_read_only_operand_is_usual(plan, fixed):
 def test_arguments_are_checked_directly_before_each_run(plan):
     seen, verdict = [], [True]
 
-    def check(given, workspace):
+    def check(fixed, workspace):
         assert workspace
-        seen.append(given)
+        seen.append(fixed)
         return verdict[0]
 
     fixed = fixed_arguments((POSITIONS, np.zeros(5)), (3, 7), check=check)

@@ -76,8 +76,8 @@ def test_quotas_of_cgroups(case, tmp_path):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    found = cpu_quotas(proc=tmp_path / "proc", cgroups=tmp_path / "groups")
-    assert list(found) == expected
+    quotas = cpu_quotas(proc=tmp_path / "proc", cgroups=tmp_path / "groups")
+    assert list(quotas) == expected
 
 
 @pytest.mark.parametrize(("quota", "expected"), [(0.1, 1), (1.0, 1), (1.01, 2), (1000.0, None)])

@@ -89,8 +89,8 @@ CASES = {
 
 @pytest.mark.parametrize(("indptr", "indices", "expected"), CASES.values(), ids=CASES.keys())
 def test_a_program_finds_what_numpy_finds(indptr, indices, expected):
-    found, programs = is_found_to_hold(SEGMENTS, P=indptr, X=indices)
-    assert found == holds(SEGMENTS, P=indptr, X=indices) == expected
+    result, programs = is_found_to_hold(SEGMENTS, P=indptr, X=indices)
+    assert result == holds(SEGMENTS, P=indptr, X=indices) == expected
     assert len(programs) == 1
 
 
@@ -119,8 +119,8 @@ DISTINCT = {
 @pytest.mark.parametrize(("values", "expected"), DISTINCT.values(), ids=DISTINCT.keys())
 def test_distinct_values_are_marked_in_a_list_of_the_range(values, expected):
     facts = (InRange("X", index(0), index(9)), Distinct("X"))
-    found, programs = is_found_to_hold(facts, X=values)
-    assert found == holds(facts, X=values) == expected
+    result, programs = is_found_to_hold(facts, X=values)
+    assert result == holds(facts, X=values) == expected
     assert len(programs) == 1
 
 
@@ -161,9 +161,9 @@ PRODUCTS = {
 )
 def test_steps_of_products_are_compared_by_a_program(array, left, right, expected):
     facts = (ProductSteps("X", "L", "R"), Monotone("X"), Monotone("L"), Monotone("R"))
-    found, programs = is_found_to_hold(facts, X=array, L=left, R=right)
-    assert found == expected
-    assert found <= holds(facts, X=array, L=left, R=right)
+    result, programs = is_found_to_hold(facts, X=array, L=left, R=right)
+    assert result == expected
+    assert result <= holds(facts, X=array, L=left, R=right)
     assert len(programs) == 1
 
 

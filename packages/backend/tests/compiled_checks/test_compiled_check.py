@@ -93,12 +93,12 @@ def test_modules_survive_the_wire():
 def signature_of(module):
     """The signature, as of a flat module."""
     function = module.functions[0]
-    found = {buffer.handle: buffer for buffer in function.buffers}
+    by_handle = {buffer.handle: buffer for buffer in function.buffers}
     buffers = tuple(
         BufferParam(handle, buffer.name, buffer.dtype, buffer.shape, is_read=True, is_written=False)
-        for handle, buffer in found.items()
+        for handle, buffer in by_handle.items()
     )
-    scalars = (param for param in function.params if param.name not in found)
+    scalars = (param for param in function.params if param.name not in by_handle)
     return Signature(
         function.name,
         buffers,

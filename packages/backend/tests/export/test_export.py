@@ -164,7 +164,7 @@ def test_the_files_say_how_much_scratch_memory_is_needed_and_where(tmp_path, no_
     files = export_artifact(structs.replace(artifact(), signature=signature), tmp_path)
     manifest = json.loads(files.manifest.read_text())
     assert manifest["scratch_bytes"] == "n * 8"
-    assert {found.get("space") for found in manifest["parameters"]} == {"global", None}
+    assert {parameter.get("space") for parameter in manifest["parameters"]} == {"global", None}
     needs = "Arrays are in global memory. Each call needs n * 8 bytes of scratch memory there."
     assert needs in files.header.read_text()
 
@@ -185,15 +185,15 @@ def test_the_manifest_has_all_that_a_caller_needs(tmp_path, no_linker):
         "OUT_OF_MEMORY": 2,
         "INTERRUPTED": 3,
     }
-    fields = [found["name"] for found in manifest["workspace"]["fields"]]
+    fields = [field["name"] for field in manifest["workspace"]["fields"]]
     assert fields == ["threads", "parallel", "failed_buffer", "is_interrupted"]
-    parameters = {found["name"]: found for found in manifest["parameters"]}
+    parameters = {parameter["name"]: parameter for parameter in manifest["parameters"]}
     assert list(parameters) == list(SIGNATURE.order)
     assert parameters["x"]["shape"] == ["n", "p[n]"]
     assert {parameters[name]["space"] for name in ("p", "x", "flags")} == {"host"}
     assert manifest["scratch_bytes"] is None
     assert (parameters["x"]["read"], parameters["x"]["written"]) == (True, True)
-    assert [found["c_type"] for found in parameters.values()] == [
+    assert [parameter["c_type"] for parameter in parameters.values()] == [
         "int32_t *", "int64_t", "double *", "uint8_t *", "int64_t", "float",
     ]  # fmt: skip
     assert parameters["p"]["facts"][0] == {
@@ -210,9 +210,9 @@ def test_the_manifest_has_all_that_a_caller_needs(tmp_path, no_linker):
         "a value of n is padding",
         "subset(p, p)",
     ]
-    for found in manifest["files"].values():
-        contents = (tmp_path / found["name"]).read_bytes()
-        assert hashlib.sha256(contents).hexdigest() == found["sha256"]
+    for entry in manifest["files"].values():
+        contents = (tmp_path / entry["name"]).read_bytes()
+        assert hashlib.sha256(contents).hexdigest() == entry["sha256"]
 
 
 def test_without_a_linker_the_rest_is_written_and_the_reason_given(tmp_path, no_linker):

@@ -60,15 +60,15 @@ def interpreter(artifact):
     signature = artifact.signature
 
     def entry(*values):
-        given = dict(zip(signature.order, values[:-1], strict=True))
-        scalars = {param.name: given[param.name] for param in signature.scalars}
+        arguments = dict(zip(signature.order, values[:-1], strict=True))
+        scalars = {param.name: arguments[param.name] for param in signature.scalars}
         arrays = {}
         for param in signature.buffers:
             shape = [evaluate_size(size, scalars, arrays=arrays) for size in param.shape]
-            arrays[param.buffer] = view(given[param.name], shape, np.dtype(param.dtype))
-            given[param.name] = arrays[param.buffer]
+            arrays[param.buffer] = view(arguments[param.name], shape, np.dtype(param.dtype))
+            arguments[param.name] = arrays[param.buffer]
         try:
-            run(module, given)
+            run(module, arguments)
         except GuardFailed as error:
             values[-1].contents.failed_buffer = artifact.guarded.index(error.buffer)
             return OUT_OF_BOUNDS

@@ -49,15 +49,15 @@ def test_a_broken_plugin_is_named_with_what_is_wrong(broken_plugins, name, reaso
 
 
 def test_list_reports_every_backend_usable_or_why_not(broken_plugins):
-    found = {info.name: info for info in broken_plugins.backend_infos()}
-    tiny = found["tiny-interpreter"]
+    infos = {info.name: info for info in broken_plugins.backend_infos()}
+    tiny = infos["tiny-interpreter"]
     assert (tiny.usable, tiny.version, tiny.targets) == (True, "0.1", ("tiny-interpreter",))
     assert tiny.distribution == "gossamer-tiny"
     for name, reason in REASONS.items():
-        assert not found[name].usable
-        assert reason in found[name].reason
-    assert found["unusable"].reason == "there is no such machine"
-    assert "ZeroDivisionError: no such device" in found["raising-probe"].reason
+        assert not infos[name].usable
+        assert reason in infos[name].reason
+    assert infos["unusable"].reason == "there is no such machine"
+    assert "ZeroDivisionError: no such device" in infos["raising-probe"].reason
 
 
 def test_an_unknown_backend_is_refused_with_those_installed(install):

@@ -67,7 +67,7 @@ def next_of(value):
 
 
 def jumps(x):
-    found = [
+    types = [
         next_of(value - 100)
         if value > 100
         else next_of(value * value - value) + 7 * value
@@ -75,7 +75,7 @@ def jumps(x):
         else next_of(value) - 1
         for value in x.tolist()
     ]
-    return np.array(found)
+    return np.array(types)
 
 
 LIBRARY_CALLS = f"""
@@ -132,14 +132,14 @@ EXPECTED = {
 
 def test_the_programs_have_the_relocations_of_kernels(machine, compiled):
     """What is not among them here was computed by the compiler, so that the test above tests less."""
-    found = set()
+    types = set()
     for source, _ in PROGRAMS.values():
         for level in LEVELS:
             path = compiled(source, *flags_of(level, machine))
             command = [machine.architecture.compiler.replace("gcc", "readelf"), "-rW", str(path)]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
-            found |= set(re.findall(r" R_(?:AARCH64|RISCV)_(\w+)", done.stdout))
-    assert set(EXPECTED[machine.architecture.name].split()) <= found
+            types |= set(re.findall(r" R_(?:AARCH64|RISCV)_(\w+)", done.stdout))
+    assert set(EXPECTED[machine.architecture.name].split()) <= types
 
 
 def test_an_unknown_relocation_is_refused(load):

@@ -133,19 +133,19 @@ def test_negative_sizes_of_a_storage_are_refused(arrays):
     assert caught.value.code == "format.shape"
 
 
-@pytest.mark.parametrize("given", [None, [0, 1, 2], "indices"])
-def test_an_array_that_is_not_of_numpy_is_refused_by_name(given):
+@pytest.mark.parametrize("array", [None, [0, 1, 2], "indices"])
+def test_an_array_that_is_not_of_numpy_is_refused_by_name(array):
     storage = from_scipy(sparse.eye_array(2)).storage
-    replaced = Storage(storage.description, storage.sizes, {**storage.arrays, "indices": given})
+    replaced = Storage(storage.description, storage.sizes, {**storage.arrays, "indices": array})
     with pytest.raises(FormatError, match="The array 'indices' is") as caught:
         check_storage(replaced)
     assert caught.value.code == "format.arrays"
 
 
-@pytest.mark.parametrize("given", [None, "2", 2.0, True, -1])
-def test_a_size_that_is_not_an_integer_is_refused_by_name(given):
+@pytest.mark.parametrize("size", [None, "2", 2.0, True, -1])
+def test_a_size_that_is_not_an_integer_is_refused_by_name(size):
     storage = from_scipy(sparse.eye_array(2)).storage
-    replaced = Storage(storage.description, {**storage.sizes, "n": given}, storage.arrays)
+    replaced = Storage(storage.description, {**storage.sizes, "n": size}, storage.arrays)
     with pytest.raises(FormatError, match="The size n is") as caught:
         check_storage(replaced)
     assert caught.value.code == "format.shape"
@@ -249,8 +249,8 @@ def test_contents_are_asked_of_a_check_and_the_culprit_is_still_named(arrays):
     storage = Storage(csr(sorted=False, unique=False), {"m": 4, "n": 5, "nnz": 6}, arrays)
     asked, answers = [], [True, False, True, False]
 
-    def check(facts, sizes, found):
-        asked.append((facts, dict(sizes), sorted(found)))
+    def check(facts, sizes, arrays):
+        asked.append((facts, dict(sizes), sorted(arrays)))
         return answers.pop(0)
 
     check_storage(storage, check=check)

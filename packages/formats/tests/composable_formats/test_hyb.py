@@ -13,11 +13,11 @@ def test_a_bucket_has_rows_of_similar_length_in_a_partition():
     rows = np.repeat(np.arange(9), lengths)
     columns = np.concatenate([np.arange(length) for length in lengths])
     stored = sparse.csr_array((np.ones(rows.size), (rows, columns)), shape=(9, 40))
-    found = {
+    formats = {
         part.name: part.tensor.arrays["rows"].tolist()
         for part in decompose(stored, "hyb", k=3).parts
     }
-    assert found == {
+    assert formats == {
         "p0b0": [1],
         "p0b1": [2],
         "p0b2": [3, 4],

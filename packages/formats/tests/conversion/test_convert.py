@@ -158,18 +158,18 @@ def test_repeated_elements_in_any_order_are_converted_with_all_options(data):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(convert_module, "MIN_COMPILED", 0)
         patched.setattr(convert_module, "find_compiler", lambda: InterpretedKernel)
-        found = conversion_or_error(tensor, name, options)
+        outcome = conversion_or_error(tensor, name, options)
     if isinstance(expected, str):
-        assert found == expected
+        assert outcome == expected
         return
-    for result in (expected.tensor, found.tensor):
+    for result in (expected.tensor, outcome.tensor):
         np.testing.assert_array_equal(result.toarray(), dense_sums(tensor))
         if result.ndim == 2:
             np.testing.assert_array_equal(result.T.toarray(), dense_sums(tensor).T)
-    assert found.tensor.description == expected.tensor.description
+    assert outcome.tensor.description == expected.tensor.description
     for handle, array in expected.tensor.arrays.items():
-        np.testing.assert_array_equal(found.tensor.arrays[handle], array, strict=True)
-    np.testing.assert_array_equal(found.permutation, expected.permutation)
+        np.testing.assert_array_equal(outcome.tensor.arrays[handle], array, strict=True)
+    np.testing.assert_array_equal(outcome.permutation, expected.permutation)
     if options["zeros"] == "drop" and options["duplicates"] == "sum":
         assert np.all(convert(expected.tensor, "coo").tensor.storage.values)
 
@@ -265,9 +265,9 @@ def test_an_unknown_word_for_an_option_is_refused(option):
 
 
 def test_sizes_may_be_integers_of_numpy():
-    found = with_duplicates().asformat("bsr", block_rows=np.int64(2), block_columns=np.int32(1))
-    assert type(found.sizes["block_rows"]) is int
-    np.testing.assert_array_equal(found.toarray(), with_duplicates().toarray())
+    converted = with_duplicates().asformat("bsr", block_rows=np.int64(2), block_columns=np.int32(1))
+    assert type(converted.sizes["block_rows"]) is int
+    np.testing.assert_array_equal(converted.toarray(), with_duplicates().toarray())
 
 
 @pytest.mark.parametrize(("name", "policy"), [("coo", "error"), ("dia", "keep")])

@@ -79,12 +79,12 @@ def require_equal_kernels(tensor, target, parameters, *, zeros=None, order=None,
     drop_zeros = zeros != "keep" and not stores_only_elements(tensor.description)
     options = ElementOptions(drop_zeros, index_dtype=None, wants_permutation=True, threads=threads)
     wanted = conversion_target(target, parameters, rank=tensor.ndim, order=order)
-    found = convert_by_kernels(tensor.storage, wanted, InterpretedKernel, options)
-    assert found.storage.description == expected.description
-    assert found.storage.sizes == dict(expected.sizes)
+    converted = convert_by_kernels(tensor.storage, wanted, InterpretedKernel, options)
+    assert converted.storage.description == expected.description
+    assert converted.storage.sizes == dict(expected.sizes)
     for handle, array in expected.arrays.items():
-        np.testing.assert_array_equal(found.storage.arrays[handle], array, strict=True)
-    np.testing.assert_array_equal(found.permutation, positions)
+        np.testing.assert_array_equal(converted.storage.arrays[handle], array, strict=True)
+    np.testing.assert_array_equal(converted.permutation, positions)
 
 
 @pytest.mark.parametrize("target", PARAMETERS)
@@ -178,11 +178,11 @@ def require_sums(tensor, target, parameters, expected, *, drop_zeros):
         drop_zeros, index_dtype=None, wants_permutation=True, adds_repeated=True
     )
     wanted = conversion_target(target, parameters, rank=tensor.ndim)
-    found = convert_by_kernels(tensor.storage, wanted, InterpretedKernel, options)
-    assert found.storage.description == expected.description
+    converted = convert_by_kernels(tensor.storage, wanted, InterpretedKernel, options)
+    assert converted.storage.description == expected.description
     for handle, array in expected.arrays.items():
-        np.testing.assert_array_equal(found.storage.arrays[handle], array, strict=True)
-    assert found.permutation is None
+        np.testing.assert_array_equal(converted.storage.arrays[handle], array, strict=True)
+    assert converted.permutation is None
 
 
 def test_a_sum_of_negative_zeros_keeps_the_sign():
@@ -193,8 +193,8 @@ def test_a_sum_of_negative_zeros_keeps_the_sign():
     np.testing.assert_array_equal(np.signbit(expected.arrays["data"]), [False, True])
     options = ElementOptions(False, index_dtype=None, wants_permutation=True, adds_repeated=True)
     wanted = conversion_target("csr", {}, rank=2)
-    found = convert_by_kernels(tensor.storage, wanted, InterpretedKernel, options)
-    np.testing.assert_array_equal(np.signbit(found.storage.values), [False, True])
+    converted = convert_by_kernels(tensor.storage, wanted, InterpretedKernel, options)
+    np.testing.assert_array_equal(np.signbit(converted.storage.values), [False, True])
 
 
 def list_of_elements(shape, count):
@@ -311,8 +311,8 @@ def test_kernels_store_slices_of_a_users_format(tensors, source, sides):
     sizes = dict(zip(("height", "width"), sides, strict=True)) | {"of_slice": 4}
     order = np.random.default_rng(2).permutation(-(-23 // sides[1]))
     require_equal_kernels(tensors[source], target, sizes, order=order)
-    found = tensors[source].asformat(target, order=order, **sizes)
-    require_equal_kernels(found, "csr", {})
+    converted = tensors[source].asformat(target, order=order, **sizes)
+    require_equal_kernels(converted, "csr", {})
 
 
 @pytest.mark.parametrize("target", ["csr", "csc", "bsr", "coo", "sell"])
@@ -371,16 +371,16 @@ def test_an_unsorted_target_has_the_order_of_the_blocks(source):
     tensor = shuffled(from_scipy(matrix).asformat(described, **sizes), rng)
     options = ElementOptions(False, index_dtype=None, wants_permutation=True)
     for target in (csr("float64", sorted=False), coo("float64", sorted=False)):
-        found = convert_by_kernels(
+        converted = convert_by_kernels(
             tensor.storage, ConversionTarget(target), InterpretedKernel, options
         )
-        np.testing.assert_array_equal(SparseTensor(found.storage).toarray(), matrix.toarray())
-        permuted = tensor.arrays["data"][found.permutation]
-        np.testing.assert_array_equal(permuted, found.storage.values)
+        np.testing.assert_array_equal(SparseTensor(converted.storage).toarray(), matrix.toarray())
+        permuted = tensor.arrays["data"][converted.permutation]
+        np.testing.assert_array_equal(permuted, converted.storage.values)
     # The list has the elements in the order of the blocks, so that it shares the values.
-    assert found.storage.values is tensor.arrays["data"]
+    assert converted.storage.values is tensor.arrays["data"]
     block_columns = tensor.arrays["indices"] * sizes["block_columns"]
-    first = found.storage.arrays["indices_1"].reshape(block_columns.size, -1)[:, 0]
+    first = converted.storage.arrays["indices_1"].reshape(block_columns.size, -1)[:, 0]
     np.testing.assert_array_equal(first, block_columns)
 
 
@@ -466,9 +466,9 @@ def test_a_recording_for_sorted_elements_is_not_used_for_others(monkeypatch):
     recorded = []
     record = module._record
 
-    def counted(*given, **named):
+    def counted(*values, **named):
         recorded.append(1)
-        return record(*given, **named)
+        return record(*values, **named)
 
     monkeypatch.setattr(module, "_record", counted)
     rng = np.random.default_rng(7)

@@ -24,17 +24,17 @@ def empty(n: T.int64) -> None:
 
 def matrix(shape=(30, 20), density=0.3, seed=0, dtype=np.float32):
     rng = np.random.default_rng(seed)
-    found = sparse.random_array(shape, density=density, format="csr", rng=rng, dtype=dtype)
-    found.data = np.arange(1, found.nnz + 1, dtype=dtype)
-    return found
+    random = sparse.random_array(shape, density=density, format="csr", rng=rng, dtype=dtype)
+    random.data = np.arange(1, random.nnz + 1, dtype=dtype)
+    return random
 
 
-def require_parts_of(found, expected):
+def require_parts_of(decomposition, expected):
     """Requires that the parts have each element of a matrix once, and that the permutations are right."""
-    assert np.array_equal(found.toarray(), expected.toarray())
-    places = [part.permutation[part.permutation >= 0] for part in found.parts]
+    assert np.array_equal(decomposition.toarray(), expected.toarray())
+    places = [part.permutation[part.permutation >= 0] for part in decomposition.parts]
     assert sorted(np.concatenate([np.zeros(0, int), *places])) == list(range(expected.nnz))
-    for part in found.parts:
+    for part in decomposition.parts:
         stored = part.permutation >= 0
         values = part.tensor.storage.values
         assert np.array_equal(values[stored], expected.data[part.permutation[stored]])
@@ -53,11 +53,11 @@ def test_the_parts_of_hyb_have_each_element_once(shape, parameters, index_dtype,
     stored.indices, stored.indptr = (
         array.astype(index_dtype) for array in (stored.indices, stored.indptr)
     )
-    found = decompose(from_scipy(stored), "hyb", **parameters)
-    require_parts_of(found, stored)
-    assert found.shape == shape
-    assert found.dtype == dtype
-    assert found.nnz == stored.nnz
+    decomposition = decompose(from_scipy(stored), "hyb", **parameters)
+    require_parts_of(decomposition, stored)
+    assert decomposition.shape == shape
+    assert decomposition.dtype == dtype
+    assert decomposition.nnz == stored.nnz
 
 
 @pytest.mark.parametrize("format", ["csc", "coo", "ell", "bsr"])
@@ -65,16 +65,19 @@ def test_permutations_refer_to_the_tensor_that_was_decomposed(format):
     parameters = {"block_rows": 2, "block_columns": 5} if format == "bsr" else {}
     source = from_scipy(matrix()).asformat(format, **parameters)
     values = source.storage.values
-    for found in (decompose(source, "hyb", c=2), decompose(source, [("sell", left_of_4), "csr"])):
-        assert np.array_equal(found.toarray(), source.toarray())
-        for part in found.parts:
+    for decomposition in (
+        decompose(source, "hyb", c=2),
+        decompose(source, [("sell", left_of_4), "csr"]),
+    ):
+        assert np.array_equal(decomposition.toarray(), source.toarray())
+        for part in decomposition.parts:
             stored = part.permutation >= 0
             assert np.array_equal(
                 part.tensor.storage.values[stored], values[part.permutation[stored]]
             )
-        assert np.array_equal(found.with_values(2 * values).toarray(), 2 * source.toarray())
-        own = [part.tensor.storage.values for part in found.parts]
-        assert np.array_equal(found.gather_values(own), values)
+        assert np.array_equal(decomposition.with_values(2 * values).toarray(), 2 * source.toarray())
+        part_values = [part.tensor.storage.values for part in decomposition.parts]
+        assert np.array_equal(decomposition.gather_values(part_values), values)
 
 
 def left_of_4(_rows, columns):
@@ -85,15 +88,18 @@ def test_columns_may_be_unsorted_and_borrowed():
     stored = matrix()
     stored.indices, stored.data = stored.indices.copy(), stored.data.copy()
     for row in range(30):
-        own = slice(stored.indptr[row], stored.indptr[row + 1])
-        stored.indices[own], stored.data[own] = stored.indices[own][::-1], stored.data[own][::-1]
+        row_slots = slice(stored.indptr[row], stored.indptr[row + 1])
+        stored.indices[row_slots], stored.data[row_slots] = (
+            stored.indices[row_slots][::-1],
+            stored.data[row_slots][::-1],
+        )
     for tensor in (from_scipy(stored), from_scipy(stored, copy=False), stored):
         assert np.array_equal(decompose(tensor, "hyb", c=2).toarray(), stored.toarray())
 
 
 def test_a_list_of_formats_takes_each_element_in_the_first_part_that_chooses_it():
     stored = matrix((32, 32))
-    found = decompose(
+    decomposition = decompose(
         from_scipy(stored),
         [
             ("dia", lambda i, j: abs(i - j) <= 1),
@@ -102,38 +108,41 @@ def test_a_list_of_formats_takes_each_element_in_the_first_part_that_chooses_it(
             "csr",
         ],
     )
-    assert [part.name for part in found.parts] == ["dia_0", "bsr_1", "csr_3"]
-    assert [part.fixed_sizes for part in found.parts][1] == {"block_rows": 8, "block_columns": 8}
-    require_parts_of(found, stored)
+    assert [part.name for part in decomposition.parts] == ["dia_0", "bsr_1", "csr_3"]
+    assert [part.fixed_sizes for part in decomposition.parts][1] == {
+        "block_rows": 8,
+        "block_columns": 8,
+    }
+    require_parts_of(decomposition, stored)
 
 
 def test_values_are_updated_through_the_permutations():
     stored = matrix()
-    found = decompose(from_scipy(stored), "hyb", c=2, k=2)
+    decomposition = decompose(from_scipy(stored), "hyb", c=2, k=2)
     values = np.arange(stored.nnz, dtype=np.float32)
-    updated = found.with_values(values)
+    updated = decomposition.with_values(values)
     stored.data = values
     assert np.array_equal(updated.toarray(), stored.toarray())
     assert all(
         new.tensor.arrays["indices"] is old.tensor.arrays["indices"]
-        for new, old in zip(updated.parts, found.parts, strict=True)
+        for new, old in zip(updated.parts, decomposition.parts, strict=True)
     )
     with pytest.raises(ArgumentError, match="expected") as caught:
-        found.with_values(values[1:])
+        decomposition.with_values(values[1:])
     assert caught.value.code == "decomposition.values"
 
 
 def test_a_program_is_rewritten_for_the_parts():
-    found = decompose(matrix(), "hyb", c=2, k=2)
-    program = found.rewrite(SPMV_SCRIPT)
+    decomposition = decompose(matrix(), "hyb", c=2, k=2)
+    program = decomposition.rewrite(SPMV_SCRIPT)
     (function,) = program.functions
     assert [stmt.name for stmt in function.body] == [
         "spmv_init",
-        *(f"spmv_{part.name}" for part in found.parts),
+        *(f"spmv_{part.name}" for part in decomposition.parts),
     ]
     handles = {param.name for param in function.params if param.dtype == "handle"}
     names = {param.name for param in function.params}
-    assert names == {"x", "y", "m", "n", *found.arguments}
+    assert names == {"x", "y", "m", "n", *decomposition.arguments}
     assert "data_p0b0" in handles
     assert "width_p0b0" not in names
 
@@ -176,14 +185,14 @@ def test_only_matrices_without_duplicates_are_decomposed():
 
 
 def test_a_program_that_looks_up_elements_is_refused():
-    found = decompose(matrix(), "hyb")
+    decomposition = decompose(matrix(), "hyb")
     with pytest.raises(FormatError, match="looks up elements") as caught:
-        found.rewrite(SPMV_SCRIPT.replace("A[i, j] * X[j]", "A[i, j] * A[i, 0]"))
+        decomposition.rewrite(SPMV_SCRIPT.replace("A[i, j] * X[j]", "A[i, j] * A[i, 0]"))
     assert caught.value.code == "format.program"
     with pytest.raises(FormatError, match="'Z' is not a sparse buffer"):
-        found.rewrite(SPMV_SCRIPT, "Z")
+        decomposition.rewrite(SPMV_SCRIPT, "Z")
     with pytest.raises(FormatError, match="1 function of the loop stage"):
-        found.rewrite(LOOPS)
+        decomposition.rewrite(LOOPS)
 
 
 PLUGIN = '''
@@ -267,9 +276,9 @@ def test_another_distribution_registers_a_composable_format():
     assert {"hyb", "triangles", "twice", "wrong"} <= {*COMPOSABLE_FORMATS.names()}
     assert [point.name for point in COMPOSABLE_FORMATS.ignored()] == ["hyb"]
     stored = matrix()
-    found = decompose(stored, "triangles", offset=2)
-    assert [part.name for part in found.parts] == ["csr_0", "csc_1"]
-    require_parts_of(found, stored)
+    decomposition = decompose(stored, "triangles", offset=2)
+    assert [part.name for part in decomposition.parts] == ["csr_0", "csc_1"]
+    require_parts_of(decomposition, stored)
     with pytest.raises(FormatError, match="Pass offset=") as caught:
         decompose(stored, "triangles")
     assert caught.value.code == "format.parameter.missing"
@@ -308,28 +317,28 @@ def test_what_a_composable_format_returns_is_checked(name, code, message):
 @pytest.mark.parametrize("shape", [(30, 20), (0, 5), (5, 0), (1, 40)])
 def test_hyb_is_a_format_like_others(shape, parameters):
     stored = matrix(shape)
-    found = from_scipy(stored).asformat("hyb", **parameters)
-    found.check()
-    assert found.format == "hyb"
-    assert np.array_equal(found.toarray(), stored.toarray())
+    decomposition = from_scipy(stored).asformat("hyb", **parameters)
+    decomposition.check()
+    assert decomposition.format == "hyb"
+    assert np.array_equal(decomposition.toarray(), stored.toarray())
     for name in ("csr", "csc", "coo", "ell"):
-        back = found.asformat(name)
+        back = decomposition.asformat(name)
         assert back.format == name
         assert back.nnz >= stored.nnz
         assert np.array_equal(back.toarray(), stored.toarray())
-    back = found.tocsr()
-    assert back is found.tocsr()
+    back = decomposition.tocsr()
+    assert back is decomposition.tocsr()
     assert np.array_equal(back.arrays["indices"], stored.indices)
     assert np.array_equal(back.arrays["data"], stored.data)
-    assert np.array_equal(found.T.toarray(), stored.toarray().T)
-    assert np.array_equal(found.asformat("hyb", k=1).toarray(), stored.toarray())
+    assert np.array_equal(decomposition.T.toarray(), stored.toarray().T)
+    assert np.array_equal(decomposition.asformat("hyb", k=1).toarray(), stored.toarray())
 
 
 def test_the_values_of_parts_have_another_dtype():
     stored = matrix()
-    found = from_scipy(stored).asformat("hyb", c=2).astype(np.float64)
-    assert found.dtype == np.float64
-    assert np.array_equal(found.toarray(), stored.toarray())
+    decomposition = from_scipy(stored).asformat("hyb", c=2).astype(np.float64)
+    assert decomposition.dtype == np.float64
+    assert np.array_equal(decomposition.toarray(), stored.toarray())
 
 
 def test_duplicates_are_added_before_a_matrix_is_stored_in_parts():
@@ -343,16 +352,18 @@ def test_duplicates_are_added_before_a_matrix_is_stored_in_parts():
 
 def test_a_list_of_formats_is_converted_back():
     stored = matrix()
-    found = decompose(stored, [("bsr", left_of_4, {"block_rows": 2, "block_columns": 2}), "csr"])
-    found.check()
-    assert np.array_equal(found.tocsr().toarray(), stored.toarray())
+    decomposition = decompose(
+        stored, [("bsr", left_of_4, {"block_rows": 2, "block_columns": 2}), "csr"]
+    )
+    decomposition.check()
+    assert np.array_equal(decomposition.tocsr().toarray(), stored.toarray())
 
 
 def test_an_element_in_two_parts_is_found():
-    found = from_scipy(matrix()).asformat("hyb", k=2)
-    found.parts = (*found.parts, found.parts[0]._replace(name="again"))
+    decomposition = from_scipy(matrix()).asformat("hyb", k=2)
+    decomposition.parts = (*decomposition.parts, decomposition.parts[0]._replace(name="again"))
     with pytest.raises(FormatError, match=r"is in the parts 'p0b\d' and 'again'") as caught:
-        found.check()
+        decomposition.check()
     assert caught.value.code == "format.parts"
 
 

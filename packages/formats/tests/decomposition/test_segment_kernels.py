@@ -44,9 +44,9 @@ def test_kernels_store_what_numpy_stores(decompose_by_kernels, matrix, parameter
     matrix = sparse.csr_array(matrix)
     matrix.data[:] = np.arange(1, matrix.nnz + 1)
     expected = decompose(matrix, "hyb", **parameters)
-    found, runs = decompose_by_kernels(matrix, **parameters)
+    decomposition, runs = decompose_by_kernels(matrix, **parameters)
     assert runs >= len(expected.parts) > 0
-    for part, wanted in zip(found.parts, expected.parts, strict=True):
+    for part, wanted in zip(decomposition.parts, expected.parts, strict=True):
         assert (part.name, part.tensor.description) == (wanted.name, wanted.tensor.description)
         np.testing.assert_array_equal(part.permutation, wanted.permutation)
         for handle, array in wanted.tensor.arrays.items():
@@ -56,5 +56,5 @@ def test_kernels_store_what_numpy_stores(decompose_by_kernels, matrix, parameter
 @pytest.mark.parametrize("c", [1, 2])
 @pytest.mark.parametrize("shape", EMPTY.values(), ids=EMPTY)
 def test_a_matrix_without_elements_has_no_parts(decompose_by_kernels, shape, c):
-    found, _ = decompose_by_kernels(sparse.csr_array(shape), c=c)
-    assert found.parts == ()
+    decomposition, _ = decompose_by_kernels(sparse.csr_array(shape), c=c)
+    assert decomposition.parts == ()

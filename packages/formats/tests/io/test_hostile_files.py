@@ -163,8 +163,8 @@ def test_reading_takes_no_more_memory_than_estimated(tmp_path):
     matrix = sparse.coo_array((np.ones(entries), (row, column)), shape=(size, size))
     sparse.save_npz(tmp_path / "a.npz", matrix, compressed=False)
     mmwrite(tmp_path / "a.mtx", matrix, symmetry="symmetric")
-    for name, found in (("a.npz", entries), ("a.mtx", 2 * entries)):
-        needed = DeclaredSizes(size, size, found, 24 * entries + 2000).memory()
+    for name, declared in (("a.npz", entries), ("a.mtx", 2 * entries)):
+        needed = DeclaredSizes(size, size, declared, 24 * entries + 2000).memory()
         ((code, growth, _),) = measured([tmp_path / name], max_bytes=needed)
         assert (code, growth <= needed) == ("read", True), name
 

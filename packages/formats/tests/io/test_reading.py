@@ -33,8 +33,8 @@ def test_a_file_gives_the_matrix_that_was_written(name, tmp_path, dense):
 def test_patterns_integers_and_symmetry(tmp_path):
     path = tmp_path / "pattern.mtx"
     path.write_text("%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n1 1\n3 1\n")
-    found = to_scipy(read(path)).toarray()
-    np.testing.assert_array_equal(found, [[1, 0, 1], [0, 0, 0], [1, 0, 0]])
+    dense = to_scipy(read(path)).toarray()
+    np.testing.assert_array_equal(dense, [[1, 0, 1], [0, 0, 0], [1, 0, 0]])
     path.write_text("%%MatrixMarket matrix coordinate integer general\n1 2 1\n1 2 -7\n")
     tensor = read(path)
     assert tensor.dtype == "float64"

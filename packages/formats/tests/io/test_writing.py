@@ -62,9 +62,9 @@ def test_a_matrix_is_read_as_it_was_written(suffix, tensor, tmp_path_factory):
     path = tmp_path_factory.mktemp("files") / f"a{suffix}"
     write(tensor, path)
     shape = tensor.shape if suffix.startswith(".tns") else None
-    found = read(path, dtype=tensor.dtype.name, shape=shape)
-    assert found.shape == tensor.shape
-    assert bits(found) == bits(tensor)
+    read_back = read(path, dtype=tensor.dtype.name, shape=shape)
+    assert read_back.shape == tensor.shape
+    assert bits(read_back) == bits(tensor)
 
 
 @pytest.mark.parametrize("suffix", [".tns", ".tns.gz"])
@@ -73,8 +73,8 @@ def test_a_matrix_is_read_as_it_was_written(suffix, tensor, tmp_path_factory):
 def test_a_tensor_of_three_dimensions_is_read_as_it_was_written(suffix, tensor, tmp_path_factory):
     path = tmp_path_factory.mktemp("files") / f"a{suffix}"
     write(tensor.asformat("csf"), path)
-    found = read(path, dtype=tensor.dtype.name, shape=tensor.shape)
-    assert bits(found) == bits(tensor)
+    read_back = read(path, dtype=tensor.dtype.name, shape=tensor.shape)
+    assert bits(read_back) == bits(tensor)
 
 
 @given(tensor=tensors())
@@ -83,9 +83,9 @@ def test_a_pattern_is_read_as_it_was_written(tensor, tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
     for name in ("a.smtx", "a.mtx"):
         write(tensor, folder / name, pattern=True)
-        found = read(folder / name)
-        assert bits(found)[0] == bits(tensor)[0]
-        assert set(found.arrays["data"].tolist()) <= {1.0}
+        read_back = read(folder / name)
+        assert bits(read_back)[0] == bits(tensor)[0]
+        assert set(read_back.arrays["data"].tolist()) <= {1.0}
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "bsr", "coo", "dia", "ell", "dcsr"])
@@ -100,8 +100,8 @@ def test_every_format_is_written(kind, suffix, copy, tmp_path):
         tensor = from_scipy(matrix.asformat(kind), format="same", copy=copy)
     write(tensor, tmp_path / f"a{suffix}")
     shape = (20, 30) if suffix.startswith(".tns") else None
-    found = read(tmp_path / f"a{suffix}", shape=shape)
-    np.testing.assert_array_equal(found.toarray(), matrix.toarray())
+    read_back = read(tmp_path / f"a{suffix}", shape=shape)
+    np.testing.assert_array_equal(read_back.toarray(), matrix.toarray())
 
 
 def test_scipy_reads_what_is_written(tmp_path):

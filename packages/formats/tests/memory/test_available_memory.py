@@ -35,8 +35,8 @@ def test_the_memory_of_a_cgroup_is_what_its_limit_leaves(line, folder, names, tm
     group(tmp_path / "proc" / "self", cgroup=f"12:cpuset:/x\n{line}")
     group(tmp_path / "groups" / folder, **{limit: 9000, usage: 5000})
     group(tmp_path / "groups" / folder, memory_stat=f"anon 1\n{cached} 600")
-    found = available_memory(proc=tmp_path / "proc", cgroups=tmp_path / "groups")
-    assert found == 9000 - 5000 + 600
+    memory = available_memory(proc=tmp_path / "proc", cgroups=tmp_path / "groups")
+    assert memory == 9000 - 5000 + 600
 
 
 def test_cgroups_without_limits_leave_what_the_machine_has(tmp_path):

@@ -62,10 +62,10 @@ def matrices(draw):
 def check(dense, mask, format, **parameters):
     expected = np.where(mask, dense, 0)
     for source in (dense, sparse.csc_array(dense), SparseTensor(sparse.csr_array(dense))):
-        found = prune(source, format, **parameters)
-        assert found.format == format
-        check_storage(found.storage)
-        np.testing.assert_array_equal(found.toarray(), expected)
+        pruned = prune(source, format, **parameters)
+        assert pruned.format == format
+        check_storage(pruned.storage)
+        np.testing.assert_array_equal(pruned.toarray(), expected)
 
 
 @settings(max_examples=40, deadline=None)

@@ -164,12 +164,12 @@ wide_ell.solved = ell_of_others:matmul
 """
     install("more-operators", more, tmp_path)
     # The other operators depend on whether distribution `gossamer` is installed.
-    found = [
+    errors = [
         (point.name, reason)
         for point, reason in ignored_operators().items()
         if "solve" in point.name
     ]
-    assert found == [
+    assert errors == [
         ("csr.solve", "ell-of-others and more-operators register it"),
         ("csr.solve", "ell-of-others and more-operators register it"),
         ("wide.solve", "there is no format 'wide'"),

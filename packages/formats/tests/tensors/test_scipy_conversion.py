@@ -93,11 +93,11 @@ def test_a_borrowed_tensor_is_checked_whenever_it_is_used(kind):
     index[0] = 99
     for use in (
         SparseTensor.toarray,
-        lambda found: found.T,
-        lambda found: found.stats,
-        lambda found: found.astype("float32"),
-        lambda found: found.asformat("ell"),
-        lambda found: SparseTensor(found.storage),
+        lambda tensor: tensor.T,
+        lambda tensor: tensor.stats,
+        lambda tensor: tensor.astype("float32"),
+        lambda tensor: tensor.asformat("ell"),
+        lambda tensor: SparseTensor(tensor.storage),
     ):
         with pytest.raises(FormatError, match="is 99"):
             use(tensor)

@@ -98,9 +98,9 @@ def test_what_torch_cannot_hold_is_converted():
         ),
     ]
     for tensor in tensors:
-        found = to_torch(tensor)
-        assert found.layout == torch.sparse_csr
-        np.testing.assert_array_equal(found.to_dense().numpy(), tensor.toarray())
+        exported = to_torch(tensor)
+        assert exported.layout == torch.sparse_csr
+        np.testing.assert_array_equal(exported.to_dense().numpy(), tensor.toarray())
 
 
 @needs_torch

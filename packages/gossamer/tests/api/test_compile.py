@@ -188,10 +188,10 @@ def test_names_are_complete_and_unknown_ones_raise():
 def test_importing_is_light():
     heavy = ("llvmlite", "scipy", "typer", "rich", "numba", "gossamer_lower", "gossamer_schedule")
     code = f"import sys, gossamer; print([m for m in {heavy} if m in sys.modules])"
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
     )
-    assert found.stdout.strip() == "[]"
+    assert process.stdout.strip() == "[]"
 
 
 def test_a_trace_for_a_stage_that_has_passed_is_refused():

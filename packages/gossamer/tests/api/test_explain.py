@@ -28,17 +28,17 @@ def fill(x: T.handle, n: T.int64) -> None:
 @pytest.mark.parametrize("op", NAMES)
 @pytest.mark.parametrize("stats", [None, SHORT, LARGE])
 def test_the_steps_are_those_of_the_schedule(op, stats):
-    found = gs.explain(op, target=WIDE, stats=stats)
+    report = gs.explain(op, target=WIDE, stats=stats)
     _, target = resolve_target(WIDE)
     module = module_of(operator_named(op).program, Variant())
-    assert found.schedule == schedule_for_target(module, target, stats)
+    assert report.schedule == schedule_for_target(module, target, stats)
 
 
 def test_a_program_of_a_later_stage_has_no_decisions():
-    found = gs.explain(FILL)
-    assert (found.rule, found.decisions) == (None, ())
-    assert found.schedule == Schedule()
-    assert "not a pattern of any rule" in found.pattern
+    report = gs.explain(FILL)
+    assert (report.rule, report.decisions) == (None, ())
+    assert report.schedule == Schedule()
+    assert "not a pattern of any rule" in report.pattern
 
 
 FACTS = [
@@ -64,14 +64,14 @@ FACTS = [
 @pytest.mark.parametrize(("op", "text", "sizes", "stats", "is_said"), FACTS)
 def test_the_facts_that_decided_are_named(op, text, sizes, stats, is_said):
     """Numbers are those of the class of the stats: 100,000 columns are named as 65,536."""
-    found = gs.explain(op, target=WIDE, stats=stats, specialize=sizes)
-    assert any(text in decision.why for decision in found.decisions) == is_said
+    report = gs.explain(op, target=WIDE, stats=stats, specialize=sizes)
+    assert any(text in decision.why for decision in report.decisions) == is_said
 
 
 def test_the_command_prints_every_decision_with_its_steps(command):
-    found = command("show", "spmm", "--schedule", "--features", "300", "--target", WIDE)
-    assert (found.status, found.err) == (0, "")
-    text = " ".join(found.out.split())
+    output = command("show", "spmm", "--schedule", "--features", "300", "--target", WIDE)
+    assert (output.status, output.err) == (0, "")
+    text = " ".join(output.out.split())
     chosen = gs.explain("spmm", target=WIDE, specialize={"feat_size": 300})
     assert chosen.pattern in text
     for decision in chosen.decisions:
@@ -82,18 +82,18 @@ def test_the_command_prints_every_decision_with_its_steps(command):
 
 
 def test_the_command_looks_at_a_matrix(command, matrix_file):
-    found = command("show", "spmv", "--schedule", "--matrix", matrix_file, "--target", WIDE)
-    assert (found.status, found.err) == (0, "")
-    assert "30 by 40, 240 nonzeros; rows of 8 on average" in found.out
-    assert "rows have 8 terms on average, and gathers pay from 16" in found.out
+    output = command("show", "spmv", "--schedule", "--matrix", matrix_file, "--target", WIDE)
+    assert (output.status, output.err) == (0, "")
+    assert "30 by 40, 240 nonzeros; rows of 8 on average" in output.out
+    assert "rows have 8 terms on average, and gathers pay from 16" in output.out
 
 
 def test_a_program_without_a_rule_is_explained(command, tmp_path):
     path = tmp_path / "fill.py"
     path.write_text(FILL)
-    found = command("show", str(path), "--schedule")
-    assert found.status == 0
-    assert found.out.splitlines()[0].split() == ["rule", "none"]
+    output = command("show", str(path), "--schedule")
+    assert output.status == 0
+    assert output.out.splitlines()[0].split() == ["rule", "none"]
 
 
 def test_a_stage_is_shown_for_a_target_and_a_dtype(command):
@@ -113,8 +113,8 @@ def test_code_is_shown_for_a_cpu_that_this_machine_may_lack(command):
 def test_a_script_is_retyped(command, tmp_path):
     path = tmp_path / "fill.py"
     path.write_text(FILL)
-    found = command("show", str(path), "--stage", "flat", "--dtype", "float64")
-    assert '"float64"' in found.out
+    output = command("show", str(path), "--stage", "flat", "--dtype", "float64")
+    assert '"float64"' in output.out
 
 
 BAD = [
@@ -129,10 +129,10 @@ BAD = [
 
 @pytest.mark.parametrize(("code", "named", "words"), BAD)
 def test_what_cannot_be_shown_is_named(code, named, words, command):
-    found = command("show", *words)
-    assert (found.status, found.out) == (2, "")
-    assert named in found.err
-    assert f"[{code}]" in found.err
+    output = command("show", *words)
+    assert (output.status, output.out) == (2, "")
+    assert named in output.err
+    assert f"[{code}]" in output.err
 
 
 def test_an_operator_without_features_is_shown(command):

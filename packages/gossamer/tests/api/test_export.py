@@ -30,11 +30,15 @@ def manifest_of(directory):
 
 
 def shape_of(manifest, name):
-    return next(found["shape"] for found in manifest["parameters"] if found["name"] == name)
+    return next(
+        parameter["shape"] for parameter in manifest["parameters"] if parameter["name"] == name
+    )
 
 
 def dtype_of(manifest, name):
-    return next(found["dtype"] for found in manifest["parameters"] if found["name"] == name)
+    return next(
+        parameter["dtype"] for parameter in manifest["parameters"] if parameter["name"] == name
+    )
 
 
 def test_a_script_is_specialized_and_exported(tmp_path):
@@ -200,11 +204,11 @@ def test_bad_input_is_one_sentence_and_writes_nothing(case, tmp_path, capsys):
     if "-o" not in words:
         words += ["-o", str(tmp_path / "out")]
     assert main(["export", *words]) == 2
-    found = capsys.readouterr()
-    assert found.out == ""
-    assert re.fullmatch(r"error: .*\n", found.err)
-    assert re.search(message, found.err)
-    assert f"[{code}" in found.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert re.fullmatch(r"error: .*\n", output.err)
+    assert re.search(message, output.err)
+    assert f"[{code}" in output.err
     assert [path.name for path in tmp_path.iterdir()] == ["twice.py"]
 
 

@@ -187,13 +187,13 @@ class Workspace(ctypes.Structure):
     _fields_ = [("threads", ctypes.c_int64), ("parallel", ctypes.c_void_p), ("failed", ctypes.c_int64),
                 ("is_interrupted", ctypes.c_void_p)]
 kinds = {"double *": ctypes.c_double, "int64_t *": ctypes.c_int64}
-given = {"a": [2, 3, 4], "x": [1, 10], "y": [7, 7, 7], "indptr": [0, 1, 1, 3], "indices": [1, 0, 1],
+values = {"a": [2, 3, 4], "x": [1, 10], "y": [7, 7, 7], "indptr": [0, 1, 1, 3], "indices": [1, 0, 1],
          "m": 3, "n": 2, "nnz": 3}
 arguments = []
 for param in manifest["parameters"]:
-    value = given[param["name"]]
+    value = values[param["name"]]
     if param["kind"] == "array":
-        value = given[param["name"]] = (kinds[param["c_type"]] * len(value))(*value)
+        value = values[param["name"]] = (kinds[param["c_type"]] * len(value))(*value)
         arguments.append(value)
     else:
         arguments.append(ctypes.c_int64(value))
@@ -201,7 +201,7 @@ function = getattr(library, manifest["symbol"])
 function.restype = ctypes.c_int64
 status = function(*arguments, ctypes.byref(Workspace(1, None, -1, None)))
 assert status == manifest["returns"]["statuses"]["OK"]
-assert list(given["y"]) == [20, 0, 43], list(given["y"])
+assert list(values["y"]) == [20, 0, 43], list(values["y"])
 assert not [name for name in sys.modules if name.startswith(("gossamer", "numpy", "llvmlite"))]
 """
 

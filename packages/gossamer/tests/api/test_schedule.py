@@ -51,9 +51,9 @@ def sddmm(a: T.handle, b: T.handle, c: T.handle, indptr: T.handle, indices: T.ha
 
 
 def matrix():
-    found = scipy.sparse.random(40, 30, density=0.2, format="csr", rng=np.random.default_rng(3))
-    found.data = np.arange(1, found.nnz + 1, dtype=np.float32) % 5
-    return found
+    csr = scipy.sparse.random(40, 30, density=0.2, format="csr", rng=np.random.default_rng(3))
+    csr.data = np.arange(1, csr.nnz + 1, dtype=np.float32) % 5
+    return csr
 
 
 def require_spmm(kernel, features=32):
@@ -65,12 +65,12 @@ def require_spmm(kernel, features=32):
 
 
 def require_sddmm(kernel):
-    found, rng = matrix(), np.random.default_rng(5)
+    csr, rng = matrix(), np.random.default_rng(5)
     A, B = (rng.integers(-3, 4, (rows, 32)).astype(np.float32) for rows in (40, 30))
-    C = np.full(found.nnz, 7, np.float32)
-    kernel(a=A, b=B, c=C, indptr=found.indptr, indices=found.indices)
-    rows = np.repeat(np.arange(40), np.diff(found.indptr))
-    np.testing.assert_array_equal(C, (A[rows] * B[found.indices]).sum(axis=1))
+    C = np.full(csr.nnz, 7, np.float32)
+    kernel(a=A, b=B, c=C, indptr=csr.indptr, indices=csr.indices)
+    rows = np.repeat(np.arange(40), np.diff(csr.indptr))
+    np.testing.assert_array_equal(C, (A[rows] * B[csr.indices]).sum(axis=1))
 
 
 def lowered(program, stages):
@@ -81,18 +81,18 @@ def lowered(program, stages):
 
 
 PARTS = {
-    "rows in groups of four": lambda found, B, C: found.loop_partition(
+    "rows in groups of four": lambda sch, B, C: sch.loop_partition(
         "j", points=("(T.int64(J_indptr[i + 1]) - T.int64(J_indptr[i])) // 4 * 4",)
     ).split("j_0", factors=(None, 4)),
-    "inits before all rows": lambda found, B, C: (
-        found.decompose_reduction("csrmm", loop="j").fission("i").parallel("i_0").parallel("i_1")
+    "inits before all rows": lambda sch, B, C: (
+        sch.decompose_reduction("csrmm", loop="j").fission("i").parallel("i_0").parallel("i_1")
     ),
-    "a loop of one iteration": lambda found, B, C: found.add_unit_loop("csrmm").cache_write(
+    "a loop of one iteration": lambda sch, B, C: sch.add_unit_loop("csrmm").cache_write(
         "csrmm", buffer=C, scope="local"
     ),
-    "gathered operands": lambda found, B, C: found.reindex("csrmm", buffer=B),
-    "indices that are kept": lambda found, B, C: found.cache_index("csrmm", scope="local"),
-    "a wider sum": lambda found, B, C: found.cache_write(
+    "gathered operands": lambda sch, B, C: sch.reindex("csrmm", buffer=B),
+    "indices that are kept": lambda sch, B, C: sch.cache_index("csrmm", scope="local"),
+    "a wider sum": lambda sch, B, C: sch.cache_write(
         "csrmm", buffer=C, scope="local"
     ).unsafe_set_dtype(f"{C}_local", dtype="float64"),
 }
@@ -167,10 +167,10 @@ def test_a_variable_of_fused_axes_is_the_loop_over_their_elements():
     builder.undo().split(j, factors=(None, 4))
     A, rng = matrix(), np.random.default_rng(4)
     x, y = (rng.integers(-3, 4, (size, 32)).astype(np.float32) for size in (40, 30))
-    found = np.empty_like(A.data)
-    gs.compile(SDDMM, schedule=builder)(a=x, b=y, c=found, indptr=A.indptr, indices=A.indices)
+    result = np.empty_like(A.data)
+    gs.compile(SDDMM, schedule=builder)(a=x, b=y, c=result, indptr=A.indptr, indices=A.indices)
     rows = np.repeat(np.arange(40), np.diff(A.indptr))
-    np.testing.assert_array_equal(found, (x[rows] * y[A.indices]).sum(axis=1))
+    np.testing.assert_array_equal(result, (x[rows] * y[A.indices]).sum(axis=1))
 
 
 def test_lowering_is_undone():

@@ -49,9 +49,9 @@ def holds(facts, arrays, **scalars):
         expected = True
     except ArgumentError:
         expected = False
-    found = CHECK(facts, scalars, arrays)
-    assert found == expected
-    return found
+    result = CHECK(facts, scalars, arrays)
+    assert result == expected
+    return result
 
 
 def places(count):
@@ -75,8 +75,8 @@ def test_ranges_need_not_begin_at_zero_and_may_be_wider_than_the_dtype(bounds):
     low, high = (index(value) for value in bounds)
     for value in (-4, -3, 0, 2, 4, 5):
         array = np.full(70, value, np.int32)
-        found = CHECK((InRange("X", low, high),), {}, {"X": array})
-        assert found == (bounds[0] <= value < bounds[1])
+        result = CHECK((InRange("X", low, high),), {}, {"X": array})
+        assert result == (bounds[0] <= value < bounds[1])
     assert (
         CHECK((InRange("X", low, high), InRange("X", index(9), index(9))), {}, {"X": array})
         is False
@@ -111,12 +111,12 @@ def test_a_value_that_is_there_twice_is_found_wherever_it_is(dtype, size):
 @pytest.mark.parametrize("pad", [-1, 0, 40, 99])
 def test_padding_may_be_there_any_number_of_times(pad):
     values = np.random.default_rng(pad + 1).permutation(40).astype(np.int32)
-    facts, found = (Distinct("X"), PaddedSlots("X", LENGTH)), values.reshape(5, 8).copy()
-    assert holds(facts, {"X": found}, n=pad)
-    found[2, 3:] = found[4, :2] = pad
-    assert holds(facts, {"X": found}, n=pad)
-    found[0, 0] = found[0, 1]
-    assert not holds(facts, {"X": found}, n=pad)
+    facts, array = (Distinct("X"), PaddedSlots("X", LENGTH)), values.reshape(5, 8).copy()
+    assert holds(facts, {"X": array}, n=pad)
+    array[2, 3:] = array[4, :2] = pad
+    assert holds(facts, {"X": array}, n=pad)
+    array[0, 0] = array[0, 1]
+    assert not holds(facts, {"X": array}, n=pad)
 
 
 @pytest.mark.parametrize("values", [(5, -7), (2**62, 3), (-(2**63), 2**63 - 1), (9, 9)])

@@ -32,12 +32,12 @@ def last_object(text):
 @pytest.mark.parametrize("op", NAMES)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_run_ends_with_one_object(op, dtype, command, matrix_file):
-    found = command(
+    output = command(
         "run", op, "--matrix", matrix_file, "--features", "7", "--dtype", dtype, "--threads", "2",
         "--repeat", "2", "--check", "--json",
     )  # fmt: skip
-    assert (found.status, found.err) == (0, "")
-    record = last_object(found.out)
+    assert (output.status, output.err) == (0, "")
+    record = last_object(output.out)
     assert tuple(record) == REPORTED_FIELDS
     assert record["op"] == op
     assert record["matrix"] == matrix_file
@@ -49,21 +49,21 @@ def test_run_ends_with_one_object(op, dtype, command, matrix_file):
     assert isinstance(record["cached"], bool)
     assert min(record["compile_ms"], record["median_ms"], record["scipy_ms"]) > 0
     assert record["ratio_vs_scipy"] == pytest.approx(record["scipy_ms"] / record["median_ms"])
-    assert found.out.count("{") == 1
+    assert output.out.count("{") == 1
 
 
 def test_run_says_what_it_did(command, matrix_file):
-    found = command("run", "spmm", "--matrix", matrix_file, "--repeat", "1", "--check")
-    assert (found.status, found.err) == (0, "")
-    assert "30 by 40, 240 nonzeros, 64 features, float32" in found.out
-    assert "within the rounding" in found.out
+    output = command("run", "spmm", "--matrix", matrix_file, "--repeat", "1", "--check")
+    assert (output.status, output.err) == (0, "")
+    assert "30 by 40, 240 nonzeros, 64 features, float32" in output.out
+    assert "within the rounding" in output.out
 
 
 def test_a_graph_is_run_without_a_matrix(command):
-    found = command("run", "spmv", "--repeat", "1", "--check", "--json")
-    assert (found.status, found.err) == (0, "")
+    output = command("run", "spmv", "--repeat", "1", "--check", "--json")
+    assert (output.status, output.err) == (0, "")
     assert "spmv of a generated power-law graph" in command("run", "spmv", "--repeat", "1").out
-    record = last_object(found.out)
+    record = last_object(output.out)
     assert (record["matrix"], record["shape"], record["nnz"]) == (None, [10_000, 10_000], 100_000)
 
 
@@ -72,9 +72,9 @@ def test_a_graph_is_run_without_a_matrix(command):
 def test_matrices_without_nonzeros_are_run(op, shape, command, tmp_path):
     path = str(tmp_path / "empty.npz")
     sparse.save_npz(path, sparse.csr_array(shape, dtype=np.float32))
-    found = command("run", op, "--matrix", path, "--repeat", "1", "--check", "--json")
-    assert (found.status, found.err) == (0, "")
-    assert last_object(found.out)["max_rel_error"] == 0
+    output = command("run", op, "--matrix", path, "--repeat", "1", "--check", "--json")
+    assert (output.status, output.err) == (0, "")
+    assert last_object(output.out)["max_rel_error"] == 0
 
 
 @pytest.mark.parametrize(
@@ -82,20 +82,20 @@ def test_matrices_without_nonzeros_are_run(op, shape, command, tmp_path):
 )
 def test_files_of_every_kind_are_run(name, text, command, tmp_path):
     (tmp_path / name).write_text(text)
-    found = command("run", "spmm", "--matrix", str(tmp_path / name), "--check", "--repeat", "1")
-    assert (found.status, found.err) == (0, "")
+    output = command("run", "spmm", "--matrix", str(tmp_path / name), "--check", "--repeat", "1")
+    assert (output.status, output.err) == (0, "")
     (tmp_path / name).write_text("1 1 1 2.0\n")
-    found = command("run", "spmm", "--matrix", str(tmp_path / name))
-    assert found.status == 2
+    output = command("run", "spmm", "--matrix", str(tmp_path / name))
+    assert output.status == 2
 
 
 @pytest.mark.parametrize("op", ["spmm", "sddmm"])
 def test_no_features_are_run(op, command, matrix_file):
-    found = command(
+    output = command(
         "run", op, "--matrix", matrix_file, "--features", "0", "--repeat", "1", "--check", "--json"
     )
-    assert found.status == 0
-    assert last_object(found.out)["features"] == 0
+    assert output.status == 0
+    assert last_object(output.out)["features"] == 0
 
 
 @pytest.mark.parametrize("op", NAMES)
@@ -103,10 +103,10 @@ def test_a_wrong_result_is_exit_code_1_where_it_is_checked(op, command, matrix_f
     monkeypatch.setattr(OperatorRun, "run", lambda run: np.full_like(run.out, 1e3))
     words = ("run", op, "--matrix", matrix_file, "--repeat", "1", "--json")
     assert command(*words).status == 0
-    found = command(*words, "--check")
-    assert found.status == 1
-    assert last_object(found.out)["max_rel_error"] > 1e-3
-    assert found.err.startswith("check failed: ")
+    output = command(*words, "--check")
+    assert output.status == 1
+    assert last_object(output.out)["max_rel_error"] > 1e-3
+    assert output.err.startswith("check failed: ")
 
 
 def test_a_failed_check_is_exit_code_1(capsys):
@@ -187,43 +187,43 @@ def test_bad_input_is_one_sentence_and_exit_code_2(code, named, line, command, m
     with open(bad, "w") as file:
         file.write("%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 1.0\n")
     words = line.replace("FILE", matrix_file).replace("BAD", bad).split()
-    found = command(*words)
-    assert (found.status, found.out) == (2, "")
-    assert found.err.startswith("error: ")
-    assert named.replace("BAD", bad) in found.err
-    assert found.err.count("\n") == 1
-    assert (f"[{code}]" in found.err) == bool(code)
+    output = command(*words)
+    assert (output.status, output.out) == (2, "")
+    assert output.err.startswith("error: ")
+    assert named.replace("BAD", bad) in output.err
+    assert output.err.count("\n") == 1
+    assert (f"[{code}]" in output.err) == bool(code)
 
 
 def test_a_name_of_several_lines_is_an_error_of_one(command):
-    found = command("run", "spmv", "--matrix", "no\nsuch.mtx")
-    assert found.err.startswith("error: 'no such.mtx' does not exist")
-    assert found.err.count("\n") == 1
+    output = command("run", "spmv", "--matrix", "no\nsuch.mtx")
+    assert output.err.startswith("error: 'no such.mtx' does not exist")
+    assert output.err.count("\n") == 1
 
 
 def test_a_bad_environment_is_named(command, matrix_file, monkeypatch):
     monkeypatch.setenv("GOSSAMER_NUM_THREADS", "many")
-    found = command("run", "spmm", "--matrix", matrix_file)
-    assert found.status == 2
-    assert "GOSSAMER_NUM_THREADS is 'many'" in found.err
+    output = command("run", "spmm", "--matrix", matrix_file)
+    assert output.status == 2
+    assert "GOSSAMER_NUM_THREADS is 'many'" in output.err
 
 
 def test_a_cache_of_no_user_is_named(command, monkeypatch):
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", "~nobody-of-that-name/cache")
-    found = command("cache", "clear")
-    assert (found.status, found.out) == (2, "")
-    assert "~nobody-of-that-name/cache', and there is no such user" in found.err
+    output = command("cache", "clear")
+    assert (output.status, output.out) == (2, "")
+    assert "~nobody-of-that-name/cache', and there is no such user" in output.err
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
 def test_output_that_cannot_be_written_is_one_sentence():
     script = os.path.join(os.path.dirname(sys.executable), "gossamer")
     with open("/dev/full", "w") as full:
-        found = subprocess.run(
+        process = subprocess.run(
             [script, "show", "spmm", "--stage", "flat"], stdout=full, stderr=-1, text=True
         )
-    assert found.returncode == 2
-    assert found.stderr == "error: The output cannot be written: No space left on device.\n"
+    assert process.returncode == 2
+    assert process.stderr == "error: The output cannot be written: No space left on device.\n"
 
 
 @pytest.mark.parametrize("op", NAMES)
@@ -237,15 +237,15 @@ def test_show_prints_a_stage(op, stage, command):
         "llvm": "define",
         "asm": "ret",
     }
-    found = command("show", op, "--stage", stage, "--features", "16")
-    assert (found.status, found.err) == (0, "")
-    assert marks[stage] in found.out
+    output = command("show", op, "--stage", stage, "--features", "16")
+    assert (output.status, output.err) == (0, "")
+    assert marks[stage] in output.out
 
 
 def test_backends_lists_the_embedded_one(command):
-    found = command("backends")
-    assert found.status == 0
-    lines = [line.split(maxsplit=1) for line in found.out.splitlines()]
+    output = command("backends")
+    assert output.status == 0
+    lines = [line.split(maxsplit=1) for line in output.out.splitlines()]
     assert lines[:2] == [["generic-cpu"], ["usable", "yes"]]
     assert ["targets", "generic-cpu"] in lines
 
@@ -257,24 +257,24 @@ def test_the_cache_is_described_and_cleared(command, matrix_file, tmp_path, monk
     code = "import sys; from gossamer.cli import main; sys.exit(main())"
     words = ["run", "spmv", "--matrix", matrix_file, "--repeat", "1", "--json"]
     for is_cached in (False, True):
-        found = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", code, *words], capture_output=True, text=True, env=os.environ
         )
-        assert (found.returncode, found.stderr) == (0, "")
-        assert last_object(found.stdout)["cached"] is is_cached
+        assert (process.returncode, process.stderr) == (0, "")
+        assert last_object(process.stdout)["cached"] is is_cached
     assert "entries  0" not in command("cache", "info").out
     assert command("cache", "clear").out.startswith("removed ")
     assert "entries  0" in command("cache", "info").out
 
 
-COMMANDS = {found.name for found in (*app.registered_commands, *app.registered_groups)}
+COMMANDS = {registered.name for registered in (*app.registered_commands, *app.registered_groups)}
 
 
 def test_help_names_every_command(command):
-    found = command("--help")
-    assert found.status == 0
+    output = command("--help")
+    assert output.status == 0
     for name in (*COMMANDS, "--version"):
-        assert name in found.out
+        assert name in output.out
 
 
 def test_every_command_is_registered():
@@ -283,16 +283,16 @@ def test_every_command_is_registered():
 
 
 def test_version_lists_every_distribution_of_gossamer_with_its_version(command):
-    found = command("--version")
-    assert (found.status, found.err) == (0, "")
-    first, *others = found.out.splitlines()
+    output = command("--version")
+    assert (output.status, output.err) == (0, "")
+    first, *others = output.out.splitlines()
     assert first == f"gossamer {metadata.version('gossamer')}"
     listed = dict(line.split() for line in others)
     required = [re.split(r"[=<> ;]", text)[0] for text in metadata.requires("gossamer")]
-    own = [name for name in required if name.startswith("gossamer-")]
-    assert "gossamer-generic-cpu" in own, "the embedded plugin is listed, too"
-    assert {name: listed.get(name) for name in own} == {
-        name: metadata.version(name) for name in own
+    distributions = [name for name in required if name.startswith("gossamer-")]
+    assert "gossamer-generic-cpu" in distributions, "the embedded plugin is listed, too"
+    assert {name: listed.get(name) for name in distributions} == {
+        name: metadata.version(name) for name in distributions
     }
 
 
@@ -310,20 +310,20 @@ def test_version_lists_a_plugin_of_any_kind_and_name(group, tmp_path, command, m
 
 def test_the_installed_script_fails_without_a_traceback():
     script = os.path.join(os.path.dirname(sys.executable), "gossamer")
-    found = subprocess.run(
+    process = subprocess.run(
         [script, "run", "spmm", "--matrix", "none.npz"], capture_output=True, text=True
     )
-    assert found.returncode == 2
-    assert found.stderr.startswith("error: 'none.npz' does not exist")
-    assert "Traceback" not in found.stderr
+    assert process.returncode == 2
+    assert process.stderr.startswith("error: 'none.npz' does not exist")
+    assert "Traceback" not in process.stderr
 
 
 def test_the_demo_runs_on_a_file(command, matrix_file):
-    found = command("demo", "--matrix", matrix_file, "--features", "8", "--threads", "1")
-    assert (found.status, found.err) == (0, "")
-    assert "T.sp.iteration" in found.out
-    assert found.out.count(", right") == 2
+    output = command("demo", "--matrix", matrix_file, "--features", "8", "--threads", "1")
+    assert (output.status, output.err) == (0, "")
+    assert "T.sp.iteration" in output.out
+    assert output.out.count(", right") == 2
     program = ("@", "    ", matrix_file)
-    beside = [line for line in found.out.splitlines() if not line.startswith(program)]
+    beside = [line for line in output.out.splitlines() if not line.startswith(program)]
     assert [line for line in beside if len(line) > 80] == []
-    assert "SciPy / gossamer" in found.out
+    assert "SciPy / gossamer" in output.out

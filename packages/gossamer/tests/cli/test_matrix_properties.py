@@ -24,8 +24,8 @@ def matrix(request):
 def test_the_bandwidth_is_the_distance_of_the_farthest_elements(matrix, dtype):
     rows, columns = matrix.toarray().nonzero()
     expected = ((rows - columns).max(initial=0), (columns - rows).max(initial=0))
-    found = bandwidth_of(matrix.indptr.astype(dtype), matrix.indices.astype(dtype))
-    assert found == Bandwidth(*map(int, expected))
+    bandwidth = bandwidth_of(matrix.indptr.astype(dtype), matrix.indices.astype(dtype))
+    assert bandwidth == Bandwidth(*map(int, expected))
 
 
 def test_columns_need_not_be_sorted_and_rows_may_be_empty_at_both_ends():

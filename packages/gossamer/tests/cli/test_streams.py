@@ -78,14 +78,14 @@ gc.collect()
 gc.freeze()  # so that forks need not look for garbage in it at their end
 
 folder, closed, broken, commands = json.loads(sys.argv[1])
-found = {}
+endings = {}
 for name, words in commands.items():
     errors = os.path.join(folder, name + ".err")
     code = run(words, errors, closed, broken)
     with open(errors) as file:
-        found[name] = code, file.read()
-with open(os.path.join(folder, "found.json"), "w") as file:
-    json.dump(found, file)
+        endings[name] = code, file.read()
+with open(os.path.join(folder, "endings.json"), "w") as file:
+    json.dump(endings, file)
 """
 
 
@@ -112,7 +112,7 @@ def outcomes(tmp_path, commands, *, closed=(), broken=()):
             "PYTHONIOENCODING": "ascii:strict",
         },
     )
-    return json.loads((tmp_path / "found.json").read_text())
+    return json.loads((tmp_path / "endings.json").read_text())
 
 
 @pytest.mark.parametrize("state", ["closed", "broken"])
@@ -125,25 +125,25 @@ def test_output_that_nobody_reads_is_exit_code_2(state, tmp_path):
 
 @pytest.mark.parametrize("state", ["closed", "broken"])
 def test_without_standard_error_the_exit_codes_are_the_same(state, tmp_path):
-    found = outcomes(tmp_path, QUICK | BAD, **{state: ["stderr"]})
-    assert {name: code for name, (code, _) in found.items()} == {
+    endings = outcomes(tmp_path, QUICK | BAD, **{state: ["stderr"]})
+    assert {name: code for name, (code, _) in endings.items()} == {
         **dict.fromkeys(QUICK, 0),
         **dict.fromkeys(BAD, 2),
     }
 
 
 def test_without_standard_input_only_a_command_that_reads_it_fails(tmp_path):
-    found = outcomes(tmp_path, QUICK | {"stdin": "opt -"}, closed=["stdin"])
-    code, errors = found.pop("stdin")
+    endings = outcomes(tmp_path, QUICK | {"stdin": "opt -"}, closed=["stdin"])
+    code, errors = endings.pop("stdin")
     assert (code, errors.count("\n")) == (2, 1)
     assert errors.startswith("error: The program on standard input cannot be read: it is closed.")
-    assert {code for code, _ in found.values()} == {0}
+    assert {code for code, _ in endings.values()} == {0}
 
 
 @pytest.mark.parametrize("state", ["closed", "broken"])
 def test_without_any_stream_bad_input_is_exit_code_2(state, tmp_path):
-    found = outcomes(tmp_path, QUICK | BAD, **{state: ["stdout", "stderr"]})
-    assert {name: code for name, (code, _) in found.items()} == dict.fromkeys(QUICK | BAD, 2)
+    endings = outcomes(tmp_path, QUICK | BAD, **{state: ["stdout", "stderr"]})
+    assert {name: code for name, (code, _) in endings.items()} == dict.fromkeys(QUICK | BAD, 2)
 
 
 ODD = os.fsdecode(b"\xff\xc3\xa9")
@@ -167,8 +167,8 @@ def test_paths_of_any_bytes_are_read_and_printed(tmp_path):
         "opt": ["opt", f"{ODD}.py", "--trace", f"{ODD}.json"],
         "export": ["export", f"{ODD}.py", "-o", ODD],
     }
-    found = outcomes(tmp_path, commands)
-    assert found == {name: [0, ""] for name in commands}
+    endings = outcomes(tmp_path, commands)
+    assert endings == {name: [0, ""] for name in commands}
 
 
 def test_bad_arguments_of_any_bytes_are_one_sentence(tmp_path):
@@ -207,11 +207,11 @@ def test_the_installed_script_ends_with_code_2(line):
     script = os.path.join(os.path.dirname(sys.executable), "gossamer")
     words, _, piped = line.partition("|")
     command = f"'{script}' {words}" + (f"| {piped}" if piped else "")
-    found = subprocess.run(
+    process = subprocess.run(
         ["bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (found.returncode, found.stdout) == (2, "")
-    assert "Traceback" not in found.stderr
+    assert (process.returncode, process.stdout) == (2, "")
+    assert "Traceback" not in process.stderr

@@ -34,14 +34,14 @@ def problem(op, graph):
 def test_a_right_result_is_within_and_a_wrong_one_is_not(op, dtype):
     graph = power_law(50, 400, dtype=dtype)
     dense, result = problem(op, graph)
-    found = compare_with_baseline(op, graph, dense, result)
-    assert found.is_within
-    assert found.max_relative_error <= found.tolerance
+    comparison = compare_with_baseline(op, graph, dense, result)
+    assert comparison.is_within
+    assert comparison.max_relative_error <= comparison.tolerance
     wrong = result.copy()
     wrong.flat[7] += 1
-    found = compare_with_baseline(op, graph, dense, wrong)
-    assert not found.is_within
-    assert found.max_relative_error > found.tolerance
+    comparison = compare_with_baseline(op, graph, dense, wrong)
+    assert not comparison.is_within
+    assert comparison.max_relative_error > comparison.tolerance
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -61,11 +61,11 @@ def test_the_terms_of_a_dot_product_are_its_features():
     ones = np.ones((1, 1000), dtype=np.float32)
     eps = float(np.finfo("float32").eps)
     for off, is_within in ((900 * eps, True), (1100 * eps, False)):
-        found = compare_with_baseline(
+        comparison = compare_with_baseline(
             "sddmm", matrix, (ones, ones), np.array([1000 * (1 + off)], np.float32)
         )
-        assert found.is_within == is_within
-        assert found.tolerance == 1002 * eps
+        assert comparison.is_within == is_within
+        assert comparison.tolerance == 1002 * eps
 
 
 @pytest.mark.parametrize("width", [1, 2])
@@ -86,9 +86,9 @@ def test_a_result_that_is_not_finite_is_wrong_where_the_right_one_is(value):
     dense = np.ones((10, 2), dtype=np.float32)
     result = to_scipy(graph) @ dense
     result[3, 1] = value
-    found = compare_with_baseline("spmm", graph, (dense,), result)
-    assert not found.is_within
-    assert found.max_relative_error == np.inf
+    comparison = compare_with_baseline("spmm", graph, (dense,), result)
+    assert not comparison.is_within
+    assert comparison.max_relative_error == np.inf
 
 
 def test_nan_and_infinity_agree_with_themselves():
@@ -170,4 +170,4 @@ def test_competitors_take_turns():
     calls = {name: partial(call, name) for name in "ab"}
     times = interleaved(calls, rounds=3, after_round=lambda: order.append("-"))
     assert "".join(order) == "aabb" + 3 * "ab-"
-    assert all(found > 1e3 * SAMPLE_SECONDS for found in times.values())
+    assert all(time > 1e3 * SAMPLE_SECONDS for time in times.values())

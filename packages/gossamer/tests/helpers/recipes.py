@@ -32,17 +32,17 @@ def step(op: str, *names: Any, **options: Any) -> Step:
 def scheduled(module: Module, **recipe: Steps) -> tuple[list[Module], Schedule]:
     """The module after each step of a recipe (at each stage, first the unscheduled module), and the
     schedule."""
-    found, traces = [], {}
+    modules, traces = [], {}
     for stage in SCHEDULED_STAGES[SCHEDULED_STAGES.index(module.stage) :]:
         builder = ScheduleBuilder(module, intrinsics=INTRINSICS)
-        found.append(builder.module)
+        modules.append(builder.module)
         for op, names, options in recipe.get(stage, ()):
             getattr(builder, op)(*names, **options)
-            found.append(verify(builder.module))
+            modules.append(verify(builder.module))
         traces[stage] = builder.trace
         if stage != SCHEDULED_STAGES[-1]:
             module = next_stage(builder.module)
-    return found, Schedule(**traces)
+    return modules, Schedule(**traces)
 
 
 def require_recipe(
@@ -56,20 +56,20 @@ def require_recipe(
     steps, schedule = scheduled(module, **recipe)
     kernel = build_kernel(module, schedule=schedule).kernel
     for arguments, expected in cases:
-        for number, found in enumerate(steps):
-            (function,) = found.functions
+        for number, scheduled_module in enumerate(steps):
+            (function,) = scheduled_module.functions
             copies = copied({param.name: arguments[param.name] for param in function.params})
-            run(found, copies)
-            when = f"step {number} at the {found.stage} stage"
+            run(scheduled_module, copies)
+            when = f"step {number} at the {scheduled_module.stage} stage"
             _require_equal(copies, expected, when, tolerance=tolerance)
         copies = copied(arguments)
         call(kernel, copies)
         _require_equal(copies, expected, "the kernel", tolerance=tolerance)
 
 
-def _require_equal(found: Arguments, expected: Arguments, when: str, *, tolerance: float) -> None:
+def _require_equal(result: Arguments, expected: Arguments, when: str, *, tolerance: float) -> None:
     for name, array in expected.items():
-        left = found[name].reshape(array.shape)
+        left = result[name].reshape(array.shape)
         np.testing.assert_allclose(left, array, rtol=0, atol=tolerance, err_msg=f"{name}, {when}")
 
 

@@ -55,7 +55,7 @@ def _program(text: str, dtype: str, index: str, dtypes: tuple[tuple[str, str], .
 @lru_cache(maxsize=8)
 def kernels(module: Module) -> tuple[Kernel, ...]:
     """The kernel without a schedule, and the one with the schedule of the rules."""
-    return tuple(build_kernel(module, schedule=found).kernel for found in (Schedule(), None))
+    return tuple(build_kernel(module, schedule=schedule).kernel for schedule in (Schedule(), None))
 
 
 @lru_cache(maxsize=8)
@@ -68,8 +68,10 @@ def interpreted(module: Module) -> tuple[Module, ...]:
     """The stages to interpret, which takes most of the time: all, or the last one of programs in float64.
     Their earlier stages are those of the same programs in float32, and the last one inherits what is wrong
     in them."""
-    found = {buffer.dtype for function in module.functions for buffer in function.buffers}
-    return stages(module)[-1:] if "float64" in found and "float32" not in found else stages(module)
+    dtypes = {buffer.dtype for function in module.functions for buffer in function.buffers}
+    return (
+        stages(module)[-1:] if "float64" in dtypes and "float32" not in dtypes else stages(module)
+    )
 
 
 def guards(module: Module) -> list[str]:
@@ -81,10 +83,10 @@ def results(module: Module, arguments: Arguments, *names: str) -> Iterator[tuple
     """The arrays of these names after each way to run a module."""
     (function,) = module.functions
     params = [param.name for param in function.params]
-    for found in interpreted(module):
+    for stage in interpreted(module):
         copies = copied({name: arguments[name] for name in params})
-        run(found, copies)
-        yield found.stage, [copies[name] for name in names]
+        run(stage, copies)
+        yield stage.stage, [copies[name] for name in names]
     for way, kernel in zip(("native", "native by rules"), kernels(module), strict=True):
         copies = copied({name: arguments[name] for name in params})
         call(kernel, copies)
@@ -100,16 +102,16 @@ def call(kernel: Kernel, arguments: Arguments) -> None:
 
 def assert_everywhere(module: Module, arguments: Arguments, **expected: Array) -> None:
     """Every way to run a module leaves exactly these values (given in float64)."""
-    for way, found in results(module, arguments, *expected):
-        for array, (name, wanted) in zip(found, expected.items(), strict=True):
+    for way, arrays in results(module, arguments, *expected):
+        for array, (name, wanted) in zip(arrays, expected.items(), strict=True):
             np.testing.assert_array_equal(array.reshape(wanted.shape), wanted, f"{name}, {way}")
 
 
 def assert_refused(module: Module, arguments: Arguments, *, match: str) -> None:
     """The interpreter stops the module at each stage, and kernels raise an error with this message."""
-    for found in stages(module):
+    for stage in stages(module):
         with pytest.raises(InterpreterError):
-            run(found, arguments)
+            run(stage, arguments)
     for kernel in kernels(module):
         with pytest.raises(UserError, match=match):
             call(kernel, arguments)

@@ -221,10 +221,10 @@ def slots(matrix: Matrix, rows: Array, width: int) -> tuple[Array, Array]:
 
 
 def _times_ell(matrix: Matrix, features: int | None) -> Call:
-    found = _times_csr(matrix, features)
+    call = _times_csr(matrix, features)
     width = int(matrix.lengths.max(initial=0)) + 1
     indices, a = slots(matrix, np.arange(matrix.shape[0]), width)
-    return found._replace(arguments={**found.arguments, "indices": indices, "a": a, "width": width})
+    return call._replace(arguments={**call.arguments, "indices": indices, "a": a, "width": width})
 
 
 def _stored_rows(matrix: Matrix) -> dict[str, Any]:
@@ -235,31 +235,31 @@ def _stored_rows(matrix: Matrix) -> dict[str, Any]:
     return {"indptr_i": bounds, "indices_i": kept.astype(dtype), "stored": len(kept)}
 
 
-def _only_stored(found: Call, rows: Array) -> Array:
+def _only_stored(call: Call, rows: Array) -> Array:
     """The expected result; rows that are not stored keep the passed values."""
-    expected = found.result.astype(np.float64)
-    expected[rows] = found.expected[rows]
+    expected = call.result.astype(np.float64)
+    expected[rows] = call.expected[rows]
     return expected
 
 
 def _times_dcsr(matrix: Matrix, features: int | None) -> Call:
-    found, stored = _times_csr(matrix, features), _stored_rows(matrix)
+    call, stored = _times_csr(matrix, features), _stored_rows(matrix)
     lengths = matrix.lengths[stored["indices_i"]]
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(matrix.indptr.dtype)
     arrays = {"indptr_j": indptr, "indices_j": matrix.indices}
-    found.result[:] = -77
-    expected = _only_stored(found, stored["indices_i"])
-    return Call({**found.arguments, **stored, **arrays}, found.result, expected)
+    call.result[:] = -77
+    expected = _only_stored(call, stored["indices_i"])
+    return Call({**call.arguments, **stored, **arrays}, call.result, expected)
 
 
 def _times_bucket(matrix: Matrix, features: int | None) -> Call:
-    found, stored = _times_csr(matrix, features), _stored_rows(matrix)
+    call, stored = _times_csr(matrix, features), _stored_rows(matrix)
     width = int(matrix.lengths.max(initial=0)) + 2
     indices, a = slots(matrix, stored["indices_i"], width)
     arrays = {"indices": indices, "a": a, "width": width}
-    found.result[:] = -77
-    expected = _only_stored(found, stored["indices_i"])
-    return Call({**found.arguments, **stored, **arrays}, found.result, expected)
+    call.result[:] = -77
+    expected = _only_stored(call, stored["indices_i"])
+    return Call({**call.arguments, **stored, **arrays}, call.result, expected)
 
 
 _REDUCERS = {
@@ -294,10 +294,10 @@ def _reduced(reducer_name: str) -> Callable[[Matrix, int | None], Call]:
 
 
 def _reduced_ell(matrix: Matrix, _features: int | None) -> Call:
-    found, slotted = _reduced("max")(matrix, None), _times_ell(matrix, None)
+    call, slotted = _reduced("max")(matrix, None), _times_ell(matrix, None)
     names = ("indices", "a", "width")
-    return found._replace(
-        arguments={**found.arguments, **{name: slotted.arguments[name] for name in names}}
+    return call._replace(
+        arguments={**call.arguments, **{name: slotted.arguments[name] for name in names}}
     )
 
 
@@ -404,11 +404,11 @@ def _elements(
 
     def call(matrix: Matrix, _features: int) -> Call:
         r, x = (values((size,), matrix.data.dtype) for size in matrix.shape)
-        own, by_row, by_column = matrix.data, r[matrix.rows], x[matrix.indices]
-        made = expected(*(found.astype(np.float64) for found in (own, by_row, by_column)))
+        stored, by_row, by_column = matrix.data, r[matrix.rows], x[matrix.indices]
+        made = expected(*(terms.astype(np.float64) for terms in (stored, by_row, by_column)))
         c = _garbage(matrix.data.shape, matrix)
-        found = {**_csr(matrix), "r": r, "x": x, "c": c, "longest": matrix.shape[1]}
-        return _in_slots(matrix, found, made) if axes == _ELL else Call(found, c, made)
+        arguments = {**_csr(matrix), "r": r, "x": x, "c": c, "longest": matrix.shape[1]}
+        return _in_slots(matrix, arguments, made) if axes == _ELL else Call(arguments, c, made)
 
     handles = f"a c r x {'' if axes == _ELL else 'indptr'} {'' if axes == _RAGGED else 'indices'}"
     body = axes + _BY_COORDINATES + _ELEMENTS.replace("VALUE", value)

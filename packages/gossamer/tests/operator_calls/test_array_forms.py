@@ -89,8 +89,8 @@ def test_a_kernel_uses_or_refuses_it(form, kernel):
 def test_a_plan_uses_it_or_leaves_it(form, kernel):
     (size,) = (param.name for param in kernel.signature.scalars)
     plan = kernel.plan(pointers=(), scalars=(size,), passed=("x", "y"))
-    found = plan.run(fixed_arguments((), (SIZE,)), array_in(form), None)
-    assert (found is not None) == (FORMS[form].plan == "use")
+    result = plan.run(fixed_arguments((), (SIZE,)), array_in(form), None)
+    assert (result is not None) == (FORMS[form].plan == "use")
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -107,6 +107,6 @@ def test_an_operator_uses_copies_or_refuses_it(form):
         with pytest.raises(ArgumentError):
             dense_operand("B", array, dtype="float32", shape=(SIZE,))
         return
-    found = dense_operand("B", array, dtype="float32", shape=(SIZE,))
-    assert np.shares_memory(found, array) == (FORMS[form].operand == "use")
-    np.testing.assert_array_equal(found, np.arange(SIZE, dtype=np.float32))
+    result = dense_operand("B", array, dtype="float32", shape=(SIZE,))
+    assert np.shares_memory(result, array) == (FORMS[form].operand == "use")
+    np.testing.assert_array_equal(result, np.arange(SIZE, dtype=np.float32))

@@ -70,8 +70,8 @@ def forget():
 def test_every_operator_is_open_and_registered_for_csr():
     assert {*operator_names()} == {"matmul", "rmatmul", *NAMES}
     points = installed_entry_points(OPERATORS.group)
-    own = {point.name for point in points if point.distribution == "gossamer"}
-    assert own == {f"csr.{name}" for name in operator_names()}
+    names = {point.name for point in points if point.distribution == "gossamer"}
+    assert names == {f"csr.{name}" for name in operator_names()}
 
 
 def test_an_operator_of_the_format_is_called_by_its_name_and_by_at(plugin):
@@ -106,17 +106,17 @@ def test_bind_is_that_of_the_function_of_the_format(plugin, monkeypatch):
     with pytest.raises(ArgumentError, match=r"'spmm' .* 'lanes' cannot be bound") as caught:
         gs.spmm.bind(tensor, dense, out=np.zeros((3, 2), np.float32))
     assert caught.value.code == "operator.bind"
-    given = {}
+    passed_options = {}
 
     def bind(A, B, *, out, **options):
-        given.update(options)
+        passed_options.update(options)
         return lambda: np.copyto(out, A.toarray() @ B)
 
     monkeypatch.setattr(plugin.spmm, "bind", bind, raising=False)
     out = np.zeros((3, 2), np.float32)
     gs.spmm.bind(tensor, dense, out=out, target="generic-cpu")()
     np.testing.assert_array_equal(out, MATRIX.toarray() @ dense)
-    assert given == {"target": "generic-cpu"}
+    assert passed_options == {"target": "generic-cpu"}
 
 
 def test_an_operator_of_the_library_is_not_replaced(plugin):

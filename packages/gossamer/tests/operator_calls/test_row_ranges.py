@@ -47,8 +47,8 @@ def test_attention_is_exact_for_rows_that_float32_cannot_count(long_row):
     queries = np.zeros((3, 1), np.float32)
     values = np.array([[1.0], [3.0], [5.0]], np.float32)
     for _ in range(2):
-        found = gs.attention(long_row, queries, queries, values)
-        np.testing.assert_array_equal(found, [[4], [1], [0]])
+        result = gs.attention(long_row, queries, queries, values)
+        np.testing.assert_array_equal(result, [[4], [1], [0]])
 
 
 def matrix(dtype: Any) -> Any:
@@ -71,9 +71,9 @@ def test_blocks_and_ranges_do_not_change_results(monkeypatch, op, row, work):
     monkeypatch.setattr(long_rows, "BLOCK_ELEMENTS", 3)
     monkeypatch.setattr(row_ranges, "RANGE_PRODUCTS", work)
     getattr(gs, op).forget()
-    for given in (A, from_scipy(A)):
+    for operand in (A, from_scipy(A)):
         out = np.full(wanted.shape, np.nan, np.float32)
-        assert getattr(gs, op)(given, *dense, out=out) is out
+        assert getattr(gs, op)(operand, *dense, out=out) is out
         exact = op != "attention"
         np.testing.assert_allclose(out, wanted, 0 if exact else 1e-6, 0 if exact else 1e-6)
     getattr(gs, op).forget()
@@ -99,8 +99,8 @@ def test_ctrl_c_is_noticed_between_ranges(monkeypatch):
     seen = []
     original = single_kernel.arguments_by_rows
 
-    def counted(*given: Any) -> Any:
-        for part in original(*given):
+    def counted(*args: Any) -> Any:
+        for part in original(*args):
             seen.append(time.perf_counter())
             if len(seen) == 5:
                 threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT)).start()

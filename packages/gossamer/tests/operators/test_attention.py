@@ -38,14 +38,14 @@ def operands(shape, features, *, dtype, seed=6):
     )
 
 
-def assert_attended(found, matrix, *dense, scale=None):
+def assert_attended(result, matrix, *dense, scale=None):
     expected = attention(matrix, *dense, scale=scale)
     bound = attention_bound(matrix, *dense, scale=scale)
-    assert found.shape == expected.shape
-    known = np.isfinite(expected)
-    error = np.abs(found[known] - expected[known])
-    assert (error <= np.finfo(found.dtype).eps * bound[known]).all()
-    np.testing.assert_array_equal(found[~known], expected[~known])
+    assert result.shape == expected.shape
+    is_finite = np.isfinite(expected)
+    error = np.abs(result[is_finite] - expected[is_finite])
+    assert (error <= np.finfo(result.dtype).eps * bound[is_finite]).all()
+    np.testing.assert_array_equal(result[~is_finite], expected[~is_finite])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -55,9 +55,9 @@ def test_it_is_right_but_for_rounding(name, features, dtype):
     matrix = matrices(dtype)[name]
     dense = operands(matrix.shape, features, dtype=dtype)
     for operand in (matrix, from_scipy(matrix)):
-        found = gs.attention(operand, *dense)
-        assert found.dtype == dtype
-        assert_attended(found, matrix, *dense)
+        result = gs.attention(operand, *dense)
+        assert result.dtype == dtype
+        assert_attended(result, matrix, *dense)
 
 
 @pytest.mark.parametrize("indptr_dtype", [np.int32, np.int64])
@@ -197,8 +197,8 @@ def test_results_do_not_depend_on_the_number_of_threads(dtype):
         gs.set_num_threads(threads)
         results.append(gs.attention(matrix, *dense))
     gs.set_num_threads(before)
-    for found in results[1:]:
-        np.testing.assert_array_equal(found, results[0])
+    for again in results[1:]:
+        np.testing.assert_array_equal(again, results[0])
 
 
 def test_a_bound_call_reads_its_arrays_at_each_call():
@@ -222,12 +222,12 @@ def test_dense_operands_may_have_any_layout(dtype):
     for place in range(3):
         for layout in (np.asfortranarray, lambda array: np.repeat(array, 2, axis=1)[:, ::2],
                        lambda array: array.astype(array.dtype.newbyteorder(">"))):  # fmt: skip
-            given = [
+            changed = [
                 layout(array) if number == place else array for number, array in enumerate(dense)
             ]
-            given[place].setflags(write=False)
+            changed[place].setflags(write=False)
             out = np.full(expected.shape, np.nan, dtype)
-            np.testing.assert_array_equal(gs.attention(tensor, *given, out=out), expected)
+            np.testing.assert_array_equal(gs.attention(tensor, *changed, out=out), expected)
 
 
 A = sparse.csr_array(np.array([[1, 0, 2], [0, 3, 0]], dtype=np.float32))
@@ -235,7 +235,7 @@ Q, K = np.ones((2, 4), dtype=np.float32), np.ones((3, 4), dtype=np.float32)
 
 
 @pytest.mark.parametrize(
-    ("code", "given", "named"),
+    ("code", "operands", "named"),
     [
         ("operand.dtype", (Q.astype("int32"), K, K), "'Q' has the dtype int32"),
         ("operand.dtype", (Q, K.astype("float64"), K), "'K' has the dtype float64, 'Q' float32"),
@@ -248,10 +248,10 @@ Q, K = np.ones((2, 4), dtype=np.float32), np.ones((3, 4), dtype=np.float32)
         ("operand.kind", (Q, K, K, [1.0]), "'scale' has the type 'list'"),
     ],
 )
-def test_bad_operands(code, given, named):
+def test_bad_operands(code, operands, named):
     out = np.full((2, 4), 7, dtype=np.float32)
     with pytest.raises(UserError) as caught:
-        gs.attention(A, *given, out=out)
+        gs.attention(A, *operands, out=out)
     assert (caught.value.code, (out == 7).all()) == (code, True)
     assert named in str(caught.value)
 
@@ -268,9 +268,9 @@ def test_scores_are_kept_for_a_row_only(features):
     """Only arrays of the caller are as long as the matrix has elements."""
     module = module_of(PROGRAM, Variant(features=features))
     *_, flat = lower_by_stage(module, default_schedule(module, Machine()))
-    own = [node.buffer for node in walk(flat) if isinstance(node, Allocate)]
-    sizes = {free_vars(extent) for buffer in own for extent in buffer.shape}
-    assert own
+    allocated = [node.buffer for node in walk(flat) if isinstance(node, Allocate)]
+    sizes = {free_vars(extent) for buffer in allocated for extent in buffer.shape}
+    assert allocated
     assert sizes <= {frozenset(), frozenset({"P_data_length"})}
 
 

@@ -27,13 +27,13 @@ DECOMPOSITIONS = {
 
 def matrix(shape=(50, 40), dtype=np.float32, density=0.2, seed=0):
     rng = np.random.default_rng(seed)
-    found = sparse.random_array(shape, density=density, format="lil", rng=rng, dtype=dtype)
-    found[3:6] = 0
+    random = sparse.random_array(shape, density=density, format="lil", rng=rng, dtype=dtype)
+    random[3:6] = 0
     if shape[0] > 10 and shape[1]:
-        found[9] = 1
-    found = found.tocsr()
-    found.data = rng.integers(-4, 5, found.nnz).astype(dtype)
-    return found
+        random[9] = 1
+    random = random.tocsr()
+    random.data = rng.integers(-4, 5, random.nnz).astype(dtype)
+    return random
 
 
 def integers(shape, dtype=np.float32, seed=1):
@@ -137,13 +137,13 @@ def test_parts_of_equal_format_and_width_are_compiled_once(monkeypatch):
     for partitions in (8, 16):
         A = gs.decompose(stored, "hyb", c=partitions, k=2)
         storing = A.coverage().initializing
-        own = {
+        values = {
             (part.tensor.description, part.fixed_sizes["width"], number in storing)
             for number, part in enumerate(A.parts)
         }
-        assert len(own) < len(A.parts)
+        assert len(values) < len(A.parts)
         assert np.array_equal(gs.spmm(A, dense), stored @ dense)
-        classes |= own
+        classes |= values
         assert len(compiled) == len(classes)
     gs.spmm(A, dense)
     assert len(compiled) == len(classes)

@@ -36,9 +36,9 @@ def test_it_is_exact_on_integers(name, features, dtype):
     x, y = operands(matrix.shape, features, dtype=dtype)
     expected = sddmm(matrix, x, y)
     for operand in (matrix, from_scipy(matrix)):
-        found = gs.sddmm(operand, x, y)
-        assert (found.dtype, found.shape) == (dtype, (matrix.nnz,))
-        np.testing.assert_array_equal(found, expected)
+        result = gs.sddmm(operand, x, y)
+        assert (result.dtype, result.shape) == (dtype, (matrix.nnz,))
+        np.testing.assert_array_equal(result, expected)
 
 
 @pytest.mark.parametrize("indptr_dtype", [np.int32, np.int64])
@@ -73,9 +73,9 @@ def test_the_values_of_the_matrix_and_their_dtype_do_not_matter(of_matrix, of_op
     matrix.data[::2] = np.nan
     x, y = operands(matrix.shape, 7, dtype=of_operands)
     for operand in (matrix, from_scipy(matrix)):
-        found = gs.sddmm(operand, x, y)
-        assert found.dtype == of_operands
-        np.testing.assert_array_equal(found, sddmm(matrix, x, y))
+        result = gs.sddmm(operand, x, y)
+        assert result.dtype == of_operands
+        np.testing.assert_array_equal(result, sddmm(matrix, x, y))
 
 
 def test_a_tensor_may_be_called_with_either_dtype_in_turn():
@@ -119,9 +119,9 @@ def test_dense_operands_may_have_any_layout(layout, dtype):
     for left, right in ((layouts(x)[layout], y), (x, layouts(y)[layout])):
         for operand in (matrix, tensor):
             out = np.full(matrix.nnz, np.nan, dtype=dtype)
-            found = gs.sddmm(operand, left, right)
-            assert type(found) is np.ndarray
-            np.testing.assert_array_equal(found, expected)
+            result = gs.sddmm(operand, left, right)
+            assert type(result) is np.ndarray
+            np.testing.assert_array_equal(result, expected)
             np.testing.assert_array_equal(gs.sddmm(operand, left, right, out=out), expected)
 
 
@@ -151,9 +151,9 @@ def lying(array, *, elements):
     size = array.dtype.itemsize
     memory = np.full(array.size + 192 // size, np.nan, array.dtype)
     first = (-memory.ctypes.data % 64) // size + elements
-    found = memory[first : first + array.size].reshape(array.shape)
-    found[:] = array
-    return found
+    view = memory[first : first + array.size].reshape(array.shape)
+    view[:] = array
+    return view
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -165,8 +165,8 @@ def test_operands_may_begin_anywhere(dtype, features):
     expected = sddmm(matrix, x, y)
     tensor = from_scipy(matrix)
     for elements in range(64 // x.itemsize):
-        found = gs.sddmm(tensor, lying(x, elements=3), lying(y, elements=elements))
-        np.testing.assert_array_equal(found, expected)
+        result = gs.sddmm(tensor, lying(x, elements=3), lying(y, elements=elements))
+        np.testing.assert_array_equal(result, expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -208,8 +208,8 @@ def test_results_do_not_depend_on_the_number_of_threads(dtype):
         gs.set_num_threads(threads)
         results.append(gs.sddmm(matrix, x, y))
     gs.set_num_threads(before)
-    for found in results[1:]:
-        np.testing.assert_array_equal(found, results[0])
+    for again in results[1:]:
+        np.testing.assert_array_equal(again, results[0])
 
 
 def test_threads_may_call_and_compile_at_once():
@@ -223,9 +223,9 @@ def test_threads_may_call_and_compile_at_once():
 
     widths = [*range(1, 25), *range(24, 0, -1)]
     with ThreadPoolExecutor(8) as pool:
-        for fresh, given, expected in pool.map(products, widths):
+        for fresh, written, expected in pool.map(products, widths):
             np.testing.assert_array_equal(fresh, expected)
-            np.testing.assert_array_equal(given, expected)
+            np.testing.assert_array_equal(written, expected)
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])

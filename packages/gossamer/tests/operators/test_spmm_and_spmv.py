@@ -24,9 +24,9 @@ def test_spmv_is_exact_on_integers(name, dtype):
     x = integers(matrix.shape[1], seed=6, dtype=dtype)
     expected = matrix.astype("float64") @ x.astype("float64")
     for operand in (matrix, from_scipy(matrix)):
-        found = gs.spmv(operand, x)
-        assert found.dtype == dtype
-        np.testing.assert_array_equal(found, expected)
+        result = gs.spmv(operand, x)
+        assert result.dtype == dtype
+        np.testing.assert_array_equal(result, expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -37,9 +37,9 @@ def test_spmm_is_exact_on_integers(name, features, dtype):
     dense = integers((matrix.shape[1], features), seed=7, dtype=dtype)
     expected = matrix.astype("float64") @ dense.astype("float64")
     for operand in (matrix, from_scipy(matrix)):
-        found = gs.spmm(operand, dense)
-        assert (found.dtype, found.shape) == (dtype, (matrix.shape[0], features))
-        np.testing.assert_array_equal(found, expected)
+        result = gs.spmm(operand, dense)
+        assert (result.dtype, result.shape) == (dtype, (matrix.shape[0], features))
+        np.testing.assert_array_equal(result, expected)
 
 
 @pytest.mark.parametrize("indptr_dtype", [np.int32, np.int64])
@@ -90,9 +90,9 @@ def test_a_dense_operand_may_have_any_layout(layout):
     matrix = matrices("float32")["usual"]
     dense = operand_layouts()[layout]
     expected = matrix @ np.ascontiguousarray(dense, dtype="float32").view(np.ndarray)
-    found = gs.spmm(matrix, dense)
-    assert type(found) is np.ndarray
-    np.testing.assert_array_equal(found, expected)
+    result = gs.spmm(matrix, dense)
+    assert type(result) is np.ndarray
+    np.testing.assert_array_equal(result, expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -149,8 +149,8 @@ def test_threads_may_call_and_compile_at_once():
 
     widths = [*range(1, 41), *range(40, 0, -1)]
     with ThreadPoolExecutor(8) as pool:
-        for features, found in zip(widths, pool.map(product, widths), strict=True):
-            np.testing.assert_array_equal(found, matrix @ dense[:, :features])
+        for features, result in zip(widths, pool.map(product, widths), strict=True):
+            np.testing.assert_array_equal(result, matrix @ dense[:, :features])
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])

@@ -143,10 +143,10 @@ def test_sddmm_takes_patterns_of_bools_and_integers(native, kind, dtype):
     pattern = np.random.default_rng(5).random((7, 9)) < 0.4
     left = np.arange(35, dtype=native).reshape(7, 5)
     right = np.arange(45, dtype=native).reshape(9, 5) - 20
-    found = gs.sddmm(kind(pattern.astype(dtype)), left, right)
-    assert found.dtype == native
+    result = gs.sddmm(kind(pattern.astype(dtype)), left, right)
+    assert result.dtype == native
     rows, columns = pattern.nonzero()
-    np.testing.assert_array_equal(found, (left @ right.T)[rows, columns])
+    np.testing.assert_array_equal(result, (left @ right.T)[rows, columns])
 
 
 def test_sddmm_refuses_a_pattern_of_complex_numbers():

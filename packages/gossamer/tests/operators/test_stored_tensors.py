@@ -19,15 +19,15 @@ HEIGHTS = [2, 6, 8, 12, 24]
 
 def matrix(shape, dtype="float32", *, index="int32", seed=0):
     rng = np.random.default_rng(seed)
-    found = sparse.random_array(shape, density=0.2, format="lil", rng=rng, dtype=dtype)
-    found[3:6] = 0
+    random = sparse.random_array(shape, density=0.2, format="lil", rng=rng, dtype=dtype)
+    random[3:6] = 0
     if shape[0] > 10:
-        found[9] = 1
-        found[0] = found[shape[0] - 1] = 0
-    found = found.tocsr()
-    found.data = rng.integers(-4, 5, found.nnz).astype(dtype)
-    found.indptr, found.indices = found.indptr.astype(index), found.indices.astype(index)
-    return found
+        random[9] = 1
+        random[0] = random[shape[0] - 1] = 0
+    random = random.tocsr()
+    random.data = rng.integers(-4, 5, random.nnz).astype(dtype)
+    random.indptr, random.indices = random.indptr.astype(index), random.indices.astype(index)
+    return random
 
 
 def integers(shape, dtype="float32", seed=1):

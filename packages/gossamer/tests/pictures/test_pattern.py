@@ -37,8 +37,8 @@ def matrix_of(shape, density=0.2):
 
 def drawn(layer, shape):
     """The dense matrix of the elements that a layer has."""
-    dense, own = np.zeros(shape, int), ~layer.is_filling
-    np.add.at(dense, (layer.rows[own], layer.columns[own]), 1)
+    dense, is_stored = np.zeros(shape, int), ~layer.is_filling
+    np.add.at(dense, (layer.rows[is_stored], layer.columns[is_stored]), 1)
     return dense
 
 
@@ -47,9 +47,9 @@ def drawn(layer, shape):
 def test_the_elements_are_those_of_the_matrix(format, shape):
     matrix = matrix_of(shape)
     tensor = gs.from_scipy(matrix).asformat(format, **FORMATS[format])
-    found = pattern_of(tensor)
-    (layer,) = found.layers
-    assert (found.shape, found.format, found.nnz) == (shape, tensor.format, matrix.nnz)
+    pattern = pattern_of(tensor)
+    (layer,) = pattern.layers
+    assert (pattern.shape, pattern.format, pattern.nnz) == (shape, tensor.format, matrix.nnz)
     assert np.array_equal(drawn(layer, shape), matrix.toarray() != 0)
     values = tensor.storage.values[layer.places]
     assert np.array_equal(values, matrix.toarray()[layer.rows, layer.columns])
@@ -60,14 +60,14 @@ def test_the_elements_are_those_of_the_matrix(format, shape):
 def test_the_layers_of_a_decomposition_are_its_parts(shape, c):
     matrix = matrix_of(shape)
     decomposition = gs.decompose(matrix, "hyb", c=c, k=2)
-    found = pattern_of(decomposition)
-    assert [layer.label.partition(":")[0] for layer in found.layers] == [
+    pattern = pattern_of(decomposition)
+    assert [layer.label.partition(":")[0] for layer in pattern.layers] == [
         part.name for part in decomposition.parts
     ]
-    assert found.nnz == matrix.nnz
-    total = sum((drawn(layer, shape) for layer in found.layers), np.zeros(shape, int))
+    assert pattern.nnz == matrix.nnz
+    total = sum((drawn(layer, shape) for layer in pattern.layers), np.zeros(shape, int))
     assert np.array_equal(total, matrix.toarray() != 0)
-    assert merged_layers(found.layers).rows.size == matrix.nnz
+    assert merged_layers(pattern.layers).rows.size == matrix.nnz
 
 
 def test_labels_name_the_format_of_a_part_with_its_sizes():

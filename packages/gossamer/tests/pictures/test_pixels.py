@@ -27,7 +27,7 @@ RED, BLUE = one_color(1, 0, 0), one_color(0, 0, 1)
 def test_the_opacity_follows_the_density_of_each_pixel(shape, most):
     rng = np.random.default_rng(0)
     rows, columns = rng.integers(0, shape[0], 60), rng.integers(0, shape[1], 60)
-    found = pixels_of(StoredPattern(shape, "", (layer_of(rows, columns),)), [RED], max_pixels=most)
+    pixels = pixels_of(StoredPattern(shape, "", (layer_of(rows, columns),)), [RED], max_pixels=most)
     height, width = min(shape[0], most), min(shape[1], most)
     counts, areas = np.zeros((height, width)), np.zeros((height, width))
     for row in range(shape[0]):
@@ -37,9 +37,9 @@ def test_the_opacity_follows_the_density_of_each_pixel(shape, most):
         counts[row * height // shape[0], column * width // shape[1]] += 1
     density = counts / areas
     opacity = MIN_OPACITY + (1 - MIN_OPACITY) * np.sqrt(density / density.max())
-    assert found.shape == (height, width, 4)
-    assert np.allclose(found[:, :, 3], np.where(counts, opacity, 0), rtol=1e-14)
-    assert np.array_equal(found[:, :, 0], counts > 0)
+    assert pixels.shape == (height, width, 4)
+    assert np.allclose(pixels[:, :, 3], np.where(counts, opacity, 0), rtol=1e-14)
+    assert np.array_equal(pixels[:, :, 0], counts > 0)
 
 
 def test_a_pixel_has_the_mean_color_of_its_elements():
@@ -53,31 +53,31 @@ def test_a_pixel_has_the_mean_color_of_its_elements():
 
 def test_zeros_that_fill_blocks_are_fainter():
     layer = layer_of([0, 1], [0, 1], [False, True])
-    found = pixels_of(StoredPattern((2, 2), "", (layer,)), [RED], max_pixels=9)
-    assert found[0, 0, 3] == 1
-    assert MIN_OPACITY < found[1, 1, 3] < 1
+    pixels = pixels_of(StoredPattern((2, 2), "", (layer,)), [RED], max_pixels=9)
+    assert pixels[0, 0, 3] == 1
+    assert MIN_OPACITY < pixels[1, 1, 3] < 1
 
 
 def test_colors_of_places_go_from_the_first_to_the_last_value():
     layer = layer_of([0, 1, 2], [0, 1, 2])
-    found = pixels_of(
+    pixels = pixels_of(
         StoredPattern((3, 3), "", (layer,)),
         [lambda places: np.stack([places] * 3, 1)],
         max_pixels=3,
     )
-    assert found[range(3), range(3), 0].tolist() == [0, 0.5, 1]
+    assert pixels[range(3), range(3), 0].tolist() == [0, 0.5, 1]
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 5), (5, 0), (5, 5)])
 def test_no_elements_are_no_color(shape):
-    found = pixels_of(StoredPattern(shape, "", (layer_of([], []),)), [RED], max_pixels=4)
-    assert found.shape == (min(shape[0], 4), min(shape[1], 4), 4)
-    assert not found.any()
+    pixels = pixels_of(StoredPattern(shape, "", (layer_of([], []),)), [RED], max_pixels=4)
+    assert pixels.shape == (min(shape[0], 4), min(shape[1], 4), 4)
+    assert not pixels.any()
     assert not pixels_of(StoredPattern(shape, "", ()), [], max_pixels=4).any()
 
 
 def test_large_coordinates_do_not_overflow():
     last = 2**40 - 1
     layer = layer_of([0, last], [last, 0])
-    found = pixels_of(StoredPattern((last + 1, last + 1), "", (layer,)), [RED], max_pixels=4096)
-    assert np.argwhere(found[:, :, 3]).tolist() == [[0, 4095], [4095, 0]]
+    pixels = pixels_of(StoredPattern((last + 1, last + 1), "", (layer,)), [RED], max_pixels=4096)
+    assert np.argwhere(pixels[:, :, 3]).tolist() == [[0, 4095], [4095, 0]]

@@ -33,8 +33,8 @@ def picture(ax):
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr", "dia", "tensor", "matrix"])
 def test_the_elements_are_drawn(kind, ax):
     matrix = matrix_of((30, 20))
-    given = {"tensor": gs.from_scipy, "matrix": sparse.csr_matrix}.get(kind)
-    drawn = gs.spy(given(matrix) if given else matrix.asformat(kind), ax=ax)
+    convert = {"tensor": gs.from_scipy, "matrix": sparse.csr_matrix}.get(kind)
+    drawn = gs.spy(convert(matrix) if convert else matrix.asformat(kind), ax=ax)
     assert drawn is ax
     opaque = picture(ax)[:, :, 3] == 1
     assert np.array_equal(opaque, matrix.toarray() != 0)

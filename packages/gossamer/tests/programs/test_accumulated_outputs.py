@@ -40,8 +40,8 @@ def small(*shape, dtype):
     return np.random.default_rng(len(shape)).integers(-4, 5, shape).astype(dtype)
 
 
-def arrays_of(found):
-    return {"a": found.data, "indptr": found.indptr, "indices": found.indices}
+def arrays_of(csr):
+    return {"a": csr.data, "indptr": csr.indptr, "indices": csr.indices}
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -53,11 +53,11 @@ def test_a_product_is_added_to_what_is_there(features, sign, dtype):
     kernel = gs.compile(script, specialize=sizes, dtypes=dict.fromkeys("ABC", dtype))
     assert gs.explain(script, specialize=sizes).rule == "row_spmm"
     for shape in SHAPES:
-        found = matrix(shape, dtype)
+        csr = matrix(shape, dtype)
         dense = small(shape[1], features or 21, dtype=dtype)
         result = small(shape[0], dense.shape[1], dtype=dtype)
-        expected = result + SIGNS[sign] * (found.astype(np.float64) @ dense)
-        kernel(b=dense, c=result, **arrays_of(found))
+        expected = result + SIGNS[sign] * (csr.astype(np.float64) @ dense)
+        kernel(b=dense, c=result, **arrays_of(csr))
         np.testing.assert_array_equal(result, expected)
 
 
@@ -70,10 +70,10 @@ def test_terms_of_a_row_are_added_to_what_is_there(stats, sign, dtype):
     assert chosen.rule == "row_spmv"
     kernel = gs.compile(script, schedule=chosen.schedule, dtypes=dict.fromkeys("AXY", dtype))
     for shape in SHAPES:
-        found, vector = matrix(shape, dtype), small(shape[1], dtype=dtype)
+        csr, vector = matrix(shape, dtype), small(shape[1], dtype=dtype)
         result = small(shape[0], dtype=dtype)
-        expected = result + SIGNS[sign] * (found.astype(np.float64) @ vector)
-        kernel(x=vector, y=result, **arrays_of(found))
+        expected = result + SIGNS[sign] * (csr.astype(np.float64) @ vector)
+        kernel(x=vector, y=result, **arrays_of(csr))
         np.testing.assert_array_equal(result, expected)
 
 
@@ -82,13 +82,13 @@ def test_extrema_of_rows_go_on_from_what_is_there(op):
     script = going_on(spmv.SCRIPT, "+")
     old = script.rstrip().splitlines()[-1]
     script = script.replace(old, f"        Y[i] = T.{op}(Y[i], A[i, j] * X[j])")
-    found, vector = matrix((33, 29), "float32"), small(29, dtype="float32")
+    csr, vector = matrix((33, 29), "float32"), small(29, dtype="float32")
     result = small(33, dtype="float32")
     combine = getattr(np, f"{op}imum")
     expected = result.copy()
-    rows = np.repeat(np.arange(33), np.diff(found.indptr))
-    combine.at(expected, rows, found.data * vector[found.indices])
-    gs.compile(script)(x=vector, y=result, **arrays_of(found))
+    rows = np.repeat(np.arange(33), np.diff(csr.indptr))
+    combine.at(expected, rows, csr.data * vector[csr.indices])
+    gs.compile(script)(x=vector, y=result, **arrays_of(csr))
     np.testing.assert_array_equal(result, expected)
     assert gs.explain(script).rule == "row_spmv"
 
@@ -100,8 +100,8 @@ def test_an_output_that_need_not_have_all_rows_is_left_to_its_program():
     )
     script = script.replace("    m: T.int64,", "    m: T.int64,\n    rows: T.int64,")
     assert gs.explain(script).rule is None
-    found, vector = matrix((33, 29), "float32"), small(29, dtype="float32")
+    csr, vector = matrix((33, 29), "float32"), small(29, dtype="float32")
     result = small(32, dtype="float32")  # the last row is empty
-    expected = result + (found @ vector)[:32]
-    gs.compile(script)(x=vector, y=result, **arrays_of(found))
+    expected = result + (csr @ vector)[:32]
+    gs.compile(script)(x=vector, y=result, **arrays_of(csr))
     np.testing.assert_array_equal(result, expected)

@@ -86,8 +86,8 @@ def test_square_sums_over_another_tree(mine, fill):
         _, over = csf(walked, "int32", names="qr", also=True)
         a = data(mask.sum(), "float32")
         arguments = {**tree, **over, "a": a, "b": np.full(len(mask), np.nan, "float32")}
-        found = dense_of(mask, a, np.inf if "inf" in fill else float(fill))
-        expected = np.where(walked, found, 0) ** 2
+        dense = dense_of(mask, a, np.inf if "inf" in fill else float(fill))
+        expected = np.where(walked, dense, 0) ** 2
         assert_everywhere(module, arguments, b=expected.sum(axis=(1, 2)))
 
 
@@ -207,7 +207,7 @@ def test_matrices_of_different_sizes(sizes, dtype, index):
     sizes = np.array(SIZES[sizes], int).reshape(-1, 3)
     i, j, k = sizes.T
     x, y = data((i * j).sum(), dtype), data((j * k).sum(), dtype, 3)
-    starts = {f"indptr_{name}": offsets(found, index) for name, found in
+    starts = {f"indptr_{name}": offsets(lengths, index) for name, lengths in
               (("i", i), ("j", j), ("k", k), ("ij", i * j), ("jk", j * k), ("ik", i * k))}  # fmt: skip
     expected = []
     for number, (rows, inner, columns) in enumerate(sizes):
@@ -216,8 +216,8 @@ def test_matrices_of_different_sizes(sizes, dtype, index):
         expected += list((first.astype(np.float64) @ second).ravel())
     arguments = {
         "x": x, "y": y, "z": np.full(len(expected), np.nan, dtype), **starts, "batch": len(sizes),
-        **{f"most_{name}": found.max(initial=0) for name, found in zip("ijk", (i, j, k), strict=True)},
-        **{f"nnz_{name}": found.sum() for name, found in zip("ijk", (i, j, k), strict=True)},
+        **{f"most_{name}": lengths.max(initial=0) for name, lengths in zip("ijk", (i, j, k), strict=True)},
+        **{f"nnz_{name}": lengths.sum() for name, lengths in zip("ijk", (i, j, k), strict=True)},
     }  # fmt: skip
     arguments = {
         name: value if isinstance(value, np.ndarray) else int(value)
@@ -268,9 +268,9 @@ def test_softmax_of_stored_elements(pattern, spelling, dtype, index):
     np.add.at(total, rows, powers)
     expected = powers / total[rows]
     module = program(f"sparse_softmax{spelling}", dtype=dtype, index=index)
-    for way, (found,) in results(module, arguments, "b"):
+    for way, (result,) in results(module, arguments, "b"):
         bound = 50 * np.finfo(dtype).eps
-        np.testing.assert_allclose(found, expected, rtol=bound, atol=bound**4, err_msg=way)
+        np.testing.assert_allclose(result, expected, rtol=bound, atol=bound**4, err_msg=way)
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
@@ -313,9 +313,9 @@ def test_a_position_beyond_a_fixed_axis_is_no_other_element(shift):
     if shift == 0:
         assert_everywhere(module, arguments, y=x.astype(np.float64))
         return
-    for found in stages(module):
+    for stage in stages(module):
         with pytest.raises(InterpreterError) as caught:
-            run(found, arguments)
+            run(stage, arguments)
         assert caught.value.buffer in ("X", "X_data")
     for kernel in kernels(module):
         with pytest.raises(UserError, match="accessed 'X_data' out of bounds"):

@@ -130,8 +130,8 @@ def test_products_lookups_and_values(name, bits, dtype, index):
         FUSED: (x, (dense * x)[mask]),
     }
     for body, (operand, expected) in runs.items():
-        given = arguments | {"x": operand, "y": nothing(expected.shape, dtype)}
-        assert_everywhere(program(body, bits, dtype, index), given, y=expected)
+        kernel_arguments = arguments | {"x": operand, "y": nothing(expected.shape, dtype)}
+        assert_everywhere(program(body, bits, dtype, index), kernel_arguments, y=expected)
 
 
 @pytest.mark.parametrize("body", [SPMV, SPMM])
@@ -168,7 +168,7 @@ def test_a_format_of_a_user_has_bitmasks_in_blocks():
         "coo",
         dense.shape,
         data=dense[dense.nonzero()],
-        **{f"indices_{number}": found for number, found in enumerate(dense.nonzero())},
+        **{f"indices_{number}": coordinates for number, coordinates in enumerate(dense.nonzero())},
     )
     masked = convert(tensor, parse_format(MASKED_BLOCKS)).tensor
     assert masked.arrays["words"].dtype == np.uint8

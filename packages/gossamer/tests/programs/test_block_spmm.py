@@ -140,8 +140,8 @@ def test_sizes_may_be_symbolic(names, dtype, index):
 def test_every_stage_means_the_same(shape, features, names, dtype):
     """Three features are left beside a vector of 16 elements of float32, or of 8 of float64."""
     sizes = dict(zip(("bh", "bw", "feat"), (*shape, features), strict=True))
-    known = {name: sizes[name] for name in names}
-    module = specialize(MODULE, known, dtypes={**dict.fromkeys("ABC", dtype), "JO": "int32"})
+    constants = {name: sizes[name] for name in names}
+    module = specialize(MODULE, constants, dtypes={**dict.fromkeys("ABC", dtype), "JO": "int32"})
     stages = tuple(lower_by_stage(module, schedule_for_target(module, Target("generic-cpu"), None)))
     for pattern in GRIDS.values():
         matrix = blocks(pattern, shape, dtype=dtype)
@@ -215,9 +215,9 @@ def test_scipy_agrees():
     matrix = sparse.bsr_array(
         (random.standard_normal((60, 60)) * mask).astype(np.float32), blocksize=(6, 4)
     )
-    found = Blocks(matrix.data, matrix.indptr, matrix.indices, (10, 15))
+    blocks = Blocks(matrix.data, matrix.indptr, matrix.indices, (10, 15))
     kernel = gs.compile(SCRIPT, specialize={"bh": 6, "bw": 4, "feat": 48})
-    result, arrays = found.arguments(dense.reshape(15, 4, 48))
+    result, arrays = blocks.arguments(dense.reshape(15, 4, 48))
     kernel(**arrays)
     magnitude = abs(matrix.astype(np.float64)) @ abs(dense.astype(np.float64))
     error = abs(result.reshape(60, 48) - matrix.astype(np.float64) @ dense.astype(np.float64))
@@ -282,8 +282,8 @@ def test_the_inner_loop_is_nothing_but_multiply_adds(features, tile):
     loops = innermost(assembly(features))
     [lines] = [lines for lines in loops if any("vfmadd" in line for line in lines)]
     loop = [line for line in lines if not line.lstrip().startswith("#")]
-    found = {op: sum(op in line for line in loop) for op in ("vfmadd", "vbroadcastss", "rsp")}
-    assert found == {"vfmadd": rows * vectors, "vbroadcastss": rows, "rsp": 0}
+    counts = {op: sum(op in line for line in loop) for op in ("vfmadd", "vbroadcastss", "rsp")}
+    assert counts == {"vfmadd": rows * vectors, "vbroadcastss": rows, "rsp": 0}
     assert len(loop) <= rows * vectors + rows + vectors + 4
 
 
@@ -310,8 +310,8 @@ def test_padding_and_outputs_that_are_gone_on_from_take_the_same_way(dtype, shap
     if is_kept:
         text = re.sub(r"        with T\.init\(\):\n.*\n", "", text)
     for features in (1, 16, 33):
-        for known in ((), ("bh", "bw", "feat")):
-            sizes = known_sizes(matrix, features, known)
+        for names in ((), ("bh", "bw", "feat")):
+            sizes = known_sizes(matrix, features, names)
             assert gs.explain(text, specialize=sizes).rule == "block_spmm"
             kernel = gs.compile(text, specialize=sizes, dtypes=retyped(matrix))
             dense = matrix.dense(features)

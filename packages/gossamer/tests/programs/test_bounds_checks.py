@@ -42,10 +42,10 @@ def ways(module):
 
 def guarded_inside(module):
     return [
-        (found.buffer, found.loops)
+        (check.buffer, check.loops)
         for flat in ways(module)
-        for found in bounds_checks_of(flat)
-        if found.is_inner
+        for check in bounds_checks_of(flat)
+        if check.is_inner
     ]
 
 
@@ -63,24 +63,24 @@ def test_nothing_is_guarded_in_the_inner_loops_of_a_program(name):
 
 @pytest.mark.parametrize("name", script_names())
 def test_nothing_is_guarded_in_the_inner_loops_of_a_script(name):
-    found = guarded_inside(program(name))
-    assert bool(found) == (name in GUARDED_INSIDE), found
+    guarded = guarded_inside(program(name))
+    assert bool(guarded) == (name in GUARDED_INSIDE), guarded
 
 
 @pytest.mark.parametrize(
     "name", ["features_between_levels", "irregular_batched_matmul", "ragged_attention"]
 )
 def test_offsets_that_are_sums_of_products_prove_what_loops_access(name):
-    found = [found for flat in ways(program(name)) for found in bounds_checks_of(flat)]
-    assert [row for row in found if row.loops] == []
+    result = [result for flat in ways(program(name)) for result in bounds_checks_of(flat)]
+    assert [row for row in result if row.loops] == []
 
 
 def test_a_guard_says_where_it_is_and_what_is_not_proved(command, tmp_path):
     path = tmp_path / "gather.py"
     path.write_text(GATHER)
-    found = command("show", str(path), "--guards")
-    assert (found.status, found.err) == (0, "")
-    first, empty, second, _ = found.out.splitlines()
+    output = command("show", str(path), "--guards")
+    assert (output.status, output.err) == (0, "")
+    first, empty, second, _ = output.out.splitlines()
     assert first == (
         "gather, loop i: X is guarded, not proved: T.int64(P[i]) >= 0, T.int64(P[i]) < n"
     )
@@ -89,8 +89,8 @@ def test_a_guard_says_where_it_is_and_what_is_not_proved(command, tmp_path):
 
 
 def test_where_all_is_proved_that_is_said(command):
-    found = command("show", "spmm", "--guards")
-    assert (found.status, found.out) == (0, "no access is guarded: all are proved in bounds\n")
+    output = command("show", "spmm", "--guards")
+    assert (output.status, output.out) == (0, "no access is guarded: all are proved in bounds\n")
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_where_all_is_proved_that_is_said(command):
     ],
 )
 def test_what_cannot_be_shown_is_refused(words, code, command):
-    found = command("show", *words)
-    assert (found.status, found.out) == (2, "")
-    assert f"[{code}]" in found.err
+    output = command("show", *words)
+    assert (output.status, output.out) == (2, "")
+    assert f"[{code}]" in output.err
 
 
 def test_a_script_is_shown_at_any_stage(command, tmp_path):

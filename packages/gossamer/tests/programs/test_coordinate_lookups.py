@@ -211,12 +211,12 @@ def test_a_store_to_an_absent_element_is_refused_by_name(place):
 
 
 def assert_fails(module, arguments, *, buffer, fails=True):
-    for found in stages(module):
+    for stage in stages(module):
         if not fails:
-            run(found, arguments)
+            run(stage, arguments)
             continue
         with pytest.raises(InterpreterError) as caught:
-            run(found, arguments)
+            run(stage, arguments)
         assert isinstance(caught.value, GuardFailed)
         assert caught.value.buffer in (buffer, f"{buffer}_data")
     for kernel in kernels(module):

@@ -30,12 +30,12 @@ PROGRAM = parse_module(SCRIPT)
 
 def matrix(shape, density, seed=0):
     rng = np.random.default_rng(seed)
-    found = sparse.random_array(shape, density=density, format="csr", rng=rng, dtype=np.float32)
+    random = sparse.random_array(shape, density=density, format="csr", rng=rng, dtype=np.float32)
     if shape[0] > 8:
-        found = found.tolil()
-        found[3:6] = 0
-        found = found.tocsr()
-    return found
+        random = random.tolil()
+        random[3:6] = 0
+        random = random.tocsr()
+    return random
 
 
 @cache
@@ -51,10 +51,10 @@ def product(parts, dense, shape):
     arguments = {"b": dense, "c": output, "m": shape[0], "n": shape[1], "feat_size": dense.shape[1]}
     names = set(kernel.signature.order)
     for number, part in enumerate(parts):
-        own = {**part.arrays, **part.sizes}
+        part_arguments = {**part.arrays, **part.sizes}
         arguments |= {
             f"{name}_p{number}": value
-            for name, value in own.items()
+            for name, value in part_arguments.items()
             if f"{name}_p{number}" in names
         }
     kernel(**arguments)

@@ -43,9 +43,9 @@ SHAPES = {"blocks": (12, 8), "rest": (13, 10), "one row": (1, 9), "no rows": (0,
 
 def matrix(shape):
     rng = np.random.default_rng(0)
-    found = sparse.random_array(shape, density=0.4, format="lil", rng=rng, dtype=np.float32)
-    found[4:6] = 0
-    return found.tocsr()
+    random = sparse.random_array(shape, density=0.4, format="lil", rng=rng, dtype=np.float32)
+    random[4:6] = 0
+    return random.tocsr()
 
 
 def blocks(side=None):
@@ -75,7 +75,7 @@ def bucket(name):
     )  # fmt: skip
 
 
-def product(rules, given, stored, *, converts=False):
+def product(rules, values, stored, *, converts=False):
     """Return the product of a decomposed program, whose output was not initialized."""
     dense = np.random.default_rng(1).random((stored.shape[1], 6), dtype=np.float32)
     output = np.full((stored.shape[0], 6), np.nan, np.float32)
@@ -84,13 +84,13 @@ def product(rules, given, stored, *, converts=False):
     module = format_decompose(
         parse_module(script), rules, include_format_rewrite_blks=converts
     ).module
-    gs.compile(module)(b=dense, c=output, **given)
+    gs.compile(module)(b=dense, c=output, **values)
     np.testing.assert_allclose(output, spmm(stored, dense), rtol=1e-5, atol=1e-6)
 
 
 def bsr_arguments(stored, side):
-    found = convert(from_scipy(stored), "bsr", block_rows=side, block_columns=side).tensor
-    arrays = found.arrays
+    blocks = convert(from_scipy(stored), "bsr", block_rows=side, block_columns=side).tensor
+    arrays = blocks.arrays
     return {
         "a_b": arrays["data"], "indptr_b": arrays["indptr"], "indices_b": arrays["indices"],
         "block_size_b": side, "mb_b": -(-stored.shape[0] // side), "nb_b": -(-stored.shape[1] // side),
@@ -101,35 +101,35 @@ def bsr_arguments(stored, side):
 @pytest.mark.parametrize("is_symbolic", [True, False])
 def test_blocks_of_a_symbolic_size(shape, is_symbolic):
     stored = matrix(shape)
-    given = bsr_arguments(stored, 4)
-    product([blocks(None if is_symbolic else 4)], given, stored)
+    arguments = bsr_arguments(stored, 4)
+    product([blocks(None if is_symbolic else 4)], arguments, stored)
 
 
 def test_the_program_can_convert_the_values():
     stored = matrix((13, 10))
-    given = bsr_arguments(stored, 3)
+    arguments = bsr_arguments(stored, 3)
     # Blocks at the borders have slots beyond the matrix, which are neither written nor read.
-    given["a_b"] = np.full_like(given["a_b"], np.nan)
+    arguments["a_b"] = np.full_like(arguments["a_b"], np.nan)
     tensor = from_scipy(stored)
     original = {"a": tensor.arrays["data"], "indptr": tensor.arrays["indptr"]}
     original["indices"] = tensor.arrays["indices"]
-    product([blocks()], given | original, stored, converts=True)
+    product([blocks()], arguments | original, stored, converts=True)
 
 
 def test_buckets_of_rows():
     stored = matrix((30, 20))
     lengths = np.diff(stored.indptr)
-    given = {}
+    arguments = {}
     for name, low, width in (("short", 0, 8), ("long", 8, 16)):
         rows = np.flatnonzero((lengths > low) & (lengths <= width)).astype(np.int32)
         assert rows.size
         columns, values = np.full((rows.size, width), 20, np.int32), np.zeros((rows.size, width))
         for number, row in enumerate(rows):
-            own = slice(stored.indptr[row], stored.indptr[row + 1])
-            columns[number, : lengths[row]] = stored.indices[own]
-            values[number, : lengths[row]] = stored.data[own]
-        given |= {
+            row_slots = slice(stored.indptr[row], stored.indptr[row + 1])
+            columns[number, : lengths[row]] = stored.indices[row_slots]
+            values[number, : lengths[row]] = stored.data[row_slots]
+        arguments |= {
             f"a_{name}": values.astype(np.float32), f"rows_{name}": rows, f"indices_{name}": columns,
             f"indptr_{name}": np.array([0, rows.size], np.int32), f"width_{name}": width,
         }  # fmt: skip
-    product([bucket("short"), bucket("long")], given, stored)
+    product([bucket("short"), bucket("long")], arguments, stored)

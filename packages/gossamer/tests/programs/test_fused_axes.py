@@ -184,15 +184,15 @@ def call_of(script, matrix, features):
 def test_every_stage_means_the_same(name):
     script, iteration, steps = SCHEDULES[name]
     module = module_of(script, "float64", "int64")
-    for found in lower_by_stage(module, schedule(iteration, *steps)):
-        assert diagnostics(found) == (), found.stage
+    for lowered in lower_by_stage(module, schedule(iteration, *steps)):
+        assert diagnostics(lowered) == (), lowered.stage
         for matrix in matrices("float64", "int64"):
             if matrix.name in SMALL:
                 arguments, expected = call_of(script, matrix, 5)
-                (entry,) = (f for f in found.functions if f.name == found.entry)
-                run(found, {param.name: arguments[param.name] for param in entry.params})
+                (entry,) = (f for f in lowered.functions if f.name == lowered.entry)
+                run(lowered, {param.name: arguments[param.name] for param in entry.params})
                 np.testing.assert_array_equal(
-                    arguments["out"], expected, f"{matrix.name}, {found.stage}"
+                    arguments["out"], expected, f"{matrix.name}, {lowered.stage}"
                 )
 
 

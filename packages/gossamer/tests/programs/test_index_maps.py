@@ -126,10 +126,10 @@ def sliced(whole, height, *, dtype, index):
     indptr = offsets(widths, index)
     indices = np.full((indptr[-1], height), n, index)
     stored = np.full(indices.shape, np.nan, dtype)
-    for number, found in enumerate(columns):
+    for number, row_columns in enumerate(columns):
         first, lane = indptr[number // height], number % height
-        indices[first : first + len(found), lane] = found
-        stored[first : first + len(found), lane] = whole[rows[number], found]
+        indices[first : first + len(row_columns), lane] = row_columns
+        stored[first : first + len(row_columns), lane] = whole[rows[number], row_columns]
     return {
         "data": stored[..., None], "indptr": indptr, "indices": indices[..., None],
         "rows": rows.reshape(-1, height), "m": m, "n": n, "slices": slices, "height": height,
@@ -180,9 +180,9 @@ def test_a_product_is_what_the_map_of_the_description_says(description, name):
     buffers = {buffer.name: buffer for buffer in function.buffers}
     assert buffers["A"] == description.buffer
     for array in description.index_arrays:
-        found = buffers[array.name]
-        assert isinstance(found, SparseBuffer)
-        assert (shape_of(function, found), found.dtype, found.handle) == (
+        shared = buffers[array.name]
+        assert isinstance(shared, SparseBuffer)
+        assert (shape_of(function, shared), shared.dtype, shared.handle) == (
             array.shape,
             array.dtype,
             array.handle,

@@ -70,24 +70,24 @@ def test_rows_are_searched_once_and_read_in_every_call(number, index, dtype):
     first, second = pair(fused(index=index), dtype)
     m, n = case.shape
     row_of = np.repeat(np.arange(m), np.diff(case.indptr))
-    given = {
+    arguments = {
         "x": (np.arange(m * FEATURES) % 7 - 3).astype("float32").reshape(m, FEATURES),
         "y": (np.arange(n * FEATURES) % 5 - 2).astype("float32").reshape(n, FEATURES),
         "indptr": case.indptr,
         "indices": case.indices,
     }
-    expected = np.einsum("ek,ek->e", given["x"][row_of], given["y"][case.indices])
+    expected = np.einsum("ek,ek->e", arguments["x"][row_of], arguments["y"][case.indices])
     rows = np.full(case.nnz, -7, dtype)
     build_kernel(first, schedule=Schedule()).kernel(indptr=case.indptr, J_indptr_found=rows)
     np.testing.assert_array_equal(rows, row_of)
     for schedule in (Schedule(), grouped()):
         out = np.full(case.nnz, np.nan, "float32")
         kernel = build_kernel(second, schedule=schedule).kernel
-        _call(kernel, given | {"out": out, "J_indptr_found": rows, "m": m, "n": n})
+        _call(kernel, arguments | {"out": out, "J_indptr_found": rows, "m": m, "n": n})
         np.testing.assert_array_equal(out, expected)
     out = np.full(case.nnz, np.nan, "float32")
     sizes = {"m": m, "n": n, "nnz": case.nnz, "out": out, "J_indptr_found": rows}
-    run(second, given | sizes)
+    run(second, arguments | sizes)
     np.testing.assert_array_equal(out, expected)
 
 
@@ -99,11 +99,11 @@ def _call(kernel, arguments):
 
 def test_searches_taken_out_of_positions_are_the_same_kernels():
     first, second = pair(fused("position"), "int64")
-    later = [remove_unused_args(lower_buffers(found)) for found in (first, second)]
-    for found, wanted in zip(later, pair(fused(), "int64"), strict=True):
+    later = [remove_unused_args(lower_buffers(module)) for module in (first, second)]
+    for lowered, wanted in zip(later, pair(fused(), "int64"), strict=True):
         main = [
             line
-            for line in print_module(found).splitlines()
+            for line in print_module(lowered).splitlines()
             if "    for" in line or " = " in line
             # A row that is passed is checked to hold the position, by its bounds.
             if "J_indptr = " not in line

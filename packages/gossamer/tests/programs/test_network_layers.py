@@ -33,8 +33,8 @@ def attention_case(lengths, heads, width, *, dtype, index):
     queries, keys = sizes.T
     seen = [min(at + 1, most) for count, most in sizes for at in range(count)]
     starts = {
-        f"indptr_{name}": offsets(found, index)
-        for name, found in (("q", queries), ("k", keys), ("qk", queries * keys), ("j", seen))
+        f"indptr_{name}": offsets(array, index)
+        for name, array in (("q", queries), ("k", keys), ("qk", queries * keys), ("j", seen))
     }
     (nq, nk), inner = sizes.sum(axis=0).tolist(), (heads, width)
     return {
@@ -48,7 +48,7 @@ def attention_case(lengths, heads, width, *, dtype, index):
 
 def attended(arguments, name):
     """The softmax of the scaled products over the visible keys of a query, times their values."""
-    q, k, v = (arguments[found].astype(np.float64) for found in "qkv")
+    q, k, v = (arguments[name].astype(np.float64) for name in "qkv")
     parts = [np.zeros((0, *q.shape[1:]))]
     for mine, theirs in zip(
         pairwise(arguments["indptr_q"]), pairwise(arguments["indptr_k"]), strict=True
@@ -74,8 +74,8 @@ def test_attention_over_ragged_sequences(name, lengths, heads, width, dtype, ind
     expected = attended(arguments, name)
     module = program(name, dtype=dtype, index=index)
     bound = 100 * np.finfo(dtype).eps
-    for way, (found,) in results(module, arguments, "out"):
-        np.testing.assert_allclose(found, expected, rtol=bound, atol=6 * bound, err_msg=way)
+    for way, (result,) in results(module, arguments, "out"):
+        np.testing.assert_allclose(result, expected, rtol=bound, atol=6 * bound, err_msg=way)
 
 
 @pytest.mark.parametrize(

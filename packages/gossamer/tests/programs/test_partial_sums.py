@@ -81,9 +81,9 @@ def test_the_operator_uses_partial_sums():
 def test_sums_are_in_registers_and_the_operand_is_packed():
     module = specialize(parse_module(script("csr_spmm")), {"feat_size": 16})
     flat = flat_module(module, stats=LONG)
-    found = {
+    sizes = {
         node.buffer.name: node.buffer.scope
         for function in flat.functions
         for node in collect(Allocate, *function.body)
     }
-    assert found == {"B_data_global": "global", "C_data_rf": "local"}
+    assert sizes == {"B_data_global": "global", "C_data_rf": "local"}

@@ -29,8 +29,8 @@ OTHER_PROGRAM = ("argmin_rows_paper", "sparse_softmax_paper")
 def test_both_spellings_are_one_program(name, dtype, index):
     """Other tests run one of the two spellings."""
     spelled, other = (
-        replace(found, entry="f", functions=(replace(found.functions[0], name="f"),))
-        for found in (
+        replace(program, entry="f", functions=(replace(program.functions[0], name="f"),))
+        for program in (
             program(spelling, dtype=dtype, index=index)
             for spelling in (name, name.removesuffix("_paper"))
         )
@@ -263,9 +263,9 @@ def test_sums_of_fused_ragged_fibers(dtype, index, lengths):
     x = data(sum(levels[2]), dtype)
     of_three = sums_of(x.astype(np.float64), starts[2])
     arguments = {"x": x, "n": len(levels[0])}
-    for name, level, found in zip("jkl", levels, starts, strict=True):
+    for name, level, starts_of_level in zip("jkl", levels, starts, strict=True):
         sizes = {f"most_{name}": max(level, default=0), f"nnz_{name}": sum(level)}
-        arguments |= {f"indptr_{name}": found, **sizes}
+        arguments |= {f"indptr_{name}": starts_of_level, **sizes}
     for name, expected in (("three", of_three), ("two", sums_of(of_three, starts[1]))):
         module = program(f"ragged_sums_{name}_fused", dtype=dtype, index=index)
         assert guards(module) == []
@@ -391,8 +391,8 @@ def test_products_of_matrices_with_ragged_rows(dtype, index, counts):
         "indptr_i": offsets([len(rows) for rows in x], index),
         "indptr_j": offsets([len(rows) for rows in y], index),
     }  # fmt: skip
-    for name, axes, found in (("x", "ij", x), ("y", "jk", y), ("z", "ik", z)):
-        rows = [row for matrix in found for row in matrix]
+    for name, axes, dense in (("x", "ij", x), ("y", "jk", y), ("z", "ik", z)):
+        rows = [row for matrix in dense for row in matrix]
         values = np.array([value for row in rows for value in row], dtype)
         lengths = offsets(list(map(len, rows)), index)
         arguments |= {name: values, f"indptr_{axes}": lengths, f"nnz_{axes}": len(values)}

@@ -23,12 +23,12 @@ def require(text, arguments, expected):
     """The program computes the expected arrays at every stage, and natively."""
     module = verify(parse_module(text))
     assert parse_module(print_module(module)) == module == loads(dumps(module))
-    for found in lower_by_stage(module, Schedule()):
-        if found.stage != "flat":
+    for lowered in lower_by_stage(module, Schedule()):
+        if lowered.stage != "flat":
             values = {name: np.copy(value) for name, value in arguments.items()}
-            entry = next(each for each in found.functions if each.name == found.entry)
-            given = {param.name: values[param.name] for param in entry.params}
-            run(found, {k: v if v.ndim else int(v) for k, v in given.items()})
+            entry = next(each for each in lowered.functions if each.name == lowered.entry)
+            kernel_arguments = {param.name: values[param.name] for param in entry.params}
+            run(lowered, {k: v if v.ndim else int(v) for k, v in kernel_arguments.items()})
             check(values, expected)
     values = {name: np.copy(value) for name, value in arguments.items()}
     gs.compile(text)(**{name: v if v.ndim else int(v) for name, v in values.items()})
@@ -40,8 +40,8 @@ def check(values, expected):
         np.testing.assert_array_equal(values[name].reshape(wanted.shape), wanted)
 
 
-def arrays(**given):
-    return {name: np.asarray(value) for name, value in given.items()}
+def arrays(**changes):
+    return {name: np.asarray(value) for name, value in changes.items()}
 
 
 ROWS = """
@@ -149,11 +149,11 @@ def test_parameters_that_are_buffers_in_the_older_spelling():
 )  # fmt: skip
 def test_arrays_that_are_stored_with_strides(match, stored):
     x = np.arange(15, dtype=np.float32).reshape(3, 5)
-    given = np.ascontiguousarray(stored(x))
+    operand = np.ascontiguousarray(stored(x))
     require(
         copied(match),
-        arrays(x=given, y=np.zeros_like(x), m=3, n=5, ld=9),
-        {"y": x * 2, "x": given},
+        arrays(x=operand, y=np.zeros_like(x), m=3, n=5, ld=9),
+        {"y": x * 2, "x": operand},
     )
 
 
@@ -178,12 +178,12 @@ OFFSETS = {
 @pytest.mark.parametrize(("more", "stored"), OFFSETS.values(), ids=OFFSETS)
 def test_arrays_that_begin_before_their_buffer(more, stored):
     x = np.arange(15, dtype=np.float32).reshape(3, 5)
-    given = stored(x).astype(np.float32)
+    operand = stored(x).astype(np.float32)
     match = f'X = T.match_buffer(x, (m, n), "float32", {more})'
     require(
         copied(match),
-        arrays(x=given, y=np.zeros_like(x), m=3, n=5, ld=9),
-        {"y": x * 2, "x": given},
+        arrays(x=operand, y=np.zeros_like(x), m=3, n=5, ld=9),
+        {"y": x * 2, "x": operand},
     )
 
 
@@ -208,13 +208,13 @@ def twice(X: T.Buffer((3, 4), "float32", strides={list(strides)}, elem_offset={o
             Y[vi, vj] = L[vi, vj] + L[2 - vi, vj]
 """
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
-    given = np.full(offset + 1 + 2 * strides[0] + 3 * strides[1], 99, np.float32)
+    operand = np.full(offset + 1 + 2 * strides[0] + 3 * strides[1], 99, np.float32)
     places = offset + np.add.outer(np.arange(3) * strides[0], np.arange(4) * strides[1])
-    given[places] = x
+    operand[places] = x
     if strides == (1, 4):  # nested: whole columns of four
-        given = np.append(given, x[:1, 0])
-        given = given if offset else given.reshape(4, 4)
-    require(text, arrays(X=given, Y=np.zeros_like(x)), {"Y": x + x[::-1]})
+        operand = np.append(operand, x[:1, 0])
+        operand = operand if offset else operand.reshape(4, 4)
+    require(text, arrays(X=operand, Y=np.zeros_like(x)), {"Y": x + x[::-1]})
 
 
 def test_a_buffer_with_strides_is_what_it_is_in_memory():
@@ -330,20 +330,20 @@ def blocks_of_rows(
 
 
 def test_a_description_of_two_buffers_that_share_axes():
-    found = parse_format(SHARED)
-    assert found.buffer.name == "A"
-    assert [buffer.name for buffer in found.more_buffers] == ["W"]
-    assert parse_format(print_format(found)) == found
-    assert loads_record(dumps_record(found), FormatDescription) == found
-    assert diagnostics_of_format(found) == ()
+    description = parse_format(SHARED)
+    assert description.buffer.name == "A"
+    assert [buffer.name for buffer in description.more_buffers] == ["W"]
+    assert parse_format(print_format(description)) == description
+    assert loads_record(dumps_record(description), FormatDescription) == description
+    assert diagnostics_of_format(description) == ()
     with pytest.raises(UnsupportedError) as caught:
-        check_storage(Storage(found, {}, {}))
+        check_storage(Storage(description, {}, {}))
     assert caught.value.code == "format.value_buffers"
 
 
 def test_axes_of_the_second_buffer_are_checked():
-    found = parse_format(SHARED.replace("(R, G, I, J, F)", "(R, I, G)"))
-    assert diagnostics_of_format(found)
+    description = parse_format(SHARED.replace("(R, G, I, J, F)", "(R, I, G)"))
+    assert diagnostics_of_format(description)
 
 
 @pytest.mark.parametrize(

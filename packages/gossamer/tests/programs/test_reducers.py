@@ -52,8 +52,10 @@ def rows(a: T.handle, indptr: T.handle, indices: T.handle, y: T.handle,
 def csr(lengths, columns=100):
     """The structure of a matrix with rows of these lengths."""
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype("int32")
-    found = [np.sort((np.arange(k) * 37 + row) % columns) for row, k in enumerate(lengths)]
-    return indptr, np.concatenate([np.zeros(0), *found]).astype("int32")
+    columns_of_rows = [
+        np.sort((np.arange(k) * 37 + row) % columns) for row, k in enumerate(lengths)
+    ]
+    return indptr, np.concatenate([np.zeros(0), *columns_of_rows]).astype("int32")
 
 
 def arguments(lengths, values, columns=100):
@@ -86,13 +88,17 @@ def test_rows_are_reduced(op, dtype, has_init, pattern):
         update=text.format(old="Y[i]", new="A[i, j]"),
     )
     before = values_of(dtype, len(lengths))
-    given = arguments(lengths, values_of(dtype, sum(lengths))) | {"y": before}
+    kernel_arguments = arguments(lengths, values_of(dtype, sum(lengths))) | {"y": before}
     neutral = ufunc.identity if ufunc.identity is not None else _limit(op, dtype)
     expected = before.copy()
-    for row, (first, last) in enumerate(zip(given["indptr"], given["indptr"][1:], strict=False)):
+    for row, (first, last) in enumerate(
+        zip(kernel_arguments["indptr"], kernel_arguments["indptr"][1:], strict=False)
+    ):
         begin = np.asarray([neutral if has_init else before[row]], dtype)
-        expected[row] = ufunc.reduce(np.concatenate([begin, given["a"][first:last]]), dtype=dtype)
-    assert_everywhere(parse_module(source), given, y=expected)
+        expected[row] = ufunc.reduce(
+            np.concatenate([begin, kernel_arguments["a"][first:last]]), dtype=dtype
+        )
+    assert_everywhere(parse_module(source), kernel_arguments, y=expected)
 
 
 def _limit(op, dtype):
@@ -119,17 +125,22 @@ SPECIAL = {
 @pytest.mark.parametrize("name", ["argmax_rows", "argmin_rows_paper"])
 def test_where_rows_are_extreme(name, data, pattern, dtype, index):
     lengths, sign = LENGTHS[pattern], 1 if "max" in name else -1
-    given = arguments(lengths, SPECIAL[data][: sum(lengths)].astype(dtype))
-    given |= {key: given[key].astype(index) for key in ("indptr", "indices")}
+    kernel_arguments = arguments(lengths, SPECIAL[data][: sum(lengths)].astype(dtype))
+    kernel_arguments |= {key: kernel_arguments[key].astype(index) for key in ("indptr", "indices")}
     columns, values = np.full(len(lengths), 2**63 - 1), np.full(len(lengths), sign * -inf)
     for row in range(len(lengths)):
-        found = slice(given["indptr"][row], given["indptr"][row + 1])
+        elements = slice(kernel_arguments["indptr"][row], kernel_arguments["indptr"][row + 1])
         if lengths[row]:
-            values[row] = (sign * given["a"][found]).max() * sign
-            columns[row] = given["indices"][found][np.argmax(sign * given["a"][found])]
-    given |= {"columns": np.zeros(len(lengths), "int64"), "values": np.zeros(len(lengths), dtype)}
+            values[row] = (sign * kernel_arguments["a"][elements]).max() * sign
+            columns[row] = kernel_arguments["indices"][elements][
+                np.argmax(sign * kernel_arguments["a"][elements])
+            ]
+    kernel_arguments |= {
+        "columns": np.zeros(len(lengths), "int64"),
+        "values": np.zeros(len(lengths), dtype),
+    }
     module = program(name, dtype=dtype, index=index)
-    assert_everywhere(module, given, columns=columns, values=values)
+    assert_everywhere(module, kernel_arguments, columns=columns, values=values)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -138,13 +149,17 @@ def test_log_sum_exp_of_rows(pattern, dtype):
     lengths = LENGTHS[pattern]
     data = (np.arange(sum(lengths)) * 37 % 101 - 50).astype(dtype)
     data[5:8] = -inf
-    given = arguments(lengths, data)
-    given |= {name: np.full(len(lengths), np.nan, dtype) for name in ("maxima", "sums", "y")}
-    rows = [data[a:b].astype("float64") for a, b in zip(*_ends(given["indptr"]), strict=True)]
+    kernel_arguments = arguments(lengths, data)
+    kernel_arguments |= {
+        name: np.full(len(lengths), np.nan, dtype) for name in ("maxima", "sums", "y")
+    }
+    rows = [
+        data[a:b].astype("float64") for a, b in zip(*_ends(kernel_arguments["indptr"]), strict=True)
+    ]
     wanted = np.array([np.logaddexp.reduce(row) if row.size else -inf for row in rows])
     largest = np.array([row.max(initial=-inf) for row in rows])
     module = program("log_sum_exp_rows", dtype=dtype)
-    for way, (y, maxima) in results(module, given, "y", "maxima"):
+    for way, (y, maxima) in results(module, kernel_arguments, "y", "maxima"):
         np.testing.assert_array_equal(maxima, largest, way)
         bound = (max(lengths, default=0) + 60) * np.finfo(dtype).eps
         np.testing.assert_allclose(y, wanted, rtol=bound, atol=bound, err_msg=way)
@@ -152,10 +167,12 @@ def test_log_sum_exp_of_rows(pattern, dtype):
 
 def test_log_sum_exp_of_single_elements_and_of_none():
     lengths, data = [0, 1, 1, 0, 2, 1], np.float32([3, -inf, 7, -inf, -2])
-    given = arguments(lengths, data)
-    given |= {name: np.full(len(lengths), np.nan, "float32") for name in ("maxima", "sums", "y")}
+    kernel_arguments = arguments(lengths, data)
+    kernel_arguments |= {
+        name: np.full(len(lengths), np.nan, "float32") for name in ("maxima", "sums", "y")
+    }
     expected = np.array([-inf, 3, -inf, -inf, 7, -2])
-    assert_everywhere(program("log_sum_exp_rows"), given, y=expected, maxima=expected)
+    assert_everywhere(program("log_sum_exp_rows"), kernel_arguments, y=expected, maxima=expected)
 
 
 def _ends(indptr):
@@ -183,8 +200,8 @@ def spread(a: T.handle, q: T.handle, low: T.handle, high: T.handle, m: T.int64, 
     expected = low.copy(), high.copy()
     np.minimum.at(expected[0], q, a)
     np.maximum.at(expected[1], q, 2 * a)
-    given = {"a": a, "q": q, "low": low, "high": high, "m": 40, "n": 6}
-    assert_everywhere(parse_module(source), given, low=expected[0], high=expected[1])
+    arguments = {"a": a, "q": q, "low": low, "high": high, "m": 40, "n": 6}
+    assert_everywhere(parse_module(source), arguments, low=expected[0], high=expected[1])
 
 
 SCATTER = """
@@ -207,24 +224,27 @@ def argmax_into(a: T.handle, p: T.handle, q: T.handle, c: T.handle, v: T.handle,
 
 
 def test_elements_that_are_looked_up_are_combined_together_or_not_at_all():
-    given = arguments([0, 3, 1, 0, 4], np.array([1, 3, 3, -2, 5, 0, 5, 1], "float32"))
-    given |= {"p": given["indptr"], "q": given["indices"], "m": 5}
+    kernel_arguments = arguments([0, 3, 1, 0, 4], np.array([1, 3, 3, -2, 5, 0, 5, 1], "float32"))
+    kernel_arguments |= {"p": kernel_arguments["indptr"], "q": kernel_arguments["indices"], "m": 5}
     for rows, is_missing in (([1, 2, 4], False), ([2, 4], True)):
         structure = {"r": np.array([0, len(rows)], "int32"), "s": np.array(rows, "int32")}
-        given |= structure | {"stored": len(rows), "c": np.full(len(rows), 2**62)}
-        given |= {"v": np.full(len(rows), -inf, "float32")}
+        kernel_arguments |= structure | {"stored": len(rows), "c": np.full(len(rows), 2**62)}
+        kernel_arguments |= {"v": np.full(len(rows), -inf, "float32")}
         module = parse_module(SCATTER)
         if not is_missing:
-            at = given["indptr"][rows] + np.array([1, 0, 0])
-            expected = given["indices"][at], given["a"][at]
-            assert_everywhere(module, given, c=expected[0], v=expected[1])
+            at = kernel_arguments["indptr"][rows] + np.array([1, 0, 0])
+            expected = kernel_arguments["indices"][at], kernel_arguments["a"][at]
+            assert_everywhere(module, kernel_arguments, c=expected[0], v=expected[1])
             continue
-        for found in lower_by_stage(module, Schedule()):
-            copies = {name: given[name] for name in [p.name for p in module.functions[0].params]}
+        for lowered in lower_by_stage(module, Schedule()):
+            copies = {
+                name: kernel_arguments[name]
+                for name in [p.name for p in module.functions[0].params]
+            }
             with pytest.raises(GuardFailed):
-                run(found, copies)
+                run(lowered, copies)
         with pytest.raises(ArgumentError) as caught:
-            call(build_kernel(module, schedule=Schedule()).kernel, given)
+            call(build_kernel(module, schedule=Schedule()).kernel, kernel_arguments)
         assert caught.value.code == "kernel.out_of_bounds"
 
 
@@ -266,9 +286,12 @@ REFUSED = {
 
 def argmax_case():
     lengths = LENGTHS["rows of all kinds"]
-    given = arguments(lengths, SPECIAL["ties"][: sum(lengths)].astype("float32"))
+    kernel_arguments = arguments(lengths, SPECIAL["ties"][: sum(lengths)].astype("float32"))
     shape = len(lengths)
-    return given | {"columns": np.zeros(shape, "int64"), "values": np.zeros(shape, "float32")}
+    return kernel_arguments | {
+        "columns": np.zeros(shape, "int64"),
+        "values": np.zeros(shape, "float32"),
+    }
 
 
 @pytest.mark.parametrize("steps", ACCEPTED.values(), ids=ACCEPTED)
@@ -278,11 +301,11 @@ def test_schedules_keep_what_a_declared_reducer_gives(steps):
     call(scheduled(module, *steps).kernel, moved)
     for name in ("columns", "values"):
         np.testing.assert_array_equal(moved[name], plain[name])
-    for found in lower_by_stage(module, Schedule(loop=tuple(steps))):
+    for lowered in lower_by_stage(module, Schedule(loop=tuple(steps))):
         again = argmax_case()
-        run(found, again, chunks=3)
+        run(lowered, again, chunks=3)
         for name in ("columns", "values"):
-            np.testing.assert_array_equal(again[name], plain[name], found.stage)
+            np.testing.assert_array_equal(again[name], plain[name], lowered.stage)
 
 
 @pytest.mark.parametrize(("code", "steps"), REFUSED.items(), ids=REFUSED)
@@ -298,14 +321,14 @@ def test_a_cache_of_what_a_declared_reducer_goes_on_from_loads_it():
     before, _, after = script("argmax_rows").partition("        with T.init")
     module = parse_module(before + after[after.index("        C[i], V[i]") :])
     cached = [step("cache_write", block="argmax", buffer="V_data", scope="local")]
-    for found in lower_by_stage(module, Schedule(loop=tuple(cached))):
-        given, expected = argmax_case(), argmax_case()
-        for arrays in (given, expected):
+    for lowered in lower_by_stage(module, Schedule(loop=tuple(cached))):
+        inputs, expected = argmax_case(), argmax_case()
+        for arrays in (inputs, expected):
             arrays["columns"][:], arrays["values"][:] = 1, 2.0
         run(module, expected)
-        run(found, given, chunks=3)
+        run(lowered, inputs, chunks=3)
         for name in ("columns", "values"):
-            np.testing.assert_array_equal(given[name], expected[name], found.stage)
+            np.testing.assert_array_equal(inputs[name], expected[name], lowered.stage)
 
 
 def test_the_columns_of_a_matrix_are_reduced_in_lanes():
@@ -330,16 +353,16 @@ def columns(a: T.handle, where: T.handle, y: T.handle, m: T.int64, n: T.int64):
     a = (np.arange(13 * 21) * 7 % 11).astype("float32").reshape(13, 21)
     steps = [step("split", loop="k", factors=(None, 8)), step("vectorize", loop="k_1")]
     for schedule in (Schedule(), Schedule(loop=tuple(steps))):
-        given = {"a": a, "where": np.zeros(21, "int64"), "y": np.zeros(21, "float32")}
-        call(build_kernel(module, schedule=schedule).kernel, given | {"m": 13, "n": 21})
-        np.testing.assert_array_equal(given["where"], a.argmax(axis=0))
-        np.testing.assert_array_equal(given["y"], a.max(axis=0))
+        arguments = {"a": a, "where": np.zeros(21, "int64"), "y": np.zeros(21, "float32")}
+        call(build_kernel(module, schedule=schedule).kernel, arguments | {"m": 13, "n": 21})
+        np.testing.assert_array_equal(arguments["where"], a.argmax(axis=0))
+        np.testing.assert_array_equal(arguments["y"], a.max(axis=0))
 
 
 def test_an_identity_that_changes_itself_is_found_by_the_interpreter():
     text = "lambda x, y: (x + y,), (T.float32(1),)"
     source = ROWS.format(dtype="float32", init="pass", update="f(Y[i], A[i, j])")
     source = source.replace("    with T.sp", f"    f = T.comm_reducer({text})\n    with T.sp")
-    given = arguments([2], np.ones(2, "float32")) | {"y": np.zeros(1, "float32")}
+    kernel_arguments = arguments([2], np.ones(2, "float32")) | {"y": np.zeros(1, "float32")}
     with pytest.raises(InterpreterError, match="identity of the reducer 'f'"):
-        run(parse_module(source), given)
+        run(parse_module(source), kernel_arguments)

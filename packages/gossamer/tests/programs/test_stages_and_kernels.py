@@ -50,8 +50,8 @@ def arguments_of(module, call):
 
 def stages_of(module, stats=None):
     return {
-        found.stage: found
-        for found in lower_by_stage(module, schedule_for_target(module, TARGET, stats))
+        stage.stage: stage
+        for stage in lower_by_stage(module, schedule_for_target(module, TARGET, stats))
     }
 
 
@@ -76,10 +76,10 @@ def test_every_stage_means_the_same(name, sizes):
     small = [matrix for matrix in matrices("float64", "int64") if matrix.name in SMALL]
     assert len(small) == len(SMALL)
     for matrix in small:
-        for stage, found in stages.items():
+        for stage, module_there in stages.items():
             call = program.call(matrix, 5)
-            (function,) = (f for f in found.functions if f.name == found.entry)
-            run(found, {param.name: call.arguments[param.name] for param in function.params})
+            (function,) = (f for f in module_there.functions if f.name == module_there.entry)
+            run(module_there, {param.name: call.arguments[param.name] for param in function.params})
             np.testing.assert_array_equal(call.result, call.expected, f"{matrix.name}, {stage}")
 
 
@@ -211,7 +211,9 @@ def test_extrema_of_nan_are_nan(name):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_inputs_may_be_read_only(name):
     program = PROGRAMS[name]
-    (matrix,) = (found for found in matrices("float32", "int32") if found.name == "unsorted")
+    (matrix,) = (
+        candidate for candidate in matrices("float32", "int32") if candidate.name == "unsorted"
+    )
     call = program.call(matrix, 3)
     for array in call.arguments.values():
         if isinstance(array, np.ndarray) and array is not call.result:
@@ -222,7 +224,9 @@ def test_inputs_may_be_read_only(name):
 
 @pytest.mark.parametrize("ends", [(0, 1999), (700, 2000), (5, 5)])
 def test_a_fiber_of_stored_rows_holds_all_of_them(ends):
-    (matrix,) = (found for found in matrices("float32", "int32") if found.name == "many rows")
+    (matrix,) = (
+        candidate for candidate in matrices("float32", "int32") if candidate.name == "many rows"
+    )
     call = PROGRAMS["dcsr times dense"].call(matrix, 9)
     call.arguments["indptr_i"][:] = ends
     with pytest.raises(UserError, match=r"Element \d of 'indptr_i' is \d+; expected \d+"):
@@ -268,9 +272,9 @@ def test_stored_rows_in_no_order_are_summed_one_after_the_other(loose):
     expected = np.full((9, 3), 7.0)
     expected[rows] = 0
     np.add.at(expected, rows, arguments["a"][:, None] * b[[0, 3, 1]])
-    for found in stages_of(module).values():
+    for stage in stages_of(module).values():
         c = np.full((9, 3), 7, np.float32)
-        run(found, {**arguments, "c": c})
+        run(stage, {**arguments, "c": c})
         np.testing.assert_array_equal(c, expected)
     c = np.full((9, 3), 7, np.float32)
     kernel = build_kernel(module).kernel

@@ -25,39 +25,39 @@ def matrix():
     return sparse.csr_array(dense.astype(np.float32))
 
 
-def arrays_of(found):
-    return {"indptr": found.indptr, "indices": found.indices}
+def arrays_of(csr):
+    return {"indptr": csr.indptr, "indices": csr.indices}
 
 
 @pytest.mark.parametrize("features", [1, 3, 16, 50, 300])
 def test_a_product_is_subtracted(features):
-    found, script = matrix(), negated(spmm.SCRIPT)
+    csr, script = matrix(), negated(spmm.SCRIPT)
     dense = np.random.default_rng(0).integers(-3, 4, (40, features)).astype(np.float32)
     result = np.full((7, features), np.nan, np.float32)
     kernel = gs.compile(script, specialize={"feat_size": features})
-    kernel(a=found.data, b=dense, c=result, **arrays_of(found))
-    np.testing.assert_array_equal(result, -(found.astype(np.float64) @ dense))
+    kernel(a=csr.data, b=dense, c=result, **arrays_of(csr))
+    np.testing.assert_array_equal(result, -(csr.astype(np.float64) @ dense))
     assert gs.explain(script).rule == "row_spmm"
 
 
 def test_terms_of_a_row_are_subtracted():
-    found, script = matrix(), negated(spmv.SCRIPT)
+    csr, script = matrix(), negated(spmv.SCRIPT)
     vector = np.arange(40, dtype=np.float32) - 9
     result = np.full(7, np.nan, np.float32)
-    gs.compile(script)(a=found.data, x=vector, y=result, **arrays_of(found))
-    np.testing.assert_array_equal(result, -(found.astype(np.float64) @ vector))
+    gs.compile(script)(a=csr.data, x=vector, y=result, **arrays_of(csr))
+    np.testing.assert_array_equal(result, -(csr.astype(np.float64) @ vector))
     chosen = gs.explain(script, stats=ROWS)
     assert chosen.rule == "row_spmv"
     gs.compile(script, schedule=chosen.schedule)
 
 
 def test_products_of_features_are_subtracted():
-    found, script = matrix(), negated(sddmm.SCRIPT)
+    csr, script = matrix(), negated(sddmm.SCRIPT)
     left = np.arange(7 * 20, dtype=np.float32).reshape(7, 20) % 5
     right = np.arange(40 * 20, dtype=np.float32).reshape(40, 20) % 7
-    result = np.full(found.nnz, np.nan, np.float32)
+    result = np.full(csr.nnz, np.nan, np.float32)
     kernel = gs.compile(script, specialize={"feat_size": 20})
-    kernel(x=left, y=right, out=result, **arrays_of(found))
-    rows = np.repeat(np.arange(7), np.diff(found.indptr))
-    np.testing.assert_array_equal(result, -(left @ right.T)[rows, found.indices])
+    kernel(x=left, y=right, out=result, **arrays_of(csr))
+    rows = np.repeat(np.arange(7), np.diff(csr.indptr))
+    np.testing.assert_array_equal(result, -(left @ right.T)[rows, csr.indices])
     assert gs.explain(script).rule == "row_sddmm"

@@ -190,9 +190,9 @@ def row_case(rows: int, columns: int, width: int) -> Any:
     q, k, v = (random.normal(size=(count, width)) for count in (rows, columns, columns))
     out = np.zeros((rows, width))
     for row in range(rows):
-        found = mask[row].nonzero()[0]
-        powers = np.exp(k[found] @ q[row])
-        out[row] = powers / powers.sum() @ v[found] if len(found) else 0
+        row_columns = mask[row].nonzero()[0]
+        powers = np.exp(k[row_columns] @ q[row])
+        out[row] = powers / powers.sum() @ v[row_columns] if len(row_columns) else 0
     arguments = {
         "q": q, "k": k, "v": v, "out": np.full(out.shape, 77.0), "m": rows, "n": columns,
         "indptr": np.cumsum([0, *mask.sum(1)]).astype(np.int32),

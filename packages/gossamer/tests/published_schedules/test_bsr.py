@@ -57,5 +57,5 @@ CASES = [
 
 def test_a_tensorized_block():
     module = parse_module(script("bsr_spmm"))
-    cases = [case(*given) for given in CASES]
+    cases = [case(*parameters) for parameters in CASES]
     require_recipe(module, cases, coordinate=BLOCK_BY_BLOCK, loop=TILES)

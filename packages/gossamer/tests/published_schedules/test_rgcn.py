@@ -35,7 +35,9 @@ def case(nodes: int, relations: int, wide_in: int, wide_out: int) -> Any:
     random = np.random.default_rng(nodes + relations)
     rows = [np.flatnonzero(random.random(nodes) < 0.6) for _ in range(relations)]
     rows[1:2] = [np.array([], int)] * len(rows[1:2])
-    neighbors = [np.flatnonzero(random.random(nodes) < 0.4) for found in rows for _ in found]
+    neighbors = [
+        np.flatnonzero(random.random(nodes) < 0.4) for stored_rows in rows for _ in stored_rows
+    ]
     a = integers(random, sum(map(len, neighbors)))
     w, x = integers(random, relations, wide_in, wide_out), integers(random, nodes, wide_in)
     y = np.full((nodes, wide_out), 77, np.float32)
@@ -43,8 +45,8 @@ def case(nodes: int, relations: int, wide_in: int, wide_out: int) -> Any:
     expected[np.concatenate([*rows, []]).astype(int)] = 0
     indptr_i = np.cumsum([0, *map(len, rows)]).astype(np.int32)
     indptr_j = np.cumsum([0, *map(len, neighbors)]).astype(np.int32)
-    for relation, found in enumerate(rows):
-        for number, row in enumerate(found, start=indptr_i[relation]):
+    for relation, relation_rows in enumerate(rows):
+        for number, row in enumerate(relation_rows, start=indptr_i[relation]):
             values = a[indptr_j[number] : indptr_j[number + 1]]
             expected[row] += values @ x[neighbors[number]] @ w[relation]
     return {

@@ -91,9 +91,9 @@ def test_elements_on_a_grid_of_threads(stage):
         step("bind", "i_j_1", thread="threadIdx.y"),
         step("unroll", "i_j_2"),
     )
-    found, _ = scheduled(parse_module(script("sddmm")), coordinate=ELEMENTS, **{stage: steps})
+    modules, _ = scheduled(parse_module(script("sddmm")), coordinate=ELEMENTS, **{stage: steps})
     for arguments, expected in (case(*size) for size in SIZES):
-        for module in found:
+        for module in modules:
             (function,) = module.functions
             values = {param.name: arguments[param.name] for param in function.params}
             values["y"] = arguments["y"].copy()

@@ -119,9 +119,9 @@ def buckets_of(a: Any, width: int, rows: list[int], count: int) -> dict[str, Any
     columns = np.full((len(rows), width), a.shape[1], np.int32)
     values = np.zeros((len(rows), width), np.float32)
     for number, row in enumerate(rows):
-        found = a.indices[a.indptr[row] : a.indptr[row + 1]][:width]
-        columns[number, : len(found)] = found
-        values[number, : len(found)] = a.data[a.indptr[row] : a.indptr[row + 1]][:width]
+        row_columns = a.indices[a.indptr[row] : a.indptr[row + 1]][:width]
+        columns[number, : len(row_columns)] = row_columns
+        values[number, : len(row_columns)] = a.data[a.indptr[row] : a.indptr[row + 1]][:width]
     return {f"a{count}": values.ravel(), f"rows{count}": np.array(rows, np.int32),
             f"columns{count}": columns.ravel(), f"count{count}": len(rows)}  # fmt: skip
 
@@ -204,7 +204,7 @@ def published(number: int, width: int, *, sums: str) -> Any:
 def hyb_case(rows: int, columns: int, tiles: int) -> Any:
     """Rows of more than four elements occur in the last bucket several times."""
     a, b = matrix(rows, columns), integers(np.random.default_rng(5), columns, tiles * 8)
-    found = integers(np.random.default_rng(6), rows, tiles * 8)
+    dense = integers(np.random.default_rng(6), rows, tiles * 8)
     starts = [(row, int(a.indptr[row]), int(a.indptr[row + 1])) for row in range(rows)]
     short = [(row, begin, end) for row, begin, end in starts if 0 < end - begin <= 2]
     long = [
@@ -214,7 +214,7 @@ def hyb_case(rows: int, columns: int, tiles: int) -> Any:
         for at in range(begin, end, 4)
     ]
     arguments = {
-        "c": found.reshape(rows, tiles, 2, 4), "b": b.reshape(columns, tiles, 2, 4),
+        "c": dense.reshape(rows, tiles, 2, 4), "b": b.reshape(columns, tiles, 2, 4),
         "m": rows, "n": columns, "tiles": tiles,
     }  # fmt: skip
     for bucket, width, parts in ((1, 2, short), (2, 4, long)):
@@ -230,7 +230,7 @@ def hyb_case(rows: int, columns: int, tiles: int) -> Any:
             f"indptr{bucket}": np.array([0, len(parts)], np.int32),
             f"count{bucket}": len(parts),
         }
-    return arguments, {"c": (found + a @ b).reshape(rows, tiles, 2, 4)}
+    return arguments, {"c": (dense + a @ b).reshape(rows, tiles, 2, 4)}
 
 
 HYB_SIZES = ((0, 3, 1), (9, 7, 1), (6, 11, 2), (5, 6, 0))

@@ -53,18 +53,18 @@ def case(stripes: int, columns: int, features: int) -> Any:
     random = np.random.default_rng(stripes)
     dense = integers(random, stripes, TILE, columns)
     kept = [np.flatnonzero(random.random(columns) < at / stripes) for at in range(stripes)]
-    counts = [-(-len(found) // GROUP) for found in kept]
+    counts = [-(-len(columns) // GROUP) for columns in kept]
     indptr = np.cumsum([0, *counts]).astype(np.int32)
     indices = np.full((indptr[-1], GROUP), columns, np.int32)
     values = np.full((indptr[-1], TILE, GROUP), np.nan, np.float32)
     b = integers(random, columns, features)
     expected = np.zeros((stripes, TILE, features), np.float32)
-    for number, found in enumerate(kept):
-        for slot, column in enumerate(found):
+    for number, kept_columns in enumerate(kept):
+        for slot, column in enumerate(kept_columns):
             group, place = indptr[number] + slot // GROUP, slot % GROUP
             indices[group, place] = column
             values[group, :, place] = dense[number, :, column]
-        expected[number] = dense[number][:, found] @ b[found]
+        expected[number] = dense[number][:, kept_columns] @ b[kept_columns]
     arguments = {
         "a": values, "b": b, "c": np.full(expected.shape, 77, np.float32), "indptr": indptr,
         "indices": indices, "mb": stripes, "n": columns, "groups": int(indptr[-1]),

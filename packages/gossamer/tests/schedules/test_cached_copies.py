@@ -124,11 +124,11 @@ def sparse_case(m: int, n: int, k: int) -> tuple[Any, Any]:
     random = np.random.default_rng(m)
     dense = integers(random, m, n) * (random.random((m, n)) < 0.4)
     dense[: m // 3] = 0
-    found, b = dense.nonzero(), integers(random, n, k)
+    coordinates, b = dense.nonzero(), integers(random, n, k)
     counts = (dense != 0).sum(1)
     arguments = {
-        "indptr": np.cumsum([0, *counts]).astype(np.int32), "indices": found[1].astype(np.int32),
-        "a": dense[found].astype(np.float32), "b": b, "c": np.full((m, k), 77, np.float32),
+        "indptr": np.cumsum([0, *counts]).astype(np.int32), "indices": coordinates[1].astype(np.int32),
+        "a": dense[coordinates].astype(np.float32), "b": b, "c": np.full((m, k), 77, np.float32),
         "m": m, "n": n, "nnz": int(counts.sum()), "k": k,
     }  # fmt: skip
     return arguments, {"c": (dense @ b).astype(np.float32)}

@@ -109,7 +109,7 @@ def moving_accesses(module):
 
 
 def loops_in(node):
-    return [found for found in walk(*node.body) if isinstance(found, For)]
+    return [node for node in walk(*node.body) if isinstance(node, For)]
 
 
 def element_loops(module):
@@ -143,13 +143,13 @@ CASES += [(features, 512, "float64") for features in SIZES]
 @pytest.mark.parametrize(("features", "bits", "dtype"), CASES)
 def test_a_tile_of_features_is_accumulated_in_registers(features, bits, dtype):
     module = spmm(features, bits=bits, dtype=dtype)
-    found = list(accumulators(module, bits))
-    assert found
+    buffers = list(accumulators(module, bits))
+    assert buffers
     lanes = bits // DType.parse(dtype).bits
     # One vector more if vectors are aligned to the rows of the dense operand.
     more = int(features is not None and features % lanes == 0 and features > lanes)
-    assert max(elements for elements, _ in found) <= MAX_TILE + more * lanes
-    assert max(registers for _, registers in found) <= REGISTERS[bits] // 2 + more
+    assert max(elements for elements, _ in buffers) <= MAX_TILE + more * lanes
+    assert max(registers for _, registers in buffers) <= REGISTERS[bits] // 2 + more
     assert moving_accesses(module) == []
 
 
@@ -229,7 +229,7 @@ HEIGHTS = [1, 2, 3, 4, 5, 7, 8, 13, 16, 31, 32, 64]
 @pytest.mark.parametrize("features", [1, 8, 33, 64, 500, None])
 def test_a_tile_of_a_block_row_is_accumulated_in_registers(height, features, bits):
     module = bsr(height, features, bits=bits)
-    found = list(accumulators(module, bits))
-    assert found
-    assert max(registers for _, registers in found) <= REGISTERS[bits] * 3 // 4
+    buffers = list(accumulators(module, bits))
+    assert buffers
+    assert max(registers for _, registers in buffers) <= REGISTERS[bits] * 3 // 4
     assert moving_accesses(module) == []

@@ -27,12 +27,12 @@ def spmm_case(rows, columns, features):
     dense = integers(random, rows, columns) * (random.random((rows, columns)) < 0.4)
     dense[:1] = dense[rows - 1 :] = 0
     a, b = sparse.csr_matrix(dense.astype(np.float32)), integers(random, columns, features)
-    given = {
+    arguments = {
         "indptr": a.indptr, "indices": a.indices, "a": a.data, "b": b,
         "c": np.full((rows, features), 77, np.float32), "m": rows, "n": columns, "nnz": a.nnz,
         "K": features,
     }  # fmt: skip
-    return given, {"c": a @ b}
+    return arguments, {"c": a @ b}
 
 
 def test_rows_that_are_gathered_are_an_operand_of_an_outer_product():
@@ -61,9 +61,9 @@ def times_transposed(a: T.handle, b: T.handle, c: T.handle, m: T.int64, n: T.int
 def dense_case(m, n, k, dtype, *, is_transposed):
     random = np.random.default_rng(m)
     a, b = (integers(random, *size).astype(dtype) for size in ((m, k), (n, k)))
-    given = {"a": a, "b": b if is_transposed else b.T.copy(), "c": np.full((m, n), 77, dtype)}
+    arguments = {"a": a, "b": b if is_transposed else b.T.copy(), "c": np.full((m, n), 77, dtype)}
     sizes = (m, n, k) if is_transposed else (m, k, n)
-    return given | dict(zip("mnk", sizes, strict=True)), {"c": a @ b.T}
+    return arguments | dict(zip("mnk", sizes, strict=True)), {"c": a @ b.T}
 
 
 SIZES = [(0, 3, 16), (3, 4, 0), (3, 2, 16), (2, 5, 37), (13, 17, 9)]
@@ -87,7 +87,7 @@ def test_tiles_of_a_product_are_outer_products():
     require_recipe(MATMUL, cases, loop=steps)
 
 
-@pytest.mark.parametrize("intrinsic", INTRINSICS, ids=lambda found: found.name)
+@pytest.mark.parametrize("intrinsic", INTRINSICS, ids=lambda intrinsic: intrinsic.name)
 def test_what_is_emitted_is_compiled(intrinsic):
     """Natively, too, the semantics and the implementation compute the same."""
     texts = (intrinsic.semantics, intrinsic.implementation)
@@ -95,14 +95,14 @@ def test_what_is_emitted_is_compiled(intrinsic):
     (function,) = parse_module(texts[0]).functions
     dtype = function.buffers[0].dtype
     for length in (0, 5, 67):
-        random, found = np.random.default_rng(length), []
+        random, results = np.random.default_rng(length), []
         shapes = [
             tuple(length if getattr(size, "name", "") == "n" else int(size.text) for size in shape)
             for shape in (buffer.shape for buffer in function.buffers)
         ]
         arrays = [integers(random, *shape).astype(dtype) for shape in shapes]
         for kernel in kernels:
-            given = dict(zip("abc", (array.copy() for array in arrays), strict=True))
-            call(kernel, given | {"n": length})
-            found.append(given["c"])
-        np.testing.assert_array_equal(*found)
+            arguments = dict(zip("abc", (array.copy() for array in arrays), strict=True))
+            call(kernel, arguments | {"n": length})
+            results.append(arguments["c"])
+        np.testing.assert_array_equal(*results)

@@ -196,12 +196,12 @@ def test_products_are_added_up_in_wider_vectors():
     a = scipy.sparse.random(50, 200, 0.4, "csr", np.float32, random_state=1)
     b = np.random.default_rng(0).random((200, 64)).astype(np.float32)
     exact = a.astype(np.float64) @ b.astype(np.float64)
-    found = {}
+    results = {}
     for dtype in ("float32", "float64"):
         kernel = gossamer.compile(in_registers(dtype))
-        found[dtype] = np.full((50, 64), 77, np.float32)
+        results[dtype] = np.full((50, 64), 77, np.float32)
         sizes = {"m": 50, "n": 200, "nnz": a.nnz}
-        kernel(indptr=a.indptr, indices=a.indices, a=a.data, b=b, c=found[dtype], **sizes)
+        kernel(indptr=a.indptr, indices=a.indices, a=a.data, b=b, c=results[dtype], **sizes)
     # Sums of 200 products, each exact in float64, are off by less than half a unit of float32.
-    np.testing.assert_allclose(found["float64"], exact, rtol=2.0**-24 + 200 * 2.0**-53)
-    assert np.abs(found["float32"] - exact).max() > np.abs(found["float64"] - exact).max()
+    np.testing.assert_allclose(results["float64"], exact, rtol=2.0**-24 + 200 * 2.0**-53)
+    assert np.abs(results["float32"] - exact).max() > np.abs(results["float64"] - exact).max()

@@ -78,5 +78,5 @@ def test_a_lifted_loop(shape):
 def test_what_is_unsafe_stays_marked_to_the_end():
     builder = ScheduleBuilder(examples.MATMUL).unsafe_parallel("i")
     flat = lower_to_flat(builder.module)
-    entry = next(found for found in flat.functions if found.name == flat.entry)
+    entry = next(function for function in flat.functions if function.name == flat.entry)
     assert dict(entry.annotations)["unsafe"] == "parallel(i)"

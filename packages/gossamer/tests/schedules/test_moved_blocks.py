@@ -43,12 +43,12 @@ def case(rows: int, columns: int, width: int) -> Any:
     random = np.random.default_rng(rows)
     dense = integers(random, rows, columns) * (random.random((rows, columns)) < 0.5)
     dense[: rows // 3] = 0
-    found = dense.nonzero()
+    coordinates = dense.nonzero()
     b, bias = integers(random, columns, width), integers(random, width)
     counts = (dense != 0).sum(1)
     arguments = {
-        "indptr": np.cumsum([0, *counts]).astype(np.int32), "indices": found[1].astype(np.int32),
-        "a": dense[found].astype(np.float32), "b": b, "bias": bias, "m": rows, "n": columns,
+        "indptr": np.cumsum([0, *counts]).astype(np.int32), "indices": coordinates[1].astype(np.int32),
+        "a": dense[coordinates].astype(np.float32), "b": b, "bias": bias, "m": rows, "n": columns,
         "c": np.full((rows, width), 77, np.float32), "nnz": int(counts.sum()), "k": width,
     }  # fmt: skip
     return arguments, {"c": np.maximum(2 * dense @ b + bias, 0).astype(np.float32)}

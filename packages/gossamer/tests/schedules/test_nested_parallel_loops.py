@@ -75,13 +75,13 @@ def test_the_outermost_is_shared_out_and_those_inside_are_serial() -> None:
     for op, names, options in INNER_FIRST:
         getattr(builder, op)(*names, **options)
     *_, flat = lower_by_stage(parse_module(SUMS), Schedule(loop=builder.trace))
-    found = list(walk(*flat.functions))
-    started = [node.var for node in found if isinstance(node, ParallelFor)]
+    nodes = list(walk(*flat.functions))
+    started = [node.var for node in nodes if isinstance(node, ParallelFor)]
     assert started == ["i", "i2"]
-    loops = {node.var: node for node in found if isinstance(node, For)}
+    loops = {node.var: node for node in nodes if isinstance(node, For)}
     assert {loops[name].kind for name in ("j", "j2")} == {"serial"}
     # Rows are not shared, so that nothing has to be atomic.
-    assert not any(isinstance(node, Atomic) for node in found)
+    assert not any(isinstance(node, Atomic) for node in nodes)
 
 
 def test_a_fused_loop_is_shared_out_as_a_whole() -> None:

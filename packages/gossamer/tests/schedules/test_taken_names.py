@@ -47,8 +47,8 @@ def made_names(module, stats):
     return sorted(name for name in named - others if not LOWERED.search(name))
 
 
-def ops(found):
-    return [step.op for step in found.schedule.loop]
+def ops(chosen):
+    return [step.op for step in chosen.schedule.loop]
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_names_that_are_taken_are_numbered(name, features, stats):
     first = module.functions[0].params[0].name
     for made in made_names(module, stats):
         taken = parse_module(re.sub(rf"\b{first}\b", made, text))
-        found = report(taken, stats)
-        assert (found.rule, ops(found)) == (plain.rule, ops(plain))
+        renamed = report(taken, stats)
+        assert (renamed.rule, ops(renamed)) == (plain.rule, ops(plain))
         flat_module(taken, target=TARGET, stats=stats)
 
 

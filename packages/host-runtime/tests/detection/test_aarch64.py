@@ -16,7 +16,7 @@ GRAVITON3 = {16: 0xEFFFFFFF, 26: 0x1F080 | 1 << 13 | 1 << 14}
 def test_each_bit_is_the_feature_of_that_name():
     assert not any(aarch64_features(lambda entry: 0).values())
     assert all(aarch64_features(lambda entry: 2**64 - 1).values())
-    found = {
+    bits = {
         name
         for entry in (16, 26)
         for bit in range(64)
@@ -24,15 +24,15 @@ def test_each_bit_is_the_feature_of_that_name():
         if is_present
     }
     # Both need two bits.
-    assert aarch64_features(lambda entry: 0).keys() - found == {"fullfp16", "sha3"}
+    assert aarch64_features(lambda entry: 0).keys() - bits == {"fullfp16", "sha3"}
 
 
 def test_a_neoverse_v1_has_sve_and_not_sve2():
-    found = aarch64_features(GRAVITON3.get)
+    features = aarch64_features(GRAVITON3.get)
     names = ("lse", "dotprod", "sve", "bf16", "i8mm", "fullfp16")
-    assert all(found[name] for name in names)
-    assert not found["sve2"]
-    assert not found["sme"]
+    assert all(features[name] for name in names)
+    assert not features["sve2"]
+    assert not features["sme"]
 
 
 def test_the_identity_of_a_machine_is_what_linux_shows(tmp_path):
@@ -45,10 +45,10 @@ def test_the_identity_of_a_machine_is_what_linux_shows(tmp_path):
     sys.platform != "linux" or architecture() != "aarch64", reason="another machine than AArch64"
 )
 def test_this_machine_has_the_features_of_its_auxiliary_vector():
-    found = aarch64_features()
-    assert found["neon"]
-    assert found["sve"] == (sve_vector_bits() is not None)
-    present = {name for name, is_present in found.items() if is_present}
+    features = aarch64_features()
+    assert features["neon"]
+    assert features["sve"] == (sve_vector_bits() is not None)
+    present = {name for name, is_present in features.items() if is_present}
     assert host_cpu().required == host().features == present
 
 

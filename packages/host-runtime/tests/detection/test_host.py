@@ -14,10 +14,10 @@ VENDORS = {"GenuineIntel": "fast", "AuthenticAMD": "moderate", "": "moderate"}
 
 def test_digest_of_the_host_is_that_of_the_next_process():
     program = "from gossamer_host_runtime import host; print(host().digest)"
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert found.stdout.strip() == host().digest
+    assert process.stdout.strip() == host().digest
     assert int(host().options["cores"]) == available_cpus()
 
 

@@ -31,16 +31,16 @@ PROGRAMS = {**PLAIN, "everything": EVERYTHING}
 def linker_of(name):
     """Return the command of the linker for an architecture; skip the test if there is none."""
     names = [f"{name}-linux-gnu-ld", *(["ld"] if name == architecture() else [])]
-    found = next(filter(None, map(shutil.which, names)), None)
-    if found is None:
+    compiler = next(filter(None, map(shutil.which, names)), None)
+    if compiler is None:
         pytest.skip(f"no linker for {name} is installed: {' or '.join(names)}")
-    return found
+    return compiler
 
 
 def image_of(code, rules, base):
-    found = read_object(code)
-    layout = image_layout(found, rules)
-    return layout, relocated_image(found, rules, layout=layout, base=base)
+    object_file = read_object(code)
+    layout = image_layout(object_file, rules)
+    return layout, relocated_image(object_file, rules, layout=layout, base=base)
 
 
 def linked(folder, code, *, linker, starts):
@@ -97,20 +97,22 @@ def address_in(image, veneer, name):
 
 def test_a_slot_has_the_address_of_a_symbol():
     code = object_of(SLOTTED, "aarch64")
-    found = read_object(code)
+    object_file = read_object(code)
     layout, image = image_of(code, RELOCATION_RULES["aarch64"], BASES[1])
     (((symbol, _), slot),) = layout.slots.items()
     (address,) = struct.unpack_from("<Q", image, slot)
-    row = found.symbols[symbol]
+    row = object_file.symbols[symbol]
     assert address == BASES[1] + layout.sections[row.section] + row.value
-    rows = next(rows for number, rows in found.relocations if layout.sections[number] is not None)
-    at = layout.sections[found.find("f").section] + rows[0].offset
+    rows = next(
+        rows for number, rows in object_file.relocations if layout.sections[number] is not None
+    )
+    at = layout.sections[object_file.find("f").section] + rows[0].offset
     assert target_of_page(image, at, BASES[1]) == BASES[1] + slot
 
 
 def test_a_call_out_of_reach_goes_by_a_veneer():
     code = object_of(PLAIN["calls of a global function"], "aarch64")
-    found, rules = read_object(code), RELOCATION_RULES["aarch64"]
+    object_file, rules = read_object(code), RELOCATION_RULES["aarch64"]
     near, _ = image_of(code, rules, BASES[1])
     assert not near.veneers
     layout, image = image_of(
@@ -118,8 +120,8 @@ def test_a_call_out_of_reach_goes_by_a_veneer():
     )
     # Both calls of `f` share it.
     (veneer,) = layout.veneers.values()
-    text = layout.sections[found.find("f").section]
-    callee = BASES[1] + text + found.find("g").value
+    text = layout.sections[object_file.find("f").section]
+    callee = BASES[1] + text + object_file.find("g").value
     assert address_in(image, veneer, "aarch64") == callee
     words = struct.unpack_from(f"<{layout.size // 4}I", image)
     calls = {row: word for row, word in enumerate(words) if word >> 26 in (0b000101, 0b100101)}
@@ -130,14 +132,16 @@ def test_a_call_out_of_reach_goes_by_a_veneer():
 def test_a_function_of_a_library_is_called_by_a_veneer(name):
     """The function may be anywhere."""
     code, rules = object_of(CALLING_LIBRARIES["function"], name), RELOCATION_RULES[name]
-    found, address, asked = read_object(code), BASES[1] ^ 1 << 46, []
+    object_file, address, asked = read_object(code), BASES[1] ^ 1 << 46, []
 
     def find_address(function):
         asked.append(function)
         return address if function == "labs" else None
 
-    layout = image_layout(found, rules)
-    image = relocated_image(found, rules, layout=layout, base=BASES[1], find_address=find_address)
+    layout = image_layout(object_file, rules)
+    image = relocated_image(
+        object_file, rules, layout=layout, base=BASES[1], find_address=find_address
+    )
     (veneer,) = layout.veneers.values()
     assert "labs" in asked
     assert "f" not in asked

@@ -51,8 +51,8 @@ def in_symbol(field, layout, value):
     """Change a field of the symbol `f`; `value` is a function of the sections by name."""
 
     def change(code):
-        sections, found = names_of_sections(code), read_object(code)
-        row = found.symbols.index(found.find("f"))
+        sections, object_file = names_of_sections(code), read_object(code)
+        row = object_file.symbols.index(object_file.find("f"))
         return changed(code, sections[".symtab"].offset + 24 * row + field, layout, value(sections))
 
     return change
@@ -94,11 +94,13 @@ MALFORMED = {
 
 def image_of(code):
     """Relocate an object of any architecture for an address."""
-    found = read_object(code)
+    object_file = read_object(code)
     rules = next(
-        rules for rules in RELOCATION_RULES.values() if rules.machine == found.header.machine
+        rules for rules in RELOCATION_RULES.values() if rules.machine == object_file.header.machine
     )
-    return relocated_image(found, rules, layout=image_layout(found, rules), base=1 << 20)
+    return relocated_image(
+        object_file, rules, layout=image_layout(object_file, rules), base=1 << 20
+    )
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -184,12 +186,12 @@ def cut(data):
     del data[randoms.randrange(len(data)) :]
 
 def relocate(code):
-    found = read_object(code)
-    machine = found and found.header.machine
+    object_file = read_object(code)
+    machine = object_file and object_file.header.machine
     rules = [rules for rules in RELOCATION_RULES.values() if rules.machine == machine]
     if not rules:
         raise NeedsLinkerError
-    relocated_image(found, rules[0], layout=image_layout(found, rules[0]), base=1 << 30)
+    relocated_image(object_file, rules[0], layout=image_layout(object_file, rules[0]), base=1 << 30)
 
 load = {"load": lambda code: load_object(code, "f"), "relocate": relocate}[sys.argv[3]]
 results = collections.Counter()
@@ -218,15 +220,17 @@ PROGRAMS = {
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_no_mutant_of_an_object_crashes_the_process(tmp_path, program):
     """Nothing is run: what is loaded may hold any instructions."""
-    found = run_mutants(tmp_path, object_of(PROGRAMS[program]), "load")
-    assert (found.returncode, found.stdout) == (0, "host_runtime.object loaded\n"), found.stderr
+    outcomes = run_mutants(tmp_path, object_of(PROGRAMS[program]), "load")
+    assert (outcomes.returncode, outcomes.stdout) == (0, "host_runtime.object loaded\n"), (
+        outcomes.stderr
+    )
 
 
 @pytest.mark.parametrize("name", sorted({*ARCHITECTURES} - {architecture()}))
 def test_no_mutant_for_another_architecture_is_relocated_outside_of_the_image(tmp_path, name):
-    found = run_mutants(tmp_path, object_of(EVERYTHING, name), "relocate")
+    outcomes = run_mutants(tmp_path, object_of(EVERYTHING, name), "relocate")
     expected = "host_runtime.object left to a linker loaded\n"
-    assert (found.returncode, found.stdout) == (0, expected), found.stderr
+    assert (outcomes.returncode, outcomes.stdout) == (0, expected), outcomes.stderr
 
 
 def run_mutants(folder, code, how):

@@ -327,10 +327,10 @@ def test_the_code_is_kept_in_the_kernel_cache(tmp_path):
 
 
 def test_threads_of_several_interpreter_threads_find_one_pool():
-    found = []
-    finders = [threading.Thread(target=lambda: found.append(pool())) for _ in range(4)]
+    sums = []
+    finders = [threading.Thread(target=lambda: sums.append(pool())) for _ in range(4)]
     for finder in finders:
         finder.start()
     for finder in finders:
         finder.join()
-    assert {id(one) for one in found} == {id(pool())}
+    assert {id(one) for one in sums} == {id(pool())}

@@ -79,8 +79,8 @@ def test_one_thread_needs_no_function_that_runs_regions():
 @pytest.mark.parametrize("choice", ["", "pool"])
 def test_libgomp_stands_in_for_the_pool(monkeypatch, no_pool, choice):
     monkeypatch.setenv("GOSSAMER_PARALLEL", choice)
-    found = ctypes.cast(threads.parallel_function(), ctypes.c_void_p).value
-    assert found == gomp.gomp_parallel()
+    address = ctypes.cast(threads.parallel_function(), ctypes.c_void_p).value
+    assert address == gomp.gomp_parallel()
 
 
 CHILD = """
@@ -92,8 +92,8 @@ if child:
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 signal.alarm(30)
 from gossamer_host_runtime.parallel import gomp, threads
-found = threads.parallel_function()
-os._exit(8 if found == gomp.gomp_parallel() else 7)
+address = threads.parallel_function()
+os._exit(8 if address == gomp.gomp_parallel() else 7)
 """
 THEIRS, OURS = "ctypes.CDLL('libgomp.so.1')", "import gossamer_host_runtime.parallel.threads as t"
 

@@ -97,8 +97,8 @@ def machine_of(target: Target) -> Machine:
     """Return the machine with 32 vectors of a fixed length that a target describes by its `CPU_OPTIONS`; an
     option that is not given has its default.
 
-    >>> found = machine_of(Target.parse("generic-cpu:vector_bits=256,gathers=slow"))
-    >>> found.lanes("float32"), found.gathers, found.fixed_vscale
+    >>> machine = machine_of(Target.parse("generic-cpu:vector_bits=256,gathers=slow"))
+    >>> machine.lanes("float32"), machine.gathers, machine.fixed_vscale
     (8, 'slow', 2)
     """
     values = {option.name: option.value_of(target) for option in CPU_OPTIONS}

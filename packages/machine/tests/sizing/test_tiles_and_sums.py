@@ -25,8 +25,8 @@ from gossamer_machine.sizing.row_windows import window_rows
 def test_tiles_of_features_have_as_many_vectors_as_fit(
     vectors, vector_bytes, tiles, per_tile, is_packed
 ):
-    found = column_tiling(vectors, vector_bytes=vector_bytes, rows=None)
-    assert (found.feature_tiles, found.vectors, found.is_packed) == (tiles, per_tile, is_packed)
+    tiling = column_tiling(vectors, vector_bytes=vector_bytes, rows=None)
+    assert (tiling.feature_tiles, tiling.vectors, tiling.is_packed) == (tiles, per_tile, is_packed)
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,8 @@ def test_two_threads_have_a_panel_each(rows, panel):
 )
 def test_long_rows_of_few_whole_vectors_have_partial_sums(features, mean, is_packed, pays):
     matrix = Stats(rows=10, columns=10, nnz=10 * mean, longest_row=mean, empty_rows=0)
-    found = has_partial_sums(features, "float32", Machine(), matrix, is_packed=is_packed)
-    assert found is pays
+    has_sums = has_partial_sums(features, "float32", Machine(), matrix, is_packed=is_packed)
+    assert has_sums is pays
 
 
 @pytest.mark.parametrize(

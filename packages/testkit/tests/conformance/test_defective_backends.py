@@ -76,10 +76,10 @@ class Interpreting:
         module, signature = loads(artifact.code), artifact.signature
 
         def entry(*values):
-            given = dict(zip(signature.order, values[:-1], strict=True))
-            arrays = views(signature, given)
+            arguments = dict(zip(signature.order, values[:-1], strict=True))
+            arrays = views(signature, arguments)
             try:
-                self.run(module, {**given, **arrays}, signature)
+                self.run(module, {**arguments, **arrays}, signature)
             except GuardFailed as error:
                 values[-1].contents.failed_buffer = self.failed(artifact, error.buffer)
                 return OUT_OF_BOUNDS
@@ -87,19 +87,19 @@ class Interpreting:
 
         return entry
 
-    def run(self, module, given, signature):
-        run(module, given, chunks=2)
+    def run(self, module, arguments, signature):
+        run(module, arguments, chunks=2)
 
     def failed(self, artifact, buffer):
         return artifact.guarded.index(buffer)
 
 
-def views(signature, given):
+def views(signature, arguments):
     """An array for each pointer parameter."""
-    scalars = {param.name: given[param.name] for param in signature.scalars}
+    scalars = {param.name: arguments[param.name] for param in signature.scalars}
     return {
         param.name: view(
-            given[param.name],
+            arguments[param.name],
             [evaluate_size(size, scalars, arrays={}) for size in param.shape],
             np.dtype(param.dtype),
         )
@@ -332,30 +332,30 @@ class TakesAnyTarget(Interpreting):
 
 
 class OffByOne(Interpreting):
-    def run(self, module, given, signature):
-        super().run(module, given, signature)
+    def run(self, module, arguments, signature):
+        super().run(module, arguments, signature)
         for param in signature.buffers:
-            if param.is_written and given[param.name].size > 40:
-                given[param.name].reshape(-1)[40] += 1
+            if param.is_written and arguments[param.name].size > 40:
+                arguments[param.name].reshape(-1)[40] += 1
 
 
 class WritesInputs(Interpreting):
-    def run(self, module, given, signature):
-        super().run(module, given, signature)
+    def run(self, module, arguments, signature):
+        super().run(module, arguments, signature)
         for param in signature.buffers:
             if not param.is_written:
-                given[param.name][...] = 0
+                arguments[param.name][...] = 0
 
 
 class DoesNothing(Interpreting):
-    def run(self, module, given, signature):
+    def run(self, module, arguments, signature):
         pass
 
 
 class IgnoresGuards(Interpreting):
-    def run(self, module, given, signature):
+    def run(self, module, arguments, signature):
         try:
-            super().run(module, given, signature)
+            super().run(module, arguments, signature)
         except GuardFailed:
             return
 
@@ -375,26 +375,26 @@ class OneCallAtATime(Interpreting):
     def __init__(self):
         self.lock = threading.Lock()
 
-    def run(self, module, given, signature):
+    def run(self, module, arguments, signature):
         is_alone = self.lock.acquire(blocking=False)
-        super().run(module, given, signature)
+        super().run(module, arguments, signature)
         time.sleep(0.002)
         if is_alone:
             self.lock.release()
             return
         for param in signature.buffers:
             if param.is_written:
-                given[param.name][...] = 0
+                arguments[param.name][...] = 0
 
 
 class CountsThreads(Interpreting):
     """Results depend on the number of threads."""
 
-    def run(self, module, given, signature):
-        super().run(module, given, signature)
+    def run(self, module, arguments, signature):
+        super().run(module, arguments, signature)
         for param in signature.buffers:
-            if param.is_written and given[param.name].size:
-                given[param.name].reshape(-1)[0] += get_num_threads()
+            if param.is_written and arguments[param.name].size:
+                arguments[param.name].reshape(-1)[0] += get_num_threads()
 
 
 IT = "test_it_"

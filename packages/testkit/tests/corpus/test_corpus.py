@@ -50,8 +50,8 @@ def test_the_interpreter_agrees_with_the_oracle(name):
     module = program.module
     for case in program.cases():
         if case.raises is None:
-            found = call(lambda **values: run(module, values), case)
-            assert differences(case, found, program.expected(case)) == [], case.name
+            result = call(lambda **values: run(module, values), case)
+            assert differences(case, result, program.expected(case)) == [], case.name
         elif case.raises == "kernel.out_of_bounds":
             with pytest.raises(GuardFailed, match=case.names):
                 run(module, fresh(case))
@@ -73,8 +73,8 @@ def test_cases_have_names_and_are_the_same_each_time(name):
 
 
 def test_every_node_of_the_flat_stage_occurs():
-    found = {type(node) for name in NAMES for node in walk(corpus_program(name).module)}
-    assert {*EXPRS, *STMTS} - NOT_FLAT - found == set()
+    types = {type(node) for name in NAMES for node in walk(corpus_program(name).module)}
+    assert {*EXPRS, *STMTS} - NOT_FLAT - types == set()
 
 
 def test_every_maker_and_every_oracle_is_used():
@@ -99,14 +99,14 @@ FUNCTIONS_LACKING = {"find_nth_bit", "exp2", "expm1", "log10", "log1p", "log2", 
     ],
 )
 def test_every_operation_of_a_node_occurs(kind, field):
-    found = {
+    names = {
         getattr(node, field.name)
         for name in NAMES
         for node in walk(corpus_program(name).module)
         if isinstance(node, kind)
     }
     key = kind.__name__, field.name
-    assert set(get_args(field.type)) - found == LOWERED.get(key, set())
+    assert set(get_args(field.type)) - names == LOWERED.get(key, set())
 
 
 def test_every_function_fact_and_dtype_of_a_cast_occurs():
@@ -127,7 +127,7 @@ def test_zero_extents_are_among_the_cases_wherever_there_is_an_extent():
             [value for key, value in case.values.items() if key in ("n", "m")]
             for case in corpus_program(name).cases()
         ]
-        if sizes[0] and not any(0 in found for found in sizes):
+        if sizes[0] and not any(0 in size for size in sizes):
             without.append(name)
     assert without == []
 
@@ -156,9 +156,9 @@ DIFFERENCES = {
 
 @pytest.mark.parametrize("case", DIFFERENCES)
 def test_differences_are_found_and_told(case):
-    found, expected, message = DIFFERENCES[case]
+    actual, expected, message = DIFFERENCES[case]
     called = Case("a case", {"x": X, "y": np.zeros(2, np.float32)})
-    lines = differences(called, {"x": X, "y": np.array(found, np.float32)}, {"y": expected})
+    lines = differences(called, {"x": X, "y": np.array(actual, np.float32)}, {"y": expected})
     assert bool(lines) == bool(message)
     assert message in "".join(lines)
 

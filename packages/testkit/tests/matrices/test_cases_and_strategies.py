@@ -85,8 +85,8 @@ NASTY = {
 @pytest.mark.parametrize("is_nasty", NASTY.values(), ids=NASTY.keys())
 def test_each_nasty_matrix_is_among_those_drawn(is_nasty):
     first = settings(max_examples=2000, database=None, phases=[Phase.generate])
-    found = find(csr_matrices(), is_nasty, settings=first)
-    assert isinstance(found, Csr)
+    example = find(csr_matrices(), is_nasty, settings=first)
+    assert isinstance(example, Csr)
 
 
 @QUICK
@@ -98,7 +98,7 @@ def test_operands_have_their_shape_and_are_integers(operand):
 
 def test_operands_may_be_special():
     strategy = dense_operands((2,), dtype="float64", special=True)
-    assert np.isnan(find(strategy, lambda found: np.isnan(found).any())).any()
+    assert np.isnan(find(strategy, lambda array: np.isnan(array).any())).any()
 
 
 def test_a_matrix_from_a_mask_has_no_zeros():

@@ -41,10 +41,10 @@ def test_products_agree_with_dense_ones(case):
     np.testing.assert_array_equal(spmm(case, operand), dense_of(case) @ operand)
     np.testing.assert_array_equal(spmv(case, operand[:, 0]), dense_of(case) @ operand[:, 0])
     expected = np.abs(dense_of(case)) @ np.abs(operand)
-    found = spmm_magnitude(case, operand)
-    assert (found >= expected).all()
+    magnitude = spmm_magnitude(case, operand)
+    assert (magnitude >= expected).all()
     if case.is_canonical:
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(magnitude, expected)
         np.testing.assert_array_equal(spmv_magnitude(case, operand[:, 0]), expected[:, 0])
 
 
@@ -66,9 +66,9 @@ def test_attention_agrees_with_dense_arithmetic(case, scale):
     np.add.at(times, (case.rows, case.indices), 1.0)
     powers = times * np.exp(q @ k.T * (1 / 3 if scale is None else scale))
     expected = powers @ v / np.maximum(powers.sum(axis=1, keepdims=True), 1e-300)
-    found, bound = (call(case, q, k, v, scale=scale) for call in (attention, attention_bound))
-    assert found.shape == bound.shape == expected.shape
-    assert (np.abs(found - expected) <= np.finfo("float64").eps * bound).all()
+    result, bound = (call(case, q, k, v, scale=scale) for call in (attention, attention_bound))
+    assert result.shape == bound.shape == expected.shape
+    assert (np.abs(result - expected) <= np.finfo("float64").eps * bound).all()
     assert (bound <= 100 * (9 + case.longest_row + 8)).all(), (
         "the bound must not hide a wrong result"
     )
@@ -81,9 +81,9 @@ def test_products_of_blocks_agree_with_dense_ones(case, shape):
     pattern = np.arange(np.prod(shape)).reshape(shape) - 2.0
     operand = np.arange(case.shape[1] * shape[1] * 3).reshape(-1, shape[1], 3) % 11 - 4.0
     data = case.data[:, None, None].astype(np.float64) * pattern
-    found = bsr_spmm(case.indptr, case.indices, data, dense=operand)
+    result = bsr_spmm(case.indptr, case.indices, data, dense=operand)
     expected = np.kron(dense_of(case), pattern) @ operand.reshape(-1, 3)
-    np.testing.assert_array_equal(found.reshape(-1, 3), expected)
+    np.testing.assert_array_equal(result.reshape(-1, 3), expected)
 
 
 def test_absent_elements_take_no_part():
@@ -136,8 +136,8 @@ def test_the_tolerance_bounds_sums_in_every_order(dtype):
         exact = sum(Fraction(float(a)) * Fraction(float(b)) for a, b in values.T)
         magnitude = float(np.abs(values[0].astype(float) * values[1]).sum())
         forward = np.cumsum(values[0] * values[1], dtype=dtype)[-1]
-        for found in (forward, values[0] @ values[1]):
-            error = abs(Fraction(float(found)) - exact) / Fraction(magnitude)
+        for result in (forward, values[0] @ values[1]):
+            error = abs(Fraction(float(result)) - exact) / Fraction(magnitude)
             assert error <= tolerance(length, dtype) * (1 + 1e-12)
 
 

@@ -107,7 +107,7 @@ def measure_formats(
 
     >>> fast, slow = Estimate("bsr", {}, 9.0, 0.0, ""), Estimate("csr", {}, 10.0, 0.0, "")
     >>> choice = FormatChoice(fast, (fast, slow), 100)
-    >>> measure_formats(choice, lambda found: {"bsr": 3.0, "csr": 2.0}[found.format]).chosen.format
+    >>> measure_formats(choice, lambda estimate: {"bsr": 3.0, "csr": 2.0}[estimate.format]).chosen.format
     'csr'
     """
     candidates = [estimate for estimate in choice.estimates if estimate.format != "csr"][:most]

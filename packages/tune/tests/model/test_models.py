@@ -137,8 +137,8 @@ def test_filled_blocks_of_three_and_more_pay_for_a_vector():
         )
         workload = Workload(dtype=dtype, machine=machine)
         (csr,) = csr_times_vector(filled, workload)
-        found = blocks_times_vector(filled, workload)
-        return csr.cycles / found[0].cycles if found else 0.0
+        estimates = blocks_times_vector(filled, workload)
+        return csr.cycles / estimates[0].cycles if estimates else 0.0
 
     assert gain(2, 1.0) == 0.0
     assert gain(3, 0.15) == 0.0
@@ -167,7 +167,7 @@ def test_elements_of_a_large_vector_are_late_unless_neighboring_rows_have_used_t
         )
         for columns, fresh in ((600, 1.0), (600_000, 0.1), (600_000, 1.0))
     ]
-    near, used, far = (found[0].cycles for found in late)
+    near, used, far = (estimates[0].cycles for estimates in late)
     assert near < used < near + 0.11 * (far - near)
 
 
@@ -180,8 +180,8 @@ def test_blocks_that_exceed_the_private_cache_arrive_no_faster_than_their_bytes(
         blocks_times_vector(many, Workload(dtype=f"float{bits}", machine=machine))
         for bits in (32, 64)
     )
-    for found, size in ((single, 4), (double, 8)):
-        assert all(each.cycles > many.nnz * size / STREAMED_BYTES.on(machine) for each in found)
+    for estimates, size in ((single, 4), (double, 8)):
+        assert all(each.cycles > many.nnz * size / STREAMED_BYTES.on(machine) for each in estimates)
     assert double[0].cycles > 1.5 * single[0].cycles
 
 
@@ -190,8 +190,8 @@ def test_block_rows_in_lanes_pay_where_blocks_are_small():
         filled = MATRIX_PROPERTIES._replace(
             rows=480, columns=480, lengths=FIFTY, nnz=24_000, block_fill={size: 1.0}
         )
-        found = model(filled, Workload(dtype=dtype))
-        return found[0].cycles if found else None
+        estimates = model(filled, Workload(dtype=dtype))
+        return estimates[0].cycles if estimates else None
 
     for size, is_faster in ((2, None), (3, True), (8, False)):
         blocks, slices = (

@@ -41,15 +41,15 @@ MATRICES = {
 @pytest.mark.parametrize("name", MATRICES)
 def test_misses_are_those_of_a_cache(name, capacity):
     matrix = MATRICES[name]
-    found = column_reuse(matrix.shape[1], matrix.indptr, matrix.indices)
-    assert found.misses(capacity) == pytest.approx(missing(matrix.indices, capacity), abs=0.12)
+    reuse = column_reuse(matrix.shape[1], matrix.indptr, matrix.indices)
+    assert reuse.misses(capacity) == pytest.approx(missing(matrix.indices, capacity), abs=0.12)
 
 
 def test_other_data_in_the_cache_leave_less_for_rows():
     matrix = MATRICES["random"]
-    found = column_reuse(700, matrix.indptr, matrix.indices)
-    alone, shared = found.misses(300), found.misses(300, others=1.0)
-    assert alone < shared <= found.misses(100)
+    reuse = column_reuse(700, matrix.indptr, matrix.indices)
+    alone, shared = reuse.misses(300), reuse.misses(300, others=1.0)
+    assert alone < shared <= reuse.misses(100)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
@@ -60,8 +60,8 @@ def test_rows_are_visited_in_the_order_that_is_given(dtype, most, monkeypatch):
     order = np.random.default_rng(3).permutation(matrix.shape[0])
     permuted = matrix[order]
     arrays = (matrix.indptr.astype(dtype), matrix.indices.astype(dtype))
-    found = column_reuse(700, *arrays, order)
-    assert found == column_reuse(700, permuted.indptr, permuted.indices)
+    reuse = column_reuse(700, *arrays, order)
+    assert reuse == column_reuse(700, permuted.indptr, permuted.indices)
 
 
 @pytest.mark.parametrize("most", [300, 700, 1 << 17])
@@ -69,16 +69,16 @@ def test_all_parts_of_a_matrix_are_looked_at(most, monkeypatch):
     monkeypatch.setattr(module, "MAX_LOOKBACK", most)
     parts = MATRICES["random"][:, :500], sparse.eye_array(300, 500), sparse.eye_array(300, 500, k=9)
     matrix = sparse.vstack(parts, format="csr")
-    found = column_reuse(500, matrix.indptr, matrix.indices)
-    assert found.misses(250) == pytest.approx(missing(matrix.indices, 250), abs=0.12)
+    reuse = column_reuse(500, matrix.indptr, matrix.indices)
+    assert reuse.misses(250) == pytest.approx(missing(matrix.indices, 250), abs=0.12)
 
 
 def test_an_order_of_communities_needs_a_smaller_cache():
     mixed = np.random.default_rng(0).permutation(600)
     matrix = sparse.block_diag([np.ones((30, 30))] * 20, format="csr")[mixed][:, mixed]
     matrix = sparse.csr_array(matrix)
-    found = properties_of(matrix.shape, matrix.indptr, matrix.indices)
-    ordered = with_row_order(found, matrix.indptr, matrix.indices, np.argsort(mixed // 30))
+    properties = properties_of(matrix.shape, matrix.indptr, matrix.indices)
+    ordered = with_row_order(properties, matrix.indptr, matrix.indices, np.argsort(mixed // 30))
     assert ordered.ordered_reuse.misses(40) < 0.1 < 0.8 < ordered.reuse.misses(40)
 
 
@@ -86,7 +86,7 @@ def test_an_order_of_communities_needs_a_smaller_cache():
 def test_matrices_without_elements_use_no_columns(shape):
     empty = sparse.csr_array(shape)
     order = np.arange(shape[0])
-    found = with_row_order(
+    properties = with_row_order(
         properties_of(shape, empty.indptr, empty.indices), empty.indptr, empty.indices, order
     )
-    assert isinstance(found.ordered_reuse, ColumnReuse)
+    assert isinstance(properties.ordered_reuse, ColumnReuse)

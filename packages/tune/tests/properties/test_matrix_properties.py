@@ -25,13 +25,13 @@ def random_matrix(shape, density=0.2, seed=0):
 @pytest.mark.parametrize("shape", [(50, 40), (1, 7), (9, 1), (0, 3), (4, 0)])
 def test_lengths_of_rows_are_those_of_the_matrix(shape):
     matrix = random_matrix(shape)
-    found, lengths = properties(matrix), np.diff(matrix.indptr)
-    assert (found.rows, found.columns, found.nnz) == (*shape, matrix.nnz)
-    assert found.lengths.longest == lengths.max(initial=0)
-    assert found.lengths.empty == int((lengths == 0).sum())
+    measured, lengths = properties(matrix), np.diff(matrix.indptr)
+    assert (measured.rows, measured.columns, measured.nnz) == (*shape, matrix.nnz)
+    assert measured.lengths.longest == lengths.max(initial=0)
+    assert measured.lengths.empty == int((lengths == 0).sum())
     if shape[0]:
-        assert found.lengths.mean == pytest.approx(lengths.mean())
-        assert found.lengths.deviation == pytest.approx(lengths.std())
+        assert measured.lengths.mean == pytest.approx(lengths.mean())
+        assert measured.lengths.deviation == pytest.approx(lengths.std())
 
 
 @pytest.mark.parametrize("size", BLOCK_SIZES)

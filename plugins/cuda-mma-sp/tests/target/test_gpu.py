@@ -38,8 +38,8 @@ def test_refused_targets(target, code, expected, flat):
 
 
 def test_the_machine_is_that_of_the_architecture():
-    found = machine_of_gpu(Target.parse("cuda-mma-sp:arch=sm_86,multiprocessors=28"))
-    assert (found.grid.multiprocessors, found.grid.shared_memory) == (28, 49152)
+    machine = machine_of_gpu(Target.parse("cuda-mma-sp:arch=sm_86,multiprocessors=28"))
+    assert (machine.grid.multiprocessors, machine.grid.shared_memory) == (28, 49152)
     assert gpu_of(Target.parse("cuda-mma-sp:arch=sm_86,ptx=9.0")).llvm_features == "+ptx90"
 
 

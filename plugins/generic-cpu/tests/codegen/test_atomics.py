@@ -67,19 +67,19 @@ def test_nothing_that_threads_combine_is_lost(run_native, op, dtype):
     terms = random.integers(0 if dtype.startswith("u") else -3, 4, COUNT).astype(dtype)
     if dtype == "float16":  # so that each sum on the way is a number that it has
         terms = np.tile(np.array([1, -1, 0], dtype), COUNT)[:COUNT]
-    given = arguments(np.arange(3).astype(dtype), terms)
-    expected = combined(given["y"], given["p"], terms, op=op)
-    run_native(scatter(op, dtype), **given, n=COUNT, m=3)
-    np.testing.assert_array_equal(given["y"], expected)
+    kernel_arguments = arguments(np.arange(3).astype(dtype), terms)
+    expected = combined(kernel_arguments["y"], kernel_arguments["p"], terms, op=op)
+    run_native(scatter(op, dtype), **kernel_arguments, n=COUNT, m=3)
+    np.testing.assert_array_equal(kernel_arguments["y"], expected)
 
 
 @pytest.mark.parametrize("op", COMBINED)
 def test_bfloat16_is_combined_as_float32_and_rounded(run_native, op):
     terms = np.tile(np.array([2, -2, 0.5, -0.5, 3, -3], np.float32), COUNT)[:COUNT]
-    given = arguments(np.ones(1, np.float32), terms)
-    expected = combined(given["y"], given["p"], terms, op=op)
-    stored = {key: encode_bfloat16(round_bfloat16(given[key])) for key in ("y", "a")}
-    run_native(scatter(op, "bfloat16"), **(given | stored), n=COUNT, m=1)
+    kernel_arguments = arguments(np.ones(1, np.float32), terms)
+    expected = combined(kernel_arguments["y"], kernel_arguments["p"], terms, op=op)
+    stored = {key: encode_bfloat16(round_bfloat16(kernel_arguments[key])) for key in ("y", "a")}
+    run_native(scatter(op, "bfloat16"), **(kernel_arguments | stored), n=COUNT, m=1)
     np.testing.assert_array_equal(decode_bfloat16(stored["y"]), expected)
 
 
@@ -88,10 +88,10 @@ def test_bfloat16_is_combined_as_float32_and_rounded(run_native, op):
 def test_nan_stays_and_infinities_are_numbers(run_native, op, dtype):
     terms = np.array([1, np.nan, 2, np.inf, -np.inf, 3, 0, -4], dtype)
     places = np.array([0, 0, 0, 1, 2, 3, 3, 3])
-    given = arguments(np.array([1, 1, 1, 1, 9], dtype), terms, places=places)
-    expected = combined(given["y"], places, terms, op=op)
-    run_native(scatter(op, dtype), **given, n=len(terms), m=5)
-    np.testing.assert_array_equal(given["y"], expected)
+    kernel_arguments = arguments(np.array([1, 1, 1, 1, 9], dtype), terms, places=places)
+    expected = combined(kernel_arguments["y"], places, terms, op=op)
+    run_native(scatter(op, dtype), **kernel_arguments, n=len(terms), m=5)
+    np.testing.assert_array_equal(kernel_arguments["y"], expected)
 
 
 @pytest.mark.parametrize("count", [0, 1, 17])

@@ -24,7 +24,7 @@ def shapes(module, length):
 
 
 @pytest.mark.parametrize("length", [0, 1, 3, 16, 31, 32, 33, 100])
-@pytest.mark.parametrize("intrinsic", intrinsics(), ids=lambda found: found.name)
+@pytest.mark.parametrize("intrinsic", intrinsics(), ids=lambda intrinsic: intrinsic.name)
 def test_semantics_and_implementation_compute_the_same(intrinsic, length):
     semantics, implementation = (
         verify(parse_module(text)) for text in (intrinsic.semantics, intrinsic.implementation)
@@ -35,17 +35,17 @@ def test_semantics_and_implementation_compute_the_same(intrinsic, length):
         name: random.integers(-3, 4, shape).astype(dtype)
         for name, shape in shapes(semantics, length).items()
     }
-    found = []
+    results = []
     for module in (semantics, implementation):
-        given = {name: array.copy() for name, array in arrays.items()} | {"n": length}
-        run(module, given)
-        found.append(given["c"])
+        arguments = {name: array.copy() for name, array in arrays.items()} | {"n": length}
+        run(module, arguments)
+        results.append(arguments["c"])
     a, b, c = (arrays[name].astype("float64") for name in "abc")
-    np.testing.assert_array_equal(found[0], c + a.T @ b)
-    np.testing.assert_array_equal(found[1], found[0])
+    np.testing.assert_array_equal(results[0], c + a.T @ b)
+    np.testing.assert_array_equal(results[1], results[0])
 
 
 def test_names_are_their_own():
-    names = [found.name for found in intrinsics()]
+    names = [intrinsic.name for intrinsic in intrinsics()]
     assert len(set(names)) == len(names)
     assert {"outer_product_float32_6x16", "dot_product_float64"} <= set(names)

@@ -137,10 +137,10 @@ def test_casts_of_floats_saturate(build, elementwise, source, target):
         build, elementwise, [lambda at: Cast(target, x(at))], pairs, output=target, lanes=1
     )
     limits = np.iinfo(target)
-    for value, found in zip(pairs[0].tolist(), result[0].tolist(), strict=True):
+    for value, actual in zip(pairs[0].tolist(), result[0].tolist(), strict=True):
         whole = 0 if np.isnan(value) else value
         bounded = min(max(whole, limits.min), limits.max)
-        assert found == (int(bounded) if np.isfinite(bounded) else bounded)
+        assert actual == (int(bounded) if np.isfinite(bounded) else bounded)
 
 
 @pytest.mark.parametrize("target", [*INTEGERS, *FLOATS])

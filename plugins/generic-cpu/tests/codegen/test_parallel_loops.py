@@ -234,11 +234,11 @@ def spin_count(*, is_loaded=False, **environment):
     events = ("os.putenv", "os.unsetenv")
     source = SPINNING.format(events=events, is_loaded=is_loaded)
     kept = {name: value for name, value in os.environ.items() if name not in gomp._WAITING}
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", source], capture_output=True, text=True, check=True,
         env={**kept, "OMP_DISPLAY_ENV": "verbose", **environment},
     )  # fmt: skip
-    return re.findall(r"GOMP_SPINCOUNT = '(\d+)'", found.stderr)[:1], found.stdout.split()
+    return re.findall(r"GOMP_SPINCOUNT = '(\d+)'", process.stderr)[:1], process.stdout.split()
 
 
 needs_gomp = pytest.mark.skipif(

@@ -152,7 +152,7 @@ class Programs:
         in_scope = list(self.vars), list(self.buffers)
         stmts = [self.stmt(depth) for _ in range(self.draw.randint(1, 3))]
         self.vars, self.buffers = in_scope
-        return tuple(node for found in stmts for node in found)
+        return tuple(node for nested in stmts for node in nested)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -161,11 +161,11 @@ def test_random_programs_agree_with_the_interpreter(build, serial, seed):
         programs = Programs(f"{seed} {number}")
         body = [node for _ in range(4) for node in programs.stmt(3)]
         module = serial(body, buffers=BUFFERS, scalars=[("n", "int64")])
-        expected, found = (
+        expected, result = (
             {"x": np.arange(LENGTH) * 3 - 20, "y": np.arange(LENGTH)[::-1].copy(), "n": 5}
             for _ in range(2)
         )
         run(module, expected)
-        build(module)(**found)
+        build(module)(**result)
         for name in "xy":
-            assert np.array_equal(found[name], expected[name]), (seed, number)
+            assert np.array_equal(result[name], expected[name]), (seed, number)

@@ -78,8 +78,8 @@ def test_resolved_target_tells_machines_apart_and_compiles_alike(spmm):
 
 
 def test_given_options_of_the_machine_stay():
-    given = "generic-cpu:vector_bits=128,l2=4096,l3=8192,gathers=slow,cores=7"
-    resolved = Target.parse(GenericCpu().probe(Target.parse(given)).resolved)
+    text = "generic-cpu:vector_bits=128,l2=4096,l3=8192,gathers=slow,cores=7"
+    resolved = Target.parse(GenericCpu().probe(Target.parse(text)).resolved)
     names = ("vector_bits", "l2", "l3", "gathers", "cores")
     assert [resolved.option(name) for name in names] == ["128", "4096", "8192", "slow", "7"]
 

@@ -133,8 +133,8 @@ def _require_options(target: Target, extension: VectorExtension) -> None:
 def machine_of_cpu(target: Target) -> Machine:
     """Return the machine of a target: its vectors are scalable, from the least length that code may rely on.
 
-    >>> found = machine_of_cpu(Target.parse("llvm-sve:vl_min=256,vector_bits=512"))
-    >>> found.is_scalable, found.vector_bits, found.vector_registers
+    >>> machine = machine_of_cpu(Target.parse("llvm-sve:vl_min=256,vector_bits=512"))
+    >>> machine.is_scalable, machine.vector_bits, machine.vector_registers
     (True, 256, 32)
     """
     described, cpu = machine_of(target), cpu_of(target)

@@ -70,14 +70,14 @@ def _filled(scope: Scope, terms: Terms, buffer: Drawn, where: Lines, at: str) ->
 
 
 def _used(scope: Scope, terms: Terms, buffer: Drawn) -> Lines:
-    found = [
+    pairs = [
         item
         for item in scope.writable("value")
         if item.dtype == buffer.dtype and item.name != buffer.name and item.name not in scope.shared
     ]
-    if not found:
+    if not pairs:
         return []
-    out = scope.choose(found)
+    out = scope.choose(pairs)
     with scope.inside():
         heads, iters = _nest(scope, buffer)
         names = [line.split(" ")[0] for line in iters]

@@ -66,8 +66,8 @@ def draw_reduction(scope: Scope, terms: Terms) -> Lines:
     sizes = scope.choose(("n", "T.int64(4)")), scope.choose(("n", "m", "T.int64(3)"))
     with scope.inside():
         scope.vars += [Variable(f"v{rows}", sizes[0])]
-        found = {item.sizes[0]: item for item in buffers}
-        row = f"v{rows}" if list(found) == [sizes[0]] else f"v{rows} % {{}}"
+        by_size = {item.sizes[0]: item for item in buffers}
+        row = f"v{rows}" if list(by_size) == [sizes[0]] else f"v{rows} % {{}}"
         elements = [f"{item.name}[{row.format(item.sizes[0])}]" for item in buffers]
         init = [
             f"{element} = T.{dtype}({scope.choose((0, 1))})"
@@ -91,17 +91,17 @@ def draw_reduction(scope: Scope, terms: Terms) -> Lines:
 
 def _targets(scope: Scope, reducer: DrawnReducer) -> list[Drawn]:
     """A buffer for each component, none of them twice."""
-    found: list[Drawn] = []
+    drawn: list[Drawn] = []
     for dtype in reducer.dtypes:
         fitting = [
             item
             for item in scope.writable("value", "cell", "index")
-            if item.dtype == dtype and not item.is_sparse and item not in found
+            if item.dtype == dtype and not item.is_sparse and item not in drawn
         ]
         if not fitting:
             return []
-        found.append(scope.choose(fitting))
-    return found
+        drawn.append(scope.choose(fitting))
+    return drawn
 
 
 def _combined(

@@ -29,9 +29,9 @@ class Terms:
         scope = self.scope
         if scope.vars and scope.chance(0.55):
             return scope.choose(scope.vars[-4:]).name
-        found = scope.having("index", "cell", "known")
-        if found and scope.chance(0.6):
-            return self.loaded(scope.choose(found), 0)
+        candidates = scope.having("index", "cell", "known")
+        if candidates and scope.chance(0.6):
+            return self.loaded(scope.choose(candidates), 0)
         if scope.chance(0.25) and scope.scalars:
             return scope.choose(scope.scalars)
         return self.number(0, 5)
@@ -70,14 +70,14 @@ class Terms:
                 return f"({first} {scope.choose('&|^')} {few})"
             case "shift":
                 return f"({first} {scope.choose(('>>', '<<'))} {self.number(0, 2)})"
-        found = scope.having("index", "cell", "known", "indices")
-        return self.loaded(scope.choose(found), depth - 1) if found else first
+        candidates = scope.having("index", "cell", "known", "indices")
+        return self.loaded(scope.choose(candidates), depth - 1) if candidates else first
 
     def wild(self, depth: int) -> str:
         """An int64 that may be extreme."""
         scope = self.scope
         number = f"T.int64({scope.choose(EXTREMES)})"
-        found = scope.having("extreme")
+        candidates = scope.having("extreme")
         kind = scope.choose(("number", "product", "sum", "load", "back", "scalar", "wrap", "wrap"))
         if kind == "wrap":
             return self.wrapped()
@@ -85,10 +85,10 @@ class Terms:
             return f"({self.leaf()} * {number})"
         if kind == "sum":
             return f"({self.integer(depth - 1)} + {number})"
-        if kind == "load" and found:
-            return self.loaded(scope.choose(found), depth - 1)
-        if kind == "back" and found:
-            load = self.loaded(scope.choose(found), 0)
+        if kind == "load" and candidates:
+            return self.loaded(scope.choose(candidates), depth - 1)
+        if kind == "back" and candidates:
+            load = self.loaded(scope.choose(candidates), 0)
             return f"({load} {scope.choose(('+', '-', '*'))} {number})"
         return "s" if kind == "scalar" and "s" in scope.scalars else number
 
@@ -107,16 +107,16 @@ class Terms:
     def search(self, depth: int) -> str:
         """A search whose end lies within the buffer."""
         scope = self.scope
-        found = [
+        candidates = [
             item
             for item in scope.having("sorted", "index", "known", "offsets")
             if not item.is_sparse
         ]
-        if scope.stage == "flat" or not found:
+        if scope.stage == "flat" or not candidates:
             return self.leaf()
-        buffer = scope.choose([item for item in found if item.role == "sorted"] or found)
+        buffer = scope.choose([item for item in candidates if item.role == "sorted"] or candidates)
         if scope.chance(0.4):
-            buffer = scope.choose(found)
+            buffer = scope.choose(candidates)
         size = buffer.sizes[0]
         end = scope.choose((size, size, f"T.min({self.integer(0)}, {size})"))
         begin = scope.choose(("T.int64(0)", "T.int64(0)", f"T.max({self.leaf()}, T.int64(0))"))
@@ -147,7 +147,7 @@ class Terms:
     def index(self, size: str, depth: int) -> str:
         """An index, usually of an existing element."""
         scope = self.scope
-        fitting = [found.name for found in scope.vars if found.below == size]
+        fitting = [var.name for var in scope.vars if var.below == size]
         if fitting and scope.chance(0.6):
             return scope.choose(fitting[-3:])
         if scope.chance(scope.careless):
@@ -165,9 +165,9 @@ class Terms:
             return f"T.min(T.max({self.integer(depth - 1)}, T.int64(0)), {size} - 1)"
         if kind == "number":
             return self.number(0, 1)
-        found = scope.having("index", "known")
-        if kind == "raw" and found and size in ("8", "T.int64(8)"):
-            return self.loaded(scope.choose(found), 0)
+        candidates = scope.having("index", "known")
+        if kind == "raw" and candidates and size in ("8", "T.int64(8)"):
+            return self.loaded(scope.choose(candidates), 0)
         value = self.integer(depth - 1)
         return f"T.if_then_else(0 <= {value} and {value} < {size}, {value}, T.int64(0))"
 
@@ -216,9 +216,9 @@ class Terms:
         named = [name for name, kind in scope.floats if kind == dtype]
         if named and scope.chance(0.25):
             return scope.choose(named)
-        found = scope.having("value", "input", dtype=dtype)
-        if found and scope.chance(0.7):
-            buffer = scope.choose(found)
+        candidates = scope.having("value", "input", dtype=dtype)
+        if candidates and scope.chance(0.7):
+            buffer = scope.choose(candidates)
             return f"{buffer.name}[{self.at(buffer, 1)}]"
         if scope.chance(0.4):
             return f"T.{dtype}({self.integer(0)} % T.int64(8))"

@@ -16,14 +16,14 @@ MULTIPLES = {(2**64 + 2) // 3: 3, (2**64 + 4) // 5: 5, 2**62: 4, -(2**63): 2}
 
 def draw_far(scope: Scope, terms: Terms) -> Lines:
     """A loop over the last dimension of a buffer; nothing if no buffer may be stored to."""
-    found = [
+    bounds = [
         item
         for item in scope.writable("value")
         if not item.is_sparse and item.name not in scope.shared
     ]
-    if not found:
+    if not bounds:
         return []
-    far = _Far(scope, terms, scope.choose(found))
+    far = _Far(scope, terms, scope.choose(bounds))
     return scope.choose((far.compared, far.compared, far.begun, far.block, far.lanes, far.often))()
 
 
@@ -66,9 +66,9 @@ class _Far:
         """A block that schedules may vectorize."""
         if self.scope.in_block or self.scope.stage == "flat":
             return self.compared()
-        own = f"v{self.var}"
-        lines = [f"{own} = T.axis.spatial({self.count()}, {self.var})"]
-        lines += [f"T.where({self.condition(own)})", self.store(own)]
+        var = f"v{self.var}"
+        lines = [f"{var} = T.axis.spatial({self.count()}, {self.var})"]
+        lines += [f"T.where({self.condition(var)})", self.store(var)]
         body = under(f'with T.block("{self.scope.fresh("b")}"):', lines)
         return under(f"for {self.var} in T.serial({self.count()}):", body)
 
@@ -134,7 +134,7 @@ class _Far:
 
     def extreme(self) -> str:
         """A scalar, number or element that is mostly extreme."""
-        found = self.scope.having("extreme")
-        elements = [f"{item.name}[{self.scope.rng.randrange(4)}]" for item in found]
+        candidates = self.scope.having("extreme")
+        elements = [f"{item.name}[{self.scope.rng.randrange(4)}]" for item in candidates]
         number = f"T.int64({self.scope.choose(self.scope.choose((EXTREMES, ENDS)))})"
         return self.scope.choose(("s", "s", number, *elements))

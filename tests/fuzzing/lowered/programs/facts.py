@@ -28,16 +28,16 @@ def draw_facts(declared: Declarations) -> list[str]:
             lines.append(fact)
     for number, buffer in enumerate(declared.scope.buffers):
         if buffer.role in ROLES and not buffer.is_sparse and rng.random() < 0.4:
-            found = _facts(declared, buffer)
-            if found:
+            facts = _facts(declared, buffer)
+            if facts:
                 declared.scope.buffers[number] = replace(buffer, role="known")
-            lines += found
+            lines += facts
     return lines
 
 
 def _facts(declared: Declarations, buffer: Drawn) -> list[str]:
     rng, name = declared.rng, buffer.name
-    found: list[str] = []
+    facts: list[str] = []
     values = declared.arrays[name.lower() + "_"].ravel().tolist()
     if values and rng.random() < 0.7:
         low, high = min(values), max(values)
@@ -45,13 +45,13 @@ def _facts(declared: Declarations, buffer: Drawn) -> list[str]:
         named = {size: value for size, value in declared.sizes.items() if size != "s"}
         bounds += [f"0, {size}" for size, value in named.items() if low >= 0 and high < value]
         if bounds:
-            found.append(f"T.assume(in_range({name}, {rng.choice(bounds)}))")
+            facts.append(f"T.assume(in_range({name}, {rng.choice(bounds)}))")
     if values == sorted(values) and rng.random() < 0.7:
-        found.append(f"T.assume(monotone({name}))")
+        facts.append(f"T.assume(monotone({name}))")
     if values and rng.random() < 0.3:
         at = rng.randrange(len(values))
         if abs(values[at]) < 99:
-            found.append(f"T.assume(has_value({name}, {at}, {values[at]}))")
+            facts.append(f"T.assume(has_value({name}, {at}, {values[at]}))")
     if values == sorted(set(values)) and rng.random() < 0.5:
-        found.append(f"T.assume(sorted_segments({name}, unique=True))")
-    return found
+        facts.append(f"T.assume(sorted_segments({name}, unique=True))")
+    return facts

@@ -9,14 +9,14 @@ from tests.fuzzing.lowered.programs.scope import Drawn, Scope
 
 def draw_vector(scope: Scope, terms: Terms) -> Lines:
     """A store of contiguous or strided lanes; nothing if there is no buffer."""
-    found = [
+    candidates = [
         item
         for item in scope.writable("value", "cell")
         if not item.is_sparse and item.name not in scope.shared
     ]
-    if not found:
+    if not candidates:
         return []
-    buffer, lanes = scope.choose(found), scope.choose((2, 4, 4))
+    buffer, lanes = scope.choose(candidates), scope.choose((2, 4, 4))
     stored = _ramp(scope, terms, buffer, lanes)
     return [f"{buffer.name}[{stored}] = {_value(scope, terms, buffer, stored, lanes)}"]
 

@@ -34,11 +34,11 @@ class Lowered(Program):
     def meaning(self) -> Meaning:
         """The expected arrays; raises `Undecided` if there are none."""
         try:
-            found = evaluated(self.module, self.arrays, self.sizes)
+            expected = evaluated(self.module, self.arrays, self.sizes)
         except NoOracle:
-            found = self._interpreted()
+            expected = self._interpreted()
         self._require_no_race()
-        return Meaning(found, Counter())
+        return Meaning(expected, Counter())
 
     def _interpreted(self) -> dict | None:
         arrays = {name: array.copy() for name, array in self.arrays.items()}

@@ -91,15 +91,15 @@ class Scope:
 
     def weighted(self, options: dict[T, int]) -> T:
         """One of the items, with a probability in proportion to its weight."""
-        (found,) = self.rng.choices([*options], [*options.values()])
-        return found
+        (option,) = self.rng.choices([*options], [*options.values()])
+        return option
 
     def having(self, *roles: Role, dtype: str | None = None) -> list[Drawn]:
         """The readable buffers of some role."""
         return [
-            found
-            for found in self.buffers
-            if found.role in roles and dtype in (None, found.dtype) and self.is_readable(found)
+            buffer
+            for buffer in self.buffers
+            if buffer.role in roles and dtype in (None, buffer.dtype) and self.is_readable(buffer)
         ]
 
     def is_readable(self, buffer: Drawn) -> bool:
@@ -109,10 +109,12 @@ class Scope:
 
     def writable(self, *roles: Role) -> list[Drawn]:
         """The buffers of some role that may be stored to."""
-        found = [item for item in self.buffers if item.role in roles]
+        candidates = [item for item in self.buffers if item.role in roles]
         if self.own is None:
-            return found
-        return [item for item in found if item.name in self.private or item.name in self.shared]
+            return candidates
+        return [
+            item for item in candidates if item.name in self.private or item.name in self.shared
+        ]
 
     @contextmanager
     def inside(self) -> Iterator[None]:

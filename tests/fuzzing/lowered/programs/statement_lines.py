@@ -61,10 +61,10 @@ class Bodies:
     def store(self, depth: int) -> Lines:
         scope = self.scope
         roles = scope.weighted({("value",): 6, ("index",): 4, ("cell",): 5, ("extreme",): 1})
-        found = scope.writable(*roles) or scope.writable("value", "index", "cell")
-        if not found:
+        candidates = scope.writable(*roles) or scope.writable("value", "index", "cell")
+        if not candidates:
             return ["T.evaluate(0)"]
-        return self._stored(scope.choose(found))
+        return self._stored(scope.choose(candidates))
 
     def _stored(self, buffer: Drawn) -> Lines:
         scope, terms = self.scope, self.terms
@@ -149,10 +149,10 @@ class Bodies:
                 return scope.choose(("n", "m"))
             case "sum":
                 return f"{terms.leaf()} % T.int64(5) + T.int64({scope.choose((1, 3))})"
-        found = scope.having("index", "cell")
-        if not found:
+        candidates = scope.having("index", "cell")
+        if not candidates:
             return "n"
-        value = terms.loaded(scope.choose(found), scope.choose((0, 1)))
+        value = terms.loaded(scope.choose(candidates), scope.choose((0, 1)))
         return scope.choose((f"{value} + 1", f"T.min({value}, T.int64(6)) + 2", value))
 
     def guard(self, depth: int) -> Lines:
@@ -162,8 +162,8 @@ class Bodies:
         return [f"T.guard({always}, {buffer})"]
 
     def prefetch(self, depth: int) -> Lines:
-        found = [item for item in self.scope.buffers if not item.is_sparse]
-        buffer = self.scope.choose(found)
+        candidates = [item for item in self.scope.buffers if not item.is_sparse]
+        buffer = self.scope.choose(candidates)
         at = ", ".join(self.terms.integer(1) for _ in buffer.sizes)
         return [f"T.prefetch({buffer.name}, {at})"]
 
@@ -198,8 +198,8 @@ class Bodies:
         })  # fmt: skip
         match kind:
             case "fiber":
-                fibers = [found for found in scope.buffers if "J_indptr" in found.sizes[-1]]
-                rows = [found.name for found in scope.vars if found.below == "n"]
+                fibers = [buffer for buffer in scope.buffers if "J_indptr" in buffer.sizes[-1]]
+                rows = [var.name for var in scope.vars if var.below == "n"]
                 if fibers and rows:
                     return fibers[0].sizes[-1].format(scope.choose(rows))
                 return "n"
@@ -210,16 +210,16 @@ class Bodies:
             case "rest":
                 return f"{terms.integer(1)} % T.int64(4)"
             case "outer":
-                names = [found.name for found in scope.vars if found.below]
+                names = [var.name for var in scope.vars if var.below]
                 return f"{scope.choose(names)} + 1" if names else "n"
             case "least":
                 return f"T.min({terms.integer(1)}, T.int64({scope.choose((2, 3, 5))}))"
-        found = scope.having("cell", "index")
-        return terms.loaded(scope.choose(found), 1) if found else "m"
+        candidates = scope.having("cell", "index")
+        return terms.loaded(scope.choose(candidates), 1) if candidates else "m"
 
     def loop_while(self, depth: int) -> Lines:
         scope, terms = self.scope, self.terms
-        fuel = next(found for found in scope.buffers if found.role == "fuel")
+        fuel = next(buffer for buffer in scope.buffers if buffer.role == "fuel")
         cell = f"{fuel.name}[{scope.rng.randrange(3)}]"
         condition = f"{cell} < {scope.choose((2, 3, 4))}"
         if scope.chance(0.6):
@@ -294,8 +294,8 @@ class Bodies:
     def atomic(self, depth: int) -> Lines:
         """A loop whose iterations accumulate into shared elements."""
         scope, terms = self.scope, self.terms
-        found = [item for item in scope.writable("value", "cell") if not item.is_sparse]
-        buffer, name = scope.choose(found), scope.fresh("i")
+        candidates = [item for item in scope.writable("value", "cell") if not item.is_sparse]
+        buffer, name = scope.choose(candidates), scope.fresh("i")
         shared = scope.shared
         with scope.inside():
             scope.vars.append(Variable(name, "n"))
@@ -312,10 +312,10 @@ class Bodies:
     def stale(self, depth: int) -> Lines:
         """A condition, a write to its operands, and a loop that needs the condition to stay the same."""
         scope, terms = self.scope, self.terms
-        found = [item for item in scope.writable("cell", "index") if not item.is_sparse]
-        if not found or scope.own is not None:
+        candidates = [item for item in scope.writable("cell", "index") if not item.is_sparse]
+        if not candidates or scope.own is not None:
             return self.branch(depth)
-        buffer = scope.choose(found)
+        buffer = scope.choose(candidates)
         at = terms.at(buffer, 0)
         load = f"{buffer.name}[{at}]"
         wide = load if buffer.dtype == "int64" else f"T.int64({load})"
@@ -331,17 +331,17 @@ class Bodies:
         bound = self.bound() if loop == "serial" else scope.choose(("n", "T.int64(8)"))
         if scope.stage == "flat" or scope.own is not None or scope.in_block:
             loop = "serial"
-        shared, own, private = scope.shared, scope.own, scope.private
+        shared, updated, private = scope.shared, scope.own, scope.private
         span = self.span(bound, 0.15)
         with scope.inside():
             scope.vars.append(Variable(name, bound))
             if loop == "vectorized":
                 scope.own, scope.private = name, frozenset()
                 scope.shared = frozenset(item.name for item in scope.buffers if item.is_written)
-            found = scope.having("cell", "index", "extreme")
+            candidates = scope.having("cell", "index", "extreme")
             limits = [terms.integer(1), terms.leaf(), *scope.scalars, terms.wrapped()]
-            if found:
-                limits += [terms.loaded(scope.choose(found), 0)] * 2
+            if candidates:
+                limits += [terms.loaded(scope.choose(candidates), 0)] * 2
             limit = scope.choose(limits) + scope.choose(("", "", "", " - 1", " + 1"))
             left = scope.choose((name, name, name, f"{name} + {terms.leaf()}", f"{name} * 2"))
             condition = (
@@ -354,7 +354,7 @@ class Bodies:
                 body += under("else:", self.store(depth + 1))
             if scope.chance(0.15):
                 body += self.store(depth + 1)
-        scope.shared, scope.own, scope.private = shared, own, private
+        scope.shared, scope.own, scope.private = shared, updated, private
         return under(f"for {name} in T.{loop}({span}):", body)
 
     def tape(self, depth: int) -> Lines:
@@ -455,10 +455,10 @@ class Bodies:
     def _stores(self, loops: list[tuple[str, str, str]]) -> tuple[Lines, bool]:
         """An init (`@` stands for its value), a body, and whether the body accumulates."""
         scope, terms = self.scope, self.terms
-        found = scope.writable("value") or scope.writable("cell")
-        if not found:
+        candidates = scope.writable("value") or scope.writable("cell")
+        if not candidates:
             return ["", "T.evaluate(0)"], False
-        buffer = scope.choose(found)
+        buffer = scope.choose(candidates)
         spatial = [name for name, _, kind in loops if kind == "S"]
         if buffer.name in scope.shared:
             at = terms.at(buffer, 1, owned=True)
@@ -467,12 +467,12 @@ class Bodies:
             if scope.chance(0.3):
                 at = scope.choose((f"{at} // 2", f"T.min({at}, {other})", f"{at} * 0", "0"))
             elif scope.chance(0.35):
-                found = scope.having("index") or scope.having("cell")
-                at = terms.loaded(scope.choose(found), 0) if found else at
+                candidates = scope.having("index") or scope.having("cell")
+                at = terms.loaded(scope.choose(candidates), 0) if candidates else at
         else:
             with scope.inside():
                 reductions = {f"v{name}" for name, _, kind in loops if kind == "R"}
-                kept = [found for found in scope.vars if found.name not in reductions]
+                kept = [var for var in scope.vars if var.name not in reductions]
                 scope.vars = kept
                 at = terms.at(buffer, 1)
         element = f"{buffer.name}[{at}]"

@@ -88,8 +88,8 @@ def _reindexed(scene: Scene, drawn: Drawn) -> Drawn:
 
 
 DRAWERS: dict[str, Drawer] = {
-    found.__name__: found
-    for found in (
+    primitive.__name__: primitive
+    for primitive in (
         cache_read, cache_region, cache_write, cache_inplace, cache_index, reindex,
         reindex_cache_read, reindex_cache_write,
     )

@@ -28,8 +28,8 @@ def tensorize(scene: Scene) -> Drawn:
         and isinstance(store := next(iter(block.body), None), Store)
         if (buffer := scene.buffers[store.buffer]) and (kind := _kind_of(store))
     ]
-    found = scene.choose(fitting)
-    return found and {"loop": found[0], "intrinsic": found[1]}
+    choice = scene.choose(fitting)
+    return choice and {"loop": choice[0], "intrinsic": choice[1]}
 
 
 def sparse_tensorize(scene: Scene) -> Drawn:
@@ -85,5 +85,5 @@ INTRINSICS = tuple(
     for kind in VALUES for lanes in LANES for dtype in SCALARS if dtype not in ("handle", "bool")
 )  # fmt: skip
 DRAWERS: dict[str, Drawer] = {
-    found.__name__: found for found in (blockize, tensorize, sparse_tensorize)
+    primitive.__name__: primitive for primitive in (blockize, tensorize, sparse_tensorize)
 }

@@ -25,19 +25,19 @@ def sparse_fuse(scene: Scene) -> Drawn:
         if all(isinstance(item, OverAxis) for item in axes)
     ]
     parents = {axis.name: axis.parent for axis in scene.function.axes}
-    found = scene.choose([p for p in pairs if parents[p[1][1].axis] == p[1][0].axis] or pairs)
-    if found is None:
+    choice = scene.choose([p for p in pairs if parents[p[1][1].axis] == p[1][0].axis] or pairs)
+    if choice is None:
         return None
-    name, axes = found
+    name, axes = choice
     return {"iteration": name, "axes": tuple(item.axis for item in axes)}
 
 
 def sparse_unfuse(scene: Scene) -> Drawn:
-    found = scene.choose([
+    choice = scene.choose([
         (site.node.name, item.axes) for site in scene.iterations for item in site.node.axes
         if isinstance(item, FuseAxes)
     ])  # fmt: skip
-    return found and {"iteration": found[0], "axes": found[1]}
+    return choice and {"iteration": choice[0], "axes": choice[1]}
 
 
 def sparse_compute_at(scene: Scene) -> Drawn:
@@ -48,16 +48,16 @@ def sparse_compute_at(scene: Scene) -> Drawn:
         if first.precedes(second)
     ]
     alike = [pair for pair in pairs if pair[0].axes[:1] == pair[1].axes[:1]]
-    found = scene.choose(alike or pairs)
-    if found is None:
+    choice = scene.choose(alike or pairs)
+    if choice is None:
         return None
-    first, second = found
+    first, second = choice
     same = sum(a == b for a, b in zip(first.axes, second.axes, strict=False))
     var = scene.rng.choice(second.vars[: max(same, 1)])
     return {"iteration": first.name, "into": second.name, "var": var}
 
 
 DRAWERS: dict[str, Drawer] = {
-    found.__name__: found
-    for found in (sparse_reorder, sparse_fuse, sparse_unfuse, sparse_compute_at)
+    primitive.__name__: primitive
+    for primitive in (sparse_reorder, sparse_fuse, sparse_unfuse, sparse_compute_at)
 }

@@ -17,15 +17,15 @@ def parallel(scene: Scene) -> Drawn:
     loop = scene.choose(scene.serial)
     if loop is None:
         return None
-    found = {"loop": loop.node.var}
+    arguments = {"loop": loop.node.var}
     if scene.chance(0.3):
-        found["accumulate"] = scene.choice_of("parallel", "accumulate")
-        return found | scene.rng.choice(({}, {"parts": 2}, {"parts": 3}))
+        arguments["accumulate"] = scene.choice_of("parallel", "accumulate")
+        return arguments | scene.rng.choice(({}, {"parts": 2}, {"parts": 3}))
     offsets = _offsets(loop.node)
     if offsets and scene.chance(0.5):
         weight = f"T.int64({scene.rng.choice(offsets)}[{loop.node.var}]) + 2 * {loop.node.var}"
-        return found | {"weight": weight, "grain": scene.rng.choice((1, 4))}
-    return found | scene.rng.choice(({}, {"grain": 1}))
+        return arguments | {"weight": weight, "grain": scene.rng.choice((1, 4))}
+    return arguments | scene.rng.choice(({}, {"grain": 1}))
 
 
 def _offsets(loop: For) -> list[str]:
@@ -44,8 +44,8 @@ def vectorize(scene: Scene) -> Drawn:
     ]
     if scene.is_scalable:
         return _scalable(scene, innermost)
-    known = [site for site in innermost if constant_extent(site) is not None]
-    loop = scene.choose(known or innermost)
+    counted = [site for site in innermost if constant_extent(site) is not None]
+    loop = scene.choose(counted or innermost)
     rests = [{"rest": word} for word in choices_of(PRIMITIVES["vectorize"], "rest")]
     how = scene.rng.choice(({}, *rests, {"accumulate": "atomic"}))
     return loop and {"loop": loop.node.var, **how}
@@ -101,6 +101,6 @@ def prefetch(scene: Scene) -> Drawn:
 
 
 DRAWERS: dict[str, Drawer] = {
-    found.__name__: found
-    for found in (parallel, vectorize, convert_lanes, unroll, bind, pipeline, prefetch)
+    primitive.__name__: primitive
+    for primitive in (parallel, vectorize, convert_lanes, unroll, bind, pipeline, prefetch)
 }

@@ -51,10 +51,10 @@ def sample_perfect_tile(scene: Scene) -> Drawn:
 
 
 def fuse(scene: Scene) -> Drawn:
-    found = scene.choose([site for site in scene.serial if _is_nest(site.node)])
-    if found is None:
+    choice = scene.choose([site for site in scene.serial if _is_nest(site.node)])
+    if choice is None:
         return None
-    loops = [found.node]
+    loops = [choice.node]
     while _is_nest(loops[-1]):
         loops.append(loops[-1].body[0])
     return {"loops": tuple(loop.var for loop in loops[: scene.rng.choice((2, 2, 3))])}
@@ -95,11 +95,11 @@ def uniform_extent(scene: Scene) -> Drawn:
     """Prefers an extent that depends on the loop around it."""
     nested = [(site.node, outer) for site in scene.serial for outer in site.nest]
     varying = [(inner, outer) for inner, outer in nested if outer.var in free_vars(inner.extent)]
-    found = scene.choose(varying if scene.chance(0.9) else nested)
-    return found and {"loop": found[0].var, "over": found[1].var}
+    choice = scene.choose(varying if scene.chance(0.9) else nested)
+    return choice and {"loop": choice[0].var, "over": choice[1].var}
 
 
 DRAWERS: dict[str, Drawer] = {
-    found.__name__: found
-    for found in (split, sample_perfect_tile, fuse, reorder, lift_loop, align, uniform_extent)
+    primitive.__name__: primitive
+    for primitive in (split, sample_perfect_tile, fuse, reorder, lift_loop, align, uniform_extent)
 }

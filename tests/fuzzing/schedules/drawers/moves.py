@@ -51,8 +51,8 @@ def rolling_buffer(scene: Scene) -> Drawn:
         for name in stored(site.node)
         if name in inside
     ]
-    found = scene.choose(pairs)
-    return found and {"block": found[0], "buffer": found[1]}
+    choice = scene.choose(pairs)
+    return choice and {"block": choice[0], "buffer": choice[1]}
 
 
 def compute_inline(scene: Scene) -> Drawn:
@@ -66,8 +66,8 @@ def reverse_compute_inline(scene: Scene) -> Drawn:
 
 
 DRAWERS: dict[str, Drawer] = {
-    found.__name__: found
-    for found in (
+    primitive.__name__: primitive
+    for primitive in (
         compute_at, reverse_compute_at, sample_compute_location, compute_inline,
         reverse_compute_inline, rolling_buffer,
     )

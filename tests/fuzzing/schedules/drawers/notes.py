@@ -16,11 +16,11 @@ def annotate(scene: Scene) -> Drawn:
 
 
 def unannotate(scene: Scene) -> Drawn:
-    found = scene.choose([
+    choice = scene.choose([
         (name_of(site.node), key) for site in scene.sites if name_of(site.node)
         for key, _ in site.node.annotations if key in KEYS
     ])  # fmt: skip
-    return found and {"name": found[0], "key": found[1]}
+    return choice and {"name": choice[0], "key": choice[1]}
 
 
 def hide_buffer_access(scene: Scene) -> Drawn:
@@ -52,8 +52,8 @@ def sample_categorical(scene: Scene) -> Drawn:
 
 
 DRAWERS: dict[str, Drawer] = {
-    found.__name__: found
-    for found in (
+    primitive.__name__: primitive
+    for primitive in (
         annotate, unannotate, sample_categorical, hide_buffer_access, set_block_filter,
         store_nontemporal, unset_block_filter,
     )

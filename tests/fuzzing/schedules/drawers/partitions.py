@@ -25,7 +25,7 @@ def loop_partition(scene: Scene) -> Drawn:
     loop = scene.choose(scene.serial)
     if loop is None or _copies(scene) >= MAX_COPIES:
         return None
-    size = scene.choose([*_sizes(scene), *(found.var for found in loop.loops_in_block)])
+    size = scene.choose([*_sizes(scene), *(loop_above.var for loop_above in loop.loops_in_block)])
     points = scene.rng.choice(POINTS)
     if size is None:
         points = tuple(point for point in points if isinstance(point, int)) or (1,)
@@ -40,7 +40,7 @@ def fission(scene: Scene) -> Drawn:
 
 def horizontal_fuse(scene: Scene) -> Drawn:
     """Parallel loops of one body, one after the other; loops with one iteration may be around them."""
-    found: dict[tuple[int, str], dict[int, str]] = {}
+    conditions: dict[tuple[int, str], dict[int, str]] = {}
     for site in scene.loops:
         if site.node.kind == "parallel":
             nest = site
@@ -49,10 +49,10 @@ def horizontal_fuse(scene: Scene) -> Drawn:
             ):
                 nest = nest.up(1)
             step = nest.path[-1]
-            found.setdefault((id(step.parent), step.field), {})[step.index] = site.node.var
+            conditions.setdefault((id(step.parent), step.field), {})[step.index] = site.node.var
     runs = [
         (places[at], places[at + 1])
-        for places in found.values()
+        for places in conditions.values()
         for at in places
         if at + 1 in places
     ]
@@ -65,11 +65,11 @@ def loop_version(scene: Scene) -> Drawn:
     if site is None or _copies(scene) >= MAX_COPIES:
         return None
     name = site.node.var if isinstance(site.node, For) else site.node.name
-    known = scene.choose([*_sizes(scene), *index_vars_at(site)])
-    if known is None:
+    size = scene.choose([*_sizes(scene), *index_vars_at(site)])
+    if size is None:
         return None
     condition = scene.rng.choice(("{} == 2", "{} == 1", "{} < 2", "{} % 2 == 0", "2 <= {}"))
-    return {"name": name, "condition": condition.format(known)}
+    return {"name": name, "condition": condition.format(size)}
 
 
 def decompose_padding(scene: Scene) -> Drawn:
@@ -79,8 +79,8 @@ def decompose_padding(scene: Scene) -> Drawn:
 
 def _pads(block: Block) -> bool:
     return any(
-        isinstance(found, Store) and isinstance(found.value, (IfThenElse, Select))
-        for found in block.body
+        isinstance(stmt, Store) and isinstance(stmt.value, (IfThenElse, Select))
+        for stmt in block.body
     )
 
 
@@ -93,8 +93,8 @@ def _sizes(scene: Scene) -> list[str]:
 
 
 DRAWERS: dict[str, Drawer] = {
-    found.__name__: found
-    for found in (
+    primitive.__name__: primitive
+    for primitive in (
         add_unit_loop,
         loop_partition,
         fission,

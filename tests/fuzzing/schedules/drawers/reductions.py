@@ -31,8 +31,8 @@ def fuse_reduction_epilogue(scene: Scene) -> Drawn:
         if site.node.init and not after.node.init and {*stored(site.node)} & loaded(after.node)
     ]
     likely = [pair for pair in pairs if _is_combining(*pair)]
-    found = scene.choose(likely if likely or scene.chance(0.9) else pairs)
-    return found and {"block": found[0].name, "epilogue": found[1].name}
+    choice = scene.choose(likely if likely or scene.chance(0.9) else pairs)
+    return choice and {"block": choice[0].name, "epilogue": choice[1].name}
 
 
 def _is_combining(block: Block, after: Block) -> bool:
@@ -46,5 +46,6 @@ def _is_combining(block: Block, after: Block) -> bool:
 
 
 DRAWERS: dict[str, Drawer] = {
-    found.__name__: found for found in (decompose_reduction, rfactor, fuse_reduction_epilogue)
+    primitive.__name__: primitive
+    for primitive in (decompose_reduction, rfactor, fuse_reduction_epilogue)
 }

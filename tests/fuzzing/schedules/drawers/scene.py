@@ -77,12 +77,12 @@ class Scene:
 
     @cached_property
     def buffers(self) -> dict[str, AnyBuffer]:
-        return {found.name: found for found in all_buffers(self.function)}
+        return {buffer.name: buffer for buffer in all_buffers(self.function)}
 
     @cached_property
     def allocated(self) -> list[str]:
         """The buffers that are not parameters."""
-        return [name for name, found in self.buffers.items() if found.handle is None]
+        return [name for name, buffer in self.buffers.items() if buffer.handle is None]
 
     @cached_property
     def makers(self) -> list[Cursor]:
@@ -124,9 +124,9 @@ class Scene:
         """The consumers or producers of the buffers of a block."""
         touched = outer_writes((site.node,)) | loaded(site.node)
         return [
-            found
-            for found in self.blocks
-            if found is not site and (outer_writes((found.node,)) | loaded(found.node)) & touched
+            block
+            for block in self.blocks
+            if block is not site and (outer_writes((block.node,)) | loaded(block.node)) & touched
         ]
 
     def count(self, op: str) -> int:
@@ -136,12 +136,12 @@ class Scene:
 
 def loaded(node: Node) -> set[str]:
     """The buffers that a statement loads from."""
-    return {found.buffer for found in walk(node) if isinstance(found, Load)}
+    return {node.buffer for node in walk(node) if isinstance(node, Load)}
 
 
 def stored(block: Block) -> list[str]:
     """The buffers that the body of a block stores to itself."""
-    return [found.buffer for found in block.body if isinstance(found, Store)]
+    return [stmt.buffer for stmt in block.body if isinstance(stmt, Store)]
 
 
 def constant_extent(site: Cursor) -> int | None:

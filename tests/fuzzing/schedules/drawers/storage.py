@@ -46,5 +46,5 @@ def _digits(scene: Scene, name: str) -> list[str]:
 
 
 DRAWERS: dict[str, Drawer] = {
-    found.__name__: found for found in (set_scope, storage_align, transform_layout)
+    primitive.__name__: primitive for primitive in (set_scope, storage_align, transform_layout)
 }

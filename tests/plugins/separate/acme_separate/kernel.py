@@ -53,8 +53,8 @@ class SeparateKernel:
             args = tuple(map(copied.on_device, args))
             kwargs = {name: copied.on_device(value) for name, value in kwargs.items()}
         verified = () if check else verified
-        found = self._checker.check(args, kwargs, verified=verified, stream=context.stream)
-        return SeparateCall(self, found, context, copied)
+        checked = self._checker.check(args, kwargs, verified=verified, stream=context.stream)
+        return SeparateCall(self, checked, context, copied)
 
     def run_trusted(self, *args, context=None):
         if len(args) != len(self.signature.order):
@@ -63,35 +63,35 @@ class SeparateKernel:
             )
         context, copied = required_context(context), Copied()
         args = [copied.on_device(value) for value in args] if self.copies else args
-        given = {
+        arguments = {
             name: value.address if isinstance(value, SeparateArray) else value
             for name, value in zip(self.signature.order, args, strict=True)
         }
-        self.put(given, self.scratch(given, context), context.stream)
+        self.put(arguments, self.scratch(arguments, context), context.stream)
         context.stream.synchronize()
         copied.copy_back()
 
     def plan(self, *, pointers, scalars, passed, context=None):
         return SeparatePlan(self, pointers, scalars, passed, required_context(context))
 
-    def scratch(self, given, context):
+    def scratch(self, arguments, context):
         """Return the view of the scratch memory of a call; None if it needs none."""
         if self.signature.scratch is None:
             return None
-        size = evaluate_size(self.signature.scratch, given, arrays={})
+        size = evaluate_size(self.signature.scratch, arguments, arrays={})
         return view_of(context.scratch(size), name="the scratch memory", stream=context.stream)
 
-    def put(self, given, scratch, stream):
+    def put(self, arguments, scratch, stream):
         """Put the kernel on a stream; `given` has addresses of the device, and scalars."""
-        stream.put(lambda: self._interpret(given, None if scratch is None else scratch.address))
+        stream.put(lambda: self._interpret(arguments, None if scratch is None else scratch.address))
 
-    def _interpret(self, given, scratch):
-        arrays = DeviceElements(self.signature, given)
-        values = dict(given)
+    def _interpret(self, arguments, scratch):
+        arrays = DeviceElements(self.signature, arguments)
+        values = dict(arguments)
         values |= {param.name: arrays[param.buffer] for param in self.signature.buffers}
         for part in self._layout.buffers:
-            at = scratch + evaluate_size(part.offset, given, arrays={})
-            shape = [evaluate_size(size, given, arrays={}) for size in part.buffer.shape]
+            at = scratch + evaluate_size(part.offset, arguments, arrays={})
+            shape = [evaluate_size(size, arguments, arrays={}) for size in part.buffer.shape]
             values[part.buffer.name] = STORAGE.elements(at, shape, part.buffer.dtype)
         try:
             run(self._module, values)
@@ -106,12 +106,12 @@ class SeparateKernel:
 class SeparateCall:
     """A kernel with addresses of the device, on a stream."""
 
-    def __init__(self, kernel, found, context, copied):
+    def __init__(self, kernel, checked, context, copied):
         self.kernel, self._context, self._copied = kernel, context, copied
         # The views keep the memory alive.
-        self._found = found
-        self._given = dict(found.values)
-        self._given |= {name: view.address for name, view in found.views.items()}
+        self._found = checked
+        self._given = dict(checked.values)
+        self._given |= {name: view.address for name, view in checked.views.items()}
         self._scratch = kernel.scratch(self._given, context)
 
     @property
@@ -157,9 +157,9 @@ class Copied:
 class DeviceElements(dict):
     """The arrays of a call as the device sees them, by buffer; a size may be an element of another one."""
 
-    def __init__(self, signature, given):
+    def __init__(self, signature, arguments):
         super().__init__()
-        self._params, self._given = {param.buffer: param for param in signature.buffers}, given
+        self._params, self._given = {param.buffer: param for param in signature.buffers}, arguments
 
     def __missing__(self, buffer_name):
         param = self._params[buffer_name]

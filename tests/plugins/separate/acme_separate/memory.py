@@ -66,9 +66,9 @@ class SeparateArray:
 
 def to_device(array):
     """Return a copy of a NumPy array on the device."""
-    found = SeparateArray(array.shape, array.dtype)
-    STORAGE.elements(found.address, array.shape, array.dtype)[...] = array
-    return found
+    copied = SeparateArray(array.shape, array.dtype)
+    STORAGE.elements(copied.address, array.shape, array.dtype)[...] = array
+    return copied
 
 
 def to_host(array):

@@ -14,18 +14,22 @@ class SeparatePlan:
         self._passed = [by_name[name] for name in passed]
 
     def run(self, fixed, *arrays):
-        given = dict(zip(self._pointers, fixed.pointers, strict=True))
-        given |= zip(self._scalars, fixed.scalars, strict=True)
-        given = {name: given[name] for name in self.kernel.signature.order if name in given}
+        arguments = dict(zip(self._pointers, fixed.pointers, strict=True))
+        arguments |= zip(self._scalars, fixed.scalars, strict=True)
+        arguments = {
+            name: arguments[name] for name in self.kernel.signature.order if name in arguments
+        }
         for param, array in zip(self._passed, arrays, strict=True):
-            shape = tuple(evaluate_size(size, given, arrays={}) for size in param.shape)
+            shape = tuple(evaluate_size(size, arguments, arrays={}) for size in param.shape)
             form = (shape, numpy_dtype(param))
             if array is None and param is self._passed[-1]:
                 array = SeparateArray(*form)
             if type(array) is not SeparateArray or (array.shape, array.dtype) != form:
                 return None
-            given[param.name] = array.address
+            arguments[param.name] = array.address
         if fixed.check is not None:
             return None
-        self.kernel.put(given, self.kernel.scratch(given, self._context), self._context.stream)
+        self.kernel.put(
+            arguments, self.kernel.scratch(arguments, self._context), self._context.stream
+        )
         return array

@@ -33,9 +33,9 @@ def request_key(
     `versions` are those of all packages that take part (see `package_versions`).
 
     >>> flat = Module("flat", (), "main")
-    >>> given = {"machine": Machine(), "versions": {"toy": "1.0"}}
-    >>> one = request_key(flat, Schedule(), target="toy", **given)
-    >>> len(one), one == request_key(flat, Schedule(), target="toy:cpu=any", **given)
+    >>> options = {"machine": Machine(), "versions": {"toy": "1.0"}}
+    >>> one = request_key(flat, Schedule(), target="toy", **options)
+    >>> len(one), one == request_key(flat, Schedule(), target="toy:cpu=any", **options)
     (64, False)
     """
     parts = (dumps(module), dumps_record(schedule), _encoded(machine))
@@ -54,9 +54,9 @@ def name_key(
     """Return the key of a named program with the schedule that rules choose for a machine and these stats;
     `target` and `versions` as in `request_key`.
 
-    >>> given = {"target": "toy", "machine": Machine(), "versions": {}}
-    >>> key = name_key(b"spmv", None, **given)
-    >>> len(key), key == name_key(b"spmm", None, **given)
+    >>> options = {"target": "toy", "machine": Machine(), "versions": {}}
+    >>> key = name_key(b"spmv", None, **options)
+    >>> len(key), key == name_key(b"spmm", None, **options)
     (64, False)
     """
     facts = b"" if stats is None else dumps_record(stats)

@@ -50,8 +50,8 @@ def checked_copy(storage: Storage, declared: FormatDescription) -> Storage:
     >>> from gossamer_formats import csr
     >>> arrays = {"indptr": np.array([0, 2]), "indices": np.array([2, 0]), "data": np.ones(2)}
     >>> wide = csr("float64", indptr_dtype="int64", indices_dtype="int64", sorted=False, unique=False)
-    >>> found = checked_copy(Storage(wide, {"m": 1, "n": 3, "nnz": 2}, arrays), csr())
-    >>> found.description.axes[1].sorted, found.description.axes[1].unique
+    >>> owned = checked_copy(Storage(wide, {"m": 1, "n": 3, "nnz": 2}, arrays), csr())
+    >>> owned.description.axes[1].sorted, owned.description.axes[1].unique
     (False, True)
     """
     # The copy is checked, since callers can change their own arrays after a check.

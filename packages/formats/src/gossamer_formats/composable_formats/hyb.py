@@ -168,7 +168,7 @@ def _segments(
 def _members(parts: Array, count: int) -> Iterator[Array]:
     """Yield the indices of the segments of each of `count` parts, in ascending order.
 
-    >>> [found.tolist() for found in _members(np.array([1, 0, 1]), 3)]
+    >>> [members.tolist() for members in _members(np.array([1, 0, 1]), 3)]
     [[1], [0, 2], []]
     """
     # A stable sort of 16 bits is a radix sort, so that this takes one pass for all parts.

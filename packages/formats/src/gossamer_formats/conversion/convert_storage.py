@@ -51,8 +51,8 @@ def convert_storage(
     >>> from gossamer_formats.descriptions.dia import dia
     >>> arrays = {"indptr": np.array([0, 1, 2]), "indices": np.array([1, 0]), "data": np.array([5.0, 6.0])}
     >>> source = Storage(csr("float64"), {"m": 2, "n": 2, "nnz": 2}, arrays)
-    >>> found = convert_storage(source, ConversionTarget(dia()))
-    >>> found.storage.arrays["offsets"], found.storage.values, found.permutation
+    >>> converted = convert_storage(source, ConversionTarget(dia()))
+    >>> converted.storage.arrays["offsets"], converted.storage.values, converted.permutation
     (array([-1,  1], dtype=int32), array([6., 0., 0., 5.]), array([ 1, -1, -1,  0]))
     """
     kind = conversion_kind(

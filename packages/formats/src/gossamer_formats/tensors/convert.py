@@ -50,8 +50,8 @@ def convert(
 
     >>> from scipy.sparse import eye_array
     >>> from gossamer_formats import from_scipy
-    >>> found = convert(from_scipy(eye_array(3)), "csc")
-    >>> found.tensor.format, found.permutation.tolist()
+    >>> converted = convert(from_scipy(eye_array(3)), "csc")
+    >>> converted.tensor.format, converted.permutation.tolist()
     ('csc', [0, 1, 2])
     """
     if find_composable(format) is not None:

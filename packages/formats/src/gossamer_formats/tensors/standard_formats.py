@@ -28,8 +28,8 @@ def in_format_with(
     >>> from operator import attrgetter
     >>> from scipy.sparse import eye_array
     >>> from gossamer_formats import from_scipy
-    >>> found, layout = in_format_with(from_scipy(eye_array(2)).asformat("ell"), attrgetter("torch"))
-    >>> found.format, layout.name
+    >>> exportable, layout = in_format_with(from_scipy(eye_array(2)).asformat("ell"), attrgetter("torch"))
+    >>> exportable.format, layout.name
     ('csr', 'sparse_csr')
     """
     format = FORMATS.find(tensor.format)

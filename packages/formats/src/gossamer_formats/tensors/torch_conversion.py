@@ -38,10 +38,10 @@ def from_torch(tensor: Any, *, dtype: str | None = None, copy: bool = True) -> S
     >>> from scipy.sparse import eye_array
     >>> from gossamer_formats import from_scipy, to_torch
     >>> try:
-    ...     found = from_torch(to_torch(from_scipy(eye_array(3)))).format
+    ...     format = from_torch(to_torch(from_scipy(eye_array(3)))).format
     ... except FormatError:  # torch is not installed
-    ...     found = "csr"
-    >>> found
+    ...     format = "csr"
+    >>> format
     'csr'
     """
     if dtype is not None:

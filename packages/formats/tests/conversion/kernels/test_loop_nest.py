@@ -26,10 +26,10 @@ NEST = (loop("i", ZERO, COUNT, []), let("x", add(ROW, ONE)), loop("j", ZERO, ind
 
 
 def test_a_statement_follows_the_loops_whose_variables_it_does_not_read():
-    (found,) = wrap_in_nest(
+    (stmt,) = wrap_in_nest(
         NEST, [store_local("A", POSITION)], hoisted(NEST, [], store_local("B", ELEMENT))
     )
-    _, inner, after = found.body
+    _, inner, after = stmt.body
     assert isinstance(inner, For)
     assert after == store_local("B", add(ROW, ONE))
 
@@ -83,11 +83,11 @@ def test_renamed_statements_bind_other_names():
 
 
 def test_a_loop_of_constant_width_becomes_vectors():
-    found = vector_loop((*NEST, let("p", add(ELEMENT, POSITION))), [let("y", ELEMENT)])
-    assert (found.loop.var, found.depth) == ("j", 1)
-    assert [each.var.name for each in found.bindings] == ["p"]
-    assert [each.var.name for each in found.outer if isinstance(each, Let)] == ["x", "y"]
-    assert found.of([]).kind == "vectorized"
+    loop = vector_loop((*NEST, let("p", add(ELEMENT, POSITION))), [let("y", ELEMENT)])
+    assert (loop.loop.var, loop.depth) == ("j", 1)
+    assert [each.var.name for each in loop.bindings] == ["p"]
+    assert [each.var.name for each in loop.outer if isinstance(each, Let)] == ["x", "y"]
+    assert loop.of([]).kind == "vectorized"
 
 
 def test_a_loop_is_not_in_vectors_if_elements_are_left_out_or_more_is_stored():

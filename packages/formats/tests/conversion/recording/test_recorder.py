@@ -21,10 +21,10 @@ def recorded(number):
     """Records: the square of an even number, the negative of another one."""
     recorder = Recorder(None, [number])
     if recorder.decide(operator.mod, RecordedValue(0), 2):
-        found = recorder.compute(operator.neg, RecordedValue(0))
+        recorded = recorder.compute(operator.neg, RecordedValue(0))
     else:
-        found = recorder.compute(operator.mul, RecordedValue(0), RecordedValue(0))
-    return recorder.finish(found)
+        recorded = recorder.compute(operator.mul, RecordedValue(0), RecordedValue(0))
+    return recorder.finish(recorded)
 
 
 def test_a_recording_is_replayed_for_other_inputs_with_the_same_decisions():

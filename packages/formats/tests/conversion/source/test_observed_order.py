@@ -51,8 +51,8 @@ def order_of(storage, *, drop_zeros=False):
     [0, 1, 2, COMPARED_LANES, COMPARED_LANES + 1, COMPARED_LANES + 2, 2 * COMPARED_LANES + 1, 50],
 )
 def test_a_sorted_list_of_any_length_is_recognized(count):
-    found = order_of(coordinates(*np.divmod(np.arange(count), 9)))
-    assert (found.digits, found.are_distinct) == (BY_ROW, True)
+    order = order_of(coordinates(*np.divmod(np.arange(count), 9)))
+    assert (order.digits, order.are_distinct) == (BY_ROW, True)
 
 
 @pytest.mark.parametrize("drop_zeros", [False, True], ids=["in vectors", "in turn"])

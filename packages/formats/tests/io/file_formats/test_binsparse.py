@@ -34,21 +34,21 @@ def store(path, stored="CSR", *, arrays=None, index="uint64", nested=True, raw=N
     """Write a file as the specification says, with changes of its descriptor."""
     import h5py
 
-    found = {
+    contents = {
         name: np.array(array, "float64" if name == "values" else index)
         for name, array in ARRAYS[stored].items()
     }
-    found |= arrays or {}
+    contents |= arrays or {}
     descriptor = {
         "version": "0.1",
         "format": stored,
         "shape": [3, 3],
         "number_of_stored_values": 3,
-        "data_types": {name: array.dtype.name for name, array in found.items()},
+        "data_types": {name: array.dtype.name for name, array in contents.items()},
         **changes,
     }
     with h5py.File(path, "w") as file:
-        for name, array in found.items():
+        for name, array in contents.items():
             file.create_dataset(name, data=array)
         text = json.dumps({"binsparse": descriptor} if nested else descriptor)
         file.attrs["binsparse"] = text if raw is None else raw
@@ -87,10 +87,10 @@ def test_a_tensor_is_written_in_its_format(kind, dtype, tmp_path):
     sizes = {"block_rows": 2, "block_columns": 2} if kind == "bsr" else {}
     tensor = from_scipy(MATRIX, dtype=dtype).asformat(kind, **sizes)
     write(tensor, tmp_path / "a.bsp.h5")
-    found = read(tmp_path / "a.bsp.h5")
-    assert found.format == (kind if kind in ("csr", "csc", "coo", "dcsr") else "csr")
-    assert found.dtype == dtype
-    np.testing.assert_array_equal(found.toarray(), tensor.toarray())
+    read_back = read(tmp_path / "a.bsp.h5")
+    assert read_back.format == (kind if kind in ("csr", "csc", "coo", "dcsr") else "csr")
+    assert read_back.dtype == dtype
+    np.testing.assert_array_equal(read_back.toarray(), tensor.toarray())
 
 
 @needs_h5py
@@ -99,9 +99,9 @@ def test_coordinates_are_written_sorted_and_once(tmp_path):
     for kind in ("csr", "coo"):
         matrix_of_kind = matrix.asformat(kind)
         write(from_scipy(matrix_of_kind, format="same"), tmp_path / "a.bsp.h5")
-        found = read(tmp_path / "a.bsp.h5")
-        assert found.toarray().tolist() == [[1, 1, 2]]
-        assert found.nnz == 3
+        read_back = read(tmp_path / "a.bsp.h5")
+        assert read_back.toarray().tolist() == [[1, 1, 2]]
+        assert read_back.nnz == 3
 
 
 BAD = {

@@ -55,13 +55,13 @@ def explain(
     matrix that was not prepared.
 
     >>> import gossamer as gs
-    >>> found = gs.explain("spmm", target="generic-cpu:vector_bits=512", specialize={"feat_size": 40})
-    >>> print(found.rule)
+    >>> report = gs.explain("spmm", target="generic-cpu:vector_bits=512", specialize={"feat_size": 40})
+    >>> print(report.rule)
     row_spmm
-    >>> tiles = found.decisions[1]
+    >>> tiles = report.decisions[1]
     >>> print(tiles.what)
     features in 1 tile of 3 vectors of 16 lanes
-    >>> [step.op for step in tiles.steps], tiles.steps[0] == found.schedule.loop[0]
+    >>> [step.op for step in tiles.steps], tiles.steps[0] == report.schedule.loop[0]
     (['split'], True)
     """
     if isinstance(program, (SparseTensor, Decomposition)):

@@ -53,8 +53,8 @@ def pattern_of(A: Any) -> StoredPattern:
     >>> from scipy.sparse import eye_array
     >>> from gossamer_formats import from_scipy
     >>> blocks = from_scipy(eye_array(3)).asformat("bsr", block_rows=2, block_columns=2)
-    >>> found = pattern_of(blocks)
-    >>> found.format, found.nnz, found.layers[0].is_filling.tolist()
+    >>> pattern = pattern_of(blocks)
+    >>> pattern.format, pattern.nnz, pattern.layers[0].is_filling.tolist()
     ('bsr', 3, [False, True, True, False, False])
     """
     matrix = A if isinstance(A, (SparseTensor, Decomposition)) else SparseTensor(A)

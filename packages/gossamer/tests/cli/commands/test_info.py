@@ -27,9 +27,9 @@ def pruned_file(tmp_path):
 
 
 def record_of(command, *arguments):
-    found = command("info", *arguments, "--json")
-    assert (found.status, found.err) == (0, "")
-    record = json.loads(found.out)
+    output = command("info", *arguments, "--json")
+    assert (output.status, output.err) == (0, "")
+    record = json.loads(output.out)
     assert tuple(record) == FIELDS
     return record
 
@@ -61,10 +61,10 @@ def test_the_choice_of_prepare_is_given_for_each_number_of_features(command, pru
         assert choice["chosen"].startswith("tiled_csr")
         assert choice["speedup"] == pytest.approx(expected.speedup)
         assert choice["paying_calls"] == expected.paying_calls
-        for found, estimate in zip(choice["estimates"], expected.estimates, strict=True):
-            assert found["format"] == estimate.format
-            assert found["parameters"] == estimate.parameters
-            assert (found["reason"], found["measured_seconds"]) == (estimate.reason, None)
+        for entry, estimate in zip(choice["estimates"], expected.estimates, strict=True):
+            assert entry["format"] == estimate.format
+            assert entry["parameters"] == estimate.parameters
+            assert (entry["reason"], entry["measured_seconds"]) == (estimate.reason, None)
 
 
 def test_one_call_does_not_pay_for_a_conversion(command, pruned_file):
@@ -80,9 +80,9 @@ def test_another_machine_may_have_another_choice(command, pruned_file):
 
 
 def test_the_text_has_bars_estimates_and_reasons(command, pruned_file):
-    found = command("info", pruned_file, "--features", "128", "--calls", "1000000")
-    assert (found.status, found.err) == (0, "")
-    lines = found.out.splitlines()
+    output = command("info", pruned_file, "--features", "128", "--calls", "1000000")
+    assert (output.status, output.err) == (0, "")
+    lines = output.out.splitlines()
     assert lines[1].split() == ["shape", "300", "by", "1,024"]
     assert lines[2].split() == ["nonzeros", "92,160,", "density", "0.3"]
     bars = [line for line in lines if "━" in line]
@@ -90,8 +90,8 @@ def test_the_text_has_bars_estimates_and_reasons(command, pruned_file):
     assert bars[0].split()[:3] == ["257", "to", "512"]
     (choice,) = (line for line in lines if line.startswith("spmm, "))
     assert choice.startswith("spmm, 128 features, 1,000,000 calls: tiled_csr (tile_columns=")
-    assert "because" in found.out
-    assert "rows are selected from an operand" in found.out
+    assert "because" in output.out
+    assert "rows are selected from an operand" in output.out
     assert max(map(len, lines)) <= 100
 
 
@@ -99,9 +99,9 @@ def test_formats_are_timed(command, pruned_file):
     options = ("--measure", "--features", "32", "--threads", "1", "--dtype", "float32")
     (choice,) = record_of(command, pruned_file, *options)["choices"]
     seconds = {
-        found["format"]: found["measured_seconds"]
-        for found in choice["estimates"]
-        if found["measured_seconds"] is not None
+        entry["format"]: entry["measured_seconds"]
+        for entry in choice["estimates"]
+        if entry["measured_seconds"] is not None
     }
     assert seconds.keys() >= {"csr", "tiled_csr"}
     assert min(seconds.values()) > 0
@@ -140,12 +140,12 @@ def test_of_a_tensor_the_sizes_are_described(command, tmp_path):
     assert (record["shape"], record["nnz"], record["density"]) == ([2, 3, 2], 2, 2 / 12)
     assert (record["rows"], record["bandwidth"], record["block_fill"]) == (None, None, None)
     assert record["choices"] == []
-    found = command("info", str(path))
-    assert "2 by 3 by 2" in found.out
-    assert "spmm" not in found.out
+    output = command("info", str(path))
+    assert "2 by 3 by 2" in output.out
+    assert "spmm" not in output.out
     for option in (("--measure",), ("--features", "8")):
-        found = command("info", str(path), *option)
-        assert (found.status, found.out) == (2, "")
-        assert f"{option[0]} applies to matrices, and '{path}' has 3 dimensions. [" in found.err
+        output = command("info", str(path), *option)
+        assert (output.status, output.out) == (2, "")
+        assert f"{option[0]} applies to matrices, and '{path}' has 3 dimensions. [" in output.err
         code = "option.dimensions"
-        assert f"[{code}]" in found.err
+        assert f"[{code}]" in output.err

@@ -62,15 +62,15 @@ def test_steps_may_name_the_intrinsics_of_the_default_target(opt):
         'reorder(loops=["i", "l_0", "j", "l_1"])',
         'tensorize(loop="j", intrinsic="outer_product_float32_1x16")',
     )
-    found = opt(print_module(MATMUL), *(word for step in steps for word in ("--pass", step)))
-    assert found.status == 0
-    assert '"intrinsic": "outer_product_float32_1x16@' in found.out
+    output = opt(print_module(MATMUL), *(word for step in steps for word in ("--pass", step)))
+    assert output.status == 0
+    assert '"intrinsic": "outer_product_float32_1x16@' in output.out
 
 
 def test_stages_of_the_pipeline_are_passes(command, opt):
     """`show` without a schedule prints the result of the passes, applied one by one."""
     text = opt(SCALE, "--pass", "lower_to_flat").out
-    words = [word for found in FLAT_PASSES for word in ("--pass", found.__name__)]
+    words = [word for lowering_pass in FLAT_PASSES for word in ("--pass", lowering_pass.__name__)]
     assert opt(SCALE, *words).out == text
 
 
@@ -91,12 +91,12 @@ def test_steps_are_done_in_order_those_of_the_trace_first(opt, tmp_path):
     path = tmp_path / "trace.json"
     step = {"op": "split", "args": {"loop": "i", "factors": [None, 8]}}
     path.write_text(json.dumps([step, {"op": "simplify", "args": {}}]))
-    found = opt(
+    output = opt(
         SCALE, "--trace", str(path), "--pass", 'vectorize(loop="i_1")', "--pass", "lower_to_flat"
     )
-    assert (found.status, found.err) == (0, "")
-    assert "T.ramp" in found.out
-    assert parse_module(found.out).stage == "flat"
+    assert (output.status, output.err) == (0, "")
+    assert "T.ramp" in output.out
+    assert parse_module(output.out).stage == "flat"
 
 
 def test_a_file_is_read(opt, tmp_path):
@@ -143,9 +143,9 @@ TEXTS = {
 
 @pytest.mark.parametrize(("text", "words", "code", "shown"), TEXTS.values(), ids=TEXTS)
 def test_bad_input_is_exit_code_2_with_carets_where_there_is_text(text, words, code, shown, opt):
-    found = opt(text, *words)
-    assert (found.status, found.out) == (2, "")
-    first, _, rest = found.err.partition("\n")
+    output = opt(text, *words)
+    assert (output.status, output.out) == (2, "")
+    first, _, rest = output.err.partition("\n")
     assert first.startswith("error: ")
     assert code in first
     assert shown in rest
@@ -158,9 +158,9 @@ def test_a_file_or_trace_that_cannot_be_read_is_named(opt, tmp_path):
     assert "none.py' cannot be read: No such file or directory" in missing.err
     path = tmp_path / "trace.json"
     path.write_text('[{"op": 3}]')
-    found = opt(SCALE, "--trace", str(path))
-    assert (found.status, found.out) == (2, "")
-    assert "schedule.trace.json" in found.err
+    output = opt(SCALE, "--trace", str(path))
+    assert (output.status, output.out) == (2, "")
+    assert "schedule.trace.json" in output.err
     path.write_text("[" * 100_000)
     assert "schedule.trace.json" in opt(SCALE, "--trace", str(path)).err
 

@@ -33,9 +33,9 @@ Calls: TypeAlias = Callable[..., Any]
 def matrix(seed: int = 0, *, dtype: Any = np.float32, index: Any = np.int32) -> Any:
     random = np.random.default_rng(seed)
     dense = random.integers(1, 5, (ROWS, COLUMNS)) * (random.random((ROWS, COLUMNS)) < 0.3)
-    found = sparse.csr_array(dense.astype(dtype))
-    found.indptr, found.indices = found.indptr.astype(index), found.indices.astype(index)
-    return found
+    csr = sparse.csr_array(dense.astype(dtype))
+    csr.indptr, csr.indices = csr.indptr.astype(index), csr.indices.astype(index)
+    return csr
 
 
 def dense_of(op: str, seed: int = 1, *, dtype: Any = np.float32) -> tuple[Any, ...]:
@@ -88,28 +88,28 @@ def test_names_and_numbers_of_operands_are_as_those_of_a_function():
 
 
 def broken(change: Callable[[Any], None]) -> Any:
-    found = matrix()
-    change(found)
-    return found
+    csr = matrix()
+    change(csr)
+    return csr
 
 
 def _set(name: str, at: int, value: int) -> Callable[[Any], None]:
-    def change(found: Any) -> None:
-        getattr(found, name)[at] = value
+    def change(csr: Any) -> None:
+        getattr(csr, name)[at] = value
 
     return change
 
 
 def _cut(name: str, count: int) -> Callable[[Any], None]:
-    def change(found: Any) -> None:
-        setattr(found, name, getattr(found, name)[:-count])
+    def change(csr: Any) -> None:
+        setattr(csr, name, getattr(csr, name)[:-count])
 
     return change
 
 
 def _replace(name: str, value: Any) -> Callable[[Any], None]:
-    def change(found: Any) -> None:
-        setattr(found, name, value)
+    def change(csr: Any) -> None:
+        setattr(csr, name, value)
 
     return change
 
@@ -117,9 +117,9 @@ def _replace(name: str, value: Any) -> Callable[[Any], None]:
 def _wrong_column(change: Callable[[Any], Any]) -> Callable[[Any], None]:
     """The array of columns as `change` makes it, with a column after the last."""
 
-    def changed(found: Any) -> None:
-        found.indices[7] = COLUMNS
-        found.indices = change(found.indices)
+    def changed(csr: Any) -> None:
+        csr.indices[7] = COLUMNS
+        csr.indices = change(csr.indices)
 
     return changed
 
@@ -177,9 +177,9 @@ def test_a_repeated_call_refuses_what_the_first_one_does(op, name):
     out = function(good, *dense)
     function(good, *dense)
     kept = out.copy()
-    for given in (None, out):
+    for passed_out in (None, out):
         with pytest.raises(GossamerError) as again:
-            function(broken(BROKEN[name]), *dense, out=given)
+            function(broken(BROKEN[name]), *dense, out=passed_out)
         assert (again.value.code, str(again.value)) == (first.value.code, str(first.value))
     np.testing.assert_array_equal(out, kept)
 
@@ -430,9 +430,9 @@ def test_a_kernel_that_checks_the_indices_itself_computes_and_refuses_the_same(o
         with pytest.raises(FormatError) as fresh:
             function(wrong, *dense)
         out = np.full(expected(op, A, *dense).shape, 7, np.float32)
-        with pytest.raises(FormatError) as given:
+        with pytest.raises(FormatError) as caught:
             function(wrong, *dense, out=out)
-        assert str(fresh.value) == str(given.value)
+        assert str(fresh.value) == str(caught.value)
         assert (out == 7).all(), "a result that was passed is untouched"
 
 

@@ -146,12 +146,12 @@ def test_a_writable_matrix_is_checked_at_every_call():
 
 def test_a_tensor_whose_description_is_only_named_csr_is_converted():
     """Its column is in range by its own description, but far outside x by that of CSR."""
-    own = csr("float64", indptr_dtype="int64", indices_dtype="int64")
-    rows, columns = own.axes
+    wide_csr = csr("float64", indptr_dtype="int64", indices_dtype="int64")
+    rows, columns = wide_csr.axes
     wide = replace(columns, length=index(10**13))
     arrays = {"indptr": np.array([0, 1]), "indices": np.array([10**12]), "data": np.ones(1)}
     tensor = SparseTensor(
-        Storage(replace(own, axes=(rows, wide)), {"m": 1, "n": 2, "nnz": 1}, arrays)
+        Storage(replace(wide_csr, axes=(rows, wide)), {"m": 1, "n": 2, "nnz": 1}, arrays)
     )
     with pytest.raises(UserError) as caught:
         gs.spmv(tensor, np.ones(2))

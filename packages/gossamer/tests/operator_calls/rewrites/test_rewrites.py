@@ -32,20 +32,20 @@ def arguments(program):
 @pytest.mark.parametrize("program", [SPMM, SPMV])
 def test_a_factor_multiplies_each_value(program):
     module = scale_values(module_of(program, Variant()), handle="a", factor="alpha")
-    given, (operand, out) = arguments(program)
-    run(module, {**given, "alpha": np.array([3], np.float32)})
+    kernel_arguments, (operand, out) = arguments(program)
+    run(module, {**kernel_arguments, "alpha": np.array([3], np.float32)})
     np.testing.assert_array_equal(out, 3 * (DENSE @ operand))
 
 
 @pytest.mark.parametrize("program", [SPMM, SPMV])
 def test_without_inits_the_sums_are_added_to_the_output(program):
-    given, (operand, out) = arguments(program)
-    run(remove_inits(module_of(program, Variant())), given)
+    kernel_arguments, (operand, out) = arguments(program)
+    run(remove_inits(module_of(program, Variant())), kernel_arguments)
     np.testing.assert_array_equal(out, 7 + DENSE @ operand)
 
 
 @pytest.mark.parametrize("program", [SPMM, SPMV])
 def test_separate_inits_set_all_rows_to_zero_first(program):
-    given, (operand, out) = arguments(program)
-    run(separate_inits(module_of(program, Variant())), given)
+    kernel_arguments, (operand, out) = arguments(program)
+    run(separate_inits(module_of(program, Variant())), kernel_arguments)
     np.testing.assert_array_equal(out, DENSE @ operand)

@@ -86,8 +86,8 @@ def shared_tile_packing(
 
     >>> matrix = Stats(rows=4096, columns=4096, nnz=256 * 4096, longest_row=300, empty_rows=0)
     >>> cases = (256, 8), (512, 8), (256, 16)
-    >>> found = [shared_tile_packing(size, Machine(), matrix, block_rows=rows) for size, rows in cases]
-    >>> [packing.obstacle for packing in found]
+    >>> packings = [shared_tile_packing(size, Machine(), matrix, block_rows=rows) for size, rows in cases]
+    >>> [packing.obstacle for packing in packings]
     [None, 'large copy', 'few uses']
     """
     size = stats.columns * tile_bytes

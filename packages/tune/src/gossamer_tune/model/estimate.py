@@ -14,8 +14,8 @@ class Estimate(NamedTuple):
     format fills up slots with zeros that take part in products, `is_ordered` if its rows are in an order of
     communities.
 
-    >>> found = Estimate("bsr", {"block_rows": 4, "block_columns": 4}, 10.0, 300.0, "full blocks")
-    >>> found.text, found.total(calls=2)
+    >>> estimate = Estimate("bsr", {"block_rows": 4, "block_columns": 4}, 10.0, 300.0, "full blocks")
+    >>> estimate.text, estimate.total(calls=2)
     ('bsr (block_rows=4, block_columns=4)', 320.0)
     """
 

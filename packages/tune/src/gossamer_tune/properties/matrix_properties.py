@@ -81,8 +81,8 @@ def properties_of(shape: tuple[int, int], indptr: Array, indices: Array) -> Matr
 
     >>> from scipy.sparse import block_diag
     >>> matrix = block_diag([np.ones((2, 2))] * 3, format="csr")
-    >>> found = properties_of(matrix.shape, matrix.indptr, matrix.indices)
-    >>> found.lengths.mean, found.lengths.deviation, found.block_fill[2], found.block_fill[4]
+    >>> summary = properties_of(matrix.shape, matrix.indptr, matrix.indices)
+    >>> summary.lengths.mean, summary.lengths.deviation, summary.block_fill[2], summary.block_fill[4]
     (2.0, 0.0, 1.0, 0.375)
     """
     rows, columns = shape
@@ -123,9 +123,9 @@ def with_row_order(
 
     >>> from scipy.sparse import block_diag
     >>> matrix = block_diag([np.ones((2, 2))] * 2, format="csr")[[0, 2, 1, 3]]
-    >>> found = properties_of(matrix.shape, matrix.indptr, matrix.indices)
-    >>> found = with_row_order(found, matrix.indptr, matrix.indices, np.array([0, 2, 1, 3]))
-    >>> found.reuse.misses(rows=2), found.ordered_reuse.misses(rows=2)
+    >>> properties = properties_of(matrix.shape, matrix.indptr, matrix.indices)
+    >>> properties = with_row_order(properties, matrix.indptr, matrix.indices, np.array([0, 2, 1, 3]))
+    >>> properties.reuse.misses(rows=2), properties.ordered_reuse.misses(rows=2)
     (1.0, 0.5)
     """
     unordered, ordered = (

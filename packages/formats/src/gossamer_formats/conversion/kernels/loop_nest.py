@@ -49,8 +49,8 @@ def wrap_in_nest(
     >>> from gossamer_ir.core.build import ZERO, index_var
     >>> from gossamer_formats.conversion.kernels.statements import let, loop
     >>> n, i = index_var("n"), index_var("i")
-    >>> (found,) = wrap_in_nest([loop("i", ZERO, n, []), let("x", i)], [let("y", i)])
-    >>> [statement.var.name for statement in found.body]
+    >>> (stmt,) = wrap_in_nest([loop("i", ZERO, n, []), let("x", i)], [let("y", i)])
+    >>> [statement.var.name for statement in stmt.body]
     ['x', 'y']
     """
     inner, depth = tuple(body), depth_of_loops(nest)
@@ -77,8 +77,8 @@ def without_outer_loops(
     >>> from gossamer_formats.conversion.kernels.statements import let, loop
     >>> i, e, begin, end, count = map(index_var, ("i", "e", "begin", "end", "count"))
     >>> nest = [loop("i", ZERO, end, []), loop("e", begin, end, []), let("row", i)]
-    >>> (found,) = without_outer_loops(nest, [let("x", e)], {"e": loop("e", ZERO, count, [])})
-    >>> found.extent.name
+    >>> (stmt,) = without_outer_loops(nest, [let("x", e)], {"e": loop("e", ZERO, count, [])})
+    >>> stmt.extent.name
     'count'
     """
     needed = set(free_vars(*body))

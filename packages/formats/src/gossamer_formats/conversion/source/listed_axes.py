@@ -67,8 +67,8 @@ def listed_axes(
 
     >>> from gossamer_formats.descriptions.blocked_sell import blocked_sell
     >>> names = ("m", "n", "slices", "height", "longest", "block_rows", "block_columns")
-    >>> found = listed_axes(blocked_sell(), tuple(zip(names, (8, 8, 2, 2, 3, 2, 2))))
-    >>> found.array, found.names, found.loops
+    >>> listed = listed_axes(blocked_sell(), tuple(zip(names, (8, 8, 2, 2, 3, 2, 2))))
+    >>> listed.array, listed.names, listed.loops
     ('ROWS', ('S', 'R'), ('II', 'S', 'W', 'R', 'JO', 'JI'))
     """
     sizes = dict(layout)

@@ -26,8 +26,8 @@ def with_dtypes_of(
     >>> import numpy as np
     >>> from gossamer_formats import csr
     >>> arrays = dict.fromkeys(("indptr", "indices"), np.zeros(1, np.int64)) | {"data": np.zeros(1)}
-    >>> found = with_dtypes_of(csr(), arrays)
-    >>> found.buffer.dtype, found.axes[1].indices_dtype
+    >>> description = with_dtypes_of(csr(), arrays)
+    >>> description.buffer.dtype, description.axes[1].indices_dtype
     ('float64', 'int64')
     """
 

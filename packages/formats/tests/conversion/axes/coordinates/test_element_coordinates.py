@@ -21,10 +21,10 @@ ROWS, COLUMNS = (each.reshape(-1) for each in np.indices(MATRIX.shape))
 def coordinates(target, **parameters):
     """The coordinates of all elements that the matrix could have, by axis, and the lengths of the axes."""
     axes = target_axes_of(from_scipy(MATRIX).storage, target, **parameters)
-    found = axes.elements.coordinates
+    coordinates = axes.elements.coordinates
     logical = {"l0": ROWS, "l1": COLUMNS}
-    values = {name: evaluate_arrays(each.value, logical) for name, each in found.items()}
-    return values, {name: value_of(axes, each.length.value) for name, each in found.items()}
+    values = {name: evaluate_arrays(each.value, logical) for name, each in coordinates.items()}
+    return values, {name: value_of(axes, each.length.value) for name, each in coordinates.items()}
 
 
 def test_blocks_have_a_coordinate_outside_and_one_inside():

@@ -21,9 +21,9 @@ def blocks_of(source):
     """The columns of blocks in each row of blocks, and their offsets."""
     axes = target_axes_of(source, "bsr", block_rows=2, block_columns=3)
     parent = AxisSlot(coordinate_along(axes, "IO"), axes.elements.coordinates["IO"].length)
-    found = fiber_coordinates(axes, axes.by_name["JO"], parent, are_sorted=True)
-    offsets, coordinates = (value_of(axes, each) for each in (found.offsets, found.coordinates))
-    assert value_of(axes, found.total) == coordinates.size
+    listed = fiber_coordinates(axes, axes.by_name["JO"], parent, are_sorted=True)
+    offsets, coordinates = (value_of(axes, each) for each in (listed.offsets, listed.coordinates))
+    assert value_of(axes, listed.total) == coordinates.size
     return [each.tolist() for each in np.split(coordinates, offsets[1:-1])]
 
 

@@ -57,8 +57,8 @@ def test_a_row_that_is_not_sorted_is_found(columns):
 
 def test_the_only_fiber_has_all_elements():
     axes = target_axes_of(from_scipy(MATRIX).storage, "coo")
-    found = fiber_counts(axes, ROOT_SLOT, ["I0", "I1"])
-    assert value_of(axes, found).tolist() == [MATRIX.nnz]
+    counts = fiber_counts(axes, ROOT_SLOT, ["I0", "I1"])
+    assert value_of(axes, counts).tolist() == [MATRIX.nnz]
 
 
 def test_what_is_known_about_the_order_of_rows():

@@ -43,18 +43,18 @@ def test_the_dtype_holds_the_largest_number_of_slots(most, dtype):
     axes = axes_of_csr()
     indptr = Indptr("starts", "int32", "I", index_var("nnz"))
     lengths = axes.recorder.compute(np.array, (2, 0, 3))
-    found = offsets_from_lengths(axes, indptr, lengths=lengths, most=most)
-    assert found.dtype == dtype
-    assert value_of(axes, found.total) == 5
-    assert {**found.storage.slot_counts} == {"nnz": found.total}
-    assert found.storage.arrays["starts"].array == found.array
+    offsets = offsets_from_lengths(axes, indptr, lengths=lengths, most=most)
+    assert offsets.dtype == dtype
+    assert value_of(axes, offsets.total) == 5
+    assert {**offsets.storage.slot_counts} == {"nnz": offsets.total}
+    assert offsets.storage.arrays["starts"].array == offsets.array
 
 
-@pytest.mark.parametrize("given", [4, 6])
-def test_another_number_of_slots_than_the_given_one_is_left_to_numpy(given):
+@pytest.mark.parametrize("nnz", [4, 6])
+def test_another_number_of_slots_than_the_given_one_is_left_to_numpy(nnz):
     axes = axes_of_csr()
     total = axes.recorder.compute(int, 5)
     with pytest.raises(NotDirectError, match="differs from the one that is given"):
-        slot_total(axes, Indptr("starts", "int32", "I", index(given)), total)
+        slot_total(axes, Indptr("starts", "int32", "I", index(nnz)), total)
     assert slot_total(axes, Indptr("starts", "int32", "I", index(5)), total) == {}
     assert slot_total(axes, Indptr("starts", "int32", "I", None), total) == {}

@@ -47,8 +47,8 @@ def built(source, target, name, **parameters):
 def test_slots_are_those_of_the_source_or_new(source, target, axis, slots):
     sizes = {"block_rows": 2, "block_columns": 3} if target == "bsr" else {}
     _, result = built(source, target, axis, **sizes)
-    found = {name for name, holds in result.storage.slots._asdict().items() if holds is True}
-    assert found - {"are_own"} == slots
+    facts = {name for name, holds in result.storage.slots._asdict().items() if holds is True}
+    assert facts - {"are_own"} == slots
 
 
 def test_offsets_of_rows_are_those_of_scipy():

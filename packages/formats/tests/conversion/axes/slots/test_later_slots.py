@@ -49,5 +49,5 @@ def fetched_arrays(source, target):
 
     options = ElementOptions(drop_zeros=False, index_dtype=None, wants_permutation=False)
     convert_by_kernels(tensor.storage, conversion_target(target, {}, rank=2), compile, options)
-    found = collect(Prefetch, modules[-1].functions[0])
-    return {hint.buffer for hint in found}
+    prefetches = collect(Prefetch, modules[-1].functions[0])
+    return {hint.buffer for hint in prefetches}

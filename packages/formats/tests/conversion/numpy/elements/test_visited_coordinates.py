@@ -28,32 +28,32 @@ ROWS = {
 def test_rows_are_visited_where_the_loops_over_them_run(format, parameters):
     expected, are_distinct = ROWS[format, parameters]
     tensor = SparseTensor(MATRIX).asformat(format, **dict(parameters))
-    found = visited_coordinates(tensor.storage, 0)
+    visited = visited_coordinates(tensor.storage, 0)
     if format == "sell":
-        stored = [rows for rows in found.coordinates.tolist() if rows in (1, 3)]
+        stored = [rows for rows in visited.coordinates.tolist() if rows in (1, 3)]
         assert sorted(stored) == [1, 3]
-        assert len(set(found.coordinates.tolist())) == found.coordinates.size
+        assert len(set(visited.coordinates.tolist())) == visited.coordinates.size
         # Loops over the rows of a slice are below one over its slots.
-        assert not found.are_distinct
+        assert not visited.are_distinct
         return
-    assert found.coordinates.tolist() == expected
-    assert found.are_distinct is are_distinct
+    assert visited.coordinates.tolist() == expected
+    assert visited.are_distinct is are_distinct
 
 
 def test_a_row_that_is_stored_twice_is_not_distinct():
     twice = SparseTensor(MATRIX).asformat("ell_rows", width=1)
-    found = visited_coordinates(twice.storage, 0)
-    assert found.coordinates.tolist() == [1, 1, 3]
-    assert not found.are_distinct
+    visited = visited_coordinates(twice.storage, 0)
+    assert visited.coordinates.tolist() == [1, 1, 3]
+    assert not visited.are_distinct
 
 
 @pytest.mark.parametrize(("width", "times"), [(1, 3), (2, 2), (3, 1), (8, 1)])
 def test_rows_that_each_tile_of_columns_visits_are_not_distinct(width, times):
     """The coordinates are listed once, although the loop over tiles visits them several times."""
     tiled = SparseTensor(MATRIX).asformat("tiled_csr", tile_columns=width)
-    found = visited_coordinates(tiled.storage, 0)
-    assert found.coordinates.tolist() == [0, 1, 2, 3, 4]
-    assert found.are_distinct is (times == 1)
+    visited = visited_coordinates(tiled.storage, 0)
+    assert visited.coordinates.tolist() == [0, 1, 2, 3, 4]
+    assert visited.are_distinct is (times == 1)
 
 
 def test_columns_and_matrices_without_elements():
@@ -63,5 +63,5 @@ def test_columns_and_matrices_without_elements():
     for shape in ((0, 3), (3, 0)):
         for format in ("csr", "csc", "coo", "dcsr", "sell"):
             empty = SparseTensor(sparse.csr_array(shape)).asformat(format)
-            found = visited_coordinates(empty.storage, 0)
-            assert found.coordinates.size in (0, shape[0])
+            visited = visited_coordinates(empty.storage, 0)
+            assert visited.coordinates.size in (0, shape[0])

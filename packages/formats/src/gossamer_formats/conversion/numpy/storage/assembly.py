@@ -61,8 +61,8 @@ def assemble(target: ConversionTarget, logical: Sequence[Array], shape: Sequence
 
     >>> from gossamer_formats import csr
     >>> rows, columns = np.array([0, 1, 1]), np.array([2, 0, 1])
-    >>> found = assemble(ConversionTarget(csr()), (rows, columns), (2, 3))
-    >>> found.arrays["indptr"], found.arrays["indices"], found.sizes
+    >>> assembled = assemble(ConversionTarget(csr()), (rows, columns), (2, 3))
+    >>> assembled.arrays["indptr"], assembled.arrays["indices"], assembled.sizes
     (array([0, 1, 3]), array([2, 0, 1]), {'m': 2, 'n': 3, 'nnz': 3})
     """
     description = target.description

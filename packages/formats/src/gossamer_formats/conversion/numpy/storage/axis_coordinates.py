@@ -65,8 +65,8 @@ def axis_coordinates(
     >>> from gossamer_formats.descriptions.dia import dia
     >>> rows, columns = np.array([0, 1]), np.array([1, 1])
     >>> sizes = KnownSizes(dia(), {"m": 2, "n": 2})
-    >>> found = axis_coordinates(ConversionTarget(dia()), (rows, columns), (2, 2), sizes)
-    >>> found.coordinates["D"], found.contents[0].values, sizes.known["diagonals"]
+    >>> coordinates = axis_coordinates(ConversionTarget(dia()), (rows, columns), (2, 2), sizes)
+    >>> coordinates.coordinates["D"], coordinates.contents[0].values, sizes.known["diagonals"]
     (array([1, 0]), array([1, 0]), 2)
     """
     description = target.description

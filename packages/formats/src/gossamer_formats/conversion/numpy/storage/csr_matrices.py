@@ -34,8 +34,8 @@ def transposed_storage(storage: Storage) -> Storage:
     """Return the transposed matrix in CSR. The order of duplicates is kept.
 
     >>> arrays = {"indptr": np.array([0, 2]), "indices": np.array([2, 0]), "data": np.array([2.0, 3.0])}
-    >>> found = transposed_storage(Storage(csr("float64"), {"m": 1, "n": 3, "nnz": 2}, arrays))
-    >>> found.shape, found.arrays["indptr"], found.arrays["data"]
+    >>> transposed = transposed_storage(Storage(csr("float64"), {"m": 1, "n": 3, "nnz": 2}, arrays))
+    >>> transposed.shape, transposed.arrays["indptr"], transposed.arrays["data"]
     ((3, 1), array([0, 1, 1, 2]), array([3., 2.]))
     """
     # A conversion to CSC gives the same arrays, but takes ten times as long until conversions are compiled.
