@@ -130,7 +130,7 @@ UNSERIALIZED = ("-m", "unserialized")
 """Options of pytest that select the tests that add nothing to the test of borders between packages."""
 SERIALIZED = ("-m", "not unserialized")
 """Options of pytest that select the other tests."""
-WIRED = ("-p", "tests.support.wire")
+WIRED = ("-p", "tests.pytest_plugins.wire")
 """Options of pytest that serialize everything that packages exchange."""
 PARALLEL = ("-n", "auto", "--maxprocesses", "8", "--dist", "worksteal")
 """Options of pytest-xdist: most tests compile in one thread."""
@@ -258,7 +258,7 @@ def tests(session: nox.Session, part: str) -> None:
     if not session.posargs:
         require_complete(session, distribution)
     install(session, [distribution], *group_requirements("parallel"), extra="test")
-    measured = ["-p", "tests.support.executed", "--executed", distribution.package]
+    measured = ["-p", "tests.pytest_plugins.executed", "--executed", distribution.package]
     options = [*measured, "--executed-least", str(COVERED)]
     run_tests(session, f"{distribution.path}/tests", options, env=env, is_wired=part == "gossamer")
 
@@ -293,7 +293,7 @@ def generate(session: nox.Session) -> None:
 
 @nox.session(requires=["build"])
 def wire(session: nox.Session) -> None:
-    """Run the tests that serialize everything that packages exchange; see tests/support/wire.py."""
+    """Run the tests that serialize everything that packages exchange; see tests/pytest_plugins/wire.py."""
     install(session, DISTRIBUTIONS, *group_requirements("test"))
     places = session.posargs or ["packages/gossamer/tests", "tests", *SERIALIZED]
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
@@ -373,7 +373,7 @@ def require_complete(session: nox.Session, distribution: Distribution) -> None:
         env = {"GOSSAMER_CACHE_DIR": os.path.abspath("cache")}
         readme = distribution.folder / "README.md"
         session.run(
-            "python", "-W", "error", str(ROOT / "tests/support/examples.py"), str(readme), env=env
+            "python", "-W", "error", str(ROOT / "tests/doctests/documents.py"), str(readme), env=env
         )
 
 

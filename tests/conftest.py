@@ -14,7 +14,7 @@ import pytest
 
 from gossamer.resolve_target import registry
 from gossamer_ir.interchange.records import Target
-from tests.support.emulated_targets import EMULATED_LENGTHS, TARGETS
+from tests.integration.emulated_targets import EMULATED_LENGTHS, TARGETS
 
 ROOT = Path(__file__).resolve().parents[1]
 SHOWN = ROOT / "tests" / "golden" / "shown.json"

@@ -15,7 +15,7 @@ from benchmarks.harness import cells, tasks, worker
 from benchmarks.harness.process import ContenderStart
 from benchmarks.harness.progress import progress_bar
 from benchmarks.schedule_variants import load_variants
-from tests.support.benchmark_cases import QUICK, problem, run_of, task
+from tests.benchmarks.benchmark_cases import QUICK, problem, run_of, task
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 

@@ -10,7 +10,7 @@ from benchmarks.harness import tasks
 from benchmarks.harness.process import Remote
 from benchmarks.parts import kernels, startup
 from benchmarks.parts.helpers import fresh_process
-from tests.support.benchmark_cases import CSR, cell, run_of
+from tests.benchmarks.benchmark_cases import CSR, cell, run_of
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 

@@ -10,7 +10,7 @@ from scipy import sparse
 from benchmarks import __main__, matrices, model_check, run_files
 from benchmarks.parts.choice import ChoiceTime
 from gossamer.targets import DEFAULT_TARGET
-from tests.support.benchmark_cases import run_of
+from tests.benchmarks.benchmark_cases import run_of
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 

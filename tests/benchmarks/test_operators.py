@@ -12,7 +12,7 @@ from benchmarks.contenders.contender import UnavailableError
 from benchmarks.harness import cells, tasks, worker
 from benchmarks.machine import c_libraries
 from benchmarks.operators import PROBLEMS
-from tests.support.benchmark_cases import CSR, EMPTY, exact, problem
+from tests.benchmarks.benchmark_cases import CSR, EMPTY, exact, problem
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 

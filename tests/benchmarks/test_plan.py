@@ -11,7 +11,7 @@ from scipy import sparse
 from benchmarks import contenders, matrices, options, ordered_parts
 from benchmarks.harness import tasks
 from benchmarks.operators import PROBLEMS
-from tests.support.benchmark_cases import QUICK, problem, task
+from tests.benchmarks.benchmark_cases import QUICK, problem, task
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 

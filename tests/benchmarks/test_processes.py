@@ -15,7 +15,7 @@ from benchmarks import operator_case
 from benchmarks.contenders.contender import UnavailableError
 from benchmarks.harness import cells, worker
 from benchmarks.harness.process import ContenderStart, Process, Remote
-from tests.support.benchmark_cases import problem
+from tests.benchmarks.benchmark_cases import problem
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 

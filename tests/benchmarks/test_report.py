@@ -19,7 +19,7 @@ from benchmarks.report import (
     run_report,
     stored_runs,
 )
-from tests.support.benchmark_cases import cell, figure, run_of
+from tests.benchmarks.benchmark_cases import cell, figure, run_of
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 

@@ -14,7 +14,7 @@ from benchmarks.harness.progress import progress_bar
 from benchmarks.harness.rounds import Sample, Samples
 from benchmarks.machine import meter
 from benchmarks.machine.meter import Reading
-from tests.support.benchmark_cases import QUICK
+from tests.benchmarks.benchmark_cases import QUICK
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 

@@ -7,7 +7,7 @@ import ast
 
 import pytest
 
-from tests.support.syntax_trees import nodes_of, tree_of
+from tests.conventions.syntax_trees import nodes_of, tree_of
 
 pytestmark = pytest.mark.unserialized
 

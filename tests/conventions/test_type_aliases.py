@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tests.support.syntax_trees import tree_of
+from tests.conventions.syntax_trees import tree_of
 
 FOLDERS = ("packages", "plugins", "benchmarks", "examples", "tests", "tools", "docs")
 CONSTRUCTORS = {

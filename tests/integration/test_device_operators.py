@@ -14,7 +14,7 @@ import gossamer as gs
 from gossamer import resolve_target
 from gossamer_backend import Device
 from gossamer_ir.errors import ArgumentError
-from tests.support.separate_memory import install_separate_memory
+from tests.integration.separate_memory import install_separate_memory
 
 TARGET = "separate-memory"
 ROWS, COLUMNS, FEATURES = 5, 4, 3

@@ -18,8 +18,8 @@ from gossamer_ir.errors import UserError
 from gossamer_ir.interchange.records import Schedule
 from gossamer_testkit.matrices.oracles import attention
 from tests.fuzzing.execution.compilers import COMPILERS
-from tests.support.emulated_targets import bits_of
-from tests.support.scalable_programs import BUILDERS, operands, spmm
+from tests.integration.emulated_targets import bits_of
+from tests.integration.scalable_programs import BUILDERS, operands, spmm
 
 LANES = "4 * T.vscale()"
 DTYPES = [

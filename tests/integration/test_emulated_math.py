@@ -13,7 +13,7 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
 from gossamer_schedule import ScheduleBuilder
 from tests.fuzzing.execution.compilers import COMPILERS
-from tests.support.math_oracle import EXACT, FUNCTIONS, HAS_LONG_DOUBLE, LONG, errors, numbers
+from tests.integration.math_oracle import EXACT, FUNCTIONS, HAS_LONG_DOUBLE, LONG, errors, numbers
 
 pytestmark = [
     pytest.mark.unserialized,

@@ -19,7 +19,7 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module, print_expr
 from gossamer_schedule import ScheduleBuilder
 from tests.fuzzing.execution.compilers import COMPILERS
-from tests.support.scalable_programs import stored
+from tests.integration.scalable_programs import stored
 
 pytestmark = pytest.mark.unserialized
 

@@ -20,7 +20,7 @@ from gossamer_backend import PluginWarning, Registry
 from gossamer_ir.errors import PluginError
 from gossamer_ir.script import print_module
 from gossamer_testkit.examples import SCALE
-from tests.support.examples import PYTHON
+from tests.doctests.documents import PYTHON
 
 IMPORTS = """
 from gossamer_backend.plugin_api import Pass, hookimpl

@@ -15,7 +15,7 @@ from gossamer_ir.nodes import Call
 from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.walk import walk
 from gossamer_lower import lower_math, lower_to_flat
-from tests.support.math_oracle import EXACT, FUNCTIONS, HAS_LONG_DOUBLE, LONG, errors, numbers
+from tests.integration.math_oracle import EXACT, FUNCTIONS, HAS_LONG_DOUBLE, LONG, errors, numbers
 
 pytestmark = pytest.mark.skipif(
     not HAS_LONG_DOUBLE, reason="long double is not more precise than float64 here"

@@ -18,7 +18,7 @@ from gossamer.resolve_target import machine_for, registry
 from gossamer_ir.core.dtypes import NUMBERS, vscale_factor
 from gossamer_ir.interchange.records import Target
 from gossamer_testkit.matrices import cases, oracles
-from tests.support.scalable_programs import BUILDERS, operands
+from tests.integration.scalable_programs import BUILDERS, operands
 
 TARGETS = (
     "generic-cpu:arch=aarch64",

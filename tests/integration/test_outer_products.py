@@ -15,7 +15,7 @@ from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module, print_module
 from gossamer_lower import lower_to_flat
 from tests.fuzzing.execution.compilers import VECTOR_LENGTHS
-from tests.support.block_products import PRODUCTS, PROGRAM, block_problem, block_program
+from tests.integration.block_products import PRODUCTS, PROGRAM, block_problem, block_program
 
 TARGET = "llvm-sve:features=sme"
 ORDER = ("io", "jo", "ii", "ji", "k")

@@ -17,7 +17,7 @@ from gossamer_backend import Registry
 from gossamer_ir.errors import PluginError, ScheduleError, UserError
 from gossamer_ir.script import print_module
 from gossamer_testkit.examples import MATMUL
-from tests.support.examples import PYTHON
+from tests.doctests.documents import PYTHON
 
 PLUGIN = """
 from gossamer_backend.plugin_api import Pass, hookimpl

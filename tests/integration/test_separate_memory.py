@@ -17,7 +17,7 @@ from gossamer_backend.internal_api import fixed_arguments
 from gossamer_ir import print_expr
 from gossamer_ir.errors import ArgumentError
 from gossamer_testkit import BackendSuite
-from tests.support.separate_memory import install_separate_memory
+from tests.integration.separate_memory import install_separate_memory
 
 DEVICE_ONLY, COPYING = "separate-memory", "separate-memory:host_arrays=copy"
 ROWS, COLUMNS, FEATURES = 5, 4, 3

@@ -18,10 +18,10 @@ from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.script.parser.expressions.calls import CALL_PARSERS
 from gossamer_llvm.values import half_precision
+from tests.conventions.syntax_trees import nodes_of, tree_of
 from tests.fuzzing.oracle import arithmetic
 from tests.fuzzing.programs import buffers
-from tests.support.recipes import listed_files
-from tests.support.syntax_trees import nodes_of, tree_of
+from tests.recipes.recipe_pages import listed_files
 
 pytestmark = pytest.mark.unserialized
 

@@ -12,9 +12,9 @@ import pytest
 from gossamer_formats import format_names
 from gossamer_formats.internal_api import COMPOSABLE_FORMATS
 from gossamer_testkit import corpus_names
+from tests.conventions.syntax_trees import nodes_of, tree_of
 from tests.fuzzing.programs.decomposed import FORMATS, NO_PARTS
-from tests.support.recipes import recipe
-from tests.support.syntax_trees import nodes_of, tree_of
+from tests.recipes.recipe_pages import recipe
 
 pytestmark = pytest.mark.unserialized
 

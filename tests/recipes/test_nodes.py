@@ -21,9 +21,9 @@ from gossamer_ir.nodes import (
     Name,
     Node,
 )
-from tests.support import falls_through
-from tests.support.recipes import definitions, listed_files, module_of, path_of, sources
-from tests.support.syntax_trees import nodes_of, tree_of
+from tests.conventions.syntax_trees import nodes_of, tree_of
+from tests.recipes import falls_through
+from tests.recipes.recipe_pages import definitions, listed_files, module_of, path_of, sources
 
 TABLES = {
     "Add an axis": {
@@ -127,7 +127,7 @@ def _has_table_of(names, tree):
 )
 def test_all_other_code_that_distinguishes_types_is_right_for_a_new_one(root, types, falls_through):
     """Functions and constants about two or more types are in a file of the list "Add a node", or in
-    `tests/support/falls_through.py` with the reason why they need no change."""
+    `tests/recipes/falls_through.py` with the reason why they need no change."""
     names = {kind.__name__ for kind in types}
     listed = listed_files(root, "Add a node")
     groups = {

@@ -18,11 +18,11 @@ from gossamer_ir.script.printer import expressions as printer
 from gossamer_llvm.values import operations as instructions
 from gossamer_lower.math import function_table
 from gossamer_testkit.corpus.oracles import elementwise_results, program_results
+from tests.conventions.syntax_trees import tree_of
 from tests.fuzzing.lowered import evaluator
 from tests.fuzzing.oracle import arithmetic
-from tests.support.falls_through import OPERATIONS
-from tests.support.recipes import definitions, listed_files, module_of, path_of, sources
-from tests.support.syntax_trees import tree_of
+from tests.recipes.falls_through import OPERATIONS
+from tests.recipes.recipe_pages import definitions, listed_files, module_of, path_of, sources
 
 pytestmark = pytest.mark.unserialized
 

@@ -19,8 +19,8 @@ from gossamer_formats import Decomposition
 from gossamer_ir.core.build import index
 from gossamer_ir.interchange.records import Schedule, Signature, Stats, Step, Target
 from gossamer_ir.nodes import InRange, Module, Monotone
-from tests.support.syntax_trees import nodes_of, tree_of
-from tests.support.wire import BORDERS, CROSSED, Border, forced, through
+from tests.conventions.syntax_trees import nodes_of, tree_of
+from tests.pytest_plugins.wire import BORDERS, CROSSED, Border, forced, through
 
 DATA = re.compile(
     r"\b(Module|Target|Trace|Schedule|ScheduleReport|ScheduleSpace|Stats|Signature|Intrinsic|FormatDescription|Artifact|Machine)\b"
@@ -95,7 +95,7 @@ def test_every_border_of_the_code_is_in_the_table(distributions):
         f"{owner.__name__ if owner else ''}.{name}"
         for owner, name in needed - FOR_USERS - set(listed())
     ]
-    assert missing == [], "tests/support/wire.py has a table of borders; these are not in it"
+    assert missing == [], "tests/pytest_plugins/wire.py has a table of borders; these are not in it"
 
 
 def test_the_table_has_every_border_once():
@@ -162,7 +162,7 @@ def test_a_run_that_crosses_no_border_fails_and_says_so(root, tmp_path):
         "pytest",
         "-q",
         "-p",
-        "tests.support.wire",
+        "tests.pytest_plugins.wire",
         "-p",
         "no:cacheprovider",
     ]

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.support.recipes import FOLDER, recipe_pages
+from tests.recipes.recipe_pages import FOLDER, recipe_pages
 
 pytestmark = pytest.mark.unserialized
 

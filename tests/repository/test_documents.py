@@ -18,7 +18,7 @@ from scipy import sparse
 import gossamer
 from gossamer_ir.errors import GossamerError
 from gossamer_ir.interchange.records import Schedule
-from tests.support.examples import PYTHON, run_examples
+from tests.doctests.documents import PYTHON, run_examples
 from tools.error_recorder import ALSO_REFUSED
 from tools.generators import unsupported
 from tools.generators.errors import codes_of_source, stored_examples

@@ -1,4 +1,4 @@
-"""The plugin of tests/support/executed.py counts statements that were reached, and never one that was not."""
+"""The plugin `executed` of pytest counts statements that were reached, and never one that was not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.support.executed import MARKS, instrument, ranges
+from tests.pytest_plugins.executed import MARKS, instrument, ranges
 
 SOURCE = '''"""A module."""
 from __future__ import annotations
@@ -131,7 +131,7 @@ def test_a_run_fails_if_too_little_was_executed(tmp_path, parallel, least, statu
     )
     measured = [
         "-p",
-        "tests.support.executed",
+        "tests.pytest_plugins.executed",
         "--executed",
         "sample_package",
         "--executed-least",

@@ -14,7 +14,7 @@ from gossamer_formats import SparseTensor, format_names
 from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
 from gossamer_ir.facts.index_arrays import bits_of_words
 from gossamer_schedule import PRIMITIVES
-from tests.support.docstrings import run_docstrings
+from tests.doctests.docstrings import run_docstrings
 from tools import ROOT
 from tools.drawing.examples import EXAMPLES, small_example, stored_example
 from tools.drawing.pattern import SIDE

@@ -12,7 +12,7 @@ from functools import cache
 import pytest
 
 from gossamer.build_kernels import DISTRIBUTIONS
-from tests.support.syntax_trees import nodes_of, tree_of
+from tests.conventions.syntax_trees import nodes_of, tree_of
 
 pytestmark = pytest.mark.unserialized
 

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from tests.support.syntax_trees import nodes_of, tree_of
+from tests.conventions.syntax_trees import nodes_of, tree_of
 
 pytestmark = pytest.mark.unserialized
 

@@ -13,7 +13,7 @@ from gossamer_ir.script import parse_module, print_module
 from gossamer_lower import lower_buffers, lower_iterations, lower_to_flat
 from gossamer_lower.lower_to_flat import LISTED
 from gossamer_lower.pass_manager import PASSES
-from tests.support.docstrings import modules_with_examples, run_docstrings
+from tests.doctests.docstrings import modules_with_examples, run_docstrings
 
 
 def test_the_example_of_the_readme():

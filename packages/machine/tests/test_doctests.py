@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import gossamer_machine
-from tests.support.docstrings import modules_with_examples, run_docstrings
-from tests.support.examples import run_examples
+from tests.doctests.docstrings import modules_with_examples, run_docstrings
+from tests.doctests.documents import run_examples
 
 README = Path(__file__).parents[1] / "README.md"
 

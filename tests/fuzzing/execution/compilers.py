@@ -16,7 +16,7 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Module
 from gossamer_ir.traversal.walk import walk
 from gossamer_lower import FLAT_PASSES, lower_buffers, lower_iterations, lower_math
-from tests.support.emulated_targets import EMULATED_LENGTHS, bits_of, targets_of
+from tests.integration.emulated_targets import EMULATED_LENGTHS, bits_of, targets_of
 
 Pass: TypeAlias = Callable[[Module], Module]
 Scheduler: TypeAlias = Callable[[Module], Module]

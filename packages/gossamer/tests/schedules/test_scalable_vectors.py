@@ -13,7 +13,7 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module, print_module
 from gossamer_lower import lower_to_flat
-from tests.support.scalable_programs import BUILDERS, operands
+from tests.integration.scalable_programs import BUILDERS, operands
 
 LANES = "4 * T.vscale()"
 VSCALES = (1, 2, 4, 8, 16)

@@ -1,6 +1,6 @@
 """A pytest plugin that encodes and decodes every value that crosses a package border.
 
-    python -m pytest -p tests.support.wire packages/gossamer/tests      (as `nox -s tests wire` do)
+    python -m pytest -p tests.pytest_plugins.wire packages/gossamer/tests      (as `nox -s tests wire` do)
 
 Values are encoded and decoded when they cross a border, in both directions, so that no package can rely on
 the identity of an object or on anything that the wire format does not store. The round trips are counted for

@@ -1,6 +1,6 @@
 """Stores programs of every stage with data and the results of NumPy; run as a program.
 
-    python tests/support/freeze_programs.py
+    python tests/regressions/freeze_programs.py
 
 Writes `packages/ir/tests/samples/programs/VERSION-NAME.json.gz` for each program that has no file of this
 version yet. Existing files are not changed, because files of earlier versions must stay readable. The

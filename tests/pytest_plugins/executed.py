@@ -1,6 +1,6 @@
 """A pytest plugin that counts which statements of a package its tests execute.
 
-    python -m pytest -p tests.support.executed --executed gossamer_lower packages/lower/tests
+    python -m pytest -p tests.pytest_plugins.executed --executed gossamer_lower packages/lower/tests
 
 The modules of the package are compiled from their sources, with a mark before each statement that may leave
 a block. A tracer like that of coverage.py makes Python call a function for each line, which makes a test
@@ -141,7 +141,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     loaded = [name for name in sys.modules if name.partition(".")[0] == package]
     if loaded:
         raise pytest.UsageError(
-            f"-p tests.support.executed comes too late: {loaded[0]!r} is imported"
+            f"-p tests.pytest_plugins.executed comes too late: {loaded[0]!r} is imported"
         )
     sys.meta_path.insert(0, MarkingFinder(package))
 

@@ -1,6 +1,6 @@
 """Runs the Python examples of a Markdown document in one namespace.
 
-    python tests/support/examples.py README.md
+    python tests/doctests/documents.py README.md
 
 A block contains statements, or examples with their results (which start with ">>> "). It needs only what
 the document imports.
