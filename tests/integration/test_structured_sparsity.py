@@ -1,0 +1,89 @@
+"""Structured sparsity with other distributions: tensors in `n_m` and `v_n_m`, and compiled programs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gossamer as gs
+from gossamer_cuda_mma_sp.sparsity.compress import compress, decompress
+from gossamer_cuda_mma_sp.sparsity.n_m_storage import from_n_m, from_v_n_m, to_n_m
+from gossamer_cuda_mma_sp.sparsity.operand_dtypes import OPERAND_DTYPES
+from gossamer_cuda_mma_sp.sparsity.programs import compress_program, decompress_program
+
+SHAPES = [(1, 1), (17, 41), (40, 64)]
+INTEGERS = np.random.default_rng(2).integers(-8, 8, (40, 64))
+
+
+def weights(shape, dtype):
+    """Integers that all dtypes have, as float32."""
+    numbers = INTEGERS[: shape[0], : shape[1]].astype(np.float32)
+    return np.abs(numbers) % 8 if dtype.startswith("u") else numbers
+
+
+def integers(matrix, dtype):
+    """The elements of a matrix as integers."""
+    if dtype == "bfloat16":
+        matrix = (matrix.astype(np.uint32) << 16).view(np.float32)
+    return matrix.astype(np.int64)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8", "uint8", "tfloat32"])
+def test_a_pruned_tensor_becomes_a_compressed_matrix_and_comes_back(dtype, shape):
+    group = OPERAND_DTYPES[dtype].pattern.group
+    pruned = gs.prune(weights(shape, dtype), "n_m", slots=group // 2, group=group)
+    matrix = from_n_m(**pruned.arrays, **pruned.sizes, dtype=dtype)
+    assert (integers(decompress(matrix), dtype) == pruned.toarray()).all()
+    back = gs.from_arrays("n_m", shape, **to_n_m(matrix))
+    assert (back.format, back.sizes["group"], back.nnz) == ("n_m", group, pruned.nnz)
+    assert (back.toarray() == pruned.toarray()).all()
+
+
+def test_pairs_of_four_bits_are_a_tensor_with_four_of_eight():
+    numbers = weights((16, 48), "int4")
+    numbers.reshape(16, 6, 4, 2)[:, :, 1:3] = 0
+    matrix = compress(numbers.astype(np.int8), "int4")
+    tensor = gs.from_arrays("n_m", matrix.shape, **to_n_m(matrix))
+    assert tensor.sizes["group"] == 8
+    assert (tensor.toarray() == numbers).all()
+    again = from_n_m(**tensor.arrays, **tensor.sizes, dtype="int4")
+    assert (again.values == matrix.values).all()
+
+
+@pytest.mark.parametrize("shape", [(8, 16), (21, 41)])
+def test_a_tensor_in_v_n_m_multiplies_gathered_rows(shape):
+    tensor = gs.prune(weights(shape, "int8"), "v_n_m", rows=4, group=8, chosen=4, slots=2)
+    matrix, columns = from_v_n_m(**tensor.arrays, **tensor.sizes, dtype="int8")
+    operand = INTEGERS.T[: shape[1], :5]
+    product = [
+        decompress(matrix)[row].astype(np.int64) @ operand[columns[row // 4]]
+        for row in range(shape[0])
+    ]
+    assert (np.array(product) == tensor.toarray() @ operand).all()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", OPERAND_DTYPES)
+def test_compiled_programs_give_what_numpy_gives(dtype, shape):
+    operand = OPERAND_DTYPES[dtype]
+    numbers = np.abs(INTEGERS[: shape[0], : shape[1]]) % 8
+    # Every other unit of each group is dropped, another one in each row.
+    unit = np.arange(shape[1]) // operand.pattern.unit_columns
+    matrix = np.where((unit + np.arange(shape[0])[:, None]) % 2, numbers, 0)
+    matrix = matrix.astype(operand.stored_as)
+    expected = compress(matrix, dtype)
+    values = np.ones(expected.values.size, matrix.dtype)
+    words = np.ones(expected.metadata.shape, np.uint16)
+    excess, sizes = np.ones(shape[0], np.int64), {"m": shape[0], "n": shape[1]}
+    sizes["words"] = words.shape[1]
+    compressing = gs.compile(compress_program(dtype))
+    compressing(x=matrix, values=values, metadata=words, excess=excess, **sizes)
+    assert values.tobytes() == expected.values.tobytes()
+    assert words.tobytes() == expected.metadata.tobytes()
+    assert not excess.any()
+    back, illegal = np.ones_like(matrix), np.ones(shape[0], np.int64)
+    decompressing = gs.compile(decompress_program(dtype))
+    decompressing(values=values, metadata=words, x=back, illegal=illegal, **sizes)
+    assert (back == matrix).all()
+    assert not illegal.any()
