@@ -101,7 +101,7 @@ def measure_count(
         vector_bits,
         problem.nnz,
         problem.features,
-        round(execution.instructions / problem.nnz, 2),
+        round(execution.instructions / problem.nnz, 4),
         round(execution.loaded_bytes / problem.nnz, 1),
     )
 

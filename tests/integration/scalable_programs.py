@@ -73,6 +73,20 @@ def spmv(lanes: str, dtype: str = "float32", index_dtype: str = "int32") -> Sche
     )
 
 
+def grouped_spmv(lanes: str, dtype: str = "float32", index_dtype: str = "int32") -> ScheduleBuilder:
+    """The elements of a row in groups of two vectors, and in masked vectors after these."""
+    return (
+        ScheduleBuilder(_loops(_SPMV, dtype, index_dtype))
+        .cache_write("spmv", buffer="C_data", scope="local")
+        .reverse_compute_at("spmv_C_data_local", loop="i")
+        .decompose_reduction("spmv", loop="j")
+        .split("j", factors=(None, 2, lanes))
+        .vectorize("j_2", rest="masked")
+        .unroll("j_1")
+        .parallel("i", **_BY_ROWS)
+    )
+
+
 def spmm(lanes: str, dtype: str = "float32", index_dtype: str = "int32") -> ScheduleBuilder:
     """Features in lanes, and a result of one vector in a local buffer."""
     return (
@@ -102,7 +116,7 @@ def sddmm(lanes: str, dtype: str = "float32", index_dtype: str = "int32") -> Sch
     )
 
 
-BUILDERS = {"spmv": spmv, "spmm": spmm, "sddmm": sddmm}
+BUILDERS = {"spmv": spmv, "grouped spmv": grouped_spmv, "spmm": spmm, "sddmm": sddmm}
 
 
 def operands(
@@ -114,8 +128,9 @@ def operands(
     The values are integers that are small enough for all sums to be exact in floats, and to be at most 256 in
     bfloat16. Integers wrap.
     """
-    features = 0 if name == "spmv" else size
-    columns = size if name == "spmv" else 9
+    is_spmv = name.endswith("spmv")
+    features = 0 if is_spmv else size
+    columns = size if is_spmv else 9
     random = np.random.default_rng(size)
     largest = 1 if dtype in ("float16", "bfloat16") else 3
 
@@ -126,7 +141,7 @@ def operands(
     dense[1], dense[[0, 3, 6]] = largest, 0
     a = sparse.csr_array(dense)
     sizes = {"m": 7, "n": columns, "features": features, "nnz": a.nnz}
-    b = integers(columns) if name == "spmv" else integers(columns, features)
+    b = integers(columns) if is_spmv else integers(columns, features)
     d: Any = np.zeros(features)
     result: Any = a @ b
     if name == "sddmm":

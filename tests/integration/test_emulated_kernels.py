@@ -12,6 +12,7 @@ import gossamer as gs
 from gossamer.cli import main
 from gossamer.operator_calls.program import Variant, module_of
 from gossamer.operators import operator_named
+from gossamer.operators.spmv import SCRIPT as SPMV
 from gossamer.pipeline import stage_texts
 from gossamer_ir.core.dtypes import NUMBERS, vscale_factor
 from gossamer_ir.errors import UserError
@@ -143,6 +144,24 @@ def matrix_with_rows(lengths, columns):
     return sparse.csr_array(
         (values, np.concatenate(indices), indptr), shape=(len(lengths), columns)
     )
+
+
+@pytest.mark.unserialized
+@pytest.mark.parametrize("vectors", [1, 6])
+def test_rows_are_right_in_groups_of_vectors_and_without(vectors, emulated_target):
+    """Rows fill a group of four vectors on average, or do not. Without statistics, the kernel finds out."""
+    lanes = bits_of(emulated_target) // 32
+    length = vectors * lanes
+    lengths = (0, length - 1, length, length + 1, 0, 2 * length + lanes + 3, 4 * lanes, 1, length)
+    matrix = matrix_with_rows(lengths, 13 * lanes + 10)
+    x = np.random.default_rng(lanes).integers(-3, 4, matrix.shape[1]).astype(np.float32)
+    np.testing.assert_array_equal(gs.spmv(matrix, x, target=emulated_target), matrix @ x)
+    kernel = gs.compile(SPMV, target=emulated_target)
+    y = np.full(matrix.shape[0], np.nan, np.float32)
+    sizes = {"m": matrix.shape[0], "n": matrix.shape[1], "nnz": matrix.nnz}
+    indices = {"indptr": matrix.indptr.astype(np.int32), "indices": matrix.indices.astype(np.int32)}
+    kernel(a=matrix.data, x=x, y=y, **indices, **sizes)
+    np.testing.assert_array_equal(y, matrix @ x)
 
 
 @pytest.mark.unserialized

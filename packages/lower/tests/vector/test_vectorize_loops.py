@@ -8,7 +8,7 @@ from vector_programs import HEADER, SCRATCH
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import run
-from gossamer_ir.nodes import For, Guard, If, LaneReduce, Ramp
+from gossamer_ir.nodes import Compare, For, Guard, If, LaneReduce, Ramp
 from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.walk import walk
 from gossamer_lower import lower_to_flat
@@ -141,6 +141,60 @@ def test_a_reduction_up_to_a_negative_bound_is_empty(n, rest):
     total = np.ones(1, dtype=np.float32)
     run(module, {"x": x, "y": x.copy(), "p": np.zeros(n, np.int32), "s": total, "n": n})
     assert total[0] == 1 + x[: max(n - 5, 0)].sum()
+
+
+def grouped(lanes, bound="n"):
+    """A reduction in groups of two vectors."""
+    group = f"2 * ({lanes})"
+    position = f"t * ({group}) + u * ({lanes}) + l"
+    return (
+        HEADER
+        + f"""
+    for t in T.serial(({bound} + ({group} - 1)) // ({group})):
+        for u in T.unroll(2):
+            for l in T.vectorized({lanes}, annotations={{"rest": "masked"}}):
+                if {position} < {bound} and {position} >= 2:
+                    S[0] = S[0] + X[{position}]
+"""
+    )
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 7, 8, 9, 12, 15, 16, 17, 24, 37])
+@pytest.mark.parametrize("bound", ["n", "(n - 5)"])
+@pytest.mark.parametrize("lanes", ["4", "T.vscale() * 4"])
+def test_groups_of_vectors_are_whole_and_the_rest_is_masked(lanes, bound, n):
+    module = lower_to_flat(parse_module(grouped(lanes, bound)))
+    groups, rest = [node for node in walk(module) if isinstance(node, For)]
+    assert [groups.var, rest.var] == ["t", "u_rest"]
+    bounds = [
+        any(isinstance(node, Compare) and node.op == "lt" for node in walk(*loop.body))
+        for loop in (groups, rest)
+    ]
+    assert bounds == [False, True]
+    x = np.arange(1, n + 1, dtype=np.float32)
+    for vscale in (1, 2, 4) if "vscale" in lanes else (1,):
+        total = np.ones(1, dtype=np.float32)
+        arguments = {"x": x, "y": x.copy(), "p": np.zeros(n, np.int32), "s": total, "n": n}
+        run(module, arguments, vscale=vscale)
+        end = n if bound == "n" else max(n - 5, 0)
+        assert total[0] == 1 + x[2 : max(end, 2)].sum()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (', annotations={"rest": "masked"}', ""),
+        ("T.serial((n + ", "T.serial(1 + (n + "),
+        ("for u in T.unroll(2)", "for u in T.serial(2)"),
+        ("S[0]", "S[u // 2]"),
+    ],
+    ids=["a scalar rest", "more groups", "a loop that is not unrolled", "an element for a vector"],
+)
+def test_other_nests_are_not_groups(old, new):
+    text = grouped("4")
+    assert old in text
+    module = lower_to_flat(parse_module(text.replace(old, new)))
+    assert "u_rest" not in {node.var for node in walk(module) if isinstance(node, For)}
 
 
 def test_a_guard_reads_only_in_the_lanes_that_the_mask_lets_through():

@@ -20,6 +20,7 @@ from gossamer_llvm.control.portions import (
     poll_interruption,
     portion_count,
 )
+from gossamer_llvm.control.position_loops import emit_group_loop, group_loop
 from gossamer_llvm.control.unsigned_bounds import with_unsigned_bounds
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add, literal_value
@@ -85,6 +86,10 @@ def emit_for(emitter: FunctionEmitter, node: For) -> None:
     mask = None if in_portions else loop_mask(emitter, node)
     if mask is not None:
         emit_masked_loop(emitter, node, mask, suffix=_loop_metadata(emitter, node))
+        return
+    groups = None if in_portions else group_loop(emitter, node)
+    if groups is not None:
+        emit_group_loop(emitter, node, groups, suffix=_loop_metadata(emitter, node))
         return
     start, extent = emitter.expr(node.start), emitter.expr(node.extent)
     count = literal_value(extent)

@@ -33,6 +33,7 @@ from gossamer_ir.traversal.buffer_uses import buffers_read
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars
 from gossamer_ir.traversal.walk import collect
+from gossamer_llvm.control.position_loops import first_position, position_loop
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import index_constant, mul
 from gossamer_llvm.emitter.types import value_type
@@ -97,7 +98,7 @@ def may_run_without_lanes(emitter: FunctionEmitter, loop: For, loop_mask: LoopMa
     if integer_value(limit) is not None:
         return False
     # These were evaluated to compute the limit.
-    valid = set(collect(Load, limit))
+    valid = set(collect((Load, Binary), limit))
     return all(_keeps_masked_lanes(emitter, stmt, mask) for stmt in loop.body) and all(
         _cannot_fail(emitter, node, mask) or node in valid
         for node in collect((*READS, Binary), *loop.body)
@@ -138,37 +139,62 @@ def emit_masked_loop(
     A loop that accumulates runs once if there is no element, so that rows need no test whether they are empty
     (two instructions and a branch less for each row; an empty row costs a vector).
     """
-    builder, (mask, limit) = emitter.builder, loop_mask
-    assert isinstance(mask.lhs, Ramp)
-    bound = emitter.expr(limit)
-    if may_run_without_lanes(emitter, loop, loop_mask):
-        # A mask below a negative number has all lanes: the numbers of lanes are unsigned.
-        bound = Value(emitter.call("i64", "llvm.smax.i64", f"{bound.typed}, i64 0"), bound.dtype)
-        some = "true"
-    else:
-        some = builder.value(f"icmp sgt {bound.typed}, 0")
+    builder, mask = emitter.builder, loop_mask.mask
+    counted = _counted(emitter, loop, loop_mask)
     entry, inside, latch, outside = (builder.new_block() for _ in range(4))
     builder.enter_loop()
-    builder.branch(some, entry, outside)
+    builder.branch(counted.some, entry, outside)
     builder.begin(entry)
     dtype = dtype_of(mask)
-    first = builder.value(active_lanes(emitter, index_constant(0), bound, dtype))
+    first = builder.value(active_lanes(emitter, counted.first, counted.bound, dtype))
     builder.fall_into(inside)
     following, next_mask = builder.forward(), builder.forward()
-    var = builder.value(f"phi i64 [ 0, %{entry} ], [ {following}, %{latch} ]")
+    var = builder.value(f"phi i64 [ {counted.first.text}, %{entry} ], [ {following}, %{latch} ]")
     kind = value_type(dtype)
     current = builder.value(f"phi {kind} [ {first}, %{entry} ], [ {next_mask}, %{latch} ]")
-    emitter.values[loop.var] = Value(var, "int64")
-    emitter.depths[loop.var] = builder.loop_depth
+    emitter.values[counted.name] = Value(var, "int64")
+    emitter.depths[counted.name] = builder.loop_depth
     emitter.masks[mask] = Value(current, dtype)
-    emitter.body(loop.body)
+    emitter.body(counted.body)
     del emitter.masks[mask]
     builder.fall_into(latch)
-    builder.define(following, f"add nuw nsw i64 {var}, 1")
-    lanes = emitter.expr(lane_count(mask.lhs.lanes))
-    base = mul(emitter, Value(following, "int64"), lanes, flags=" nuw nsw")
-    builder.define(next_mask, active_lanes(emitter, base, bound, dtype))
+    builder.define(following, f"add nuw nsw i64 {var}, {counted.step.text}")
+    base = mul(emitter, Value(following, "int64"), counted.scale, flags=" nuw nsw")
+    builder.define(next_mask, active_lanes(emitter, base, counted.bound, dtype))
     is_active = builder.value(f"extractelement {kind} {next_mask}, i64 0")
     builder.branch(is_active, inside, outside, suffix=suffix)
     builder.leave_loop()
     builder.begin(outside)
+
+
+class _Counted(NamedTuple):
+    """What a loop counts: the name of its variable, whose values start at `first` and grow by `step`, and
+    which `scale` times is compared with `bound`. `some`: whether the loop runs at all."""
+
+    name: str
+    body: tuple[Stmt, ...]
+    first: Value
+    step: Value
+    scale: Value
+    bound: Value
+    some: str
+
+
+def _counted(emitter: FunctionEmitter, loop: For, loop_mask: LoopMask) -> _Counted:
+    """Return positions in arrays as what a loop counts, or else vectors."""
+    mask, limit = loop_mask
+    assert isinstance(mask.lhs, Ramp)
+    lanes, one = emitter.expr(lane_count(mask.lhs.lanes)), index_constant(1)
+    positions = position_loop(emitter, loop, limit=limit, step=mask.lhs.lanes.count, mask=mask)
+    body = loop.body if positions is None else positions.body
+    may_run = may_run_without_lanes(emitter, replace(loop, body=body), loop_mask)
+    if positions is not None:
+        first, end = first_position(emitter, positions), emitter.expr(positions.end)
+        some = "true" if may_run else emitter.builder.value(f"icmp slt {first.typed}, {end.text}")
+        return _Counted(positions.name, body, first, lanes, one, end, some)
+    bound = emitter.expr(limit)
+    if may_run:
+        # A mask below a negative number has all lanes: the numbers of lanes are unsigned.
+        bound = Value(emitter.call("i64", "llvm.smax.i64", f"{bound.typed}, i64 0"), bound.dtype)
+    some = "true" if may_run else emitter.builder.value(f"icmp sgt {bound.typed}, 0")
+    return _Counted(loop.var, body, index_constant(0), one, lanes, bound, some)

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gossamer_ir.analysis.bounds.overflow import OverflowAnalysis
+from gossamer_ir.arith.affine import Affine
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.facts.fact_index import FactIndex
@@ -130,6 +131,7 @@ class FunctionEmitter(msgspec.Struct):
     controlled by a mask. `heap`: stack slots with the addresses of memory to free. `unchanging`: buffers that
     nothing writes while it runs. `facts`: what holds of their elements. `read`: values loaded from them, one
     table for each enclosing scope. Code in a scope dominates what follows in it, so loads are reused there.
+    `positions`: where loops over groups of vectors ended, by the form of the position, in such tables, too.
     `has_nontemporal_stores`: it needs a fence at its end. `fragments`: buffers in matrix registers, of which
     the first `used_registers` are taken. `is_streaming`: it runs in streaming mode.
     """
@@ -148,6 +150,7 @@ class FunctionEmitter(msgspec.Struct):
     unchanging: frozenset[str] = frozenset()
     facts: FactIndex = FactIndex(())
     read: list[dict[Load, Value]] = msgspec.field(default_factory=lambda: [{}])
+    positions: list[dict[Affine, Value]] = msgspec.field(default_factory=lambda: [{}])
     is_entry: bool = False
     status: str = ""
     exit: str = ""
@@ -186,8 +189,10 @@ class FunctionEmitter(msgspec.Struct):
     def scope(self) -> Iterator[None]:
         """Open a scope: loads inside do not dominate the code after it, so they are not reused there."""
         self.read.append({})
+        self.positions.append({})
         yield
         self.read.pop()
+        self.positions.pop()
 
     def known(self, load: Load) -> Value | None:
         """Return the value of an equal load that dominates this point; None if there is none."""
@@ -195,6 +200,14 @@ class FunctionEmitter(msgspec.Struct):
             value = scope.get(load)
             if value is not None:
                 return value
+        return None
+
+    def position(self, form: Affine) -> Value | None:
+        """Return the value of a position where a loop ended that dominates this point; None if there is
+        none."""
+        for scope in self.positions:
+            if form in scope:
+                return scope[form]
         return None
 
     def remember(self, load: Load, value: Value) -> None:

@@ -57,6 +57,12 @@ from gossamer_ir.traversal.lazy_conjunction import conjunction_with_lazy_reads
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.substitute import substitute, substitute_body
 from gossamer_lower.vector.vectorized_bodies.vector_form import BodyVectorizer
+from gossamer_lower.vector.vectorized_bodies.vector_groups import (
+    grouped_loops,
+    loops_of_groups,
+    rest_condition,
+    vector_groups,
+)
 
 
 class LaneReduction(msgspec.Struct, frozen=True):
@@ -119,6 +125,9 @@ class LaneReducer:
 
     def with_partial_results(self, outer: For) -> tuple[Stmt, ...] | None:
         """Return a loop around a lane reduction with one partial result per lane; None for other loops."""
+        loops = loops_of_groups(outer)
+        if loops is not None:
+            return self._with_groups(outer, loops)
         inner = outer.body[0] if len(outer.body) == 1 else None
         # Anything else in the loop could read the element between two of its iterations.
         if not isinstance(inner, For) or inner.kind != "vectorized":
@@ -129,15 +138,33 @@ class LaneReducer:
         peeled = self._peeled(outer, inner, reduction)
         results = _PartialResults(inner, reduction, self._namer)
         condition = reduction.condition if peeled is None else peeled.others
-        accumulate = results.accumulated(condition)
-        shared = _shared_part(condition, inner.var)
-        # The element may be out of bounds where the shared condition fails.
-        if shared is not None:
-            accumulate = (If(shared, accumulate),)
+        accumulate = _under_shared_part(results.accumulated(condition), condition, inner.var)
         extent = outer.extent if peeled is None else peeled.whole
         main = replace(outer, extent=extent, body=accumulate)
         code = (*results.cleared(), main, *self._combined(outer, inner, peeled, results))
         return simplify_body(code)
+
+    def _with_groups(self, outer: For, loops: tuple[For, For]) -> tuple[Stmt, ...] | None:
+        """Return whole groups of vectors without masks, and those left over with masks."""
+        vectors, inner = loops
+        reduction = lane_reduction(inner) if _has_masked_remainder(inner) else None
+        if reduction is None or vectors.var in free_vars(*reduction.reduction.store.indices):
+            return None
+        if not self._may_be_stored_after(outer, inner, reduction):
+            return None
+        groups = vector_groups(outer, loops, reduction.condition, point=self._point)
+        if groups is None:
+            return None
+        results = _PartialResults(inner, reduction, self._namer)
+        whole, masked = (
+            _under_shared_part(results.accumulated(condition), condition, inner.var)
+            for condition in (groups.others, rest_condition(groups))
+        )
+        is_nonnegative = self._point.is_nonnegative(groups.bound)
+        code = grouped_loops(
+            groups, whole=whole, masked=masked, namer=self._namer, is_nonnegative=is_nonnegative
+        )
+        return simplify_body((*results.cleared(), *code, results.total()))
 
     def _combined(
         self, outer: For, inner: For, peeled: _Peeled | None, results: _PartialResults
@@ -305,6 +332,15 @@ def _shared_part(condition: Expr | None, var_name: str) -> Expr | None:
                 return outer
             return short_circuit_and(outer, inner)
     return None if var_name in free_vars(condition) else condition
+
+
+def _under_shared_part(
+    accumulate: tuple[Stmt, ...], condition: Expr | None, var_name: str
+) -> tuple[Stmt, ...]:
+    """Return an accumulation under the uniform part of its condition: the element may be out of bounds where
+    that fails."""
+    shared = _shared_part(condition, var_name)
+    return accumulate if shared is None else (If(shared, accumulate),)
 
 
 def _accumulated(vectorizer: BodyVectorizer, partial: Expr, reduction: LaneReduction) -> Expr:

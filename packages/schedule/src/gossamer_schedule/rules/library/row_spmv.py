@@ -24,6 +24,11 @@ from gossamer_schedule.rules.decisions.rows_in_lanes import (
     rows_in_lanes_verdict,
     run_rows_in_lanes,
 )
+from gossamer_schedule.rules.decisions.scalable_vectors.row_vector_groups import (
+    NO_GROUPS,
+    row_vector_groups,
+    versions_of_rows,
+)
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction, row_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
@@ -96,7 +101,19 @@ def row_spmv(module: Module, context: RuleContext) -> PatternMatch | None:
 
 
 def _run_row_by_row(trace: TraceBuilder, pattern: RowReduction, *, context: RuleContext) -> None:
-    """Keep the result of a row in a register, and run its terms in lanes if they are enough."""
+    """Run the terms of a row in lanes if they are enough, and in groups of vectors if they fill one."""
+    chosen = _lanes(pattern, context)
+    groups = NO_GROUPS
+    if isinstance(chosen.lanes, str):
+        groups = row_vector_groups(pattern, context.machine, _mean_row(pattern, context.stats))
+    for version, vectors in versions_of_rows(trace, pattern, groups):
+        _accumulate_rows(trace, version, chosen, vectors=vectors)
+
+
+def _accumulate_rows(
+    trace: TraceBuilder, pattern: RowReduction, chosen: _Lanes, *, vectors: int
+) -> None:
+    """Keep the result of a row in a register, and run its terms in lanes, or in groups of vectors."""
     trace.accumulate_locally(
         pattern.block, buffer=pattern.output, holder=pattern.row, reduction=pattern.reduction
     )
@@ -104,10 +121,18 @@ def _run_row_by_row(trace: TraceBuilder, pattern: RowReduction, *, context: Rule
         "a row's result in a register",
         f"the terms of row {pattern.row} are consecutive iterations, so memory is written once per row",
     )
-    chosen = _lanes(pattern, context)
-    if chosen.lanes != 1:
-        trace.run_in_lanes(pattern.position, lanes=chosen.lanes, rest=chosen.rest)
-    trace.decide(chosen.what, chosen.why)
+    if vectors > 1:
+        _, vector, lane = trace.split(pattern.position, factors=(None, vectors, chosen.lanes))
+        trace.vectorize(lane, rest=chosen.rest)
+        trace.unroll(vector)
+        trace.decide(
+            f"{chosen.lanes} partial results in lanes, {vectors} vectors at a time, the rest {chosen.rest}",
+            "the vectors of a group need no masks, and share the instructions of the loop",
+        )
+    else:
+        if chosen.lanes != 1:
+            trace.run_in_lanes(pattern.position, lanes=chosen.lanes, rest=chosen.rest)
+        trace.decide(chosen.what, chosen.why)
     run_rows_in_parallel(trace, pattern.row, before=pattern.before, vectors=1)
 
 

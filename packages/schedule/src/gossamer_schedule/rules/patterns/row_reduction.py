@@ -8,8 +8,15 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.statements.conditional_bodies import split_condition
-from gossamer_ir.core.axis_kinds import indices_of, is_dense_root, is_full, is_varied, width_of
-from gossamer_ir.core.build import index_var, integer_value
+from gossamer_ir.core.axis_kinds import (
+    indices_of,
+    indptr_of,
+    is_dense_root,
+    is_full,
+    is_varied,
+    width_of,
+)
+from gossamer_ir.core.build import index_var, integer_value, var_name
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import Axis, Function, Iteration, Load
 from gossamer_ir.support.identity_cache import memoize_by_identity
@@ -42,7 +49,8 @@ class RowReduction(msgspec.Struct, frozen=True):
     loop. `before` is the text of the number of slots before a row (None: unknown), `gather` are the rows of
     the dense operand, `width` the slots of each row (None: they vary, or are symbolic). `is_contiguous` is
     true if terms are read from consecutive positions, `is_regular` if vectors can read (`reads_regularly`)
-    and combine them.
+    and combine them. `sizes` are the texts of the numbers of all rows and all slots (None: unknown before the
+    kernel runs).
     """
 
     block: str
@@ -58,6 +66,7 @@ class RowReduction(msgspec.Struct, frozen=True):
     is_contiguous: bool
     is_regular: bool
     words: tuple[str, ...] = ()
+    sizes: tuple[str, str] | None = None
 
     @property
     def reduction(self) -> str:
@@ -172,6 +181,7 @@ def _pattern(function: Function, iteration: Iteration, roles: _RowRoles) -> RowR
         is_contiguous=not words and _is_contiguous(function, iteration, roles.fiber),
         is_regular=_is_regular(function, iteration, roles, lane=(features or [position])[0]),
         words=tuple(words),
+        sizes=_sizes(roles),
     )
 
 
@@ -196,6 +206,15 @@ def _before(roles: _RowRoles, vars: tuple[str, ...]) -> str | None:
         return slots_before(roles.fiber, row, element=row)
     element = f"{slots_before(roles.row, row, element=vars[0])} + {row}"
     return slots_before(roles.fiber, row, element=element)
+
+
+def _sizes(roles: _RowRoles) -> tuple[str, str] | None:
+    """Return the texts of the numbers of rows and of slots, if both are parameters."""
+    indptr = indptr_of(roles.fiber)
+    if is_varied(roles.row) or roles.words or indptr is None or indptr.nnz is None:
+        return None
+    rows, slots = var_name(roles.row.length), var_name(indptr.nnz)
+    return None if rows is None or slots is None else (rows, slots)
 
 
 def _width(fiber: Axis) -> int | None:

@@ -210,6 +210,18 @@ class TraceBuilder:
             for part in range(len(points) + 1)
         )
 
+    def loop_version(
+        self, loop: str, *, condition: str, inside: Sequence[str] = ()
+    ) -> tuple[tuple[str, ...], ...]:
+        """Duplicate a loop for a condition. Return for each version the loop and the copies of the names
+        `inside`, in the order in which the loop contains them."""
+        self.record.loop_version(loop, condition=condition)
+        self._names.difference_update((loop, *inside))
+        return tuple(
+            tuple(self._fresh(part_name(name, version)) for name in (loop, *inside))
+            for version in range(2)
+        )
+
     def fission(self, loop: str, *, parts: int) -> tuple[str, ...]:
         """Distribute a loop over the statements of its body. Return the new loops."""
         self.record.fission(loop)

@@ -1,0 +1,94 @@
+"""Rows in groups of scalable vectors, where rows are long enough.
+
+A vector with a mask takes three instructions for its mask and the loop. A whole group of vectors takes three
+for all of them, but each row pays for the test whether there is a group. How many vectors a row fills is
+known at run time only, as the length of vectors is, so there may be two versions of the loop over rows.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+from msgspec.structs import replace
+
+from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS
+from gossamer_machine.machine import Machine
+from gossamer_schedule.rules.patterns.row_reduction import RowReduction
+from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
+
+GROUP_VECTORS = 4
+"""Vectors of a group. All add to one vector of partial sums: a gather takes longer than an addition.
+
+Counted for SpMV with 64 elements in a row at 128, 256, 512, 1024 and 2048 bits: 96, 58, 40, 29 and 22
+instructions for a row in groups, 124, 69, 40, 26 and 20 vector by vector, and 99, 59, 38, 29 and 22 in groups
+of 3. So groups pay if a row fills one."""
+
+MOST_UNITS = 16
+"""The longest vectors of Arm SVE, in units of vscale. Versions for longer ones are not worth their code."""
+
+
+class RowVectorGroups(msgspec.Struct, frozen=True):
+    """Whether rows run in groups of vectors, and why. If this is known at run time only, they do under a
+    `condition`, a text."""
+
+    pays: bool
+    why: str
+    condition: str | None = None
+
+
+NO_GROUPS = RowVectorGroups(pays=False, why="vectors are not scalable")
+
+
+def row_vector_groups(
+    pattern: RowReduction, machine: Machine, mean: float | None
+) -> RowVectorGroups:
+    """Decide about groups for rows of a mean number of terms (None: unknown)."""
+    elements = GROUP_VECTORS * machine.unit_lanes(pattern.dtype)
+    if mean is not None:
+        return _for_mean(mean, elements, machine)
+    if pattern.sizes is None:
+        return RowVectorGroups(pays=False, why="the length of rows is unknown")
+    rows, slots = pattern.sizes
+    why = "the kernel computes the mean length of rows; it tests for a group in each row if one is full"
+    return RowVectorGroups(
+        pays=True, why=why, condition=f"{slots} >= {rows} * ({elements} * T.vscale())"
+    )
+
+
+def _for_mean(mean: float, elements: int, machine: Machine) -> RowVectorGroups:
+    units, terms = int(mean) // elements, f"rows have {mean:.3g} terms on average"
+    if units < max(1, machine.vector_bits // VSCALE_UNIT_BITS):
+        return RowVectorGroups(pays=False, why=f"{terms}, which do not fill a group")
+    if units >= MOST_UNITS:
+        return RowVectorGroups(pays=True, why=f"{terms}, which fill a group of the longest vectors")
+    why = f"{terms}, which fill a group of vectors up to {units * VSCALE_UNIT_BITS} bits"
+    return RowVectorGroups(pays=True, why=why, condition=f"T.vscale() <= {units}")
+
+
+def versions_of_rows(
+    trace: TraceBuilder, pattern: RowReduction, groups: RowVectorGroups
+) -> tuple[tuple[RowReduction, int], ...]:
+    """Return the versions of the loop over rows, each as a pattern with the vectors of a group. There are two
+    if there is a condition."""
+    if groups.condition is None:
+        return ((pattern, GROUP_VECTORS if groups.pays else 1),)
+    names = (pattern.row, pattern.position, pattern.block)
+    versions = trace.loop_version(
+        pattern.row, condition=groups.condition, inside=(pattern.position, pattern.block)
+    )
+    trace.decide(
+        f"a version of the rows for groups of {GROUP_VECTORS} vectors, and one without", groups.why
+    )
+    return tuple(
+        (_renamed(pattern, dict(zip(names, version, strict=True))), vectors)
+        for version, vectors in zip(versions, (GROUP_VECTORS, 1), strict=True)
+    )
+
+
+def _renamed(pattern: RowReduction, names: dict[str, str]) -> RowReduction:
+    row, position, block = (names[name] for name in (pattern.row, pattern.position, pattern.block))
+    before = pattern.before
+    if before is not None:
+        before = re.sub(rf"\b{re.escape(pattern.row)}\b", row, before)
+    return replace(pattern, row=row, position=position, block=block, before=before)
