@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from interpreted_kernel import InterpretedKernel
+from msgspec.structs import replace
 from scipy import sparse
 
 from gossamer_formats import (
@@ -20,14 +21,19 @@ from gossamer_formats import (
 )
 from gossamer_formats.conversion import convert_by_kernels as module
 from gossamer_formats.conversion.convert_by_kernels import convert_by_kernels
+from gossamer_formats.conversion.results import append_in_parallel
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget, conversion_target
 from gossamer_formats.conversion.target.element_options import ElementOptions
 from gossamer_formats.descriptions.bsr import bsr
 from gossamer_formats.descriptions.coo import coo
 from gossamer_formats.storage import with_order
 from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
+from gossamer_ir.core.build import ONE, add, index_var, sub
 from gossamer_ir.errors import FormatError
+from gossamer_ir.nodes import For
 from gossamer_ir.script import parse_format
+from gossamer_ir.traversal.rewrite import rewrite
+from gossamer_ir.traversal.substitute import substitute
 
 PARAMETERS = {
     "bitmask": {},
@@ -73,13 +79,15 @@ def test_no_format_is_left_to_numpy():
     assert {*PARAMETERS, *PARAMETERS_3D} == {*format_names()}
 
 
-def require_equal_kernels(tensor, target, parameters, *, zeros=None, order=None, threads=1):
+def require_equal_kernels(
+    tensor, target, parameters, *, zeros=None, order=None, threads=1, kernel=InterpretedKernel
+):
     """Requires that kernels convert a tensor, and that the result is that of NumPy."""
     expected, positions = convert(tensor, target, zeros=zeros, order=order, **parameters)
     drop_zeros = zeros != "keep" and not stores_only_elements(tensor.description)
     options = ElementOptions(drop_zeros, index_dtype=None, wants_permutation=True, threads=threads)
     wanted = conversion_target(target, parameters, rank=tensor.ndim, order=order)
-    converted = convert_by_kernels(tensor.storage, wanted, InterpretedKernel, options)
+    converted = convert_by_kernels(tensor.storage, wanted, kernel, options)
     assert converted.storage.description == expected.description
     assert converted.storage.sizes == dict(expected.sizes)
     for handle, array in expected.arrays.items():
@@ -111,6 +119,41 @@ def test_kernels_for_several_threads_store_what_numpy_stores(
     dense_tensors, source, target, threads
 ):
     require_equal_kernels(dense_tensors[source], target, PARAMETERS[target], threads=threads)
+
+
+def backwards(loops):
+    """Return a class of kernels that run the iterations of parallel loops from the last one to the first, and
+    put these loops into a list."""
+
+    def turned(node):
+        if not (isinstance(node, For) and node.kind == "parallel"):
+            return None
+        loops.append(node)
+        last = sub(add(node.start, node.extent), ONE)
+        values = {node.var: sub(last, index_var(node.var))}
+        return replace(node, body=tuple(substitute(each, values) for each in node.body))
+
+    class BackwardsKernel(InterpretedKernel):
+        def __init__(self, module):
+            super().__init__(rewrite(module, turned))
+
+    return BackwardsKernel
+
+
+@pytest.mark.parametrize("target", ["coo", "csc", "csr", "dcsr"])
+@pytest.mark.parametrize("source", ["bitmask", "bsr", "dia", "row_groups", "sell", "sr_bcrs"])
+def test_threads_append_in_any_order(monkeypatch, source, target):
+    monkeypatch.setattr(append_in_parallel, "MIN_ITERATIONS", 1)
+    dense = sparse.random_array((19, 23), density=0.4, rng=np.random.default_rng(3)).toarray()
+    dense[[4, 18]] = 0
+    matrix = sparse.csr_array(dense)
+    matrix.data[::3] = 0
+    tensor, loops = convert(from_scipy(matrix), source, **PARAMETERS[source]).tensor, []
+    for zeros in (None, "keep"):
+        require_equal_kernels(tensor, target, {}, zeros=zeros, threads=2, kernel=backwards(loops))
+    # Only rows of these formats are visited in order, and by an outermost loop of rows.
+    if target == "coo" or (target == "csr" and source != "sr_bcrs"):
+        assert loops
 
 
 @pytest.mark.parametrize("target", PARAMETERS_3D)

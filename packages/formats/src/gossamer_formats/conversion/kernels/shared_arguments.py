@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.recorder import Recorder
-from gossamer_ir.core.build import ONE, index, index_var, mul
+from gossamer_ir.core.build import ONE, index, index_var, integer_value, mul, var_name
 from gossamer_ir.nodes import Const, Expr, Fact
 
 MAX_CONSTANT = 16
@@ -70,3 +70,12 @@ def product_value(
     if isinstance(first, int) and isinstance(second, int):
         return first * second
     return recorder.compute(multiplied, first, second)
+
+
+def value_of(arguments: SharedArguments, size: Expr) -> int | RecordedValue | None:
+    """Return the value of a size: of a constant, or of an argument; None for others."""
+    name = var_name(size)
+    if name is None:
+        return integer_value(size)
+    value: int | RecordedValue | None = arguments.by_name.get(name)
+    return value

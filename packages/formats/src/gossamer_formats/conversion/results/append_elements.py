@@ -23,29 +23,21 @@ from gossamer_formats.conversion.kernels.loop_nest import (
     Tail,
     depth_of_loops,
     hoisted,
-    wrap_in_nest,
 )
 from gossamer_formats.conversion.kernels.run_kernel import run_kernel
 from gossamer_formats.conversion.kernels.statements import (
     define_local,
-    let,
     load_local,
-    select,
     store,
-    store_local,
 )
-from gossamer_formats.conversion.kernels.vector_loop import VectorLoop, vector_loop
 from gossamer_formats.conversion.recording.array_scalars import (
     first_of,
 )
 from gossamer_formats.conversion.recording.branch import RecordedValue
-from gossamer_formats.conversion.source.element_loop import VALUE_INDEX
+from gossamer_formats.conversion.results.append_in_parallel import append_in_parallel
+from gossamer_formats.conversion.results.append_loops import TOTAL, append_loops
 from gossamer_ir.core.build import ONE, ZERO, add, index_var
-from gossamer_ir.nodes import Axis, Expr, For, Let, Stmt, Store, Var
-from gossamer_ir.traversal.substitute import substitute
-
-TOTAL = "TOTAL"
-"""The local variable with the number of elements so far."""
+from gossamer_ir.nodes import Axis, Expr, For, Stmt, Store
 
 
 class AppendedElements(NamedTuple):
@@ -91,9 +83,9 @@ def _run(
     arguments: Mapping[str, ArrayArgument],
     tail: Tail | None,
 ) -> None:
-    loops = _in_vectors(target_axes, axis, stores, tail) or _one_by_one(
-        target_axes, axis, stores, tail
-    )
+    if append_in_parallel(target_axes, axis, stores=stores, arguments=arguments, tail=tail):
+        return
+    loops = append_loops(target_axes, axis, stores, tail)
     starts = (*target_axes.elements.starts, *define_local(TOTAL, ZERO))
     body = [*starts, *loops, store("TOTALS", ZERO, load_local(TOTAL))]
     run_kernel(target_axes.recorder, body, {**target_axes.arguments.by_name, **arguments})
@@ -122,53 +114,3 @@ def _index_of(stmt: Stmt) -> Expr:
     """Return the index at which a statement stores."""
     assert isinstance(stmt, Store)
     return stmt.indices[0]
-
-
-def _one_by_one(
-    target_axes: TargetAxes, axis: Axis, stores: Sequence[Stmt], tail: Tail | None
-) -> tuple[Stmt, ...]:
-    """Return the loops that append elements."""
-    loop, slot = target_axes.loop, _slot(axis)
-    body = [*target_axes.elements.stmts, let(slot.name, load_local(TOTAL)), *stores]
-    if loop.condition is None or loop.solved is not None:
-        # Most slots of a diagonal have no element: the branch is predicted, and nothing is stored for them.
-        return loop.around([*body, store_local(TOTAL, add(slot, ONE))], tail)
-    # Without a branch: an element that is not wanted is overwritten by the next one.
-    next_slot = add(slot, select(loop.condition, ONE, ZERO))
-    return wrap_in_nest(loop.nest, [*body, store_local(TOTAL, next_slot)], tail)
-
-
-def _slot(axis: Axis) -> Var:
-    return index_var(f"slot_{axis.name}")
-
-
-def _in_vectors(
-    target_axes: TargetAxes, axis: Axis, stores: Sequence[Stmt], tail: Tail | None
-) -> tuple[Stmt, ...] | None:
-    """Return the loops that append several elements at once; None unless these elements are always in one
-    fiber."""
-    vectors = (
-        vector_loop(target_axes.loop.nest, target_axes.elements.stmts)
-        if target_axes.loop.condition is None
-        else None
-    )
-    if vectors is None or (tail is not None and tail.depth > vectors.depth):
-        return None
-    first = index_var(f"first_{axis.name}")
-    # Sums instead of their names: the bounds of a sum with the variable are checked before the loop.
-    values = {
-        _slot(axis).name: add(first, index_var(vectors.loop.var)),
-        "p": _bound_value_index(vectors),
-    }
-    body: list[Stmt] = [
-        let(first.name, load_local(TOTAL)),
-        vectors.of([substitute(each, values) for each in stores]),
-        store_local(TOTAL, add(first, vectors.loop.extent)),
-    ]
-    return wrap_in_nest(vectors.outer, body, tail)
-
-
-def _bound_value_index(vectors: VectorLoop) -> Expr:
-    """Return what the value index is bound to."""
-    bindings = [each for each in (*vectors.outer, *vectors.bindings) if isinstance(each, Let)]
-    return next(each.value for each in bindings if each.var == VALUE_INDEX)

@@ -84,11 +84,18 @@ class ElementLoop(NamedTuple):
 
     def around(self, body: Sequence[Stmt], tail: Tail | None = None) -> tuple[Stmt, ...]:
         """Return the loops around statements, for the elements that are wanted."""
-        condition = () if self.condition is None else (when(self.condition, []),)
-        nest = (*self.nest, *condition)
-        if tail is None:
-            nest = without_outer_loops(nest, body, self.whole)
-        return wrap_in_nest(nest, body, tail)
+        if tail is not None:
+            return self.around_all(body, tail)
+        return wrap_in_nest(without_outer_loops(self._wanted, body, self.whole), body)
+
+    def around_all(self, body: Sequence[Stmt], tail: Tail | None) -> tuple[Stmt, ...]:
+        """Return all loops of the nest around statements, also those that these do not need."""
+        return wrap_in_nest(self._wanted, body, tail)
+
+    @property
+    def _wanted(self) -> tuple[Stmt, ...]:
+        """The nest for the elements that are wanted."""
+        return self.nest if self.condition is None else (*self.nest, when(self.condition, []))
 
 
 class _Visit(NamedTuple):

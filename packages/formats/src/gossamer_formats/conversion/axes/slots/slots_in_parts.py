@@ -22,6 +22,7 @@ from gossamer_formats.conversion.axes.state.element_bindings import AxisSlot, El
 from gossamer_formats.conversion.axes.state.target_axes import TargetAxes
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.run_kernel import run_kernel
+from gossamer_formats.conversion.kernels.shared_arguments import value_of
 from gossamer_formats.conversion.kernels.statements import (
     cast,
     define_local,
@@ -33,14 +34,11 @@ from gossamer_formats.conversion.kernels.statements import (
     store,
     store_local,
 )
-from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_ir.core.build import (
     ONE,
     ZERO,
     add,
     index_var,
-    integer_value,
-    var_name,
     widen,
 )
 from gossamer_ir.nodes import Expr, For, Load, Stmt, Store
@@ -84,7 +82,7 @@ def slots_in_parts(
     name, dtype = f"SLOTS_{axis_name}", offsets.dtype
     slots = new_slots(target_axes, values)
     loops = _loops(target_axes, fibers, dtype, name=name, slots=slots)
-    extent = None if loops is None else _value_of(target_axes, loops.counting.extent)
+    extent = None if loops is None else value_of(target_axes.arguments, loops.counting.extent)
     if loops is None or extent is None:
         return None
     bounds = recorder.compute(_even_bounds, extent, requires.threads)
@@ -136,15 +134,6 @@ def _loops(
 
 def _next(at: tuple[Expr, ...], dtype: str) -> Expr:
     return widen(Load(NEXT, at, dtype))
-
-
-def _value_of(target_axes: TargetAxes, extent: Expr) -> int | RecordedValue | None:
-    """Return the value of an extent: a constant, or an argument of the kernels; None for others."""
-    name = var_name(extent)
-    if name is None:
-        return integer_value(extent)
-    value: int | RecordedValue | None = target_axes.arguments.by_name.get(name)
-    return value
 
 
 def _in_parts(whole: For) -> For:
