@@ -22,8 +22,8 @@ def test_registers_and_metadata_fill_the_warp(instruction):
     bits = instruction.element.bits
     assert {OPERAND_DTYPES[dtype].bits for dtype in instruction.operands} == {bits}
     # Half of A, all of B, and four bits for each group, in 32 lanes of 32 bits.
-    assert instruction.a_registers * 32 * 32 == 16 * instruction.depth // 2 * bits
-    assert instruction.b_registers * 32 * 32 == 8 * instruction.depth * bits
+    operand_bits = instruction.operand_registers * 32 * 32
+    assert operand_bits == 16 * instruction.depth // 2 * bits == 8 * instruction.depth * bits
     assert 16 * instruction.groups * 4 * len(instruction.selectors) == 32 * 32
     assert instruction.selectors == tuple(range(len(instruction.selectors)))
 

@@ -82,7 +82,7 @@ def test_what_is_packed_is_unpacked(instruction, dtype, shape):
     rng = np.random.default_rng(3)
     matrix = compress(random_structured(rng, shape, dtype)[0], dtype, metadata_dtype="int8")
     registers = pack_a(matrix, instruction)
-    assert registers.shape[2:] == (32, instruction.a_registers)
+    assert registers.shape[2:] == (32, instruction.operand_registers)
     values = unpack_a(registers, instruction, dtype)
     assert values.dtype == matrix.values.dtype
     rows, columns = matrix.values.shape

@@ -31,6 +31,8 @@ from gossamer_ir.support.typed_calls import typed
 class CompressedMatrix(msgspec.Struct, frozen=True, eq=False):
     """A matrix with structured sparsity: the units that are kept, and the metadata that says which.
 
+    It is made by `compress`, or from arrays by `compressed_matrix`, which check what they are given.
+
     >>> CompressedMatrix(np.zeros((3, 8), np.int8), np.full((3, 1), 0x4444, np.int16), "int8", (3, 14)).groups
     4
     """

@@ -50,13 +50,8 @@ class SparseInstruction(msgspec.Struct, frozen=True):
         return self.depth // self.element.pattern.group
 
     @property
-    def a_registers(self) -> int:
-        """The registers of A in a lane."""
-        return self.depth // 4 // self.element.register_elements
-
-    @property
-    def b_registers(self) -> int:
-        """The registers of B in a lane."""
+    def operand_registers(self) -> int:
+        """The registers of A in a lane, and those of B: half of A has as many elements as B."""
         return self.depth // 4 // self.element.register_elements
 
 
@@ -85,7 +80,7 @@ def sparse_instruction(shape: str, dtype: str) -> SparseInstruction:
     Raises `ArgumentError`: `sparsity.dtype`, `sparsity.instruction` (the message names the shapes that exist
     for the dtype).
 
-    >>> sparse_instruction("m16n8k64", "int8").a_registers
+    >>> sparse_instruction("m16n8k64", "int8").operand_registers
     4
     """
     operand_dtype_named(dtype)

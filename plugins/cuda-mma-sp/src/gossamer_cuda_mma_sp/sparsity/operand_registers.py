@@ -59,7 +59,7 @@ def pack_a(matrix: CompressedMatrix, instruction: SparseInstruction) -> Array:
     p, depth = instruction.element.register_elements, instruction.depth // 2
     padded = pad_matrix(matrix.values, rows=MMA_ROWS, columns=depth)
     row_tiles, depth_tiles = padded.shape[0] // MMA_ROWS, padded.shape[1] // depth
-    tiles = padded.reshape(row_tiles, 2, 8, depth_tiles, instruction.a_registers // 2, 4, p)
+    tiles = padded.reshape(row_tiles, 2, 8, depth_tiles, instruction.operand_registers // 2, 4, p)
     return _registers_of(tiles.transpose(0, 3, 2, 5, 4, 1, 6), instruction.element)
 
 
@@ -78,11 +78,11 @@ def unpack_a(registers: Array, instruction: SparseInstruction, dtype: str) -> Ar
     array([7., 9., 0.], dtype=float16)
     """
     require_operand(dtype, instruction)
-    require_registers(registers, instruction.a_registers)
+    require_registers(registers, instruction.operand_registers)
     p, depth = instruction.element.register_elements, instruction.depth // 2
     row_tiles, depth_tiles = registers.shape[:2]
     elements = _elements_of(registers, operand_dtype_named(dtype))
-    tiles = elements.reshape(row_tiles, depth_tiles, 8, 4, instruction.a_registers // 2, 2, p)
+    tiles = elements.reshape(row_tiles, depth_tiles, 8, 4, instruction.operand_registers // 2, 2, p)
     rows = tiles.transpose(0, 5, 2, 1, 4, 3, 6)
     return rows.reshape(row_tiles * MMA_ROWS, depth_tiles * depth)
 
@@ -109,7 +109,9 @@ def pack_b(matrix: Array, instruction: SparseInstruction, dtype: str | None = No
     padded = pad_matrix(matrix, rows=instruction.depth, columns=MMA_COLUMNS)
     depth_tiles = padded.shape[0] // instruction.depth
     column_tiles = padded.shape[1] // MMA_COLUMNS
-    tiles = padded.reshape(depth_tiles, instruction.b_registers, 4, p, column_tiles, MMA_COLUMNS)
+    tiles = padded.reshape(
+        depth_tiles, instruction.operand_registers, 4, p, column_tiles, MMA_COLUMNS
+    )
     return _registers_of(tiles.transpose(0, 4, 5, 2, 1, 3), operand)
 
 
@@ -128,11 +130,11 @@ def unpack_b(registers: Array, instruction: SparseInstruction, dtype: str) -> Ar
            [3, 4, 0]], dtype=int8)
     """
     require_operand(dtype, instruction)
-    require_registers(registers, instruction.b_registers)
+    require_registers(registers, instruction.operand_registers)
     depth_tiles, column_tiles = registers.shape[:2]
     elements = _elements_of(registers, operand_dtype_named(dtype))
     p = instruction.element.register_elements
-    tiles = elements.reshape(depth_tiles, column_tiles, 8, 4, instruction.b_registers, p)
+    tiles = elements.reshape(depth_tiles, column_tiles, 8, 4, instruction.operand_registers, p)
     rows = tiles.transpose(0, 4, 3, 5, 1, 2)
     return rows.reshape(depth_tiles * instruction.depth, column_tiles * MMA_COLUMNS)
 
