@@ -11,9 +11,9 @@ from functools import cache
 import numpy as np
 from msgspec.structs import replace
 
+from benchmarks.gossamer_operators import takes_vectors
 from benchmarks.matrices import load_matrix
 from benchmarks.parts.choice import CHOICE_FEATURES, ChoiceTime
-from benchmarks.parts.helpers.measured_operators import takes_vectors
 from benchmarks.parts.processes.choice import CHOICE_CALLS
 from benchmarks.text_tables import Sheet
 from gossamer.operator_calls.row_order import properties_for

@@ -14,8 +14,8 @@ from benchmarks.harness.tasks import MAX_CASE_BYTES, Selection
 from benchmarks.matrices import NAMES
 from benchmarks.operators import PROBLEMS
 from benchmarks.ordered_parts import PARTS
+from benchmarks.part import RunPart
 from benchmarks.parts import kernels
-from benchmarks.parts.helpers.part import RunPart
 from benchmarks.run_files import RESULTS
 from gossamer.targets import DEFAULT_TARGET
 

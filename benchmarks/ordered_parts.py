@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from benchmarks.parts.helpers.part import RunPart
+from benchmarks.part import RunPart
 from gossamer_ir.support.items_by_name import items_by_name
 
 FILES = (

@@ -17,7 +17,7 @@ from benchmarks.harness.tasks import plan_batches
 from benchmarks.machine.c_libraries import CompilerError, compiler_version
 from benchmarks.machine.machine_description import describe_machine
 from benchmarks.machine.meter import foreign_share, read_meter
-from benchmarks.parts.helpers.part import PartError, RunPart
+from benchmarks.part import PartError, RunPart
 from benchmarks.records import FAILED, Run
 from benchmarks.schedule_variants import load_variants
 

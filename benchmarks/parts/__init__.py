@@ -1,1 +1,1 @@
-"""The parts of a run, one file each with a record `PART`; `run_parts.ORDERED_PARTS` lists them."""
+"""The parts of a run, one file each with a record `PART`; `benchmarks/ordered_parts.py` lists them."""

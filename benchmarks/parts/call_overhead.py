@@ -21,7 +21,7 @@ from scipy import sparse
 import gossamer as gs
 from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
-from benchmarks.parts.helpers.part import PartError, RunPart, Series
+from benchmarks.part import PartError, RunPart, Series
 from benchmarks.text_tables import Sheet
 from gossamer.comparison.timing import TimedCall
 from gossamer.operators import operator_named

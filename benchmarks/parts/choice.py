@@ -17,13 +17,13 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from benchmarks.gossamer_operators import takes_vectors
 from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
 from benchmarks.matrices import BLOCKS, IN_CSR, available
-from benchmarks.parts.helpers.fresh_process import run_fresh
-from benchmarks.parts.helpers.measured_operators import takes_vectors
-from benchmarks.parts.helpers.part import RunPart, Series
+from benchmarks.part import RunPart, Series
 from benchmarks.parts.processes.choice import ProductCase
+from benchmarks.parts.processes.fresh_process import run_fresh
 from benchmarks.text_tables import Sheet
 from gossamer.operators import product_names
 

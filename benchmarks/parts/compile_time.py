@@ -16,16 +16,16 @@ from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
-from benchmarks.harness.job import Job
-from benchmarks.harness.progress import Bar
-from benchmarks.parts.helpers.fresh_process import run_fresh
-from benchmarks.parts.helpers.measured_operators import (
+from benchmarks.gossamer_operators import (
     another_operator,
     features_of,
     known,
     processes_of,
 )
-from benchmarks.parts.helpers.part import RunPart, Series
+from benchmarks.harness.job import Job
+from benchmarks.harness.progress import Bar
+from benchmarks.part import RunPart, Series
+from benchmarks.parts.processes.fresh_process import run_fresh
 from benchmarks.text_tables import Sheet
 
 SECONDS_PER_PROCESS = 0.5

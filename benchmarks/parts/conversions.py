@@ -23,8 +23,8 @@ from benchmarks.goals import geometric_mean
 from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
 from benchmarks.matrices import IN_CSR, available
-from benchmarks.parts.helpers.fresh_process import run_fresh
-from benchmarks.parts.helpers.part import RunPart, Series
+from benchmarks.part import RunPart, Series
+from benchmarks.parts.processes.fresh_process import run_fresh
 from benchmarks.text_tables import Sheet
 
 CONVERSION_MEAN, CONVERSION_LEAST = 1.5, 1.0

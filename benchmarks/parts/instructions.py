@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.goals import INSTRUCTION_GOALS
 from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
-from benchmarks.parts.helpers.counted_operators import (
+from benchmarks.instruction_counts.counted_operators import (
     C_COMPILERS,
     COUNTED,
     COUNTED_BLOCK,
@@ -25,8 +25,8 @@ from benchmarks.parts.helpers.counted_operators import (
     KERNEL_TARGETS,
     CountedProblem,
 )
-from benchmarks.parts.helpers.emulated_instructions import TOOLCHAIN, Executable, output_of
-from benchmarks.parts.helpers.part import PartError, RunPart, Series
+from benchmarks.instruction_counts.emulated_instructions import TOOLCHAIN, Executable, output_of
+from benchmarks.part import PartError, RunPart, Series
 from benchmarks.text_tables import Sheet
 from gossamer.pipeline import flat_module
 from gossamer.resolve_target import registry

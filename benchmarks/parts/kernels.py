@@ -11,7 +11,7 @@ from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
 from benchmarks.machine.machine_description import vendor_name
 from benchmarks.machine.roofline import Roofline
-from benchmarks.parts.helpers.part import RunPart, Series
+from benchmarks.part import RunPart, Series
 from benchmarks.records import Cell, of_type
 
 

@@ -21,8 +21,8 @@ import msgspec
 
 from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
-from benchmarks.parts.helpers.fresh_process import USER, ProcessError
-from benchmarks.parts.helpers.part import RunPart, Series
+from benchmarks.part import RunPart, Series
+from benchmarks.parts.processes.fresh_process import USER, ProcessError
 from benchmarks.text_tables import Sheet
 from examples import EXAMPLES
 from examples.example import Example

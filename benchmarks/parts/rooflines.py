@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
 from benchmarks.machine.roofline import Roofline, measure_roofline
-from benchmarks.parts.helpers.part import RunPart, Series
+from benchmarks.part import RunPart, Series
 
 SECONDS_PER_ROOFLINE = 3.0
 """Used only to estimate the duration."""

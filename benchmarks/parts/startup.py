@@ -14,8 +14,8 @@ import msgspec
 
 from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
-from benchmarks.parts.helpers.fresh_process import run_fresh
-from benchmarks.parts.helpers.part import RunPart, Series
+from benchmarks.part import RunPart, Series
+from benchmarks.parts.processes.fresh_process import run_fresh
 from benchmarks.text_tables import Sheet
 
 PROCESSES = 9

@@ -9,7 +9,7 @@ from benchmarks import __main__, matrices, run_files
 from benchmarks.harness import tasks
 from benchmarks.harness.process import Remote
 from benchmarks.parts import kernels, startup
-from benchmarks.parts.helpers import fresh_process
+from benchmarks.parts.processes import fresh_process
 from tests.benchmarks.benchmark_cases import CSR, cell, run_of
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]

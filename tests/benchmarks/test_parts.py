@@ -18,6 +18,7 @@ from benchmarks import options, ordered_parts
 from benchmarks.goals import INSTRUCTION_GOALS
 from benchmarks.harness.job import Job
 from benchmarks.harness.progress import progress_bar
+from benchmarks.instruction_counts.counted_operators import COUNTED
 from benchmarks.parts import (
     call_overhead,
     choice,
@@ -31,10 +32,9 @@ from benchmarks.parts import (
 )
 from benchmarks.parts.choice import ChoiceTime
 from benchmarks.parts.conversions import ConversionTime, FormatBuild, ThreadedConversion
-from benchmarks.parts.helpers import fresh_process
-from benchmarks.parts.helpers.counted_operators import COUNTED
 from benchmarks.parts.processes import choice as choice_process
 from benchmarks.parts.processes import conversions as conversion_process
+from benchmarks.parts.processes import fresh_process
 from benchmarks.parts.processes import programs as program_process
 from benchmarks.parts.processes import python_share as python_process
 from benchmarks.parts.programs import ProgramTime

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.ordered_parts import PARTS
-from benchmarks.parts.helpers.part import RunPart
+from benchmarks.part import RunPart
 from tools import ROOT, with_table
 
 DOCUMENT = ROOT / "benchmarks/README.md"

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 import gossamer as gs
+from benchmarks.gossamer_operators import takes_vectors
 from benchmarks.harness.rounds import rotated
 from benchmarks.matrices import load_matrix
 from benchmarks.operator_case import OPERAND_OFFSET, aligned_copy
-from benchmarks.parts.helpers.measured_operators import takes_vectors
 from gossamer.operator_calls.chosen_format import PreparedMatrix, in_format
 from gossamer.operators import operator_named
 from gossamer_formats import SparseTensor

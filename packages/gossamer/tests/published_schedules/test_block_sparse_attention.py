@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recipes import integers, require_recipe, step
+from stepwise_schedules import integers, require_schedule, step
 
 from gossamer_ir.script import parse_module
 
@@ -124,17 +124,17 @@ TILES = (
 """The same program, with a micro-kernel for the arithmetic of a block."""
 
 
-@pytest.mark.parametrize("recipe", [SDDMM, DOTS], ids=["cached", "tensorized"])
-def test_scores_of_the_blocks_of_a_mask(recipe):
+@pytest.mark.parametrize("steps", [SDDMM, DOTS], ids=["cached", "tensorized"])
+def test_scores_of_the_blocks_of_a_mask(steps):
     cases = [(arguments, {"s": s}) for arguments, s, _ in (case(*size) for size in SIZES)]
-    require_recipe(parse_module(HEADER + SCORES), cases, loop=recipe)
+    require_schedule(parse_module(HEADER + SCORES), cases, loop=steps)
 
 
-@pytest.mark.parametrize("recipe", [SPMM, TILES], ids=["cached", "tensorized"])
-def test_values_of_the_blocks_of_a_mask(recipe):
+@pytest.mark.parametrize("steps", [SPMM, TILES], ids=["cached", "tensorized"])
+def test_values_of_the_blocks_of_a_mask(steps):
     cases = [(arguments, {"out": out}) for arguments, _, out in (case(*size) for size in SIZES)]
     order = step("sparse_reorder", "values", order=("h", "i", "j", "bi", "f", "bj"))
-    require_recipe(parse_module(HEADER + VALUES), cases, coordinate=(order,), loop=recipe)
+    require_schedule(parse_module(HEADER + VALUES), cases, coordinate=(order,), loop=steps)
 
 
 FUSED = """
@@ -209,6 +209,6 @@ def test_rows_of_scores_weights_and_values_together():
         step("split", "z", factors=(None, 4)),
         step("parallel", "x"),
     )
-    require_recipe(
+    require_schedule(
         parse_module(FUSED), cases, tolerance=tolerance, coordinate=TOGETHER, loop=inlined
     )

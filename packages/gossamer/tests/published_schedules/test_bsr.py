@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from recipes import integers, require_recipe, step
+from stepwise_schedules import integers, require_schedule, step
 
 from gossamer_ir.script import parse_module
 from gossamer_testkit import script
@@ -58,4 +58,4 @@ CASES = [
 def test_a_tensorized_block():
     module = parse_module(script("bsr_spmm"))
     cases = [case(*parameters) for parameters in CASES]
-    require_recipe(module, cases, coordinate=BLOCK_BY_BLOCK, loop=TILES)
+    require_schedule(module, cases, coordinate=BLOCK_BY_BLOCK, loop=TILES)

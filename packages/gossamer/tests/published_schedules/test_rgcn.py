@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recipes import integers, require_recipe, scheduled, step
+from stepwise_schedules import integers, require_schedule, scheduled, step
 
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.script import parse_module
@@ -62,7 +62,7 @@ CASES = [case(0, 2, 3, 4), case(5, 3, 2, 9), case(4, 1, 0, 8), case(6, 2, 3, 0)]
 
 def test_rows_of_relations_that_meet():
     module = parse_module(script("rgcn_heterogeneous"))
-    require_recipe(module, CASES, coordinate=COORDINATE, loop=STEPS)
+    require_schedule(module, CASES, coordinate=COORDINATE, loop=STEPS)
 
 
 @pytest.mark.parametrize("loop", ["r_1", "i"])
@@ -73,7 +73,7 @@ def test_rows_of_relations_are_added_up_at_once(loop: str) -> None:
     shared = (step("set_scope", "W_data_local", scope="global"),) if loop == "i" else ()
     steps = (*STEPS, *shared, step("parallel", loop, **accumulate))
     module = parse_module(script("rgcn_heterogeneous"))
-    require_recipe(module, CASES, coordinate=COORDINATE, loop=steps)
+    require_schedule(module, CASES, coordinate=COORDINATE, loop=steps)
 
 
 def test_relations_whose_rows_meet_share_elements() -> None:
@@ -146,4 +146,4 @@ def bucket_case(nodes: int, relations: int, wide_in: int, wide_out: int) -> Any:
 
 def test_buckets_of_relations():
     cases = [bucket_case(0, 2, 3, 4), bucket_case(5, 3, 2, 6), bucket_case(3, 4, 1, 4)]
-    require_recipe(parse_module(BUCKET), cases, coordinate=FUSED, loop=COMPOSABLE)
+    require_schedule(parse_module(BUCKET), cases, coordinate=FUSED, loop=COMPOSABLE)

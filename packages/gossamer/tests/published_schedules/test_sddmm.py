@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recipes import integers, require_recipe, scheduled, step
 from scipy import sparse
+from stepwise_schedules import integers, require_schedule, scheduled, step
 
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interpret import run
@@ -73,14 +73,14 @@ def test_two_stages():
     module = parse_module(script("sddmm"))
     cases = [case(*size) for size in SIZES]
     steps = two_stages("A_data", "B_data", "Y_data", last=1)
-    require_recipe(module, cases, coordinate=ELEMENTS, loop=steps)
+    require_schedule(module, cases, coordinate=ELEMENTS, loop=steps)
 
 
 def test_two_stages_at_the_position_stage():
     module = parse_module(script("sddmm"))
     cases = [case(*size) for size in SIZES]
     steps = two_stages("A", "B", "Y", last=2)
-    require_recipe(module, cases, coordinate=ELEMENTS, position=steps)
+    require_schedule(module, cases, coordinate=ELEMENTS, position=steps)
 
 
 @pytest.mark.parametrize("stage", ["position", "loop"])

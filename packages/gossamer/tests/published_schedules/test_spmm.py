@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from recipes import integers, require_recipe, step
 from scipy import sparse
+from stepwise_schedules import integers, require_schedule, step
 
 from gossamer_ir.script import parse_module
 from gossamer_testkit import script
@@ -51,7 +51,7 @@ SIZES = [(0, 3, 8), (7, 5, 13), (10, 4, 0), (11, 9, 8)]
 
 def test_naive():
     module = parse_module(script("csr_spmm"))
-    require_recipe(module, [csr_case(*size) for size in SIZES], loop=NAIVE)
+    require_schedule(module, [csr_case(*size) for size in SIZES], loop=NAIVE)
 
 
 GATHERED = (
@@ -67,7 +67,7 @@ GATHERED = (
 
 def test_with_gathered_rows():
     module = parse_module(script("csr_spmm"))
-    require_recipe(module, [csr_case(*size) for size in SIZES], loop=GATHERED)
+    require_schedule(module, [csr_case(*size) for size in SIZES], loop=GATHERED)
 
 
 BUCKETED = """
@@ -144,7 +144,7 @@ def test_bucketed():
     cases = [
         bucket_case(*size) for size in ((0, 3, 4, 4), (9, 7, 5, 2), (12, 8, 9, 4), (5, 6, 0, 4))
     ]
-    require_recipe(parse_module(BUCKETED), cases, loop=(*bucket(1, 2), *bucket(2, 4)))
+    require_schedule(parse_module(BUCKETED), cases, loop=(*bucket(1, 2), *bucket(2, 4)))
 
 
 PUBLISHED_HYB = """
@@ -239,10 +239,10 @@ HYB_SIZES = ((0, 3, 1), (9, 7, 1), (6, 11, 2), (5, 6, 0))
 def test_hyb():
     steps = (*published(1, 2, sums="C_data"), *published(2, 4, sums="C_data"))
     cases = [hyb_case(*size) for size in HYB_SIZES]
-    require_recipe(parse_module(PUBLISHED_HYB), cases, coordinate=FUSED, loop=steps)
+    require_schedule(parse_module(PUBLISHED_HYB), cases, coordinate=FUSED, loop=steps)
 
 
 def test_hyb_at_the_position_stage():
     steps = (*published(1, 2, sums="C"), *published(2, 4, sums="C"))
     cases = [hyb_case(*size) for size in HYB_SIZES]
-    require_recipe(parse_module(PUBLISHED_HYB), cases, coordinate=FUSED, position=steps)
+    require_schedule(parse_module(PUBLISHED_HYB), cases, coordinate=FUSED, position=steps)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from recipes import integers, require_recipe, step
+from stepwise_schedules import integers, require_schedule, step
 
 from gossamer_ir.script import parse_module
 
@@ -75,4 +75,4 @@ def case(stripes: int, columns: int, features: int) -> Any:
 
 def test_gathers_into_a_cache():
     cases = [case(*size) for size in ((0, 5, 8), (5, 30, 13), (3, 9, 0), (4, 17, 16))]
-    require_recipe(parse_module(SR_BCRS), cases, loop=STEPS)
+    require_schedule(parse_module(SR_BCRS), cases, loop=STEPS)

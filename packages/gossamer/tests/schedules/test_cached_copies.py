@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recipes import integers, require_recipe, step
+from stepwise_schedules import integers, require_schedule, step
 
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.script import parse_module, print_module
@@ -39,7 +39,7 @@ def test_a_copy_that_is_worked_on_holds_what_the_block_leaves_as_it_is(m, n):
             expected[at] = expected[at] * 2 + value
     arguments = {"p": p, "x": x, "y": y, "m": m, "n": n}
     steps = [step("cache_inplace", "scatter", buffer="Y", scope="local")]
-    require_recipe(parse_module(IN_PLACE), [(arguments, {"y": expected})], loop=steps)
+    require_schedule(parse_module(IN_PLACE), [(arguments, {"y": expected})], loop=steps)
 
 
 SHIFT = """
@@ -60,7 +60,7 @@ def test_values_of_earlier_iterations_are_seen_in_the_copy(m, n):
     y = integers(np.random.default_rng(m), m, n + 1)
     arguments = {"y": y, "m": m, "n": n}
     steps = [step("cache_inplace", "shift", buffer="Y", scope="global"), step("parallel", "i_c")]
-    require_recipe(parse_module(SHIFT), [(arguments, {"y": np.cumsum(y, axis=1)})], loop=steps)
+    require_schedule(parse_module(SHIFT), [(arguments, {"y": np.cumsum(y, axis=1)})], loop=steps)
 
 
 ROWS = """
@@ -98,7 +98,7 @@ def test_ragged_rows_under_a_condition_are_worked_on_in_a_copy(m, most):
     arguments = {"indptr": indptr, "a": a, "y": y, "m": m, "nnz": len(a)}
     steps = [step("cache_inplace", "sum", buffer="Y", scope="local")]
     expected = (y + np.array(sums, np.float32)).astype(np.float32)
-    require_recipe(parse_module(ROWS), [(arguments, {"y": expected})], loop=steps)
+    require_schedule(parse_module(ROWS), [(arguments, {"y": expected})], loop=steps)
 
 
 SPMM = """
@@ -160,7 +160,7 @@ SPARSE = {
 @pytest.mark.parametrize("name", SPARSE)
 @pytest.mark.parametrize("sizes", [(0, 3, 2), (5, 4, 0), (3, 1, 1), (11, 7, 5)])
 def test_sparse_product(name, sizes):
-    require_recipe(parse_module(SPMM), [sparse_case(*sizes)], **SPARSE[name])
+    require_schedule(parse_module(SPMM), [sparse_case(*sizes)], **SPARSE[name])
 
 
 FUSED_SUMS = """
@@ -192,7 +192,7 @@ def test_a_copy_is_over_the_iterators_that_select_the_element_only():
         step("reindex", "sum", buffer="J_indptr"),
     ]
     expected = np.array([0, 0, 2], np.float32)
-    require_recipe(parse_module(FUSED_SUMS), [(arguments, {"y": expected})], position=steps)
+    require_schedule(parse_module(FUSED_SUMS), [(arguments, {"y": expected})], position=steps)
     builder = ScheduleBuilder(lower_iterations(parse_module(FUSED_SUMS)))
     builder.reindex("sum", buffer="J_indptr")
     assert "J_indptr_reindex[vi_j]" in print_module(builder.module)
@@ -222,7 +222,7 @@ def test_declared_regions_of_another_name_of_an_index_buffer_are_lowered():
     steps = [step("hide_buffer_access", "scale", access="read", buffers=("X",))]
     later = [step("annotate", "scale", key="note", value=1)]
     case = (arguments, {"y": 2 * x})
-    require_recipe(parse_module(SCALED_ROWS), [case], position=steps, loop=later)
+    require_schedule(parse_module(SCALED_ROWS), [case], position=steps, loop=later)
 
 
 LOOKED_UP = """
@@ -259,7 +259,7 @@ def test_an_index_that_may_not_exist_is_not_computed_before():
     arguments = {"p": p, "q": q, "x": x, "y": y, "n": 6, "m": 4, "k": 3}
     expected = np.where(q[:, None] > 0, x[p // np.maximum(q, 1)], y)
     steps = [step("cache_index", "pick", scope="local")]
-    require_recipe(shorter, [(arguments, {"y": expected})], loop=steps)
+    require_schedule(shorter, [(arguments, {"y": expected})], loop=steps)
 
 
 EPILOGUE = """
@@ -313,7 +313,7 @@ def test_an_epilogue_is_what_the_reduction_starts_from(name, m, most, around):
     expected = last(np.array(sums, np.float32), b).astype(np.float32)
     steps = [step("fuse_reduction_epilogue", "sum", epilogue="after"), step("parallel", "i")]
     case = (arguments | {"nnz": len(a)}, {"y": expected})
-    require_recipe(parse_module(text), [case], loop=steps)
+    require_schedule(parse_module(text), [case], loop=steps)
 
 
 DIAGONAL_FIBERS = """
@@ -360,4 +360,4 @@ def test_copies_visit_no_fiber_that_does_not_exist(steps):
     arrays = {"jp": jp, "kp": kp, "ki": ki}
     arguments = {name: array.astype(np.int32) for name, array in arrays.items()}
     arguments |= {"x": x, "y": y, "m": 4, "w": 5, "n": 4}
-    require_recipe(parse_module(DIAGONAL_FIBERS), [(arguments, {"y": expected})], loop=steps)
+    require_schedule(parse_module(DIAGONAL_FIBERS), [(arguments, {"y": expected})], loop=steps)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from recipes import INTRINSICS, integers, require_recipe, step
 from scipy import sparse
 from script_runs import call
+from stepwise_schedules import INTRINSICS, integers, require_schedule, step
 
 from gossamer.build_kernels import build_kernel
 from gossamer_ir.script import parse_module
@@ -37,7 +37,7 @@ def spmm_case(rows, columns, features):
 
 def test_rows_that_are_gathered_are_an_operand_of_an_outer_product():
     cases = [spmm_case(*sizes) for sizes in [(0, 3, 16), (7, 5, 0), (9, 8, 16), (6, 4, 37)]]
-    require_recipe(SPMM, cases, loop=GATHERED_ROWS)
+    require_schedule(SPMM, cases, loop=GATHERED_ROWS)
 
 
 TRANSPOSED = """
@@ -72,7 +72,7 @@ SIZES = [(0, 3, 16), (3, 4, 0), (3, 2, 16), (2, 5, 37), (13, 17, 9)]
 def test_sums_of_a_product_are_dot_products():
     cases = [dense_case(*sizes, np.float64, is_transposed=True) for sizes in SIZES]
     steps = (step("tensorize", "l", intrinsic="dot_product_float64"), step("parallel", "i"))
-    require_recipe(parse_module(TRANSPOSED), cases, loop=steps)
+    require_schedule(parse_module(TRANSPOSED), cases, loop=steps)
 
 
 def test_tiles_of_a_product_are_outer_products():
@@ -84,7 +84,7 @@ def test_tiles_of_a_product_are_outer_products():
         step("parallel", "i_0"),
     )
     cases = [dense_case(*sizes, np.float32, is_transposed=False) for sizes in SIZES]
-    require_recipe(MATMUL, cases, loop=steps)
+    require_schedule(MATMUL, cases, loop=steps)
 
 
 @pytest.mark.parametrize("intrinsic", INTRINSICS, ids=lambda intrinsic: intrinsic.name)

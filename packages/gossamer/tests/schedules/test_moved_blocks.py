@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recipes import integers, require_recipe, step
+from stepwise_schedules import integers, require_schedule, step
 
 from gossamer_ir.script import parse_module
 
@@ -54,7 +54,7 @@ def case(rows: int, columns: int, width: int) -> Any:
     return arguments, {"c": np.maximum(2 * dense @ b + bias, 0).astype(np.float32)}
 
 
-RECIPES = {
+SCHEDULES = {
     "an operand made row by row where it is used": (
         step("compute_at", "sum", loop="p"),
         step("compute_at", "twice", loop="j"),
@@ -85,16 +85,16 @@ RECIPES = {
 }
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", SCHEDULES)
 def test_a_layer(name):
     cases = [case(*size) for size in ((0, 3, 4), (7, 5, 6), (5, 4, 0), (8, 3, 8))]
-    require_recipe(parse_module(PROGRAM), cases, loop=RECIPES[name])
+    require_schedule(parse_module(PROGRAM), cases, loop=SCHEDULES[name])
     renamed = [
         (op, names, {key: _at_position(value) for key, value in options.items()})
-        for op, names, options in RECIPES[name]
+        for op, names, options in SCHEDULES[name]
     ]
     named = [(op, tuple(map(_at_position, names)), options) for op, names, options in renamed]
-    require_recipe(parse_module(PROGRAM), cases, position=named)
+    require_schedule(parse_module(PROGRAM), cases, position=named)
 
 
 def _at_position(name: Any) -> Any:

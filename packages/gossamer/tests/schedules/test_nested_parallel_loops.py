@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recipes import require_recipe, step
+from stepwise_schedules import require_schedule, step
 
 from gossamer.pipeline import lower_by_stage
 from gossamer_backend.call.threads import reset_num_threads, set_num_threads
@@ -67,7 +67,7 @@ CASES = [case(0, 4), case(1, 0), case(3, 5), case(40, 7)]
 
 @pytest.mark.parametrize("steps", [INNER_FIRST, INNER_FIRST[::-1]])
 def test_nested_loops_compute_the_same(steps: Any) -> None:
-    require_recipe(parse_module(SUMS), CASES, loop=steps)
+    require_schedule(parse_module(SUMS), CASES, loop=steps)
 
 
 def test_the_outermost_is_shared_out_and_those_inside_are_serial() -> None:
@@ -86,7 +86,7 @@ def test_the_outermost_is_shared_out_and_those_inside_are_serial() -> None:
 
 def test_a_fused_loop_is_shared_out_as_a_whole() -> None:
     steps = (step("fuse", "i2", "j2"), step("parallel", "i2_j2"))
-    require_recipe(parse_module(SUMS), CASES, loop=steps)
+    require_schedule(parse_module(SUMS), CASES, loop=steps)
 
 
 def test_an_inner_loop_that_races_is_refused_also_where_it_would_run_serially() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recipes import integers, require_recipe, step
+from stepwise_schedules import integers, require_schedule, step
 
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.script import parse_module
@@ -68,7 +68,7 @@ def test_rows_of_a_window_are_made_once(name, n, k):
     x = integers(np.random.default_rng(n), n + 2, k)
     expected = 2 * (x[:-2] + x[1:-1] - x[2:])
     arguments = {"x": x, "y": np.full((n, k), 7, np.float32), "n": n, "k": k}
-    require_recipe(parse_module(BLUR), [(arguments, {"y": expected})], loop=BLURRED[name])
+    require_schedule(parse_module(BLUR), [(arguments, {"y": expected})], loop=BLURRED[name])
 
 
 CONVOLUTION = """
@@ -110,7 +110,7 @@ def test_reductions_under_conditions_are_made_once(n, m):
     arguments = {"x": x, "w": w, "y": y, "c": np.zeros(1, np.int32), "n": n, "m": m}
     counted = np.array([2 * max(n - 1, 0)], np.int32)
     steps = [step("rolling_buffer", "made", buffer="M")]
-    require_recipe(
+    require_schedule(
         parse_module(CONVOLUTION), [(arguments, {"y": expected, "c": counted})], loop=steps
     )
 
@@ -180,7 +180,7 @@ def test_blocks_of_a_filter_share_a_buffer_of_their_own():
         "n": 7,
     }
     expected = {"y": 5 * x, "t": 3 * x}
-    require_recipe(parse_module(BUCKETS), [(arguments, expected)], loop=steps)
+    require_schedule(parse_module(BUCKETS), [(arguments, expected)], loop=steps)
 
 
 def test_look_ups_find_the_blocks_that_a_filter_lets_through():

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recipes import integers, require_recipe, step
 from scipy import sparse
+from stepwise_schedules import integers, require_schedule, step
 
 import gossamer as gs
 from gossamer_ir.errors import ArgumentError, ScheduleError
@@ -75,11 +75,11 @@ ELL_CASES = [ell_case(0, 3, 1), ell_case(5, 7, 1), ell_case(17, 9, 2), ell_case(
 @pytest.mark.parametrize("lanes", [4, 16])
 def test_rows_of_ell_are_lanes(lanes: int) -> None:
     parallel = (step("parallel", "i_0"), step("parallel", "i_init_0"))
-    require_recipe(parse_module(ELL), ELL_CASES, loop=rows_as_lanes(lanes, rest=parallel))
+    require_schedule(parse_module(ELL), ELL_CASES, loop=rows_as_lanes(lanes, rest=parallel))
 
 
 def test_rows_of_ell_are_lanes_at_the_position_stage() -> None:
-    require_recipe(parse_module(ELL), ELL_CASES, position=rows_as_lanes(8))
+    require_schedule(parse_module(ELL), ELL_CASES, position=rows_as_lanes(8))
 
 
 SELL = """
@@ -147,7 +147,7 @@ def sell_case(slices: int, columns: int, *, twice: bool = False) -> Any:
 
 def test_rows_of_sell_are_lanes() -> None:
     cases = [sell_case(0, 3), sell_case(1, 5), sell_case(3, 9)]
-    require_recipe(parse_module(DISTINCT), cases, loop=SLICES)
+    require_schedule(parse_module(DISTINCT), cases, loop=SLICES)
 
 
 @pytest.mark.parametrize(("op", "loop"), [("vectorize", "r"), ("parallel", "s")])

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recipes import integers, require_recipe, step
 from scipy import sparse
+from stepwise_schedules import integers, require_schedule, step
 
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.script import parse_module
@@ -59,7 +59,7 @@ def test_parts_of_a_row_run_in_parallel(stage: str) -> None:
         step("parallel", "j_0"),
         step("parallel", "i"),
     )
-    require_recipe(parse_module(SPMM), CASES, **{stage: steps})
+    require_schedule(parse_module(SPMM), CASES, **{stage: steps})
 
 
 def test_parts_of_a_row_are_combined_in_lanes() -> None:
@@ -70,8 +70,8 @@ def test_parts_of_a_row_are_combined_in_lanes() -> None:
         step("vectorize", "j_0_c"),
     )
     with pytest.raises(ScheduleError):  # the number of steps depends on the row, not on the part
-        require_recipe(parse_module(SPMM), CASES, loop=(*steps, step("vectorize", "j_1")))
-    require_recipe(parse_module(SPMM), CASES, loop=steps)
+        require_schedule(parse_module(SPMM), CASES, loop=(*steps, step("vectorize", "j_1")))
+    require_schedule(parse_module(SPMM), CASES, loop=steps)
 
 
 WRITTEN = """
@@ -122,7 +122,7 @@ def test_lengths_may_be_of_any_array() -> None:
     )
     cases = [({"p": lengths, "a": a, "y": y, "n": 12}, {"y": expected})]
     steps = (step("rfactor", "j_0", axis=1), step("parallel", "j_0"))
-    require_recipe(parse_module(text), cases, loop=steps)
+    require_schedule(parse_module(text), cases, loop=steps)
 
 
 def test_a_sum_along_diagonals() -> None:
@@ -131,4 +131,4 @@ def test_a_sum_along_diagonals() -> None:
     a, y = integers(np.random.default_rng(2), 9), np.full(9, 77, np.float32)
     expected = np.array([a[i : i + 12].sum() for i in range(9)], np.float32)
     cases = [({"p": np.zeros(9, np.int64), "a": a, "y": y, "n": 9}, {"y": expected})]
-    require_recipe(parse_module(text), cases, loop=(step("rfactor", "j_0"),))
+    require_schedule(parse_module(text), cases, loop=(step("rfactor", "j_0"),))

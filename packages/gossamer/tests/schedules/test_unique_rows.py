@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recipes import require_recipe, step
+from stepwise_schedules import require_schedule, step
 
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Module
@@ -64,7 +64,7 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("stage", ["position", "loop"])
 def test_unique_rows_run_in_parallel(form, stage):
-    require_recipe(module_of(stage), CASES, **{stage: FORMS[form]})
+    require_schedule(module_of(stage), CASES, **{stage: FORMS[form]})
 
 
 REFUSED = {
@@ -96,4 +96,4 @@ def test_rows_that_may_conflict_are_accumulated(stage):
     stored = [0, 0, 2, 2, 2, 4]
     module = module_of(stage, flags=", unique=False")
     steps = (step("parallel", "o_i", accumulate="atomic"),)
-    require_recipe(module, [case(5, stored), case(3, [])], **{stage: steps})
+    require_schedule(module, [case(5, stored), case(3, [])], **{stage: steps})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from recipes import require_recipe, step
+from stepwise_schedules import require_schedule, step
 
 from gossamer_ir.script import parse_module
 
@@ -44,4 +44,4 @@ def test_lanes_below_a_bound(condition, dtype, m):
     module = parse_module(FIRST.replace("CONDITION", condition).replace("DTYPE", dtype))
     arguments = {"x": x, "y": np.zeros(8, dtype), "n": 8, "m": m}
     case = (arguments, {"y": expected.astype(dtype)})
-    require_recipe(module, [case], loop=[step("vectorize", "k")])
+    require_schedule(module, [case], loop=[step("vectorize", "k")])

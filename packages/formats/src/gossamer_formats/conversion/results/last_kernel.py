@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.queries.run_query import run_query
 from gossamer_formats.conversion.axes.state.built_storage import BuiltStorage
 from gossamer_formats.conversion.axes.state.element_bindings import AxisSlot, LaterSlot
+from gossamer_formats.conversion.axes.state.run_query import run_query
 from gossamer_formats.conversion.axes.state.target_axes import TargetAxes, coordinate_along
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.shared_arguments import Size

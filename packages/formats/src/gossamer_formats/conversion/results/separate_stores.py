@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gossamer_formats.conversion.axes.queries.run_query import run_query
 from gossamer_formats.conversion.axes.slots.listed_slots import (
     complete_slots,
     later_listed_slot,
@@ -14,6 +13,7 @@ from gossamer_formats.conversion.axes.slots.listed_slots import (
     store_slot,
 )
 from gossamer_formats.conversion.axes.state.element_bindings import AxisSlot, LaterSlot
+from gossamer_formats.conversion.axes.state.run_query import run_query
 from gossamer_formats.conversion.axes.state.target_axes import TargetAxes
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.run_kernel import run_kernel

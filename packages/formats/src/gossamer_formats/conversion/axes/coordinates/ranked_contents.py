@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.queries.coordinate_tables import (
+from gossamer_formats.conversion.axes.fibers.coordinate_tables import (
     occurring,
     rank_in_table,
     require_table,
 )
-from gossamer_formats.conversion.axes.queries.run_query import run_query
 from gossamer_formats.conversion.axes.slots.slots_in_fibers import slot_within
 from gossamer_formats.conversion.axes.state.element_bindings import ROOT_SLOT
+from gossamer_formats.conversion.axes.state.run_query import run_query
 from gossamer_formats.conversion.axes.state.target_axes import (
     TargetAxes,
     coordinate_along,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.queries.coordinate_tables import require_table
-from gossamer_formats.conversion.axes.queries.run_query import run_query
+from gossamer_formats.conversion.axes.fibers.coordinate_tables import require_table
 from gossamer_formats.conversion.axes.state.element_bindings import AxisSlot
+from gossamer_formats.conversion.axes.state.run_query import run_query
 from gossamer_formats.conversion.axes.state.target_axes import (
     TargetAxes,
     axes_before,

@@ -25,8 +25,8 @@ from gossamer_formats.conversion.axes.fibers.marked_fibers import (
     list_capacity,
     mark_coordinate,
 )
-from gossamer_formats.conversion.axes.queries.run_query import run_query
 from gossamer_formats.conversion.axes.state.element_bindings import AxisSlot
+from gossamer_formats.conversion.axes.state.run_query import run_query
 from gossamer_formats.conversion.axes.state.target_axes import (
     TargetAxes,
     coordinate_along,

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gossamer_formats.conversion.axes.fibers.coordinate_tables import require_table
 from gossamer_formats.conversion.axes.fibers.fiber_offsets import (
     ENDS,
     new_ends,
@@ -17,9 +18,8 @@ from gossamer_formats.conversion.axes.fibers.fiber_offsets import (
     offsets_of_lengths,
     store_end,
 )
-from gossamer_formats.conversion.axes.queries.coordinate_tables import require_table
-from gossamer_formats.conversion.axes.queries.run_query import run_query
 from gossamer_formats.conversion.axes.state.element_bindings import AxisCoordinate, AxisSlot
+from gossamer_formats.conversion.axes.state.run_query import run_query
 from gossamer_formats.conversion.axes.state.target_axes import (
     TargetAxes,
     coordinate_along,

@@ -19,7 +19,6 @@ from gossamer_formats.conversion.axes.fibers.fiber_offsets import (
     starts_of,
     store_end,
 )
-from gossamer_formats.conversion.axes.queries.run_query import run_query
 from gossamer_formats.conversion.axes.slots.counted_slots import counted_slot
 from gossamer_formats.conversion.axes.slots.slots_in_fibers import sized_slot, take_next
 from gossamer_formats.conversion.axes.state.built_storage import (
@@ -29,6 +28,7 @@ from gossamer_formats.conversion.axes.state.built_storage import (
     ValueSlots,
 )
 from gossamer_formats.conversion.axes.state.element_bindings import AxisSlot, ElementBindings
+from gossamer_formats.conversion.axes.state.run_query import run_query
 from gossamer_formats.conversion.axes.state.target_axes import (
     AxisResult,
     CompressedAxis,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer_formats.conversion.axes.fibers.fiber_offsets import first_slot, offsets_from_lengths
-from gossamer_formats.conversion.axes.queries.run_query import run_query
 from gossamer_formats.conversion.axes.slots.slots_in_fibers import sized_slot
 from gossamer_formats.conversion.axes.state.built_storage import BuiltStorage, IndexArray
+from gossamer_formats.conversion.axes.state.run_query import run_query
 from gossamer_formats.conversion.axes.state.target_axes import (
     AxisResult,
     CompressedAxis,

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from gossamer_formats.conversion.axes.fibers.coordinate_tables import (
+    occurring,
+    rank_in_table,
+    require_table,
+)
 from gossamer_formats.conversion.axes.fibers.fiber_offsets import (
     fiber_offsets,
     is_unknown_list,
@@ -16,11 +21,6 @@ from gossamer_formats.conversion.axes.kinds.axes_with_own_slots import (
 from gossamer_formats.conversion.axes.kinds.axes_with_shared_slots import add_shared_slots
 from gossamer_formats.conversion.axes.kinds.bit_axes import add_bits
 from gossamer_formats.conversion.axes.kinds.dense_axes import add_fixed
-from gossamer_formats.conversion.axes.queries.coordinate_tables import (
-    occurring,
-    rank_in_table,
-    require_table,
-)
 from gossamer_formats.conversion.axes.slots.slot_ranks import is_repeated, repeated_slots
 from gossamer_formats.conversion.axes.slots.slots_in_fibers import sized_slot
 from gossamer_formats.conversion.axes.state.built_storage import (

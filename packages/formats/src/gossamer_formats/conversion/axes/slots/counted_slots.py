@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gossamer_formats.conversion.axes.fibers.coordinate_tables import require_table
 from gossamer_formats.conversion.axes.fibers.fiber_offsets import new_ends, slot_total
-from gossamer_formats.conversion.axes.queries.coordinate_tables import require_table
 from gossamer_formats.conversion.axes.slots.later_slots import later_slot
 from gossamer_formats.conversion.axes.slots.slots_in_fibers import next_array, take_next_from
 from gossamer_formats.conversion.axes.slots.slots_in_parts import slots_in_parts

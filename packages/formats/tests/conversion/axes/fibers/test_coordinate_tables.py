@@ -8,7 +8,7 @@ from scipy import sparse
 from target_axes_of import target_axes_of, value_of
 
 from gossamer_formats import from_scipy
-from gossamer_formats.conversion.axes.queries.coordinate_tables import (
+from gossamer_formats.conversion.axes.fibers.coordinate_tables import (
     MIN_TABLE,
     TABLE_FACTOR,
     occurring,

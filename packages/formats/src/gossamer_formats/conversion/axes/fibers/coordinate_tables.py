@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.queries.run_query import run_query
+from gossamer_formats.conversion.axes.state.run_query import run_query
 from gossamer_formats.conversion.axes.state.target_axes import TargetAxes
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.shared_arguments import Size

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 
-from benchmarks.parts.helpers.part import PartError
+from benchmarks.part import PartError
 
 USER = {"PYTHONDONTWRITEBYTECODE": ""}
 """Set to what it is for a user: without stored bytecode, each process would compile all modules again."""

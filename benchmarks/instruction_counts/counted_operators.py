@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from benchmarks.parts.helpers.emulated_instructions import ArgumentOfC
+from benchmarks.instruction_counts.emulated_instructions import ArgumentOfC
 from gossamer.operator_calls.program import Variant, module_of
 from gossamer.operators import operator_named
 from gossamer_ir.nodes import Module

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from benchmarks.parts.helpers.part import PartError
+from benchmarks.part import PartError
 
 EMULATOR = "qemu-aarch64-static"
 TOOLCHAIN = "aarch64-linux-gnu-"
-CALLER = Path(__file__).parents[1] / "processes" / "emulated_call.c"
+CALLER = Path(__file__).with_name("emulated_call.c")
 SECTION = "measured"
 ArgumentOfC: TypeAlias = int | np.ndarray[Any, Any]
 

@@ -25,18 +25,18 @@ Arguments: TypeAlias = Mapping[str, Any]
 
 
 def step(op: str, *names: Any, **options: Any) -> Step:
-    """One step of a recipe."""
+    """One step of a schedule."""
     return op, names, options
 
 
-def scheduled(module: Module, **recipe: Steps) -> tuple[list[Module], Schedule]:
-    """The module after each step of a recipe (at each stage, first the unscheduled module), and the
+def scheduled(module: Module, **steps_by_stage: Steps) -> tuple[list[Module], Schedule]:
+    """The module after each step of a schedule (at each stage, first the unscheduled module), and the
     schedule."""
     modules, traces = [], {}
     for stage in SCHEDULED_STAGES[SCHEDULED_STAGES.index(module.stage) :]:
         builder = ScheduleBuilder(module, intrinsics=INTRINSICS)
         modules.append(builder.module)
-        for op, names, options in recipe.get(stage, ()):
+        for op, names, options in steps_by_stage.get(stage, ()):
             getattr(builder, op)(*names, **options)
             modules.append(verify(builder.module))
         traces[stage] = builder.trace
@@ -45,15 +45,15 @@ def scheduled(module: Module, **recipe: Steps) -> tuple[list[Module], Schedule]:
     return modules, Schedule(**traces)
 
 
-def require_recipe(
+def require_schedule(
     module: Module,
     cases: Sequence[tuple[Arguments, dict[str, Any]]],
     *,
     tolerance: float = 0.0,
-    **recipe: Steps,
+    **steps_by_stage: Steps,
 ) -> None:
-    """Every step of a recipe leaves the expected arrays (within a tolerance), and so does the kernel."""
-    steps, schedule = scheduled(module, **recipe)
+    """Every step of a schedule leaves the expected arrays (within a tolerance), and so does the kernel."""
+    steps, schedule = scheduled(module, **steps_by_stage)
     kernel = build_kernel(module, schedule=schedule).kernel
     for arguments, expected in cases:
         for number, scheduled_module in enumerate(steps):

@@ -1,1 +1,0 @@
-"""Kernels that answer questions about all elements before an axis is built."""
