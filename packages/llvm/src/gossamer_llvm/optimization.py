@@ -1,6 +1,6 @@
 """From the text of LLVM IR to an optimized module: the passes between emission and code generation.
 
-Backends that compile with LLVM share this module, the only one of the package that imports LLVM. The passes
+Backends that compile with LLVM share this module. Only it and `target_machines` import LLVM here. The passes
 were chosen by measurement (`benchmarks/codegen_time.py`), and do what the emitter leaves undone.
 Others seldom find anything: code generation does strength reduction of address computations itself, and the
 emitter rotates loops and shares equal computations. (NewGVN would find a few more, but it aborts the process

@@ -50,8 +50,7 @@ class CudaBackend:
         try:
             resolved = explicit_gpu_target(target)
         except ArgumentError as error:
-            (diagnostic,) = error.diagnostics
-            return Probe(usable=False, reason=f"{diagnostic.message} {diagnostic.hint}")
+            return Probe.of_error(error)
         return Probe(usable=False, reason=reason_against_loading(System()), resolved=resolved)
 
     def machine(self, target: Target) -> Machine:

@@ -57,8 +57,7 @@ class GenericCpu:
             parallelism_of(target)
             required = frozenset() if cpus.is_host(target) else cpus.resolve_cpu(target).required
         except ArgumentError as error:
-            (diagnostic,) = error.diagnostics
-            return Probe(usable=False, reason=f"{diagnostic.message} {diagnostic.hint}".strip())
+            return Probe.of_error(error)
         if cpus.is_cross_compiled(target):
             return _cross_compiled_probe(target)
         missing = cpus.missing_features(required)

@@ -60,8 +60,7 @@ class ScalableBackend:
             parallelism_of(target)
             cpu, resolved = cpu_of(target), explicit_target(target)
         except ArgumentError as error:
-            (diagnostic,) = error.diagnostics
-            return Probe(usable=False, reason=f"{diagnostic.message} {diagnostic.hint}")
+            return Probe.of_error(error)
         if is_native(self._extension):
             reason = reason_against_native(cpu)
         else:

@@ -10,6 +10,7 @@ from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.nodes import Module
 from gossamer_llvm import Abi, emit
 from gossamer_llvm.optimization import optimize, parse
+from gossamer_llvm.target_machines import cross_target_machine
 from gossamer_llvm_sve.machine import ScalableCpu
 
 MATRIX_REGISTERS = 4
@@ -60,17 +61,11 @@ def _abi(cpu: ScalableCpu) -> Abi:
     )
 
 
-@cache
 def _target_machine(cpu: ScalableCpu) -> llvm.TargetMachine:
-    """Return a target machine for position-independent code of `-O2`, which can be exported."""
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    target = llvm.Target.from_triple(cpu.extension.architecture.triple)
-    return target.create_target_machine(
+    extension = cpu.extension
+    return cross_target_machine(
+        extension.architecture.triple,
         cpu=cpu.model.name,
         features=cpu.llvm_features,
-        opt=2,
-        reloc="pic",
-        codemodel="default",
-        abiname=cpu.extension.calling_convention or "",
+        calling_convention=extension.calling_convention or "",
     )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gossamer_backend.arguments.device import Device
     from gossamer_backend.artifact import Artifact
     from gossamer_backend.call.kernel import Kernel
+    from gossamer_ir.errors import ArgumentError
     from gossamer_machine.machine import Machine
 
 API_VERSION = 2
@@ -39,6 +40,17 @@ class Probe(msgspec.Struct, frozen=True):
     usable: bool
     reason: str | None = None
     resolved: str | None = None
+
+    @staticmethod
+    def of_error(error: ArgumentError) -> Probe:
+        """Return that a target is not usable, because of an error in its options.
+
+        >>> from gossamer_ir.errors import ArgumentError
+        >>> Probe.of_error(ArgumentError("toy.cpu", "There is no CPU 'x'.", hint="Give cpu=host.")).reason
+        "There is no CPU 'x'. Give cpu=host."
+        """
+        (diagnostic,) = error.diagnostics
+        return Probe(usable=False, reason=f"{diagnostic.message} {diagnostic.hint}".strip())
 
 
 @runtime_checkable

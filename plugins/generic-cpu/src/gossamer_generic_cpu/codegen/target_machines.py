@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import llvmlite.binding as llvm
 
 from gossamer_generic_cpu.target.cpu_tables import CPU_TABLES
 from gossamer_generic_cpu.target.cpus import architecture_of, is_cross_compiled, resolve_cpu
-from gossamer_host_runtime import Cpu, target_machine, triple
+from gossamer_host_runtime import target_machine, triple
 from gossamer_ir.interchange.records import Target
+from gossamer_llvm.target_machines import cross_target_machine
 
 
 def triple_of(target: Target) -> str:
@@ -24,16 +23,6 @@ def triple_of(target: Target) -> str:
 def target_machine_of(target: Target) -> llvm.TargetMachine:
     """Return a target machine for position-independent code, which can be both exported and loaded."""
     cpu = resolve_cpu(target)
-    return (
-        _cross_machine(cpu, triple_of(target)) if is_cross_compiled(target) else target_machine(cpu)
-    )
-
-
-@cache
-def _cross_machine(cpu: Cpu, triple_text: str) -> llvm.TargetMachine:
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    target = llvm.Target.from_triple(triple_text)
-    return target.create_target_machine(
-        cpu=cpu.name, features=cpu.features, opt=2, reloc="pic", codemodel="default"
-    )
+    if not is_cross_compiled(target):
+        return target_machine(cpu)
+    return cross_target_machine(triple_of(target), cpu=cpu.name, features=cpu.features)
