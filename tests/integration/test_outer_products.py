@@ -24,10 +24,11 @@ SIZES = [(4, 4), (8, 8), (16, 16), (7, 5), (33, 2), (5, 37)]
 
 
 def targets():
-    """Targets with every vector length of streaming mode, and another one outside of it."""
+    """Targets with every vector length of streaming mode, and another one outside of it, for which the rule
+    uses the outer products, although they do not pay at 128 bits."""
     for bits in VECTOR_LENGTHS:
         outside = 256 if bits == 128 else 128
-        yield bits, f"{TARGET},vector_bits={outside},streaming_bits={bits}"
+        yield bits, f"{TARGET},vector_bits={outside},streaming_bits={bits},streaming_min=256"
 
 
 def scheduled(program, *, intrinsic="sme_block_product_float32"):
@@ -110,9 +111,13 @@ def test_default_schedules_say_why():
     assert report.rule == "tensorized_block_spmm"
     (decision,) = (each for each in report.decisions if "sme_block_product" in each.what)
     assert "blocks have 8 rows" in decision.why
+    assert "vectors of 256 bits or more" in decision.why
     for target, sizes in [("llvm-sve", {}), (TARGET, {"bh": 3}), (TARGET, {"feat": 1})]:
         assert gs.explain(block_program(**sizes), target=target).rule != "tensorized_block_spmm"
     assert gs.explain(block_program("float64"), target=TARGET).rule == "block_spmm"
+    for dtype, rule in [("float32", "block_spmm"), ("float16", "tensorized_block_spmm")]:
+        report = gs.explain(block_program(dtype, bh=8, bw=8), target=f"{TARGET},streaming_bits=128")
+        assert report.rule == rule
 
 
 def test_a_conversion_to_the_same_dtype_is_not_that_of_an_intrinsic():

@@ -27,6 +27,9 @@ LOOP = ("for i in T.serial(n):", "    Y[i] = X[i] * 2.0")
         ("llvm-sve:l2=large", "scalable_cpu.option_value"),
         ("llvm-sve:vl_min=512,vector_bits=256", "scalable_cpu.vector_bits"),
         ("llvm-sve:streaming_bits=256", "scalable_cpu.streaming_bits"),
+        ("llvm-sve:streaming_min=256", "scalable_cpu.streaming_bits"),
+        ("llvm-sve:features=sme,streaming_min=64", "scalable_cpu.option_value"),
+        ("llvm-rvv:streaming_min=256", "scalable_cpu.option"),
         ("llvm-sve:features=sme,streaming_bits=384", "scalable_cpu.option_value"),
         ("llvm-rvv:cpu=neoverse-v1", "scalable_cpu.option_value"),
         ("llvm-rvv:features=sve", "scalable_cpu.option_value"),
@@ -44,6 +47,18 @@ def test_refused_targets(target, code, flat):
     probe = backend.probe(parsed)
     assert not probe.usable
     assert caught.value.diagnostics[0].message in probe.reason
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [("", 256), (",streaming_bits=128", 128), (",streaming_bits=1024", 1024),
+     (",streaming_bits=1024,streaming_min=128", 128), (",vector_bits=128", 256)],
+)  # fmt: skip
+def test_schedules_expect_the_streaming_vectors_that_a_target_states(options, expected):
+    target = Target.parse(f"llvm-sve:features=sme{options}")
+    assert machine_of_cpu(target).product_bits == expected
+    resolved = BACKENDS["llvm-sve"].probe(target).resolved
+    assert f"streaming_min={expected}" in resolved
 
 
 def test_a_cpu_has_its_features_and_vectors():

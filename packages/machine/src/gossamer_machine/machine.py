@@ -38,6 +38,7 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     a kernel runs unless it is told otherwise. `fixed_vscale` is the constant that replaces vscale if vectors
     are not scalable, None if scalable vectors are an error. `block_products` are intrinsics that add
     products of blocks and a dense matrix in matrix registers, by the dtype of the operands; sums are float32.
+    `product_bits` are the least bits of the vectors of these registers.
     `grid`: what a machine has that runs grids of threads; None for CPUs.
 
     >>> Machine(vector_bits=256).lanes("float64"), Machine(vector_registers=16).accumulators
@@ -53,6 +54,7 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cores: int = 32
     fixed_vscale: int | None = 512 // VSCALE_UNIT_BITS
     block_products: tuple[tuple[str, str], ...] = ()
+    product_bits: int = 512
     grid: Grid | None = None
 
     def lanes(self, dtype: str, *, holding: int | None = None) -> int:

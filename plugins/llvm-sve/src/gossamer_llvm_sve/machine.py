@@ -21,15 +21,18 @@ BLOCK_PRODUCTS = tuple((dtype, f"sme_block_product_{dtype}") for dtype in ("floa
 _MODEL = {option.name: option for option in CPU_OPTIONS if option.name in ("l2", "l3", "cores")}
 """Options that rules for schedules read, besides `vector_bits`."""
 
-_THREADS, _STREAMING = "threads", "streaming_bits"
+_THREADS, _STREAMING, _STREAMING_MIN = "threads", "streaming_bits", "streaming_min"
+_EXPECTED_STREAMING_BITS = 256
+"""The length of vectors in streaming mode from which outer products pay for all dtypes. The architecture
+allows 128 bits; a target says so if a CPU has them."""
 _ERRORS = "scalable_cpu"
 """The first part of the codes of errors."""
 
 
 class ScalableCpu(NamedTuple):
     """A CPU with a vector extension, its `features` in the order of those of the extension, the minimum
-    length of its vectors that code may rely on, the length that it is emulated with, and that in the
-    streaming mode of SME, all in bits.
+    length of its vectors that code may rely on, the length that it is emulated with, that in the streaming
+    mode of SME, and the least one that rules for schedules expect there, all in bits.
 
     >>> cpu = cpu_of(Target.parse("llvm-sve:cpu=neoverse-v1"))
     >>> cpu.model.name, cpu.features, cpu.vl_min, cpu.vector_bits
@@ -42,6 +45,7 @@ class ScalableCpu(NamedTuple):
     vl_min: int
     vector_bits: int
     streaming_bits: int
+    streaming_min: int
 
     @property
     def has_sme(self) -> bool:
@@ -114,17 +118,21 @@ def cpu_of(target: Target) -> ScalableCpu:
         )
     features = _features(target, extension, cpu_features=model.features)
     streaming_bits = _bits(target, _STREAMING, extension, default=vector_bits)
-    if target.option(_STREAMING) and "sme" not in features:
+    expected = streaming_bits if target.option(_STREAMING) else _EXPECTED_STREAMING_BITS
+    streaming_min = _bits(target, _STREAMING_MIN, extension, default=expected)
+    if (target.option(_STREAMING) or target.option(_STREAMING_MIN)) and "sme" not in features:
         raise ArgumentError(
             "scalable_cpu.streaming_bits",
             f"The CPU of '{target.text}' has no streaming mode.",
             hint="Add sme to features=.",
         )
-    return ScalableCpu(extension, model, features, vl_min, vector_bits, streaming_bits)
+    return ScalableCpu(
+        extension, model, features, vl_min, vector_bits, streaming_bits, streaming_min
+    )
 
 
 def _require_options(target: Target, extension: VectorExtension) -> None:
-    streaming = [_STREAMING] if "sme" in extension.features else []
+    streaming = [_STREAMING, _STREAMING_MIN] if "sme" in extension.features else []
     threads = [_THREADS] if extension.runs_natively else []
     allowed = ["cpu", "features", "vl_min", "vector_bits", *streaming, *_MODEL, *threads]
     require_options(target, names=allowed, model=_MODEL, errors=_ERRORS)
@@ -144,6 +152,7 @@ def machine_of_cpu(target: Target) -> Machine:
         is_scalable=True,
         fixed_vscale=None,
         block_products=BLOCK_PRODUCTS if cpu.has_sme else (),
+        product_bits=cpu.streaming_min,
     )
 
 
@@ -163,6 +172,7 @@ def explicit_target(target: Target) -> str:
     }
     if cpu.has_sme:
         options[_STREAMING] = str(cpu.streaming_bits)
+        options[_STREAMING_MIN] = str(cpu.streaming_min)
     stated = {key: value for key, value in target.options if key in (*_MODEL, _THREADS)}
     host_options = _host_model() if cpu.extension.runs_natively else {}
     return Target(target.backend, tuple({**options, **host_options, **stated}.items())).text

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from block_programs import COORDINATE, LOOP
+from msgspec.structs import replace
 
 from gossamer_ir.interchange.records import Intrinsic
 from gossamer_ir.interpret import run
@@ -100,10 +101,26 @@ def test_machines_without_the_intrinsic_do_not_use_it():
         assert rule_of(program(), machine) == "block_spmm"
 
 
+@pytest.mark.parametrize(
+    ("dtype", "bits", "is_used"),
+    [("float32", 128, False), ("float32", 256, True), ("float16", 128, True)],
+)
+def test_short_vectors_multiply_without_matrix_registers(dtype, bits, is_used):
+    text = COORDINATE
+    for operand in ("(IO, JO, II, JI)", "(JO_detach, JI, K)"):
+        text = text.replace(f'{operand}, "float32"', f'{operand}, "{dtype}"')
+    if dtype == "float16":
+        for element in ("A[io, jo, ii, ji]", "B[jo, ji, k]"):
+            text = text.replace(element, f'T.cast({element}, "float32")')
+    machine = replace(MACHINE, block_products=((dtype, "product"),), product_bits=bits)
+    assert (rule_of(program(text), machine) == "tensorized_block_spmm") == is_used
+
+
 def test_the_report_names_the_intrinsic_and_the_reason():
     report = schedule_report(program(bh=8), MACHINE)
     (found,) = (each for each in report.decisions if each.what.endswith("by product"))
     assert "blocks have 8 rows" in found.why
+    assert "with float32 it pays for vectors of 256 bits or more" in found.why
     assert [step.op for step in found.steps] == ["sparse_tensorize"]
 
 

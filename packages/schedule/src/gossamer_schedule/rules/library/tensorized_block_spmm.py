@@ -20,6 +20,11 @@ MIN_TENSORIZED_ROWS = 8
 """Minimum rows of a block (counted for SME with 32 and 128 features: from vectors of 256 bits on, blocks of 8
 take 0.65 times the instructions of multiply-adds of vectors, those of 4 about as many)."""
 
+MIN_PRODUCT_BITS = {"float32": 256, "float16": 128}
+"""Minimum bits of vectors of matrix registers, by the dtype of the operands. A register has as many rows as a
+vector has lanes of float32 (counted for SME with blocks of 16: at 128, 256 and 512 bits 0.69, 1.4 and 2.5
+times fewer instructions than with multiply-adds of vectors, with operands of float16 2.2, 4.3 and 6.1)."""
+
 _WORK_PER_BLOCK_ROW = 1
 """Cost of a block row besides its blocks, in blocks: its results are read and written."""
 
@@ -40,6 +45,9 @@ def tensorized_block_spmm(module: Module, context: RuleContext) -> PatternMatch 
     product = block_product(module) if intrinsics else None
     if product is None or product.operands not in intrinsics or not _fits(product):
         return None
+    least_bits = MIN_PRODUCT_BITS.get(product.operands, 0)
+    if context.machine.product_bits < least_bits:
+        return None
     trace, sums = context.new_trace(), product.sums
     trace.reorder(sums.row, sums.position, sums.inner_row, sums.inner_position, product.feature)
     if product.has_init:
@@ -50,7 +58,7 @@ def tensorized_block_spmm(module: Module, context: RuleContext) -> PatternMatch 
         trace, sums.row, before=sums.before, vectors=vectors, per_row=_WORK_PER_BLOCK_ROW
     )
     # After rows run in parallel: that they are distinct is proved for the loops that the intrinsic replaces.
-    _multiply(trace, product, intrinsic=intrinsics[product.operands])
+    _multiply(trace, product, intrinsic=intrinsics[product.operands], least_bits=least_bits)
     return PatternMatch(sums.text, trace)
 
 
@@ -77,12 +85,15 @@ def _initialize(trace: TraceBuilder, product: BlockProduct, *, lanes: int | str)
     )
 
 
-def _multiply(trace: TraceBuilder, product: BlockProduct, *, intrinsic: str) -> None:
+def _multiply(
+    trace: TraceBuilder, product: BlockProduct, *, intrinsic: str, least_bits: int
+) -> None:
     sums = product.sums
     trace.sparse_tensorize(sums.block, loop=sums.position, intrinsic=intrinsic)
     rows = "an unknown number of" if sums.height is None else str(sums.height)
     trace.decide(
         f"the blocks of a block row by {intrinsic}",
         f"the machine has matrix registers, to which an instruction adds the product of a column of a block "
-        f"and a vector of features; blocks have {rows} rows, and it pays from {MIN_TENSORIZED_ROWS} on",
+        f"and a vector of features; blocks have {rows} rows, and it pays from {MIN_TENSORIZED_ROWS} on; with "
+        f"{product.operands} it pays for vectors of {least_bits} bits or more in these registers",
     )
