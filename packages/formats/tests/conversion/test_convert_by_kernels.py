@@ -7,7 +7,6 @@ import itertools
 import numpy as np
 import pytest
 from interpreted_kernel import InterpretedKernel
-from msgspec.structs import replace
 from scipy import sparse
 
 from gossamer_formats import (
@@ -28,12 +27,10 @@ from gossamer_formats.descriptions.bsr import bsr
 from gossamer_formats.descriptions.coo import coo
 from gossamer_formats.storage import with_order
 from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
-from gossamer_ir.core.build import ONE, add, index_var, sub
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import For
 from gossamer_ir.script import parse_format
-from gossamer_ir.traversal.rewrite import rewrite
-from gossamer_ir.traversal.substitute import substitute
+from gossamer_ir.traversal.walk import walk
 
 PARAMETERS = {
     "bitmask": {},
@@ -121,23 +118,18 @@ def test_kernels_for_several_threads_store_what_numpy_stores(
     require_equal_kernels(dense_tensors[source], target, PARAMETERS[target], threads=threads)
 
 
-def backwards(loops):
-    """Return a class of kernels that run the iterations of parallel loops from the last one to the first, and
-    put these loops into a list."""
+def in_chunks(loops):
+    """Return a class of kernels that run parallel loops in several parts, the last one first, and put these
+    loops into a list."""
 
-    def turned(node):
-        if not (isinstance(node, For) and node.kind == "parallel"):
-            return None
-        loops.append(node)
-        last = sub(add(node.start, node.extent), ONE)
-        values = {node.var: sub(last, index_var(node.var))}
-        return replace(node, body=tuple(substitute(each, values) for each in node.body))
+    class KernelInChunks(InterpretedKernel):
+        chunks = 7
 
-    class BackwardsKernel(InterpretedKernel):
         def __init__(self, module):
-            super().__init__(rewrite(module, turned))
+            super().__init__(module)
+            loops.extend(n for n in walk(module) if isinstance(n, For) and n.kind == "parallel")
 
-    return BackwardsKernel
+    return KernelInChunks
 
 
 @pytest.mark.parametrize("target", ["coo", "csc", "csr", "dcsr"])
@@ -150,7 +142,7 @@ def test_threads_append_in_any_order(monkeypatch, source, target):
     matrix.data[::3] = 0
     tensor, loops = convert(from_scipy(matrix), source, **PARAMETERS[source]).tensor, []
     for zeros in (None, "keep"):
-        require_equal_kernels(tensor, target, {}, zeros=zeros, threads=2, kernel=backwards(loops))
+        require_equal_kernels(tensor, target, {}, zeros=zeros, threads=2, kernel=in_chunks(loops))
     # Only rows of these formats are visited in order, and by an outermost loop of rows.
     if target == "coo" or (target == "csr" and source != "sr_bcrs"):
         assert loops

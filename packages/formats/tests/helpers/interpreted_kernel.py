@@ -10,7 +10,9 @@ from gossamer_ir.verify import verify
 
 
 class InterpretedKernel:
-    """A kernel that the reference interpreter runs."""
+    """A kernel that the reference interpreter runs, parallel loops in some number of chunks."""
+
+    chunks = 1
 
     def __init__(self, module: Module) -> None:
         self.module = verify(module)
@@ -18,4 +20,4 @@ class InterpretedKernel:
     def run_trusted(self, *arguments: Any) -> None:
         """Runs; the interpreter checks dtypes, sizes and facts of the arguments."""
         names = [param.name for param in self.module.functions[0].params]
-        run(self.module, dict(zip(names, arguments, strict=True)))
+        run(self.module, dict(zip(names, arguments, strict=True)), chunks=self.chunks)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.interpret import GuardFailed, InterpreterError, run
 from gossamer_ir.script import parse_module
 
@@ -401,3 +401,45 @@ BODY = """
 
 def test_lets_conditions_and_unused_sides_in_a_body():
     np.testing.assert_array_equal(csr(BODY, np.full(3, NAN)), [2.0, 0.0, -108.0])
+
+
+SHIFTED = """
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices))
+    E = T.sp.dense_fixed(size)
+    A = T.sp.match_buffer(a, (I, J), "float64")
+    Y = T.sp.match_buffer(y, (I,), "float64")
+    Moved = T.sp.match_buffer(moved, (E,), "int32")
+    with T.sp.iteration([I], "S", "before") as [i]:
+        Y[i] = A[i, 1]
+    with T.sp.iteration([E], "S", "move") as [e]:
+        Moved[e] = Moved[e] + 1
+    with T.sp.iteration([I], "S", "after") as [i]:
+        Y[i] = A[i, 1]
+"""
+
+
+def shift(**replaced):
+    arrays = {"a": np.array([1.0, 2.0, 3.0]), "y": np.zeros(2)}
+    arrays |= {"indptr": i32(0, 2, 3), "indices": i32(0, 1, 1), "moved": i32(0, 0, 0)} | replaced
+    sizes = {"m": 2, "n": 4, "nnz": 3, "size": arrays["moved"].size}
+    execute(SHIFTED, sizes, **arrays)
+    return arrays
+
+
+@pytest.mark.parametrize("name", ["indptr", "indices"])
+def test_a_store_to_the_memory_of_an_index_array_is_refused(name):
+    arrays = {"indptr": i32(0, 2, 3), "indices": i32(0, 1, 1)}
+    with pytest.raises(
+        ArgumentError, match=f"'moved', which shares memory with '{name}'"
+    ) as caught:
+        shift(**arrays, moved=arrays[name])
+    assert caught.value.code == "interpret.overlap"
+    np.testing.assert_array_equal(arrays["indices"], [0, 1, 1])
+
+
+def test_a_store_beside_an_index_array_is_not_refused():
+    memory = i32(0, 1, 1, 7, 7, 7)
+    arrays = shift(indices=memory[:3], moved=memory[3:])
+    np.testing.assert_array_equal(arrays["y"], [2, 3])
+    np.testing.assert_array_equal(memory, [0, 1, 1, 8, 8, 8])

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
+import numpy as np
+
+from gossamer_ir.core.axis_kinds import index_handles
 from gossamer_ir.core.build import fill_of
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interpret.frame import Frame, Views
@@ -12,7 +16,7 @@ from gossamer_ir.interpret.memory.levels import Levels
 from gossamer_ir.interpret.memory.values import constant_value, garbage_array, storage_type
 from gossamer_ir.interpret.memory.views import View
 from gossamer_ir.interpret.translator import Translator
-from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, SparseBuffer
+from gossamer_ir.nodes import AnyBuffer, Axis, Buffer, Expr, SparseBuffer
 from gossamer_ir.support.arrays import Array
 
 
@@ -41,6 +45,7 @@ def open_buffers(frame: Frame, translator: Translator) -> None:
         buffer = translator.buffers[name]
         if name in translator.written:
             _require_writeable(buffer, frame)
+            _require_apart(buffer, translator.function.axes, frame)
         if isinstance(buffer, Buffer):
             return _ordinary(buffer, frame, tuple(evaluate(size) for size in buffer.shape))
         return _sparse(buffer, frame, frame.layouts[name])
@@ -59,6 +64,21 @@ def _require_writeable(buffer: AnyBuffer, frame: Frame) -> None:
             f"The program stores to '{buffer.handle}', which is a read-only array.",
             hint="Pass a copy.",
         )
+
+
+def _require_apart(buffer: AnyBuffer, axes: Iterable[Axis], frame: Frame) -> None:
+    """Refuse a store to the memory of an index array: axes are read when the function begins, and the
+    positions of elements are remembered."""
+    if buffer.handle is None:
+        return
+    for handle in (handle for axis in axes for handle in index_handles(axis)):
+        if np.may_share_memory(frame.arrays[buffer.handle], frame.arrays[handle]):
+            raise ArgumentError(
+                "interpret.overlap",
+                f"The program stores to '{buffer.handle}', which shares memory with '{handle}', the index "
+                "array of an axis.",
+                hint="Pass a separate array.",
+            )
 
 
 def _ordinary(buffer: Buffer, frame: Frame, shape: tuple[int, ...]) -> View:

@@ -78,8 +78,9 @@ def run(
     that a dependence between them gives a wrong result. Buffers that the function allocates are filled
     with garbage (NaN for floats), so that reading an uninitialized element gives a wrong result.
 
-    Raises `ArgumentError` if the arguments do not match the parameters, `InterpreterError` if the program
-    accesses memory out of bounds, and `GuardFailed` if a guard fails.
+    Raises `ArgumentError` if the arguments do not match the parameters, or an array that the program stores
+    to shares memory with an index array of an axis; `InterpreterError` if the program accesses memory out of
+    bounds, and `GuardFailed` if a guard fails.
 
     >>> import numpy as np
     >>> from gossamer_ir.nodes import Buffer, Const, Function, Module, Param, Store
