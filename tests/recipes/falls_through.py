@@ -36,8 +36,8 @@ STMTS: dict[str, tuple[str, ...]] = {
         "gossamer_lower.vector.hoist_invariant_loads:_LoadHoister._row_lets",
     ),
     "Only a guard is moved or removed; any other check stays, and ends what may be moved": (
-        "gossamer_lower.guards.hoist_bounds_checks:_BoundsCheckHoister._loop",
-        "gossamer_lower.guards.hoist_bounds_checks:_hoist_function",
+        "gossamer_lower.bounds_checks.hoist_bounds_checks:_BoundsCheckHoister._loop",
+        "gossamer_lower.bounds_checks.hoist_bounds_checks:_hoist_function",
         "gossamer_lower.buffers.conditions.proved_conditions:_ConditionProver._stmt",
     ),
     "Only `Combine` applies a declared reducer": (
@@ -55,7 +55,7 @@ STMTS: dict[str, tuple[str, ...]] = {
         "gossamer_ir.interchange.scratch_layout:scratch_layout",
         "gossamer_ir.script.parser.functions:_guessed_stage",
         "gossamer_lower.host.index_array_tests.row_loop:row_loop_of",
-        "gossamer_lower.vector.vectorized_bodies.lane_reductions:lane_reduction",
+        "gossamer_lower.vector.lane_reductions:lane_reduction",
         "gossamer_schedule.legality.definite_assignment:_stmt_assigns",
         "gossamer_schedule.rules.patterns.feature_updates:_updated",
         "gossamer_schedule.rules.unroll_counting_loops:_only_counts",
@@ -290,7 +290,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
         "gossamer.operator_calls.rewrites.whole_blocks:_rounded_up",
         "gossamer_lower.buffers.conditions.condition_removal:ConditionRemover.without_proved",
         "gossamer_lower.loops.unswitch_on_alignment:_is_misalignment",
-        "gossamer_lower.vector.vectorized_bodies.vector_form:BodyVectorizer._binary",
+        "gossamer_lower.vector.vector_form:BodyVectorizer._binary",
         "gossamer_lower.vector.narrow_lanes:_Narrower._narrowed",
         "gossamer_lower.vector.narrow_lanes:_Narrower.rule",
         "gossamer_lower.vector.narrow_lanes:_may_be_narrowed",
@@ -320,6 +320,6 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
         "gossamer_schedule.primitives.unsafe.unsafe_set_dtype:_WIDENED_OPS",
     ),
     "Only `min` and `max` of bools have other names; any other keeps its own": (
-        "gossamer_lower.vector.vectorized_bodies.lane_reductions:_OF_BOOLS",
+        "gossamer_lower.vector.lane_reductions:_OF_BOOLS",
     ),
 }

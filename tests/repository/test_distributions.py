@@ -44,7 +44,6 @@ TESTED_IN = {
         "host/index_array_tests": "host/test_check_index_arrays.py",
         "inspector/results": "inspector/test_extract_inspector.py",
         "math/functions": "math/test_lower_math.py",
-        "vector/vectorized_bodies": "vector/test_vectorize_loops.py",
     },
     "gossamer-testkit": {
         "corpus/inputs": "corpus/test_corpus.py",

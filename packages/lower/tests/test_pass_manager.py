@@ -46,7 +46,7 @@ def spmv(a: T.handle, x: T.handle, y: T.handle, indptr: T.handle, indices: T.han
 OWN = [name for name in PASSES if name not in ("simplify", "declare_regions")]
 """The passes of this package; the others are those of gossamer-ir."""
 SHARED = ("axes", "bounds_checks", "statements")
-"""The folders without passes, whose modules passes of several folders use."""
+"""The folders whose modules passes of several folders use."""
 
 
 def modules_of_the_package():

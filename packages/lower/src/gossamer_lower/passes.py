@@ -16,9 +16,9 @@ from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.nodes import Module
 from gossamer_lower.blocks.expand_reducers import expand_reducers
 from gossamer_lower.blocks.lower_blocks import lower_blocks
+from gossamer_lower.bounds_checks.hoist_bounds_checks import hoist_bounds_checks
+from gossamer_lower.bounds_checks.insert_bounds_checks import insert_bounds_checks
 from gossamer_lower.buffers.lower_buffers import lower_buffers
-from gossamer_lower.guards.hoist_bounds_checks import hoist_bounds_checks
-from gossamer_lower.guards.insert_bounds_checks import insert_bounds_checks
 from gossamer_lower.host.check_index_arrays import check_index_arrays
 from gossamer_lower.host.lower_atomics import lower_atomics
 from gossamer_lower.host.outline_parallel import outline_parallel

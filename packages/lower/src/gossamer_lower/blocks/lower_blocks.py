@@ -46,13 +46,13 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import resolve, substitute, substitute_body
 from gossamer_ir.traversal.walk import outermost
-from gossamer_lower.blocks.inits.conflicting_inits import (
+from gossamer_lower.blocks.conflicting_inits import (
     InitPosition,
     is_fed_by_loop,
     position_of_init,
 )
-from gossamer_lower.blocks.inits.marked_inits import InitMarks, require_markable
 from gossamer_lower.blocks.let_inlining import inline_lets
+from gossamer_lower.blocks.marked_inits import InitMarks, require_markable
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import map_stmts, with_bodies, with_body
 

@@ -1,1 +1,1 @@
-"""Bounds checks of accesses that are not proved in bounds, for passes of several folders."""
+"""Bounds checks of accesses that are not proved in bounds: the passes, and the analysis that others use."""

@@ -29,12 +29,12 @@ from gossamer_lower.statements.rebuild import (
     with_body,
     with_hoisted_start,
 )
-from gossamer_lower.vector.vectorized_bodies.lane_reductions import (
+from gossamer_lower.vector.lane_reductions import (
     LaneReducer,
     lane_reduction,
     reduced_at_once,
 )
-from gossamer_lower.vector.vectorized_bodies.vector_form import BodyVectorizer
+from gossamer_lower.vector.vector_form import BodyVectorizer
 
 
 @lowering_pass(

@@ -13,7 +13,7 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics
 from gossamer_lower import FLAT_PASSES, lower_buffers, lower_iterations
-from gossamer_lower.guards.insert_bounds_checks import insert_bounds_checks
+from gossamer_lower.bounds_checks.insert_bounds_checks import insert_bounds_checks
 
 HEADER = """
 @T.prim_func

@@ -34,7 +34,7 @@ from gossamer_ir.traversal.fields import body_fields, has_bodies
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import collect, stmts
-from gossamer_lower.blocks.inits.marked_inits import repeated_init_error
+from gossamer_lower.blocks.marked_inits import repeated_init_error
 
 
 class MarkLifetime(msgspec.Struct, frozen=True):

@@ -1,1 +1,0 @@
-"""When the init of a block runs, and which inits conflict."""

@@ -1,1 +1,0 @@
-"""Passes that insert and hoist guards: checks of accesses that are not proved in bounds."""

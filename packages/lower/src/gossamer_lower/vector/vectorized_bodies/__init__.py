@@ -1,1 +1,0 @@
-"""The body of a vectorized loop: its statements in vector form, and reductions of lanes."""
