@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer_backend import Kernel
-from gossamer_ir.analysis.vectors.scalable_vectors import has_scalable_vectors
+from gossamer_ir.analysis.scalable_vectors import has_scalable_vectors
 from gossamer_ir.core.dtypes import NUMBERS, SCALARS
 from gossamer_ir.errors import UserError
 from gossamer_ir.nodes import Module

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer_ir.analysis.accesses.buffer_accesses import accesses
-from gossamer_ir.analysis.vectors.lane_projection import lane_of
+from gossamer_ir.analysis.lane_projection import lane_of
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.expression_kinds import EXPR_KINDS, ExprKind, dtype_of

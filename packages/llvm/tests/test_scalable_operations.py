@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from gossamer_ir.analysis.vectors.lane_projection import lanes_of
+from gossamer_ir.analysis.lane_projection import lanes_of
 from gossamer_ir.core.build import ZERO, constant, index, index_var, mul, zero_of
 from gossamer_ir.core.dtypes import SCALARS, DType, vscale_factor
 from gossamer_ir.core.expression_kinds import dtype_of

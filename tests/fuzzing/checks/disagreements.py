@@ -10,7 +10,7 @@ import numpy as np
 
 import gossamer
 from gossamer_backend import Kernel
-from gossamer_ir.analysis.vectors.scalable_vectors import has_scalable_vectors
+from gossamer_ir.analysis.scalable_vectors import has_scalable_vectors
 from gossamer_ir.errors import ArgumentError, GossamerError, PluginError, UnsupportedError
 from gossamer_ir.interpret import InterpreterError, run
 from gossamer_ir.nodes import Module

@@ -14,7 +14,7 @@ from random import Random
 
 from rich.console import Console
 
-from gossamer_ir.analysis.vectors.scalable_vectors import has_scalable_vectors
+from gossamer_ir.analysis.scalable_vectors import has_scalable_vectors
 from gossamer_ir.script import print_module
 from tests.fuzzing.checks.compiled_modules import COMPILED, Compilation, draw_compilation
 from tests.fuzzing.commands.processes import MAX_FAILURES, Tally, Task

@@ -144,7 +144,7 @@ def _scheduled(module: Module, schedule: Schedule, plugin: Plugin | None) -> Mod
 def _with_fixed_vectors(module: Module, plugin: Plugin | None, target: Target | None) -> Module:
     """Return the module with a constant for vscale if the target has no scalable vectors. Raises
     `UnsupportedError` (`target.vscale`) if the target has the option `vscale=none`."""
-    from gossamer_ir.analysis.vectors.scalable_vectors import has_scalable_vectors
+    from gossamer_ir.analysis.scalable_vectors import has_scalable_vectors
     from gossamer_lower import lower_vscale
 
     if plugin is None or target is None or "vectors.scalable" in plugin.backend.capabilities:

@@ -8,7 +8,7 @@ import pytest
 
 import gossamer as gs
 from gossamer.pipeline import stage_texts
-from gossamer_ir.analysis.vectors.scalable_vectors import has_scalable_vectors
+from gossamer_ir.analysis.scalable_vectors import has_scalable_vectors
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module, print_module

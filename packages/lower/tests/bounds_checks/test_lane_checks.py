@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer_ir.analysis.vectors.lane_projection import LANE
+from gossamer_ir.analysis.lane_projection import LANE
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.build import ZERO, add, index, index_var, mul
 from gossamer_ir.core.conditions import is_false, is_true

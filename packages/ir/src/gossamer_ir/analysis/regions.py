@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.buffer_accesses import Access, accesses, accesses_of_block
 from gossamer_ir.analysis.accesses.linear_form import coefficient_and_rest
+from gossamer_ir.analysis.lane_projection import lanes_of
 from gossamer_ir.analysis.proofs.symbolic_bounds import SymbolicBounds
-from gossamer_ir.analysis.vectors.lane_projection import lanes_of
 from gossamer_ir.arith.affine import UNIT, Affine, affine_of, expr_of
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.core.build import ONE, ZERO, add, index, sub

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.vectors.lane_projection import lane_count
+from gossamer_ir.analysis.lane_projection import lane_count
 from gossamer_ir.arith.affine import UNIT, Affine, affine_of
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.expression_kinds import dtype_of

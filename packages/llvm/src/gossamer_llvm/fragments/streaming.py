@@ -9,7 +9,7 @@ Source: Procedure Call Standard for the Arm 64-bit Architecture, "SME" (the bloc
 
 from __future__ import annotations
 
-from gossamer_ir.analysis.vectors.scalable_vectors import uses_vscale
+from gossamer_ir.analysis.scalable_vectors import uses_vscale
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.statement_kinds import CALLING_STMTS
 from gossamer_ir.errors import UnsupportedError

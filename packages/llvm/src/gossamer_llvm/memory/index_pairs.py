@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gossamer_ir.analysis.vectors.lane_projection import lane_of
+from gossamer_ir.analysis.lane_projection import lane_of
 from gossamer_ir.core.build import index
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Expr, Load

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer_ir.analysis.vectors.lane_projection import lane_of, lanes_of
+from gossamer_ir.analysis.lane_projection import lane_of, lanes_of
 from gossamer_ir.core.build import index
 from gossamer_ir.nodes import Binary, Broadcast, Cast, Load, Ramp, Reinterpret, Unary
 from gossamer_ir.traversal.walk import children

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.vectors.lane_projection import lanes_of_access
+from gossamer_ir.analysis.lane_projection import lanes_of_access
 from gossamer_ir.core.build import ONE, add
 from gossamer_ir.core.conditions import short_circuit_or
 from gossamer_ir.core.statement_kinds import Body, effects_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.analysis.vectors.lane_projection import LANE, lane_count
+from gossamer_ir.analysis.lane_projection import LANE, lane_count
 from gossamer_ir.core.build import ONE, ZERO, integer_value, sub
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of

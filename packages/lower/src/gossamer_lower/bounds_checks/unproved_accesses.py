@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from gossamer_ir.analysis.lane_projection import LANE, in_lane, lane_count
 from gossamer_ir.analysis.proofs.bounded_reads import bounds_of_read
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
-from gossamer_ir.analysis.vectors.lane_projection import LANE, in_lane, lane_count
 from gossamer_ir.core.build import ONE, ZERO, widen
 from gossamer_ir.core.conditions import conjunction, in_range, short_circuit_or
 from gossamer_ir.errors import UnsupportedError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TypeAlias
 
-from gossamer_ir.analysis.vectors.lane_projection import lane_count
+from gossamer_ir.analysis.lane_projection import lane_count
 from gossamer_ir.core.build import ONE, ZERO, index
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType

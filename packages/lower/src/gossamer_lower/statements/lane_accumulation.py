@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from gossamer_ir.analysis.lane_projection import in_lane, lane_count, lanes_of_access
 from gossamer_ir.analysis.statements.atomic_accumulation import ATOMIC_OPS
 from gossamer_ir.analysis.statements.reductions import match_reduction
-from gossamer_ir.analysis.vectors.lane_projection import in_lane, lane_count, lanes_of_access
 from gossamer_ir.core.build import ONE, ZERO, index_var
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of, has_lanes

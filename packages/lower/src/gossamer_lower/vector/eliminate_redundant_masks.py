@@ -10,8 +10,8 @@ from contextlib import ExitStack
 
 from msgspec.structs import replace
 
+from gossamer_ir.analysis.lane_projection import in_lane
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
-from gossamer_ir.analysis.vectors.lane_projection import in_lane
 from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core.build import ZERO, index, index_var, integer_value
 from gossamer_ir.core.conditions import TRUE

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from gossamer_ir.analysis.accesses.buffer_accesses import reads_in
+from gossamer_ir.analysis.lane_projection import in_lane
 from gossamer_ir.analysis.proofs.program_point import is_invariant
-from gossamer_ir.analysis.vectors.lane_projection import in_lane
 from gossamer_ir.core.build import ONE, ZERO, index, index_var
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.statement_kinds import CHECKING_STMTS, effects_of

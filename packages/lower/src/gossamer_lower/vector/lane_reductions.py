@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.linear_form import by_vars
+from gossamer_ir.analysis.lane_projection import lane_count
 from gossamer_ir.analysis.proofs.program_point import (
     ProgramPoint,
     is_invariant,
@@ -21,7 +22,6 @@ from gossamer_ir.analysis.statements.reductions import (
     match_reduction,
     reads_buffer,
 )
-from gossamer_ir.analysis.vectors.lane_projection import lane_count
 from gossamer_ir.arith.affine import UNIT, Affine, expr_of
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.arith.simplify import simplify_body

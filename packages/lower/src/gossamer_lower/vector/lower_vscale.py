@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.bounds.value_bounds import MAX_VSCALE
-from gossamer_ir.analysis.vectors.scalable_vectors import has_scalable_vectors
+from gossamer_ir.analysis.scalable_vectors import has_scalable_vectors
 from gossamer_ir.core.build import ONE, ZERO, folded, index
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import has_lanes

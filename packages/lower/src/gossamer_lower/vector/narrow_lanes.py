@@ -7,8 +7,8 @@ others from one of the vector units (measured on SpMV of short rows: 1.25 times 
 
 from __future__ import annotations
 
+from gossamer_ir.analysis.lane_projection import LANE
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
-from gossamer_ir.analysis.vectors.lane_projection import LANE
 from gossamer_ir.core.build import ZERO, index, integer_value, widen
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from gossamer_ir.analysis.lane_projection import lane_count
 from gossamer_ir.analysis.statements.atomic_accumulation import (
     is_atomic,
     is_atomic_update,
     is_shared,
     plain_update,
 )
-from gossamer_ir.analysis.vectors.lane_projection import lane_count
 from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core.build import ONE, add, sub
 from gossamer_ir.core.expression_kinds import has_lanes

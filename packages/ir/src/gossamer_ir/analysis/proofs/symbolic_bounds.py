@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from gossamer_ir.analysis.invariants import invariant_facts
+from gossamer_ir.analysis.lane_projection import LANE, lane_count, lane_of, lanes_of
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
-from gossamer_ir.analysis.vectors.lane_projection import LANE, lane_count, lane_of, lanes_of
 from gossamer_ir.arith.affine import (
     NOTHING,
     UNIT,

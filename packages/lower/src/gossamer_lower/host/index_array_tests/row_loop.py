@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.vectors.lane_projection import lane_of, lanes_of, lanes_of_access
+from gossamer_ir.analysis.lane_projection import lane_of, lanes_of, lanes_of_access
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, sub, widen
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.vectors.lane_projection import LANE_RULES, in_lane, lane_of
+from gossamer_ir.analysis.lane_projection import LANE_RULES, in_lane, lane_of
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.core.expression_kinds import EXPR_KINDS
 from gossamer_ir.interpret import run

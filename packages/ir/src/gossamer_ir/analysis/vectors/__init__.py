@@ -1,1 +1,0 @@
-"""Vectors: their lanes, and whether their number is known."""
