@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import msgspec
 
 from gossamer_ir.analysis.statements.atomic_accumulation import is_atomic
@@ -41,6 +44,9 @@ class _Iterations(msgspec.Struct, frozen=True):
     outside: str
 
 
+_EmitIterations: TypeAlias = Callable[[FunctionEmitter, For, _Iterations], None]
+
+
 def emit_let(emitter: FunctionEmitter, node: Let) -> None:
     """Emit a let. Names are unique in a function, so the binding is never removed."""
     emitter.values[node.var.name] = emitter.expr(node.value)
@@ -67,9 +73,23 @@ def emit_if(emitter: FunctionEmitter, node: If) -> None:
 
 
 def emit_for(emitter: FunctionEmitter, node: For) -> None:
-    """Emit a serial loop in rotated form: the test is at the bottom, so that no pass has to rotate it. It
-    compares for equality with the end, so it terminates even if start + extent wraps. An outermost loop of
-    the entry can be interrupted between portions of its iterations."""
+    """Emit a serial loop. An outermost loop of the entry can be interrupted between portions of its
+    iterations."""
+    _require_serial(node)
+    if emit_outer_products(emitter, node):
+        return
+    if _is_interrupted_in_portions(emitter, node):
+        _emit_rotated(emitter, node, _emit_portions)
+    elif (mask := loop_mask(emitter, node)) is not None:
+        emit_masked_loop(emitter, node, mask, suffix=_loop_metadata(emitter, node))
+    elif (groups := group_loop(emitter, node)) is not None:
+        emit_group_loop(emitter, node, groups, suffix=_loop_metadata(emitter, node))
+    else:
+        _emit_rotated(emitter, node, _emit_iterations)
+
+
+def _require_serial(node: For) -> None:
+    """Raise `UnsupportedError` for a loop that an earlier pass must have lowered."""
     if node.kind != "serial":
         raise UnsupportedError(
             f"llvm.for.{node.kind}", f"A loop of kind '{node.kind}' cannot be lowered to LLVM."
@@ -80,17 +100,11 @@ def emit_for(emitter: FunctionEmitter, node: For) -> None:
             f"Iterations of the loop '{node.var}' share elements, so it cannot be lowered to LLVM.",
             hint="Apply lower_atomics.",
         )
-    if emit_outer_products(emitter, node):
-        return
-    in_portions = _is_interrupted_in_portions(emitter, node)
-    mask = None if in_portions else loop_mask(emitter, node)
-    if mask is not None:
-        emit_masked_loop(emitter, node, mask, suffix=_loop_metadata(emitter, node))
-        return
-    groups = None if in_portions else group_loop(emitter, node)
-    if groups is not None:
-        emit_group_loop(emitter, node, groups, suffix=_loop_metadata(emitter, node))
-        return
+
+
+def _emit_rotated(emitter: FunctionEmitter, node: For, emit: _EmitIterations) -> None:
+    """Emit a loop in rotated form: the test is at the bottom, so that no pass has to rotate it. It compares
+    for equality with the end, so it terminates even if start + extent wraps."""
     start, extent = emitter.expr(node.start), emitter.expr(node.extent)
     count = literal_value(extent)
     # The rotated form runs the body once before its test.
@@ -106,7 +120,6 @@ def emit_for(emitter: FunctionEmitter, node: For) -> None:
     builder.begin(inside)
     # From 0 to a positive extent nothing can wrap; another start plus extent may.
     wraps = literal_value(start) != 0
-    emit = _emit_portions if in_portions else _emit_iterations
     emit(emitter, node, _Iterations(start, end, wraps, before, outside))
     builder.leave_loop()
     builder.begin(outside)
