@@ -47,7 +47,7 @@ DEFECTS = (
     some =""",
     ),
     Defect(
-        "what was loaded is remembered where it may be written", home="emitter.emitters",
+        "a load is available where its memory may be written", home="emitter.emitters",
         line="""load.buffer in self.unchanging and all(
             node.buffer in self.unchanging and node.predicate is None
 """,

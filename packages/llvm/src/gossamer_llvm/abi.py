@@ -41,19 +41,6 @@ fast as at multiples of 16, up to 1.2 times as at those of 32)."""
 class Abi(msgspec.Struct, frozen=True):
     """The properties of a target that the emitter needs.
 
-    `functions` are the math functions that are instructions there; calls of a library are never emitted.
-    `scalable`: the target has vectors with a multiple of vscale lanes. `vscale_bits`: the bits of a register
-    for each unit of LLVM's vscale; those of the language, or a part of them. `lane_masks`: an instruction
-    computes the mask of the lanes below a bound, and tells whether there is one. `lane_products`: LLVM
-    multiplies the lanes of scalable vectors. `half_conversions`: it has instructions that convert float16 to
-    float32 and back. A gather of at most `inserted_lanes` lanes becomes scalar loads. `permuted_bytes`: the
-    size of a vector register whose elements of 32 and 64 bits an instruction of AVX-512 permutes by indices
-    in another one; 0 if there is none. `displaced_indices`: an address of an instruction may be the sum of a
-    base, an index and a constant. Loops begin at a multiple of `loop_alignment` bytes; 0 leaves that to LLVM.
-    `is_device`: functions are kernels that threads of a device run, without a heap and a C library.
-    `attributes` are attached to each function, but `streaming_attributes` to those that run in streaming
-    mode, where there are `matrix_registers` (tiles of Arm SME, for elements of 32 bits).
-
     >>> Abi("aarch64-unknown-linux-gnu", scalable=True).functions >= {"sqrt"}
     True
     """
@@ -61,16 +48,31 @@ class Abi(msgspec.Struct, frozen=True):
     triple: str
     data_layout: str = ""
     functions: frozenset[str] = instructions_with(())
+    """The math functions that are instructions; calls of a library are never emitted."""
     scalable: bool = False
+    """True if there are vectors with a multiple of vscale lanes."""
     vscale_bits: int = VSCALE_UNIT_BITS
+    """The bits of a register for each unit of LLVM's vscale; those of the language, or a part of them."""
     lane_masks: bool = False
+    """True if an instruction computes the mask of the lanes below a bound, and sets flags by the first."""
     lane_products: bool = True
+    """True if LLVM multiplies the lanes of scalable vectors."""
     half_conversions: bool = False
+    """True if instructions convert float16 to float32 and back."""
     inserted_lanes: int = INSERTED_LANES
+    """The number of lanes up to which a gather becomes scalar loads."""
     permuted_bytes: int = 0
+    """The size of a vector register whose elements of 32 and 64 bits an instruction of AVX-512 permutes by
+    indices in another one; 0 if there is none."""
     displaced_indices: bool = True
+    """True if the address of an instruction may be the sum of a base, an index and a constant."""
     loop_alignment: int = CODE_ALIGNMENT
+    """The bytes of which loops begin at a multiple; 0 leaves that to LLVM."""
     attributes: tuple[str, ...] = ()
+    """The attributes of each function."""
     matrix_registers: int = 0
+    """The number of matrix registers (tiles of Arm SME, for elements of 32 bits)."""
     is_device: bool = False
+    """True if functions are kernels that threads of a device run, without a heap and a C library."""
     streaming_attributes: tuple[str, ...] = ()
+    """The attributes of functions that run in streaming mode, instead of `attributes`."""

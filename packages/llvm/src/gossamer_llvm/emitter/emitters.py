@@ -63,25 +63,29 @@ EmitStmt: TypeAlias = Callable[["FunctionEmitter", Any], None]
 
 
 class ModuleEmitter(msgspec.Struct):
-    """The module being emitted. `symbols` are the numbered names of its functions, `guarded` the buffers that
-    guards name."""
+    """The module being emitted."""
 
     abi: Abi
     exprs: Mapping[type, EmitExpr]
     stmts: Mapping[type, EmitStmt]
     symbols: Mapping[str, str]
+    """The numbered names of its functions."""
     guarded: tuple[str, ...]
+    """The buffers that guards name."""
     types: list[str] = []
     declarations: dict[str, str] = {}
+    """The declaration of each external function."""
     definitions: list[str] = []
     metadata: list[str] = []
-    checked: set[str] = msgspec.field(default_factory=set)
+    checked_dtypes: set[str] = msgspec.field(default_factory=set)
+    """The dtypes that LLVM accepts, of those that were met."""
     helpers: int = 0
+    """The number of helper functions so far."""
 
     def require_dtype(self, dtype_name: str) -> None:
         """Raise an error (`llvm.lanes`, `llvm.scalable`) for a dtype that must not be passed to LLVM: it
         aborts the process for some lane counts."""
-        if dtype_name in self.checked:
+        if dtype_name in self.checked_dtypes:
             return
         dtype = DType.parse(dtype_name)
         if dtype.scalable:
@@ -92,7 +96,7 @@ class ModuleEmitter(msgspec.Struct):
                 "llvm.lanes",
                 f"'{dtype_name}' has {dtype.lanes} lanes; expected one of {expected}.",
             )
-        self.checked.add(dtype_name)
+        self.checked_dtypes.add(dtype_name)
 
     def require_scalable(self, what: str) -> None:
         """Raise `UnsupportedError` (`llvm.scalable`) if the target has no scalable vectors."""
@@ -124,42 +128,51 @@ class ModuleEmitter(msgspec.Struct):
 
 
 class FunctionEmitter(msgspec.Struct):
-    """The function being emitted.
-
-    `workspace`: the operand. `overflow`: bounds of its integers. `loaded`: variables of lets that are read
-    from memory. `depths`: the number of loops in which a variable varies. `masks`: those of loops that are
-    controlled by a mask. `heap`: stack slots with the addresses of memory to free. `unchanging`: buffers that
-    nothing writes while it runs. `facts`: what holds of their elements. `read`: values loaded from them, one
-    table for each enclosing scope. Code in a scope dominates what follows in it, so loads are reused there.
-    `positions`: where loops over groups of vectors ended, by the form of the position, in such tables, too.
-    `has_nontemporal_stores`: it needs a fence at its end. `fragments`: buffers in matrix registers, of which
-    the first `used_registers` are taken. `is_streaming`: it runs in streaming mode.
-    """
+    """The function being emitted."""
 
     module: ModuleEmitter
     builder: IRBuilder
     workspace: str = "%ws"
+    """The operand of the workspace."""
     overflow: OverflowAnalysis | None = None
+    """Bounds of its integers."""
     values: dict[str, Value] = {}
+    """The operands of its variables."""
     loaded: set[str] = msgspec.field(default_factory=set)
+    """The variables of lets that are read from memory."""
     depths: dict[str, int] = {}
+    """The number of loops in which a variable varies."""
     masks: dict[Compare, Value] = {}
+    """The masks of the loops around that run as long as their mask has an active lane."""
     buffers: dict[str, BufferAddress] = {}
     heap: list[str] = []
+    """The stack slots with the addresses of memory to free."""
     shared: frozenset[str] = frozenset()
+    """The buffers that are passed to functions, which may change their elements at any time."""
     unchanging: frozenset[str] = frozenset()
+    """The buffers that nothing writes while the function runs."""
     facts: FactIndex = FactIndex(())
-    read: list[dict[Load, Value]] = msgspec.field(default_factory=lambda: [{}])
+    """The facts about their elements."""
+    available: list[dict[Load, Value]] = msgspec.field(default_factory=lambda: [{}])
+    """The available loads: their values, in a table for each enclosing scope."""
     positions: list[dict[Affine, Value]] = msgspec.field(default_factory=lambda: [{}])
+    """Where loops over groups of vectors ended, by the form of the position, in such tables, too."""
     is_entry: bool = False
     status: str = ""
+    """The stack slot of the status."""
     exit: str = ""
+    """The block in which the function returns."""
     depth: int = 0
+    """The nesting of the expressions and bodies that are being emitted."""
     stack_bytes: int = 0
+    """The size of its buffers on the stack."""
     has_nontemporal_stores: bool = False
+    """True if it needs a fence at its end."""
     fragments: dict[str, Fragment] = {}
+    """The buffers in matrix registers, of which the first `used_registers` are taken."""
     used_registers: int = 0
     is_streaming: bool = False
+    """True if it runs in streaming mode."""
 
     def depth_of(self, *nodes: Expr) -> int:
         """Return the number of loops around the innermost variable of expressions."""
@@ -187,16 +200,16 @@ class FunctionEmitter(msgspec.Struct):
 
     @contextlib.contextmanager
     def scope(self) -> Iterator[None]:
-        """Open a scope: loads inside do not dominate the code after it, so they are not reused there."""
-        self.read.append({})
+        """Open a scope: loads inside do not dominate the code after it, so they are not available there."""
+        self.available.append({})
         self.positions.append({})
         yield
-        self.read.pop()
+        self.available.pop()
         self.positions.pop()
 
-    def known(self, load: Load) -> Value | None:
+    def available_load(self, load: Load) -> Value | None:
         """Return the value of an equal load that dominates this point; None if there is none."""
-        for scope in self.read:
+        for scope in self.available:
             value = scope.get(load)
             if value is not None:
                 return value
@@ -210,14 +223,14 @@ class FunctionEmitter(msgspec.Struct):
                 return scope[form]
         return None
 
-    def remember(self, load: Load, value: Value) -> None:
+    def add_available(self, load: Load, value: Value) -> None:
         """Record the value of a load, if nothing writes the memory that it reads."""
         # Also the indices: an index array that is written may select another element next time.
         if load.buffer in self.unchanging and all(
             node.buffer in self.unchanging and node.predicate is None
             for node in collect(Load, load)
         ):
-            self.read[-1][load] = value
+            self.available[-1][load] = value
 
     def fail(self, status: str) -> None:
         """End the block with a jump to the exit, where the function returns the status."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from gossamer_ir.core.dtypes import DType
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
-from gossamer_llvm.emitter.types import integer_text, value_type
+from gossamer_llvm.emitter.instructions import binary
+from gossamer_llvm.emitter.types import integer_text
 
 
 def literal_value(value: Value) -> int | None:
@@ -33,7 +31,7 @@ def add(emitter: FunctionEmitter, lhs: Value, rhs: Value, *, flags: str = "") ->
         return rhs
     if right == 0:
         return lhs
-    return _operation(emitter, f"add{flags}", lhs, rhs)
+    return binary(emitter, f"add{flags}", lhs, rhs.text)
 
 
 def sub(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
@@ -41,7 +39,7 @@ def sub(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
     left, right = literal_value(lhs), literal_value(rhs)
     if left is not None and right is not None:
         return Value(integer_text(left - right, lhs.dtype), lhs.dtype)
-    return lhs if right == 0 else _operation(emitter, "sub", lhs, rhs)
+    return lhs if right == 0 else binary(emitter, "sub", lhs, rhs.text)
 
 
 def mul(emitter: FunctionEmitter, lhs: Value, rhs: Value, *, flags: str = "") -> Value:
@@ -55,35 +53,4 @@ def mul(emitter: FunctionEmitter, lhs: Value, rhs: Value, *, flags: str = "") ->
         return rhs
     if right == 1:
         return lhs
-    return _operation(emitter, f"mul{flags}", lhs, rhs)
-
-
-def broadcast(emitter: FunctionEmitter, value: Value, dtype_name: str) -> Value:
-    """Return a scalar in all lanes of dtype."""
-    dtype = DType.parse(dtype_name)
-    if not dtype.is_vector:
-        return value
-    # A constant needs no instruction.
-    if not value.text.startswith("%"):
-        return Value(f"splat ({value.typed})", dtype_name)
-    vector = value_type(dtype_name)
-    lane = emitter.builder.value(f"insertelement {vector} poison, {value.typed}, i64 0")
-    mask = value_type(dtype.with_scalar("int32").text)
-    spread = emitter.builder.value(
-        f"shufflevector {vector} {lane}, {vector} poison, {mask} zeroinitializer"
-    )
-    return Value(spread, dtype_name)
-
-
-def insert_elements(emitter: FunctionEmitter, elements: Iterable[Value], dtype: str) -> Value:
-    """Return the vector of a fixed dtype with these scalars in its lanes."""
-    type_, vector = value_type(dtype), "poison"
-    for lane, element in enumerate(elements):
-        vector = emitter.builder.value(
-            f"insertelement {type_} {vector}, {element.typed}, i64 {lane}"
-        )
-    return Value(vector, dtype)
-
-
-def _operation(emitter: FunctionEmitter, operation: str, lhs: Value, rhs: Value) -> Value:
-    return Value(emitter.builder.value(f"{operation} {lhs.typed}, {rhs.text}"), lhs.dtype)
+    return binary(emitter, f"mul{flags}", lhs, rhs.text)

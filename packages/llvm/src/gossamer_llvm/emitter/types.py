@@ -34,6 +34,16 @@ def value_type(dtype_name: str) -> str:
 
 
 @cache
+def mask_dtype(dtype_name: str) -> str:
+    """Return the dtype of a mask of lanes; `bool` for a scalar.
+
+    >>> mask_dtype("float32x16"), mask_dtype("int64")
+    ('boolx16', 'bool')
+    """
+    return DType.parse(dtype_name).with_scalar("bool").text
+
+
+@cache
 def memory_type(dtype_name: str) -> str:
     """Return the type of a value in memory, where a bool is a byte."""
     dtype = DType.parse(dtype_name)

@@ -13,7 +13,8 @@ from gossamer_ir.nodes import Binary, Broadcast, Cast, Expr, Load, Ramp, VScale
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value
-from gossamer_llvm.emitter.folding import add, broadcast, index_constant, mul
+from gossamer_llvm.emitter.folding import add, index_constant, mul
+from gossamer_llvm.emitter.instructions import broadcast
 from gossamer_llvm.emitter.types import memory_type
 
 

@@ -50,10 +50,10 @@ def _load_pairs(emitter: FunctionEmitter, load: Load) -> None:
         low, high = (lane_of(load, index(lane)) for lane in (first, first + 1))
         assert isinstance(low, Load)
         assert isinstance(high, Load)
-        if emitter.known(low) is not None:
+        if emitter.available_load(low) is not None:
             continue
         address = emit_address(emitter, low.buffer, low.indices, is_certain=True)
         pair = builder.value(f"load i64, ptr {address.pointer}, align 4")
         shifted = builder.value(f"lshr i64 {pair}, 32")
         for half, lane in ((pair, low), (shifted, high)):
-            emitter.remember(lane, Value(builder.value(f"trunc i64 {half} to i32"), "int32"))
+            emitter.add_available(lane, Value(builder.value(f"trunc i64 {half} to i32"), "int32"))

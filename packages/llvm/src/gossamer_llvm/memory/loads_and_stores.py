@@ -10,13 +10,15 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Load, Prefetch, Ramp, Store
 from gossamer_llvm.abi import INSERTED_LANES
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
-from gossamer_llvm.emitter.folding import insert_elements, literal_value
+from gossamer_llvm.emitter.folding import literal_value
+from gossamer_llvm.emitter.instructions import compare, insert_elements, select
 from gossamer_llvm.emitter.lazy_choice import emit_lazy_choice
 from gossamer_llvm.emitter.types import (
     constant_text,
     element_bytes,
     integer_text,
     intrinsic_suffix,
+    mask_dtype,
     memory_type,
     pointer_type,
     splat,
@@ -43,10 +45,9 @@ def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
     """Emit a load: plain, masked, a gather, or a scalar load under a branch."""
     if node.buffer in emitter.fragments:
         return emit_row_load(emitter, node)
-    # Loaded before from memory that nothing has written since.
-    remembered = emitter.known(node)
-    if remembered is not None:
-        return remembered
+    available = emitter.available_load(node)
+    if available is not None:
+        return available
     emitter.module.require_dtype(node.dtype)
     mask = emit_predicate(emitter, node.predicate)
     if mask is OFF:
@@ -57,7 +58,7 @@ def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
     if selected is not None:
         if mask is ON:
             return selected
-        return _emit_blend(emitter, mask, selected, _passthrough(emitter, node))
+        return select(emitter, mask, selected, _passthrough(emitter, node))
     inserted = _gather_as_scalar_loads(emitter, node) if mask is ON else None
     if inserted is not None:
         return inserted
@@ -75,12 +76,12 @@ def _emit_load_by_mask(emitter: FunctionEmitter, node: Load, mask: Value) -> Val
         return _emit_gather(emitter, node, address, mask)
     if mask is ON:
         loaded = _from_memory(emitter, _emit_plain_load(emitter, address, node.dtype), node.dtype)
-        emitter.remember(node, loaded)
+        emitter.add_available(node, loaded)
         return loaded
     # Cheaper than a masked load, and LLVM can promote the memory to a register.
     if _is_reserved(address, node.dtype):
         whole = _from_memory(emitter, _emit_plain_load(emitter, address, node.dtype), node.dtype)
-        return _emit_blend(emitter, mask, whole, _passthrough(emitter, node))
+        return select(emitter, mask, whole, _passthrough(emitter, node))
     return _emit_masked_load(emitter, node, address, mask)
 
 
@@ -104,7 +105,7 @@ def emit_store(emitter: FunctionEmitter, node: Store) -> None:
     # Load, blend, store: as one plain store, it does not keep the buffer in memory.
     if mask is not ON and not address.is_scattered and _is_reserved(address, dtype):
         old = _from_memory(emitter, _emit_plain_load(emitter, address, dtype), dtype)
-        value, mask = _emit_blend(emitter, mask, value, old), ON
+        value, mask = select(emitter, mask, value, old), ON
     data = _to_memory(emitter, value)
     if address.is_scattered:
         require_no_streaming_gather(emitter, node.buffer, dtype)
@@ -189,7 +190,7 @@ def _gather_of_all_lanes(
     def all_lanes() -> Value:
         loaded = _gather_as_scalar_loads(emitter, whole.load)
         assert loaded is not None
-        return _emit_blend(emitter, mask, loaded, rest)
+        return select(emitter, mask, loaded, rest)
 
     return emit_lazy_choice(
         emitter, has_all, all_lanes, lambda: _emit_load_by_mask(emitter, node, mask)
@@ -327,21 +328,13 @@ def _is_reserved(address: Address, dtype_name: str) -> bool:
     return 0 <= first <= address.buffer.private_elements - dtype.lanes
 
 
-def _emit_blend(emitter: FunctionEmitter, mask: Value, if_true: Value, if_false: Value) -> Value:
-    text = f"select {mask.typed}, {if_true.typed}, {if_false.typed}"
-    return Value(emitter.builder.value(text), if_true.dtype)
-
-
 def _from_memory(emitter: FunctionEmitter, loaded: str, dtype: str) -> Value:
     """Return a loaded value; a bool in memory is true if its byte is not 0."""
     if DType.parse(dtype).kind != "bool":
         return Value(loaded, dtype)
     # LLVM's i1 in memory is not portable: NumPy stores one byte, which may have any value but 0 for true.
     byte = DType.parse(dtype).with_scalar("uint8").text
-    return Value(
-        emitter.builder.value(f"icmp ne {memory_type(dtype)} {loaded}, {integer_text(0, byte)}"),
-        dtype,
-    )
+    return compare(emitter, "ne", Value(loaded, byte), integer_text(0, byte))
 
 
 def _to_memory(emitter: FunctionEmitter, value: Value) -> str:
@@ -354,5 +347,4 @@ def _to_memory(emitter: FunctionEmitter, value: Value) -> str:
 def _mask_text(dtype: str, mask: Value) -> str:
     if mask is not ON:
         return mask.typed
-    type_ = value_type(DType.parse(dtype).with_scalar("bool").text)
-    return f"{type_} splat (i1 true)"
+    return f"{value_type(mask_dtype(dtype))} splat (i1 true)"

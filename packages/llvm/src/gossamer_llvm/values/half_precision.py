@@ -12,7 +12,13 @@ import msgspec
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
-from gossamer_llvm.emitter.types import integer_text, intrinsic_suffix, splat, value_type
+from gossamer_llvm.emitter.types import (
+    integer_text,
+    intrinsic_suffix,
+    mask_dtype,
+    splat,
+    value_type,
+)
 
 FRACTION_BITS = 10
 """Bits of the fraction of a float16."""
@@ -120,7 +126,7 @@ class _Bits:
 
     def select(self, tested: _Bits, test: str, limit: int, if_true: _Bits | int) -> _Bits:
         """Return `if_true` if the comparison `test` of `tested` with `limit` holds, else this value."""
-        mask = value_type(self.float_dtype.with_scalar("bool").text)
+        mask = value_type(mask_dtype(self.float_dtype.text))
         against = integer_text(limit, self.dtype)
         holds = self.emitter.builder.value(f"icmp {test} {tested.value.typed}, {against}")
         one = integer_text(if_true, self.dtype) if isinstance(if_true, int) else if_true.value.text
@@ -190,7 +196,7 @@ def _rounded_to_odd(emitter: FunctionEmitter, value: Value) -> Value:
     back = emitter.builder.value(f"fpext {narrow.typed} to {value.type}")
     name = f"llvm.fabs.{intrinsic_suffix(value.type)}"
     sizes = [emitter.call(value.type, name, f"{value.type} {text}") for text in (back, value.text)]
-    mask = value_type(dtype.with_scalar("bool").text)
+    mask = value_type(mask_dtype(dtype.text))
     grew = emitter.builder.value(f"fcmp ogt {value.type} {sizes[0]}, {sizes[1]}")
     bits = _Bits(emitter, dtype).of(narrow)
     step = emitter.builder.value(f"zext {mask} {grew} to {bits.value.type}")

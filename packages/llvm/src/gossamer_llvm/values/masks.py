@@ -8,7 +8,8 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Broadcast, Compare, Const, Expr, Lanes, Ramp
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
-from gossamer_llvm.emitter.folding import broadcast, index_constant, literal_value
+from gossamer_llvm.emitter.folding import index_constant, literal_value
+from gossamer_llvm.emitter.instructions import broadcast, compare
 from gossamer_llvm.emitter.types import intrinsic_suffix, value_type
 from gossamer_llvm.values.scalars_and_vectors import lane_numbers
 
@@ -125,8 +126,7 @@ def _lanes_left(emitter: FunctionEmitter, base: Value, bound: Value, most: int) 
 
 
 def _first_lanes(emitter: FunctionEmitter, left: Value, lanes: Lanes) -> Value:
-    dtype = DType("int32", lanes.count, lanes.scalable)
-    dtype_name = dtype.text
+    dtype_name = DType("int32", lanes.count, lanes.scalable).text
     emitter.module.require_dtype(dtype_name)
     number = literal_value(left)
     narrow = (
@@ -135,5 +135,4 @@ def _first_lanes(emitter: FunctionEmitter, left: Value, lanes: Lanes) -> Value:
         else Value(emitter.builder.value(f"trunc {left.typed} to i32"), "int32")
     )
     limits, steps = broadcast(emitter, narrow, dtype_name), lane_numbers(emitter, dtype_name)
-    mask = emitter.builder.value(f"icmp ult {value_type(dtype_name)} {steps.text}, {limits.text}")
-    return Value(mask, dtype.with_scalar("bool").text)
+    return compare(emitter, "ult", steps, limits.text)

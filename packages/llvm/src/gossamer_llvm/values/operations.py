@@ -12,10 +12,12 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Binary, BinaryOp, Call, Cast, Compare, Reinterpret, Unary, UnaryOp
 from gossamer_llvm.emitter import folding
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.instructions import binary, compare, select
 from gossamer_llvm.emitter.types import (
     NO_SIGNED_ZEROS,
     integer_text,
     intrinsic_suffix,
+    mask_dtype,
     splat,
     value_type,
 )
@@ -113,7 +115,7 @@ def emit_compare(emitter: FunctionEmitter, node: Compare) -> Value:
     else:
         table = _SIGNED if dtype.kind == "int" else _UNSIGNED
         text = f"icmp {table[node.op]} {lhs.typed}, {rhs.text}"
-    return Value(emitter.builder.value(text), dtype.with_scalar("bool").text)
+    return Value(emitter.builder.value(text), mask_dtype(lhs.dtype))
 
 
 def emit_cast(emitter: FunctionEmitter, node: Cast) -> Value:
@@ -191,10 +193,7 @@ def emit_call(emitter: FunctionEmitter, node: Call) -> Value:
 
 
 def _instruction(opcode: str) -> EmitBinary:
-    def emit(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
-        return Value(emitter.builder.value(f"{opcode} {lhs.typed}, {rhs.text}"), lhs.dtype)
-
-    return emit
+    return lambda emitter, lhs, rhs: binary(emitter, opcode, lhs, rhs.text)
 
 
 def _contracting(opcode: str) -> EmitBinary:
@@ -230,14 +229,11 @@ def _emit_shift(opcode: str, emitter: FunctionEmitter, lhs: Value, rhs: Value) -
     last = integer_text(dtype.bits - 1, lhs.dtype)
     name = f"llvm.umin.{intrinsic_suffix(lhs.type)}"
     count = emitter.call(lhs.type, name, f"{rhs.typed}, {lhs.type} {last}")
-    moved = Value(emitter.builder.value(f"{opcode} {lhs.typed}, {count}"), lhs.dtype)
+    moved = binary(emitter, opcode, lhs, count)
     if opcode == "ashr":
         return moved
-    mask = value_type(dtype.with_scalar("bool").text)
-    fits = emitter.builder.value(f"icmp ule {rhs.typed}, {last}")
-    zero = integer_text(0, lhs.dtype)
-    chosen = emitter.builder.value(f"select {mask} {fits}, {moved.typed}, {lhs.type} {zero}")
-    return Value(chosen, lhs.dtype)
+    fits = compare(emitter, "ule", rhs, last)
+    return select(emitter, fits, moved, Value(integer_text(0, lhs.dtype), lhs.dtype))
 
 
 def _integer_abs(emitter: FunctionEmitter, value: Value) -> Value:

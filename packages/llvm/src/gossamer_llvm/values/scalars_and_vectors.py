@@ -18,7 +18,8 @@ from gossamer_ir.nodes import (
     VScale,
 )
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
-from gossamer_llvm.emitter.folding import add, broadcast, literal_value
+from gossamer_llvm.emitter.folding import add, literal_value
+from gossamer_llvm.emitter.instructions import binary, broadcast, select
 from gossamer_llvm.emitter.lazy_choice import emit_lazy_choice
 from gossamer_llvm.emitter.types import NO_SIGNED_ZEROS, constant_text, intrinsic_suffix, value_type
 from gossamer_llvm.values.half_precision import round_to_half, widen_to_float32
@@ -46,9 +47,7 @@ def emit_var(emitter: FunctionEmitter, node: Var) -> Value:
 def emit_select(emitter: FunctionEmitter, node: Select) -> Value:
     """Emit a select; both values are evaluated."""
     condition, if_true = emitter.expr(node.condition), emitter.expr(node.if_true)
-    if_false = emitter.expr(node.if_false)
-    text = f"select {condition.typed}, {if_true.typed}, {if_false.typed}"
-    return Value(emitter.builder.value(text), if_true.dtype)
+    return select(emitter, condition, if_true, emitter.expr(node.if_false))
 
 
 def emit_if_then_else(emitter: FunctionEmitter, node: IfThenElse) -> Value:
@@ -89,7 +88,7 @@ def emit_ramp(emitter: FunctionEmitter, node: Ramp) -> Value:
     steps = lane_numbers(emitter, dtype)
     if literal_value(stride) != 1:
         factor = broadcast(emitter, stride, dtype)
-        steps = Value(emitter.builder.value(f"mul {steps.typed}, {factor.text}"), dtype)
+        steps = binary(emitter, "mul", steps, factor.text)
     return add(emitter, broadcast(emitter, base, dtype), steps)
 
 
