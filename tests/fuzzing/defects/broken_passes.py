@@ -7,7 +7,7 @@ from tests.fuzzing.defects.broken_compilers import Defect
 DEFECTS = (
     Defect(
         "a guard moves before a loop that writes what it reads",
-        of="hoist_bounds_checks", home="guards.hoist_bounds_checks",
+        of="hoist_bounds_checks", home="bounds_checks.hoist_bounds_checks",
         line="if not self._point.is_stable(condition, loop.start, extent):", instead="if False:",
     ),
     Defect(
@@ -57,7 +57,7 @@ DEFECTS = (
     ),
     Defect(
         "a guard moves before a loop that does not run",
-        of="hoist_bounds_checks", home="guards.hoist_bounds_checks",
+        of="hoist_bounds_checks", home="bounds_checks.hoist_bounds_checks",
         line="if count is None or count <= 0:", instead="if False:",
     ),
     Defect(
