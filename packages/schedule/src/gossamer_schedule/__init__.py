@@ -13,7 +13,7 @@ from gossamer_ir.support.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from gossamer_schedule.builder import ScheduleBuilder
     from gossamer_schedule.cursor.ambiguity import AmbiguousNameWarning
-    from gossamer_schedule.cursor.lookups import (
+    from gossamer_schedule.cursor.name_queries import (
         get_blocks,
         get_child_blocks,
         get_consumers,
@@ -193,12 +193,12 @@ _HOMES = {
     "format_decompose": "gossamer_schedule.format_rewriting.format_decompose",
     "fuse": "gossamer_schedule.primitives.loops.fuse",
     "fuse_reduction_epilogue": "gossamer_schedule.primitives.blocks.fuse_reduction_epilogue",
-    "get_blocks": "gossamer_schedule.cursor.lookups",
-    "get_child_blocks": "gossamer_schedule.cursor.lookups",
-    "get_consumers": "gossamer_schedule.cursor.lookups",
-    "get_iterations": "gossamer_schedule.cursor.lookups",
-    "get_loops": "gossamer_schedule.cursor.lookups",
-    "get_producers": "gossamer_schedule.cursor.lookups",
+    "get_blocks": "gossamer_schedule.cursor.name_queries",
+    "get_child_blocks": "gossamer_schedule.cursor.name_queries",
+    "get_consumers": "gossamer_schedule.cursor.name_queries",
+    "get_iterations": "gossamer_schedule.cursor.name_queries",
+    "get_loops": "gossamer_schedule.cursor.name_queries",
+    "get_producers": "gossamer_schedule.cursor.name_queries",
     "hide_buffer_access": "gossamer_schedule.primitives.annotations.hide_buffer_access",
     "horizontal_fuse": "gossamer_schedule.primitives.loops.horizontal_fuse",
     "lift_loop": "gossamer_schedule.primitives.loops.lift_loop",

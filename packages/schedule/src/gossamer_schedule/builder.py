@@ -11,7 +11,7 @@ from gossamer_ir.interchange.records import Intrinsic, Schedule, Step, Trace
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.cursor.handles import StmtHandle
-from gossamer_schedule.cursor.lookups import (
+from gossamer_schedule.cursor.name_queries import (
     get_blocks,
     get_child_blocks,
     get_consumers,

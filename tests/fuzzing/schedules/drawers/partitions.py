@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import Block, For, IfThenElse, Select, Store
-from gossamer_schedule.safe_accesses.user_expressions import index_vars_at
+from gossamer_schedule.safe_accesses.expression_arguments import index_vars_at
 from tests.fuzzing.schedules.drawers.scene import Drawer, Drawn, Scene
 
 POINTS = (

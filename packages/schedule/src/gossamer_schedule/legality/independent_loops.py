@@ -16,7 +16,7 @@ from gossamer_ir.nodes import For, Function, Load, Relation, SortedSegments
 from gossamer_ir.traversal.buffer_uses import buffers_written, outer_writes
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.used_buffers import conflicting_buffers
-from gossamer_schedule.cursor.values import values_at
+from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.errors import schedule_error
 
 

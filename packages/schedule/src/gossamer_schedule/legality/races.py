@@ -23,7 +23,7 @@ from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.cursor.find import find_loop
-from gossamer_schedule.cursor.values import values_at
+from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.errors import schedule_error, text_of
 
 _OTHER_SUFFIX = "_other"

@@ -11,7 +11,7 @@ from gossamer_ir.dependence.disjointness import disjointness, written_accesses
 from gossamer_ir.nodes import For
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_schedule.cursor.cursor_at import Cursor
-from gossamer_schedule.cursor.values import values_at
+from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.legality.loop_invariance import require_unchanged_bounds
 from gossamer_schedule.nests.init_checks import (

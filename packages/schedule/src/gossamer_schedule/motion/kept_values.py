@@ -29,8 +29,8 @@ from gossamer_ir.traversal.statement_queries import allocation_of, body_in
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor_at import Cursor
-from gossamer_schedule.cursor.function_point import point_in_block, point_in_function
-from gossamer_schedule.cursor.values import values_at
+from gossamer_schedule.cursor.program_points import point_in_block, point_in_function
+from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.legality.definite_assignment import definitely_assigns
 from gossamer_schedule.motion.inline import visit_conditions

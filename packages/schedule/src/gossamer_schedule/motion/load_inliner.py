@@ -24,7 +24,7 @@ from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.statement_queries import loop_of
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.cursor.cursor_at import Cursor
-from gossamer_schedule.cursor.function_point import point_in_function
+from gossamer_schedule.cursor.program_points import point_in_function
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.motion.inline import own_nest, visit_conditions
 from gossamer_schedule.motion.kept_values import is_constant_in_function, may_keep_values

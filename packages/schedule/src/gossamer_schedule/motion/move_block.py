@@ -33,7 +33,7 @@ from gossamer_ir.traversal.statement_queries import names_after
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor_at import Cursor, name_of
-from gossamer_schedule.cursor.values import values_at, values_in_block
+from gossamer_schedule.cursor.variable_values import values_at, values_in_block
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.predicates.block_predicates import with_domain_bound, zero_beyond_end
 from gossamer_schedule.regions.produced import ProducedRange

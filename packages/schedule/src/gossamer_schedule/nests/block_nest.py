@@ -10,7 +10,7 @@ from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.nodes import Block, Expr, For, If, Stmt
 from gossamer_ir.traversal.statement_queries import body_in
 from gossamer_schedule.cursor.cursor_at import Cursor, has_let
-from gossamer_schedule.cursor.values import values_at
+from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.errors import listing, schedule_error
 
 

@@ -22,7 +22,7 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import BlockIter, Range
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import resolve
-from gossamer_schedule.cursor.values import values_at
+from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.nests.block_nest import BlockNest
 from gossamer_schedule.nests.init_nest import enclosed_block

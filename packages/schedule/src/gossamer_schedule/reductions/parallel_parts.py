@@ -35,7 +35,7 @@ from gossamer_schedule.cursor.cursor_at import (
     addressable_stmts,
     function_with_replaced,
 )
-from gossamer_schedule.cursor.values import values_at
+from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.nests.block_nest import with_single_block_replaced
 from gossamer_schedule.nests.copy_nest import IterationDomain, copy_nest
 from gossamer_schedule.predicates.block_predicates import less_than

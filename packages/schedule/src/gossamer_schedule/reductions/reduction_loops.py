@@ -10,7 +10,7 @@ from gossamer_ir.traversal.buffer_uses import outer_writes
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
-from gossamer_schedule.cursor.values import values_at
+from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.definition.unsafe_mark import Requirement
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.reductions.reassociation import (

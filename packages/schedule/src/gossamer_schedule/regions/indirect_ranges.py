@@ -19,7 +19,7 @@ from gossamer_ir.nodes import Expr, Fact, For, Var
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.cursor.cursor_at import Cursor
-from gossamer_schedule.cursor.values import values_at
+from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.regions.produced import ProducedRange
 
 

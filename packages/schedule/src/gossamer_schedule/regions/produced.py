@@ -24,7 +24,7 @@ from gossamer_ir.nodes import BlockIter, Expr, For, Load, Range, Var
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor_at import Cursor
-from gossamer_schedule.cursor.values import values_at
+from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.regions.iterator_dimensions import determined_iters
 from gossamer_schedule.regions.match_indices import match_all
 

@@ -28,8 +28,8 @@ from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor_at import Cursor
-from gossamer_schedule.cursor.function_point import point_in_function
-from gossamer_schedule.cursor.values import values_at
+from gossamer_schedule.cursor.program_points import point_in_function
+from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.predicates.block_predicates import less_than
 from gossamer_schedule.regions.iterator_dimensions import determined_iters
 from gossamer_schedule.regions.match_indices import match_all

@@ -12,7 +12,7 @@ from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor_at import Cursor
-from gossamer_schedule.cursor.function_point import point_in_function
+from gossamer_schedule.cursor.program_points import point_in_function
 
 
 def with_checked_reads(

@@ -10,7 +10,7 @@ from gossamer_ir.analysis.accesses.buffer_accesses import accesses
 from gossamer_ir.analysis.proofs.bounded_reads import BoundedReads
 from gossamer_ir.core.conditions import in_range
 from gossamer_ir.nodes import BlockIter, Expr, For, Function, Node, Range
-from gossamer_schedule.cursor.function_point import point_in_function
+from gossamer_schedule.cursor.program_points import point_in_function
 
 
 def are_loads_safe(

@@ -14,7 +14,7 @@ from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.walk import collect, contains
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_block
-from gossamer_schedule.cursor.values import values_at
+from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.made_names import copy_block_name
 from gossamer_schedule.errors import schedule_error

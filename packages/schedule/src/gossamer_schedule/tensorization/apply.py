@@ -21,8 +21,8 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_loop
-from gossamer_schedule.cursor.function_point import point_in_function
-from gossamer_schedule.cursor.values import values_at
+from gossamer_schedule.cursor.program_points import point_in_function
+from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.predicates.for_all_iterations import for_all_iterations

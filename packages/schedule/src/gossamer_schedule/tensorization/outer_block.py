@@ -17,7 +17,7 @@ from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.substitute import substitute, substitute_body
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_block
-from gossamer_schedule.cursor.values import values_at
+from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.definition.made_names import outer_block_name
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.legality.loop_invariance import require_unchanged_bounds

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.annotations import BLOCK_FILTER
 from gossamer_ir.traversal.names import is_identifier
+from gossamer_schedule.cursor.block_filter import without_filter
 from gossamer_schedule.cursor.cursor_at import Cursor
-from gossamer_schedule.cursor.filters import without_filter
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive

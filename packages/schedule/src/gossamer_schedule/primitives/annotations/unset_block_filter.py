@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from gossamer_schedule.cursor.block_filter import without_filter
 from gossamer_schedule.cursor.cursor_at import Cursor
-from gossamer_schedule.cursor.filters import without_filter
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive

@@ -15,7 +15,7 @@ from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_block
-from gossamer_schedule.cursor.function_point import point_in_block
+from gossamer_schedule.cursor.program_points import point_in_block
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.used_buffers import conflicting_buffers
 from gossamer_schedule.definition.change import Change

@@ -18,7 +18,7 @@ from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_schedule.cursor.cursor_at import Cursor, function_with_replaced
 from gossamer_schedule.cursor.find import find_block, find_buffer, find_loop
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_between
-from gossamer_schedule.cursor.values import values_at
+from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quoted, schedule_error, text_of

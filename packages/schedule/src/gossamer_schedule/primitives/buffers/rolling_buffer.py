@@ -39,9 +39,9 @@ from gossamer_schedule.cursor.cursor_at import (
     function_with_replaced,
 )
 from gossamer_schedule.cursor.find import find_block, find_buffer, find_loop
-from gossamer_schedule.cursor.function_point import point_in_function
+from gossamer_schedule.cursor.program_points import point_in_function
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
-from gossamer_schedule.cursor.values import values_at
+from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quoted, schedule_error, text_of

@@ -17,7 +17,7 @@ from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.counts import COUNT_RANGE, is_count
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.safe_accesses.in_bounds import body_with_moved_accesses
+from gossamer_schedule.safe_accesses.moved_accesses import body_with_moved_accesses
 
 
 @primitive(stages=LOOP_STAGES)

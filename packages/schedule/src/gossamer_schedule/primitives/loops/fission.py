@@ -31,7 +31,7 @@ from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts, name_o
 from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
 from gossamer_schedule.cursor.used_buffers import conflicting_buffers
-from gossamer_schedule.cursor.values import values_at
+from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.made_names import part_name
 from gossamer_schedule.definition.primitive import primitive

@@ -19,9 +19,9 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import substitute, substitute_body
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_loop
-from gossamer_schedule.cursor.function_point import point_in_function
+from gossamer_schedule.cursor.program_points import point_in_function
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_zero_start
-from gossamer_schedule.cursor.values import values_at
+from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.made_names import horizontally_fused_name
 from gossamer_schedule.definition.primitive import primitive

@@ -22,7 +22,7 @@ from gossamer_schedule.cursor.clones import Clone, clones_of, forwards_of
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
-from gossamer_schedule.cursor.values import values_at
+from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error
@@ -40,7 +40,7 @@ from gossamer_schedule.nests.partition_ranges import (
     program_point_around,
     resolved_exprs,
 )
-from gossamer_schedule.safe_accesses.user_expressions import expr_at
+from gossamer_schedule.safe_accesses.expression_arguments import expr_at
 
 
 @primitive(stages=LOOP_STAGES)

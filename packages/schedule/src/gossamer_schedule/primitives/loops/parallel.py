@@ -25,7 +25,7 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.unsafe_mark import Requirement, require_nothing
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.loop_invariance import require_unchanged
-from gossamer_schedule.legality.monotone import is_monotone
+from gossamer_schedule.legality.nondecreasing import is_nondecreasing
 from gossamer_schedule.legality.races import require_no_race
 from gossamer_schedule.legality.shared_accumulation import required_shared_buffers
 from gossamer_schedule.primitives.loops.split import split
@@ -34,7 +34,7 @@ from gossamer_schedule.reductions.loop_reduction import (
     required_segment_dimension,
 )
 from gossamer_schedule.reductions.parallel_parts import with_parallel_parts
-from gossamer_schedule.safe_accesses.expression_texts import expr_of_text
+from gossamer_schedule.safe_accesses.expression_arguments import expr_of_text
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe_in_loops
 
 Accumulation: TypeAlias = Literal["atomic", "privatized", "segmented"]
@@ -227,7 +227,7 @@ def _required_weight(text: str, cursor: Cursor) -> Expr:
     place = cursor.place
     names = (*(loop.var for loop in cursor.loops), cursor.node.var)
     weight = expr_of_text(text, cursor, names, argument="weight", place=place)
-    if dtype_of(weight) != "int64" or not is_monotone(weight, cursor):
+    if dtype_of(weight) != "int64" or not is_nondecreasing(weight, cursor):
         raise schedule_error(
             "parallel.weight",
             f"Cannot prove that the weight '{text}' is an int64 that does not decrease along loop "

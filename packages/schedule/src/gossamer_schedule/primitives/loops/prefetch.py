@@ -21,7 +21,7 @@ from gossamer_ir.traversal.walk import children, collect
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_block, find_buffer, find_loop
 from gossamer_schedule.cursor.requirements import require_between
-from gossamer_schedule.cursor.values import values_in_block
+from gossamer_schedule.cursor.variable_values import values_in_block
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error

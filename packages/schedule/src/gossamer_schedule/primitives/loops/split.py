@@ -44,7 +44,7 @@ from gossamer_schedule.nests.floor_multiples import dividend_of_floor
 from gossamer_schedule.nests.init_checks import require_inits_with_added_factors
 from gossamer_schedule.nests.split_variable import split_variable
 from gossamer_schedule.predicates.bounded_body import with_bounded_digits, with_bounded_iterations
-from gossamer_schedule.safe_accesses.expression_texts import expr_of_text
+from gossamer_schedule.safe_accesses.expression_arguments import expr_of_text
 
 
 @primitive(stages=LOOP_STAGES)

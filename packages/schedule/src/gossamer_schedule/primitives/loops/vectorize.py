@@ -33,7 +33,7 @@ from gossamer_schedule.reductions.reduction_loops import (
     is_reduction_loop,
     required_concurrent_body,
 )
-from gossamer_schedule.safe_accesses.expression_texts import expr_of_text
+from gossamer_schedule.safe_accesses.expression_arguments import expr_of_text
 
 Remainder: TypeAlias = Literal["masked", "scalar"]
 """The ways to run the terms of a reduction that do not fill a vector."""

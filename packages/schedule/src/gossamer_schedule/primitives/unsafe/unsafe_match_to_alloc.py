@@ -11,8 +11,8 @@ from gossamer_ir.traversal.access_types import BUFFER_NODES
 from gossamer_ir.traversal.buffer_uses import outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import rewrite, rewrite_body
+from gossamer_schedule.cursor.block_filter import filter_of, is_selected
 from gossamer_schedule.cursor.cursor_at import Cursor
-from gossamer_schedule.cursor.filters import filter_of, is_selected
 from gossamer_schedule.cursor.find import find_block, find_buffer
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change

@@ -24,7 +24,7 @@ def unsafe_reorder(root: Cursor, *loops: str, function: str | None = None) -> Ch
     Raises `ScheduleError`: as for `reorder`, except `.not_proved`.
 
     >>> from gossamer_testkit.examples import MATMUL
-    >>> from gossamer_schedule.cursor.lookups import get_loops
+    >>> from gossamer_schedule.cursor.name_queries import get_loops
     >>> get_loops(MATMUL)
     ('i', 'j', 'l')
     >>> result = unsafe_reorder(MATMUL, "l", "i")

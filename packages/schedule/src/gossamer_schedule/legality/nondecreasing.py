@@ -1,14 +1,14 @@
-"""Expressions that are monotone in the variable of a loop."""
+"""Expressions that never decrease from one iteration of a loop to the next."""
 
 from __future__ import annotations
 
 from gossamer_ir.analysis.proofs.nondecreasing import never_decreases
 from gossamer_ir.nodes import Expr
 from gossamer_schedule.cursor.cursor_at import Cursor
-from gossamer_schedule.cursor.function_point import point_in_function
+from gossamer_schedule.cursor.program_points import point_in_function
 
 
-def is_monotone(expr: Expr, cursor: Cursor) -> bool:
+def is_nondecreasing(expr: Expr, cursor: Cursor) -> bool:
     """Return whether an expression never decreases nor overflows from one iteration of a loop to the next,
     and from the last one to the value after it."""
     loop = cursor.node

@@ -1,4 +1,4 @@
-"""Look-ups of the names of loops, blocks and iterations.
+"""Queries for the names of loops, blocks and iterations.
 
 If a function has a block filter (see `set_block_filter`), only blocks that pass it are found.
 """
@@ -11,8 +11,8 @@ from typing import Any
 from gossamer_ir.nodes import Block, For, Function, Iteration, Module
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.buffer_uses import buffers_read_in, outer_writes
+from gossamer_schedule.cursor.block_filter import is_selected
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
-from gossamer_schedule.cursor.filters import is_selected
 from gossamer_schedule.cursor.find import find_block, find_function, find_named
 
 
