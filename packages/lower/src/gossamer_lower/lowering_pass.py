@@ -6,7 +6,7 @@ A pass is a function with the decorator `lowering_pass` in a file of its name. `
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from types import MappingProxyType
 from typing import Any, ParamSpec, TypeAlias
 
@@ -136,34 +136,37 @@ def lowering_pass(
     defaults to the stage taken, if there is only one. `after` and `before` map the names of other passes to
     the reason, which completes the sentence "it must run after that pass: ...".
     """
-    given_stage = takes[0] if gives is None and len(takes) == 1 else gives
+    new_record = partial(
+        PassRecord,
+        takes=takes,
+        gives=takes[0] if gives is None and len(takes) == 1 else gives,
+        without=without,
+        removes=removes,
+        after=after,
+        before=before,
+        on_request=on_request,
+        stable=stable,
+    )
+    return lambda function: _with_record(function, new_record, checks_stage=checks_stage)
 
-    def decorate(function: Callable[P, Module]) -> Callable[P, Module]:
-        @wraps(function)
-        def checked(*args: P.args, **keywords: P.kwargs) -> Module:
-            if checks_stage:
-                # `inspect.signature` would tell which argument it is, but takes longer than some passes.
-                module: Any = args[0] if args else keywords["module"]
-                require_stage(record, module)
-            return function(*args, **keywords)
 
-        called = typed(checked)
-        record = PassRecord(
-            name=function.__name__,
-            function=called,
-            takes=takes,
-            gives=given_stage,
-            without=without,
-            removes=removes,
-            after=after,
-            before=before,
-            on_request=on_request,
-            stable=stable,
-        )
-        vars(called)["lowering_pass"] = record
-        return called
+def _with_record(
+    function: Callable[P, Module], new_record: Callable[..., PassRecord], *, checks_stage: bool
+) -> Callable[P, Module]:
+    """Return the decorated function of a pass, with the record that `new_record` makes of it."""
 
-    return decorate
+    @wraps(function)
+    def checked(*args: P.args, **keywords: P.kwargs) -> Module:
+        if checks_stage:
+            # `inspect.signature` would tell which argument it is, but takes longer than some passes.
+            module: Any = args[0] if args else keywords["module"]
+            require_stage(record, module)
+        return function(*args, **keywords)
+
+    called = typed(checked)
+    record = new_record(name=function.__name__, function=called)
+    vars(called)["lowering_pass"] = record
+    return called
 
 
 def require_stage(record: PassRecord, module: Module) -> None:

@@ -25,12 +25,12 @@ from gossamer_ir.analysis.accesses.init_nests import (
 from gossamer_ir.analysis.axes.determined_variables import DeterminedVars
 from gossamer_ir.analysis.invariants import written_in
 from gossamer_ir.dependence.independence import are_unshared
-from gossamer_ir.nodes import Block, Expr, For, Function, Stmt, Store
+from gossamer_ir.nodes import Block, For, Function, Store
 from gossamer_ir.traversal.buffer_definitions import buffers_allocated
 from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars
-from gossamer_ir.traversal.statement_queries import values_bound
+from gossamer_ir.traversal.statement_queries import values_bound_in
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import stmts
 
@@ -112,7 +112,7 @@ def is_determined_by_element(block: Block, loops: Iterable[For]) -> bool:
     >>> [is_determined_by_element(Block("b", (), (), init=(init,)), [i]) for init in inits]
     [True, False]
     """
-    bound = _bound_values((block,))
+    bound = values_bound_in((block,))
     names = {loop.var for loop in loops} | bound.keys()
     names |= set(bound_vars(block.init))
     stores = [stmt for stmt in stmts(block.init) if isinstance(stmt, Store)]
@@ -121,9 +121,3 @@ def is_determined_by_element(block: Block, loops: Iterable[For]) -> bool:
         for store in stores
         for _ in DeterminedVars(store.indices, names, bound).missing(store.value)
     )
-
-
-def _bound_values(body: Iterable[Stmt]) -> dict[str, Expr]:
-    """Return the values of the lets and block variables in a body."""
-    pairs = (pair for stmt in stmts(body) for pair in values_bound(stmt))
-    return {var.name: value for var, value in pairs}

@@ -9,7 +9,7 @@ from gossamer_ir.core.expression_kinds import LAZY
 from gossamer_ir.core.statement_kinds import STMT_KINDS, Body, effects_of
 from gossamer_ir.nodes import Buffer, Expr, For, Node, Stmt, Var
 from gossamer_ir.traversal.fields import LABEL_FIELDS, has_bodies
-from gossamer_ir.traversal.walk import children
+from gossamer_ir.traversal.walk import children, stmts
 
 
 def body_in(stmt: Stmt, field: str) -> Body:
@@ -49,6 +49,12 @@ def values_bound(stmt: Stmt) -> Iterable[tuple[Var, Expr]]:
 def values_after(stmt: Stmt) -> Iterable[tuple[Var, Expr]]:
     """Return the `values_bound` of a statement that binds them for the statements after it, such as a let."""
     return () if has_bodies(type(stmt)) else values_bound(stmt)
+
+
+def values_bound_in(body: Iterable[Stmt]) -> dict[str, Expr]:
+    """Return the values of all lets and block variables in a body, by the names of the variables."""
+    pairs = (pair for stmt in stmts(body) for pair in values_bound(stmt))
+    return {var.name: value for var, value in pairs}
 
 
 def loop_of(stmt: Stmt) -> For | None:

@@ -277,6 +277,7 @@ def _bound_of(outer: For, inner: For, condition: Expr) -> Expr | None:
 
 
 def lane_reduction(loop: For) -> LaneReduction | None:
+    """Return the reduction that a vectorized loop consists of; None for any other loop."""
     condition: Expr | None = None
     body = loop.body
     while len(body) == 1 and isinstance(body[0], If) and not body[0].else_body:

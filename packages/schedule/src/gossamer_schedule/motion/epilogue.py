@@ -41,23 +41,15 @@ def required_epilogue(cursor: Cursor, after: Cursor, reduction: Reduction) -> Ep
     """
     store = required_assignment(after)
     load, op, operand = _required_operation(after, store, reduction)
-    reduction_iters = {iterator.var: iterator for iterator in cursor.node.iters}
-    epilogue_iters = {iterator.var: iterator for iterator in after.node.iters}
-    indices = zip(load.indices, reduction.store.indices, strict=True)
-    named = [(var_name(old), var_name(new)) for old, new in indices]
-    names = {old: new for old, new in named if old is not None and new is not None}
-    renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
-    available = reduction_iters.keys() | BlockNest(cursor, cursor.nest).known_above
+    pairs = _corresponding_iters(cursor, after, load=load, result=reduction.store)
+    renamed = {old.var: index_var(new.var) for old, new in pairs or ()}
+    operand, moved = substitute(operand, renamed), substitute(store, renamed)
+    available = {iterator.var for iterator in cursor.node.iters}
+    available |= BlockNest(cursor, cursor.nest).known_above
     if (
-        not are_vars(load.indices, epilogue_iters)
-        or not are_vars(store.indices, epilogue_iters)
-        or not free_vars(substitute(operand, renamed)) <= available
-        or not all(
-            _is_same_domain(
-                (after, epilogue_iters[old]), (cursor, reduction_iters[names[old]]), renamed
-            )
-            for old in epilogue_iters
-        )
+        pairs is None
+        or not are_vars(store.indices, [iterator.var for iterator in after.node.iters])
+        or not free_vars(operand) <= available
     ):
         raise schedule_error(
             f"{cursor.primitive}.element",
@@ -70,8 +62,25 @@ def required_epilogue(cursor: Cursor, after: Cursor, reduction: Reduction) -> Ep
             f"Block '{after.node.name}' or '{cursor.node.name}' visits elements under a condition.",
             hint=f"Apply {cursor.primitive} before the loops are split.",
         )
-    pairs = tuple((epilogue_iters[old], reduction_iters[new]) for old, new in names.items())
-    return Epilogue(substitute(store, renamed), op, substitute(operand, renamed), pairs)
+    return Epilogue(moved, op, operand, pairs)
+
+
+def _corresponding_iters(
+    cursor: Cursor, after: Cursor, *, load: Load, result: Store
+) -> tuple[tuple[BlockIter, BlockIter], ...] | None:
+    """Return the iterators of an epilogue, each with that of the reduction that selects the same elements;
+    None unless they correspond one to one and have the same domains."""
+    old_iters = {iterator.var: iterator for iterator in after.node.iters}
+    new_iters = {iterator.var: iterator for iterator in cursor.node.iters}
+    indices = zip(load.indices, result.indices, strict=True)
+    names = [(var_name(old) or "", var_name(new) or "") for old, new in indices]
+    are_iters = are_vars(load.indices, old_iters) and all(new in new_iters for _, new in names)
+    if not are_iters:
+        return None
+    renamed: dict[str, Expr] = {old: index_var(new) for old, new in names}
+    pairs = tuple((old_iters[old], new_iters[new]) for old, new in names)
+    is_same = all(_is_same_domain((after, old), (cursor, new), renamed) for old, new in pairs)
+    return pairs if is_same else None
 
 
 def _is_same_domain(

@@ -54,23 +54,21 @@ def copy_nest(
         for iterator in points.looped
     }
     in_block, values = _index_vars(fresh), _iterator_values(points, loops)
-    iters = tuple(
-        BlockIter(
-            fresh[iterator.var],
-            "R" if iterator.var == reduced else "S",
-            substitute(iterator.domain, in_block),
-            values[iterator.var],
-        )
-        for iterator in points.iters
-    )
+    conditions = (substitute(condition, in_block) for condition in points.conditions)
     nest: Stmt = Block(
         namer.fresh(name),
-        iters,
+        tuple(
+            BlockIter(
+                fresh[iterator.var],
+                "R" if iterator.var == reduced else "S",
+                substitute(iterator.domain, in_block),
+                values[iterator.var],
+            )
+            for iterator in points.iters
+        ),
         substitute_body(body, in_block),
         init=substitute_body(init, in_block),
-        predicate=conjunction(
-            *(substitute(condition, in_block) for condition in points.conditions)
-        ),
+        predicate=conjunction(*conditions),
     )
     for iterator in reversed(points.looped):
         extent = substitute(_loop_extent(iterator, points), values)

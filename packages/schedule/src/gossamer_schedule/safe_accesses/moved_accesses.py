@@ -24,9 +24,9 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.access_types import ELEMENT_NODES, HINTS, INDEXED_NODES
 from gossamer_ir.traversal.rewrite import map_children
-from gossamer_ir.traversal.statement_queries import values_bound
+from gossamer_ir.traversal.statement_queries import values_bound_in
 from gossamer_ir.traversal.substitute import resolve
-from gossamer_ir.traversal.walk import collect, stmts
+from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import schedule_error, text_of
 
@@ -53,15 +53,9 @@ def body_with_moved_accesses(
     Raises `.not_proved` if the index of a vector would need a test, or if the buffer is searched.
     """
     function = top.function
-    if lost and any(
-        _is_search_in(buffer_name, node) for node in collect(INDEXED_NODES, *function.body)
-    ):
-        raise schedule_error(
-            f"{top.primitive}.not_proved",
-            f"Cannot prove that a search in buffer '{buffer_name}' stays in bounds of it.",
-            needs="the buffer is not searched",
-        )
-    values = _iterator_and_let_values(function)
+    if lost:
+        _require_not_searched(top, buffer_name)
+    values = values_bound_in(function.body)
     unproved = _unproved_dimensions(function, buffer_name, lost) if lost else {}
 
     def tested_indices(indices: Sequence[Expr]) -> tuple[Expr, ...]:
@@ -82,15 +76,15 @@ def body_with_moved_accesses(
     )
 
 
-def _is_search_in(buffer_name: str, node: Any) -> bool:
-    """Return whether a node addresses a range of a buffer, which has no indices to test."""
-    return node.buffer == buffer_name and not isinstance(node, ELEMENT_NODES)
-
-
-def _iterator_and_let_values(function: Function) -> dict[str, Expr]:
-    """Return the values of all block iterators and lets of a function."""
-    pairs = (pair for stmt in stmts(function.body) for pair in values_bound(stmt))
-    return {var.name: value for var, value in pairs}
+def _require_not_searched(top: Cursor, buffer_name: str) -> None:
+    """Refuse a buffer of which the function addresses a range, which has no indices to test."""
+    for node in collect(INDEXED_NODES, *top.function.body):
+        if node.buffer == buffer_name and not isinstance(node, ELEMENT_NODES):
+            raise schedule_error(
+                f"{top.primitive}.not_proved",
+                f"Cannot prove that a search in buffer '{buffer_name}' stays in bounds of it.",
+                needs="the buffer is not searched",
+            )
 
 
 def _unproved_dimensions(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import AnyBuffer, Block, Scope, Stmt
@@ -11,6 +12,18 @@ from gossamer_schedule.cursor.find import find_block, find_buffer
 from gossamer_schedule.definition.made_names import cache_name
 from gossamer_schedule.legality.races import require_no_race_on_new
 from gossamer_schedule.nests.block_nest import BlockNest
+
+
+class ReindexedBuffer(msgspec.Struct, frozen=True):
+    """A buffer over a block's iterators, for the elements of another buffer that the block accesses.
+
+    `order` names the iterators in the order of the dimensions (empty: as in the block).
+    """
+
+    name: str
+    scope: Scope
+    elements_of: str
+    order: tuple[str, ...] = ()
 
 
 def required_block_and_buffer(

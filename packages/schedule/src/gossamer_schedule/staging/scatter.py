@@ -25,7 +25,7 @@ from gossamer_schedule.nests.init_checks import require_init_of_nest
 from gossamer_schedule.reductions.reassociation import reduction_of, with_reassociation_marks
 from gossamer_schedule.regions.iterator_dimensions import cache_with_dimensions, required_dimensions
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe
-from gossamer_schedule.staging.cache import required_block_and_buffer, with_cache
+from gossamer_schedule.staging.cache import ReindexedBuffer, required_block_and_buffer, with_cache
 from gossamer_schedule.staging.cache_checks import selecting_iters
 from gossamer_schedule.staging.redirected_accesses import with_redirected_accesses
 from gossamer_schedule.staging.written_element import (
@@ -37,38 +37,27 @@ from gossamer_schedule.staging.written_element import (
 )
 
 
-def with_scattered_writes(
-    root: Cursor,
-    block_name: str,
-    *,
-    buffer_name: str,
-    scope: str,
-    name: str,
-    order: tuple[str, ...],
-) -> Change:
-    """Let a block write a new buffer `name` over its iterators instead of `buffer_name`.
+def with_scattered_writes(root: Cursor, block_name: str, new: ReindexedBuffer) -> Change:
+    """Let a block write a new buffer over its iterators.
 
     The new names are those of the buffer, of the block that copies it afterward, and of its loops.
     """
+    buffer_name = new.elements_of
     cursor, old = required_block_and_buffer(root, block_name=block_name, buffer_name=buffer_name)
     # First: reduction iterators that select the element would be missing among the dimensions of the cache.
     cursor = _with_spatial_selectors(cursor, buffer_name)
     element = required_element(cursor, buffer_name)
     elements = (element.store.indices,)
-    dimensions = required_dimensions(cursor, element.points.iters, order, elements=elements)
+    dimensions = required_dimensions(cursor, element.points.iters, new.order, elements=elements)
     reduction = _required_reduction(cursor, element)
     require_init_of_nest(reduction_nest(cursor))
 
     namer = namer_of(cursor.function)
-    cache = cache_with_dimensions(old, scope, dimensions, name=namer.fresh(name))
+    cache = cache_with_dimensions(old, new.scope, dimensions, name=namer.fresh(new.name))
     cached = Load(cache.name, tuple(dimension.index for dimension in dimensions), old.dtype)
-    caching = with_redirected_accesses(cursor.node, buffer_name, to=cache.name, at=cached.indices)
-    caching = _without_loaded_conditions(cursor, caching, element)
-    if reduction is not None:
-        caching = _starting_from_identity(caching, cached, reduction)
-    copy = _scatter_nest(
-        copy_block_name(block_name, cache.name), element, cached, reduction, namer=namer
-    )
+    caching = _caching_block(cursor, element, cached, reduction)
+    name = copy_block_name(block_name, cache.name)
+    copy = _scatter_nest(name, element, cached, reduction, namer=namer)
 
     rewritten = with_cache(cache, nest=reduction_nest(cursor), block=caching, after=(copy,))
     names = names_of_nest(copy)
@@ -78,6 +67,17 @@ def with_scattered_writes(
         # Without a reduction, the copy overwrites: two points of one element would store in another order.
         require_distinct_stores(find_block(rewritten, block=names[0]), buffer_name)
     return Change(rewritten, (cache.name, *names))
+
+
+def _caching_block(
+    cursor: Cursor, element: WrittenElement, cached: Load, reduction: Reduction | None
+) -> Block:
+    """Return the block that writes the cache instead of the element."""
+    block = with_redirected_accesses(
+        cursor.node, element.store.buffer, to=cached.buffer, at=cached.indices
+    )
+    block = _without_loaded_conditions(cursor, block, element)
+    return block if reduction is None else _starting_from_identity(block, cached, reduction)
 
 
 def _without_loaded_conditions(cursor: Cursor, block: Block, element: WrittenElement) -> Block:

@@ -47,7 +47,7 @@ class AxisIterator(msgspec.Struct, frozen=True):
 
 
 AxisIters: TypeAlias = dict[str, AxisIterator]
-"""Iterated axes by the variable of the iteration."""
+"""The iterators of the enclosing iterations by their variables; of one axis, the innermost is the last."""
 
 
 class AccessIndex(msgspec.Struct, frozen=True):
@@ -143,6 +143,8 @@ class CoordinateTranslator:
         location: ElementLocation,
         of: str,
     ) -> Expr:
+        """Return the position along an axis of the last index of a path, in the fiber at the positions
+        `above`; add to `location` the conditions under which the element is present."""
         coordinate, iterator = path[-1].coordinate, path[-1].iterator
         if is_full(axis):
             return coordinate
@@ -157,14 +159,8 @@ class CoordinateTranslator:
             word = self._buffers.word(axis, above)
             location.add(has_slot(word, coordinate))
             return slot_of_coordinate(word, coordinate)
-        # A binary search needs the order, and with duplicates it would find any one of several elements.
         if not indices.is_searchable:
-            raise UnsupportedError(
-                "lower.lower_iterations.unsorted_lookup",
-                f"An access of '{of}' searches for a coordinate in the axis '{axis.name}', which is not "
-                "sorted and unique.",
-                hint=f"Iterate '{axis.name}' itself, or sort it and combine its duplicates.",
-            )
+            raise _unsorted_error(axis, of)
         end = self._buffers.extent(axis, above)
         search = Search("exact", self._buffers.indices(axis), above, ZERO, end, coordinate)
         # A declared subset makes every search a hit, so no check is needed.
@@ -225,6 +221,17 @@ class CoordinateTranslator:
         return _renamed(axis, other) == other and self._is_same(*parents)
 
 
+def _unsorted_error(axis: Axis, buffer_name: str) -> UnsupportedError:
+    """Return the error for an axis that cannot be searched. A binary search needs the order, and with
+    duplicates it would find any one of several elements."""
+    return UnsupportedError(
+        "lower.lower_iterations.unsorted_lookup",
+        f"An access of '{buffer_name}' searches for a coordinate in the axis '{axis.name}', which is not "
+        "sorted and unique.",
+        hint=f"Iterate '{axis.name}' itself, or sort it and combine its duplicates.",
+    )
+
+
 def _renamed(axis: Axis, other: Axis) -> Axis:
     return replace(axis, name=other.name, parent=other.parent)
 
@@ -238,6 +245,3 @@ def _is_below(index: AccessIndex, length: Expr) -> bool:
 def value_if(condition: Expr | None, value: Expr, *, otherwise: Expr) -> Expr:
     """Return the value if the condition holds, else `otherwise`."""
     return value if condition is None else IfThenElse(condition, value, otherwise)
-
-
-"""The iterators of the enclosing iterations by their variables; of one axis, the innermost is the last."""

@@ -43,10 +43,15 @@ class LogarithmTerms(msgspec.Struct, frozen=True):
 
 def log(x: Term, *, precise: bool) -> Term:
     """Return the natural logarithm; below 1 ulp."""
+    return with_edge_cases(x, positive_log(x, precise=precise))
+
+
+def positive_log(x: Term, *, precise: bool) -> Term:
+    """Return the natural logarithm of a positive finite number."""
     k, f = exponent_and_fraction(x)
     series = log_near_one(f, precise=precise)
     lower = x.code.fma(k, known.LN2[1], series.rest)
-    return with_edge_cases(x, x.code.fma(k, known.LN2[0], f - (series.half - lower)))
+    return x.code.fma(k, known.LN2[0], f - (series.half - lower))
 
 
 def log2(x: Term, *, precise: bool) -> Term:

@@ -16,7 +16,7 @@ from gossamer_lower.math.functions.exponentials import (
     reduced_argument,
     scaled_by_power,
 )
-from gossamer_lower.math.functions.logarithms import exponent_and_fraction, log_near_one
+from gossamer_lower.math.functions.logarithms import exponent_and_fraction, positive_log
 from gossamer_lower.math.functions.roundings import trunc
 from gossamer_lower.math.term_builder import Term
 
@@ -79,10 +79,7 @@ def _exp(high: Term, low: Term, *, precise: bool) -> Term:
 
 def _log(x: Term) -> CompensatedSum:
     """Return the logarithm in one part."""
-    k, f = exponent_and_fraction(x)
-    series = log_near_one(f, precise=True)
-    lower = x.code.fma(k, known.LN2[1], series.rest)
-    whole = x.code.fma(k, known.LN2[0], f - (series.half - lower))
+    whole = positive_log(x, precise=True)
     return CompensatedSum(whole, whole.matched(0.0))
 
 

@@ -8,6 +8,7 @@ from gossamer_schedule.cursor.find import find_block, find_buffer
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
+from gossamer_schedule.staging.cache import ReindexedBuffer
 from gossamer_schedule.staging.gather import with_gathered_reads
 from gossamer_schedule.staging.scatter import with_scattered_writes
 
@@ -54,5 +55,5 @@ def reindex(
     through = (
         with_scattered_writes if buffer in outer_writes((cursor.node,)) else with_gathered_reads
     )
-    name = f"{buffer}_reindex"
-    return through(root, block, buffer_name=buffer, scope=old.scope, name=name, order=order)
+    new = ReindexedBuffer(f"{buffer}_reindex", old.scope, elements_of=buffer, order=order)
+    return through(root, block, new)

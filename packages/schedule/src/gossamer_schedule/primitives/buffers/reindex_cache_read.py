@@ -8,6 +8,7 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.made_names import cache_name
 from gossamer_schedule.definition.primitive import primitive
+from gossamer_schedule.staging.cache import ReindexedBuffer
 from gossamer_schedule.staging.gather import with_gathered_reads
 
 
@@ -54,5 +55,5 @@ def reindex_cache_read(
             vi = T.axis.spatial(n, i)
             Y[vi] = X_local[vi]
     """
-    name = cache_name(buffer, scope)
-    return with_gathered_reads(root, block, buffer_name=buffer, scope=scope, name=name, order=order)
+    new = ReindexedBuffer(cache_name(buffer, scope), scope, elements_of=buffer, order=order)
+    return with_gathered_reads(root, block, new)

@@ -8,6 +8,7 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.made_names import cache_name
 from gossamer_schedule.definition.primitive import primitive
+from gossamer_schedule.staging.cache import ReindexedBuffer
 from gossamer_schedule.staging.scatter import with_scattered_writes
 
 
@@ -56,7 +57,5 @@ def reindex_cache_write(
             vi_c = T.axis.spatial(m, i_c)
             Y[vi_c] = Y_local[vi_c]
     """
-    name = cache_name(buffer, scope)
-    return with_scattered_writes(
-        root, block, buffer_name=buffer, scope=scope, name=name, order=order
-    )
+    new = ReindexedBuffer(cache_name(buffer, scope), scope, elements_of=buffer, order=order)
+    return with_scattered_writes(root, block, new)

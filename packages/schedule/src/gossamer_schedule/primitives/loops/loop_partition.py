@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
 from msgspec.structs import replace
@@ -92,33 +92,33 @@ def loop_partition(
     _require_unchanged_points(cursor, cuts)
     once = _required_once_initialized(cursor, cuts)
 
-    # Names are unique in a function, so each part has blocks, loops and buffers of its own.
     divided_buffers = buffers_by_iteration(cursor)
+    # Names are unique in a function, so each part has blocks, loops and buffers of its own.
     copies = clones_of(
         (cursor.node,),
         len(cuts) + 1,
         namer_of(root.function),
-        own_buffers=[one.name for one in divided_buffers],
+        own_buffers=[buffer.name for buffer in divided_buffers],
     )
     with program_point_around(cursor) as point:
         starts, extents = part_ranges(cuts, cursor, point=point)
     # The starts become terms of the iterators, as factors do in a split.
     require_inits_with_added_factors(cursor, {loop}, starts)
     parts = _part_loops(copies, starts, extents, once=once)
+    changed = _with_buffers_of_parts(cursor.replaced_by(parts), divided_buffers, copies)
+    return Change(changed, tuple(copy.vars[loop] for copy in copies), forwards_of(copies))
 
-    names = tuple(copy.vars[loop] for copy in copies)
-    changed = cursor.replaced_by(parts)
+
+def _with_buffers_of_parts(
+    cursor: Cursor, divided: Iterable[AnyBuffer], copies: Sequence[Clone]
+) -> Cursor:
+    """Return the function with a buffer for each copy instead of each of the divided ones."""
     declared = {
-        one.name: [replace(one, name=copy.buffers[one.name]) for copy in copies]
-        for one in divided_buffers
+        buffer.name: [replace(buffer, name=copy.buffers[buffer.name]) for copy in copies]
+        for buffer in divided
     }
-    return Change(_with_declared(changed, declared), names, forwards_of(copies))
-
-
-def _with_declared(cursor: Cursor, declared: Mapping[str, Sequence[AnyBuffer]]) -> Cursor:
-    """Return the function with other declarations instead of those of some buffers."""
     function = cursor.function
-    buffers = [other for one in function.buffers for other in declared.get(one.name, (one,))]
+    buffers = [new for old in function.buffers for new in declared.get(old.name, (old,))]
     return cursor.with_function(replace(function, buffers=tuple(buffers)))
 
 
