@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
-from gossamer_llvm.emitter.instructions import binary
+from gossamer_llvm.emitter.instructions import binary_op
 from gossamer_llvm.emitter.types import integer_text
 
 
@@ -31,7 +31,7 @@ def add(emitter: FunctionEmitter, lhs: Value, rhs: Value, *, flags: str = "") ->
         return rhs
     if right == 0:
         return lhs
-    return binary(emitter, f"add{flags}", lhs, rhs.text)
+    return binary_op(emitter, f"add{flags}", lhs, rhs.text)
 
 
 def sub(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
@@ -39,7 +39,7 @@ def sub(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
     left, right = literal_value(lhs), literal_value(rhs)
     if left is not None and right is not None:
         return Value(integer_text(left - right, lhs.dtype), lhs.dtype)
-    return lhs if right == 0 else binary(emitter, "sub", lhs, rhs.text)
+    return lhs if right == 0 else binary_op(emitter, "sub", lhs, rhs.text)
 
 
 def mul(emitter: FunctionEmitter, lhs: Value, rhs: Value, *, flags: str = "") -> Value:
@@ -53,4 +53,4 @@ def mul(emitter: FunctionEmitter, lhs: Value, rhs: Value, *, flags: str = "") ->
         return rhs
     if right == 1:
         return lhs
-    return binary(emitter, f"mul{flags}", lhs, rhs.text)
+    return binary_op(emitter, f"mul{flags}", lhs, rhs.text)

@@ -9,18 +9,18 @@ from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.types import mask_dtype, value_type
 
 
-def binary(emitter: FunctionEmitter, opcode: str, lhs: Value, rhs: str) -> Value:
+def binary_op(emitter: FunctionEmitter, opcode: str, lhs: Value, rhs: str) -> Value:
     """Return an operation on two operands of one dtype, which its result has, too."""
     return Value(emitter.builder.value(f"{opcode} {lhs.typed}, {rhs}"), lhs.dtype)
 
 
-def compare(emitter: FunctionEmitter, predicate: str, lhs: Value, rhs: str) -> Value:
+def icmp(emitter: FunctionEmitter, predicate: str, lhs: Value, rhs: str) -> Value:
     """Return a comparison of integers; of vectors, the mask of the lanes in which it holds."""
     text = emitter.builder.value(f"icmp {predicate} {lhs.typed}, {rhs}")
     return Value(text, mask_dtype(lhs.dtype))
 
 
-def select(emitter: FunctionEmitter, condition: Value, if_true: Value, if_false: Value) -> Value:
+def selected(emitter: FunctionEmitter, condition: Value, if_true: Value, if_false: Value) -> Value:
     """Return one of two values; of vectors, in each lane if the condition is a mask. Both are evaluated."""
     text = f"select {condition.typed}, {if_true.typed}, {if_false.typed}"
     return Value(emitter.builder.value(text), if_true.dtype)

@@ -11,7 +11,7 @@ from gossamer_ir.nodes import Load, Prefetch, Ramp, Store
 from gossamer_llvm.abi import INSERTED_LANES
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import literal_value
-from gossamer_llvm.emitter.instructions import compare, insert_elements, select
+from gossamer_llvm.emitter.instructions import icmp, insert_elements, selected
 from gossamer_llvm.emitter.lazy_choice import emit_lazy_choice
 from gossamer_llvm.emitter.types import (
     constant_text,
@@ -54,11 +54,11 @@ def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
         return _passthrough(emitter, node)
     if _is_branch(mask):
         return _emit_branch_around_load(emitter, node, mask)
-    selected = selected_from_registers(emitter, node)
-    if selected is not None:
+    permuted = selected_from_registers(emitter, node)
+    if permuted is not None:
         if mask is ON:
-            return selected
-        return select(emitter, mask, selected, _passthrough(emitter, node))
+            return permuted
+        return selected(emitter, mask, permuted, _passthrough(emitter, node))
     inserted = _gather_as_scalar_loads(emitter, node) if mask is ON else None
     if inserted is not None:
         return inserted
@@ -81,7 +81,7 @@ def _emit_load_by_mask(emitter: FunctionEmitter, node: Load, mask: Value) -> Val
     # Cheaper than a masked load, and LLVM can promote the memory to a register.
     if _is_reserved(address, node.dtype):
         whole = _from_memory(emitter, _emit_plain_load(emitter, address, node.dtype), node.dtype)
-        return select(emitter, mask, whole, _passthrough(emitter, node))
+        return selected(emitter, mask, whole, _passthrough(emitter, node))
     return _emit_masked_load(emitter, node, address, mask)
 
 
@@ -105,7 +105,7 @@ def emit_store(emitter: FunctionEmitter, node: Store) -> None:
     # Load, blend, store: as one plain store, it does not keep the buffer in memory.
     if mask is not ON and not address.is_scattered and _is_reserved(address, dtype):
         old = _from_memory(emitter, _emit_plain_load(emitter, address, dtype), dtype)
-        value, mask = select(emitter, mask, value, old), ON
+        value, mask = selected(emitter, mask, value, old), ON
     data = _to_memory(emitter, value)
     if address.is_scattered:
         require_no_streaming_gather(emitter, node.buffer, dtype)
@@ -190,7 +190,7 @@ def _gather_of_all_lanes(
     def all_lanes() -> Value:
         loaded = _gather_as_scalar_loads(emitter, whole.load)
         assert loaded is not None
-        return select(emitter, mask, loaded, rest)
+        return selected(emitter, mask, loaded, rest)
 
     return emit_lazy_choice(
         emitter, has_all, all_lanes, lambda: _emit_load_by_mask(emitter, node, mask)
@@ -334,7 +334,7 @@ def _from_memory(emitter: FunctionEmitter, loaded: str, dtype: str) -> Value:
         return Value(loaded, dtype)
     # LLVM's i1 in memory is not portable: NumPy stores one byte, which may have any value but 0 for true.
     byte = DType.parse(dtype).with_scalar("uint8").text
-    return compare(emitter, "ne", Value(loaded, byte), integer_text(0, byte))
+    return icmp(emitter, "ne", Value(loaded, byte), integer_text(0, byte))
 
 
 def _to_memory(emitter: FunctionEmitter, value: Value) -> str:

@@ -9,7 +9,7 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Expr, VScale
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import literal_value
-from gossamer_llvm.emitter.instructions import binary, compare, select
+from gossamer_llvm.emitter.instructions import binary_op, icmp, selected
 from gossamer_llvm.emitter.types import integer_text
 from gossamer_llvm.values.scalars_and_vectors import vscale
 
@@ -21,9 +21,9 @@ def floordiv(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
     divisor = literal_value(rhs)
     if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
         shift = "lshr" if _is_unsigned(lhs) else "ashr"
-        return binary(emitter, shift, lhs, str(divisor.bit_length() - 1))
+        return binary_op(emitter, shift, lhs, str(divisor.bit_length() - 1))
     if _is_unsigned(lhs):
-        quotient = binary(emitter, "udiv", lhs, _safe_divisor(emitter, lhs, rhs))
+        quotient = binary_op(emitter, "udiv", lhs, _safe_divisor(emitter, lhs, rhs))
     else:
         quotient = _signed_quotient(emitter, lhs, _safe_divisor(emitter, lhs, rhs))
     return _zero_where_divided_by_zero(emitter, quotient, rhs)
@@ -34,7 +34,7 @@ def floordiv_by_vscale(emitter: FunctionEmitter, lhs: Value, factor: int) -> Val
     machine: the division is a shift, by a number that does not change."""
     log = emitter.call("i64", "llvm.cttz.i64", f"{vscale(emitter).typed}, i1 true")
     bits = emitter.builder.value(f"add i64 {log}, {factor.bit_length() - 1}")
-    return binary(emitter, "ashr", lhs, bits)
+    return binary_op(emitter, "ashr", lhs, bits)
 
 
 def vscale_multiple(divisor: Expr) -> int | None:
@@ -55,32 +55,32 @@ def floormod(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
     """Return lhs - (lhs // rhs) * rhs of integers, with the sign of rhs."""
     divisor = literal_value(rhs)
     if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
-        return binary(emitter, "and", lhs, str(divisor - 1))
+        return binary_op(emitter, "and", lhs, str(divisor - 1))
     # The division is made in any case, also in lanes whose result is not used, so it must not trap.
     safe = _safe_divisor(emitter, lhs, rhs)
     if _is_unsigned(lhs):
-        return _zero_where_divided_by_zero(emitter, binary(emitter, "urem", lhs, safe), rhs)
-    remainder = binary(emitter, "srem", lhs, safe)
-    moved = binary(emitter, "add", remainder, safe)
-    chosen = select(emitter, _rounds_down(emitter, remainder, safe), moved, remainder)
+        return _zero_where_divided_by_zero(emitter, binary_op(emitter, "urem", lhs, safe), rhs)
+    remainder = binary_op(emitter, "srem", lhs, safe)
+    moved = binary_op(emitter, "add", remainder, safe)
+    chosen = selected(emitter, _rounds_down(emitter, remainder, safe), moved, remainder)
     return _zero_where_divided_by_zero(emitter, chosen, rhs)
 
 
 def _signed_quotient(emitter: FunctionEmitter, lhs: Value, divisor: str) -> Value:
-    quotient = binary(emitter, "sdiv", lhs, divisor)
-    remainder = binary(emitter, "srem", lhs, divisor)
+    quotient = binary_op(emitter, "sdiv", lhs, divisor)
+    remainder = binary_op(emitter, "srem", lhs, divisor)
     # sdiv rounds toward 0; one less where the remainder has the other sign.
-    lower = binary(emitter, "add", quotient, integer_text(-1, lhs.dtype))
-    return select(emitter, _rounds_down(emitter, remainder, divisor), lower, quotient)
+    lower = binary_op(emitter, "add", quotient, integer_text(-1, lhs.dtype))
+    return selected(emitter, _rounds_down(emitter, remainder, divisor), lower, quotient)
 
 
 def _rounds_down(emitter: FunctionEmitter, remainder: Value, divisor: str) -> Value:
     """Return whether the remainder is not 0 and its sign differs from that of the divisor."""
-    signs = binary(emitter, "xor", remainder, divisor)
+    signs = binary_op(emitter, "xor", remainder, divisor)
     zero = integer_text(0, signs.dtype)
-    differ = compare(emitter, "slt", signs, zero)
-    some = compare(emitter, "ne", remainder, zero)
-    return binary(emitter, "and", differ, some.text)
+    differ = icmp(emitter, "slt", signs, zero)
+    some = icmp(emitter, "ne", remainder, zero)
+    return binary_op(emitter, "and", differ, some.text)
 
 
 def _safe_divisor(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> str:
@@ -89,26 +89,26 @@ def _safe_divisor(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> str:
     # -1 as well: the least integer divided by -1 traps on x86-64.
     if divisor is not None and divisor not in (0, -1):
         return rhs.text
-    bad = compare(emitter, "eq", rhs, integer_text(0, rhs.dtype))
+    bad = icmp(emitter, "eq", rhs, integer_text(0, rhs.dtype))
     if not _is_unsigned(lhs):
-        bad = binary(emitter, "or", bad, _overflows(emitter, lhs, rhs).text)
+        bad = binary_op(emitter, "or", bad, _overflows(emitter, lhs, rhs).text)
     one = Value(integer_text(1, rhs.dtype), rhs.dtype)
-    return select(emitter, bad, one, rhs).text
+    return selected(emitter, bad, one, rhs).text
 
 
 def _overflows(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
     lowest = integer_text(1 << (DType.parse(lhs.dtype).bits - 1), lhs.dtype)
-    is_lowest = compare(emitter, "eq", lhs, lowest)
-    is_minus_one = compare(emitter, "eq", rhs, integer_text(-1, rhs.dtype))
-    return binary(emitter, "and", is_lowest, is_minus_one.text)
+    is_lowest = icmp(emitter, "eq", lhs, lowest)
+    is_minus_one = icmp(emitter, "eq", rhs, integer_text(-1, rhs.dtype))
+    return binary_op(emitter, "and", is_lowest, is_minus_one.text)
 
 
 def _zero_where_divided_by_zero(emitter: FunctionEmitter, result: Value, rhs: Value) -> Value:
     if literal_value(rhs):
         return result
     zero = Value(integer_text(0, rhs.dtype), rhs.dtype)
-    is_zero = compare(emitter, "eq", rhs, zero.text)
-    return select(emitter, is_zero, zero, result)
+    is_zero = icmp(emitter, "eq", rhs, zero.text)
+    return selected(emitter, is_zero, zero, result)
 
 
 def _is_unsigned(value: Value) -> bool:

@@ -9,7 +9,7 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Broadcast, Compare, Const, Expr, Lanes, Ramp
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import index_constant, literal_value
-from gossamer_llvm.emitter.instructions import broadcast, compare
+from gossamer_llvm.emitter.instructions import broadcast, icmp
 from gossamer_llvm.emitter.types import intrinsic_suffix, value_type
 from gossamer_llvm.values.scalars_and_vectors import lane_numbers
 
@@ -135,4 +135,4 @@ def _first_lanes(emitter: FunctionEmitter, left: Value, lanes: Lanes) -> Value:
         else Value(emitter.builder.value(f"trunc {left.typed} to i32"), "int32")
     )
     limits, steps = broadcast(emitter, narrow, dtype_name), lane_numbers(emitter, dtype_name)
-    return compare(emitter, "ult", steps, limits.text)
+    return icmp(emitter, "ult", steps, limits.text)

@@ -12,7 +12,7 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Binary, BinaryOp, Call, Cast, Compare, Reinterpret, Unary, UnaryOp
 from gossamer_llvm.emitter import folding
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
-from gossamer_llvm.emitter.instructions import binary, compare, select
+from gossamer_llvm.emitter.instructions import binary_op, icmp, selected
 from gossamer_llvm.emitter.types import (
     NO_SIGNED_ZEROS,
     integer_text,
@@ -193,7 +193,7 @@ def emit_call(emitter: FunctionEmitter, node: Call) -> Value:
 
 
 def _instruction(opcode: str) -> EmitBinary:
-    return lambda emitter, lhs, rhs: binary(emitter, opcode, lhs, rhs.text)
+    return lambda emitter, lhs, rhs: binary_op(emitter, opcode, lhs, rhs.text)
 
 
 def _contracting(opcode: str) -> EmitBinary:
@@ -229,11 +229,11 @@ def _emit_shift(opcode: str, emitter: FunctionEmitter, lhs: Value, rhs: Value) -
     last = integer_text(dtype.bits - 1, lhs.dtype)
     name = f"llvm.umin.{intrinsic_suffix(lhs.type)}"
     count = emitter.call(lhs.type, name, f"{rhs.typed}, {lhs.type} {last}")
-    moved = binary(emitter, opcode, lhs, count)
+    moved = binary_op(emitter, opcode, lhs, count)
     if opcode == "ashr":
         return moved
-    fits = compare(emitter, "ule", rhs, last)
-    return select(emitter, fits, moved, Value(integer_text(0, lhs.dtype), lhs.dtype))
+    fits = icmp(emitter, "ule", rhs, last)
+    return selected(emitter, fits, moved, Value(integer_text(0, lhs.dtype), lhs.dtype))
 
 
 def _integer_abs(emitter: FunctionEmitter, value: Value) -> Value:

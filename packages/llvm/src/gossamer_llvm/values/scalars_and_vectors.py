@@ -19,7 +19,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add, literal_value
-from gossamer_llvm.emitter.instructions import binary, broadcast, select
+from gossamer_llvm.emitter.instructions import binary_op, broadcast, selected
 from gossamer_llvm.emitter.lazy_choice import emit_lazy_choice
 from gossamer_llvm.emitter.types import NO_SIGNED_ZEROS, constant_text, intrinsic_suffix, value_type
 from gossamer_llvm.values.half_precision import round_to_half, widen_to_float32
@@ -47,7 +47,7 @@ def emit_var(emitter: FunctionEmitter, node: Var) -> Value:
 def emit_select(emitter: FunctionEmitter, node: Select) -> Value:
     """Emit a select; both values are evaluated."""
     condition, if_true = emitter.expr(node.condition), emitter.expr(node.if_true)
-    return select(emitter, condition, if_true, emitter.expr(node.if_false))
+    return selected(emitter, condition, if_true, emitter.expr(node.if_false))
 
 
 def emit_if_then_else(emitter: FunctionEmitter, node: IfThenElse) -> Value:
@@ -88,7 +88,7 @@ def emit_ramp(emitter: FunctionEmitter, node: Ramp) -> Value:
     steps = lane_numbers(emitter, dtype)
     if literal_value(stride) != 1:
         factor = broadcast(emitter, stride, dtype)
-        steps = binary(emitter, "mul", steps, factor.text)
+        steps = binary_op(emitter, "mul", steps, factor.text)
     return add(emitter, broadcast(emitter, base, dtype), steps)
 
 
