@@ -26,6 +26,7 @@ NAMES = (
     "exports",
     "coefficients",
     "schema",
+    "parsed_programs",
     "corpus",
     "errors",
     "unsupported",

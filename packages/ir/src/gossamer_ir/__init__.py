@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from gossamer_ir.nodes import FormatDescription, Function, Module
     from gossamer_ir.script.formats import parse_format, print_format
     from gossamer_ir.script.namespace import T
-    from gossamer_ir.script.parse import parse_expr, parse_function, parse_module
+    from gossamer_ir.script.parse import parse_function, parse_module
+    from gossamer_ir.script.parse_expressions import parse_expr
     from gossamer_ir.script.print import print_expr, print_module
     from gossamer_ir.script.render import render
     from gossamer_ir.traversal.equality import structural_equal, structural_hash
@@ -34,7 +35,7 @@ _HOMES = {
     "diagnostics": "gossamer_ir.verify",
     "dumps": "gossamer_ir.interchange.serialization",
     "loads": "gossamer_ir.interchange.serialization",
-    "parse_expr": "gossamer_ir.script.parse",
+    "parse_expr": "gossamer_ir.script.parse_expressions",
     "parse_format": "gossamer_ir.script.formats",
     "parse_function": "gossamer_ir.script.parse",
     "parse_module": "gossamer_ir.script.parse",

@@ -67,7 +67,6 @@ class Operator(Generic[P]):
         self._operands = operands
         self._function = function
         self._plans = Plans(adapt=adapt)
-        self._matrix = next(iter(signature(function).parameters))
         update_wrapper(self, function)
 
     @property
@@ -127,7 +126,7 @@ class Operator(Generic[P]):
     ) -> Array:
         """Return the result by the function that a distribution registers for the format of the matrix, if
         there is one; else by that of this operator."""
-        matrix = operands[0] if operands else named.get(self._matrix)
+        matrix = operands[0] if operands else named.get(_first_parameter(self._function))
         registered = format_operator(self.name, matrix)
         if registered is None or registered is self:
             function: Callable[..., Array] = self._function
@@ -244,6 +243,10 @@ def operator(
         return Operator(program, function, operands=operands, adapt=adapt)
 
     return decorated
+
+
+def _first_parameter(function: Callable[..., Any]) -> str:
+    return next(iter(signature(function).parameters))
 
 
 def _bind_of(function: Callable[..., Any], name: str, tensor: Any) -> Callable[..., Any]:

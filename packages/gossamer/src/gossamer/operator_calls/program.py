@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from importlib import import_module
 
 import msgspec
 from msgspec.structs import replace
@@ -14,15 +15,17 @@ from gossamer_ir.nodes import FormatDescription, Function, Module
 
 
 class OperatorProgram(msgspec.Struct, frozen=True):
-    """The program of an operator: its `script`, the `buffers` that hold values, the parameter `features` for
-    the number of columns of its dense operands (None if they are vectors), and the parameter `values` for the
-    values of the matrix (None if only its structure is read). If it `sums_rows`, its output has the sums of
-    products over rows. If it `scales`, each value of the matrix is multiplied by the parameter `alpha`; if it
-    `adds`, it adds the sums to what the output contains (see `scaled_products`). If it `separates_init`, it
-    initializes the output before it adds the first sum. The script does none of these."""
+    """The program of an operator: its `script`, the name of the Python module with the `parsed` script, the
+    `buffers` that hold values, the parameter `features` for the number of columns of its dense operands (None
+    if they are vectors), and the parameter `values` for the values of the matrix (None if only its structure
+    is read). If it `sums_rows`, its output has the sums of products over rows. If it `scales`, each value of
+    the matrix is multiplied by the parameter `alpha`; if it `adds`, it adds the sums to what the output
+    contains (see `scaled_products`). If it `separates_init`, it initializes the output before it adds the
+    first sum. The script does none of these."""
 
     name: str
     script: str
+    parsed: str
     buffers: tuple[str, ...]
     features: str | None = None
     values: str | None = "a"
@@ -80,23 +83,27 @@ def module_of(
     program: OperatorProgram, variant: Variant, format: StoredFormat | None = None
 ) -> Module:
     """Return a variant of a program at the coordinate stage, for a matrix in CSR or in another format."""
-    from gossamer.operator_calls.rewrites.remove_inits import remove_inits
-    from gossamer.operator_calls.rewrites.scale_values import scale_values
-    from gossamer.operator_calls.rewrites.separate_inits import separate_inits
     from gossamer_ir.transform.specialize import specialize
 
     sizes = dict(variant.sizes)
     if program.features is not None and variant.features is not None:
         sizes[program.features] = variant.features
     dtypes = dict.fromkeys(program.buffers, variant.dtype)
-    module = specialize(_parse(program.script), sizes, dtypes=dtypes)
+    module = specialize(_parsed(program), sizes, dtypes=dtypes)
+    # Rewrites are imported where they are needed: a first call of most programs needs none.
     if program.scales:
+        from gossamer.operator_calls.rewrites.scale_values import scale_values
+
         assert program.values is not None, "only a program that reads values scales them"
         module = scale_values(module, handle=program.values, factor=FACTOR)
     # What the output contains takes the place of the initial value, so that none is left to separate.
     if program.adds:
+        from gossamer.operator_calls.rewrites.remove_inits import remove_inits
+
         module = remove_inits(module)
     elif program.separates_init:
+        from gossamer.operator_calls.rewrites.separate_inits import separate_inits
+
         module = separate_inits(module)
     functions = tuple(_with_options(function, variant) for function in module.functions)
     module = replace(module, functions=functions)
@@ -132,11 +139,11 @@ def _over_format(module: Module, format: StoredFormat) -> Module:
     return without_partial_blocks(rewritten) if format.has_whole_blocks else rewritten
 
 
-@lru_cache(maxsize=16)
-def _parse(script: str) -> Module:
-    from gossamer_ir.script import parse_module  # not needed if the kernel is in the cache
-
-    return parse_module(script)
+def _parsed(program: OperatorProgram) -> Module:
+    """Return the module of the script of a program, without the parser: importing it would take 5 percent of
+    a first call."""
+    parsed: Module = import_module(program.parsed).MODULE
+    return parsed
 
 
 def _with_options(function: Function, variant: Variant) -> Function:

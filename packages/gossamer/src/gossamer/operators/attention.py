@@ -80,6 +80,7 @@ def attention(
 PROGRAM = OperatorProgram(
     "attention",
     SCRIPT,
+    parsed="gossamer.parsed_programs.attention",
     buffers=("Q", "K", "V", "Scale", "Out", "P", "Most", "Total"),
     features="feat_size",
     values=None,

@@ -41,7 +41,12 @@ def sddmm(
 """
 
 PROGRAM = OperatorProgram(
-    "sddmm", SCRIPT, buffers=("X", "Y", "Out"), features="feat_size", values=None
+    "sddmm",
+    SCRIPT,
+    parsed="gossamer.parsed_programs.sddmm",
+    buffers=("X", "Y", "Out"),
+    features="feat_size",
+    values=None,
 )
 
 

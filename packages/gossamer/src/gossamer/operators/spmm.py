@@ -44,7 +44,12 @@ def csrmm(
 """
 
 PROGRAM = OperatorProgram(
-    "spmm", SCRIPT, buffers=("A", "B", "C"), features="feat_size", sums_rows=True
+    "spmm",
+    SCRIPT,
+    parsed="gossamer.parsed_programs.spmm",
+    buffers=("A", "B", "C"),
+    features="feat_size",
+    sums_rows=True,
 )
 
 

@@ -39,7 +39,9 @@ def csrmv(
         Y[i] = Y[i] + A[i, j] * X[j]
 """
 
-PROGRAM = OperatorProgram("spmv", SCRIPT, buffers=("A", "X", "Y"), sums_rows=True)
+PROGRAM = OperatorProgram(
+    "spmv", SCRIPT, parsed="gossamer.parsed_programs.spmv", buffers=("A", "X", "Y"), sums_rows=True
+)
 
 
 def operands(A: Any, x: Array) -> Operands[MatrixOperand]:

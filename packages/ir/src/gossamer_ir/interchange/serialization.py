@@ -207,10 +207,10 @@ def _depth_error() -> ParseError:
     return ParseError("wire.depth", f"The text nests deeper than {MAX_NESTING} objects and arrays.")
 
 
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_STRING = rb'"(?:[^"\\]++|\\.)*+"?'
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _DEPTH_CHANGE = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
-_PIECE = re.compile(_STRING.pattern + rb"|[\[{]++|[\]}]++", re.DOTALL)
+_PIECE = _STRING + rb"|[\[{]++|[\]}]++"
 _SINGLE_STEP_BYTES = 1 << 20
 """The greatest size in bytes of a text whose nesting is found in one step. This is faster, but needs a
 multiple of the size in memory."""
@@ -231,14 +231,14 @@ def nesting_of(data: bytes) -> int:
 
 def _outside_strings(data: bytes) -> bytes:
     if b"\\" in data:
-        return _STRING.sub(b"", data)
+        return re.sub(_STRING, b"", data, flags=re.DOTALL)
     # Without escapes, every second piece between quotes is a string. Splitting takes a third of the time.
     return b"".join(data.split(b'"')[::2])
 
 
 def _nesting_of_large(data: bytes) -> int:
     depth = deepest = 0
-    for piece in _PIECE.finditer(data):
+    for piece in re.finditer(_PIECE, data, re.DOTALL):
         first = data[piece.start()]
         if first in _DEPTH_CHANGE:
             depth += _DEPTH_CHANGE[first] * (piece.end() - piece.start())
@@ -248,13 +248,10 @@ def _nesting_of_large(data: bytes) -> int:
     return deepest
 
 
-_PATH = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
-_PATH_ITEM = re.compile(r"\.(\w+)|\[(\d+)\]")
-
-
 def _split_message(text: str) -> tuple[str, Place]:
-    match = _PATH.fullmatch(text)
+    # Compiled here, where texts are wrong: an import of this module is part of a first call.
+    match = re.fullmatch(r"(.*) - at `\$(.*)`", text, re.DOTALL)
     if match is None:
         return text, ()
-    items = _PATH_ITEM.findall(match[2])
+    items = re.findall(r"\.(\w+)|\[(\d+)\]", match[2])
     return match[1], tuple(name if name else int(number) for name, number in items)

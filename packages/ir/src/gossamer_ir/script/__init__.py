@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from gossamer_ir.script.formats import parse_format, print_format
     from gossamer_ir.script.limits import MAX_INDENT
     from gossamer_ir.script.namespace import T
-    from gossamer_ir.script.parse import parse_expr, parse_function, parse_module, parse_source
+    from gossamer_ir.script.parse import parse_function, parse_module, parse_source
+    from gossamer_ir.script.parse_expressions import parse_expr
     from gossamer_ir.script.parser.modules import ParsedModule
     from gossamer_ir.script.print import PrintedModule, print_expr, print_module, print_with_places
 
@@ -24,7 +25,7 @@ _HOMES = {
     "ParsedModule": "gossamer_ir.script.parser.modules",
     "PrintedModule": "gossamer_ir.script.print",
     "T": "gossamer_ir.script.namespace",
-    "parse_expr": "gossamer_ir.script.parse",
+    "parse_expr": "gossamer_ir.script.parse_expressions",
     "parse_format": "gossamer_ir.script.formats",
     "parse_function": "gossamer_ir.script.parse",
     "parse_module": "gossamer_ir.script.parse",

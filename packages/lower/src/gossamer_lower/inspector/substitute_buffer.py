@@ -12,7 +12,6 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.statement_kinds import WRITES
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Buffer, Cast, Expr, Function, Load, Module, Var
-from gossamer_ir.script import parse_expr
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.rewrite import map_children
@@ -108,6 +107,8 @@ def _require_rank(name: str, rank: int, index_count: int) -> None:
 
 
 def _with_values(function: Function, name: str, indices: tuple[str, ...], value: str) -> Function:
+    from gossamer_ir.script import parse_expr  # Imported late: no other pass needs the parser.
+
     buffer = _passed_buffer(function, name)
     _require_rank(name, len(buffer.shape), len(indices))
     _require_only_loaded(function, name)

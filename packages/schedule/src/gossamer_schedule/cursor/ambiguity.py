@@ -15,8 +15,6 @@ from gossamer_ir.nodes import Module
 from gossamer_schedule.cursor.handles import loop_names
 from gossamer_schedule.result import Result
 
-_NUMBERED = re.compile(r"(\w+)_\d+")
-
 
 class AmbiguousNameWarning(UserWarning):
     """A step addresses a loop by a text that an earlier step would have given to another loop.
@@ -39,7 +37,9 @@ def name_conflicts(
     >>> name_conflicts(SPMM, split(SPMM, "k", factors=(None, 8)))
     {}
     """
-    numbered = {name: match[1] for name in result.names if (match := _NUMBERED.fullmatch(name))}
+    numbered = {
+        name: match[1] for name in result.names if (match := re.fullmatch(r"(\w+)_\d+", name))
+    }
     if not numbered:
         return {}
     old, new = loop_names(before), loop_names(result.module)

