@@ -23,6 +23,7 @@ ONE_IN_EACH = {
     "MIN_FILL": "a model of a format",
     "METHODS": "the table of another compiler's names",
     "NAMES": "a folder whose files are listed by name",
+    "PARSED": "the generated file of an operator",
     "PROGRAM": "the file of an operator",
     "SCRIPT": "the file of an operator",
     "SLOT_CYCLES": "a model of a format",

@@ -24,7 +24,7 @@ _HEADER = '''\
 from gossamer_ir.nodes import (
 {imports})
 
-MODULE = {module}
+PARSED = {module}
 '''
 
 
@@ -41,7 +41,7 @@ def module_code(name: str, module: Module) -> str:
     types = {type(node).__name__ for node in _nodes(module)}
     imports = "".join(f"    {each},\n" for each in sorted(types))
     return _HEADER.format(
-        name=name, imports=imports, module=code_of(module, column=len("MODULE = "))
+        name=name, imports=imports, module=code_of(module, column=len("PARSED = "))
     )
 
 

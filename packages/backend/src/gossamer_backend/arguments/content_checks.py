@@ -7,7 +7,6 @@ from typing import Any
 
 from gossamer_backend.arguments.array_view import ArrayView
 from gossamer_backend.arguments.device import HOST
-from gossamer_backend.arguments.fact_errors import require_facts
 from gossamer_backend.arguments.memory import Memory
 from gossamer_backend.arguments.size_equations import Scalars
 from gossamer_ir.facts.fact_index import stated_fact_index
@@ -60,6 +59,9 @@ class ContentChecker:
         read = {name: views[buffer_name] for name, buffer_name in self._read.items()}
         if self.fact_checker is not None and self.fact_checker(facts, scalars, self._given(read)):
             return
+        # Imported late: large arrays are checked by kernels.
+        from gossamer_backend.arguments.fact_errors import require_facts
+
         arrays = {name: self._memory.to_host(view) for name, view in read.items()}
         require_facts(facts, scalars, arrays=arrays, names=self._names)
 

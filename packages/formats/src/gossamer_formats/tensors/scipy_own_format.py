@@ -9,7 +9,6 @@ import numpy as np
 
 from gossamer_formats.checks.array_checks import require_value_dtype
 from gossamer_formats.checks.coordinate_order import without_order
-from gossamer_formats.conversion.target.conversion_target import describe
 from gossamer_formats.conversion.target.dtypes import with_dtypes_of
 from gossamer_formats.counterparts.matrix_checks import require_matrix
 from gossamer_formats.counterparts.scipy_matrix import ScipyArrays, ScipyMatrix
@@ -85,4 +84,7 @@ def borrow_in_own_format(matrix: Any) -> Storage | None:
 def _described(format_name: str, dtypes: tuple[tuple[str, Any], ...]) -> FormatDescription:
     """Return the description of elements in any order in arrays of these dtypes."""
     arrays = {name: np.empty(0, dtype) for name, dtype in dtypes}
+    # Imported late: matrices in CSR are described without it.
+    from gossamer_formats.conversion.target.conversion_target import describe
+
     return with_dtypes_of(without_order(describe(format_name, rank=2)), arrays)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -20,12 +20,9 @@ from gossamer_formats.checks.storage_checks import check_storage
 from gossamer_formats.composable_names import ComposableName
 from gossamer_formats.conversion.numpy.storage.csr_matrices import transposed_storage
 from gossamer_formats.conversion.target.conversion_options import Duplicates, Zeros
-from gossamer_formats.conversion.target.conversion_target import conversion_target
-from gossamer_formats.conversion.target.converted_storage import ConvertedStorage
 from gossamer_formats.conversion.target.recognized_formats import is_format
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.memo import MemoKey
-from gossamer_formats.registry.composable_formats import find_composable
 from gossamer_formats.registry.operators import operator_of
 from gossamer_formats.stats import storage_stats
 from gossamer_formats.storage import (
@@ -41,6 +38,9 @@ from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_ir.support.counted import counted
+
+if TYPE_CHECKING:
+    from gossamer_formats.conversion.target.converted_storage import ConvertedStorage
 
 
 class SparseTensor(NotAnArray):
@@ -271,6 +271,10 @@ class SparseTensor(NotAnArray):
         if isinstance(format, str) and not asks_more and is_format(self.description, format):
             return self
         # The parts of a composable format have orders of rows of their own.
+        # Imported late: most programs convert no tensor.
+        from gossamer_formats.conversion.target.conversion_target import conversion_target
+        from gossamer_formats.registry.composable_formats import find_composable
+
         composable = find_composable(format) if order is None else None
         if composable is not None:
             matrix = self.asformat(

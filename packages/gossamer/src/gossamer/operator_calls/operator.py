@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec
 
 import numpy as np
 
-from gossamer.operator_calls.bound_kernels import BoundKernels
-from gossamer.operator_calls.device_call import bind_on_device
 from gossamer.operator_calls.fast_path.plans import Adapt, Plans
 from gossamer.operator_calls.fast_path.repeated_products import count_call
 from gossamer.operator_calls.format_operators import format_operator
@@ -21,7 +19,6 @@ from gossamer.operator_calls.operands.checked_operands import (
 )
 from gossamer.operator_calls.operands.dense_operands import output_array
 from gossamer.operator_calls.operands.matrix_operand import MatrixOperand
-from gossamer.operator_calls.parts import bind_parts
 from gossamer.operator_calls.program import OperatorProgram
 from gossamer.operator_calls.run_program import run_program
 from gossamer.operator_calls.single_kernel import bind_kernel
@@ -30,6 +27,9 @@ from gossamer_formats import Array, SparseTensor
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.support.typed_calls import typed
+
+if TYPE_CHECKING:
+    from gossamer.operator_calls.bound_kernels import BoundKernels
 
 P = ParamSpec("P")
 
@@ -215,6 +215,9 @@ class Operator(Generic[P]):
         checked = self.operands(*operands)
         device = checked.device(out)
         if device != HOST:
+            # Imported late: most arrays are on the host.
+            from gossamer.operator_calls.device_call import bind_on_device
+
             assert has_one_kernel(checked)
             call, _ = bind_on_device(self.program, checked, out=out, device=device, target=target)
             return call
@@ -226,6 +229,9 @@ class Operator(Generic[P]):
             out, dtype=checked.dtype, shape=checked.shape, inputs=checked.inputs
         )
         if is_in_parts(checked):
+            # Imported late: most matrices have one format.
+            from gossamer.operator_calls.parts import bind_parts
+
             return bind_parts(self.program, checked, result, target=target, check=check)
         assert has_one_kernel(checked)
         return bind_kernel(self.program, checked, result, target=target, check=check)

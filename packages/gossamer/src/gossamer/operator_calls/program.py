@@ -15,17 +15,16 @@ from gossamer_ir.nodes import FormatDescription, Function, Module
 
 
 class OperatorProgram(msgspec.Struct, frozen=True):
-    """The program of an operator: its `script`, the name of the Python module with the `parsed` script, the
-    `buffers` that hold values, the parameter `features` for the number of columns of its dense operands (None
-    if they are vectors), and the parameter `values` for the values of the matrix (None if only its structure
-    is read). If it `sums_rows`, its output has the sums of products over rows. If it `scales`, each value of
-    the matrix is multiplied by the parameter `alpha`; if it `adds`, it adds the sums to what the output
-    contains (see `scaled_products`). If it `separates_init`, it initializes the output before it adds the
-    first sum. The script does none of these."""
+    """The program of an operator: its `script`, the `buffers` that hold values, the parameter `features` for
+    the number of columns of its dense operands (None if they are vectors), and the parameter `values` for the
+    values of the matrix (None if only its structure is read). If it `sums_rows`, its output has the sums of
+    products over rows. If it `scales`, each value of the matrix is multiplied by the parameter `alpha`; if it
+    `adds`, it adds the sums to what the output contains (see `scaled_products`). If it `separates_init`, it
+    initializes the output before it adds the first sum. The script does none of these. `parsed` is the name
+    of the Python module that has the parsed script (None: the script is parsed at the first call)."""
 
     name: str
     script: str
-    parsed: str
     buffers: tuple[str, ...]
     features: str | None = None
     values: str | None = "a"
@@ -33,6 +32,7 @@ class OperatorProgram(msgspec.Struct, frozen=True):
     scales: bool = False
     adds: bool = False
     separates_init: bool = False
+    parsed: str | None = None
 
     @property
     def dense_dimensions(self) -> int:
@@ -140,10 +140,19 @@ def _over_format(module: Module, format: StoredFormat) -> Module:
 
 
 def _parsed(program: OperatorProgram) -> Module:
-    """Return the module of the script of a program, without the parser: importing it would take 5 percent of
-    a first call."""
-    parsed: Module = import_module(program.parsed).MODULE
+    """Return the module of the script of a program. Without the parser, if there is a parsed one: importing
+    the parser takes 5 percent of a first call."""
+    if program.parsed is None:
+        return _parse(program.script)
+    parsed: Module = import_module(program.parsed).PARSED
     return parsed
+
+
+@lru_cache(maxsize=16)
+def _parse(script: str) -> Module:
+    from gossamer_ir.script import parse_module  # not needed if the kernel is in the cache
+
+    return parse_module(script)
 
 
 def _with_options(function: Function, variant: Variant) -> Function:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gossamer.operator_calls.device_call import bind_on_device, bind_scaling
 from gossamer.operator_calls.fast_path.plans import Plans
 from gossamer.operator_calls.operands.checked_operands import (
     Operands,
@@ -13,7 +12,6 @@ from gossamer.operator_calls.operands.checked_operands import (
 )
 from gossamer.operator_calls.operands.dense_operands import output_array
 from gossamer.operator_calls.operands.matrix_operand import MatrixOperand
-from gossamer.operator_calls.parts import bind_parts
 from gossamer.operator_calls.program import OperatorProgram
 from gossamer.operator_calls.scaled_products import is_scaled, scale_output, with_factors
 from gossamer.operator_calls.single_kernel import prepare_kernel
@@ -42,6 +40,9 @@ def run_program(
         program, operands = with_factors(program, operands, alpha=alpha, beta=beta, out=out)
     device = operands.device(out)
     if device != HOST:
+        # Imported late: most arrays are on the host.
+        from gossamer.operator_calls.device_call import bind_on_device, bind_scaling
+
         assert has_one_kernel(operands), "the parts of a decomposition are on the host"
         call, on_device = bind_on_device(program, operands, out=out, device=device, target=target)
         if beta not in (0, 1):
@@ -77,6 +78,9 @@ def _prepared(
 ) -> Callable[[], None]:
     """Build all kernels, and return the function that computes a result by them."""
     if is_in_parts(operands):
+        # Imported late: most matrices have one format.
+        from gossamer.operator_calls.parts import bind_parts
+
         return bind_parts(program, operands, result, target=target, plans=plans)
     assert has_one_kernel(operands)
     return prepare_kernel(program, operands, result, target=target, plans=plans)

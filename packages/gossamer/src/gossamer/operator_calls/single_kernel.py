@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gossamer.operator_calls.bound_kernels import BoundKernels
 from gossamer.operator_calls.fast_path.plans import Plans
 from gossamer.operator_calls.kernels import kernel_for
 from gossamer.operator_calls.operands.checked_operands import (
@@ -22,6 +22,9 @@ from gossamer.operator_calls.row_ranges import arguments_by_rows
 from gossamer_backend import BoundCall, Kernel
 from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
+
+if TYPE_CHECKING:
+    from gossamer.operator_calls.bound_kernels import BoundKernels
 
 
 def prepare_kernel(
@@ -62,6 +65,9 @@ def bind_kernel(
     ranges = list(arguments_by_rows(kernel.signature, arguments, operands.products))
     if len(ranges) == 1:
         return whole
+    # Imported late: few calls take so long.
+    from gossamer.operator_calls.bound_kernels import BoundKernels
+
     calls = [kernel.bind(verified=verified, **range_arguments) for range_arguments in ranges]
     return BoundKernels(calls, whole.arguments)
 

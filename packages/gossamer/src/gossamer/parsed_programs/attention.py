@@ -19,7 +19,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 
-MODULE = Module(
+PARSED = Module(
     "coordinate",
     (
         Function(

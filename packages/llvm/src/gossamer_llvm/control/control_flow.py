@@ -27,7 +27,6 @@ from gossamer_llvm.control.position_loops import emit_group_loop, group_loop
 from gossamer_llvm.control.unsigned_bounds import with_unsigned_bounds
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add, literal_value
-from gossamer_llvm.fragments.outer_products import emit_outer_products
 
 UNROLL = "unroll"
 """The annotation of a loop with the number of times that LLVM is to unroll it."""
@@ -76,8 +75,12 @@ def emit_for(emitter: FunctionEmitter, node: For) -> None:
     """Emit a serial loop. An outermost loop of the entry can be interrupted between portions of its
     iterations."""
     _require_serial(node)
-    if emit_outer_products(emitter, node):
-        return
+    if emitter.fragments:
+        # Imported late: most targets have no matrix registers.
+        from gossamer_llvm.fragments.outer_products import emit_outer_products
+
+        if emit_outer_products(emitter, node):
+            return
     if _is_interrupted_in_portions(emitter, node):
         _emit_rotated(emitter, node, _emit_portions)
     elif (mask := loop_mask(emitter, node)) is not None:

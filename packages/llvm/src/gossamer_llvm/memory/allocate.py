@@ -17,7 +17,6 @@ from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import literal_value
 from gossamer_llvm.emitter.types import element_bytes, memory_type
 from gossamer_llvm.fragments.streaming import require_streaming_allocation
-from gossamer_llvm.fragments.tiles import emit_fragment
 from gossamer_machine.cache_line import LINE_BYTES
 
 MAX_STACK_BYTES = 131072
@@ -39,6 +38,9 @@ def emit_allocate(emitter: FunctionEmitter, node: Allocate) -> None:
     buffer = node.buffer
     emitter.module.require_dtype(buffer.dtype)
     if buffer.scope == "fragment":
+        # Imported late: most targets have no matrix registers.
+        from gossamer_llvm.fragments.tiles import emit_fragment
+
         emit_fragment(emitter, buffer)
         return
     if buffer.scope not in ("global", "local"):

@@ -25,7 +25,6 @@ from gossamer_llvm.emitter.types import (
     value_type,
 )
 from gossamer_llvm.fragments.streaming import require_no_streaming_gather
-from gossamer_llvm.fragments.tiles import emit_row_load, emit_row_store
 from gossamer_llvm.memory.addresses import Address, emit_address, without_unit_dimensions
 from gossamer_llvm.memory.index_pairs import load_indices_in_pairs
 from gossamer_llvm.memory.lane_loads import loads_of_lanes
@@ -44,6 +43,9 @@ MIN_NONTEMPORAL = 16
 def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
     """Emit a load: plain, masked, a gather, or a scalar load under a branch."""
     if node.buffer in emitter.fragments:
+        # Imported late: most targets have no matrix registers.
+        from gossamer_llvm.fragments.tiles import emit_row_load
+
         return emit_row_load(emitter, node)
     available = emitter.available_load(node)
     if available is not None:
@@ -88,6 +90,8 @@ def _emit_load_by_mask(emitter: FunctionEmitter, node: Load, mask: Value) -> Val
 def emit_store(emitter: FunctionEmitter, node: Store) -> None:
     """Emit a store: plain, masked, a scatter, or a scalar store under a branch."""
     if node.buffer in emitter.fragments:
+        from gossamer_llvm.fragments.tiles import emit_row_store  # Imported late, as for loads.
+
         emit_row_store(emitter, node)
         return
     dtype = dtype_of(node.value)

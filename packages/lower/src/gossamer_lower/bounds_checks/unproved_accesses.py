@@ -13,7 +13,6 @@ from gossamer_ir.core.conditions import conjunction, in_range, short_circuit_or
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Binary, Compare, Expr, Lanes, Load, Search, Stmt, Store
 from gossamer_ir.traversal.free_vars import free_vars
-from gossamer_lower.bounds_checks.lane_checks import in_all_lanes, in_end_lanes
 
 
 class UnprovedAccesses:
@@ -62,6 +61,8 @@ class UnprovedAccesses:
 
     def in_all_lanes_of(self, access: Load | Store, lanes: Lanes) -> Expr | None:
         """Return the part of the bounds check of a vector access that is not proved for all lanes."""
+        from gossamer_lower.bounds_checks.lane_checks import in_all_lanes, in_end_lanes
+
         shape, mask = self._point.shapes[access.buffer], access.predicate
         with self._point.scope():
             self._overflow.bind(LANE.name, lane_count(lanes))

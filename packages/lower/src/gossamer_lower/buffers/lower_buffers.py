@@ -50,7 +50,6 @@ from gossamer_ir.verify.statements.region_coverage import without_false_regions
 from gossamer_lower.axes.fiber_positions import element_number, position_in_fiber
 from gossamer_lower.axes.subset_relations import relations_of_fibers
 from gossamer_lower.buffers.conditions.fiber_conditions import FiberConditions, ranges_of
-from gossamer_lower.buffers.conditions.proved_conditions import without_proved
 from gossamer_lower.buffers.layout.ordinary_buffers import OrdinaryBuffers
 from gossamer_lower.buffers.layout.ordinary_facts import facts_of_axes, stated_facts
 from gossamer_lower.buffers.layout.position_conditions import PositionConditions
@@ -101,7 +100,12 @@ def _lower_function(function: Function) -> Function:
     facts = tuple(dict.fromkeys((*stated, *promised)))
     lowered = replace(function, axes=(), relations=(), buffers=buffers, body=body, facts=facts)
     conditions = lowerer.position_conditions()
-    return without_proved(lowered, conditions) if conditions else lowered
+    if not conditions:
+        return lowered
+    # Imported late: only padded and fused axes have conditions.
+    from gossamer_lower.buffers.conditions.proved_conditions import without_proved
+
+    return without_proved(lowered, conditions)
 
 
 class _BufferLowerer:

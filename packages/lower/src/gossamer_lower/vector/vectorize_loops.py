@@ -23,7 +23,6 @@ from gossamer_ir.nodes import Allocate, Expr, For, Function, Module, Ramp, Stmt,
 from gossamer_ir.traversal.buffer_definitions import buffers_allocated
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statements.lane_accumulation import accumulated_by_lane
 from gossamer_lower.statements.point_visitor import PointVisitor
 from gossamer_lower.statements.rebuild import (
     with_body,
@@ -114,6 +113,9 @@ class _LoopVectorizer(PointVisitor):
             is_shared_store = isinstance(node, Store) and is_shared(loop, node.buffer)
             if not is_shared_store or node.buffer in self._allocated or is_atomic_update(node):
                 return None
+            # Imported late: few programs accumulate into shared elements.
+            from gossamer_lower.statements.lane_accumulation import accumulated_by_lane
+
             return accumulated_by_lane(node, self.namer, plain_update)
 
         return rewrite_body(body, rule)

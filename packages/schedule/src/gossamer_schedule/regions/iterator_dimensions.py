@@ -38,7 +38,6 @@ from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import listing, schedule_error
-from gossamer_schedule.regions.iterator_map import layout_of
 
 
 class CacheDimension(msgspec.Struct, frozen=True):
@@ -168,6 +167,9 @@ def _iters_determined_by(at: Expr, outer: Mapping[str, CacheDimension]) -> froze
     names = [name for name in outer if name in free_vars(at)]
     if any(outer[name].index != index_var(name) for name in names):
         return frozenset()
+    # Imported late: few blocks have such numbers.
+    from gossamer_schedule.regions.iterator_map import layout_of
+
     number = IndexMap(tuple(names), (at,))
     is_one_to_one = layout_of(number, [outer[name].extent for name in names]) is not None
     return frozenset(names) if is_one_to_one else frozenset()

@@ -18,7 +18,6 @@ from gossamer_ir.support.word_lists import in_quotes
 from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.analysis.iterations import several_iterations
 from gossamer_schedule.rules.canonical.forms import ProgramForm, forms_of
-from gossamer_schedule.rules.enumerate_schedules import enumerate_schedules
 from gossamer_schedule.rules.first_match import first_match
 from gossamer_schedule.rules.ordered_rules import (
     COMBINING_RULES,
@@ -86,6 +85,9 @@ def default_space(module: Module, machine: Machine, stats: Stats | None = None) 
     >>> [choice.name for choice in space.prior.choices]
     ['csrmm.tile_vectors']
     """
+    # Imported late: only a search needs all schedules.
+    from gossamer_schedule.rules.enumerate_schedules import enumerate_schedules
+
     context = _context(machine, stats)
     matched = first_match(_rules_for(module), forms_of(module), context)
     if matched is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 from gossamer_formats.checks.coordinate_order import without_order
-from gossamer_formats.conversion.target.conversion_target import describe
 from gossamer_formats.conversion.target.dtypes import with_index_dtype
 from gossamer_formats.registry.formats import format_names
 from gossamer_formats.storage import shape_of, with_value_dtype
@@ -27,6 +26,9 @@ def is_format(description: FormatDescription, name: str) -> bool:
     """
     if description.name != name or name not in format_names():
         return False
+    # Imported late: for tensors only.
+    from gossamer_formats.conversion.target.conversion_target import describe
+
     return _essence(description) == _essence(describe(name, rank=len(shape_of(description))))
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 from numpy import ndarray
 
-from gossamer.operator_calls.chosen_format import PreparedMatrix
 from gossamer.operator_calls.fast_path.plan_arguments import (
     Structure,
     converted_structure,
@@ -28,6 +27,9 @@ from gossamer_formats.internal_api import MemoKey
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.support.bounded_dict import put_bounded
+
+if TYPE_CHECKING:
+    from gossamer.operator_calls.chosen_format import PreparedMatrix
 
 MAX_PLANS = 1024
 """The number of plans that an operator keeps; the first is dropped."""

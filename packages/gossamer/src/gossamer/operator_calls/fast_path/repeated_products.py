@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy import ndarray
 
-from gossamer.operator_calls.chosen_format import CHOICE, PreparedMatrix, has_added_zeros, in_format
-from gossamer.operator_calls.row_order import properties_for
 from gossamer.operator_calls.row_ranges import is_made_in_ranges
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import get_num_threads
@@ -28,6 +26,7 @@ from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.support.bounded_dict import put_bounded
 
 if TYPE_CHECKING:
+    from gossamer.operator_calls.chosen_format import PreparedMatrix
     from gossamer.operator_calls.program import OperatorProgram
     from gossamer_tune import FormatChoice
 
@@ -102,6 +101,8 @@ class RepeatedProducts:
 
     def _advance(self, matrix: SparseTensor, sizes: tuple[int, ...], history: CallHistory) -> None:
         """Choose a format, or convert the matrix to the chosen one."""
+        from gossamer.operator_calls.chosen_format import CHOICE  # Imported late: rarely due.
+
         with compiling:
             if history.calls < history.due:
                 # Another thread was here in the meantime.
@@ -119,6 +120,7 @@ class RepeatedProducts:
 
     def _converted(self, matrix: SparseTensor, choice: FormatChoice) -> PreparedMatrix | None:
         """Return the matrix in the chosen format; None if it takes too much memory or has zeros added."""
+        from gossamer.operator_calls.chosen_format import has_added_zeros, in_format
         from gossamer_formats.internal_api import available_memory
 
         text = choice.chosen.text
@@ -151,6 +153,8 @@ def count_call(program: OperatorProgram, matrix: SparseTensor, dense: Any) -> Co
 def _repeated_products(matrix: SparseTensor) -> RepeatedProducts | None:
     """Return a new count of the calls with a tensor in CSR; None if it is never converted, because it is
     small, borrows its arrays, was prepared, or has duplicates, which a conversion would add."""
+    from gossamer.operator_calls.chosen_format import CHOICE
+
     if matrix.is_borrowed or CHOICE.find(matrix) or not is_format(matrix.description, "csr"):
         return None
     columns = indices_of(matrix.description.axes[-1])
@@ -172,6 +176,7 @@ def _history(matrix: SparseTensor, program: OperatorProgram, sizes: tuple[int, .
 
 def _choice(matrix: SparseTensor, sizes: tuple[int, ...]) -> FormatChoice:
     """Return the choice among formats in which results are the same but for rounding."""
+    from gossamer.operator_calls.row_order import properties_for
     from gossamer.resolve_target import machine_for
     from gossamer_tune import Workload, choose_format
 

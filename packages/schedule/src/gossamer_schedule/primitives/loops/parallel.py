@@ -29,11 +29,6 @@ from gossamer_schedule.legality.nondecreasing import is_nondecreasing
 from gossamer_schedule.legality.races import require_no_race
 from gossamer_schedule.legality.shared_accumulation import required_shared_buffers
 from gossamer_schedule.primitives.loops.split import split
-from gossamer_schedule.reductions.loop_reduction import (
-    required_loop_reduction,
-    required_segment_dimension,
-)
-from gossamer_schedule.reductions.parallel_parts import with_parallel_parts
 from gossamer_schedule.safe_accesses.expression_arguments import expr_of_text
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe_in_loops
 
@@ -155,6 +150,13 @@ def _parallelize_parts(
     root: Cursor, loop_name: str, accumulate: Accumulation | None, *, parts: int
 ) -> Change:
     """Run equal parts of a reduction in parallel, and combine their results afterward."""
+    # Imported late: few schedules have parts.
+    from gossamer_schedule.reductions.loop_reduction import (
+        required_loop_reduction,
+        required_segment_dimension,
+    )
+    from gossamer_schedule.reductions.parallel_parts import with_parallel_parts
+
     require_scheduled_stage(root, ("loop",))
     cursor = find_loop(root, loop=loop_name)
 

@@ -26,8 +26,6 @@ from gossamer_schedule.definition.unsafe_mark import Requirement
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.races import require_no_race
 from gossamer_schedule.primitives.loops.split import split_by
-from gossamer_schedule.reductions.lane_terms import terms_in_lanes
-from gossamer_schedule.reductions.loop_reduction import required_loop_reduction
 from gossamer_schedule.reductions.reduction_loops import (
     is_accumulation_loop,
     is_reduction_loop,
@@ -187,6 +185,10 @@ def _require_no_rest(rest: Remainder) -> None:
 
 def _vectorize_terms(root: Cursor, loop_name: str) -> Change:
     """Compute the terms of a reduction in lanes, and combine them one by one."""
+    # Imported late: no default schedule has terms in lanes.
+    from gossamer_schedule.reductions.lane_terms import terms_in_lanes
+    from gossamer_schedule.reductions.loop_reduction import required_loop_reduction
+
     require_scheduled_stage(root, ("loop",))
     cursor = find_loop(root, loop=loop_name)
 

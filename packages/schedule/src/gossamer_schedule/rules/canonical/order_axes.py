@@ -5,7 +5,6 @@ from __future__ import annotations
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Decision
 from gossamer_ir.nodes import Function, Iteration, Module
-from gossamer_schedule.primitives.coordinate.sparse_reorder import sparse_reorder
 from gossamer_schedule.rules.analysis.iterations import axes_of, single_iteration
 
 
@@ -18,6 +17,9 @@ def order_axes(module: Module) -> tuple[Module, tuple[Decision, ...]]:
     order = _order(*single)
     if order in ((), single[1].vars):
         return module, ()
+    # Imported late: most programs have this order.
+    from gossamer_schedule.primitives.coordinate.sparse_reorder import sparse_reorder
+
     # The primitive proves that the order is legal, or refuses.
     try:
         result = sparse_reorder(module, single[1].name, order=order)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from gossamer_ir.interchange.records import Decision
 from gossamer_ir.nodes import FuseAxes, Module
-from gossamer_schedule.primitives.coordinate.sparse_unfuse import sparse_unfuse
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 
 
@@ -18,6 +17,9 @@ def unfuse_axes(module: Module) -> tuple[Module, tuple[Decision, ...]]:
     decisions = []
     for entry in single[1].axes if single is not None else ():
         if single is not None and isinstance(entry, FuseAxes):
+            # Imported late: most programs have no fused axes.
+            from gossamer_schedule.primitives.coordinate.sparse_unfuse import sparse_unfuse
+
             result = sparse_unfuse(module, single[1].name, axes=entry.axes)
             module = result.module
             decisions.append(

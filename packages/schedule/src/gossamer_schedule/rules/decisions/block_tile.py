@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gossamer_ir.support.counted import counted
 from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.decisions.gather_tiling import LONG_VECTORS
-from gossamer_schedule.rules.patterns.block_reduction import BlockReduction
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles, lanes_in_words, tiles_holding
+
+if TYPE_CHECKING:
+    from gossamer_schedule.rules.patterns.block_reduction import BlockReduction
 
 MAX_TILE_VECTORS = 4
 """Maximum number of vectors of a tile. With more, each load of a vector is used by too few rows."""

@@ -7,6 +7,8 @@ verdict about the last one is in `thread_tiles`. `gossamer_machine.sizing` has t
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.support.byte_sizes import size_in_words
@@ -16,10 +18,12 @@ from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.block_tile import RegisterTile
 from gossamer_schedule.rules.decisions.parallel_rows import grain
 from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not, unknown_size_verdict
-from gossamer_schedule.rules.patterns.block_reduction import BlockReduction
 from gossamer_schedule.rules.steps.register_tiles import copy_in_vectors
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles
+
+if TYPE_CHECKING:
+    from gossamer_schedule.rules.patterns.block_reduction import BlockReduction
 
 
 def row_packing_verdict(gather: Gather, machine: Machine, *, stats: Stats | None) -> Verdict:
