@@ -56,12 +56,8 @@ def emit(flat: Module, *, abi: Abi) -> str:
         summary = summaries[function.name]
         is_entry = abi.is_device or function.name == flat.entry
         is_streaming = function.name in streaming
-        attributes = (
-            HOT
-            if abi.is_device
-            else _attribute_groups(summary, is_entry=is_entry, is_streaming=is_streaming)
-        )
         signature = _signature_text(module, function, summary, aliasing, is_entry=is_entry)
+        attributes = _attribute_groups(abi, summary, is_entry=is_entry, is_streaming=is_streaming)
         emitter = FunctionEmitter(
             module,
             IRBuilder(f"{signature} {attributes}"),
@@ -138,7 +134,11 @@ def _signature_text(
     return f"{'' if is_entry else 'internal '}i64 {text}"
 
 
-def _attribute_groups(summary: FunctionSummary, *, is_entry: bool, is_streaming: bool) -> str:
+def _attribute_groups(
+    abi: Abi, summary: FunctionSummary, *, is_entry: bool, is_streaming: bool
+) -> str:
+    if abi.is_device:
+        return HOT
     # An entry that only launches loops runs once per call, so optimizing it costs more than it saves.
     if is_entry and summary.only_calls:
         return COLD

@@ -91,15 +91,27 @@ def disjointness(
     'disjoint'
     'race'
     """
-    loops, facts = loops_of(function), known_facts(function)
-    extent = integer_value(loops[loop_name].extent)
+    extent = integer_value(loops_of(function)[loop_name].extent)
     # A single iteration has no other one to conflict with.
     if extent is not None and extent <= 1:
         return "disjoint"
     every = list(accesses)
+    if _are_disjoint(loop_name, every, varying=varying, function=function):
+        return "disjoint"
+    # Last: only a store to an element that ignores the loop is a proof of a race. All else is unknown.
+    if any(access.is_store and _is_independent_of(access, loop_name, varying) for access in every):
+        return "race"
+    return "unknown"
+
+
+def _are_disjoint(
+    loop_name: str, accesses: Sequence[AccessForm], *, varying: Set[str], function: Function
+) -> bool:
+    """Return whether an index, or the number of an element, is proved to differ in different iterations."""
+    loops, facts = loops_of(function), known_facts(function)
     columns = [
-        *zip(*(access.indices for access in every), strict=False),
-        *zip(*(access.numbers for access in every), strict=False),
+        *zip(*(access.indices for access in accesses), strict=False),
+        *zip(*(access.numbers for access in accesses), strict=False),
     ]
     # Y[P[i]] with distinct values in P: different i give different elements.
     distinct = {fact.buffer for fact in fact_index(facts).of_type(Distinct)}
@@ -107,20 +119,15 @@ def disjointness(
     if any(
         _determine_iteration(loop_name, forms, loops=loops, varying=varying) for forms in columns
     ):
-        return "disjoint"
+        return True
     if _is_recovered(loop_name, columns, loops=loops, varying=varying):
-        return "disjoint"
+        return True
     # An inner loop with one iteration does not vary.
     others = {name for name in varying - {loop_name} if integer_value(loops[name].extent) != 1}
-    if any(
+    return any(
         _share_injective_coordinate(loops[loop_name], forms, others=others, facts=facts)
         for forms in columns
-    ):
-        return "disjoint"
-    # Last: only a store to an element that ignores the loop is a proof of a race. All else is unknown.
-    if any(access.is_store and _is_independent_of(access, loop_name, varying) for access in every):
-        return "race"
-    return "unknown"
+    )
 
 
 def _loaded_indices(

@@ -201,14 +201,8 @@ def _iteration_over(
     tensor: DividedTensor,
 ) -> Stmt:
     """Return the iteration over a part."""
-    # Names are unique in a function, and each part repeats the loops over other axes.
     namer = tensor.namer
-    kept = {
-        name: namer.fresh(name)
-        for item in iterated_axes(iteration)
-        if not set(item.vars) & set(vars)
-        for name in item.vars
-    }
+    kept = _vars_of_other_axes(iteration, vars, namer)
     coordinates = dict(zip(vars, format.coordinates, strict=True))
     values = {**coordinates, **{old: index_var(new) for old, new in kept.items()}}
     pairs = zip(tensor.buffers, format.buffers, strict=True)
@@ -234,6 +228,17 @@ def _iteration_over(
         init=moved(iteration.init, selecting) if iteration.init else (),
         body=moved(iteration.body, None),
     )
+
+
+def _vars_of_other_axes(iteration: Iteration, vars: Sequence[str], namer: Namer) -> dict[str, str]:
+    """Return new names for the variables over other axes than those of the tensor: names are unique in a
+    function, and each part repeats these loops."""
+    return {
+        name: namer.fresh(name)
+        for item in iterated_axes(iteration)
+        if not set(item.vars) & set(vars)
+        for name in item.vars
+    }
 
 
 def _iterated(

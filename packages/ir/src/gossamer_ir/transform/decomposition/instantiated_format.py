@@ -72,35 +72,21 @@ def instantiate_format(
     sizes = _logical_sizes(description, shape, name)
     names = _names(description, name, namer, replaced=sizes)
     arrays = [_over_axes(array, names, sizes, namer) for array in description.index_arrays]
-    vars = {
-        # In small letters, as in scripts: the variable `i` runs along the axis `I`.
-        old: namer.fresh(names[axis].lower())
-        for old, axis in zip(map_vars(description), description.buffer.axes, strict=True)
-    }
-    described = (description.buffer, *description.more_buffers)
+    vars = _vars_along_axes(description, names, namer)
+    renamed_axes = [_renamed(axis, names, sizes) for axis in description.axes]
+    array_axes = [axis for axes, _ in arrays for axis in axes]
+    results = map_results(description)
     return InstantiatedFormat(
         name,
         description,
         tuple(shape),
-        params=tuple(
-            Param(names[param.name], param.dtype)
-            for param in description.params
-            if param.name not in sizes
-        ),
-        axes=(
-            *(_renamed(axis, names, sizes) for axis in description.axes),
-            *(axis for axes, _ in arrays for axis in axes),
-        ),
-        buffers=tuple(
-            _renamed_buffer(buffer, kept, f"{kept.name}_{name}", names, namer)
-            for buffer, kept in zip(described, stored, strict=True)
-        ),
+        params=_remaining_params(description, names, replaced=sizes),
+        axes=(*renamed_axes, *array_axes),
+        buffers=_renamed_buffers(description, stored, name, names, namer),
         index_arrays=tuple(array for _, array in arrays),
         facts=tuple(_renamed(fact, names, sizes) for fact in description.facts),
         vars=tuple(vars.values()),
-        coordinates=tuple(
-            _renamed(result, {**names, **vars}, sizes) for result in map_results(description)
-        ),
+        coordinates=tuple(_renamed(result, {**names, **vars}, sizes) for result in results),
     )
 
 
@@ -110,6 +96,28 @@ def with_fresh_vars(format: InstantiatedFormat, namer: Namer) -> InstantiatedFor
     return format._replace(
         vars=tuple(names.values()),
         coordinates=tuple(_renamed(coordinate, names, {}) for coordinate in format.coordinates),
+    )
+
+
+def _vars_along_axes(
+    description: FormatDescription, names: Mapping[str, str], namer: Namer
+) -> dict[str, str]:
+    """Return the new names of the variables of a format's map."""
+    # In small letters, as in scripts: the variable `i` runs along the axis `I`.
+    return {
+        old: namer.fresh(names[axis].lower())
+        for old, axis in zip(map_vars(description), description.buffer.axes, strict=True)
+    }
+
+
+def _remaining_params(
+    description: FormatDescription, names: Mapping[str, str], *, replaced: Collection[str]
+) -> tuple[Param, ...]:
+    """Return the parameters that are not `replaced`, in the new names."""
+    return tuple(
+        Param(names[param.name], param.dtype)
+        for param in description.params
+        if param.name not in replaced
     )
 
 
@@ -175,6 +183,21 @@ def _renamed(node: Node, names: Mapping[str, str], sizes: Mapping[str, Expr]) ->
         return with_names(node, names)
 
     return rewrite(node, rule)
+
+
+def _renamed_buffers(
+    description: FormatDescription,
+    stored: Sequence[SparseBuffer],
+    part: str,
+    names: Mapping[str, str],
+    namer: Namer,
+) -> tuple[SparseBuffer, ...]:
+    """Return the buffers of the values, one for each that is stored."""
+    described = (description.buffer, *description.more_buffers)
+    return tuple(
+        _renamed_buffer(buffer, kept, f"{kept.name}_{part}", names, namer)
+        for buffer, kept in zip(described, stored, strict=True)
+    )
 
 
 def _renamed_buffer(
