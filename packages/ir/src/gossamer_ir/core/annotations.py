@@ -144,8 +144,8 @@ ANNOTATIONS: Mapping[str, AnnotationKind] = {
         readers="none: a record",
     ),
     WINDOW: AnnotationKind(
-        "The lanes of an iteration read elements near each other: they are loaded once, before the loop, if "
-        "so many contain all of them.",
+        "The lanes of an iteration read elements near each other: a window of this many elements is loaded "
+        "once, before the loop, if it contains all of them.",
         on=("loop",),
         value="elements that fill whole cache lines",
         writers=None,

@@ -67,8 +67,8 @@ def loop_mask(emitter: FunctionEmitter, loop: For) -> LoopMask | None:
 
 
 def _counts_vectors(loop: For, ramp: Ramp, limit: Expr) -> bool:
-    """Return whether an iteration is about the vector of its number, and the extent is the number of vectors
-    that hold so many elements."""
+    """Return whether each iteration has the vector of its number, and the extent is the number of vectors
+    that hold `limit` elements."""
     if not ramp.lanes.scalable or integer_value(ramp.stride) != 1:
         return False
     lanes = Affine({VScale(): ramp.lanes.count}, 0)

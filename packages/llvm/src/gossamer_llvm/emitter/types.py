@@ -76,8 +76,8 @@ def intrinsic_suffix(llvm_type: str) -> str:
 
 
 def in_llvm_units(text: str, vscale_bits: int) -> str:
-    """Return LLVM IR with the lanes of scalable vectors counted for each unit of LLVM's vscale, of so many
-    bits. Types are written with those for each unit of the language's vscale.
+    """Return LLVM IR with the lanes of scalable vectors counted for each unit of LLVM's vscale, which has
+    `vscale_bits` bits. Types are written with those for each unit of the language's vscale.
 
     >>> in_llvm_units("call <vscale x 4 x i32> @llvm.stepvector.nxv4i32()", 64)
     'call <vscale x 2 x i32> @llvm.stepvector.nxv2i32()'

@@ -202,7 +202,7 @@ def _gather_of_all_lanes(
 
 
 def _is_short(dtype: DType, most: int) -> bool:
-    """Return whether the lanes of a gather or scatter are accessed one by one, at most so many."""
+    """Return whether a gather or scatter has at most `most` lanes, which are then accessed one by one."""
     return not dtype.scalable and 1 < dtype.lanes <= most
 
 

@@ -12,7 +12,11 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.statements.atomic_accumulation import is_atomic, mark_of, shared_names
+from gossamer_ir.analysis.statements.atomic_accumulation import (
+    atomic_annotation,
+    is_atomic,
+    shared_names,
+)
 from gossamer_ir.core.annotations import ATOMIC
 from gossamer_ir.core.axis_kinds import is_varied
 from gossamer_ir.core.build import ZERO, add, fill_of, index, index_var, mul, sub
@@ -189,7 +193,7 @@ class _BufferLowerer:
         names = shared_names(loop) if is_atomic(loop) else None
         if names is None:
             return loop
-        mark = mark_of(self._names.get(name, name) for name in names)
+        mark = atomic_annotation(self._names.get(name, name) for name in names)
         annotations = tuple(mark if item[0] == ATOMIC else item for item in loop.annotations)
         return replace(loop, annotations=annotations)
 

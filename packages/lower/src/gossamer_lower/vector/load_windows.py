@@ -241,7 +241,7 @@ def _is_below(mask: Expr | None) -> bool:
 
 
 def _holds_whole_lines(elements: object, load: Load) -> bool:
-    """Return whether so many elements fill a number of cache lines."""
+    """Return whether the elements of a window fill whole cache lines."""
     size = DType.parse(load.dtype).bits // 8
     return isinstance(elements, int) and elements > 0 and elements * size % LINE_BYTES == 0
 

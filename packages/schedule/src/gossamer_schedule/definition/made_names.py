@@ -49,7 +49,7 @@ def horizontally_fused_name(loop_name: str) -> str:
 
 
 def numbered_name(name: str, number: int) -> str:
-    """Return the name that a primitive makes instead of one that is taken so many times.
+    """Return the name that a primitive makes instead of one that is taken `number` times.
 
     >>> numbered_name("C_local", 0), numbered_name("C_local", 2)
     ('C_local', 'C_local_2')

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gossamer_ir.analysis.statements.atomic_accumulation import (
     ATOMIC_OPS,
     is_accumulated,
-    is_combined,
+    is_atomic_dtype,
 )
 from gossamer_ir.analysis.statements.reductions import match_reduction
 from gossamer_ir.errors import ScheduleError
@@ -48,7 +48,7 @@ def _accumulation_error(cursor: Cursor, *, buffer_name: str) -> ScheduleError:
     for store in _stores_to(cursor, buffer_name):
         reduction = match_reduction(store)
         dtype = next(b.dtype for b in all_buffers(cursor.function) if b.name == buffer_name)
-        if reduction is not None and not (reduction.op in ATOMIC_OPS and is_combined(dtype)):
+        if reduction is not None and not (reduction.op in ATOMIC_OPS and is_atomic_dtype(dtype)):
             return schedule_error(
                 f"{cursor.primitive}.not_atomic",
                 f"No atomic step combines elements of '{buffer_name}', which are {dtype}, by {reduction.op}.",

@@ -48,7 +48,7 @@ def required_whole_loop(cursor: Cursor, outer: For, nest: VectorNest, element: s
 
 
 def _covers(outer: For, nest: VectorNest, bound: Expr | None) -> bool:
-    """Return whether a loop has as many iterations as a split of so many elements makes."""
+    """Return whether a loop has as many iterations as a split of `bound` elements makes."""
     if bound is None:
         return False
     size = affine_of(nest.elements)

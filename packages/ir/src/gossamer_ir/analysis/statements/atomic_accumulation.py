@@ -35,10 +35,10 @@ def is_atomic(loop: For) -> bool:
     return mark is True or isinstance(mark, str)
 
 
-def mark_of(buffers: Iterable[str]) -> tuple[str, AnnotationValue]:
+def atomic_annotation(buffers: Iterable[str]) -> tuple[str, AnnotationValue]:
     """Return the annotation for a loop whose iterations share elements of these buffers.
 
-    >>> mark_of(["C", "D"])
+    >>> atomic_annotation(["C", "D"])
     ('atomic', 'C, D')
     """
     return ATOMIC, ", ".join(buffers)
@@ -64,12 +64,12 @@ def atomic_of(store: Store) -> Atomic | None:
     # A predicate would have to be evaluated and the update made in one step.
     if reduction is None or reduction.op not in ATOMIC_OPS or store.predicate is not None:
         return None
-    if not is_combined(dtype_of(store.value)):
+    if not is_atomic_dtype(dtype_of(store.value)):
         return None
     return Atomic(reduction.op, store.buffer, store.indices, reduction.value)
 
 
-def is_combined(dtype_name: str) -> bool:
+def is_atomic_dtype(dtype_name: str) -> bool:
     """Return whether values of a dtype can be combined atomically: only scalar numbers can."""
     dtype = DType.parse(dtype_name)
     return not dtype.is_vector and (dtype.is_integer or dtype.is_float)
@@ -118,7 +118,7 @@ def _accumulation_operator(store: Store) -> str | None:
     if reduction is None or reduction.op not in ATOMIC_OPS:
         return None
     dtype = DType.parse(dtype_of(store.value))
-    if not is_combined(dtype.scalar):
+    if not is_atomic_dtype(dtype.scalar):
         return None
     if dtype.is_vector:
         return reduction.op if any(map(_is_different_in_lanes, store.indices)) else None

@@ -12,7 +12,7 @@ from gossamer_ir.analysis.statements.atomic_accumulation import (
     ATOMIC_OPS,
     buffer_shared_otherwise,
     is_atomic,
-    is_combined,
+    is_atomic_dtype,
     plain_update,
     shared_names,
 )
@@ -40,7 +40,7 @@ def check_atomic(context: VerifyContext, node: Atomic, at: At) -> None:
     if (
         buffer is not None
         and parse_dtype(buffer.dtype) is not None
-        and not is_combined(buffer.dtype)
+        and not is_atomic_dtype(buffer.dtype)
     ):
         context.report(
             "verify.atomic.dtype", f"'{node.buffer}' holds {buffer.dtype}, not numbers.", at

@@ -9,7 +9,7 @@ from itertools import combinations, pairwise
 import msgspec
 
 from gossamer_ir.analysis.accesses.init_nests import reduction_loops
-from gossamer_ir.analysis.statements.atomic_accumulation import mark_of
+from gossamer_ir.analysis.statements.atomic_accumulation import atomic_annotation
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.annotations import ATOMIC
 from gossamer_ir.core.build import ZERO, add, index_var, integer_value, sub
@@ -267,4 +267,4 @@ def _larger(one: Expr, other: Expr) -> Expr:
 def _annotations(loops: Sequence[For]) -> tuple[tuple[str, AnnotationValue], ...]:
     """Return the annotation of the fused loop: the buffers that one of the loops accumulates atomically."""
     names = sorted({name for loop in loops for name in atomic_buffers(loop)})
-    return (mark_of(names),) if names else ()
+    return (atomic_annotation(names),) if names else ()

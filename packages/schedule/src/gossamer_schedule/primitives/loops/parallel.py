@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.statements.atomic_accumulation import mark_of
+from gossamer_ir.analysis.statements.atomic_accumulation import atomic_annotation
 from gossamer_ir.core.annotations import ATOMIC
 from gossamer_ir.core.build import ONE, add, index
 from gossamer_ir.core.expression_kinds import dtype_of
@@ -205,7 +205,7 @@ def parallelize_loop(
     min_work = None if grain is None else index(grain)
     parallel_loop = replace(cursor.node, kind="parallel", weight=work, grain=min_work)
     if shared:
-        marks = (*cursor.node.annotations, mark_of(shared))
+        marks = (*cursor.node.annotations, atomic_annotation(shared))
         parallel_loop = replace(parallel_loop, annotations=marks)
 
     return Change(cursor.replaced_by((parallel_loop,)), (loop_name,))

@@ -249,6 +249,6 @@ def _require_lanes(cursor: Cursor) -> None:
 
 
 def _is_lane_count(count: Affine) -> bool:
-    """Return whether a vector type may have so many lanes."""
+    """Return whether a vector type may have this number of lanes."""
     number, factors = factored(count)
     return factors in ((), (VScale(),)) and 1 <= number <= MAX_LANES

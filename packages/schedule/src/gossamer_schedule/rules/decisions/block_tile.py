@@ -60,8 +60,8 @@ def best_tile(pattern: BlockReduction, machine: Machine) -> RegisterTile:
 
 
 def _features(pattern: BlockReduction, machine: Machine, *, vectors: int) -> VectorTiles:
-    """Return the tiles of so many vectors of features: scalable ones if the machine has these, all with a
-    mask, since their number is known at run time only."""
+    """Return the tiles of features, each of `vectors` vectors: scalable ones if the machine has these, all
+    with a mask, since their number is known at run time only."""
     if machine.is_scalable and pattern.feature:
         lanes = machine.unit_lanes(pattern.dtype)
         return VectorTiles(None, vectors, lanes, is_exact=False, is_scalable=True)

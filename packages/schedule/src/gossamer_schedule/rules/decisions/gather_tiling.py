@@ -74,7 +74,7 @@ def gather_tiling(
     has_rows: bool,
     rows: int = 1,
 ) -> GatherTiling:
-    """Return the tiles of gathered rows, each of which is added to so many rows in registers.
+    """Return the tiles of gathered rows, each of which is added to `rows` rows in registers.
 
     Accumulators of aligned vectors are a cache over the iterators of the block, which must include the row of
     the output and begin at the identity of the reduction: `has_rows`.
@@ -169,7 +169,7 @@ def _scalable_tiles(features: int | None, dtype: str, machine: Machine) -> tuple
 
 
 def _number_of_tiles(vectors: int, most: int) -> int:
-    """Return the number of tiles of at most so many vectors: the fewest of those that leave the fewest lanes
+    """Return the number of tiles of at most `most` vectors: the fewest of those that leave the fewest lanes
     over, of up to `MORE_TILES` more than are needed."""
     fewest = -(-vectors // most)
     candidates = range(fewest, fewest + MORE_TILES + 1)

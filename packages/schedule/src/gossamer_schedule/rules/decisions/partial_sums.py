@@ -114,7 +114,7 @@ def _alignment_verdict(gather: Gather, *, machine: Machine, stats: Stats | None)
 
 
 def _sums(vectors: int) -> int:
-    """Return the number of sums of so many vectors that keep the units busy."""
+    """Return the number of sums, each of `vectors` vectors, that keep the units busy."""
     return min(MAX_SUMS, IN_FLIGHT // vectors)
 
 

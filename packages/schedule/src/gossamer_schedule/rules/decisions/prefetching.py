@@ -90,7 +90,7 @@ def row_prefetching_verdict(
 
 def prefetch_distance(gather: Gather, *, tiles: int) -> int:
     """Return the number of nonzeros between the prefetch of a row and its use. The loop over nonzeros reads
-    one of so many tiles of a row."""
+    one of the `tiles` of a row."""
     lines = max(1, gather.row_bytes // tiles // LINE_BYTES)
     return max(MIN_DISTANCE, min(MAX_DISTANCE, LINES_AHEAD // lines))
 
@@ -99,7 +99,7 @@ def prefetch_rows(
     trace: TraceBuilder, gather: Gather, *, prefetching: Verdict, tiles: int = 1
 ) -> None:
     """Prefetch rows, if that pays; other distances, and none, are choices. The loop over nonzeros reads one
-    of so many tiles of a row."""
+    of the `tiles` of a row."""
     what, distance = "no prefetching", 0
     if gather.operand and gather.features is not None:
         distance, prefetching = _chosen_distance(

@@ -16,8 +16,8 @@ and the line displaces rows of the dense operand (measured: 1.1 to 1.5 times fas
 def streaming_verdict(
     output: str, row_bytes: int, *, machine: Machine, stats: Stats | None
 ) -> Verdict:
-    """Decide whether an output with so many bytes (0: unknown) for each row of the matrix is stored around
-    the caches."""
+    """Decide whether an output is stored around the caches, which has `row_bytes` bytes (0: unknown) for each
+    row of the matrix."""
     if machine.is_scalable:
         return pays_not("stores of scalable vectors go through the caches")
     if stats is None or not row_bytes:

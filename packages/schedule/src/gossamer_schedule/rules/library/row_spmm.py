@@ -249,7 +249,7 @@ def _run_whole_tiles(trace: TraceBuilder, pattern: RowReduction, *, context: Rul
 
 
 def _run_rows(trace: TraceBuilder, pattern: RowReduction, *, vectors: int) -> None:
-    """Run rows in parallel, whose elements are so many vectors of work."""
+    """Run rows in parallel; each of their elements takes the work of `vectors` vectors."""
     run_rows_in_parallel(trace, pattern.row, before=pattern.before, vectors=vectors)
 
 

@@ -72,7 +72,7 @@ class VectorLoops(msgspec.Struct, frozen=True):
 
 
 def tiles_holding(count: int | None, *, vectors: int, lanes: int) -> VectorTiles:
-    """Return the tiles of so many vectors that hold a number of elements (None: symbolic).
+    """Return the tiles that hold `count` elements (None: symbolic), each of `vectors` vectors.
 
     >>> tiles_holding(40, vectors=2, lanes=16)
     VectorTiles(tiles=2, vectors=2, lanes=16, is_exact=False, is_scalable=False)
