@@ -7,7 +7,7 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-from gossamer_ir.support.cgroups import CGROUPS, PROC, control_groups, read_text
+from gossamer_machine.cgroups import CGROUPS, PROC, control_groups, read_text
 
 
 def available_memory(*, proc: Path = PROC, cgroups: Path = CGROUPS) -> int:

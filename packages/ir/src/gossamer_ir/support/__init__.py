@@ -1,2 +1,2 @@
-"""Functions that do not concern the language: argument checks, caches, cgroups, pauses of garbage
-collection, numbers in messages."""
+"""Functions that do not concern the language: argument checks, caches, pauses of garbage collection,
+numbers in messages."""

@@ -1,8 +1,4 @@
-"""The cgroups of this process, whose limits bound the memory and the CPUs that it may use.
-
-It is here because formats (memory) and backend (CPUs) both need it. They are siblings, which do not import
-each other, and `gossamer_ir` is the only package that both import.
-"""
+"""The cgroups of this process, whose limits bound the memory (formats) and the CPUs (backend) it may use."""
 
 from __future__ import annotations
 
