@@ -75,13 +75,7 @@ class Stage(msgspec.Struct, frozen=True):
 
 
 class VerifyContext:
-    """The names in scope while one function is walked.
-
-    `handles` are the pointer parameters with the dtype bound to each (None while unbound), `trusted` the
-    buffers that cannot be written because axes or facts rely on their content, `hidden` the variables
-    that an init cannot use, `iterated` the axes of the enclosing iterations, `threads` the extents of
-    thread axes, `bound` the thread axes of the enclosing loops.
-    """
+    """The names in scope while one function is walked, and the diagnostics so far."""
 
     def __init__(
         self, stage: Stage, functions: Mapping[str, Function], reported: list[Diagnostic]
@@ -90,22 +84,36 @@ class VerifyContext:
         self.functions = functions
         self.diagnostics = reported
         self.names: set[str] = set()
+        """The names of values, axes and buffers that were declared anywhere so far."""
         self.labels: set[str] = set()
+        """The names of blocks and iterations that were declared anywhere so far."""
         self.vars: dict[str, str] = {}
+        """The dtypes of the variables in scope."""
         self.handles: dict[str, str | None] = {}
+        """The pointer parameters, with the dtype bound to each; None while unbound."""
         self.axes: dict[str, Axis] = {}
         self.buffers: dict[str, KnownBuffer] = {}
         self.reducers: dict[str, Reducer] = {}
         self.index_shapes: dict[str, IndexShape] = {}
+        """The shapes of index arrays, by their handles."""
         self.trusted: set[str] = set()
+        """The buffers that cannot be written because axes or facts rely on their content."""
         self.hidden: frozenset[str] = frozenset()
+        """The variables that an init cannot use."""
         self.iterated: tuple[str, ...] = ()
+        """The axes of the enclosing iterations."""
         self.threads: dict[str, Expr] = {}
+        """The extents of thread axes."""
         self.bound: frozenset[str] = frozenset()
+        """The thread axes of the enclosing loops."""
         self.loops: tuple[For, ...] = ()
+        """The enclosing loops."""
         self.lets: dict[str, Expr] = {}
+        """The values of lets."""
         self.calls: list[tuple[str, At]] = []
+        """The functions that it calls, and where."""
         self.pipelined: list[tuple[For, At]] = []
+        """The loops with software pipelining, which are checked last."""
         self._scoped: list[str] = []
         self._is_too_deep = False
 
