@@ -7,6 +7,7 @@ import struct
 import subprocess
 
 import pytest
+from msgspec.structs import replace
 from object_programs import (
     ARCHITECTURES,
     CALLING_LIBRARIES,
@@ -116,7 +117,7 @@ def test_a_call_out_of_reach_goes_by_a_veneer():
     near, _ = image_of(code, rules, BASES[1])
     assert not near.veneers
     layout, image = image_of(
-        code, rules._replace(veneers=rules.veneers._replace(reach=0)), BASES[1]
+        code, replace(rules, veneers=replace(rules.veneers, reach=0)), BASES[1]
     )
     # Both calls of `f` share it.
     (veneer,) = layout.veneers.values()

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_backend.elf_records import Section
 from gossamer_host_runtime.loading.object_file import (
@@ -204,11 +205,11 @@ def _relocate(image: _Image, number: int, row: Relocation) -> None:
     reference = row.symbol, row.addend
     fixup = image.fixup(start + row.offset, _value(image, reference))
     if row.kind in image.rules.slotted:
-        fixup = fixup._replace(value=image.base + image.layout.slots[reference])
+        fixup = replace(fixup, value=image.base + image.layout.slots[reference])
     veneer, veneers = image.layout.veneers.get((number, reference)), image.rules.veneers
     if veneers is not None and veneer is not None and row.kind in veneers.calls:
         veneers.write(image.contents, image.fixup(veneer, fixup.value - veneers.addend))
-        fixup = fixup._replace(value=image.base + veneer + veneers.addend)
+        fixup = replace(fixup, value=image.base + veneer + veneers.addend)
     write(image.contents, fixup)
 
 

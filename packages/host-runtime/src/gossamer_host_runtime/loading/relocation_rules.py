@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+import msgspec
 
 
 class NeedsLinkerError(Exception):
     """The object needs features that this loader does not have."""
 
 
-class Fixup(NamedTuple):
+class Fixup(msgspec.Struct, frozen=True):
     """A place that a relocation changes: its offset in the image, its address, and the value that belongs
     there (the address of a symbol, of its slot or of its veneer, plus the addend)."""
 
@@ -29,7 +31,7 @@ WriteFixup: TypeAlias = Callable[[bytearray, Fixup], None]
 """Changes the image at a place. `NeedsLinkerError` or `struct.error` if the value does not fit."""
 
 
-class Veneers(NamedTuple):
+class Veneers(msgspec.Struct, frozen=True):
     """Code that continues at any address, for calls whose target is out of reach, as functions of libraries
     are.
 
@@ -44,7 +46,7 @@ class Veneers(NamedTuple):
     addend: int = 0
 
 
-class RelocationRules(NamedTuple):
+class RelocationRules(msgspec.Struct, frozen=True):
     """The relocations of an architecture that this loader supports, by their kind.
 
     `machine` is its number in the header of a file. The value of a kind in `slotted` is the address of a

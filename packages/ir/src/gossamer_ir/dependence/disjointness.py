@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
+import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.init_nests import ValuesOfVars
@@ -145,7 +146,7 @@ def _loaded_indices(
         leading = [leading_coordinate(form, loops=loops, varying=varying) for form in forms]
         loads = [None if each is None else load_of_index(each.atom) for each in leading]
         distinct_loads = [load for load in loads if load is not None and load.buffer in distinct]
-        places = {each._replace(atom=ZERO) for each in leading if each is not None}
+        places = {replace(each, atom=ZERO) for each in leading if each is not None}
         # Equal values in two different arrays, or of different digits, say nothing about their indices.
         is_shared = len({load.buffer for load in distinct_loads}) == len(places) == 1
         if is_shared and len(distinct_loads) == len(loads):
@@ -235,7 +236,7 @@ def coordinate_of(form: LinearForm | None) -> Expr | None:
     return atom if count == 1 else None
 
 
-class LeadingDigit(NamedTuple):
+class LeadingDigit(msgspec.Struct, frozen=True):
     """The highest digit of a number, an atom, and its place value. `fixed` are terms in loops that do not
     vary."""
 

@@ -3,7 +3,9 @@ rows, all rows at once or a tile of features for all threads."""
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
+
+import msgspec
 
 from gossamer_ir.interchange.records import Stats
 from gossamer_machine.machine import Machine
@@ -29,7 +31,7 @@ Obstacle: TypeAlias = Literal[
 """A reason not to pack."""
 
 
-class Packing(NamedTuple):
+class Packing(msgspec.Struct, frozen=True):
     """The sizes on which packing depends: the minimum mean number of uses of a row, the bytes of the operand
     and the minimum of these, the bytes of the copy and the room for it. `obstacle` is the first reason not to
     pack, None if packing pays."""

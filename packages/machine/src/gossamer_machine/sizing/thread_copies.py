@@ -8,6 +8,8 @@ the copy, and a row's elements and its result once for each tile.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
 from gossamer_machine.machine import Machine
@@ -78,11 +80,11 @@ def thread_tile_packing(features: int, dtype: str, machine: Machine, stats: Stat
         room=machine.shared_cache // COPY_PART,
     )
     if rest or tiles < 2:
-        return packing._replace(obstacle="partial tiles")
+        return replace(packing, obstacle="partial tiles")
     return (
         packing
         if keeps_cores_busy(tiles, machine.cores)
-        else packing._replace(obstacle="idle cores")
+        else replace(packing, obstacle="idle cores")
     )
 
 

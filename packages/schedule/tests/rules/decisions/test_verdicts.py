@@ -210,7 +210,8 @@ def test_a_few_tiles_of_which_the_last_is_partial_are_unrolled(tiles, form):
 )
 def test_tiles_have_as_many_vectors_as_their_sums_have_registers(features, options, expected):
     flags = {"is_aligned": False, "is_prefetched": False} | options
-    assert tiles_of(features, "float32", machine=MACHINE, **flags)[0][:3] == expected
+    tiles, _ = tiles_of(features, "float32", machine=MACHINE, **flags)
+    assert (tiles.tiles, tiles.vectors, tiles.lanes) == expected
 
 
 @pytest.mark.parametrize(

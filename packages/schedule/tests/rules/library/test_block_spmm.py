@@ -195,7 +195,7 @@ TILES = [
 def test_tiles(height, features, target, dtype, rows, vectors, lanes):
     found = pattern_of(height=height, width=4, features=features, dtype=dtype)
     tile = best_tile(found, target)
-    assert (tile.rows, *tile.features[1:3]) == (rows, vectors, lanes)
+    assert (tile.rows, tile.features.vectors, tile.features.lanes) == (rows, vectors, lanes)
 
 
 @pytest.mark.parametrize("target", [WIDE, NARROW])

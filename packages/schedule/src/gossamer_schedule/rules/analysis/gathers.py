@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import index_var, integer_value
@@ -14,7 +14,7 @@ from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.rules.analysis.iterations import axes_of, buffers_by_name
 
 
-class Gather(NamedTuple):
+class Gather(msgspec.Struct, frozen=True):
     """Rows of a dense operand that a block gathers in a loop over nonzeros. The operand is None if there is
     not exactly one."""
 

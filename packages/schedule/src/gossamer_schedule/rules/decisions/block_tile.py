@@ -121,7 +121,8 @@ def _most_vectors(pattern: BlockReduction, machine: Machine) -> int:
 
 def _cost(tile: RegisterTile, pattern: BlockReduction) -> float:
     """Return the cost of one column of a block with all its features, in multiply-adds."""
-    rows, (tiles, vectors, *_) = tile
+    rows, features = tile
+    tiles, vectors = features.tiles, features.vectors
     each = max(rows * vectors, IN_FLIGHT) + BROADCAST_COST * rows + LOAD_COST * vectors
     panels = 1 if pattern.height is None else -(-pattern.height // rows)
     return each * panels / vectors if tiles is None else each * panels * tiles

@@ -117,7 +117,7 @@ def tiles_of(
 
     >>> wide = Machine()
     >>> tiles, _ = tiles_of(512, "float32", machine=wide, is_aligned=False, is_prefetched=True)
-    >>> tiles[:3]
+    >>> tiles.tiles, tiles.vectors, tiles.lanes
     (4, 8, 16)
     """
     if machine.is_scalable:
@@ -187,12 +187,12 @@ def choose_tiles(
     )
     if vectors == prior.vectors:
         return tiling
-    tiles = prior._replace(vectors=vectors)
+    tiles = replace(prior, vectors=vectors)
     if prior.tiles is not None and gather.features is not None:
         elements = gather.features + tiling.aligning.pays * prior.lanes
         number = -(-elements // tiles.lanes // vectors)
         is_exact = number * vectors * tiles.lanes == elements
-        tiles = tiles._replace(tiles=number, is_exact=is_exact)
+        tiles = replace(tiles, tiles=number, is_exact=is_exact)
     return replace(tiling, tiles=tiles, limit=f"{counted(vectors, 'vector')}, as was chosen")
 
 

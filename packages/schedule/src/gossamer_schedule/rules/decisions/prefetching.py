@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.support.byte_sizes import size_in_words
@@ -29,7 +29,7 @@ MIN_DISTANCE = 2
 """Minimum number of these nonzeros."""
 
 
-class PrefetchThresholds(NamedTuple):
+class PrefetchThresholds(msgspec.Struct, frozen=True):
     """Limits of prefetching: the minimum bytes of a row, the minimum size of the operand as a multiple of a
     core's private cache, and whether it pays for rows to which vectors are aligned, too."""
 

@@ -7,6 +7,8 @@ first operand stays in registers during the loop over the row's nonzeros.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
@@ -148,7 +150,7 @@ def _sum_over_features(
     )
     align_to_rows(trace, gather, aligning=aligning, machine=machine)
     _run_dot_products(trace, pattern, lanes=machine.lanes(pattern.dtype), is_aligned=aligning.pays)
-    prefetch_rows(trace, gather._replace(loop=loop_name), prefetching=prefetching)
+    prefetch_rows(trace, replace(gather, loop=loop_name), prefetching=prefetching)
 
 
 def _run_dot_products(

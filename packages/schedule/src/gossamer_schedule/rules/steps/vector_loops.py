@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.support.counted import counted
 
 
-class VectorTiles(NamedTuple):
+class VectorTiles(msgspec.Struct, frozen=True):
     """The split of a loop: in `tiles` (None: as many as needed) of `vectors` of `lanes`. It is exact if no
     lane is left over. Scalable vectors have `lanes` for each unit of vscale."""
 
@@ -31,12 +30,12 @@ class VectorTiles(NamedTuple):
         >>> VectorTiles(None, 8, 4, is_exact=True, is_scalable=True).tile_factor
         '32 * T.vscale()'
         """
-        return self._replace(lanes=self.vectors * self.lanes).lane_factor
+        return replace(self, lanes=self.vectors * self.lanes).lane_factor
 
     @property
     def of_one_tile(self) -> VectorTiles:
         """Return the vectors of one tile, for a loop over its elements only."""
-        return self._replace(tiles=1, is_exact=self.is_exact and self.tiles == 1)
+        return replace(self, tiles=1, is_exact=self.is_exact and self.tiles == 1)
 
     @property
     def text(self) -> str:
