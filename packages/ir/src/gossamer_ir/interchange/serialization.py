@@ -209,6 +209,7 @@ def _depth_error() -> ParseError:
 
 _STRING = rb'"(?:[^"\\]++|\\.)*+"?'
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_NO_BRACKETS_OR_QUOTES = bytes(set(_NO_BRACKETS) - set(b'"'))
 _DEPTH_CHANGE = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _PIECE = _STRING + rb"|[\[{]++|[\]}]++"
 _SINGLE_STEP_BYTES = 1 << 20
@@ -232,8 +233,10 @@ def nesting_of(data: bytes) -> int:
 def _outside_strings(data: bytes) -> bytes:
     if b"\\" in data:
         return re.sub(_STRING, b"", data, flags=re.DOTALL)
-    # Without escapes, every second piece between quotes is a string. Splitting takes a third of the time.
-    return b"".join(data.split(b'"')[::2])
+    # Without escapes, every second piece between quotes is a string. Few strings have brackets. Of the
+    # others, only the quotes are left, which are removed before the text is split.
+    quoted = data.translate(None, _NO_BRACKETS_OR_QUOTES).replace(b'""', b"")
+    return b"".join(quoted.split(b'"')[::2])
 
 
 def _nesting_of_large(data: bytes) -> int:
