@@ -312,7 +312,7 @@ def aarch64(session: nox.Session) -> None:
     missing = [name for name in AARCH64_PROGRAMS if shutil.which(name) is None]
     if missing:
         session.skip(f"{', '.join(missing)} not installed (Debian's packages are unpacked and run)")
-    session.install("pip")
+    session.install("uv" if session.venv_backend == "uv" else "pip")
     root = (Path(session.create_tmp()) / "root").resolve()
     needed = third_party(DISTRIBUTIONS, *parse_requirements(group_requirements("aarch64")))
     wheels = [str(wheel_of(session, distribution)) for distribution in DISTRIBUTIONS]

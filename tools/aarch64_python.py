@@ -11,6 +11,10 @@ Python; the variable `QEMU_CPU` chooses the CPU.
 from __future__ import annotations
 
 import argparse
+import compileall
+import importlib.util
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -19,8 +23,11 @@ from pathlib import Path
 EMULATOR = "qemu-aarch64-static"
 _DEBIAN_PACKAGES = ("python3", "libgomp1", "libstdc++6")
 _PLATFORMS = ("manylinux2014_aarch64", "manylinux_2_27_aarch64", "manylinux_2_28_aarch64")
+_NEVER_IMPORTED = re.compile(r"/(tests|rich|scipy/(?!_lib|sparse)\w+)/")
+"""Folders whose modules are not compiled, since no test imports them."""
 _NO_SOURCE = 3
 """The exit code without a source of Debian's packages for arm64."""
+_UV_PLATFORM = "aarch64-manylinux_2_28"
 
 _DEFAULT_CPU = "max,sve-max-vq=2,sve-default-vector-length=32"
 """Vectors of 256 bits, as those of a Neoverse V1."""
@@ -41,7 +48,9 @@ def make_python(root: Path, requirements: Sequence[str]) -> Path:
     packages = root / "usr/local/lib" / python.name / "dist-packages"
     installed, wanted = packages / "requirements.txt", "\n".join(requirements)
     if not installed.exists() or installed.read_text() != wanted:
+        shutil.rmtree(packages, ignore_errors=True)
         install_wheels(packages, requirements, version)
+        compile_modules(root / "usr/lib" / python.name, packages, version=version)
         installed.write_text(wanted)
     launcher = root / "usr/bin/python"
     launcher.unlink(missing_ok=True)
@@ -83,18 +92,22 @@ def unpack_debian_packages(root: Path) -> None:
 
 
 def install_wheels(folder: Path, requirements: Sequence[str], version: str) -> None:
-    """Install wheels for AArch64 and a version of Python into a folder."""
+    """Install wheels for AArch64 and a version of Python into a folder: by uv, if this Python has it, which
+    takes a fifth of the time of pip."""
+    has_uv = importlib.util.find_spec("uv") is not None
     platforms = [option for name in _PLATFORMS for option in ("--platform", name)]
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--upgrade"]
-    target: list[str | Path] = [
-        "--target",
-        folder,
-        "--only-binary=:all:",
-        "--python-version",
-        version,
-        *platforms,
-    ]
-    run_checked([*pip, *target, *requirements])
+    chosen = ("uv", "pip") if has_uv else ("pip",)
+    options = ("--python-platform", _UV_PLATFORM) if has_uv else ("--no-compile", *platforms)
+    install = [sys.executable, "-m", *chosen, "install", "--quiet", "--only-binary=:all:", *options]
+    run_checked([*install, "--target", folder, "--python-version", version, *requirements])
+
+
+def compile_modules(*folders: Path, version: str) -> None:
+    """Compile the modules that tests import, if this Python has the version of the emulated one, which
+    would take ten times as long."""
+    if version == f"{sys.version_info.major}.{sys.version_info.minor}":
+        for folder in folders:
+            compileall.compile_dir(folder, quiet=2, rx=_NEVER_IMPORTED)
 
 
 def run_checked(command: Sequence[str | Path], *, stdin: bytes | None = None) -> None:
