@@ -247,6 +247,26 @@ def test_an_access_out_of_bounds_names_buffer_index_and_shape(stmt, index, shown
     assert caught.value.buffer == "X"
 
 
+@pytest.mark.parametrize(("rank", "number"), [(2, 0), (2, 1), (3, 0), (3, 2)])
+@pytest.mark.parametrize(("index", "shown"), BOUNDS)
+def test_each_index_of_an_access_is_checked(rank, number, index, shown):
+    indices = [index if other == number else "1" for other in range(rank)]
+    module = flat(f"    X[{', '.join(indices)}] = 1.0", shape=", ".join("n" * rank))
+    with pytest.raises(InterpreterError) as caught:
+        run(module, {"x": np.zeros((3,) * rank), "n": 3})
+    place = ", ".join(str(shown) if other == number else "1" for other in range(rank))
+    assert str(caught.value).startswith(f"X[{place}] is out of bounds")
+
+
+@pytest.mark.parametrize(("start", "shown"), [("0 - 1", -1), ("n - 3", 3)])
+@pytest.mark.parametrize("stmt", ["X[LANES] = ONES", 'X[0] = T.lane_reduce("add", X[LANES])'])
+def test_each_lane_of_an_access_is_checked(stmt, start, shown):
+    body = stmt.replace("LANES", f"T.ramp({start}, 1, 4)").replace("ONES", "T.broadcast(1.0, 4)")
+    with pytest.raises(InterpreterError) as caught:
+        run(flat(f"    {body}"), {"x": np.zeros(3), "n": 3})
+    assert str(caught.value) == f"X[{shown}] is out of bounds: the shape there is (3,)."
+
+
 def test_warnings_of_numpy_do_not_escape():
     x = array(math.inf, 3e300, 0.0)
     body = "    X[2] = (X[0] - X[0]) + X[1] * X[1] / (X[2] * 0.0)"

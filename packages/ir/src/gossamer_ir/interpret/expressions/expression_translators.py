@@ -22,9 +22,10 @@ from gossamer_ir.interpret.frame import Eval, Frame
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.interpret.memory.values import (
     constant_value,
-    convert_value,
+    conversion,
     decoded,
     encoded,
+    numpy_type,
     storage_type,
 )
 from gossamer_ir.interpret.translator import Translator
@@ -84,8 +85,8 @@ def _compare(node: Compare, translator: Translator) -> Eval:
 
 
 def _cast(node: Cast, translator: Translator) -> Eval:
-    dtype, value = node.dtype, translator.expr(node.value)
-    return lambda frame: convert_value(value(frame), dtype)
+    convert, value = conversion(dtype_of(node.value), node.dtype), translator.expr(node.value)
+    return lambda frame: convert(value(frame))
 
 
 def _reinterpret(node: Reinterpret, translator: Translator) -> Eval:
@@ -134,17 +135,9 @@ def _vscale(node: VScale, translator: Translator) -> Eval:
 
 
 def _ramp(node: Ramp, translator: Translator) -> Eval:
-    base, stride, count = (
-        translator.expr(node.base),
-        translator.expr(node.stride),
-        translator.lanes(node.lanes),
-    )
-
-    def run(frame: Frame) -> Any:
-        first = base(frame)
-        return first + stride(frame) * np.arange(count, dtype=first.dtype)
-
-    return run
+    base, stride = translator.expr(node.base), translator.expr(node.stride)
+    steps = np.arange(translator.lanes(node.lanes), dtype=numpy_type(dtype_of(node.base)))
+    return lambda frame: base(frame) + stride(frame) * steps
 
 
 def _broadcast(node: Broadcast, translator: Translator) -> Eval:
@@ -152,7 +145,9 @@ def _broadcast(node: Broadcast, translator: Translator) -> Eval:
 
     def run(frame: Frame) -> Any:
         lane = value(frame)
-        return np.full(count, lane, lane.dtype)
+        lanes = np.empty(count, lane.dtype)
+        lanes.fill(lane)
+        return lanes
 
     return run
 

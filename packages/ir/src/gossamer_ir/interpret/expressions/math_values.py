@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_ir.interpret.memory.values import convert_value, with_rounding
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.interpret.memory.values import conversion, with_rounding
 
 
 def numeric_function(name: str, dtype: str) -> Callable[..., Any]:
     """Return the math function with this name, for values of a dtype."""
     if name in _BY_LANE:
-        function = _BY_LANE[name]
-        return lambda *args: convert_value(_map_lanes(function, *args), dtype)
+        computed_in = "float64" if DType.parse(dtype).is_float else "int64"
+        function, convert = _BY_LANE[name], conversion(computed_in, dtype)
+        return lambda *args: convert(_map_lanes(function, *args))
     return with_rounding(dtype, _NUMPY[name])
 
 
