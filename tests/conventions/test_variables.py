@@ -165,12 +165,12 @@ def adjectives(tree):
     belongs is the noun, as in `digit.known`."""
     fields = {
         stmt.target
-        for node in ast.walk(tree)
+        for node in nodes_of(tree)
         if isinstance(node, ast.ClassDef)
         for stmt in node.body
         if isinstance(stmt, ast.AnnAssign)
     }
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         match node:
             case (
                 ast.arg(arg=name)

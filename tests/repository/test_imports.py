@@ -226,7 +226,7 @@ OTHER_REPLACE = {"tests/fuzzing/execution/compilers.py", "tests/fuzzing/findings
 
 def functions_by_module(tree):
     """What a file takes by its module, and all others by its name: `replace(node, ...)`, `add(lhs, rhs)`."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         match node:
             case ast.ImportFrom(module="gossamer_ir.core", names=names):
                 yield from ("build" for alias in names if alias.name == "build")
@@ -239,7 +239,7 @@ def functions_by_module(tree):
 def test_replace_and_constructors_of_nodes_are_imported_by_name(root):
     folders = ("benchmarks", "docs", "examples", "packages", "plugins", "tests", "tools")
     by_path = {
-        path.relative_to(root).as_posix(): {*functions_by_module(ast.parse(path.read_text()))}
+        path.relative_to(root).as_posix(): {*functions_by_module(tree_of(path.read_text()))}
         for folder in folders
         for path in (root / folder).rglob("*.py")
     }
