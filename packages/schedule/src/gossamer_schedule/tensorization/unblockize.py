@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.init_nests import iters_of_init
 from gossamer_ir.core.build import index_var
-from gossamer_ir.core.conditions import conjunction, conjuncts
+from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.nodes import Block
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import substitute_body
@@ -15,6 +15,7 @@ from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_block
 from gossamer_schedule.nests.block_nest import single_block, with_single_block_replaced
 from gossamer_schedule.nests.init_nest import init_nest, required_init_nest
+from gossamer_schedule.predicates.block_predicates import conjunction_with_inner
 
 
 def without_outer_blocks(cursor: Cursor) -> Cursor:
@@ -35,7 +36,8 @@ def without_outer_blocks(cursor: Cursor) -> Cursor:
             return cursor
         joined = with_init
     values = {iterator.var: iterator.value for iterator in outer.iters}
-    predicate = conjunction(*conjuncts(outer.predicate), *conjuncts(joined.predicate))
+    # What the inner predicate loads may not exist where the outer one fails.
+    predicate = conjunction_with_inner(outer.predicate, tuple(conjuncts(joined.predicate)))
     joined = replace(joined, predicate=predicate)
     changed = cursor.replaced_by(
         substitute_body(with_single_block_replaced(outer.body, (joined,)), values)
