@@ -19,6 +19,9 @@ from gossamer_testkit import script
 
 COUNTED_FEATURES = 128
 ROWS, COLUMNS, DENSITY, COUNTED_BLOCK = 24, 400, 0.16, 8
+VECTOR_ROWS = 960
+"""Rows of the matrix that is multiplied with a vector: so many that the instructions of a call, about 100,
+are few beside those of the rows."""
 
 
 class CountedProblem(NamedTuple):
@@ -33,9 +36,16 @@ class CountedProblem(NamedTuple):
     features: int
 
 
-SVE_KERNEL, SME_KERNEL = "gossamer", "gossamer, SME"
-KERNEL_TARGETS = {SVE_KERNEL: "llvm-sve", SME_KERNEL: "llvm-sve:features=sme"}
+SVE_KERNEL, SME_KERNEL, RVV_KERNEL = "gossamer", "gossamer, SME", "gossamer, RISC-V"
+KERNEL_TARGETS = {
+    SVE_KERNEL: "llvm-sve",
+    SME_KERNEL: "llvm-sve:features=sme",
+    RVV_KERNEL: "llvm-rvv",
+}
 C_COMPILERS = ("gcc", "clang")
+RVV_COMPILER = "gcc, scalar RISC-V"
+"""Before version 14, gcc has no vectors of RISC-V."""
+ON_RISCV = (RVV_KERNEL, RVV_COMPILER)
 
 
 class CountedOperator(NamedTuple):
@@ -64,11 +74,11 @@ def _bsr_spmm_program() -> Module:
 
 
 def _spmv_problem(random: np.random.Generator) -> CountedProblem:
-    matrix, arrays = _csr_arguments(random)
+    matrix, arrays = _csr_arguments(random, rows=VECTOR_ROWS)
     x = _integers(random, COLUMNS)
-    y = np.full(ROWS, np.nan, np.float32)
+    y = np.full(VECTOR_ROWS, np.nan, np.float32)
     arguments = {**arrays, "a": matrix.data, "x": x, "y": y}
-    loop = (ROWS, matrix.indptr, matrix.indices, matrix.data, x, y)
+    loop = (VECTOR_ROWS, matrix.indptr, matrix.indices, matrix.data, x, y)
     return CountedProblem(loop, arguments, "y", matrix @ x, matrix.nnz, 1)
 
 
@@ -128,7 +138,7 @@ def _matrix_product(dtype: str) -> CountedOperator:
         _bsr_spmm_problem, size=MATRIX_BLOCK, block_rows=MATRIX_BLOCK_ROWS, dtype=dtype
     )
     return CountedOperator(
-        partial(_block_product_program, dtype), problem, compiled_by=tuple(KERNEL_TARGETS)
+        partial(_block_product_program, dtype), problem, compiled_by=(SVE_KERNEL, SME_KERNEL)
     )
 
 
@@ -163,11 +173,13 @@ def bsrmm(a: T.handle, b: T.handle, c: T.handle, indptr: T.handle, indices: T.ha
 """
 
 
-def _csr_arguments(random: np.random.Generator) -> tuple[Any, dict[str, ArgumentOfC]]:
+def _csr_arguments(
+    random: np.random.Generator, *, rows: int = ROWS
+) -> tuple[Any, dict[str, ArgumentOfC]]:
     """Return a matrix of small integers, and the arguments of kernels for its pattern and the sizes."""
-    matrix = _random_csr(random, ROWS, COLUMNS)
+    matrix = _random_csr(random, rows, COLUMNS)
     matrix.data[:] = _integers(random, matrix.nnz)
-    sizes = {"m": ROWS, "n": COLUMNS, "nnz": matrix.nnz, "feat_size": COUNTED_FEATURES}
+    sizes = {"m": rows, "n": COLUMNS, "nnz": matrix.nnz, "feat_size": COUNTED_FEATURES}
     return matrix, {"indptr": matrix.indptr, "indices": matrix.indices, **sizes}
 
 
@@ -181,12 +193,25 @@ def _integers(random: np.random.Generator, *shape: int) -> np.ndarray[Any, Any]:
     return random.integers(1, 4, shape).astype(np.float32)
 
 
-COUNTED = {
+_ON_ARM = {
     "spmv": CountedOperator(partial(_operator_program, "spmv"), _spmv_problem),
     "spmm": CountedOperator(partial(_operator_program, "spmm", COUNTED_FEATURES), _spmm_problem),
     "sddmm": CountedOperator(partial(_operator_program, "sddmm", COUNTED_FEATURES), _sddmm_problem),
     "bsr_spmm": CountedOperator(_bsr_spmm_program, _bsr_spmm_problem),
+}
+COUNTED = {
+    **_ON_ARM,
     "bsr_spmm, 16 x 16, float32": _matrix_product("float32"),
     "bsr_spmm, 16 x 16, float16": _matrix_product("float16"),
+    **{f"{op}, RISC-V": each._replace(compiled_by=ON_RISCV) for op, each in _ON_ARM.items()},
 }
-"""The operators, by the names of their C loops, and those without one."""
+"""The operators, by the names of their C loops, those without one, and the former on RISC-V."""
+
+
+def name_of_loop(op: str) -> str:
+    """Return the name of the C loop of an operator.
+
+    >>> name_of_loop("spmv, RISC-V")
+    'spmv'
+    """
+    return op.partition(",")[0]

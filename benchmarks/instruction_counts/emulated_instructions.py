@@ -1,4 +1,4 @@
-"""Counts the instructions that a function executes in an emulated process of AArch64.
+"""Counts the instructions that a function executes in an emulated process of AArch64 or RISC-V.
 
 The emulator translates each instruction into a block of its own (`-singlestep`) and writes a line for each
 block that it executes (`-d exec,nochain`), in the range of addresses of the function alone (`-dfilter`). So
@@ -19,8 +19,6 @@ import numpy as np
 
 from benchmarks.part import PartError
 
-EMULATOR = "qemu-aarch64-static"
-TOOLCHAIN = "aarch64-linux-gnu-"
 CALLER = Path(__file__).with_name("emulated_call.c")
 SECTION = "measured"
 ArgumentOfC: TypeAlias = int | np.ndarray[Any, Any]
@@ -31,51 +29,86 @@ _SCALAR_LOADS = {"ldrb": 1, "ldrsb": 1, "ldrh": 2, "ldrsh": 2, "ldrsw": 4, "ldps
 _REGISTER_BYTES = {"w": 4, "x": 8, "b": 1, "h": 2, "s": 4, "d": 8, "q": 16}
 
 
+class EmulatedCpu(NamedTuple):
+    """A program that emulates processes of an architecture, the prefix of its compilers, and the CPU that
+    it emulates, with places for the length of vectors. `has_known_loads`: the bytes that an instruction loads
+    follow from it and from the length of vectors."""
+
+    emulator: str
+    toolchain: str
+    cpu: str
+    has_known_loads: bool
+
+
+ARM_SVE = EmulatedCpu(
+    "qemu-aarch64-static",
+    "aarch64-linux-gnu-",
+    "max,sve-max-vq={units},sve-default-vector-length={bytes},sme-default-vector-length={bytes}",
+    has_known_loads=True,
+)
+"""An Arm CPU with SVE, with vectors of the same length in streaming mode."""
+
+RISCV_V = EmulatedCpu(
+    "qemu-riscv64-static",
+    "riscv64-linux-gnu-",
+    "rv64,v=true,vext_spec=v1.0,vlen={bits},elen=64,Zfh=true",
+    # An instruction loads as many elements as the last `vsetvli` said.
+    has_known_loads=False,
+)
+"""A RISC-V CPU with the vector extension."""
+
+
 class Execution(NamedTuple):
-    """The number of executed instructions, the bytes that they load if all lanes are active, and the arrays
-    afterward, by their positions among the arguments."""
+    """The number of executed instructions, the bytes that they load if all lanes are active (None: unknown),
+    and the arrays afterward, by their positions among the arguments."""
 
     instructions: int
-    loaded_bytes: int
+    loaded_bytes: int | None
     arrays: Mapping[int, np.ndarray[Any, Any]]
 
 
 class Executable:
     """A program that calls a function of an object file."""
 
-    def __init__(self, code: Path, *, name: str, folder: Path) -> None:
+    def __init__(
+        self, code: Path, *, name: str, folder: Path, machine: EmulatedCpu = ARM_SVE
+    ) -> None:
+        self._machine = machine
         self._path = folder / f"{code.stem}.exe"
         moved = folder / f"{code.stem}-moved.o"
         rename = ("--rename-section", f".text={SECTION}", "--redefine-sym", f"{name}=entry")
-        output_of(f"{TOOLCHAIN}objcopy", *rename, str(code), str(moved))
+        output_of(f"{machine.toolchain}objcopy", *rename, str(code), str(moved))
         output_of(
-            f"{TOOLCHAIN}gcc", "-O2", "-static", "-no-pie", str(CALLER), str(moved), "-lm", "-o",
+            f"{machine.toolchain}gcc", "-O2", "-static", "-no-pie", str(CALLER), str(moved), "-lm", "-o",
             str(self._path),
         )  # fmt: skip
-        self._range = output_of(EMULATOR, str(self._path), "range").decode().strip()
-        listing = output_of(f"{TOOLCHAIN}objdump", "-d", "-j", SECTION, str(self._path)).decode()
-        self.listing = {
-            int(address, 16): f"{op}{operands}"
-            for address, op, operands in _LISTED.findall(listing)
-        }
+        self._range = output_of(machine.emulator, str(self._path), "range").decode().strip()
+        self.listing = self._listing() if machine.has_known_loads else {}
 
     def call(self, arguments: Sequence[ArgumentOfC], *, vector_bits: int) -> Execution:
-        """Call the function with vectors of a length in bits, also in streaming mode."""
+        """Call the function with vectors of a length in bits."""
         log = self._path.with_suffix(".log")
         size = vector_bits // 8
-        cpu = f"max,sve-max-vq={size // 16},sve-default-vector-length={size}"
-        cpu += f",sme-default-vector-length={size}"
+        cpu = self._machine.cpu.format(units=size // 16, bytes=size, bits=vector_bits)
         logged = ("-singlestep", "-d", "exec,nochain", "-dfilter", self._range, "-D", str(log))
         output = output_of(
-            EMULATOR, "-cpu", cpu, *logged, str(self._path), stdin=_encoded(arguments)
+            self._machine.emulator, "-cpu", cpu, *logged, str(self._path), stdin=_encoded(arguments)
         )
         executed = Counter(int(at, 16) for at in _EXECUTED.findall(log.read_bytes()))
         log.unlink()
-        loaded = sum(
-            count * loaded_bytes(self.listing[at], vector_bytes=size)
-            for at, count in executed.items()
-        )
+        loaded = None
+        if self._machine.has_known_loads:
+            loaded = sum(
+                count * loaded_bytes(self.listing[at], vector_bytes=size)
+                for at, count in executed.items()
+            )
         return Execution(executed.total(), loaded, _decoded(output, arguments))
+
+    def _listing(self) -> dict[int, str]:
+        """Return the instructions of the function by their addresses."""
+        command = (f"{self._machine.toolchain}objdump", "-d", "-j", SECTION, str(self._path))
+        listed = _LISTED.findall(output_of(*command).decode())
+        return {int(address, 16): f"{op}{operands}" for address, op, operands in listed}
 
 
 def loaded_bytes(instruction: str, *, vector_bytes: int) -> int:

@@ -1,7 +1,7 @@
 """Instructions that kernels in scalable vectors execute, compared with C loops that compilers vectorize.
 
 Kernels have the default schedules of the target. The number of features is known when kernels and loops are
-compiled. They are called once in an emulated process of AArch64, at each vector length of Arm SVE, on one
+compiled. They are called once in an emulated process of AArch64 or RISC-V, at each vector length, on one
 thread. The counts are exact, so they are the same on every machine.
 """
 
@@ -23,9 +23,18 @@ from benchmarks.instruction_counts.counted_operators import (
     COUNTED_BLOCK,
     COUNTED_FEATURES,
     KERNEL_TARGETS,
+    ON_RISCV,
+    RVV_COMPILER,
     CountedProblem,
+    name_of_loop,
 )
-from benchmarks.instruction_counts.emulated_instructions import TOOLCHAIN, Executable, output_of
+from benchmarks.instruction_counts.emulated_instructions import (
+    ARM_SVE,
+    RISCV_V,
+    EmulatedCpu,
+    Executable,
+    output_of,
+)
 from benchmarks.part import PartError, RunPart, Series
 from benchmarks.text_tables import Sheet
 from gossamer.pipeline import flat_module
@@ -33,11 +42,19 @@ from gossamer.resolve_target import registry
 from gossamer.targets import parse_target
 
 VECTOR_LENGTHS = (128, 256, 512, 1024, 2048)
-COMPILERS = dict(
-    zip(C_COMPILERS, [(f"{TOOLCHAIN}gcc",), ("clang", "--target=aarch64-linux-gnu")], strict=True)
+EMULATED_LENGTHS = {ARM_SVE: VECTOR_LENGTHS, RISCV_V: VECTOR_LENGTHS[:-1]}
+"""The lengths that the emulators have."""
+_FOR_SVE = "-march=armv8-a+sve"
+_ON_ARM = (
+    (f"{ARM_SVE.toolchain}gcc", _FOR_SVE),
+    ("clang", "--target=aarch64-linux-gnu", _FOR_SVE),
 )
+COMPILERS: dict[str, tuple[str, ...]] = {
+    **dict(zip(C_COMPILERS, _ON_ARM, strict=True)),
+    RVV_COMPILER: (f"{RISCV_V.toolchain}gcc", "-march=rv64gc"),
+}
 FLAGS = (
-    "-O3", "-march=armv8-a+sve", "-ffast-math", "-DVALUE=float", f"-DFEATURES={COUNTED_FEATURES}",
+    "-O3", "-ffast-math", "-DVALUE=float", f"-DFEATURES={COUNTED_FEATURES}",
     f"-DBLOCK={COUNTED_BLOCK}", "-c",
 )  # fmt: skip
 LOOPS = Path(__file__).parents[1] / "contenders" / "c_loops"
@@ -47,7 +64,8 @@ SECONDS_PER_CALL = 1.5
 
 class InstructionCount(msgspec.Struct, frozen=True):
     """The instructions that a kernel executes per stored nonzero with vectors of a length in bits, and the
-    bytes that they load if all lanes are active. `by` is gossamer or the compiler of the C loop."""
+    bytes that they load if all lanes are active (None: unknown). `by` is gossamer or the compiler of the C
+    loop."""
 
     op: str
     by: str
@@ -55,12 +73,16 @@ class InstructionCount(msgspec.Struct, frozen=True):
     nnz: int
     features: int
     per_nonzero: float
-    loaded_bytes: float
+    loaded_bytes: float | None
 
 
 def estimated_seconds(job: Job) -> float:
     """Return the estimated duration."""
-    calls = sum(len(counted.compiled_by) for counted in COUNTED.values()) * len(VECTOR_LENGTHS)
+    calls = sum(
+        len(EMULATED_LENGTHS[_machine_of(by)])
+        for counted in COUNTED.values()
+        for by in counted.compiled_by
+    )
     return SECONDS_PER_CALL * calls
 
 
@@ -72,7 +94,7 @@ def measure_instructions(job: Job, bar: Bar) -> Iterator[InstructionCount]:
             problem = counted.problem()
             for by in counted.compiled_by:
                 bar.describe(f"instructions of {op} by {by}")
-                for bits in VECTOR_LENGTHS:
+                for bits in EMULATED_LENGTHS[_machine_of(by)]:
                     yield measure_count(op, by, problem, vector_bits=bits, folder=Path(folder))
                     bar.advance(SECONDS_PER_CALL)
 
@@ -102,8 +124,12 @@ def measure_count(
         problem.nnz,
         problem.features,
         round(execution.instructions / problem.nnz, 4),
-        round(execution.loaded_bytes / problem.nnz, 1),
+        None if execution.loaded_bytes is None else round(execution.loaded_bytes / problem.nnz, 1),
     )
+
+
+def _machine_of(by: str) -> EmulatedCpu:
+    return RISCV_V if by in ON_RISCV else ARM_SVE
 
 
 def _kernel(op: str, by: str, folder: Path) -> tuple[Executable, tuple[str, ...]]:
@@ -113,14 +139,15 @@ def _kernel(op: str, by: str, folder: Path) -> tuple[Executable, tuple[str, ...]
     artifact = registry.backend(target.backend).compile(flat, target)
     code = folder / f"{op}-{by}.o"
     code.write_bytes(artifact.code)
-    return Executable(code, name="gossamer_kernel", folder=folder), artifact.signature.order
+    executable = Executable(code, name="gossamer_kernel", folder=folder, machine=_machine_of(by))
+    return executable, artifact.signature.order
 
 
 def _loop(op: str, compiler: str, folder: Path) -> Executable:
     """Return the C loop as a compiler vectorizes it."""
-    code = folder / f"{op}-{compiler}.o"
-    output_of(*COMPILERS[compiler], *FLAGS, str(LOOPS / f"{op}.c"), "-o", str(code))
-    return Executable(code, name=op, folder=folder)
+    code, name = folder / f"{op}-{compiler}.o", name_of_loop(op)
+    output_of(*COMPILERS[compiler], *FLAGS, str(LOOPS / f"{name}.c"), "-o", str(code))
+    return Executable(code, name=name, folder=folder, machine=_machine_of(compiler))
 
 
 def instruction_sheet(counts: Sequence[InstructionCount]) -> Sheet:
@@ -193,16 +220,19 @@ def loaded_sheet(counts: Sequence[InstructionCount]) -> Sheet:
     sheet = Sheet(title, ("operator", "by", *map(str, VECTOR_LENGTHS)))
     for op, by in dict.fromkeys((count.op, count.by) for count in counts):
         loaded = {
-            one.vector_bits: one.loaded_bytes for one in counts if (one.op, one.by) == (op, by)
+            one.vector_bits: one.loaded_bytes
+            for one in counts
+            if (one.op, one.by) == (op, by) and one.loaded_bytes is not None
         }
-        sheet.rows.append((op, by, *_cells(loaded, digits=0)))
+        if loaded:
+            sheet.rows.append((op, by, *_cells(loaded, digits=0)))
     return sheet
 
 
 PART = RunPart(
     "instructions",
     "instructions per nonzero of kernels in scalable vectors, with and without matrix registers, and of C "
-    "loops, at every vector length of Arm SVE, counted under emulation",
+    "loops, at every vector length of Arm SVE and of RISC-V, counted under emulation",
     (
         Series(
             "instruction_counts",
