@@ -200,18 +200,7 @@ def cell_of(
     """Return the cell of an entry of a batch."""
     task, work = draft.task, draft.work
     bounds = None if roofline is None else roofline_bounds(roofline, work, task.dtype)
-    figures, is_disturbed = {}, False
-    for name, error in draft.errors.items():
-        counts = timed_threads(contenders[name], task)
-        threads = draft.threads if draft.threads in counts else counts[0]
-        # Its samples before the end are not kept: the cell would compare fewer rounds.
-        if name in samples.ended:
-            draft.skipped[name] = samples.ended[name]
-            continue
-        seconds, disturbed = samples.chosen(name, (key, threads))
-        is_disturbed |= disturbed
-        timed = figure(seconds, error, work, bounds)
-        figures[name] = replace(timed, conversion_ms=_conversion_ms(draft.conversions[name]))
+    figures, is_disturbed = _figures_of(key, draft, contenders, bounds, samples)
     rows, columns = task.matrix.csr.shape
     return Cell(
         op=task.op,
@@ -232,6 +221,30 @@ def cell_of(
         wrong=draft.wrong,
         is_disturbed=is_disturbed,
     )
+
+
+def _figures_of(
+    key: str,
+    draft: Draft,
+    contenders: Mapping[str, Remote],
+    bounds: MachineBounds | None,
+    samples: Samples,
+) -> tuple[dict[str, Figure], bool]:
+    """Return the figures of the contenders with correct results, and whether other processes disturbed the
+    samples; contenders that have ended are skipped."""
+    figures, is_disturbed = {}, False
+    for name, error in draft.errors.items():
+        counts = timed_threads(contenders[name], draft.task)
+        threads = draft.threads if draft.threads in counts else counts[0]
+        # Its samples before the end are not kept: the cell would compare fewer rounds.
+        if name in samples.ended:
+            draft.skipped[name] = samples.ended[name]
+            continue
+        seconds, disturbed = samples.chosen(name, (key, threads))
+        is_disturbed |= disturbed
+        timed = figure(seconds, error, draft.work, bounds)
+        figures[name] = replace(timed, conversion_ms=_conversion_ms(draft.conversions[name]))
+    return figures, is_disturbed
 
 
 def roofline_bounds(roofline: Roofline, work: Work, dtype: str) -> MachineBounds:

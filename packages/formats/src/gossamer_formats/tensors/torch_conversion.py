@@ -53,31 +53,35 @@ def from_torch(tensor: Any, *, dtype: str | None = None, copy: bool = True) -> S
         _, *lengths = arrays["data"].shape
         arrays["data"] = arrays["data"].reshape(-1)
         sizes = dict(zip(format.parameters, lengths, strict=True))
-    values = arrays["data"]
+    arrays["data"] = _values_of(arrays["data"], dtype, copy=copy)
+    return tensor_of_arrays(
+        format.name,
+        tuple(tensor.shape),
+        {name: _numpy(array, copy=copy) for name, array in arrays.items()},
+        sizes=sizes,
+        copy=copy,
+    )
+
+
+def _values_of(values: Any, dtype: str | None, *, copy: bool) -> Any:
+    """Return torch's array of values, converted to a dtype unless that is None."""
     name = str(values.dtype).removeprefix("torch.")
-    if dtype is not None and dtype != name:
-        if not copy:
-            raise FormatError(
-                "format.copy",
-                f"The values of the torch tensor must be converted from {name} to {dtype}, so they cannot "
-                "be shared.",
-                hint="Use copy=True.",
-            )
-        values = values.to(getattr(sys.modules["torch"], dtype))
-    elif name not in VALUE_DTYPES:
+    if dtype is None and name not in VALUE_DTYPES:
         raise FormatError(
             "format.dtype",
             f"The torch tensor has values of dtype {name}; expected {either(VALUE_DTYPES)}.",
             hint="Pass dtype='float32'.",
         )
-    contents = {**arrays, "data": values}
-    return tensor_of_arrays(
-        format.name,
-        tuple(tensor.shape),
-        {name: _numpy(array, copy=copy) for name, array in contents.items()},
-        sizes=sizes,
-        copy=copy,
-    )
+    if dtype is None or dtype == name:
+        return values
+    if not copy:
+        raise FormatError(
+            "format.copy",
+            f"The values of the torch tensor must be converted from {name} to {dtype}, so they cannot "
+            "be shared.",
+            hint="Use copy=True.",
+        )
+    return values.to(getattr(sys.modules["torch"], dtype))
 
 
 @typed

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from itertools import groupby
 
 from gossamer_formats.conversion.maps.inverse_map import with_sizes
 from gossamer_formats.storage import evaluate, shape_of
 from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
-from gossamer_ir.arith.affine import affine_of
+from gossamer_ir.arith.affine import Affine, affine_of
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.nodes import FormatDescription, Var
 from gossamer_ir.support.items_by_name import items_by_name
@@ -49,38 +49,38 @@ def digit_dimensions(
     {'IO': 0, 'JO': 1, 'II': 0, 'JI': 1}
     """
     axes, sizes = items_by_name(description.axes), dict(layout)
-    names = description.buffer.axes
-    lengths = {
-        var: evaluate(axes[name].length, sizes)
-        for var, name in zip(map_vars(description), names, strict=True)
-    }
-    vars = list(lengths)
+    names = dict(zip(map_vars(description), description.buffer.axes, strict=True))
+    lengths = {var: evaluate(axes[name].length, sizes) for var, name in names.items()}
     # The coordinate 0 is not a digit: that of the rows of a block with one row, for example.
-    single = {
-        var
-        for var, name in zip(vars, names, strict=True)
-        if lengths[var] == 1 and is_full(axes[name])
-    }
+    single = {var for var, name in names.items() if lengths[var] == 1 and is_full(axes[name])}
     dimensions: dict[str, int] = {}
     for dimension, result in enumerate(map_results(description)):
-        base, before = 1, len(names)
-        for atom, coefficient in sorted(
-            affine_of(with_sizes(result, sizes)).terms.items(), key=lambda term: term[1]
-        ):
-            if isinstance(atom, Var) and atom.name in single:
-                continue
-            if not isinstance(atom, Var) or atom.name in dimensions or coefficient < base:
-                return None
-            if vars.index(atom.name) > before:
-                return None
-            before = vars.index(atom.name)
-            dimensions[atom.name] = dimension
-            base = coefficient * lengths[atom.name]
-    if any(var not in dimensions and lengths[var] > 1 for var in vars):
+        digits = _digits_of(affine_of(with_sizes(result, sizes)), lengths, without=single)
+        if digits is None or not dimensions.keys().isdisjoint(digits):
+            return None
+        dimensions |= dict.fromkeys(digits, dimension)
+    if any(var not in dimensions and length > 1 for var, length in lengths.items()):
         return None
-    return {
-        name: dimensions[var] for var, name in zip(vars, names, strict=True) if var in dimensions
-    }
+    return {name: dimensions[var] for var, name in names.items() if var in dimensions}
+
+
+def _digits_of(
+    form: Affine, lengths: Mapping[str, int], *, without: Collection[str]
+) -> list[str] | None:
+    """Return the variables that are the digits of an affine form, the lowest first; None if it has other
+    terms, if digits overlap, or if a higher digit varies faster, in the order of `lengths`."""
+    order = list(lengths)
+    digits: list[str] = []
+    base, before = 1, len(order)
+    for atom, coefficient in sorted(form.terms.items(), key=lambda term: term[1]):
+        if isinstance(atom, Var) and atom.name in without:
+            continue
+        if not isinstance(atom, Var) or coefficient < base or order.index(atom.name) > before:
+            return None
+        before = order.index(atom.name)
+        digits.append(atom.name)
+        base = coefficient * lengths[atom.name]
+    return digits
 
 
 @lru_cache(maxsize=256)
