@@ -92,31 +92,12 @@ def _of(node: Any, written: set[str]) -> list[str]:
         case While():
             return ["while", "a condition on what may have been written"]
         case Allocate():
-            sizes = node.buffer.shape
-            is_read = any(_reads(size, written) for size in sizes)
-            is_computed = any(not isinstance(size, Const) for size in sizes)
-            return [
-                "allocation",
-                *(["allocation of a computed size"] if is_computed else []),
-                *(["a size that may have been written"] if is_read else []),
-            ]
+            return _of_allocation(node, written)
         case Load() | Store():
             is_read = any(_reads(index, written) for index in node.indices)
             return ["an index that may have been written"] if is_read else []
         case For():
-            kinds = {"parallel": "parallel", "vectorized": "vectorized", "unrolled": "unrolled",
-                     "thread_binding": "threads"}  # fmt: skip
-            inner = [item for stmt in node.body for item in walk(stmt) if isinstance(item, For)]
-            is_nested = node.kind == "parallel" and any(item.kind == "parallel" for item in inner)
-            return [
-                *(["a start that may have been written"] if _reads(node.start, written) else []),
-                *(["weight"] if node.weight is not None else []),
-                *(["a weight that may have been written"] if _reads(node.weight, written) else []),
-                *(["a bound that may have been written"] if _reads(node.extent, written) else []),
-                *([kinds[node.kind]] if node.kind in kinds else []),
-                *(["nested parallel loops"] if is_nested else []),
-                *(["atomic"] if is_atomic(node) else []),
-            ]
+            return _of_loop(node, written)
         case If() | IfThenElse() | Select():
             is_read = _reads(node.condition, written)
             return ["a condition on what may have been written"] if is_read else []
@@ -139,6 +120,39 @@ def _of(node: Any, written: set[str]) -> list[str]:
         case Const(dtype="int64") if abs(int(node.text)) >= LARGE:
             return ["extreme number"]
     return []
+
+
+def _of_allocation(node: Allocate, written: set[str]) -> list[str]:
+    sizes = node.buffer.shape
+    is_computed = any(not isinstance(size, Const) for size in sizes)
+    is_read = any(_reads(size, written) for size in sizes)
+    return [
+        "allocation",
+        *(["allocation of a computed size"] if is_computed else []),
+        *(["a size that may have been written"] if is_read else []),
+    ]
+
+
+_FEATURES_OF_KINDS = {
+    "parallel": "parallel",
+    "vectorized": "vectorized",
+    "unrolled": "unrolled",
+    "thread_binding": "threads",
+}
+
+
+def _of_loop(node: For, written: set[str]) -> list[str]:
+    inner = [item for stmt in node.body for item in walk(stmt) if isinstance(item, For)]
+    is_nested = node.kind == "parallel" and any(item.kind == "parallel" for item in inner)
+    return [
+        *(["a start that may have been written"] if _reads(node.start, written) else []),
+        *(["weight"] if node.weight is not None else []),
+        *(["a weight that may have been written"] if _reads(node.weight, written) else []),
+        *(["a bound that may have been written"] if _reads(node.extent, written) else []),
+        *([_FEATURES_OF_KINDS[node.kind]] if node.kind in _FEATURES_OF_KINDS else []),
+        *(["nested parallel loops"] if is_nested else []),
+        *(["atomic"] if is_atomic(node) else []),
+    ]
 
 
 def _of_block(node: Block) -> list[str]:
