@@ -17,7 +17,7 @@ from gossamer.operator_calls.operands.dense_operands import (
     operand_dtype,
     output_array,
 )
-from gossamer.operator_calls.operands.device_operands import shape_of
+from gossamer.operator_calls.operands.device_operands import shape_of_array
 from gossamer.operator_calls.operator import operator
 from gossamer.operator_calls.program import OperatorProgram
 from gossamer.operators.sddmm import sddmm
@@ -120,7 +120,7 @@ def operands(
     matrix = arrays_matrix(pattern, reads_values=False) or csr_pattern(pattern, dtype=query_dtype)
     (rows, columns), dtype = matrix.shape, query_dtype or matrix.dtype
     queries = dense_operand("Q", Q, dtype=dtype, shape=(rows, None))
-    features = shape_of(queries)[1]
+    features = shape_of_array(queries)[1]
     shape = (columns, features)
     keys = dense_operand("K", K, dtype=dtype, shape=shape, like="'Q'")
     values = dense_operand("V", V, dtype=dtype, shape=shape, like="'Q'")

@@ -6,7 +6,7 @@ from typing import Any
 
 from gossamer.operator_calls.operands.checked_operands import Operands
 from gossamer.operator_calls.operands.dense_operands import dense_operand, operand_dtype
-from gossamer.operator_calls.operands.device_operands import shape_of
+from gossamer.operator_calls.operands.device_operands import shape_of_array
 from gossamer.operator_calls.operands.matrix_operand import MatrixOperand, pattern_operand
 from gossamer.operator_calls.operator import operator
 from gossamer.operator_calls.program import OperatorProgram
@@ -56,7 +56,7 @@ def operands(A: Any, X: Array, Y: Array) -> Operands[MatrixOperand]:
     matrix = pattern_operand(A, dtype=left_dtype)
     (rows, columns), dtype = matrix.shape[:2], left_dtype or matrix.dtype
     left = dense_operand("X", X, dtype=dtype, shape=(rows, None))
-    features = shape_of(left)[1]
+    features = shape_of_array(left)[1]
     right = dense_operand("Y", Y, dtype=dtype, shape=(columns, features), like="'X'")
     return Operands(matrix, {"x": left, "y": right}, "out", (matrix.value_count,), dtype, features)
 

@@ -72,7 +72,7 @@ def product_value(
     return recorder.compute(multiplied, first, second)
 
 
-def value_of(arguments: SharedArguments, size: Expr) -> int | RecordedValue | None:
+def size_value(arguments: SharedArguments, size: Expr) -> int | RecordedValue | None:
     """Return the value of a size: of a constant, or of an argument; None for others."""
     name = var_name(size)
     if name is None:

@@ -17,7 +17,7 @@ from gossamer_formats.conversion.axes.state.target_axes import TargetAxes
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.loop_nest import Tail
 from gossamer_formats.conversion.kernels.run_kernel import run_kernel
-from gossamer_formats.conversion.kernels.shared_arguments import value_of
+from gossamer_formats.conversion.kernels.shared_arguments import size_value
 from gossamer_formats.conversion.kernels.statements import (
     define_local,
     load,
@@ -72,7 +72,7 @@ def append_in_parallel(
     filling = append_loops(target_axes, axis, stores, tail, end=end)
     match loops, filling:
         case (For(start=start) as counting,), (For() as outer,) if start == ZERO:
-            count = value_of(target_axes.arguments, outer.extent)
+            count = size_value(target_axes.arguments, outer.extent)
         case _:
             return False
     threads = target_axes.requires.threads

@@ -28,7 +28,7 @@ def device_view(name: str, value: Any) -> ArrayView | None:
     return None if view.device == HOST else view
 
 
-def shape_of(array: Any) -> tuple[int, ...]:
+def shape_of_array(array: Any) -> tuple[int, ...]:
     """Return the shape of an array, also of one on a device that describes it only where it exports its
     memory."""
     view = device_view("the array", array)

@@ -6,7 +6,7 @@ from typing import Any
 
 from gossamer.operator_calls.operands.checked_operands import Operands
 from gossamer.operator_calls.operands.dense_operands import dense_operand
-from gossamer.operator_calls.operands.device_operands import shape_of
+from gossamer.operator_calls.operands.device_operands import shape_of_array
 from gossamer.operator_calls.operands.matrix_operand import MatrixOperand, matrix_operand
 from gossamer.operator_calls.program import OperatorProgram
 from gossamer_formats import Array
@@ -25,5 +25,5 @@ def product_operands(
     free = (None,) * (program.dense_dimensions - 1)
     array = dense_operand(name, dense, dtype=operand.dtype, shape=(columns, *free))
     _, dense_name, result = (buffer.lower() for buffer in program.buffers)
-    sizes = shape_of(array)[1:]
+    sizes = shape_of_array(array)[1:]
     return Operands(operand, {dense_name: array}, result, (rows, *sizes), operand.dtype, *sizes)

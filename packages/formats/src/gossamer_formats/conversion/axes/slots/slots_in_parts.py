@@ -22,7 +22,7 @@ from gossamer_formats.conversion.axes.state.element_bindings import AxisSlot, El
 from gossamer_formats.conversion.axes.state.target_axes import TargetAxes
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.run_kernel import run_kernel
-from gossamer_formats.conversion.kernels.shared_arguments import value_of
+from gossamer_formats.conversion.kernels.shared_arguments import size_value
 from gossamer_formats.conversion.kernels.statements import (
     cast,
     define_local,
@@ -82,7 +82,7 @@ def slots_in_parts(
     name, dtype = f"SLOTS_{axis_name}", offsets.dtype
     slots = new_slots(target_axes, values)
     loops = _loops(target_axes, fibers, dtype, name=name, slots=slots)
-    extent = None if loops is None else value_of(target_axes.arguments, loops.counting.extent)
+    extent = None if loops is None else size_value(target_axes.arguments, loops.counting.extent)
     if loops is None or extent is None:
         return None
     bounds = recorder.compute(_even_bounds, extent, requires.threads)
