@@ -69,30 +69,33 @@ def pack_cycles(matrix: MatrixProperties, workload: Workload) -> float:
 
 
 def gather_cycles(
-    matrix: MatrixProperties, row_bytes: float, machine: Machine, *, rows: int = 1
+    matrix: MatrixProperties, row_bytes: float, machine: Machine, *, elements: float = 1.0
 ) -> float:
     """Return the mean cycles of a load and multiply-add for the elements of a matrix in the order of its
-    rows. A load is for so many rows of the matrix.
+    rows. A load is for so many elements, on average.
 
     A row of the operand that was used by a neighboring row of the matrix is still in a cache that holds the
     rows of the operand for these; the rows in between are half of those of a group, on average. Others are
     anywhere in the operand.
     """
-    return _mean_cost(matrix, row_bytes, lambda size: load_cycles(size, machine), rows=rows)
+    return _mean_cost(matrix, row_bytes, lambda size: load_cycles(size, machine), elements=elements)
 
 
 def page_cycles(
-    matrix: MatrixProperties, row_bytes: float, machine: Machine, *, rows: int = 1
+    matrix: MatrixProperties, row_bytes: float, machine: Machine, *, elements: float = 1.0
 ) -> float:
     """Return the mean cycles for the address translation of a row of the operand, for the elements of a
     matrix in the order of its rows."""
     return PAGE_CYCLES.on(machine) * _mean_cost(
-        matrix, row_bytes, lambda size: max(0.0, 1 - TRANSLATED_BYTES / max(size, 1.0)), rows=rows
+        matrix,
+        row_bytes,
+        lambda size: max(0.0, 1 - TRANSLATED_BYTES / max(size, 1.0)),
+        elements=elements,
     )
 
 
 def _mean_cost(
-    matrix: MatrixProperties, row_bytes: float, cost: Callable[[float], float], *, rows: int
+    matrix: MatrixProperties, row_bytes: float, cost: Callable[[float], float], *, elements: float
 ) -> float:
     """Return the mean of a cost that depends on the bytes among which a row of the operand is at random."""
     anywhere = cost(matrix.columns * row_bytes)
@@ -100,7 +103,7 @@ def _mean_cost(
     nearest = min(near, cost(matrix.near_groups.distinct * row_bytes / 2))
     # Elements of the same column in rows that share a load are one.
     fresh, fresh_near = (
-        min(1.0, rows * matrix.groups.fresh),
-        min(1.0, rows * matrix.near_groups.fresh),
+        min(1.0, elements * matrix.groups.fresh),
+        min(1.0, elements * matrix.near_groups.fresh),
     )
     return fresh * anywhere + (fresh_near - fresh) * near + (1 - fresh_near) * nearest

@@ -6,24 +6,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gossamer_ir.support.counted import counted
 from gossamer_machine.machine import Machine
+from gossamer_machine.sizing.block_tiles import (
+    BROADCAST_COST,
+    LOAD_COST,
+    MAX_TILE_VECTORS,
+    max_sums,
+    tile_cost,
+)
 from gossamer_schedule.rules.decisions.gather_tiling import LONG_VECTORS
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles, lanes_in_words, tiles_holding
 
 if TYPE_CHECKING:
     from gossamer_schedule.rules.patterns.block_reduction import BlockReduction
 
-MAX_TILE_VECTORS = 4
-"""Maximum number of vectors of a tile. With more, each load of a vector is used by too few rows."""
-
 UNDIVIDED_ROWS = 8
 """Rows of a tile if the height of a block has only small divisors."""
-
-LOAD_COST, BROADCAST_COST = 6, 1
-"""Cost of a vector of the dense operand, which comes from the second-level cache, and of the broadcast of an
-element of a block, in multiply-adds. Fitted to measured tiles of blocks of 16."""
-
-IN_FLIGHT = 8
-"""Independent multiply-adds that hide their latency: four cycles, two units."""
 
 
 class RegisterTile(NamedTuple):
@@ -82,8 +79,7 @@ def tile_reason(pattern: BlockReduction, machine: Machine) -> str:
 
 def _budget(pattern: BlockReduction, machine: Machine) -> int:
     """Return the maximum number of registers for accumulators."""
-    half = machine.accumulators
-    return half if pattern.features is None else half + half // 2
+    return machine.accumulators if pattern.features is None else max_sums(machine)
 
 
 def _tile_lanes(pattern: BlockReduction, machine: Machine) -> int:
@@ -123,6 +119,6 @@ def _cost(tile: RegisterTile, pattern: BlockReduction) -> float:
     """Return the cost of one column of a block with all its features, in multiply-adds."""
     rows, features = tile
     tiles, vectors = features.tiles, features.vectors
-    each = max(rows * vectors, IN_FLIGHT) + BROADCAST_COST * rows + LOAD_COST * vectors
+    each = tile_cost(rows, vectors)
     panels = 1 if pattern.height is None else -(-pattern.height // rows)
     return each * panels / vectors if tiles is None else each * panels * tiles

@@ -16,6 +16,7 @@ from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Function, Iteration
 from gossamer_ir.support.counted import counted
 from gossamer_machine.machine import Machine
+from gossamer_machine.sizing.block_tiles import IN_FLIGHT
 from gossamer_machine.sizing.csr_form import CsrForm
 from gossamer_machine.sizing.row_sums import MIN_TERMS
 from gossamer_schedule.definition.made_names import cache_name
@@ -26,7 +27,6 @@ from gossamer_schedule.rules.decisions.alignment import (
     least_of_sums,
     row_alignment_verdict,
 )
-from gossamer_schedule.rules.decisions.block_tile import IN_FLIGHT
 from gossamer_schedule.rules.decisions.packing import pack_operand, row_packing_verdict
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
 from gossamer_schedule.rules.decisions.verdict import Verdict, chosen_verdict, pays_not

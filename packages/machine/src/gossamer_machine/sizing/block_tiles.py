@@ -1,0 +1,63 @@
+"""Tiles of products of blocks with a dense matrix: the rows and the vectors that are summed in registers.
+
+The rule for schedules and the model of formats ask here, so that the model expects the tiles that the rule
+makes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gossamer_machine.machine import Machine
+
+MAX_TILE_VECTORS = 4
+"""Maximum number of vectors of a tile. With more, each load of a vector is used by too few rows."""
+
+LOAD_COST, BROADCAST_COST = 6, 1
+"""Cost of a vector of the dense operand, which comes from the second-level cache, and of the broadcast of an
+element of a block, in multiply-adds. Fitted to measured tiles of blocks of 16."""
+
+IN_FLIGHT = 8
+"""Independent multiply-adds that hide their latency: four cycles, two units."""
+
+
+class BlockTile(NamedTuple):
+    """The rows of a tile, and the number of tiles that have all vectors."""
+
+    rows: int
+    tiles: int
+
+
+def max_sums(machine: Machine) -> int:
+    """Return the maximum number of registers for the sums of a tile, if the number of vectors is known."""
+    return machine.accumulators + machine.accumulators // 2
+
+
+def tile_cost(rows: int, vectors: int) -> int:
+    """Return the cost of a column of a block for a tile of so many rows and vectors, in multiply-adds.
+
+    >>> tile_cost(8, 2), tile_cost(4, 4)
+    (36, 44)
+    """
+    return max(rows * vectors, IN_FLIGHT) + BROADCAST_COST * rows + LOAD_COST * vectors
+
+
+def block_tile(height: int, vectors: int, machine: Machine) -> BlockTile:
+    """Return the cheapest tile of blocks of this height, for so many vectors of features.
+
+    >>> block_tile(8, 8, Machine()), block_tile(8, 12, Machine()), block_tile(4, 8, Machine())
+    (BlockTile(rows=8, tiles=4), BlockTile(rows=8, tiles=4), BlockTile(rows=4, tiles=2))
+    """
+    budget = max_sums(machine)
+    sizes = [
+        (rows, width)
+        for rows in range(1, min(height, budget) + 1)
+        if height % rows == 0
+        for width in range(1, min(MAX_TILE_VECTORS, vectors) + 1)
+        if rows * width <= budget
+    ]
+    rows, width = min(
+        sizes,
+        key=lambda size: tile_cost(*size) * -(-vectors // size[1]) * (height // size[0]),
+    )
+    return BlockTile(rows, -(-vectors // width))
