@@ -106,7 +106,16 @@ SECTIONS: dict[str, dict[str, str]] = {
         "llvm.launch.nested": "a launch outside the entry",
         "llvm.parallel_for.nested": "a parallel loop in a function other than the entry",
         "llvm.allocate.device": "memory on a device whose size is not a small constant",
+        "llvm.shared": "shared memory of a block that is too large, or whose size is not constant",
+        "llvm.threads": "a block whose threads are not a constant number from 1 to 1024",
         "llvm.depth": "a function that nests too deeply",
+    },
+    "Kernels for NVIDIA GPUs": {
+        "cuda.extent": "a loop that is bound to threads, whose extent is not known at the launch",
+        "cuda.host": "a loop or a condition around kernels that reads an array",
+        "cuda.scope": "memory of a block or a thread that several kernels use",
+        "cuda.grid": "a store outside of a loop that is bound to blocks",
+        "cuda.barrier": "threads that exchange values where not all of a block get",
     },
     "At run time": {
         "target.vscale": "scalable vectors on a target without them that has the option `vscale=none`",

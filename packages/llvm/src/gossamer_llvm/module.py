@@ -57,7 +57,11 @@ def emit(flat: Module, *, abi: Abi) -> str:
         is_entry = abi.is_device or function.name == flat.entry
         is_streaming = function.name in streaming
         signature = _signature_text(module, function, summary, aliasing, is_entry=is_entry)
-        attributes = _attribute_groups(abi, summary, is_entry=is_entry, is_streaming=is_streaming)
+        attributes = (
+            _kernel_attributes(function)
+            if abi.is_device
+            else _attribute_groups(abi, summary, is_entry=is_entry, is_streaming=is_streaming)
+        )
         emitter = FunctionEmitter(
             module,
             IRBuilder(f"{signature} {attributes}"),
@@ -66,6 +70,7 @@ def emit(flat: Module, *, abi: Abi) -> str:
             shared=summary.passed,
             is_entry=is_entry,
             is_streaming=is_streaming,
+            symbol=module.symbols[function.name],
         )
         # With aliases, a store to one buffer could change another that is only read.
         if function.name not in aliasing:
@@ -121,8 +126,9 @@ def _signature_text(
     is_entry: bool,
 ) -> str:
     parameters = []
+    exchanged = _exchanged(module, function, summary)
     for number, param in enumerate(function.params):
-        notes = [] if function.name in aliasing else ["noalias"]
+        notes = [] if function.name in aliasing or param.name in exchanged else ["noalias"]
         if param.name not in summary.passed:
             # Not for pointers that are passed on: the closure of a parallel loop stores them.
             notes += ["nocapture"] if param.name in summary.written else ["nocapture", "readonly"]
@@ -145,6 +151,28 @@ def _attribute_groups(
     return f"{STREAMING if is_streaming else HOT} align {CODE_ALIGNMENT}"
 
 
+def _exchanged(
+    module: ModuleEmitter, function: Function, summary: FunctionSummary
+) -> frozenset[str]:
+    """Return the handles of buffers by which threads may exchange values.
+
+    LLVM assumes that a barrier changes no memory behind a `noalias` pointer, but other threads do.
+    """
+    if not module.abi.is_device:
+        return frozenset()
+    from gossamer_llvm.control.threads import has_barriers
+
+    return summary.written if has_barriers(function) else frozenset()
+
+
+def _kernel_attributes(function: Function) -> str:
+    # Imported late: hosts have no grids.
+    from gossamer_llvm.control.threads import block_shape
+
+    shape = ",".join(map(str, block_shape(function)))
+    return f'{HOT} "nvvm.maxntid"="{shape}"'
+
+
 def _read_only_buffers(function: Function, summary: FunctionSummary) -> frozenset[str]:
     """Return the buffers that neither the function nor one that it calls writes."""
     changing = summary.written | summary.passed
@@ -164,6 +192,10 @@ def _emit_function(emitter: FunctionEmitter, function: Function) -> None:
     _bind_parameters(emitter, function)
     emitter.body(function.body)
     emitter.close()
+    if emitter.shared_bytes:
+        from gossamer_llvm.memory.shared_memory import define_shared
+
+        define_shared(emitter)
 
 
 def _parameter_text(

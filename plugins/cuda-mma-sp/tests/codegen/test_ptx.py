@@ -1,14 +1,104 @@
-"""What is not compiled to PTX."""
+"""PTX for kernels: what it has, what ptxas says of it, and what is refused."""
+
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 
 from gossamer_cuda_mma_sp.backend import CudaBackend
+from gossamer_cuda_mma_sp.device_code import DeviceCode
+from gossamer_cuda_mma_sp.target.architectures import ARCHITECTURES
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.records import Target
 
+REVERSE = (
+    'for b in T.thread_binding((n + 63) // 64, thread="blockIdx.x"):',
+    '    S = T.alloc_buffer((64,), "float32", scope="shared")',
+    "    for s in T.serial(2):",
+    '        for t in T.thread_binding(64, thread="threadIdx.x"):',
+    "            if b * 64 + t < n:",
+    "                S[t] = X[b * 64 + t]",
+    '        for u in T.thread_binding(64, thread="threadIdx.x"):',
+    "            if b * 64 + 63 - u < n and b * 64 + u < n:",
+    "                Y[b * 64 + u] = S[63 - u]",
+)
+SUM = (
+    'for b in T.thread_binding((n + 63) // 64, thread="blockIdx.x"):',
+    '    for t in T.thread_binding(64, thread="threadIdx.x"):',
+    "        if b * 64 + t < n:",
+    "            T.atomic_add(Y[0], X[b * 64 + t])",
+)
+ELEMENTS = ("for i in T.serial(n):", "    Y[i] = T.max(X[i] / 3.0, X[i] * X[i])")
 
-def test_memory_whose_size_varies_is_refused(flat):
-    body = ('S = T.alloc_buffer((n,), "float32")', "S[0] = X[0]", "Y[0] = S[0]")
-    with pytest.raises(UnsupportedError, match="cannot allocate 'S'") as caught:
-        CudaBackend().compile(flat(*body), Target("cuda-mma-sp"))
-    assert caught.value.code == "llvm.allocate.device"
+
+def ptx(module, target):
+    return DeviceCode.decode(CudaBackend().compile(module, Target.parse(target)).code).ptx
+
+
+def test_a_grid_becomes_special_registers_barriers_and_shared_memory(flat):
+    text = ptx(flat(*REVERSE), "cuda-mma-sp:arch=sm_90")
+    for part in ("%ctaid.x", "%tid.x", "bar.sync", ".shared .align 16", ".maxntid 64, 1, 1"):
+        assert part in text
+    assert ".extern" not in text
+
+
+def test_an_atomic_accumulation_is_one_instruction(flat):
+    assert "atom.global.add.f32" in ptx(flat(*SUM), "cuda-mma-sp")
+
+
+def ptxas():
+    """The assembler of the PyPI toolchain, or of a toolkit of this machine."""
+    try:
+        import nvidia
+    except ImportError:
+        return shutil.which("ptxas")
+    found = (path for root in nvidia.__path__ for path in Path(root).rglob("bin/ptxas"))
+    return next(map(str, found), shutil.which("ptxas"))
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("lines", [REVERSE, SUM, ELEMENTS], ids=["reverse", "sum", "elements"])
+def test_ptxas_assembles_it(name, lines, flat, tmp_path):
+    program = ptxas()
+    if program is None:
+        pytest.skip("there is no ptxas: install nvidia-cuda-nvcc")
+    source = tmp_path / "kernel.ptx"
+    source.write_text(ptx(flat(*lines), f"cuda-mma-sp:arch={name}"))
+    command = [program, "-arch", name, "-v", "-o", str(tmp_path / "kernel.cubin"), str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "is not defined for option 'gpu-name'" in done.stderr:
+        pytest.skip(f"this ptxas has no {name}")
+    assert done.returncode == 0, done.stderr
+    assert "0 bytes spill stores, 0 bytes spill loads" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("lines", "code"),
+    [
+        (
+            ('S = T.alloc_buffer((n,), "float32", scope="local")', "S[0] = X[0]", "Y[0] = S[0]"),
+            "llvm.allocate.device",
+        ),
+        (
+            (
+                'S = T.alloc_buffer((12289,), "float32", scope="shared")',
+                'for t in T.thread_binding(4, thread="threadIdx.x"):',
+                "    S[t] = X[t]",
+            ),
+            "llvm.shared",
+        ),
+        (
+            (
+                'for t in T.thread_binding(64, thread="threadIdx.x"):',
+                '    for u in T.thread_binding(17, thread="threadIdx.y"):',
+                "        Y[t * 17 + u] = 0.0",
+            ),
+            "llvm.threads",
+        ),
+    ],
+)
+def test_memory_and_threads_that_a_block_lacks_are_refused(lines, code, flat):
+    with pytest.raises(UnsupportedError) as caught:
+        CudaBackend().compile(flat(*lines), Target("cuda-mma-sp"))
+    assert caught.value.code == code

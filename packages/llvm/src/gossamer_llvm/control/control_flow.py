@@ -74,6 +74,8 @@ def emit_if(emitter: FunctionEmitter, node: If) -> None:
 def emit_for(emitter: FunctionEmitter, node: For) -> None:
     """Emit a serial loop. An outermost loop of the entry can be interrupted between portions of its
     iterations."""
+    if emitter.module.abi.is_device and _emit_for_threads(emitter, node):
+        return
     _require_serial(node)
     if emitter.fragments:
         # Imported late: most targets have no matrix registers.
@@ -89,6 +91,20 @@ def emit_for(emitter: FunctionEmitter, node: For) -> None:
         emit_group_loop(emitter, node, groups, suffix=_loop_metadata(emitter, node))
     else:
         _emit_rotated(emitter, node, _emit_iterations)
+
+
+def _emit_for_threads(emitter: FunctionEmitter, node: For) -> bool:
+    """Emit a loop that is bound to threads, or a barrier; return False for other loops."""
+    # Imported late: hosts have no grids.
+    from gossamer_llvm.control.threads import emit_barrier, emit_thread_loop, is_barrier
+
+    if node.thread is not None:
+        emit_thread_loop(emitter, node, node.thread)
+    elif is_barrier(node):
+        emit_barrier(emitter)
+    else:
+        return False
+    return True
 
 
 def _require_serial(node: For) -> None:

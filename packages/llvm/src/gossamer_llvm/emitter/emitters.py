@@ -173,6 +173,10 @@ class FunctionEmitter(msgspec.Struct):
     used_registers: int = 0
     is_streaming: bool = False
     """True if it runs in streaming mode."""
+    symbol: str | None = None
+    """The name of the function in LLVM; None if nothing asks for it."""
+    shared_bytes: int = 0
+    """The size of its buffers in the shared memory of a block."""
 
     def depth_of(self, *nodes: Expr) -> int:
         """Return the number of loops around the innermost variable of expressions."""

@@ -43,6 +43,12 @@ def emit_allocate(emitter: FunctionEmitter, node: Allocate) -> None:
 
         emit_fragment(emitter, buffer)
         return
+    if buffer.scope == "shared" and emitter.module.abi.is_device:
+        # Imported late: hosts have no blocks of threads.
+        from gossamer_llvm.memory.shared_memory import allocate_shared
+
+        allocate_shared(emitter, buffer)
+        return
     if buffer.scope not in ("global", "local"):
         raise UnsupportedError(
             f"llvm.scope.{buffer.scope}",

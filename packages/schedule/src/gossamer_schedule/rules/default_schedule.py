@@ -21,6 +21,7 @@ from gossamer_schedule.rules.canonical.forms import ProgramForm, forms_of
 from gossamer_schedule.rules.first_match import first_match
 from gossamer_schedule.rules.ordered_rules import (
     COMBINING_RULES,
+    GRID_RULES,
     ITERATION_RULES,
     RULES,
     SIBLING_RULES,
@@ -58,13 +59,16 @@ def schedule_report(module: Module, machine: Machine, stats: Stats | None = None
     >>> found.schedule == default_schedule(program, Machine())
     True
     """
-    matched = first_match(_rules_for(module), forms_of(module), _context(machine, stats))
+    context = _context(machine, stats)
+    matched = first_match(_rules_for(module, machine), forms_of(module), context)
     return _NO_RULE if matched is None else matched.report
 
 
-def _rules_for(module: Module) -> Rules:
-    """Return the rules for programs of as many iterations. Not all rules, since a rule is imported when it is
-    tried."""
+def _rules_for(module: Module, machine: Machine) -> Rules:
+    """Return the rules for the kind of machine, and programs of as many iterations. Not all rules, since a
+    rule is imported when it is tried."""
+    if machine.grid is not None:
+        return GRID_RULES
     return ITERATION_RULES if several_iterations(module) is None else COMBINING_RULES
 
 
@@ -89,7 +93,7 @@ def default_space(module: Module, machine: Machine, stats: Stats | None = None) 
     from gossamer_schedule.rules.enumerate_schedules import enumerate_schedules
 
     context = _context(machine, stats)
-    matched = first_match(_rules_for(module), forms_of(module), context)
+    matched = first_match(_rules_for(module, machine), forms_of(module), context)
     if matched is None:
         return ScheduleSpace((_NO_RULE,))
 

@@ -21,11 +21,13 @@ class OrderedRule(msgspec.Struct, frozen=True):
     """A rule by its name, which is that of a file in `library` and of the function in it, and the programs
     for which it is tried. If it `combines_rules`, these have several iterations, which it schedules by the
     rules in its context; otherwise they have one. If it `handles_siblings`, it also schedules one of several
-    iterations over the same rows: the `is_sibling` of its context."""
+    iterations over the same rows: the `is_sibling` of its context. One that `is_for_grids` is for machines
+    that run grids of threads, all others are for CPUs."""
 
     name: str
     handles_siblings: bool = False
     combines_rules: bool = False
+    is_for_grids: bool = False
 
 
 ORDERED_RULES = (
@@ -45,6 +47,7 @@ ORDERED_RULES = (
     OrderedRule("scatter_spmm"),
     OrderedRule("fused_rows", combines_rules=True),
     OrderedRule("separate_iterations", combines_rules=True),
+    OrderedRule("grid_rows", is_for_grids=True),
 )
 
 
@@ -71,8 +74,11 @@ RULES = Rules()
 SIBLING_RULES = Rules(lambda rule: rule.handles_siblings)
 """The rules that also schedule one of several iterations over the same rows."""
 
-ITERATION_RULES = Rules(lambda rule: not rule.combines_rules)
-"""The rules for programs of one iteration."""
+ITERATION_RULES = Rules(lambda rule: not (rule.combines_rules or rule.is_for_grids))
+"""The rules for programs of one iteration, on a CPU."""
+
+GRID_RULES = Rules(lambda rule: rule.is_for_grids)
+"""The rules for machines that run grids of threads."""
 
 COMBINING_RULES = Rules(lambda rule: rule.combines_rules)
 """The rules for programs of several iterations."""

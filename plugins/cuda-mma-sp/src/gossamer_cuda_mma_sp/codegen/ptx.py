@@ -19,12 +19,18 @@ _EXTERNAL = re.compile(r"^\.extern\b.*", re.MULTILINE)
 
 
 def device_text(module: Module, gpu: Gpu) -> str:
-    """Return the LLVM IR of a flat module as it is emitted, before any pass."""
-    return emit(module, abi=_abi(gpu))
+    """Return the LLVM IR of the kernels of a split module as it is emitted, before any pass."""
+    return emit(kernels_of(module), abi=_abi(gpu))
+
+
+def kernels_of(split: Module) -> Module:
+    """Return a module of the kernels of a split module alone."""
+    kernels = tuple(function for function in split.functions if function.name != split.entry)
+    return Module("flat", kernels, kernels[0].name if kernels else split.entry)
 
 
 def ptx_text(module: Module, gpu: Gpu) -> str:
-    """Return the PTX of a flat module."""
+    """Return the PTX of the kernels of a split module."""
     parsed = parse(device_text(module, gpu))
     optimize(parsed, _target_machine(gpu))
     return without_externals(str(_target_machine(gpu).emit_assembly(parsed)))

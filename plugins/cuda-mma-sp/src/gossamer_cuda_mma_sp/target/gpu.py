@@ -15,13 +15,16 @@ from gossamer_machine.cpu_options import option_value_error, require_options
 
 MAX_BLOCK_THREADS = 1024
 WARP_THREADS = 32
+DRIVERS = ("interpreter",)
+"""The drivers that a target may name. Without one, kernels are compiled and exported, and not loaded."""
 
 _ERRORS = "cuda"
 """The first part of the codes of errors."""
 
 
 class Gpu(msgspec.Struct, frozen=True):
-    """A GPU: its architecture, the version of PTX for it, and the number of its multiprocessors.
+    """A GPU: its architecture, the version of PTX for it, the number of its multiprocessors, and the driver
+    that runs kernels, if the target names one.
 
     >>> gpu = gpu_of(Target.parse("cuda-mma-sp:arch=sm_90,ptx=8.5"))
     >>> gpu.architecture.name, gpu.ptx, gpu.multiprocessors, gpu.llvm_features
@@ -31,6 +34,7 @@ class Gpu(msgspec.Struct, frozen=True):
     architecture: GpuArchitecture
     ptx: str
     multiprocessors: int
+    driver: str | None = None
 
     @property
     def llvm_features(self) -> str:
@@ -41,7 +45,9 @@ class Gpu(msgspec.Struct, frozen=True):
 def gpu_of(target: Target) -> Gpu:
     """Return the GPU of a target; raise `ArgumentError` (`cuda.option`, `cuda.option_value`) if an option or
     its value is unknown."""
-    require_options(target, names=("arch", "ptx", "multiprocessors"), model={}, errors=_ERRORS)
+    require_options(
+        target, names=("arch", "ptx", "multiprocessors", "driver"), model={}, errors=_ERRORS
+    )
     architecture = ARCHITECTURES.get(target.option("arch", DEFAULT_ARCHITECTURE))
     if architecture is None:
         expected = f"one of {', '.join(ARCHITECTURES)}"
@@ -51,7 +57,12 @@ def gpu_of(target: Target) -> Gpu:
         versions = ", ".join(architecture.versions)
         expected = f"a version of PTX that has {architecture.name}: one of {versions}"
         raise option_value_error(target, "ptx", expected=expected, errors=_ERRORS)
-    return Gpu(architecture, ptx, _multiprocessors(target, architecture))
+    driver = target.option("driver") or None
+    if driver not in (None, *DRIVERS):
+        raise option_value_error(
+            target, "driver", expected=f"one of {', '.join(DRIVERS)}", errors=_ERRORS
+        )
+    return Gpu(architecture, ptx, _multiprocessors(target, architecture), driver)
 
 
 def _multiprocessors(target: Target, architecture: GpuArchitecture) -> int:
@@ -74,6 +85,8 @@ def explicit_gpu_target(target: Target) -> str:
         "ptx": gpu.ptx,
         "multiprocessors": str(gpu.multiprocessors),
     }
+    if gpu.driver:
+        options["driver"] = gpu.driver
     return Target(target.backend, tuple(options.items())).text
 
 

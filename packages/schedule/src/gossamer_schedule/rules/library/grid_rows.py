@@ -1,0 +1,119 @@
+"""Programs over the rows of a sparse matrix, on machines that run grids of threads.
+
+A product has a thread for each element of the result: rows and features are threads of a block, and blocks
+have as many rows as fill them. A sum over a row has a thread for each row, and so have values that depend on
+their row. Other values of stored elements have a thread for each of them.
+"""
+
+from __future__ import annotations
+
+from gossamer_ir.nodes import Module
+from gossamer_machine import Grid
+from gossamer_schedule.rules.analysis.iterations import axes_of, single_iteration
+from gossamer_schedule.rules.patterns.elementwise import Elementwise, elementwise_pattern
+from gossamer_schedule.rules.patterns.row_reduction import RowReduction, row_reduction
+from gossamer_schedule.rules.patterns.sampled_products import SampledProducts, sampled_products
+from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
+from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
+
+BLOCK_WARPS = 4
+"""The warps of a block: enough blocks fit a multiprocessor to fill it, and small grids have many blocks."""
+
+
+@schedule_rule(
+    pattern="a reduction over the fiber of a row, or a sum over features or a value for each stored element",
+    programs="SpMM, SpMV, SDDMM and element-wise programs over CSR and ragged rows",
+    schedule="a thread for each element of the result, on machines that run grids of threads",
+)
+def grid_rows(module: Module, context: RuleContext) -> PatternMatch | None:
+    """Return the schedule for such a program; None for any other program, or on a CPU."""
+    grid = context.machine.grid
+    if grid is None:
+        return None
+    trace = context.new_trace()
+    reduction = row_reduction(module)
+    if reduction is not None:
+        return _reduction_match(trace, reduction, grid)
+    products, values = sampled_products(module), elementwise_pattern(module)
+    if products is not None:
+        _run_all_slots(trace, module, products, grid)
+        return PatternMatch(products.text, trace)
+    if values is None:
+        return None
+    if values.is_flat:
+        _run_all_slots(trace, module, values, grid)
+    else:
+        _bind(trace, values.row, threads=_block_threads(grid))
+        trace.decide("a thread for each row", "a value depends on the row of its element")
+    return PatternMatch(values.text, trace)
+
+
+def _reduction_match(trace: TraceBuilder, pattern: RowReduction, grid: Grid) -> PatternMatch | None:
+    if pattern.words or pattern.features == 0:
+        return None
+    if pattern.feature is None:
+        _bind(trace, pattern.row, threads=_block_threads(grid))
+        trace.decide(
+            "a thread for each row", "one thread adds up the elements of a row in their order"
+        )
+    else:
+        _run_rows_and_features(trace, pattern, pattern.feature, grid)
+    return PatternMatch(pattern.text, trace)
+
+
+def _run_rows_and_features(
+    trace: TraceBuilder, pattern: RowReduction, feature: str, grid: Grid
+) -> None:
+    """Run features on the threads of a warp, and as many rows as fill a block."""
+    lanes = _feature_threads(pattern.features, grid)
+    trace.reorder(pattern.row, feature, pattern.reduction)
+    blocks, rows = trace.split(pattern.row, factors=(None, _block_threads(grid) // lanes))
+    tiles, lane = trace.split(feature, factors=(None, lanes))
+    trace.reorder(blocks, tiles, rows, lane)
+    for loop, thread in (
+        (blocks, "blockIdx.x"),
+        (tiles, "blockIdx.y"),
+        (rows, "threadIdx.y"),
+        (lane, "threadIdx.x"),
+    ):
+        trace.record.bind(loop=loop, thread=thread)  # type: ignore[arg-type]  # a tag
+    trace.decide(
+        f"{lanes} features on adjacent threads, {_block_threads(grid) // lanes} rows in a block",
+        "threads of a warp read adjacent elements of a row of the dense operand",
+    )
+
+
+def _run_all_slots(
+    trace: TraceBuilder, module: Module, pattern: SampledProducts | Elementwise, grid: Grid
+) -> None:
+    """Run a thread for each stored element."""
+    single = single_iteration(module)
+    assert single is not None, "the patterns have one iteration"
+    function, iteration = single
+    names = [axis.name for axis in axes_of(function, iteration)[:2]]
+    loop = trace.sparse_fuse(iteration.name, axes=names, vars=(pattern.row, pattern.position))
+    trace.decide(
+        "one loop over all elements",
+        "rows of different lengths keep as many threads busy",
+        stage="coordinate",
+    )
+    _bind(trace, loop, threads=_block_threads(grid))
+    trace.decide("a thread for each stored element", "the elements are independent of each other")
+
+
+def _bind(trace: TraceBuilder, loop_name: str, *, threads: int) -> None:
+    blocks, thread = trace.split(loop_name, factors=(None, threads))
+    trace.record.bind(loop=blocks, thread="blockIdx.x")
+    trace.record.bind(loop=thread, thread="threadIdx.x")
+
+
+def _block_threads(grid: Grid) -> int:
+    return min(grid.block_threads, BLOCK_WARPS * grid.warp)
+
+
+def _feature_threads(features: int | None, grid: Grid) -> int:
+    """Return the threads for features: those of a warp, or fewer if half of them are enough."""
+    lanes = grid.warp
+    while features is not None and lanes // 2 >= features:
+        lanes //= 2
+    return lanes

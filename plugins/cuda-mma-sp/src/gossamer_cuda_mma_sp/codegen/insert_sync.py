@@ -1,0 +1,241 @@
+"""Inserts barriers where threads of a block use what others wrote; one thread does what a block does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec.structs import replace
+
+from gossamer_cuda_mma_sp.codegen.kernel_functions import thread_loops
+from gossamer_ir.core.build import ONE, ZERO, index_var
+from gossamer_ir.core.conditions import conjunction
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import (
+    Atomic,
+    Compare,
+    Const,
+    Expr,
+    For,
+    Function,
+    Guard,
+    If,
+    Let,
+    Load,
+    Node,
+    Stmt,
+    Store,
+    While,
+)
+from gossamer_ir.traversal.access_types import INDEXED_NODES
+from gossamer_ir.traversal.buffer_definitions import allocations
+from gossamer_ir.traversal.free_vars import free_vars
+from gossamer_ir.traversal.names import bound_vars, namer_of
+from gossamer_ir.traversal.substitute import substitute
+from gossamer_ir.traversal.walk import children, collect, stmts
+from gossamer_llvm.control.threads import BARRIER
+
+
+class _SharedAccess(msgspec.Struct, frozen=True):
+    """An access of memory that threads share. The numbers of threads in the indices are the names of their
+    axes. `is_by_all`: it is in loops over all threads of a block."""
+
+    buffer: str
+    indices: tuple[Expr, ...]
+    is_write: bool
+    is_by_all: bool
+
+
+class _Surroundings(msgspec.Struct, frozen=True):
+    """Where a statement is: the variables of threads around it by axis, and whether all threads of a block
+    get there together."""
+
+    bound: Mapping[str, str] = {}
+    is_uniform: bool = True
+
+
+def insert_sync(function: Function) -> Function:
+    """Return a kernel with barriers, in which one thread does what stands outside of loops over threads.
+
+    A barrier stands before a statement that accesses an element of global or shared memory which another
+    thread of the block may have accessed since the last one, if one of them writes. Statements outside of a
+    loop over threads are executed by all threads of the block, but stores by the first one only.
+
+    Raises `UnsupportedError`: `cuda.grid` for a store outside of a loop over blocks, `cuda.barrier` for a
+    barrier that not all threads of a block reach.
+
+    >>> from gossamer_ir.script import parse_module, print_module
+    >>> flat = parse_module('''
+    ... @T.prim_func
+    ... def reverse(x: T.handle) -> None:
+    ...     T.stage("flat")
+    ...     X = T.match_buffer(x, (64,), "float32")
+    ...     S = T.alloc_buffer((64,), "float32", scope="shared")
+    ...     for t in T.thread_binding(64, thread="threadIdx.x"):
+    ...         S[t] = X[t]
+    ...     for u in T.thread_binding(64, thread="threadIdx.x"):
+    ...         X[u] = S[63 - u]
+    ... ''')
+    >>> [stmt.var for stmt in insert_sync(flat.functions[0]).body[1:]]
+    ['t', 'barrier', 'u']
+    """
+    inserter = _Inserter(function)
+    body = inserter.body(function.body, _Surroundings())
+    if inserter.barriers and any(isinstance(stmt, Guard) for stmt in stmts(body)):
+        raise UnsupportedError(
+            "cuda.barrier",
+            f"A thread of '{function.name}' that fails a bounds check would not reach the barriers of its "
+            "block.",
+            hint="Declare facts that prove the accesses in bounds.",
+        )
+    return replace(function, body=body)
+
+
+class _Inserter:
+    """Inserts barriers into the body of a kernel. `pending` are the accesses since the last barrier."""
+
+    def __init__(self, function: Function) -> None:
+        self.barriers = 0
+        self._name, self._namer = function.name, namer_of(function)
+        self._axes: dict[str, Expr] = {
+            str(loop.thread): loop.extent for loop in thread_loops(function)
+        }
+        allocated = allocations(stmts(function.body))
+        self._private = {buffer.name for buffer in allocated if buffer.scope != "shared"}
+        self._lets = {stmt.var.name for stmt in stmts(function.body) if isinstance(stmt, Let)}
+        self._pending: set[_SharedAccess] = set()
+
+    def body(self, body: tuple[Stmt, ...], place: _Surroundings) -> tuple[Stmt, ...]:
+        """Return the statements of a body, with the barriers between them."""
+        return tuple([new for stmt in body for new in self._stmt(stmt, place)])
+
+    def _stmt(self, stmt: Stmt, place: _Surroundings) -> tuple[Stmt, ...]:
+        if not self._missing(place, ""):
+            return (stmt,)
+        match stmt:
+            case For() if stmt.thread is not None:
+                return self._thread_loop(stmt, place)
+            case For():
+                return self._repeated(stmt, place, (stmt.start, stmt.extent))
+            case While():
+                return self._repeated(stmt, place, (stmt.condition,))
+            case If():
+                return self._choice(stmt, place)
+            case Store() | Atomic() if stmt.buffer not in self._private:
+                self._require_blocks(place)
+                return self._by_one_thread(stmt, place)
+        return (*self._before(self._accesses(place, stmt), place), stmt)
+
+    def _missing(self, place: _Surroundings, kind: str) -> list[str]:
+        """Return the axes of a kind without a loop around a place; all kinds, if empty."""
+        return [axis for axis in self._axes if axis.startswith(kind) and axis not in place.bound]
+
+    def _thread_loop(self, loop: For, place: _Surroundings) -> tuple[Stmt, ...]:
+        inner = _Surroundings({**place.bound, str(loop.thread): loop.var}, place.is_uniform)
+        if self._missing(inner, ""):
+            return (replace(loop, body=self.body(loop.body, inner)),)
+        # The iterations of the loops are independent: nothing inside has to wait.
+        return (*self._before(self._accesses(place, loop), place), loop)
+
+    def _require_blocks(self, place: _Surroundings) -> None:
+        """Refuse a store outside of a loop over blocks: other blocks would have to wait for it."""
+        missing = self._missing(place, "blockIdx")
+        if missing:
+            raise UnsupportedError(
+                "cuda.grid",
+                f"A store of '{self._name}' is outside of the loop that is bound to '{missing[0]}', and "
+                "blocks cannot wait for each other.",
+                hint="Put the loop over blocks outermost, or compute this in a kernel of its own.",
+            )
+
+    def _by_one_thread(self, stmt: Store | Atomic, place: _Surroundings) -> tuple[Stmt, ...]:
+        """Return a store in loops over the missing threads, of which the first executes it."""
+        axes = self._missing(place, "threadIdx")
+        names = [self._namer.fresh("thread") for _ in axes]
+        first = [Compare("eq", index_var(name), ZERO) for name in names]
+        new: Stmt = If(conjunction(*first) or Const("bool", "True"), (stmt,))
+        for axis, name in zip(axes, names, strict=True):
+            new = For(name, ZERO, self._axes[axis], (new,), kind="thread_binding", thread=axis)  # type: ignore[arg-type]  # a tag
+        return (*self._before(self._accesses(place, stmt), place), new)
+
+    def _repeated(
+        self, loop: For | While, place: _Surroundings, control: tuple[Expr, ...]
+    ) -> tuple[Stmt, ...]:
+        """Return a loop around barriers: an iteration begins with the accesses of the one before pending."""
+        before = self._before(self._accesses(place, *control), place)
+        uniform = place.is_uniform and self._is_uniform(place, *control)
+        inner = _Surroundings(place.bound, uniform)
+        varying = bound_vars((loop,))
+        earlier = {name: index_var(f"earlier {name}") for name in varying}
+        for access in self._accesses(inner, loop):
+            indices = tuple(substitute(each, earlier) for each in access.indices)
+            self._pending.add(replace(access, indices=indices))
+        return (*before, replace(loop, body=self.body(loop.body, inner)))
+
+    def _choice(self, stmt: If, place: _Surroundings) -> tuple[Stmt, ...]:
+        before = self._before(self._accesses(place, stmt.condition), place)
+        uniform = place.is_uniform and self._is_uniform(place, stmt.condition)
+        inner = _Surroundings(place.bound, uniform)
+        pending = set(self._pending)
+        then_body = self.body(stmt.then_body, inner)
+        after, self._pending = self._pending, pending
+        else_body = self.body(stmt.else_body, inner)
+        self._pending = self._pending | after
+        return (*before, If(stmt.condition, then_body, else_body))
+
+    def _before(self, accesses: set[_SharedAccess], place: _Surroundings) -> tuple[Stmt, ...]:
+        """Return the barrier before accesses that conflict with pending ones, and make them pending."""
+        if not any(_conflict(new, old) for new in accesses for old in self._pending):
+            self._pending |= accesses
+            return ()
+        if not place.is_uniform:
+            raise UnsupportedError(
+                "cuda.barrier",
+                f"Threads of '{self._name}' exchange values in code that not all threads of a block run the "
+                "same number of times.",
+                hint="Make the number of iterations around it the same for all threads.",
+            )
+        self._pending = set(accesses)
+        self.barriers += 1
+        name = self._namer.fresh("barrier")
+        return (For(name, ZERO, ONE, (), annotations=((BARRIER, True),)),)
+
+    def _accesses(self, place: _Surroundings, *nodes: Stmt | Expr) -> set[_SharedAccess]:
+        collected: set[_SharedAccess] = set()
+        if any(axis.startswith("threadIdx") for axis in self._axes):
+            for node in nodes:
+                self._add_accesses(node, place.bound, collected)
+        return collected
+
+    def _add_accesses(
+        self, node: Node, bound: Mapping[str, str], collected: set[_SharedAccess]
+    ) -> None:
+        if isinstance(node, For) and node.thread is not None:
+            bound = {**bound, node.thread: node.var}
+        if isinstance(node, INDEXED_NODES) and node.buffer not in self._private:
+            by_var = {var: index_var(axis) for axis, var in bound.items()}
+            indices = tuple(substitute(each, by_var) for each in getattr(node, "indices", ()))
+            is_by_all = not self._missing(_Surroundings(bound), "threadIdx")
+            is_write = isinstance(node, Store | Atomic)
+            collected.add(_SharedAccess(node.buffer, indices, is_write, is_by_all))
+        for child in children(node):
+            self._add_accesses(child, bound, collected)
+
+    def _is_uniform(self, place: _Surroundings, *exprs: Expr) -> bool:
+        """Return whether expressions have one value in all threads of a block."""
+        threads = {var for axis, var in place.bound.items() if axis.startswith("threadIdx")}
+        # A variable of a let may be computed from the number of a thread.
+        return not threads or not (
+            collect(Load, *exprs) or free_vars(*exprs) & (threads | self._lets)
+        )
+
+
+def _conflict(new: _SharedAccess, old: _SharedAccess) -> bool:
+    """Return whether two threads of a block may access one element, and one of them writes.
+
+    Stores of loops over all threads are to different elements in different iterations. So are, then, all
+    accesses by the same indices.
+    """
+    if new.buffer != old.buffer or not (new.is_write or old.is_write):
+        return False
+    return not (new.is_by_all and old.is_by_all and new.indices == old.indices and new.indices)

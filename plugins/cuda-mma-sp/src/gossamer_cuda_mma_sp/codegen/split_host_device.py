@@ -1,0 +1,211 @@
+"""Splits a flat module into the entry, which a host interprets, and kernels, which it launches."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from gossamer_cuda_mma_sp.codegen.insert_sync import insert_sync
+from gossamer_cuda_mma_sp.codegen.kernel_functions import (
+    bound_kernel,
+    has_grid,
+    is_on_host,
+    is_private,
+    iteration_kernel,
+    single_kernel,
+)
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import (
+    Allocate,
+    Buffer,
+    Expr,
+    For,
+    Function,
+    If,
+    Launch,
+    Let,
+    Module,
+    ParallelFor,
+    Stmt,
+    Var,
+)
+from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_ir.traversal.buffer_definitions import allocations
+from gossamer_ir.traversal.buffer_uses import buffers_read, buffers_written
+from gossamer_ir.traversal.free_vars import free_vars
+from gossamer_ir.traversal.names import Namer, names_in
+from gossamer_ir.traversal.walk import stmts
+
+
+def split_host_device(module: Module) -> Module:
+    """Return a flat module whose entry only launches kernels, computes sizes and allocates global memory.
+
+    Each outermost nest of loops that are bound to threads is a kernel, with the buffers of blocks and threads
+    that it uses. A parallel loop is one with a thread for each iteration. All other statements are kernels
+    of one thread. Kernels have the barriers that `insert_sync` inserts.
+
+    Raises `UnsupportedError`: `cuda.extent` if a number of threads is not known at the launch, `cuda.host` if
+    a loop or a condition around kernels reads an array, `cuda.scope` if kernels share a buffer of a block or
+    a thread, and the errors of `insert_sync`.
+
+    >>> from gossamer_ir.script import parse_module, print_module
+    >>> flat = parse_module('''
+    ... @T.prim_func
+    ... def scale(x: T.handle, n: T.int64) -> None:
+    ...     T.stage("flat")
+    ...     X = T.match_buffer(x, (n,), "float32")
+    ...     for i in T.thread_binding(n, thread="blockIdx.x"):
+    ...         X[i] = X[i] * 2.0
+    ... ''')
+    >>> print(print_module(split_host_device(flat)).partition('"float32")')[2].partition("@")[0].strip())
+    T.launch("scale_i", [x, n], threads={"blockIdx.x": n})
+    """
+    functions = items_by_name(module.functions)
+    entry = functions[module.entry]
+    splitter = _Splitter(functions, entry)
+    body = splitter.body(entry.body)
+    kernels = tuple(map(insert_sync, splitter.kernels))
+    return Module("flat", (replace(entry, body=body), *kernels), module.entry)
+
+
+class _Splitter:
+    """Splits the body of an entry, and collects the kernels."""
+
+    def __init__(self, functions: dict[str, Function], entry: Function) -> None:
+        self.kernels: list[Function] = []
+        self._functions, self._entry = functions, entry
+        self._namer = Namer(
+            {*functions, *(name for f in functions.values() for name in names_in(f))}
+        )
+        self._buffers = {each.name: each for each in entry.buffers if isinstance(each, Buffer)}
+        self._buffers |= items_by_name(allocations(stmts(entry.body)))
+        self._written = buffers_written(entry.body)
+        calls = [each for each in stmts(entry.body) if isinstance(each, ParallelFor | Launch)]
+        self._passed = free_vars(*(arg for call in calls for arg in call.args))
+        self._lets: list[Let] = []
+        self._private: list[Allocate] = []
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Return a body of the host. Consecutive statements without a grid are one kernel."""
+        new: list[Stmt] = []
+        pending: list[Stmt] = []
+        for number, stmt in enumerate(body):
+            host = None
+            # After the last grid, a value that is read from an array has one user: the last kernel.
+            if (
+                not isinstance(stmt, Let)
+                or is_on_host(stmt.value)
+                or any(map(has_grid, body[number:]))
+            ):
+                host = self._host_stmt(stmt)
+            if host is None:
+                pending.append(stmt)
+                continue
+            if pending and host:
+                new.append(self._single(pending))
+                pending = []
+            new += host
+        return (*new, self._single(pending)) if pending else tuple(new)
+
+    def _host_stmt(self, stmt: Stmt) -> tuple[Stmt, ...] | None:
+        """Return what the host does for a statement; None if a thread runs it."""
+        match stmt:
+            case Let() if is_on_host(stmt.value):
+                return (stmt,)
+            case Let():
+                self._require_constant(stmt)
+                self._lets.append(stmt)
+                return ()
+            case Allocate() if is_private(stmt) and stmt.buffer.name not in self._passed:
+                self._private.append(stmt)
+                return ()
+            case Allocate():
+                # What functions get by a pointer is in global memory, whatever scope it has here.
+                return (Allocate(replace(stmt.buffer, scope="global")),)
+            case _ if not has_grid(stmt):
+                return None
+            case ParallelFor():
+                return (self._iterations(stmt),)
+            case Launch():
+                return (self._launched(stmt),)
+            case For() if stmt.thread is not None:
+                return (self._grid(stmt),)
+            case For() if stmt.kind == "serial" and is_on_host(stmt.start, stmt.extent):
+                return (replace(stmt, body=self.body(stmt.body)),)
+            case If() if is_on_host(stmt.condition):
+                sides = (self.body(stmt.then_body), self.body(stmt.else_body))
+                return (If(stmt.condition, *sides),)
+        raise UnsupportedError(
+            "cuda.host",
+            f"A '{type(stmt).__name__}' around loops that are bound to threads reads an array, or is no loop "
+            "over integers.",
+            hint="Bind a loop around it, or make what it reads a parameter.",
+        )
+
+    def _require_constant(self, let: Let) -> None:
+        """Refuse a value that each kernel would read, if the program changes it between them."""
+        changed = buffers_read(let.value) & self._written
+        if changed:
+            raise UnsupportedError(
+                "cuda.host",
+                f"'{let.var.name}' reads '{min(changed)}', which the program writes, outside of a loop that "
+                "is bound to threads.",
+                hint="Compute it in the loop.",
+            )
+
+    def _single(self, pending: list[Stmt]) -> Launch:
+        name = self._namer.fresh(f"{self._entry.name}_statements")
+        return self._add(*single_kernel(name, self._with_definitions(pending), self._buffers))
+
+    def _grid(self, loop: For) -> Launch:
+        name = self._namer.fresh(f"{self._entry.name}_{loop.var}")
+        return self._add(*bound_kernel(name, self._with_definitions([loop]), self._buffers))
+
+    def _iterations(self, loop: ParallelFor) -> Launch:
+        name = self._namer.fresh(f"{loop.function}_threads")
+        self._require_no_reads(loop)
+        return self._add(*iteration_kernel(name, loop, self._functions[loop.function], self._namer))
+
+    def _launched(self, node: Launch) -> Launch:
+        self._require_no_reads(node)
+        self.kernels.append(self._functions[node.function])
+        return node
+
+    def _require_no_reads(self, node: ParallelFor | Launch) -> None:
+        scalars = [arg for arg in node.args if not _is_pointer(arg)]
+        names = {let.var.name for let in self._lets} | {each.buffer.name for each in self._private}
+        if buffers_read(*scalars) or free_vars(*node.args) & names:
+            raise UnsupportedError(
+                "cuda.host",
+                f"An argument of '{node.function}' is read from an array, or is a buffer of a thread.",
+                hint="Read it in the function, or use a buffer in global memory.",
+            )
+
+    def _add(self, kernel: Function, launch: Launch) -> Launch:
+        self.kernels.append(kernel)
+        return launch
+
+    def _with_definitions(self, body: list[Stmt]) -> list[Stmt]:
+        """Return statements after the lets and the allocations of private memory that they use."""
+        used = {node.buffer.name for node in self._private} & (
+            buffers_read(*body) | buffers_written(body)
+        )
+        allocated = [node for node in self._private if node.buffer.name in used]
+        for kernel in self.kernels:
+            shared = used & {buffer.name for buffer in allocations(stmts(kernel.body))}
+            if shared:
+                raise UnsupportedError(
+                    "cuda.scope",
+                    f"Two kernels use '{min(shared)}', which is memory of a block or a thread.",
+                    hint="Give it the scope 'global'.",
+                )
+        lets: list[Let] = []
+        names = free_vars(*body)
+        for let in reversed(self._lets):
+            if let.var.name in names:
+                lets.insert(0, let)
+                names |= free_vars(let.value)
+        return [*lets, *allocated, *body]
+
+
+def _is_pointer(arg: Expr) -> bool:
+    return isinstance(arg, Var) and arg.dtype == "handle"

@@ -1,0 +1,47 @@
+"""The code of an artifact: PTX, and the entry, which a host interprets."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from gossamer_ir import dumps, loads
+from gossamer_ir.interchange.kernel_abi import KERNEL_SYMBOL
+from gossamer_ir.nodes import Module
+
+GridShape: TypeAlias = tuple[int, int, int]
+"""Numbers of blocks, or of threads of a block, along x, y and z."""
+
+
+class DeviceCode(msgspec.Struct, frozen=True):
+    """The PTX of kernels, and the split module whose entry launches them. The kernel of function number n is
+    `gossamer_kernel` if n is 1, else `gossamer_kernel_<n - 1>`.
+
+    >>> from gossamer_ir.nodes import Function
+    >>> code = DeviceCode("// PTX", Module("flat", (Function("f", (), ()),), "f"))
+    >>> DeviceCode.decode(code.encode()) == code
+    True
+    """
+
+    ptx: str
+    module: Module
+
+    def encode(self) -> bytes:
+        """Return the code as bytes for `decode`."""
+        return msgspec.msgpack.encode((self.ptx, dumps(self.module)))
+
+    @staticmethod
+    def decode(data: bytes) -> DeviceCode:
+        """Decode the bytes of `encode`."""
+        ptx, module = msgspec.msgpack.decode(data, type=tuple[str, bytes])
+        return DeviceCode(ptx, loads(module))
+
+    @property
+    def symbols(self) -> dict[str, str]:
+        """The symbols of kernels by the names of their functions."""
+        kernels = [each.name for each in self.module.functions if each.name != self.module.entry]
+        return {
+            name: f"{KERNEL_SYMBOL}_{number}" if number else KERNEL_SYMBOL
+            for number, name in enumerate(kernels)
+        }

@@ -1,0 +1,182 @@
+"""The memory of a grid: global memory of a device, shared memory of blocks, and local memory of threads.
+
+An access out of bounds, of an element that nothing wrote, or of one that another thread accesses at the same
+time is an error.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from gossamer_ir.support.arrays import Array
+
+LaneNumbers: TypeAlias = npt.NDArray[np.int64]
+"""A number for each thread."""
+
+GLOBAL_BASE = 1 << 40
+"""The first address of global memory."""
+SHARED_BASE = 1 << 30
+LOCAL_BASE = 1 << 31
+"""The first generic addresses of the shared memory of a block, and of the local memory of a thread."""
+_ZONE = 256
+"""The bytes to a multiple of which allocations are rounded; as many after each may not be accessed."""
+
+NOBODY, SEVERAL = -1, -2
+
+
+class DeviceFaultError(Exception):
+    """A kernel did what ends it, or may end it, on a device. The message says what."""
+
+
+class GlobalMemory:
+    """The global memory of a device: bytes, and which of them are allocated and have been written."""
+
+    def __init__(self) -> None:
+        self.bytes = np.zeros(0, np.uint8)
+        self.is_allocated = np.zeros(0, np.bool_)
+        self.is_written = np.zeros(0, np.bool_)
+        self._sizes: dict[int, int] = {}
+
+    def allocate(self, size: int) -> int:
+        """Return the address of new memory, which nothing has written."""
+        start = self.bytes.size
+        rounded = -(-max(size, 1) // _ZONE) * _ZONE + _ZONE
+        self.bytes = np.append(self.bytes, np.full(rounded, 0xA5, np.uint8))
+        self.is_allocated = np.append(self.is_allocated, np.arange(rounded) < -(-size // 4) * 4)
+        self.is_written = np.append(self.is_written, np.arange(rounded) >= size)
+        self._sizes[GLOBAL_BASE + start] = size
+        return GLOBAL_BASE + start
+
+    def free(self, address: int) -> None:
+        """Free memory that `allocate` returned; nothing may access it any more."""
+        self.is_allocated[self._range(address, self._sizes.pop(address))] = False
+        if not self._sizes:
+            self.__init__()  # type: ignore[misc]  # nothing is left
+
+    def write(self, address: int, data: Array) -> None:
+        """Copy the bytes of a contiguous array to an address."""
+        raw = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+        part = self._range(address, raw.size)
+        self.bytes[part], self.is_written[part] = raw, True
+
+    def read(self, address: int, size: int) -> Array:
+        """Return a copy of the bytes at an address."""
+        return self.bytes[self._range(address, size)].copy()
+
+    def _range(self, address: int, size: int) -> slice:
+        start = address - GLOBAL_BASE
+        if not (0 <= start <= self.bytes.size and self.is_allocated[start : start + size].all()):
+            raise DeviceFaultError(f"{size} bytes at {address:#x} are not memory of the device")
+        return slice(start, start + size)
+
+
+class TrackedMemory:
+    """Bytes, and who accessed each of them: threads, whose epochs count the barriers that they passed."""
+
+    def __init__(
+        self,
+        name: str,
+        data: npt.NDArray[np.uint8],
+        is_allocated: npt.NDArray[np.bool_],
+        is_written: npt.NDArray[np.bool_],
+    ) -> None:
+        self._name, self._bytes = name, data
+        self._is_allocated, self._is_written = is_allocated, is_written
+        size = data.size
+        self._writer = np.full(size, NOBODY, np.int64)
+        self._reader = np.full(size, NOBODY, np.int64)
+        self._write_epoch = np.zeros(size, np.int64)
+        self._read_epoch = np.zeros(size, np.int64)
+        self._is_atomic = np.zeros(size, np.bool_)
+
+    def load(self, at: LaneNumbers, size: int, threads: ThreadNumbers) -> Array:
+        """Return the bytes of an access of each thread."""
+        part = self._checked(at, size)
+        if not self._is_written[part].all():
+            raise DeviceFaultError(f"a thread reads {self._name} memory that nothing wrote")
+        # The first value of a loop that exchanges elements is read plainly.
+        writer = np.where(self._is_atomic, NOBODY, self._writer)
+        self._require_no_race(part, writer, self._write_epoch, threads, "reads", "wrote")
+        self._note(part, self._reader, self._read_epoch, threads)
+        return self._bytes[part]
+
+    def store(self, at: LaneNumbers, data: Array, threads: ThreadNumbers) -> None:
+        """Store the bytes of each thread."""
+        part = self._checked(at, data.shape[1])
+        if np.unique(part).size != part.size:
+            raise DeviceFaultError(f"two threads write one element of {self._name} memory")
+        self._require_no_race(part, self._writer, self._write_epoch, threads, "writes", "wrote")
+        self._require_no_race(part, self._reader, self._read_epoch, threads, "writes", "read")
+        self._writer[part], self._write_epoch[part] = threads.owners, threads.epochs
+        self._is_atomic[part] = False
+        self._bytes[part], self._is_written[part] = data, True
+
+    def exchange(self, at: int, size: int, thread: int) -> npt.NDArray[np.uint8]:
+        """Return the bytes that one thread reads and writes as one operation, as a view."""
+        part = self._checked(np.array([at]), size)[0]
+        writer = self._writer[part]
+        if (~self._is_atomic[part] & (writer != NOBODY) & (writer != thread)).any():
+            raise DeviceFaultError(
+                f"a thread updates an element of {self._name} memory that another one writes plainly"
+            )
+        if not self._is_written[part].all():
+            raise DeviceFaultError(f"a thread updates {self._name} memory that nothing wrote")
+        self._writer[part], self._is_atomic[part] = SEVERAL, True
+        return self._bytes[part[0] : part[0] + size]
+
+    def _checked(self, at: LaneNumbers, size: int) -> LaneNumbers:
+        if (at % size).any():
+            raise DeviceFaultError(f"an address in {self._name} memory is not a multiple of {size}")
+        part: LaneNumbers = at[:, None] + np.arange(size)
+        is_inside = (at >= 0) & (at + size <= self._bytes.size)
+        if not is_inside.all() or not self._is_allocated[part].all():
+            raise DeviceFaultError(f"a thread accesses {self._name} memory out of bounds")
+        return part
+
+    def _require_no_race(
+        self,
+        part: LaneNumbers,
+        others: LaneNumbers,
+        epochs: LaneNumbers,
+        threads: ThreadNumbers,
+        does: str,
+        did: str,
+    ) -> None:
+        other = others[part]
+        is_other = (other != NOBODY) & (other != threads.owners)
+        if not is_other.any():
+            return
+        # ThreadNumbers of one block are ordered by barriers, those of different blocks are not.
+        same_block = (other // threads.per_block) == (threads.owners // threads.per_block)
+        is_ordered = same_block & (epochs[part] < threads.epochs) & (other != SEVERAL)
+        if (is_other & ~is_ordered).any():
+            raise DeviceFaultError(
+                f"race: a thread {does} an element of {self._name} memory that another one {did}, without a "
+                "barrier between them"
+            )
+
+    def _note(
+        self, part: LaneNumbers, owners: LaneNumbers, epochs: LaneNumbers, threads: ThreadNumbers
+    ) -> None:
+        """Note who read bytes. The last number of a block stands for several of its threads."""
+        before, same_time = owners[part], epochs[part] == threads.epochs
+        block = threads.owners // threads.per_block
+        several = np.broadcast_to((block + 1) * threads.per_block - 1, part.shape)
+        is_other = (before != NOBODY) & (before != threads.owners)
+        mixed = is_other & same_time & (before // threads.per_block == block)
+        owners[part] = np.where(mixed, several, threads.owners)
+        epochs[part] = threads.epochs
+        # Several threads may have read an element by one instruction.
+        repeated = owners[part] != np.where(mixed, several, threads.owners)
+        owners[part[repeated]] = several[repeated]
+
+
+class ThreadNumbers:
+    """The numbers of threads that run an instruction, and the barriers that they passed. A block has
+    `per_block` numbers, one more than it has threads."""
+
+    def __init__(self, owners: LaneNumbers, epochs: LaneNumbers, per_block: int) -> None:
+        self.owners, self.epochs, self.per_block = owners[:, None], epochs[:, None], per_block

@@ -1,0 +1,76 @@
+"""Kernels in the interpreter of PTX, and the mistakes that it finds."""
+
+import numpy as np
+import pytest
+
+from gossamer_cuda_mma_sp.backend import CudaBackend
+from gossamer_cuda_mma_sp.device_code import DeviceCode
+from gossamer_cuda_mma_sp.interpreter.grid import run_grid
+from gossamer_cuda_mma_sp.interpreter.memory import DeviceFaultError, GlobalMemory
+from gossamer_cuda_mma_sp.interpreter.program import parse_ptx
+from gossamer_ir.interchange.records import Target
+
+EXCHANGE = (
+    'for b in T.thread_binding(2, thread="blockIdx.x"):',
+    '    S = T.alloc_buffer((64,), "float32", scope="shared")',
+    '    for t in T.thread_binding(64, thread="threadIdx.x"):',
+    "        S[t] = X[b * 64 + t]",
+    '    for u in T.thread_binding(64, thread="threadIdx.x"):',
+    "        Y[b * 64 + u] = S[63 - u]",
+)
+
+
+def interpreted(module, arrays, *scalars, grid=(2, 1, 1), block=(64, 1, 1), change=str):
+    """Run the first kernel of a module on arrays; `change` changes its PTX."""
+    artifact = CudaBackend().compile(module, Target("cuda-mma-sp"))
+    program = parse_ptx(change(DeviceCode.decode(artifact.code).ptx))["gossamer_kernel"]
+    memory = GlobalMemory()
+    addresses = [memory.allocate(array.nbytes) for array in arrays]
+    for address, array in zip(addresses, arrays, strict=True):
+        memory.write(address, array)
+    workspace = memory.allocate(32)
+    run_grid(program, memory, grid=grid, block=block, arguments=[*addresses, *scalars, workspace])
+    for address, array in zip(addresses, arrays, strict=True):
+        array[...] = memory.read(address, array.nbytes).view(array.dtype)
+
+
+def test_threads_exchange_values_over_shared_memory(flat):
+    x, y = np.arange(128, dtype=np.float32), np.zeros(128, np.float32)
+    interpreted(flat(*EXCHANGE), [x, y], 128)
+    assert np.array_equal(y.reshape(2, 64), x.reshape(2, 64)[:, ::-1])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("bar.sync", "// bar.sync", "race: a thread reads an element of shared memory"),
+        ("st.shared.b32", "// st.shared.b32", "shared memory that nothing wrote"),
+        ("bar.sync \t0;", "@%p9 bar.sync 0;", "register %p9, which nothing wrote"),
+        ("%tid.x", "%tid.y", "two threads write one element"),
+    ],
+)
+def test_a_kernel_with_a_mistake_is_an_error(old, new, fault, flat):
+    def change(text):
+        assert old in text
+        return text.replace(old, new).replace(".reg .b32", ".reg .pred %p<10>;\n.reg .b32", 1)
+
+    x, y = np.arange(128, dtype=np.float32), np.zeros(128, np.float32)
+    with pytest.raises(DeviceFaultError, match=fault):
+        interpreted(flat(*EXCHANGE), [x, y], 128, change=change)
+
+
+def test_an_access_out_of_bounds_is_an_error(flat):
+    x, y = np.zeros(64, np.float32), np.zeros(128, np.float32)
+    with pytest.raises(DeviceFaultError, match="global memory out of bounds"):
+        interpreted(flat(*EXCHANGE), [x, y], 128)
+
+
+def test_blocks_cannot_be_ordered_by_a_barrier(flat):
+    lines = (
+        'for b in T.thread_binding(2, thread="blockIdx.x"):',
+        '    for t in T.thread_binding(64, thread="threadIdx.x"):',
+        "        Y[b * 0 + t] = X[t]",
+    )
+    x, y = np.zeros(128, np.float32), np.zeros(128, np.float32)
+    with pytest.raises(DeviceFaultError, match="two threads write one element of global memory"):
+        interpreted(flat(*lines), [x, y], 128)
