@@ -19,11 +19,12 @@ LOOP = ("for i in T.serial(n):", "    Y[i] = X[i] * 2.0")
 @pytest.mark.parametrize(
     ("target", "code", "expected"),
     [
-        ("cuda-mma-sp:cpu=sm_80", "cuda.option", "arch, ptx, multiprocessors"),
+        ("cuda-mma-sp:cpu=sm_80", "cuda.option", "arch, ptx, multiprocessors, driver"),
         ("cuda-mma-sp:arch=sm_60", "cuda.option_value", "sm_70"),
         ("cuda-mma-sp:arch=sm_90,ptx=7.0", "cuda.option_value", "7.8"),
         ("cuda-mma-sp:ptx=85", "cuda.option_value", "8.5"),
         ("cuda-mma-sp:multiprocessors=0", "cuda.option_value", "from 1 to 9999"),
+        ("cuda-mma-sp:driver=cuda", "cuda.option_value", "interpreter"),
         ("cuda-mma-sp:multiprocessors=many", "cuda.option_value", "from 1 to 9999"),
     ],
 )
@@ -46,13 +47,14 @@ def test_the_machine_is_that_of_the_architecture():
 EACH_PAIR = """
 import sys
 from gossamer_cuda_mma_sp.backend import CudaBackend
+from gossamer_cuda_mma_sp.device_code import DeviceCode
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.script import parse_module
 
 module = parse_module(sys.stdin.read())
 for text in sys.argv[1:]:
     target = Target.parse(text)
-    head = CudaBackend().compile(module, target).code.decode().split("{")[0]
+    head = DeviceCode.decode(CudaBackend().compile(module, target).code).ptx.split("{")[0]
     assert f".version {target.option('ptx')}\\n.target {target.option('arch')}\\n" in head, head
     print(text, flush=True)
 """

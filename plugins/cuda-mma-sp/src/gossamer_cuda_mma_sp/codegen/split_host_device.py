@@ -163,6 +163,13 @@ class _Splitter:
     def _iterations(self, loop: ParallelFor) -> Launch:
         name = self._namer.fresh(f"{loop.function}_threads")
         self._require_no_reads(loop)
+        changed = buffers_read(loop.start, loop.extent) & self._written
+        if changed:
+            raise UnsupportedError(
+                "cuda.host",
+                f"The range of the parallel loop '{loop.var}' reads '{min(changed)}', which is written.",
+                hint="Make the number of its iterations a parameter.",
+            )
         return self._add(*iteration_kernel(name, loop, self._functions[loop.function], self._namer))
 
     def _launched(self, node: Launch) -> Launch:

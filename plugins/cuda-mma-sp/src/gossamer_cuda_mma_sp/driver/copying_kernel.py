@@ -101,7 +101,7 @@ def _call(
     try:
         for param in signature.buffers:
             addresses[param.name] = _copied(driver, arrays[param.buffer])
-        program.run(scalars, addresses, at)
+        program.run(scalars, addresses, at, arrays=arrays)
         driver.copy_to_host(workspace, at)
         for param in signature.buffers:
             if param.is_written:

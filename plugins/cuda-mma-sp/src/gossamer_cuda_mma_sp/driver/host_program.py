@@ -27,6 +27,7 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
 )
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.items_by_name import items_by_name
 
 MOST_BLOCKS = {"x": (1 << 31) - 1, "y": 65535, "z": 65535}
@@ -56,10 +57,16 @@ class HostProgram:
         }
 
     def run(
-        self, scalars: Mapping[str, ScalarValue], addresses: Mapping[str, int], workspace: int
+        self,
+        scalars: Mapping[str, ScalarValue],
+        addresses: Mapping[str, int],
+        workspace: int,
+        *,
+        arrays: Mapping[str, Array],
     ) -> None:
-        """Launch the kernels of a call, with the addresses of arrays by the names of their parameters."""
-        call = _Call(self._driver, self._kernels, dict(scalars), dict(addresses), workspace)
+        """Launch the kernels of a call, with the addresses of arrays by the names of their parameters. A size
+        may be an element of one of the `arrays`, by the names of buffers."""
+        call = _Call(self._driver, self._kernels, dict(scalars), dict(addresses), workspace, arrays)
         try:
             call.body(self._entry.body)
             self._driver.synchronize()
@@ -76,7 +83,9 @@ class _Call:
         scalars: dict[str, ScalarValue],
         addresses: dict[str, int],
         workspace: int,
+        arrays: Mapping[str, Array],
     ) -> None:
+        self._arrays = arrays
         self.allocated: list[int] = []
         self._driver, self._kernels = driver, kernels
         self._scalars, self._addresses, self._workspace = scalars, addresses, workspace
@@ -155,7 +164,7 @@ class _Call:
                 return bool(self._value(expr.lhs)) or bool(self._value(expr.rhs))
             case Unary(op="not"):
                 return not self._value(expr.operand)
-        return evaluate_size(expr, self._scalars, arrays={})
+        return evaluate_size(expr, self._scalars, arrays=self._arrays)
 
 
 def _shape(extents: Mapping[str, int], kind: str) -> GridShape:
