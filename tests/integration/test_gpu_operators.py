@@ -80,6 +80,6 @@ def test_programs_without_a_rule_run_on_one_thread():
     matrix = matrices()["mixed"]
     matrix.data[:] = 1.0
     queries, keys, values = integers(37, 4), integers(29, 4), integers(29, 4)
-    found = gs.attention(matrix, queries, keys, values, target=TARGET)
+    result = gs.attention(matrix, queries, keys, values, target=TARGET)
     expected = gs.attention(matrix, queries, keys, values)
-    assert np.allclose(found, expected, rtol=1e-5, atol=1e-5)
+    assert np.allclose(result, expected, rtol=1e-5, atol=1e-5)

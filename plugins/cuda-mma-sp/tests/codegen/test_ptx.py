@@ -53,8 +53,8 @@ def ptxas():
         import nvidia
     except ImportError:
         return shutil.which("ptxas")
-    found = (path for root in nvidia.__path__ for path in Path(root).rglob("bin/ptxas"))
-    return next(map(str, found), shutil.which("ptxas"))
+    paths = (path for root in nvidia.__path__ for path in Path(root).rglob("bin/ptxas"))
+    return next(map(str, paths), shutil.which("ptxas"))
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
