@@ -114,6 +114,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "cuda.extent": "a loop that is bound to threads, whose extent is not known at the launch",
         "cuda.host": "a loop or a condition around kernels that reads an array",
         "cuda.scope": "memory of a block or a thread that several kernels use",
+        "cuda.reduction": "a sum over threads: a loop of a reduction that is bound to threads",
         "cuda.grid": "a store outside of a loop that is bound to blocks",
         "cuda.barrier": "threads that exchange values where not all of a block get",
     },

@@ -60,7 +60,7 @@ def emit(flat: Module, *, abi: Abi) -> str:
         attributes = (
             _kernel_attributes(function)
             if abi.is_device
-            else _attribute_groups(abi, summary, is_entry=is_entry, is_streaming=is_streaming)
+            else _attribute_groups(summary, is_entry=is_entry, is_streaming=is_streaming)
         )
         emitter = FunctionEmitter(
             module,
@@ -140,11 +140,7 @@ def _signature_text(
     return f"{'' if is_entry else 'internal '}i64 {text}"
 
 
-def _attribute_groups(
-    abi: Abi, summary: FunctionSummary, *, is_entry: bool, is_streaming: bool
-) -> str:
-    if abi.is_device:
-        return HOT
+def _attribute_groups(summary: FunctionSummary, *, is_entry: bool, is_streaming: bool) -> str:
     # An entry that only launches loops runs once per call, so optimizing it costs more than it saves.
     if is_entry and summary.only_calls:
         return COLD

@@ -49,6 +49,10 @@ def test_sizes_that_are_read_from_an_array_are_read_by_each_kernel(flat):
             ('for i in T.thread_binding(T.int64(X[0]), thread="blockIdx.x"):', *COPY),
             "cuda.extent",
         ),
+        (
+            ('for t in T.thread_binding(4, thread="threadIdx.x"):', "    Y[0] = Y[0] + X[t]"),
+            "cuda.reduction",
+        ),
         (("if X[0] > 0.0:", *(f"    {line}" for line in GRID)), "cuda.host"),
         (("Y[0] = 1.0", "a: T.float32 = Y[0]", *GRID), "cuda.host"),
         (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from gossamer_cuda_mma_sp.codegen.check_stores import check_stores
 from gossamer_cuda_mma_sp.codegen.insert_sync import insert_sync
 from gossamer_cuda_mma_sp.codegen.kernel_functions import (
     bound_kernel,
@@ -45,7 +46,7 @@ def split_host_device(module: Module) -> Module:
 
     Raises `UnsupportedError`: `cuda.extent` if a number of threads is not known at the launch, `cuda.host` if
     a loop or a condition around kernels reads an array, `cuda.scope` if kernels share a buffer of a block or
-    a thread, and the errors of `insert_sync`.
+    a thread, and the errors of `check_stores` and `insert_sync`.
 
     >>> from gossamer_ir.script import parse_module, print_module
     >>> flat = parse_module('''
@@ -64,6 +65,8 @@ def split_host_device(module: Module) -> Module:
     splitter = _Splitter(functions, entry)
     body = splitter.body(entry.body)
     kernels = tuple(map(insert_sync, splitter.kernels))
+    for kernel in splitter.kernels:
+        check_stores(kernel)
     return Module("flat", (replace(entry, body=body), *kernels), module.entry)
 
 

@@ -1,0 +1,84 @@
+"""Refuses stores of several threads to one element: sums over threads, which are not lowered yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import For, Function, If, Let, Load, Node, Store
+from gossamer_ir.traversal.buffer_definitions import allocations
+from gossamer_ir.traversal.free_vars import free_vars
+from gossamer_ir.traversal.walk import children, collect, stmts
+
+
+def check_stores(function: Function) -> None:
+    """Raise `UnsupportedError` (`cuda.reduction`) for a kernel in which the threads of a loop store to one
+    element of global or shared memory.
+
+    That is what `bind` makes of the loop of a reduction, whose terms threads are to combine.
+    """
+    every = tuple(stmts(function.body))
+    scopes = {buffer.name: buffer.scope for buffer in allocations(every)}
+    lets = {stmt.var.name: stmt for stmt in every if isinstance(stmt, Let)}
+    for stmt in function.body:
+        _check(stmt, {}, scopes=scopes, lets=lets, name=function.name)
+
+
+def _check(
+    node: Node,
+    threads: Mapping[str, str],
+    *,
+    scopes: Mapping[str, str],
+    lets: Mapping[str, Let],
+    name: str,
+) -> None:
+    match node:
+        case For() if node.thread is not None and integer_value(node.extent) != 1:
+            threads = {**threads, node.var: node.thread}
+        case If():
+            # A condition on the number of a thread selects the one that stores.
+            selecting = _dependences(node.condition, lets=lets)
+            threads = {var: axis for var, axis in threads.items() if var not in selecting}
+        case Store() if scopes.get(node.buffer, "shared") == "shared":
+            _require_own_element(node, threads, scopes=scopes, lets=lets, name=name)
+    for child in children(node):
+        _check(child, threads, scopes=scopes, lets=lets, name=name)
+
+
+def _require_own_element(
+    store: Store,
+    threads: Mapping[str, str],
+    *,
+    scopes: Mapping[str, str],
+    lets: Mapping[str, Let],
+    name: str,
+) -> None:
+    used = [*store.indices, *([store.predicate] if store.predicate is not None else [])]
+    names = _dependences(*used, lets=lets)
+    reads = collect(Load, *used, *(lets[var].value for var in names if var in lets))
+    # What a thread keeps for itself may be computed from its number.
+    if any(scopes.get(load.buffer, "shared") != "shared" for load in reads):
+        return
+    # Each block has its own shared memory.
+    kinds = ("threadIdx",) if store.buffer in scopes else ("threadIdx", "blockIdx")
+    shared = [var for var, axis in threads.items() if var not in names and axis.startswith(kinds)]
+    if shared:
+        raise UnsupportedError(
+            "cuda.reduction",
+            f"The threads of loop '{shared[0]}' of '{name}' store to one element of '{store.buffer}'. Sums "
+            "over threads are not lowered yet.",
+            hint="Bind a loop that selects the element.",
+        )
+
+
+def _dependences(*nodes: Node, lets: Mapping[str, Let]) -> Set[str]:
+    """Return the variables in expressions, and in the values of lets that they use."""
+    names: set[str] = set()
+    pending = list(free_vars(*nodes))
+    while pending:
+        var = pending.pop()
+        if var not in names:
+            names.add(var)
+            pending += free_vars(lets[var].value) if var in lets else ()
+    return names
