@@ -25,6 +25,10 @@ STMTS: dict[str, tuple[str, ...]] = {
         "gossamer_schedule.reductions.reassociation:is_reduction",
     ),
     "Only a let is moved or replaced by its value; what any other statement binds stays": (
+        "gossamer_cuda_mma_sp.codegen.check_stores:check_stores",
+        "gossamer_cuda_mma_sp.codegen.insert_sync:_Inserter.__init__",
+        "gossamer_cuda_mma_sp.codegen.split_host_device:_Splitter.body",
+        "gossamer_llvm.control.position_loops:_with_values_of_lets",
         "gossamer_llvm.fragments.outer_products:_without_lets",
         "gossamer_lower.blocks.let_inlining:_LetInliner.body",
         "gossamer_lower.blocks.let_inlining:_used_with_init",
@@ -112,9 +116,29 @@ STMTS: dict[str, tuple[str, ...]] = {
         "gossamer_formats.conversion.kernels.loop_nest:is_level",
         "gossamer_formats.conversion.kernels.loop_nest:without_outer_loops",
         "gossamer_formats.conversion.kernels.vector_loop:vector_loop",
-        "gossamer_formats.conversion.results.append_elements:_bound_value_index",
+        "gossamer_formats.conversion.results.append_in_parallel:_is_of_iteration",
+        "gossamer_formats.conversion.results.append_loops:_bound_value_index",
         "gossamer_formats.conversion.source.observed_order:_compare_in_vectors",
         "gossamer_schedule.nests.copy_nest:names_of_nest",
+    ),
+    "The host of a grid runs only these; any other is refused, or runs in a kernel": (
+        "gossamer_cuda_mma_sp.codegen.split_host_device:_Splitter._host_stmt",
+        "gossamer_cuda_mma_sp.driver.host_program:_Call._stmt",
+    ),
+    "Only these start grids of threads": (
+        "gossamer_cuda_mma_sp.codegen.kernel_functions:has_grid",
+        "gossamer_cuda_mma_sp.codegen.split_host_device:_Splitter.__init__",
+    ),
+    "Only an allocation makes memory of a block or a thread": (
+        "gossamer_cuda_mma_sp.codegen.kernel_functions:is_private",
+    ),
+    "Only these bind threads, select them or store in a kernel; others are refused as code is emitted": (
+        "gossamer_cuda_mma_sp.codegen.check_stores:_check",
+        "gossamer_cuda_mma_sp.codegen.insert_sync:_Inserter._add_accesses",
+        "gossamer_cuda_mma_sp.codegen.insert_sync:_Inserter._stmt",
+    ),
+    "Only a guard ends a thread before others of its block": (
+        "gossamer_cuda_mma_sp.codegen.insert_sync:insert_sync",
     ),
 }
 
@@ -177,6 +201,9 @@ EXPRS: dict[str, tuple[str, ...]] = {
         "gossamer_schedule.primitives.loops.loop_version:_multiple_vars",
     ),
     "An expression in any other form is not optimized": (
+        "gossamer_llvm.control.masked_loops:may_run_without_lanes",
+        "gossamer_llvm.control.position_loops:_element",
+        "gossamer_llvm.control.position_loops:position_loop",
         "gossamer_llvm.memory.masked_gathers:_masked_index",
         "gossamer_llvm.memory.masked_gathers:whole_gather",
         "gossamer_schedule.rules.unroll_counting_loops:_only_counts",
@@ -260,6 +287,9 @@ EXPRS: dict[str, tuple[str, ...]] = {
     "Only calls and divisions of floats are lowered to arithmetic": (
         "gossamer_lower.math.calls.statement_lowering:_MathLowerer._stmt",
     ),
+    "Only these are in sizes and conditions of the host, besides what `evaluate_size` takes or refuses": (
+        "gossamer_cuda_mma_sp.driver.host_program:_Call._value",
+    ),
 }
 
 OPERATIONS: dict[str, tuple[str, ...]] = {
@@ -321,5 +351,16 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     ),
     "Only `min` and `max` of bools have other names; any other keeps its own": (
         "gossamer_lower.vector.lane_reductions:_OF_BOOLS",
+    ),
+    "Has logical operations with bool results; any other is a size, which `evaluate_size` takes or refuses": (
+        "gossamer_cuda_mma_sp.driver.host_program:_Call._value",
+    ),
+    "These are instructions of PTX, of which some have the names of operations": (
+        "gossamer_cuda_mma_sp.interpreter.grid:_ATOMICS",
+        "gossamer_cuda_mma_sp.interpreter.grid:_Group._execute",
+        "gossamer_cuda_mma_sp.interpreter.grid:_Group.compare",
+        "gossamer_cuda_mma_sp.interpreter.grid:_HANDLERS",
+        "gossamer_cuda_mma_sp.interpreter.operations:BINARY_OPERATIONS",
+        "gossamer_cuda_mma_sp.interpreter.operations:UNARY_OPERATIONS",
     ),
 }

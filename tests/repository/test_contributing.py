@@ -73,7 +73,7 @@ def test_the_readme_opens_with_a_command_that_runs(session, root):
 def test_every_change_is_checked_with_the_readme_commands(root):
     """`.ci/run` runs lint, types, the site, tests in a Python of AArch64 and the README's tests; some of
     these are named, too, so that they come first."""
-    checks = (root / ".ci" / "run").read_text()
+    checks = (root / ".ci" / "run").read_text().replace("\\\n", "")
     (listed,) = re.findall(r"^exec \.venv/bin/nox .* -s (.+)$", checks, re.MULTILINE)
     sessions = {name.strip('"') for name in listed.split()}
     assert {name for name in sessions if "(" not in name} == {

@@ -103,5 +103,5 @@ class CudaBackend:
         raise ArgumentError(
             "cuda.load",
             f"The kernel '{artifact.signature.entry}' cannot run here. {reason_against_loading(System())}",
-            hint="Export it, give the target driver=interpreter, or use generic-cpu.",
+            hint="Give the target driver=interpreter, or use generic-cpu.",
         )

@@ -118,9 +118,10 @@ def cpu_of(target: Target) -> ScalableCpu:
         )
     features = _features(target, extension, cpu_features=model.features)
     streaming_bits = _bits(target, _STREAMING, extension, default=vector_bits)
-    expected = streaming_bits if target.option(_STREAMING) else _EXPECTED_STREAMING_BITS
-    streaming_min = _bits(target, _STREAMING_MIN, extension, default=expected)
-    if (target.option(_STREAMING) or target.option(_STREAMING_MIN)) and "sme" not in features:
+    is_stated = bool(target.option(_STREAMING))
+    least_bits = streaming_bits if is_stated else _EXPECTED_STREAMING_BITS
+    streaming_min = _bits(target, _STREAMING_MIN, extension, default=least_bits)
+    if (is_stated or target.option(_STREAMING_MIN)) and "sme" not in features:
         raise ArgumentError(
             "scalable_cpu.streaming_bits",
             f"The CPU of '{target.text}' has no streaming mode.",

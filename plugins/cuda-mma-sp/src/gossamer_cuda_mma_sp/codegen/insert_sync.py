@@ -33,7 +33,7 @@ from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars, namer_of
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import children, collect, stmts
-from gossamer_llvm.control.threads import BARRIER
+from gossamer_llvm import BARRIER
 
 
 class _SharedAccess(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ DEVICE_FILES = ("/dev/nvidiactl", "/dev/dxg")
 """The files of the system by which processes reach GPUs: on Linux, and on Linux under Windows."""
 
 NO_LOADER = (
-    "This version of gossamer-cuda-mma-sp compiles and exports kernels, and does not load them yet"
+    "This version of gossamer-cuda-mma-sp compiles kernels to PTX, and does not load them yet"
 )
 """A sentence without its period."""
 
@@ -42,7 +42,7 @@ def reason_against_loading(system: System) -> str:
     """Return why no kernel can be loaded on a machine.
 
     >>> reason_against_loading(System(has_file=lambda path: True, library=lambda name: name))
-    'This version of gossamer-cuda-mma-sp compiles and exports kernels, and does not load them yet.'
+    'This version of gossamer-cuda-mma-sp compiles kernels to PTX, and does not load them yet.'
     """
     missing = missing_parts(system)
     lacks = f"; this machine also lacks {' and '.join(missing)}" if missing else ""
