@@ -104,7 +104,8 @@ def _run_row_by_row(trace: TraceBuilder, pattern: RowReduction, *, context: Rule
     """Run the terms of a row in lanes if they are enough, and in groups of vectors if they fill one."""
     chosen = _lanes(pattern, context)
     groups = NO_GROUPS
-    if isinstance(chosen.lanes, str):
+    # Siblings share the loop over rows, of which there is one version then.
+    if isinstance(chosen.lanes, str) and not context.is_sibling:
         groups = row_vector_groups(pattern, context.machine, _mean_row(pattern, context.stats))
     for version, vectors in versions_of_rows(trace, pattern, groups):
         _accumulate_rows(trace, version, chosen, vectors=vectors)
