@@ -128,7 +128,7 @@ def test_fused_variables_have_the_name_of_fused_loops():
     assert fuse(module, "k_0", "k_1").names == (loop,)
 
 
-NAMELESS = {"align", "annotate", "parallel", "prefetch", "reverse_compute_at", "set_scope"}
+NAMELESS = {"align", "annotate", "bind", "parallel", "prefetch", "reverse_compute_at", "set_scope"}
 NAMELESS |= {"store_nontemporal"}
 """Primitives that make no names, for which a `TraceBuilder` has no method."""
 

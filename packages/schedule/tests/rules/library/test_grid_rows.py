@@ -1,0 +1,71 @@
+"""The rule for grids of threads: which loops are threads, and how many a block has. Results are compared in
+`tests/integration/test_gpu_operators.py`."""
+
+from __future__ import annotations
+
+import pytest
+from rule_programs import CSR, DOT, SUM, module_of, scaled
+
+from gossamer_ir.script import parse_module
+from gossamer_ir.transform.specialize import specialize
+from gossamer_machine import Grid, Machine
+from gossamer_schedule.rules import default_schedule, schedule_report
+from gossamer_schedule.rules.library.grid_rows import grid_rows
+from gossamer_schedule.rules.schedule_rule import RuleContext
+from gossamer_testkit import script
+
+GPU = Machine(grid=Grid(warp=32, block_threads=1024, shared_memory=49152, multiprocessors=108))
+
+
+def bound(module, machine=GPU):
+    """The axes of threads, with the loops that are bound to them."""
+    steps = default_schedule(module, machine).loop
+    return {step.args["thread"]: step.args["loop"] for step in steps if step.op == "bind"}
+
+
+def threads(module, machine=GPU):
+    """The constant factors of splits: threads of a block along its axes."""
+    steps = default_schedule(module, machine).loop
+    return [step.args["factors"][-1] for step in steps if step.op == "split"]
+
+
+@pytest.mark.parametrize("body", [CSR + DOT, CSR + SUM, scaled("csr", "A[i, j] * R[i]")])
+def test_rows_are_threads_where_a_value_belongs_to_a_row(body):
+    assert bound(module_of(body)) == {"blockIdx.x": "i_0", "threadIdx.x": "i_1"}
+    assert threads(module_of(body)) == [128]
+
+
+@pytest.mark.parametrize(
+    "module", [module_of(scaled("csr", "A[i, j] * 2.0")), parse_module(script("sddmm"))]
+)
+def test_other_stored_elements_are_threads_whatever_their_rows_are(module):
+    schedule = default_schedule(module, GPU)
+    assert [step.op for step in schedule.coordinate] == ["sparse_fuse"]
+    loops = bound(module)
+    assert loops["blockIdx.x"].removesuffix("_0") == loops["threadIdx.x"].removesuffix("_1")
+
+
+@pytest.mark.parametrize(("features", "lanes"), [(None, 32), (100, 32), (16, 16), (17, 32), (1, 1)])
+def test_features_are_threads_of_a_warp_and_rows_fill_the_block(features, lanes):
+    module = parse_module(script("csr_spmm"))
+    if features is not None:
+        module = specialize(module, {"feat_size": features})
+    assert set(bound(module)) == {"blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y"}
+    assert threads(module) == [128 // lanes, lanes]
+
+
+def test_a_block_has_no_more_threads_than_the_machine_allows():
+    small = Machine(grid=Grid(warp=8, block_threads=16, shared_memory=0, multiprocessors=1))
+    assert threads(module_of(CSR + DOT), small) == [16]
+
+
+def test_no_features_are_not_matched():
+    module = specialize(parse_module(script("csr_spmm")), {"feat_size": 0})
+    assert grid_rows(module, RuleContext(machine=GPU)) is None
+
+
+def test_the_rule_is_for_machines_with_grids():
+    module = module_of(CSR + DOT)
+    assert grid_rows(module, RuleContext(machine=Machine())) is None
+    assert schedule_report(module, GPU).rule == "grid_rows"
+    assert schedule_report(module, Machine()).rule == "row_spmv"
