@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gossamer_cuda_mma_sp.sparsity.metadata import groups_of_word
 from gossamer_cuda_mma_sp.sparsity.operand_dtypes import OperandDType, operand_dtype_named
+from gossamer_ir import parse_module
 from gossamer_ir.nodes import Module
-from gossamer_ir.script import parse_module
 from gossamer_ir.support.typed_calls import typed
 
 _COMPRESS = """
