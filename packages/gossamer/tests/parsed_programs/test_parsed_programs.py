@@ -13,7 +13,7 @@ from gossamer_ir.script import parse_module
 @pytest.mark.parametrize("name", NAMES)
 def test_the_module_of_an_operator_is_its_parsed_script(name):
     program = operator_named(name).program
-    assert import_module(program.parsed).PARSED == parse_module(program.script)
+    assert parse_module(program.script) == import_module(program.parsed).PARSED
 
 
 def test_the_module_of_an_operator_needs_no_parser():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 
 import pytest
+from msgspec.structs import replace
 from object_programs import (
     ARCHITECTURES,
     CALLING_LIBRARIES,
@@ -59,7 +60,7 @@ def test_an_address_in_a_slot_is_that_of_the_symbol():
 @on_aarch64
 def test_calls_by_veneers_reach_their_targets(monkeypatch):
     rules = elf.RELOCATION_RULES["aarch64"]
-    always = rules._replace(veneers=rules.veneers._replace(reach=0))
+    always = replace(rules, veneers=replace(rules.veneers, reach=0))
     monkeypatch.setitem(elf.RELOCATION_RULES, "aarch64", always)
     agree(object_of(PLAIN["calls of a global function"]))
 
