@@ -1,4 +1,4 @@
-"""Limits of modules: the depth of nodes, in memory and as scripts, and the sizes of arrays."""
+"""Limits of modules: depth of nodes, in memory and as scripts, sizes of arrays, and threads of a block."""
 
 from __future__ import annotations
 
@@ -9,3 +9,6 @@ nested brackets."""
 MAX_SIZE = 2**48
 """The greatest value of a scalar in the shape of an array. No machine has memory for as many elements, and
 sums of such sizes are far from wrapping in int64, which proofs rely on."""
+
+MAX_BLOCK_THREADS = 1024
+"""The largest number of threads of a block of a grid, along one axis and in all."""

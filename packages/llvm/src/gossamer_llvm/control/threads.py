@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from gossamer_ir.core.build import integer_value
+from gossamer_ir.core.limits import MAX_BLOCK_THREADS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import For, Function, ThreadTag
 from gossamer_ir.traversal.walk import stmts
@@ -12,9 +13,6 @@ from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 
 BARRIER = "barrier"
 """The annotation of a loop without a body at which the threads of a block wait for each other."""
-
-MOST_THREADS = 1024
-"""The largest number of threads of a block."""
 
 _REGISTERS = {"blockIdx": "ctaid", "threadIdx": "tid"}
 
@@ -64,10 +62,10 @@ def block_shape(function: Function) -> tuple[int, int, int]:
         if isinstance(loop, For) and loop.thread is not None and loop.thread[:-1] == "threadIdx.":
             shape[loop.thread[-1]] = integer_value(loop.extent) or 0
     threads = prod(shape.values())
-    if not 1 <= threads <= MOST_THREADS:
+    if not 1 <= threads <= MAX_BLOCK_THREADS:
         raise UnsupportedError(
             "llvm.threads",
             f"A block of '{function.name}' has {' * '.join(map(str, shape.values()))} threads.",
-            hint=f"The product must be a constant from 1 to {MOST_THREADS}.",
+            hint=f"The product must be a constant from 1 to {MAX_BLOCK_THREADS}.",
         )
     return shape["x"], shape["y"], shape["z"]

@@ -13,6 +13,7 @@ from gossamer_ir.errors import InternalError
 from gossamer_ir.nodes import Module
 from gossamer_llvm import Abi, emit
 from gossamer_llvm.optimization import optimize, parse
+from gossamer_llvm.target_machines import cross_target_machine
 
 TRIPLE = "nvptx64-nvidia-cuda"
 _EXTERNAL = re.compile(r"^\.extern\b.*", re.MULTILINE)
@@ -64,9 +65,4 @@ def _abi(gpu: Gpu) -> Abi:
 
 @cache
 def _target_machine(gpu: Gpu) -> llvm.TargetMachine:
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    target = llvm.Target.from_triple(TRIPLE)
-    return target.create_target_machine(
-        cpu=gpu.architecture.name, features=gpu.llvm_features, opt=2
-    )
+    return cross_target_machine(TRIPLE, cpu=gpu.architecture.name, features=gpu.llvm_features)

@@ -9,11 +9,11 @@ from gossamer_cuda_mma_sp.target.architectures import (
     DEFAULT_ARCHITECTURE,
     GpuArchitecture,
 )
+from gossamer_ir.core.limits import MAX_BLOCK_THREADS
 from gossamer_ir.interchange.records import Target
 from gossamer_machine import Grid, Machine
 from gossamer_machine.cpu_options import option_value_error, require_options
 
-MAX_BLOCK_THREADS = 1024
 WARP_THREADS = 32
 DRIVERS = ("interpreter",)
 """The drivers that a target may name. Without one, kernels are compiled and exported, and not loaded."""

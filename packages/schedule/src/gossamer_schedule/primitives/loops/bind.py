@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.bounds.loops_by_name import loops_of
 from gossamer_ir.core.build import integer_value
+from gossamer_ir.core.limits import MAX_BLOCK_THREADS
 from gossamer_ir.nodes import For, ThreadTag
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
@@ -16,9 +17,6 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.races import require_no_race
 from gossamer_schedule.reductions.reduction_loops import is_reduction_loop, required_concurrent_body
-
-MAX_BOUND_THREADS = 1024
-"""The largest number of threads of a block along one axis."""
 
 
 @primitive(stages=LOOP_STAGES)
@@ -96,11 +94,11 @@ def _require_extent(cursor: Cursor, *, thread: str) -> None:
     block are limited, so their number must be a known constant.
     """
     count = integer_value(cursor.node.extent)
-    if thread.startswith("threadIdx") and (count is None or not 1 <= count <= MAX_BOUND_THREADS):
+    if thread.startswith("threadIdx") and (count is None or not 1 <= count <= MAX_BLOCK_THREADS):
         raise schedule_error(
             "bind.extent",
             f"The extent of loop '{cursor.node.var}' is {text_of(cursor.node.extent)}, and '{thread}' needs "
-            f"a constant from 1 to {MAX_BOUND_THREADS}.",
+            f"a constant from 1 to {MAX_BLOCK_THREADS}.",
             hint="Split it by a constant factor and bind the inner loop.",
             place=cursor.place,
         )
