@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS, vscale_factor
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from tools.drawing.svg import CELL, GAP, MARGIN, BoxContent, box, drawing, text
 
 LABEL = 210

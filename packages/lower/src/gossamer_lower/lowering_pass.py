@@ -26,8 +26,8 @@ from gossamer_ir.nodes import (
     Search,
     StageName,
 )
+from gossamer_ir.support.message_texts import either
 from gossamer_ir.support.typed_calls import typed
-from gossamer_ir.support.word_lists import either
 from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_ir.traversal.walk import every_stmt
 from gossamer_ir.verify import diagnostics

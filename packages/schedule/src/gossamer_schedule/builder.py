@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.interchange.records import Intrinsic, Schedule, Step, Trace
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_schedule.cursor.handles import StmtHandle
 from gossamer_schedule.cursor.name_queries import (
     get_blocks,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from gossamer_ir.errors import Place, ScheduleError
 from gossamer_ir.nodes import Expr
-from gossamer_ir.support import word_lists
+from gossamer_ir.support import message_texts
 
 
 def schedule_error(
@@ -37,7 +37,7 @@ def quoted(names: Iterable[str]) -> str:
     >>> quoted({"Y", "X"})
     "'X', 'Y'"
     """
-    return word_lists.in_quotes(sorted(names))
+    return message_texts.in_quotes(sorted(names))
 
 
 def listing(what: str, names: Iterable[str]) -> str:
@@ -46,5 +46,5 @@ def listing(what: str, names: Iterable[str]) -> str:
     >>> listing("loops", ["i", "j"])
     "Available loops: 'i', 'j'."
     """
-    quoted_names = word_lists.in_quotes(names)
+    quoted_names = message_texts.in_quotes(names)
     return f"Available {what}: {quoted_names}." if quoted_names else f"There are no {what}."

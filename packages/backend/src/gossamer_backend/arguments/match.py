@@ -23,8 +23,8 @@ from gossamer_ir.facts.index_arrays import FactChecker
 from gossamer_ir.interchange.records import BufferParam, Signature
 from gossamer_ir.nodes import Expr
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.counted import counted
 from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_ir.support.message_texts import counted
 from gossamer_ir.traversal.free_vars import free_vars
 
 

@@ -13,7 +13,7 @@ from gossamer_ir.arith.evaluate_integer import NotArithmeticError, evaluate_inte
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.nodes import Cast, Expr, Node, Var
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_ir.traversal.rewrite import rewrite
 
 Scalars: TypeAlias = Mapping[str, int | float | bool]

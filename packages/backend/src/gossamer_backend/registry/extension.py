@@ -22,7 +22,7 @@ from gossamer_ir.interchange.records import (
 from gossamer_ir.nodes import STAGES, Module, StageName
 from gossamer_ir.plugins.installed_distributions import EntryPoint
 from gossamer_ir.plugins.plugin_errors import errors_as_plugin_errors
-from gossamer_ir.support.word_lists import in_quotes
+from gossamer_ir.support.message_texts import in_quotes
 from gossamer_machine.machine import Machine
 
 ExtensionPoints: TypeAlias = Callable[[], Mapping[str, StageName]]

@@ -26,7 +26,7 @@ from gossamer_ir.plugins.installed_distributions import (
     normalized_name,
 )
 from gossamer_ir.plugins.plugin_errors import duplicate_error, errors_as_plugin_errors
-from gossamer_ir.support.word_lists import nearest
+from gossamer_ir.support.message_texts import nearest
 
 if TYPE_CHECKING:
     from gossamer_backend.registry.extension import Extension, ExtensionPoints

@@ -5,8 +5,7 @@ from __future__ import annotations
 from gossamer_formats.storage import dtype_name
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.counted import counted
-from gossamer_ir.support.word_lists import either
+from gossamer_ir.support.message_texts import counted, either
 
 INDEX_DTYPES = ("int32", "int64")
 """The dtypes of indices among which a tensor chooses. A format that declares a narrower one keeps it."""

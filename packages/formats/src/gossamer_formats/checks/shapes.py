@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from operator import index
 
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 
 
 def required_shape(shape: Sequence[int], *, rank: int | None = None) -> tuple[int, ...]:

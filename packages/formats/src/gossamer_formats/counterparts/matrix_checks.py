@@ -10,8 +10,7 @@ from gossamer_formats.checks.array_checks import VALUE_DTYPES
 from gossamer_formats.storage import dtype_name
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.counted import counted
-from gossamer_ir.support.word_lists import either
+from gossamer_ir.support.message_texts import counted, either
 
 
 def require_matrix(matrix: Any, *, rank: int | None = 2) -> None:

@@ -13,7 +13,7 @@ from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 
 
 def decomposition_from_csr(

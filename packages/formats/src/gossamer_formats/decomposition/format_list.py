@@ -16,7 +16,7 @@ from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 
 Chooser: TypeAlias = Callable[[Array, Array], Array]
 """Takes the rows and the columns of all elements; returns which of them a part has, as an array of bools."""

@@ -14,7 +14,7 @@ from gossamer_formats.permutation import UNSTORED, stored, stored_count
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError, PluginError
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 
 
 def required_parts(

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from gossamer_formats.memory.available_memory import available_memory
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 
 # Small files compress best: a matrix with one value repeated shrinks more than 256 times. Half a
 # gigabyte can be read without harm on machines that SciPy is used on.

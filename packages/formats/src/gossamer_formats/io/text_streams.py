@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 
 MAX_LINE_LENGTH = 1 << 16
 """The longest line of an entry or a comment. Without a limit, a compressed file could decompress to a single

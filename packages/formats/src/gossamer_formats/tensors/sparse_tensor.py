@@ -36,8 +36,7 @@ from gossamer_formats.tensors.scipy_storage import unchecked_storage
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.byte_sizes import size_in_words
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted, readable_size
 
 if TYPE_CHECKING:
     from gossamer_formats.conversion.target.converted_storage import ConvertedStorage
@@ -362,7 +361,7 @@ class SparseTensor(NotAnArray):
         shape = " by ".join(str(length) for length in self.shape)
         return (
             f"SparseTensor({self.format}, {shape}, {counted(self.nnz, 'nonzero')}, {self.dtype}, "
-            f"{size_in_words(self.nbytes)})"
+            f"{readable_size(self.nbytes)})"
         )
 
 

@@ -20,9 +20,8 @@ from gossamer_formats.tensors.standard_formats import in_format_with, is_sorted_
 from gossamer_formats.tensors.tensor_of_arrays import tensor_of_arrays
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted, either
 from gossamer_ir.support.typed_calls import typed
-from gossamer_ir.support.word_lists import either
 
 
 def from_torch(tensor: Any, *, dtype: str | None = None, copy: bool = True) -> SparseTensor:

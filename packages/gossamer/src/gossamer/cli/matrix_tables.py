@@ -10,8 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gossamer.cli.console import table_console
-from gossamer_ir.support.byte_sizes import size_in_words
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted, readable_size
 from gossamer_tune import Estimate, FormatChoice
 
 BAR = 40
@@ -35,7 +34,7 @@ def _lines(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "file", record["file"]
     yield "shape", " by ".join(f"{length:,}" for length in record["shape"])
     yield "nonzeros", f"{record['nnz']:,}, density {record['density']:.3g}"
-    yield "storage", f"{record['format']}, {record['dtype']}, {size_in_words(record['bytes'])}"
+    yield "storage", f"{record['format']}, {record['dtype']}, {readable_size(record['bytes'])}"
     if record["rows"] is None:
         return
     rows, bandwidth = record["rows"], record["bandwidth"]

@@ -14,8 +14,7 @@ from gossamer.operators import NAMES
 from gossamer_formats import SparseTensor
 from gossamer_formats.internal_api import VALUE_DTYPES, available_memory
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.byte_sizes import size_in_words
-from gossamer_ir.support.word_lists import either
+from gossamer_ir.support.message_texts import either, readable_size
 
 FEATURES = 64
 """The default number of columns of dense matrices."""
@@ -78,6 +77,6 @@ def require_memory(op: str, matrix: SparseTensor, *, features: int, dtype: str) 
         raise ArgumentError(
             "option.memory",
             f"The operands and results for a matrix of {rows} by {columns} and --features {features} take "
-            f"{size_in_words(needed)}, more than the memory that is available.",
+            f"{readable_size(needed)}, more than the memory that is available.",
             hint="Give fewer --features.",
         )

@@ -12,7 +12,7 @@ from gossamer.pipeline import report_for_target
 from gossamer.resolve_target import resolve_elsewhere
 from gossamer_ir.interchange.records import Decision, RuleChoice, ScheduleReport, Stats
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.word_lists import either
+from gossamer_ir.support.message_texts import either
 
 
 def print_reasons(module: Module, *, target: str, stats: Stats | None) -> None:

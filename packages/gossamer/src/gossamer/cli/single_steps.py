@@ -19,7 +19,7 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.script.parser.modules import ParsedModule, parse_text
 from gossamer_ir.script.render import render
 from gossamer_ir.script.source import Source
-from gossamer_ir.support.word_lists import either
+from gossamer_ir.support.message_texts import either
 from gossamer_ir.verify import diagnostics, verify
 
 if TYPE_CHECKING:

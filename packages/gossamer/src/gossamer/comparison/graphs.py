@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gossamer_formats import SparseTensor, from_arrays
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 
 GENERATED_GRAPH = "a generated power-law graph"
 """What commands call a graph that they generate."""

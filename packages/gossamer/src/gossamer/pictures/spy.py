@@ -11,7 +11,7 @@ from gossamer.pictures.pattern import StoredPattern, merged_layers, pattern_of
 from gossamer.pictures.pixels import Colors, pixels_of
 from gossamer_formats import Array
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_ir.support.typed_calls import typed
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from gossamer_host_runtime.loading.relocated_instructions import (
     can_be_relocated,
 )
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 
 # `sh_type`, `sh_flags` and special section indices of the ELF specification.
 STRING_TABLE, RELOCATIONS, NO_BITS, PLAIN_RELOCATIONS = 3, 4, 8, 9

@@ -22,7 +22,7 @@ from gossamer_ir.facts.index_arrays import (
     has_value,
 )
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 
 NamedArray: TypeAlias = tuple[str, Array]
 """An array, after the name that sentences give to it."""

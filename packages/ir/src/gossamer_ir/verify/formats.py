@@ -5,7 +5,7 @@ from __future__ import annotations
 from gossamer_ir.errors import Diagnostic
 from gossamer_ir.facts.fact_index import stated_fact_index
 from gossamer_ir.nodes import Distinct, FormatDescription, IndexMap, InRange
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_ir.traversal.names import is_identifier
 from gossamer_ir.verify.context import AT_ROOT, At, VerifyContext
 from gossamer_ir.verify.declarations.axes import check_axes

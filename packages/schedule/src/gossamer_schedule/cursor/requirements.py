@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import STAGES
-from gossamer_ir.support.word_lists import either
+from gossamer_ir.support.message_texts import either
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import schedule_error, text_of
 

@@ -14,8 +14,7 @@ import msgspec
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Arg, Intrinsic
 from gossamer_ir.script.namespace import VScaleMultiple
-from gossamer_ir.support.counted import counted
-from gossamer_ir.support.word_lists import nearest
+from gossamer_ir.support.message_texts import counted, nearest
 from gossamer_schedule.definition.choices import choice_type, expected_words, words_of
 from gossamer_schedule.errors import listing, schedule_error
 

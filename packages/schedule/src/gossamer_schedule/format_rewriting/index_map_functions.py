@@ -9,7 +9,7 @@ from typing import Any
 from gossamer_ir.core.build import binary, index, index_var
 from gossamer_ir.nodes import BinaryOp, Expr, IndexMap
 from gossamer_ir.support.as_tuple import as_tuple
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_schedule.errors import schedule_error
 
 

@@ -20,7 +20,7 @@ from gossamer_ir.nodes import (
     Function,
     Store,
 )
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_ir.traversal.buffer_definitions import without_allocations
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.free_vars import free_vars

@@ -13,8 +13,8 @@ from gossamer_ir.interchange.records import (
     Stats,
 )
 from gossamer_ir.nodes import Module
+from gossamer_ir.support.message_texts import in_quotes
 from gossamer_ir.support.typed_calls import typed
-from gossamer_ir.support.word_lists import in_quotes
 from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.analysis.iterations import several_iterations
 from gossamer_schedule.rules.canonical.forms import ProgramForm, forms_of

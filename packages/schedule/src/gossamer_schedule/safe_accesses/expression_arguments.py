@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from gossamer_ir.errors import ParseError, Place
 from gossamer_ir.nodes import AnyBuffer, Block, Buffer, Expr, Load, Search, Var
-from gossamer_ir.support.counted import counted
 from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_ir.support.message_texts import counted
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_read

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.support.word_lists import nearest
+from gossamer_ir.support.message_texts import nearest
 from gossamer_schedule.foreign_names.hints import METHODS
 from gossamer_schedule.trace.primitive_table import PRIMITIVES
 

@@ -15,7 +15,7 @@ from gossamer_cuda_mma_sp.sparsity.metadata import (
 from gossamer_cuda_mma_sp.sparsity.operand_dtypes import OperandDType, dtype_of_operand
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_ir.support.typed_calls import typed
 
 

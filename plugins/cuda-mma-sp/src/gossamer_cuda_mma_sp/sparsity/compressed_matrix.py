@@ -24,7 +24,7 @@ from gossamer_cuda_mma_sp.sparsity.operand_dtypes import (
 )
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_ir.support.typed_calls import typed
 
 

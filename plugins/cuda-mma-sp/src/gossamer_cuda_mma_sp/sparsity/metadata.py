@@ -12,7 +12,7 @@ from gossamer_cuda_mma_sp.sparsity.operand_dtypes import operand_dtype_named
 from gossamer_cuda_mma_sp.sparsity.structured_patterns import NIBBLE_BITS, StructuredPattern
 from gossamer_ir.errors import ArgumentError, FormatError
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_ir.support.typed_calls import typed
 
 METADATA_DTYPES = ("int8", "int16", "int32")

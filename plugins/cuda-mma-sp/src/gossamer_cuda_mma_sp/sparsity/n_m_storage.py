@@ -13,7 +13,7 @@ from gossamer_cuda_mma_sp.sparsity.operand_dtypes import OperandDType, operand_d
 from gossamer_ir.core.bfloat16 import decode_bfloat16, encode_bfloat16, round_bfloat16
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_ir.support.typed_calls import typed
 
 DATA_DTYPES = ("float32", "float64")

@@ -7,7 +7,7 @@ import numpy as np
 from gossamer_ir.core.axis_kinds import Indices
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import Axis
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 
 
 def require_word(axis: Axis, indices: Indices, *, length: int) -> None:

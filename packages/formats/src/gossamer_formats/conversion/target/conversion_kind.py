@@ -17,8 +17,7 @@ from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.bounded_dict import put_bounded
-from gossamer_ir.support.counted import counted
-from gossamer_ir.support.word_lists import either
+from gossamer_ir.support.message_texts import counted, either
 
 
 class ConversionKind(msgspec.Struct, eq=False):

@@ -16,7 +16,7 @@ from gossamer_formats.registry.formats import FORMATS, format_named
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 
 
 class ConversionTarget(msgspec.Struct, frozen=True, eq=False):

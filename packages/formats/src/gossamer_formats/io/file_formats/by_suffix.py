@@ -24,7 +24,7 @@ from gossamer_formats.io.file_formats import (
 from gossamer_ir.errors import FormatError
 from gossamer_ir.plugins import groups
 from gossamer_ir.plugins.named_objects import NamedObjects
-from gossamer_ir.support.word_lists import either
+from gossamer_ir.support.message_texts import either
 
 FILE_FORMATS: tuple[FileFormat, ...] = (
     matrix_market.FILE_FORMAT,

@@ -28,7 +28,7 @@ from gossamer_formats.tensors.standard_formats import COORDINATE_FORMAT, in_coor
 from gossamer_formats.tensors.tensor_of_arrays import tensor_of_arrays
 from gossamer_ir.core.integers import MAX_INT64
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 
 MAX_DIMENSIONS = 32
 _MAX_COMMENTS_LENGTH = 1 << 20

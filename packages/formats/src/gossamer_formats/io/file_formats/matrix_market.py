@@ -30,8 +30,7 @@ from gossamer_formats.io.text_streams import (
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.tensors.standard_formats import in_coordinates
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.counted import counted
-from gossamer_ir.support.word_lists import either
+from gossamer_ir.support.message_texts import counted, either
 
 if TYPE_CHECKING:
     from scipy.sparse import coo_array

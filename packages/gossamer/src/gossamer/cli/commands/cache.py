@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from gossamer_backend import ArtifactCache
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 
 cache = typer.Typer(help="The compiled kernels on disk.", rich_markup_mode=None)
 

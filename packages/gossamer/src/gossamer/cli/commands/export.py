@@ -13,7 +13,7 @@ from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats.internal_api import VALUE_DTYPES
 from gossamer_ir.core.dtypes import INDEX_STORAGE
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.word_lists import either
+from gossamer_ir.support.message_texts import either
 
 OptionalFeatures: TypeAlias = Annotated[
     int | None,

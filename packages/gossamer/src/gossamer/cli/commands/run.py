@@ -33,8 +33,7 @@ from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
 from gossamer_formats.internal_api import VALUE_DTYPES, suffixes_in_words
-from gossamer_ir.support.counted import counted
-from gossamer_ir.support.word_lists import either
+from gossamer_ir.support.message_texts import counted, either
 
 # Small, as an emulated kernel is some hundred times slower than a native one.
 NODES, EDGES = 10_000, 100_000

@@ -14,7 +14,7 @@ from gossamer_backend.internal_api import ArrayView, new_array
 from gossamer_formats import Array
 from gossamer_formats.internal_api import VALUE_DTYPES
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.word_lists import either
+from gossamer_ir.support.message_texts import either
 
 NATIVE: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in VALUE_DTYPES}
 """The dtypes of values, in the byte order of this machine."""

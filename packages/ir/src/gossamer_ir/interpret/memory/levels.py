@@ -24,8 +24,8 @@ from gossamer_ir.nodes import (
     Expr,
 )
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.counted import counted
 from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_ir.support.message_texts import counted
 
 Evaluate: TypeAlias = Callable[[Expr], int]
 

@@ -19,8 +19,8 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Stmt,
 )
-from gossamer_ir.support.counted import counted
 from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_ir.support.message_texts import counted
 from gossamer_ir.transform.decomposition.decomposed_iterations import (
     DividedTensor,
     conversions,

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.build import index
 from gossamer_ir.nodes import FormatDescription, Module
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_ir.transform.decomposition.decompose_function import decompose_function
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
 from gossamer_ir.transform.decomposition.instantiated_format import NamedFormat

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gossamer_ir.analysis.statements.reductions import reads_buffer
 from gossamer_ir.nodes import Combine, Const, Expr, Reducer, Var
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.walk import contains
 from gossamer_ir.verify.context import At, VerifyContext

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.nodes import SEARCH_KINDS, Expr, Load, Prefetch, Region, Search, Store
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_ir.verify.context import At, KnownBuffer, VerifyContext
 from gossamer_ir.verify.expressions.dtype_queries import (
     is_integer,

@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
 )
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.expressions.dtype_queries import (
     is_bool,

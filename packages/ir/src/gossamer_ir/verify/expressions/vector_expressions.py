@@ -6,7 +6,7 @@ from gossamer_ir.analysis.statements.reductions import REDUCE_OPS
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.operations import REDUCERS
 from gossamer_ir.nodes import Broadcast, LaneReduce, Lanes, Ramp, TransposeReduce, VScale
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.expressions.dtype_queries import (
     is_integer,

@@ -14,7 +14,7 @@ from gossamer_ir.nodes import (
     Iteration,
     OverAxis,
 )
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.statements.statement_checks import (
     check_annotations,

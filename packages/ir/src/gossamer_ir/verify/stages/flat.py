@@ -14,7 +14,7 @@ from gossamer_ir.nodes import (
     Param,
     Var,
 )
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_ir.verify.context import AT_ROOT, At, VerifyContext
 from gossamer_ir.verify.expressions.buffer_accesses import declared_buffer
 from gossamer_ir.verify.expressions.operand_dtypes import check_condition, check_expr, check_size

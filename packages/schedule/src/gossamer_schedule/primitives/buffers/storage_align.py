@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.build import add, ceildiv, index, integer_value, mul
 from gossamer_ir.nodes import Binary, Buffer, Expr
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_buffer

@@ -30,8 +30,8 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.support.counted import counted
 from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_ir.support.message_texts import counted
 from gossamer_ir.traversal.access_types import INDEXED_NODES
 from gossamer_ir.traversal.buffer_definitions import is_allocation_of, with_allocation
 from gossamer_ir.traversal.buffer_uses import buffers_accessed

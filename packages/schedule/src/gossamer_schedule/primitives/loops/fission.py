@@ -15,7 +15,7 @@ from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import disjointness, without_changing
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, For, Stmt
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.buffer_uses import (
     buffers_accessed,

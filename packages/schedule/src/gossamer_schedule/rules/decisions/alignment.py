@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.support.byte_sizes import size_in_words
+from gossamer_ir.support.message_texts import readable_size
 from gossamer_machine.cache_line import LINE_BYTES
 from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.reuse import is_used_often
@@ -55,8 +55,8 @@ def row_alignment_verdict(
     largest = machine.shared_cache // (1 if is_in_cache else ALIGNED_PART)
     if size > largest:
         return pays_not(
-            f"{gather.operand} has {size_in_words(size)}, and masked loads take longer above "
-            f"{size_in_words(largest)}"
+            f"{gather.operand} has {readable_size(size)}, and masked loads take longer above "
+            f"{readable_size(largest)}"
         )
     return pays("one vector more is loaded, and no load crosses a cache line")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.block_tiles import (
     BROADCAST_COST,

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.alignment import (

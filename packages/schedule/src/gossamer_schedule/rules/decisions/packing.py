@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.support.byte_sizes import size_in_words
+from gossamer_ir.support.message_texts import readable_size
 from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.operand_copies import Packing, row_packing, shared_tile_packing
 from gossamer_schedule.rules.analysis.gathers import Gather
@@ -66,7 +66,7 @@ def _private_cache_verdict(packing: Packing, operand: str) -> Verdict:
         return packing_refusal_verdict(packing, operand, copy="the copy", cache="private cache")
     return pays(
         f"each of its rows is used {packing.uses} times or more on average, the copy of "
-        f"{size_in_words(packing.copy)} stays in the private cache, and no load of it crosses a cache line"
+        f"{readable_size(packing.copy)} stays in the private cache, and no load of it crosses a cache line"
     )
 
 
@@ -75,7 +75,7 @@ def packing_refusal_verdict(packing: Packing, operand: str, *, copy: str, cache:
     large for its part of a cache."""
     if packing.obstacle == "few uses":
         return pays_not(f"a row of {operand} is used fewer than {packing.uses} times on average")
-    size, room = size_in_words(packing.copy), size_in_words(packing.room)
+    size, room = readable_size(packing.copy), readable_size(packing.room)
     return pays_not(f"{copy} would take {size}, and {room} of the {cache} are for it")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 FULL_VECTORS_PER_THREAD = 8_192

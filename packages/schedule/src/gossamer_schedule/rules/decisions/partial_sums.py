@@ -14,7 +14,7 @@ import msgspec
 
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Function, Iteration
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.block_tiles import IN_FLIGHT
 from gossamer_machine.sizing.csr_form import CsrForm

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.support.byte_sizes import size_in_words
+from gossamer_ir.support.message_texts import readable_size
 from gossamer_machine.cache_line import LINE_BYTES
 from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.analysis.gathers import Gather
@@ -80,11 +80,11 @@ def row_prefetching_verdict(
     size, least = gather.operand_bytes(stats), thresholds.operand_bytes(machine)
     if size < least:
         return pays_not(
-            f"{operand} has {size_in_words(size)}; prefetching pays from {size_in_words(least)}"
+            f"{operand} has {readable_size(size)}; prefetching pays from {readable_size(least)}"
         )
     return pays(
         f"a row has {row} bytes (prefetching pays from {least_row}), and "
-        f"{operand} has {size_in_words(size)} (prefetching pays from {size_in_words(least)})"
+        f"{operand} has {readable_size(size)} (prefetching pays from {readable_size(least)})"
     )
 
 

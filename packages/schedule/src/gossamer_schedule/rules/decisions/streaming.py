@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.support.byte_sizes import size_in_words
+from gossamer_ir.support.message_texts import readable_size
 from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
@@ -26,7 +26,7 @@ def streaming_verdict(
     if size < large:
         return pays_not(f"{output} stays in the shared cache for its next reader")
     return pays(
-        f"{output} has {size_in_words(size)}, and from {size_in_words(large)}, half of the shared "
+        f"{output} has {readable_size(size)}, and from {readable_size(large)}, half of the shared "
         "cache, its lines would displace the gathered rows and be evicted before they are read"
     )
 

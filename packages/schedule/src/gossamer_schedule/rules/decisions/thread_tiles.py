@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.support.byte_sizes import size_in_words
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted, readable_size
 from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.thread_copies import packed_vectors, thread_tile_packing
 from gossamer_schedule.rules.analysis.gathers import Gather
@@ -58,11 +57,11 @@ def _thread_tile_verdict(
     if stats is None:
         return unknown_size_verdict(operand)
     packing = thread_tile_packing(gather.features or 0, gather.dtype, machine, stats)
-    size = size_in_words(packing.operand)
+    size = readable_size(packing.operand)
     match packing.obstacle:
         case None:
             return pays(
-                f"{operand} has {size}, the copy of a tile {size_in_words(packing.copy)}; each row of it is "
+                f"{operand} has {size}, the copy of a tile {readable_size(packing.copy)}; each row of it is "
                 f"used {packing.uses} times or more on average, from a cache nearer to the core"
             )
         case "partial tiles":
@@ -73,7 +72,7 @@ def _thread_tile_verdict(
         case "small operand":
             return pays_not(
                 f"{operand} has {size}, and rows of {stats.mean_row:.3g} elements pay for packing from "
-                f"{size_in_words(packing.least)}"
+                f"{readable_size(packing.least)}"
             )
         case _:
             return packing_refusal_verdict(

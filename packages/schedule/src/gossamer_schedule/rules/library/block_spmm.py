@@ -11,7 +11,7 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_schedule.rules.decisions.block_tile import (
     RegisterTile,
     best_tile,

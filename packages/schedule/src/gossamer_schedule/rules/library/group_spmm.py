@@ -8,8 +8,7 @@ once, and multiplied by the elements of all rows of the group. Groups run in par
 from __future__ import annotations
 
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.byte_sizes import size_in_words
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted, readable_size
 from gossamer_machine.cache_line import LINE_BYTES
 from gossamer_schedule.rules.decisions.alignment import align_to_rows
 from gossamer_schedule.rules.decisions.gather_tiling import GatherTiling, gather_tiling
@@ -143,5 +142,5 @@ def _prefetch_results(
     trace.decide(
         f"rows of {pattern.output} prefetched {counted(distance, 'group')} ahead",
         f"rows are in any order, so that the processor does not find them itself, and {pattern.output} has "
-        f"{size_in_words(size)} (prefetching pays from {size_in_words(least)})",
+        f"{readable_size(size)} (prefetching pays from {readable_size(least)})",
     )

@@ -21,7 +21,7 @@ from typing import Literal, TypeAlias
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import Function, Iteration, Module
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_machine.sizing.csr_form import csr_form
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init

@@ -14,7 +14,7 @@ import msgspec
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_machine.sizing.column_tiles import MAX_PACKED_VECTORS, PACKED_BYTES, column_tiling
 from gossamer_schedule.rules.decisions.parallel_rows import grain
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors

@@ -24,7 +24,7 @@ from gossamer_ir.interchange.records import (
     Trace,
 )
 from gossamer_ir.nodes import Scope
-from gossamer_ir.support.word_lists import either
+from gossamer_ir.support.message_texts import either
 from gossamer_schedule.definition.made_names import (
     cache_name,
     copy_block_name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 
 
 class VectorTiles(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_testkit.corpus.case import Case, Options
 
 VECTOR_SIZES = (0, 1, 3, 15, 16, 17, 64, 100)

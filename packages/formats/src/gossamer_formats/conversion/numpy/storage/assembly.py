@@ -40,8 +40,8 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import Axis, Buffer, FormatDescription
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.counted import counted
 from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_ir.support.message_texts import counted
 
 
 class Assembly(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Container
 
 from gossamer_ir.errors import ParseError
 from gossamer_ir.script.parser.state.context import ParserContext
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 
 
 def dotted(node: ast.expr) -> str | None:

@@ -12,7 +12,7 @@ from gossamer_ir.script.parser.expressions.expression_parsers import expr, index
 from gossamer_ir.script.parser.expressions.range_arguments import parse_range, parse_region
 from gossamer_ir.script.parser.state.block_declarations import BlockDeclarations
 from gossamer_ir.script.parser.state.context import ParserContext
-from gossamer_ir.support.counted import counted
+from gossamer_ir.support.message_texts import counted
 from gossamer_ir.traversal.substitute import substitute
 
 _KINDS: dict[str, Literal["S", "R"]] = {
