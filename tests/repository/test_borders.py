@@ -27,9 +27,9 @@ DATA = re.compile(
 )
 DATA_OF_BACKEND = {"Artifact"}
 """Data types of the backend whose methods are not borders, because the values themselves cross borders."""
-FOR_USERS = {(Decomposition, "asformat"), (None, "prototype")}
+FOR_USERS = {(Decomposition, "asformat"), (None, "python_kernel")}
 """Functions that only users and plugins call which gossamer does not require: no package converts a matrix in
-parts, and native code needs no prototype."""
+parts, and native code needs no `python_kernel`."""
 BASE = ("gossamer_ir", "gossamer_machine")
 PROPERTIES = (property, functools.cached_property)
 

@@ -6,8 +6,8 @@ The table "Modules for plugins" in `docs/plugins.md` lists the modules of all pa
 * Hooks: `hookimpl`, and what they return (`Backend`, `Pass`, `ScheduleRule`)
 * The protocol: `API_VERSION`, `Artifact`, `Kernel`, `Probe`, and the optional `NativeFunctions`,
   `DeviceArrays` and `SourceInspection`
-* Kernels: `NativeKernel` for code in the memory of this process, and what others return: `BoundCall`, and
-  `CallPlan`, which takes `FixedArguments`
+* Kernels: `NativeKernel` for code in the memory of this process, `python_kernel` for `PythonCode`, which
+  returns a `CallOutcome`, and what others return: `BoundCall`, and `CallPlan`, which takes `FixedArguments`
 * Calls: `CallContext` with a `Device` (`HOST` is this process), a stream and a `ScratchAllocator`
 * Arguments: `ArgumentChecker` for a kernel whose arrays are in a `Memory`, its `MatchedArguments`, and
   `view_of`, which returns the `ArrayView` of an array of any package
@@ -35,6 +35,7 @@ from gossamer_backend.call.context import CallContext, ScratchAllocator
 from gossamer_backend.call.kernel import BoundCall, CallPlan, Kernel
 from gossamer_backend.call.native_kernel import NativeKernel
 from gossamer_backend.call.native_plan import FixedArguments
+from gossamer_backend.call.python_kernel import CallOutcome, PythonCode, python_kernel
 from gossamer_backend.call.threads import MAX_THREADS, available_cpus, get_num_threads
 from gossamer_backend.fork import compiling
 from gossamer_backend.registry.capabilities import required_capabilities
@@ -66,6 +67,7 @@ __all__ = [
     "Backend",
     "BoundCall",
     "CallContext",
+    "CallOutcome",
     "CallPlan",
     "Device",
     "DeviceArrays",
@@ -87,6 +89,7 @@ __all__ = [
     "ParallelismSource",
     "Pass",
     "Probe",
+    "PythonCode",
     "ScheduleRule",
     "ScratchAllocator",
     "SourceInspection",
@@ -100,6 +103,7 @@ __all__ = [
     "numpy_dtype",
     "package_versions",
     "prototype",
+    "python_kernel",
     "require_compilable",
     "required_capabilities",
     "view_of",

@@ -1,29 +1,14 @@
-"""Kernels whose code runs in an emulated process.
-
-A `NativeKernel` calls the address of a function. Here this is a function in Python, called by ctypes, that
-sends the arrays to the process and stores the results. So all that checks, binds and plans calls is the same
-as for native code.
-"""
+"""Kernels whose code runs in an emulated process, to which a call sends the arrays."""
 
 from __future__ import annotations
 
-import ctypes
 import struct
-import threading
-from collections.abc import Callable, Mapping
-from math import prod
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from gossamer_backend.plugin_api import (
-    INTERRUPTED,
-    Artifact,
-    NativeKernel,
-    evaluate_size,
-    numpy_dtype,
-    prototype,
-)
+from gossamer_backend.plugin_api import Artifact, CallOutcome, NativeKernel, python_kernel
 from gossamer_emulation.driver.program import reason_against_emulation
 from gossamer_emulation.emulated_machine import Architecture, EmulatedMachine
 from gossamer_emulation.emulator import (
@@ -31,11 +16,10 @@ from gossamer_emulation.emulator import (
     EmulatedArgument,
     EmulatedArray,
     EmulatedFloat,
-    Emulator,
     emulator_of,
 )
-from gossamer_ir.errors import ArgumentError, InternalError
-from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import ScalarParam, Signature
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.typed_calls import typed
 
@@ -58,84 +42,27 @@ def emulated_kernel(artifact: Artifact, machine: EmulatedMachine) -> NativeKerne
     """
     _require_programs(artifact.signature, machine.architecture)
     _require_parameters(artifact.signature, machine.architecture)
-    errors = _Errors()
-    entry = prototype(artifact.signature)(_entry_function(artifact, emulator_of(machine), errors))
-    address = ctypes.cast(entry, ctypes.c_void_p).value
-    assert address is not None
-    return NativeKernel(
-        artifact,
-        address,
-        interruption=errors.raised_in_call,
-        keep_alive=(entry,),
-        emulator=machine.architecture.emulator,
-    )
+    emulator = emulator_of(machine)
+
+    def run(arrays: Mapping[str, Array], scalars: Mapping[str, Any]) -> CallOutcome:
+        result = emulator.call(artifact.code, _arguments(artifact.signature, arrays, scalars))
+        return CallOutcome(result.status, result.failed_buffer)
+
+    return python_kernel(artifact, run, emulator=machine.architecture.emulator)
 
 
-class _Errors(threading.local):
-    """The error of the last call of a thread. Python only prints what a function raises that ctypes calls, so
-    the call returns `INTERRUPTED`, and the kernel raises the error that is kept here."""
-
-    error: BaseException | None = None
-
-    def raised_in_call(self) -> BaseException:
-        error, self.error = self.error, None
-        return error if error is not None else InternalError("An emulated call has no error.")
-
-
-def _entry_function(artifact: Artifact, emulator: Emulator, errors: _Errors) -> Callable[..., int]:
-    signature = artifact.signature
-
-    def entry(*values: Any) -> int:
-        *passed, workspace = values
-        try:
-            arguments = _arguments(signature, dict(zip(signature.order, passed, strict=True)))
-            result = emulator.call(artifact.code, arguments)
-        except BaseException as error:  # noqa: BLE001  (the kernel raises it)
-            errors.error = error
-            return INTERRUPTED
-        workspace.contents.failed_buffer = result.failed_buffer
-        return result.status
-
-    return entry
-
-
-def _arguments(signature: Signature, values: Mapping[str, Any]) -> list[EmulatedArgument]:
-    """Return the arguments of a call in the order of the parameters, from addresses and numbers."""
-    scalars = {param.name: values[param.name] for param in signature.scalars}
-    arrays = _Arrays(signature, values, scalars)
+def _arguments(
+    signature: Signature, arrays: Mapping[str, Array], scalars: Mapping[str, Any]
+) -> list[EmulatedArgument]:
+    """Return the arguments of a call in the order of the parameters."""
     by_name: dict[str, EmulatedArgument] = {
-        param.name: _scalar_argument(param, values[param.name]) for param in signature.scalars
+        param.name: _scalar_argument(param, scalars[param.name]) for param in signature.scalars
     }
     for param in signature.buffers:
         by_name[param.name] = EmulatedArray(
             arrays[param.buffer].view(np.uint8).data, param.is_written
         )
     return [by_name[name] for name in signature.order]
-
-
-class _Arrays(dict[str, Array]):
-    """The arrays of a call by the names of their buffers. They are made when they are needed, since the size
-    of one may be an element of another."""
-
-    def __init__(
-        self, signature: Signature, values: Mapping[str, Any], scalars: Mapping[str, Any]
-    ) -> None:
-        super().__init__()
-        self._params = {param.buffer: param for param in signature.buffers}
-        self._values, self._scalars = values, scalars
-
-    def __missing__(self, buffer_name: str) -> Array:
-        param = self._params[buffer_name]
-        self[buffer_name] = array = self._array(param, self._values[param.name])
-        return array
-
-    def _array(self, param: BufferParam, address: int | None) -> Array:
-        dtype = numpy_dtype(param)
-        count = prod(evaluate_size(size, self._scalars, arrays=self) for size in param.shape)
-        if not count:
-            return np.empty(0, dtype)
-        memory = (ctypes.c_char * (count * dtype.itemsize)).from_address(address or 0)
-        return np.frombuffer(memoryview(memory), dtype)
 
 
 def _scalar_argument(param: ScalarParam, value: Any) -> EmulatedArgument:
