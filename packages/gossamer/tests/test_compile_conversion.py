@@ -7,12 +7,16 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
+from gossamer.resolve_target import machine_for
+from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats import convert
 from gossamer_formats.conversion import convert_storage as convert_module
-from gossamer_formats.conversion.axes.slots.later_slots import MIN_ELEMENTS
+from gossamer_formats.conversion.axes.slots.later_slots import min_elements
 from gossamer_formats.descriptions.coo import coo
 from gossamer_formats.descriptions.csc import csc
 from gossamer_formats.descriptions.csr import csr
+from gossamer_formats.registry.compiler import find_machine
+from gossamer_machine import Machine
 
 PARAMETERS = {
     "bsr": {"block_rows": 2, "block_columns": 3},
@@ -55,12 +59,16 @@ def test_large_tensors_are_converted_by_kernels(matrix, without_numpy, source, t
 
 @pytest.mark.parametrize(("source", "target"), [("csr", "csc"), ("coo", "csc")])
 def test_tensors_whose_later_lines_are_fetched_are_converted(without_numpy, source, target):
-    count = MIN_ELEMENTS + 1000
+    count = min_elements(Machine()) + 1000
     rng = np.random.default_rng(5)
     slots = np.sort(rng.choice(3000 * 2000, count, replace=False))
     matrix = sparse.csr_array((rng.random(count), divmod(slots, 2000)), shape=(3000, 2000))
     converted = gs.from_scipy(matrix).asformat(source).asformat(target)
     assert abs(gs.to_scipy(converted) - matrix).nnz == 0
+
+
+def test_conversions_are_written_for_the_machine_of_the_default_target():
+    assert find_machine() == machine_for(DEFAULT_TARGET)
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from gossamer_formats.conversion.target.conversion_target import conversion_targ
 from gossamer_formats.conversion.target.known_sizes import KnownSizes
 from gossamer_formats.storage import Storage, shape_of
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of
+from gossamer_machine.machine import Machine
 
 
 def target_axes_of(
@@ -35,7 +36,7 @@ def target_axes_of(
     for expr, size in zip(shape_of(wanted.description), recorded.shape, strict=True):
         sizes.bind(expr, size)
     loop = element_loop(SharedArguments(recorder), recorded, drop_zeros=False)
-    requires = Requirements(order=True, one_kernel=one_kernel, threads=1)
+    requires = Requirements(order=True, one_kernel=one_kernel, threads=1, machine=Machine())
     order = order_of_loop(loop, recorded)
     if not order.are_distinct:
         order = observed_order(order, loop)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 
 from gossamer.build_kernels import build_named
+from gossamer.resolve_target import machine_for
+from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import Kernel
 from gossamer_ir.interchange.serialization import dumps
 from gossamer_ir.nodes import Module
+from gossamer_machine import Machine
 
 
 def compile_conversion(module: Module) -> Kernel:
@@ -17,6 +20,16 @@ def compile_conversion(module: Module) -> Kernel:
     The loops are only tried if the kernel is not in a cache. Raises as `gossamer.compile` does.
     """
     return build_named(b"conversion " + dumps(module), partial(_scheduled, module)).kernel
+
+
+@cache
+def conversion_machine() -> Machine:
+    """Return the machine that runs the kernels of conversions.
+
+    >>> conversion_machine().lanes("float32") > 0
+    True
+    """
+    return machine_for(DEFAULT_TARGET)
 
 
 def _scheduled(module: Module) -> Module:

@@ -18,7 +18,7 @@ from gossamer_formats.conversion.target.conversion_options import Duplicates, Ze
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
 from gossamer_formats.conversion.target.converted_storage import ConvertedStorage
 from gossamer_formats.conversion.target.element_options import ElementOptions
-from gossamer_formats.registry.compiler import find_compiler, thread_count
+from gossamer_formats.registry.compiler import find_compiler, find_machine, thread_count
 from gossamer_formats.storage import Storage
 
 MIN_COMPILED = 2**17
@@ -67,7 +67,7 @@ def convert_storage(
     kind.value_count += source.values.size
     compile = find_compiler() if kind.value_count >= MIN_COMPILED else None
     if compile is not None:
-        options = _for_threads(kind.options, source.values.size)
+        options = _for_machine(kind.options, source.values.size)
         converted = _converter_by_kernels()(source, target, compile, options)
         if converted is not None:
             return converted
@@ -85,10 +85,10 @@ def convert_storage(
     )
 
 
-def _for_threads(options: ElementOptions, values: int) -> ElementOptions:
-    """Return the options for the number of threads that pays for so many values."""
+def _for_machine(options: ElementOptions, values: int) -> ElementOptions:
+    """Return the options for the machine and the number of threads that pays for so many values."""
     threads = min(thread_count(), values // VALUES_PER_THREAD)
-    return options._replace(threads=threads) if threads > 1 else options
+    return options._replace(threads=max(1, threads), machine=find_machine())
 
 
 @cache

@@ -1,5 +1,5 @@
-"""The compiler of the kernels of conversions and the number of their threads, which distribution `gossamer`
-registers."""
+"""The compiler of the kernels of conversions, the number of their threads and the machine that runs them,
+which distribution `gossamer` registers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias
 from gossamer_ir.nodes import Module
 from gossamer_ir.plugins import groups
 from gossamer_ir.plugins.named_objects import NamedObjects
+from gossamer_machine.machine import Machine
 
 
 class ConversionKernel(Protocol):
@@ -39,3 +40,9 @@ def thread_count() -> int:
     """Return the number of threads that kernels may use; 1 if no installed distribution knows."""
     find_count = COMPILERS.find("threads")
     return 1 if find_count is None else find_count()
+
+
+def find_machine() -> Machine:
+    """Return the machine that runs kernels; the default machine if no installed distribution knows."""
+    find = COMPILERS.find("machine")
+    return Machine() if find is None else find()

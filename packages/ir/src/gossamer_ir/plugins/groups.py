@@ -68,9 +68,9 @@ COST_MODEL_GROUP = PluginGroup(
 
 COMPILER_GROUP = PluginGroup(
     "gossamer.compilers",
-    "`compile` or `threads`",
+    "`compile`, `threads` or `machine`",
     "a function",
-    "the compiler of conversions and the number of their threads, which `gossamer` registers",
+    "the compiler of conversions, the number of their threads and their machine, which `gossamer` registers",
     "not described: internal",
 )
 

@@ -7,12 +7,13 @@ from interpreted_kernel import InterpretedKernel
 from scipy import sparse
 
 from gossamer_formats import convert, from_scipy
-from gossamer_formats.conversion.axes.slots import later_slots
+from gossamer_formats.conversion.axes.slots.later_slots import min_elements
 from gossamer_formats.conversion.convert_by_kernels import convert_by_kernels
 from gossamer_formats.conversion.target.conversion_target import conversion_target
 from gossamer_formats.conversion.target.element_options import ElementOptions
 from gossamer_ir.nodes import Prefetch
 from gossamer_ir.traversal.walk import collect
+from gossamer_machine.machine import Machine
 
 
 @pytest.mark.parametrize(
@@ -27,16 +28,27 @@ from gossamer_ir.traversal.walk import collect
         ("coo", "csr", set()),
     ],
 )
-def test_lines_of_scattered_elements_are_fetched(source, target, arrays, monkeypatch):
-    monkeypatch.setattr(later_slots, "MIN_ELEMENTS", 1)
-    assert fetched_arrays(source, target) == arrays
+def test_lines_of_scattered_elements_are_fetched(source, target, arrays):
+    assert fetched_arrays(source, target, Machine(gathers="fast")) == arrays
 
 
 def test_lines_of_few_elements_are_not_fetched():
-    assert fetched_arrays("csr", "csc") == set()
+    assert fetched_arrays("csr", "csc", Machine()) == set()
 
 
-def fetched_arrays(source, target):
+@pytest.mark.parametrize(
+    ("machine", "least"),
+    [
+        (Machine(gathers="fast"), 0),
+        (Machine(gathers="moderate", private_cache=1 << 20), 3 << 17),
+        (Machine(gathers="slow", private_cache=1 << 21), 3 << 18),
+    ],
+)
+def test_elements_are_many_by_the_caches_and_the_kind_of_the_machine(machine, least):
+    assert min_elements(machine) == least
+
+
+def fetched_arrays(source, target, machine):
     """The arrays of which the last kernel of a conversion fetches lines."""
     matrix = sparse.random_array((40, 30), density=0.2, format="csr", rng=0)
     sizes = {"block_rows": 2, "block_columns": 2} if source == "bsr" else {}
@@ -47,7 +59,7 @@ def fetched_arrays(source, target):
         modules.append(module)
         return InterpretedKernel(module)
 
-    options = ElementOptions(drop_zeros=False, index_dtype=None, wants_permutation=False)
+    options = ElementOptions(False, index_dtype=None, wants_permutation=False, machine=machine)
     convert_by_kernels(tensor.storage, conversion_target(target, {}, rank=2), compile, options)
     prefetches = collect(Prefetch, modules[-1].functions[0])
     return {hint.buffer for hint in prefetches}

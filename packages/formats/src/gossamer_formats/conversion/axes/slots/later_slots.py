@@ -13,14 +13,22 @@ from gossamer_ir.core.build import ZERO, add, index, index_var
 from gossamer_ir.nodes import For, Let
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute
+from gossamer_machine.machine import Machine
 
 ELEMENTS_AHEAD = 24
 """The number of elements from one to that whose lines are fetched: 8 to 64 took about as long."""
 
-MIN_ELEMENTS = 3 << 17
-"""The fewest elements for which lines are fetched early: 3 MiB of indices and values in float32. The lines of
-fewer are in near caches, and looking ahead costs more than it saves (measured on Zen 4 between CSR and CSC:
-1.1 to 1.3 times the time with 10,000 to 290,000 elements, 0.8 to 0.95 times with 1.2 million)."""
+ELEMENT_BYTES = 8
+"""The bytes of an element: its index and its value in float32."""
+
+MIN_CACHES = {"fast": 0, "moderate": 3, "slow": 3}
+"""The least bytes of elements whose lines are fetched early, in private caches, by the speed of gathers.
+
+Gathers tell kinds of CPUs apart, as they do in the models of `gossamer_tune`: they are fast on Intel's since
+Sapphire Rapids, where looking ahead pays for any number. (Measured between CSR and CSC, times as long as
+without: on Zen 4, 1.1 to 1.3 with 10,000 to 290,000 elements and 0.8 to 0.95 with 1.2 million; on Emerald
+Rapids, 0.97 to 1.02 with 2,000, 0.8 to 1.0 with 10,000, 0.62 to 0.82 with 100,000, 0.52 to 0.61 with a
+million.)"""
 
 
 def later_slot(
@@ -56,9 +64,20 @@ def later_slot(
 def are_fetched_early(target_axes: TargetAxes) -> bool:
     """Return whether there are so many elements that the lines of later ones are fetched."""
     # Not a condition in the kernel: comparing in each iteration takes 5 percent of the time for few elements.
-    are_many: bool = target_axes.recorder.decide(_are_many, target_axes.source.value_count)
+    are_many: bool = target_axes.recorder.decide(
+        _are_many, target_axes.source.value_count, min_elements(target_axes.requires.machine)
+    )
     return are_many
 
 
-def _are_many(elements: int) -> bool:
-    return elements >= MIN_ELEMENTS
+def min_elements(machine: Machine) -> int:
+    """Return the fewest elements for which lines are fetched early on a machine.
+
+    >>> [min_elements(Machine(gathers=speed)) for speed in ("fast", "moderate")]
+    [0, 393216]
+    """
+    return MIN_CACHES[machine.gathers] * machine.private_cache // ELEMENT_BYTES
+
+
+def _are_many(elements: int, least: int) -> bool:
+    return elements >= least

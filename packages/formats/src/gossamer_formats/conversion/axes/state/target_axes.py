@@ -25,15 +25,17 @@ from gossamer_ir.core.axis_kinds import Indices, Indptr, is_full
 from gossamer_ir.core.build import index_var
 from gossamer_ir.nodes import Axis, Const, Expr, FormatDescription, Var
 from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_machine.machine import Machine
 
 
 class Requirements(NamedTuple):
     """`order`: fibers must be sorted as the target says. `one_kernel`: all must be found by the last
-    kernel. `threads`: the number of threads that kernels are written for."""
+    kernel. `threads`: the number of threads that kernels are written for. `machine`: what they run on."""
 
     order: bool
     one_kernel: bool
     threads: int
+    machine: Machine
 
 
 class TargetAxes(NamedTuple):
