@@ -129,3 +129,22 @@ def test_other_arrays_are_refused():
     assert caught.value.code == "format.dtype"
     with pytest.raises(ArgumentError):
         prune(np.ones((2, 2)), "csr", density="half")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "slots", "group"), [("2:4", 2, 4), ("1:2", 1, 2), ("4:10", 4, 10)]
+)
+def test_a_pattern_is_the_format_with_its_slots_and_its_group(pattern, slots, group):
+    dense = np.random.default_rng(0).integers(-9, 9, (5, 11)).astype(np.float32)
+    for source in (dense, sparse.csc_array(dense), SparseTensor(sparse.csr_array(dense))):
+        pruned = prune(source, pattern)
+        assert pruned.format == "n_m"
+        assert (pruned.sizes["slots"], pruned.sizes["group"]) == (slots, group)
+        np.testing.assert_array_equal(pruned.toarray(), dense * n_m_mask(dense, slots, group))
+
+
+@pytest.mark.parametrize(("pattern", "parameters"), [("5:4", {}), ("2:4", {"slots": 1})])
+def test_a_pattern_has_no_more_slots_than_columns_and_no_parameters(pattern, parameters):
+    with pytest.raises(FormatError, match="expected no more slots than columns") as caught:
+        prune(np.eye(4, dtype=np.float32), pattern, **parameters)
+    assert caught.value.code == "format.prune"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gossamer.api.compile import compile
     from gossamer.api.explain import explain
     from gossamer.api.export import export
+    from gossamer.api.matmul_24 import matmul_24
     from gossamer.api.prepare import prepare
     from gossamer.api.schedule import schedule
     from gossamer.api.schedule_space import schedule_space
@@ -57,6 +58,7 @@ __all__ = [
     "from_scipy",
     "from_torch",
     "get_num_threads",
+    "matmul_24",
     "prepare",
     "prune",
     "read",
@@ -85,6 +87,7 @@ _HOMES = {
     "from_scipy": "gossamer_formats",
     "from_torch": "gossamer_formats",
     "get_num_threads": "gossamer_backend",
+    "matmul_24": "gossamer.api.matmul_24",
     "prepare": "gossamer.api.prepare",
     "prune": "gossamer_formats",
     "read": "gossamer_formats",

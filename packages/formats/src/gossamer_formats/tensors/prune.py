@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -20,6 +22,9 @@ from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.message_texts import counted
 from gossamer_ir.support.typed_calls import typed
 
+_PATTERN = re.compile(r"([1-9]\d{0,8}):([1-9]\d{0,8})")
+"""A pattern N:M: the slots and the columns of a group."""
+
 
 @typed
 def prune(
@@ -36,6 +41,8 @@ def prune(
     * `v_n_m`: in each `group` columns of `rows` rows, `slots` elements of each row, in the `chosen` columns
       with the largest sums of magnitudes.
 
+    A pattern such as `"2:4"` is the format `n_m` with these `slots` and this `group`.
+
     Numbers of elements are rounded to the nearest. Zeros are never kept. Raises `FormatError`: `format.prune`
     (a format without a rule, a density that is missing, out of range or not needed), `format.prune.nan` (an
     element is not a number), `format.parameter`, `format.parameter.missing`, `format.parameter.value`,
@@ -45,10 +52,11 @@ def prune(
     >>> prune(weights, "csr", density=0.25).toarray()
     array([[4., 0., 0., 3.],
            [0., 0., 0., 0.]])
-    >>> prune(weights, "n_m", slots=2, group=4).toarray()
+    >>> prune(weights, "2:4").toarray()
     array([[ 4. ,  0. ,  0. ,  3. ],
            [ 0.5, -0.5,  0. ,  0. ]])
     """
+    format, parameters = _format_of_pattern(format, parameters)
     rule = _rule_of(format)
     target = conversion_target(format, parameters, rank=2)
     # Before the elements: finding them reads the whole matrix.
@@ -57,6 +65,24 @@ def prune(
     kept = rule.kept(elements, 1.0 if density is None else density, target.parameters)
     sizes: dict[str, Any] = dict(parameters)
     return _stored(elements, kept).asformat(format, **sizes)
+
+
+def _format_of_pattern(
+    format_name: str, parameters: Mapping[str, int]
+) -> tuple[str, dict[str, int]]:
+    """Return the format and the parameters of a pattern N:M; those of the call for any other name."""
+    pattern = _PATTERN.fullmatch(format_name)
+    if pattern is None:
+        return format_name, dict(parameters)
+    slots, group = map(int, pattern.groups())
+    if slots > group or parameters:
+        raise FormatError(
+            "format.prune",
+            f"The pattern '{format_name}' has {counted(slots, 'slot')} for {counted(group, 'column')}, and "
+            f"{counted(len(parameters), 'further parameter')}; expected no more slots than columns, and no "
+            "parameter.",
+        )
+    return "n_m", {"slots": slots, "group": group}
 
 
 def _rule_of(format_name: str) -> PruningRule:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import overload
 
 from gossamer.api.compile import ProgramSource, specialized_module
+from gossamer.api.matmul_24 import SUM_DTYPES, program_24
 from gossamer.api.prepare import choice_of
 from gossamer.operator_calls.chosen_format import PreparedMatrix
 from gossamer.operators import NAMES, operator_named
@@ -78,6 +79,16 @@ def program_of(
 ) -> Module:
     """Return the module of a program in any form, or of an operator that is given by name, with these
     parameters fixed and these buffers and axes retyped."""
+    if isinstance(program, str) and program == "matmul_24":
+        # The dtype of the sums follows from that of the operands.
+        text = program_24(_operand_dtype(dtypes or {}))
+        return specialized_module(text, specialize=specialize, dtypes=dtypes)
     if isinstance(program, str) and program in NAMES:
         program = operator_named(program).program.script
     return specialized_module(program, specialize=specialize, dtypes=dtypes)
+
+
+def _operand_dtype(dtypes: Mapping[str, str]) -> str:
+    """Return the dtype of the operands of a 2:4 product; one that it does not take is refused later."""
+    dtype = dtypes.get("A", "float32")
+    return dtype if dtype in SUM_DTYPES else "float32"

@@ -19,6 +19,9 @@ from gossamer_ir.support.message_texts import either
 NATIVE: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in VALUE_DTYPES}
 """The dtypes of values, in the byte order of this machine."""
 
+RESULT_DTYPES: dict[str, np.dtype[Any]] = {**NATIVE, "int32": np.dtype("int32")}
+"""The dtypes of results: sums of integers are int32."""
+
 
 def operand_dtype(name: str, value: Any) -> str | None:
     """Return the dtype of an array that kernels accept; None for anything else, which `dense_operand`
@@ -117,14 +120,14 @@ def output_array(
 ) -> tuple[Array, Array]:
     """Return the result object and the array to write to: `out` as it was passed, or a new array."""
     if value is None:
-        fresh = new_array(shape, NATIVE[dtype])
+        fresh = new_array(shape, RESULT_DTYPES[dtype])
         return fresh, fresh
     if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
         kind = type(value).__name__
         raise ArgumentError(
             "operand.kind", f"'out' has the type '{kind}'; expected a NumPy array or None."
         )
-    if value.dtype != NATIVE[dtype]:
+    if value.dtype != RESULT_DTYPES[dtype]:
         raise ArgumentError(
             "operand.dtype", f"'out' has the dtype {value.dtype}; expected {dtype}."
         )

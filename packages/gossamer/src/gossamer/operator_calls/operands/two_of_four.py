@@ -1,0 +1,113 @@
+"""2:4 matrices as operands: two values and their indices for each four columns of a row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from gossamer_formats import Array, SparseTensor
+from gossamer_formats.internal_api import MemoKey
+from gossamer_ir.errors import ArgumentError, FormatError
+from gossamer_ir.support.message_texts import either
+
+SLOTS, GROUP = 2, 4
+
+
+class Compressed24(msgspec.Struct, frozen=True, eq=False):
+    """A 2:4 matrix: `values` and `indices` (uint8) are rows by groups by 2. All slots are used: the indices
+    of a group increase, and a slot without a nonzero has a zero."""
+
+    values: Array
+    indices: Array
+    columns: int
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return int(self.values.shape[0])
+
+    @property
+    def groups(self) -> int:
+        """The number of groups of four columns; the last one may be incomplete."""
+        return int(self.values.shape[1])
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of the values."""
+        return str(self.values.dtype.name)
+
+    @property
+    def arrays(self) -> tuple[Array, Array]:
+        """Both arrays."""
+        return self.values, self.indices
+
+
+_COMPRESSED = MemoKey[Compressed24]("the matrix as 2:4 for products")
+
+
+def compress_24(matrix: Any, *, dtypes: tuple[str, ...]) -> Compressed24:
+    """Return a matrix as 2:4. A tensor is compressed once.
+
+    A slot without a nonzero gets the first column of the group that no other slot has. Raises `FormatError`
+    (`format.two_of_four`) for a group with more than two nonzeros, and `ArgumentError`: `operand.kind`,
+    `operand.shape` (not two dimensions), `operand.dtype` (none of `dtypes`).
+
+    >>> packed = compress_24(np.array([[0, 0, 3, 0], [0, 1, 0, 2]], np.int8), dtypes=("int8",))
+    >>> packed.values.tolist(), packed.indices.tolist()
+    ([[[0, 3]], [[1, 2]]], [[[0, 2]], [[1, 3]]])
+    """
+    if isinstance(matrix, SparseTensor):
+        return _COMPRESSED.of(matrix, lambda tensor: _of_dense(tensor.toarray(), dtypes))
+    if not isinstance(matrix, np.ndarray):
+        return _of_dense(_dense_of(matrix), dtypes)
+    return _of_dense(matrix, dtypes)
+
+
+def _dense_of(matrix: Any) -> Array:
+    if not hasattr(matrix, "toarray"):
+        raise ArgumentError(
+            "operand.kind",
+            f"The matrix has the type '{type(matrix).__name__}'; expected a NumPy array, a SparseTensor or a "
+            "SciPy matrix.",
+        )
+    dense: Array = np.asarray(matrix.toarray())
+    return dense
+
+
+def _of_dense(dense: Array, dtypes: tuple[str, ...]) -> Compressed24:
+    if dense.ndim != 2:
+        raise ArgumentError(
+            "operand.shape", f"The matrix has the shape {dense.shape}; expected two dimensions."
+        )
+    if dense.dtype.name not in dtypes or not dense.dtype.isnative:
+        raise ArgumentError(
+            "operand.dtype", f"The matrix has the dtype {dense.dtype}; expected {either(dtypes)}."
+        )
+    rows, columns = dense.shape
+    groups = -(-columns // GROUP)
+    padded = np.zeros((rows, groups * GROUP), dense.dtype)
+    padded[:, :columns] = dense
+    members = padded.reshape(rows, groups, GROUP)
+    is_nonzero = members != 0
+    _require_two(is_nonzero, columns)
+    # Nonzeros first, then the first zeros; both in the order of columns.
+    chosen = np.argsort(~is_nonzero, axis=-1, kind="stable")[..., :SLOTS]
+    indices = np.sort(chosen, axis=-1)
+    values = np.ascontiguousarray(np.take_along_axis(members, indices, axis=-1))
+    return Compressed24(values, np.ascontiguousarray(indices.astype(np.uint8)), columns)
+
+
+def _require_two(is_nonzero: Array, columns: int) -> None:
+    counts = np.count_nonzero(is_nonzero, axis=-1)
+    wrong = np.argwhere(counts > SLOTS)
+    if wrong.size:
+        row, group = map(int, wrong[0])
+        last = min(group * GROUP + GROUP, columns) - 1
+        raise FormatError(
+            "format.two_of_four",
+            f"Row {row} has {counts[row, group]} nonzeros in the columns {group * GROUP} to {last}; a 2:4 "
+            f"matrix has at most {SLOTS} in each {GROUP} columns.",
+            hint='Prune it with gossamer.prune(A, "2:4"), which drops elements.',
+        )

@@ -1,0 +1,133 @@
+"""Products with 2:4 matrices, compared with NumPy's of the dense matrix."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import gossamer as gs
+from gossamer_formats import SparseTensor
+from gossamer_ir.errors import ArgumentError, FormatError
+
+DTYPES = {"float16": "float32", "float32": "float32", "float64": "float64", "int8": "int32"}
+
+
+def two_of_four(rows, columns, dtype, seed=0):
+    """A matrix of small integers, so that products are exact, with groups of 0, 1 and 2 nonzeros."""
+    rng = np.random.default_rng(seed)
+    dense = rng.integers(-4, 5, (rows, columns))
+    for begin in range(0, columns, 4):
+        width = min(4, columns - begin)
+        order = np.argsort(rng.random((rows, width)), axis=1)
+        np.put_along_axis(dense[:, begin : begin + width], order[:, 2:], 0, axis=1)
+    return dense.astype(dtype)
+
+
+def dense_operand(rows, columns, dtype, seed=1):
+    return np.random.default_rng(seed).integers(-4, 5, (rows, columns)).astype(dtype)
+
+
+SHAPES = [(1, 1, 1), (5, 8, 3), (16, 32, 8), (17, 34, 9), (3, 7, 40), (2, 2, 2)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("m", "n", "k"), SHAPES)
+def test_the_product_is_that_of_the_dense_matrix(m, n, k, dtype):
+    A, B = two_of_four(m, n, dtype), dense_operand(n, k, dtype)
+    product = gs.matmul_24(A, B)
+    assert product.dtype == DTYPES[dtype]
+    np.testing.assert_array_equal(product, A.astype(np.int64) @ B.astype(np.int64))
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(0, 4, 2), (3, 0, 2), (3, 4, 0)])
+def test_empty_operands_have_a_product(m, n, k):
+    product = gs.matmul_24(np.zeros((m, n)), np.ones((n, k)))
+    np.testing.assert_array_equal(product, np.zeros((m, k)))
+
+
+def test_the_matrix_may_have_any_form():
+    A, B = two_of_four(9, 18, "float32"), dense_operand(18, 5, "float32")
+    forms = [
+        gs.prune(A, "2:4"),
+        sparse.csr_array(A),
+        sparse.coo_array(A),
+        SparseTensor(sparse.csr_array(A)),
+        np.asfortranarray(A),
+        np.repeat(A, 2, axis=1)[:, ::2],
+    ]
+    for form in forms:
+        np.testing.assert_array_equal(gs.matmul_24(form, B), A @ B)
+
+
+def test_the_dense_operand_may_have_any_strides_and_be_read_only():
+    A, B = two_of_four(9, 18, "float32"), dense_operand(18, 5, "float32")
+    frozen = B.copy()
+    frozen.setflags(write=False)
+    for form in (np.asfortranarray(B), np.repeat(B, 2, axis=0)[::2], frozen):
+        np.testing.assert_array_equal(gs.matmul_24(A, form), A @ B)
+
+
+def test_a_tensor_is_compressed_once():
+    A = gs.prune(np.random.default_rng(0).standard_normal((8, 16)), "2:4")
+    B = np.ones((16, 2))
+    first = gs.matmul_24(A, B)
+    kept = len(A.memo)
+    np.testing.assert_array_equal(gs.matmul_24(A, B), first)
+    assert len(A.memo) == kept > 0
+
+
+def test_pruning_keeps_the_largest_of_each_group():
+    weights = np.random.default_rng(3).standard_normal((8, 16))
+    pruned = gs.prune(weights, "2:4")
+    B = np.random.default_rng(4).standard_normal((16, 3))
+    dense = pruned.toarray()
+    assert (np.count_nonzero(dense.reshape(8, 4, 4), axis=2) == 2).all()
+    bound = 16 * np.finfo(float).eps * (abs(dense) @ abs(B))
+    assert (abs(gs.matmul_24(pruned, B) - dense @ B) <= bound).all()
+
+
+def test_nan_and_infinity_of_the_matrix_are_elements():
+    A = np.array([[np.nan, 0, np.inf, 0], [0, -0.0, 1, 0]])
+    product = gs.matmul_24(A, np.ones((4, 1)))
+    np.testing.assert_array_equal(product, [[np.nan], [1.0]])
+
+
+@pytest.mark.parametrize("form", [lambda A: A, sparse.csr_array])
+def test_a_group_with_three_nonzeros_is_named(form):
+    A = np.zeros((3, 10), np.float32)
+    A[2, 4:7] = 1
+    with pytest.raises(FormatError, match=r"Row 2 has 3 nonzeros in the columns 4 to 7") as caught:
+        gs.matmul_24(form(A), np.ones((10, 1), np.float32))
+    assert caught.value.code == "format.two_of_four"
+    assert "gossamer.prune" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("A", "B", "code"),
+    [
+        ([[1.0]], np.ones((1, 1)), "operand.kind"),
+        (np.ones(4), np.ones((4, 1)), "operand.shape"),
+        (np.ones((1, 1), np.int64), np.ones((1, 1), np.int64), "operand.dtype"),
+        (np.ones((1, 1)), np.ones((1, 1), np.float32), "operand.dtype"),
+        (np.ones((1, 1)), [[1.0]], "operand.kind"),
+        (np.ones((1, 1)), np.ones((2, 1)), "operand.shape"),
+        (np.ones((1, 1)), np.ones(1), "operand.shape"),
+    ],
+)
+def test_other_operands_are_refused(A, B, code):
+    with pytest.raises(ArgumentError) as caught:
+        gs.matmul_24(A, B)
+    assert caught.value.code == code
+
+
+def test_the_result_is_written_to_an_array():
+    A, B = two_of_four(3, 8, "int8"), dense_operand(8, 2, "int8")
+    out = np.empty((3, 2), np.int32)
+    assert gs.matmul_24(A, B, out=out) is out
+    np.testing.assert_array_equal(out, A.astype(int) @ B)
+    with pytest.raises(ArgumentError, match="expected int32"):
+        gs.matmul_24(A, B, out=np.empty((3, 2), np.int8))
+
+
+def test_explain_names_the_program_by_the_operator():
+    report = gs.explain("matmul_24", dtypes={"A": "float16", "B": "float16"})
+    assert report.pattern == "not a pattern of any rule: the program runs as written"
