@@ -142,10 +142,21 @@ def test_threads_append_in_any_order(monkeypatch, source, target):
     matrix.data[::3] = 0
     tensor, loops = convert(from_scipy(matrix), source, **PARAMETERS[source]).tensor, []
     for zeros in (None, "keep"):
-        require_equal_kernels(tensor, target, {}, zeros=zeros, threads=2, kernel=in_chunks(loops))
+        require_equal_kernels(tensor, target, {}, zeros=zeros, threads=3, kernel=in_chunks(loops))
     # Only rows of these formats are visited in order, and by an outermost loop of rows.
     if target == "coo" or (target == "csr" and source != "sr_bcrs"):
         assert loops
+
+
+@pytest.mark.parametrize(("source", "least"), [("bitmask", 2), ("ell", 2), ("bsr", 3), ("sell", 3)])
+def test_elements_are_counted_if_threads_pay_for_it(monkeypatch, dense_tensors, source, least):
+    monkeypatch.setattr(append_in_parallel, "MIN_ITERATIONS", 1)
+    tensor = dense_tensors["csr"].asformat(source, **PARAMETERS[source])
+    for threads in (1, 2, 3):
+        loops = []
+        kernel = in_chunks(loops)
+        require_equal_kernels(tensor, "csr", {}, threads=threads, kernel=kernel)
+        assert any(loop.weight is not None for loop in loops) == (threads >= least)
 
 
 @pytest.mark.parametrize("target", PARAMETERS_3D)

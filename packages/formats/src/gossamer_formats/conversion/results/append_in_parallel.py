@@ -2,7 +2,7 @@
 
 One kernel counts the elements of each iteration of the outermost loop. The sums of these counts are the slots
 in which another one begins to append in each iteration. Each element is found twice, so one thread appends
-without counting.
+without counting, as do two if finding an element takes most of the time.
 """
 
 from __future__ import annotations
@@ -47,6 +47,14 @@ COUNTS, STARTS = "COUNTS", "STARTS"
 APPENDED = index_var("appended")
 """The number of all elements."""
 
+MIN_THREADS, MIN_THREADS_IN_ORDER = 3, 2
+"""The fewest threads for which counting pays, and for elements that are visited in the order of their values.
+
+Values in another order are late when they are counted, and again when they are appended. (Measured on Emerald
+Rapids, CPU time of counting and of appending, as multiples of the time of one thread: rows of BSR 0.5 to 0.8
+and 0.9 to 1.3, of SELL 0.5 to 0.9 and 1.0, groups of rows 0.6 to 0.7 and 1.3, diagonals 1.3 and 1.3; ELL 0.3
+to 0.4 and 0.7 to 1.0. In a run of conversions to CSR, two threads took 1.0 to 1.2 times as long as one.)"""
+
 MIN_ITERATIONS = 64
 """The fewest iterations for each thread: the work is divided between two of them."""
 
@@ -63,9 +71,10 @@ def append_in_parallel(
     arguments: Mapping[str, ArrayArgument],
     tail: Tail | None,
 ) -> bool:
-    """Append the elements on all threads, and store their number in `TOTALS`; return False for one thread, or
-    if iterations of the outermost loop depend on each other, or are few."""
-    if target_axes.requires.threads == 1 or not _are_independent(target_axes, tail):
+    """Append the elements on all threads, and store their number in `TOTALS`; return False for few threads,
+    or if iterations of the outermost loop depend on each other, or are few."""
+    least = MIN_THREADS_IN_ORDER if target_axes.loop.is_in_order else MIN_THREADS
+    if target_axes.requires.threads < least or not _are_independent(target_axes, tail):
         return False
     end = _start_after(target_axes)
     loops = one_by_one(target_axes, axis, (), None, end=end)
