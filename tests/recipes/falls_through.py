@@ -52,6 +52,7 @@ STMTS: dict[str, tuple[str, ...]] = {
         "gossamer_schedule.reductions.term_reduction:term_reduction_of",
     ),
     "Only `Atomic` may update an element that other threads update; any other access is refused": (
+        "gossamer_ir.interpret.translator:_noted",
         "gossamer_ir.verify.statements.atomics:check_shared",
         "gossamer_lower.host.lower_atomics:_lowered",
     ),
@@ -137,9 +138,7 @@ STMTS: dict[str, tuple[str, ...]] = {
         "gossamer_cuda_mma_sp.codegen.insert_sync:_Inserter._add_accesses",
         "gossamer_cuda_mma_sp.codegen.insert_sync:_Inserter._stmt",
     ),
-    "Only a guard ends a thread before others of its block": (
-        "gossamer_cuda_mma_sp.codegen.insert_sync:insert_sync",
-    ),
+    "Only a guard ends a thread before others of its block": (),
 }
 
 EXPRS: dict[str, tuple[str, ...]] = {

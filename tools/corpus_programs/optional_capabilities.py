@@ -1,4 +1,5 @@
-"""Features that not every backend supports: math functions, half precision, scalable vectors."""
+"""Features that not every backend supports: math functions, half precision, scalable vectors, threads that
+wait for each other."""
 
 from __future__ import annotations
 
@@ -51,4 +52,20 @@ def sources() -> Iterator[CorpusProgram]:
         {"x": ["counting", "float32"], "y": ["untouched", "float32"]},
         f"lanes: T.int64 = {LANES}\nfor i in T.serial((n + lanes - 1) // lanes):\n    "
         f"T.store(Y, {RUN}, value={LOAD}, predicate={MASK})",
+    )
+    yield over_vectors(
+        "barrier_float32",
+        "Each thread stores what another thread of its block has loaded before a barrier.",
+        "copied",
+        {"x": ["counting", "float32"], "y": ["untouched", "float32"]},
+        """
+for b in T.thread_binding((n + 31) // 32, thread="blockIdx.x"):
+    S = T.alloc_buffer((32,), "float32", scope="shared")
+    for t in T.thread_binding(32, thread="threadIdx.x"):
+        if b * 32 + t < n:
+            S[t] = X[b * 32 + t]
+        T.barrier()
+        if b * 32 + 31 - t < n:
+            Y[b * 32 + 31 - t] = S[31 - t]
+""",
     )

@@ -10,6 +10,7 @@ from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Allocate,
+    Barrier,
     Binary,
     Block,
     Broadcast,
@@ -79,6 +80,7 @@ REFUSED = {
     "llvm.for.vectorized": For("i", ZERO, index(4), (), kind="vectorized"),
     "llvm.for.parallel": For("i", ZERO, index(4), (), kind="parallel"),
     "llvm.for.atomic": For("i", ZERO, index(4), (), annotations=(("atomic", True),)),
+    "llvm.barrier": Barrier(),
     "llvm.for.thread_binding": For("i", ZERO, index(4), (), "thread_binding", "threadIdx.x"),
     "llvm.scalable": stores(LaneReduce("add", wide(ONE, 4, scalable=True))),
     "llvm.lanes": stores(LaneReduce("add", wide(ONE, 3))),

@@ -9,6 +9,7 @@ from gossamer_ir.core.constants import constant
 from gossamer_ir.nodes import (
     Allocate,
     Atomic,
+    Barrier,
     Binary,
     Broadcast,
     Buffer,
@@ -59,6 +60,7 @@ NEEDS = {
     "a guard": (Guard(Compare("lt", INDEX, ONE), "X"), {"guard"}),
     "a parallel loop": (ParallelFor("g", "i", ZERO, ONE, ()), {"parallel"}),
     "a launch": (Launch("g", ()), {"launch"}),
+    "a barrier": (Barrier(), {"barrier"}),
     "a prefetch": (Prefetch("X", (INDEX,)), {"prefetch"}),
     "an atomic accumulation": (Atomic("add", "X", (INDEX,), INDEX), {"atomic"}),
     "a loop whose iterations share elements": (

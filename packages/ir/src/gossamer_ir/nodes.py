@@ -414,6 +414,12 @@ class Guard(Node, frozen=True):
     buffer: Name
 
 
+class Barrier(Node, frozen=True):
+    """Makes each thread of a block wait until all of them have reached it: what a thread wrote before it, the
+    others read after it. Outside of the loops over the threads of a block it has no effect, since the
+    statement after such a loop runs when all of its iterations have ended."""
+
+
 class ParallelFor(Node, frozen=True):
     """Calls `function(begin, end, *args)` for chunks that partition [start, start + extent), in any order
     and on several threads. `weight` (an expression in `var`) and `grain` have the same meaning as in
@@ -446,7 +452,7 @@ class Launch(Node, frozen=True):
 
 Stmt: TypeAlias = Union[
     Store, Combine, Atomic, Let, Allocate, If, While, For, Block, Iteration, Prefetch, Guard,
-    ParallelFor, Launch,
+    Barrier, ParallelFor, Launch,
 ]  # fmt: skip
 
 

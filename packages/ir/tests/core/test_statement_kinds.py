@@ -21,6 +21,7 @@ from gossamer_ir.nodes import (
     STMTS,
     Allocate,
     Atomic,
+    Barrier,
     Block,
     BlockIter,
     Buffer,
@@ -85,6 +86,7 @@ SAMPLES = {
     Iteration: Iteration("it", (OverAxis("I"),), "S", ("i",), (STORE,), (LET,)),
     Prefetch: Prefetch("X", (A,)),
     Guard: Guard(A, "X"),
+    Barrier: Barrier(),
     ParallelFor: ParallelFor("f", "i", A, B, (handle("y"), C), D),
     Launch: Launch("f", (handle("y"), A), (ThreadExtent("threadIdx.x", B),)),
 }

@@ -23,6 +23,7 @@ from gossamer_ir.nodes import (
     Allocate,
     Atomic,
     AttachAxis,
+    Barrier,
     Binary,
     BitCounts,
     BitmaskVaried,
@@ -353,6 +354,7 @@ class Generator:
             ],
             "flat": [
                 self.loop, self.while_, self.allocate, self.prefetch, self.guard, self.atomic,
+                self.barrier,
                 *([] if self.callee is None else [self.parallel_for, self.launch]),
             ],
         }  # fmt: skip
@@ -494,6 +496,9 @@ class Generator:
         buffer = self.buffer(None)
         self.buffers.append(buffer)
         return Allocate(buffer)
+
+    def barrier(self, fuel: int) -> Any:
+        return Barrier()
 
     def prefetch(self, fuel: int) -> Any:
         buffer = self.one(self.buffers)

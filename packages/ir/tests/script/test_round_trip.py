@@ -78,5 +78,5 @@ def test_generator_covers_every_node_kind():
         seen.update(type(node) for node in walk(module))
         return kinds - seen == {FormatDescription, IndexMap}
 
-    until_then = settings(_SETTINGS, max_examples=600, phases=[Phase.generate])
+    until_then = settings(_SETTINGS, max_examples=900, phases=[Phase.generate])
     find(modules(), shows_the_last, settings=until_then)

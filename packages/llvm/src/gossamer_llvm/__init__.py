@@ -9,12 +9,10 @@ from gossamer_ir.support.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from gossamer_llvm.abi import INSERTED_LANES, Abi
     from gossamer_llvm.capabilities import EMITTED_CAPABILITIES
-    from gossamer_llvm.control.threads import BARRIER
     from gossamer_llvm.module import emit, guarded_buffers
 
 _HOMES = {
     "Abi": "gossamer_llvm.abi",
-    "BARRIER": "gossamer_llvm.control.threads",
     "EMITTED_CAPABILITIES": "gossamer_llvm.capabilities",
     "INSERTED_LANES": "gossamer_llvm.abi",
     "emit": "gossamer_llvm.module",
@@ -23,7 +21,6 @@ _HOMES = {
 
 __all__ = [
     "Abi",
-    "BARRIER",
     "EMITTED_CAPABILITIES",
     "INSERTED_LANES",
     "emit",

@@ -61,6 +61,7 @@ STMT_EMITTERS: dict[type, EmitStmt] = {
     nodes.Iteration: _raise_unsupported,
     nodes.Prefetch: loads_and_stores.emit_prefetch,
     nodes.Guard: control_flow.emit_guard,
+    nodes.Barrier: control_flow.emit_barrier,
     nodes.ParallelFor: parallel_for.emit_parallel_for,
     nodes.Launch: launches.emit_launch,
 }

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 
 from gossamer_ir.analysis.bounds.overflow import overflow_of
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.statement_kinds import SYNCHRONIZING_STMTS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.interchange.kernel_abi import KERNEL_SYMBOL
 from gossamer_ir.nodes import Buffer, Function, Module, Param
 from gossamer_ir.support.typed_calls import typed
+from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_llvm.abi import CODE_ALIGNMENT, Abi
 from gossamer_llvm.dispatch import EXPR_EMITTERS, STMT_EMITTERS
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, ModuleEmitter, Value
@@ -156,9 +158,7 @@ def _exchanged(
     """
     if not module.abi.is_device:
         return frozenset()
-    from gossamer_llvm.control.threads import has_barriers
-
-    return summary.written if has_barriers(function) else frozenset()
+    return summary.written if nodes_of_type(function, *SYNCHRONIZING_STMTS) else frozenset()
 
 
 def _kernel_attributes(function: Function) -> str:

@@ -21,7 +21,7 @@ from gossamer_llvm import EMITTED_CAPABILITIES
 from gossamer_machine import Machine
 
 _VERSIONED = ("gossamer-cuda-mma-sp", "gossamer-llvm", "llvmlite")
-_GRID = frozenset({"thread_binding", "scope.shared"})
+_GRID = frozenset({"thread_binding", "barrier", "scope.shared"})
 
 
 class CudaBackend:

@@ -8,7 +8,7 @@
 | `vectors.fixed`     | vectors with a fixed number of lanes                  |
 | `vectors.scalable`  | vectors whose lanes are a multiple of vscale          |
 | `thread_binding`    | loops bound to the threads of a grid                  |
-| `search`, `while`, `guard`, `parallel`, `launch`, `prefetch` | the node of that name |
+| `search`, `while`, `guard`, `parallel`, `launch`, `prefetch`, `barrier` | the node of that name |
 | `atomic`            | accumulations that several threads make into one element |
 
 `bool`, `int64` and `handle` values and the scope `global` need no word. An intrinsic `Call` (a
@@ -26,6 +26,7 @@ from gossamer_ir.analysis.statements.atomic_accumulation import is_atomic
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import (
     Atomic,
+    Barrier,
     Buffer,
     Call,
     For,
@@ -121,6 +122,7 @@ CAPABILITIES: dict[type[Node], RequiredWords] = {
     For: RequiredWords(words_of=_for_capabilities),
     Prefetch: RequiredWords(("prefetch",)),
     Guard: RequiredWords(("guard",)),
+    Barrier: RequiredWords(("barrier",)),
     ParallelFor: RequiredWords(("parallel",)),
     Launch: RequiredWords(("launch",)),
     Buffer: RequiredWords(words_of=_of_buffer),

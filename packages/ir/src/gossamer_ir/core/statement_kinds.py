@@ -20,6 +20,7 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
     Allocate,
     Atomic,
+    Barrier,
     Block,
     Combine,
     Expr,
@@ -185,6 +186,8 @@ class StmtKind(msgspec.Struct, frozen=True):
     """Returns the condition that holds after a statement: it stops the program where it does not hold."""
     is_loop: bool = False
     """True if it repeats its bodies, or the call of a function."""
+    synchronizes: bool = False
+    """True if threads wait for each other there, so that one may read afterwards what another wrote."""
 
 
 STMT_KINDS: dict[type[Any], StmtKind] = {
@@ -210,6 +213,7 @@ STMT_KINDS: dict[type[Any], StmtKind] = {
     Guard: StmtKind(
         lambda stmt: Effects((stmt.condition,)), condition_after=lambda stmt: stmt.condition
     ),
+    Barrier: StmtKind(lambda stmt: Effects(), synchronizes=True),
     ParallelFor: StmtKind(_parallel_for, vars=lambda stmt: (stmt.var,), is_loop=True),
     Launch: StmtKind(_launch),
 }
@@ -225,6 +229,9 @@ CHECKING_STMTS: Any = tuple(
     kind for kind, row in STMT_KINDS.items() if row.condition_after is not None
 )
 """The types of statements that stop the program unless a condition holds."""
+
+SYNCHRONIZING_STMTS: Any = tuple(kind for kind, row in STMT_KINDS.items() if row.synchronizes)
+"""The types of statements at which threads wait for each other."""
 
 WRITES: tuple[type[Store], type[Atomic]] = (Store, Atomic)
 """The types of statements that write an element themselves; a test compares them with the table."""

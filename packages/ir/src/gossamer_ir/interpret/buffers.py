@@ -15,6 +15,7 @@ from gossamer_ir.interpret.memory.layout import Layout
 from gossamer_ir.interpret.memory.levels import Levels
 from gossamer_ir.interpret.memory.values import constant_value, garbage_array, storage_type
 from gossamer_ir.interpret.memory.views import View
+from gossamer_ir.interpret.threads.watched_views import view_of
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import AnyBuffer, Axis, Buffer, Expr, SparseBuffer
 from gossamer_ir.support.arrays import Array
@@ -47,7 +48,9 @@ def open_buffers(frame: Frame, translator: Translator) -> None:
             _require_writeable(buffer, frame)
             _require_apart(buffer, translator.function.axes, frame)
         if isinstance(buffer, Buffer):
-            return _ordinary(buffer, frame, tuple(evaluate(size) for size in buffer.shape))
+            sizes = tuple(max(0, evaluate(size)) for size in buffer.shape)
+            array = _array(buffer, sizes, frame)
+            return view_of(buffer, array, grid=frame.grid if name in translator.watched else None)
         return _sparse(buffer, frame, frame.layouts[name])
 
     frame.levels = Levels(translator.function.axes, arrays=frame.arrays, evaluate=evaluate)
@@ -79,11 +82,6 @@ def _require_apart(buffer: AnyBuffer, axes: Iterable[Axis], frame: Frame) -> Non
                 "array of an axis.",
                 hint="Pass a separate array.",
             )
-
-
-def _ordinary(buffer: Buffer, frame: Frame, shape: tuple[int, ...]) -> View:
-    sizes = tuple(max(0, size) for size in shape)
-    return View(buffer.name, _array(buffer, sizes, frame), dtype=buffer.dtype)
 
 
 def _sparse(buffer: SparseBuffer, frame: Frame, layout: Layout) -> View:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from typing import Any, TypeAlias
 
 import msgspec
@@ -10,6 +11,7 @@ import msgspec
 from gossamer_ir.interpret.memory.layout import Layout
 from gossamer_ir.interpret.memory.levels import Level, Levels
 from gossamer_ir.interpret.memory.views import View, ViewIndices
+from gossamer_ir.interpret.threads.grid import Grid
 from gossamer_ir.support.arrays import Array
 
 
@@ -31,6 +33,12 @@ class Views(dict[str, View]):
     def __missing__(self, name: str) -> View:
         view = self[name] = self._make(name)
         return view
+
+    def copy(self) -> Views:
+        """Return views of the same arrays, to which others may be added."""
+        views = Views(self._make)
+        views.update(self)
+        return views
 
 
 class Initialized:
@@ -57,12 +65,13 @@ class Frame:
 
     `elements` and `coordinates` are the current ones of the axes being iterated, `iters` the positions
     of iteration variables. `initialized` has the elements written by the running init, None outside of
-    inits; `inits` those of each block, by the values of the loops that repeat its init.
+    inits; `inits` those of each block, by the values of the loops that repeat its init. `grid` is the state
+    that the threads of a grid share.
     """
 
     __slots__ = (
-        "arrays", "coordinates", "elements", "initialized", "inits", "iters", "layouts", "levels",
-        "values", "views",
+        "arrays", "coordinates", "elements", "grid", "initialized", "inits", "iters", "layouts",
+        "levels", "values", "views",
     )  # fmt: skip
 
     def __init__(self, values: dict[str, Any], arrays: Mapping[str, Array]) -> None:
@@ -74,8 +83,15 @@ class Frame:
         self.initialized: Initialized | None = None
         self.inits: dict[str, dict[tuple[int, ...], Initialized]] = {}
         self.layouts: dict[str, Layout] = {}
+        self.grid = Grid()
         self.levels: Levels
         self.views: Views
+
+    def of_thread(self) -> Frame:
+        """Return a frame with variables and allocations of its own, for a thread that others run beside."""
+        frame = copy(self)
+        frame.values, frame.views = dict(self.values), self.views.copy()
+        return frame
 
 
 Eval: TypeAlias = Callable[[Frame], Any]

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias
 
+from gossamer_ir.analysis.statements.reductions import match_reduction
 from gossamer_ir.core.annotations import is_composable
-from gossamer_ir.interpret.frame import Eval, Exec
+from gossamer_ir.interpret.frame import Eval, Exec, Frame
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
+from gossamer_ir.interpret.threads.grid import RunningStmt
 from gossamer_ir.nodes import (
+    AnyBuffer,
+    Atomic,
     Block,
     Expr,
     For,
@@ -19,6 +23,7 @@ from gossamer_ir.nodes import (
     Let,
     Module,
     Stmt,
+    Store,
     While,
 )
 from gossamer_ir.support.items_by_name import items_by_name
@@ -88,6 +93,7 @@ class Translator:
         self.inits: list[Exec] | None = [] if is_composable(function) else None
         self.buffers = items_by_name(all_buffers(function))
         self.written = buffers_written(function.body)
+        self.watched = _watched_buffers(function, self.buffers)
         self._sizes: dict[Expr, Eval] = {}
 
     @property
@@ -138,10 +144,21 @@ class Translator:
         if has_bodies(type(node)) and not isinstance(node, _AROUND_INITS):
             _require_no_init(node)
         run = self.program.stmts[type(node)](node, self)
+        if self.watched:
+            run = _noted(node, run)
         # A let precedes an init in its body, and its value may select the element that the init writes.
         if isinstance(node, Let):
             self.around.append(EnclosingStmt(node))
         return run
+
+
+def _watched_buffers(function: Function, buffers: Mapping[str, AnyBuffer]) -> frozenset[str]:
+    """Return the buffers in memory of a grid or a block that a function writes, if it has loops over
+    threads."""
+    if not any(isinstance(stmt, For) and stmt.thread for stmt in stmts(function.body)):
+        return frozenset()
+    written = buffers_written(function.body)
+    return frozenset(name for name in written if buffers[name].scope in ("global", "shared"))
 
 
 def call_in_order(steps: tuple[Exec, ...]) -> Exec:
@@ -154,6 +171,22 @@ def call_in_order(steps: tuple[Exec, ...]) -> Exec:
             step(frame)
 
     return run
+
+
+def _noted(node: Stmt, run: Exec) -> Exec:
+    """Return the function of a statement with a note of which one runs, for the accesses that it makes."""
+    reduction = match_reduction(node) if isinstance(node, Store) else None
+    running = RunningStmt(node)
+    if isinstance(node, Atomic):
+        running = RunningStmt(node, node.buffer, node.op, is_atomic=True)
+    elif reduction is not None:
+        running = RunningStmt(node, reduction.store.buffer, reduction.op)
+
+    def run_noted(frame: Frame) -> None:
+        frame.grid.stmt = running
+        run(frame)
+
+    return run_noted
 
 
 def _require_no_init(node: Stmt) -> None:

@@ -11,7 +11,7 @@ from gossamer_ir.analysis.statements.atomic_accumulation import is_atomic
 from gossamer_ir.core.statement_kinds import CALLING_STMTS, LOOPS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.kernel_abi import INTERRUPTED, OUT_OF_BOUNDS
-from gossamer_ir.nodes import Expr, For, Guard, If, Let, Load, While
+from gossamer_ir.nodes import Barrier, Expr, For, Guard, If, Let, Load, While
 from gossamer_ir.traversal.walk import collect, contains
 from gossamer_llvm.abi import workspace_address
 from gossamer_llvm.control.masked_loops import emit_masked_loop, loop_mask
@@ -74,7 +74,11 @@ def emit_if(emitter: FunctionEmitter, node: If) -> None:
 def emit_for(emitter: FunctionEmitter, node: For) -> None:
     """Emit a serial loop. An outermost loop of the entry can be interrupted between portions of its
     iterations."""
-    if emitter.module.abi.is_device and _emit_for_threads(emitter, node):
+    if emitter.module.abi.is_device and node.thread is not None:
+        # Imported late: hosts have no grids.
+        from gossamer_llvm.control.threads import emit_thread_loop
+
+        emit_thread_loop(emitter, node, node.thread)
         return
     _require_serial(node)
     if emitter.fragments:
@@ -93,18 +97,15 @@ def emit_for(emitter: FunctionEmitter, node: For) -> None:
         _emit_rotated(emitter, node, _emit_iterations)
 
 
-def _emit_for_threads(emitter: FunctionEmitter, node: For) -> bool:
-    """Emit a loop that is bound to threads, or a barrier; return False for other loops."""
-    # Imported late: hosts have no grids.
-    from gossamer_llvm.control.threads import emit_barrier, emit_thread_loop, is_barrier
-
-    if node.thread is not None:
-        emit_thread_loop(emitter, node, node.thread)
-    elif is_barrier(node):
-        emit_barrier(emitter)
-    else:
-        return False
-    return True
+def emit_barrier(emitter: FunctionEmitter, _node: Barrier) -> None:
+    """Emit a barrier for all threads of the block; raise `UnsupportedError` (`llvm.barrier`) for a host."""
+    if not emitter.module.abi.is_device:
+        raise UnsupportedError(
+            "llvm.barrier",
+            "A barrier cannot be lowered for a host, which runs the threads of a block one after the other.",
+            hint="Compile the module for a GPU, or end the loop over threads where they wait.",
+        )
+    emitter.call_void("llvm.nvvm.barrier.cta.sync.aligned.all", "i32 0")
 
 
 def _require_serial(node: For) -> None:

@@ -1,4 +1,4 @@
-"""Loops that are bound to the threads of a grid, and barriers of a block of threads."""
+"""Loops that are bound to the threads of a grid."""
 
 from __future__ import annotations
 
@@ -11,20 +11,7 @@ from gossamer_ir.nodes import For, Function, ThreadTag
 from gossamer_ir.traversal.walk import stmts
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 
-BARRIER = "barrier"
-"""The annotation of a loop without a body at which the threads of a block wait for each other."""
-
 _REGISTERS = {"blockIdx": "ctaid", "threadIdx": "tid"}
-
-
-def is_barrier(node: For) -> bool:
-    """Return whether a loop stands for a barrier.
-
-    >>> from gossamer_ir.core.build import ONE, ZERO
-    >>> is_barrier(For("sync", ZERO, ONE, (), annotations=((BARRIER, True),)))
-    True
-    """
-    return not node.body and dict(node.annotations).get(BARRIER) is True
 
 
 def emit_thread_loop(emitter: FunctionEmitter, node: For, thread: ThreadTag) -> None:
@@ -36,16 +23,6 @@ def emit_thread_loop(emitter: FunctionEmitter, node: For, thread: ThreadTag) -> 
     emitter.values[node.var] = Value(emitter.builder.value(f"zext i32 {number} to i64"), "int64")
     emitter.depths[node.var] = emitter.builder.loop_depth
     emitter.body(node.body)
-
-
-def emit_barrier(emitter: FunctionEmitter) -> None:
-    """Emit a barrier for all threads of the block."""
-    emitter.call_void("llvm.nvvm.barrier.cta.sync.aligned.all", "i32 0")
-
-
-def has_barriers(function: Function) -> bool:
-    """Return whether threads of a block wait for each other in a function."""
-    return any(isinstance(stmt, For) and is_barrier(stmt) for stmt in stmts(function.body))
 
 
 def block_shape(function: Function) -> tuple[int, int, int]:

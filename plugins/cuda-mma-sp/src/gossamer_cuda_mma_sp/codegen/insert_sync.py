@@ -8,17 +8,18 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_cuda_mma_sp.codegen.kernel_functions import thread_loops
-from gossamer_ir.core.build import ONE, ZERO, index_var
+from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.core.conditions import conjunction
+from gossamer_ir.core.statement_kinds import CHECKING_STMTS, SYNCHRONIZING_STMTS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Atomic,
+    Barrier,
     Compare,
     Const,
     Expr,
     For,
     Function,
-    Guard,
     If,
     Let,
     Load,
@@ -32,8 +33,7 @@ from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars, namer_of
 from gossamer_ir.traversal.substitute import substitute
-from gossamer_ir.traversal.walk import children, collect, stmts
-from gossamer_llvm import BARRIER
+from gossamer_ir.traversal.walk import children, collect, contains, stmts
 
 
 class _SharedAccess(msgspec.Struct, frozen=True):
@@ -76,12 +76,12 @@ def insert_sync(function: Function) -> Function:
     ...     for u in T.thread_binding(64, thread="threadIdx.x"):
     ...         X[u] = S[63 - u]
     ... ''')
-    >>> [stmt.var for stmt in insert_sync(flat.functions[0]).body[1:]]
-    ['t', 'barrier', 'u']
+    >>> [type(stmt).__name__ for stmt in insert_sync(flat.functions[0]).body[1:]]
+    ['For', 'Barrier', 'For']
     """
     inserter = _Inserter(function)
     body = inserter.body(function.body, _Surroundings())
-    if inserter.barriers and any(isinstance(stmt, Guard) for stmt in stmts(body)):
+    if contains(SYNCHRONIZING_STMTS, *body) and contains(CHECKING_STMTS, *body):
         raise UnsupportedError(
             "cuda.barrier",
             f"A thread of '{function.name}' that fails a bounds check would not reach the barriers of its "
@@ -95,7 +95,6 @@ class _Inserter:
     """Inserts barriers into the body of a kernel. `pending` are the accesses since the last barrier."""
 
     def __init__(self, function: Function) -> None:
-        self.barriers = 0
         self._name, self._namer = function.name, namer_of(function)
         self._axes: dict[str, Expr] = {
             str(loop.thread): loop.extent for loop in thread_loops(function)
@@ -121,6 +120,9 @@ class _Inserter:
                 return self._repeated(stmt, place, (stmt.condition,))
             case If():
                 return self._choice(stmt, place)
+            case _ if isinstance(stmt, SYNCHRONIZING_STMTS):
+                self._pending = set()
+                return (stmt,)
             case Store() | Atomic() if stmt.buffer not in self._private:
                 self._require_blocks(place)
                 return self._by_one_thread(stmt, place)
@@ -196,9 +198,7 @@ class _Inserter:
                 hint="Make the number of iterations around it the same for all threads.",
             )
         self._pending = set(accesses)
-        self.barriers += 1
-        name = self._namer.fresh("barrier")
-        return (For(name, ZERO, ONE, (), annotations=((BARRIER, True),)),)
+        return (Barrier(),)
 
     def _accesses(self, place: _Surroundings, *nodes: Stmt | Expr) -> set[_SharedAccess]:
         collected: set[_SharedAccess] = set()

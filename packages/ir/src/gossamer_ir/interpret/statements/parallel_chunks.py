@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Callable, Iterator
+from itertools import chain, pairwise
 
 import numpy as np
 
+from gossamer_ir.core.integers import wrapped
 from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.interpret.translator import Translator
@@ -19,6 +21,24 @@ def chunks(start: int, extent: int, *, number: int) -> list[range]:
     cuts = [start + extent * part // number for part in range(number + 1)]
     parts = [range(low, high) for low, high in pairwise(cuts) if low < high]
     return parts[::-1]
+
+
+def iterations_of(node: For, translator: Translator) -> Callable[[Frame], Iterator[np.int64]]:
+    """Return a function that yields the values of the variable of a loop, in the order of its iterations."""
+    start, extent = translator.expr(node.start), translator.expr(node.extent)
+    number = translator.program.chunks if node.kind == "parallel" else 1
+
+    def iterations(frame: Frame) -> Iterator[np.int64]:
+        first, count = int(start(frame)), int(extent(frame))
+        # Integers of Python do not wrap; a loop variable beyond the largest int64 does.
+        to_index = np.int64 if first + count <= 2**63 else _to_index
+        return map(to_index, chain.from_iterable(chunks(first, count, number=number)))
+
+    return iterations
+
+
+def _to_index(value: int) -> np.int64:
+    return np.int64(wrapped(value))
 
 
 def evaluate_weight(node: For | ParallelFor, translator: Translator) -> Exec:

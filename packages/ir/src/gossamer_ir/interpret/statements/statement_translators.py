@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from gossamer_ir.analysis.statements.atomic_accumulation import plain_update
 from gossamer_ir.core.expression_kinds import has_lanes
-from gossamer_ir.core.integers import wrapped
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.interpret.expressions.memory_access import translate_store
 from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.interpreter_errors import GuardFailed
 from gossamer_ir.interpret.memory.values import garbage_array
-from gossamer_ir.interpret.memory.views import View
 from gossamer_ir.interpret.statements.blocks import block
 from gossamer_ir.interpret.statements.calls import launch, parallel_for
 from gossamer_ir.interpret.statements.combine import combine_elements
 from gossamer_ir.interpret.statements.iterations import iteration
-from gossamer_ir.interpret.statements.parallel_chunks import chunks, evaluate_weight
+from gossamer_ir.interpret.statements.parallel_chunks import evaluate_weight, iterations_of
+from gossamer_ir.interpret.statements.thread_loops import thread_loop
+from gossamer_ir.interpret.threads.watched_views import view_of
 from gossamer_ir.interpret.translator import EnclosingStmt, Translator
 from gossamer_ir.nodes import (
     Allocate,
     Atomic,
+    Barrier,
     Block,
     Combine,
     For,
@@ -55,12 +54,13 @@ def _let(node: Let, translator: Translator) -> Exec:
 
 def _allocate(node: Allocate, translator: Translator) -> Exec:
     buffer, shape = node.buffer, translator.exprs(node.buffer.shape)
+    is_watched = buffer.name in translator.watched
 
     def run(frame: Frame) -> None:
         sizes = tuple(max(0, int(size)) for size in shape(frame))
         # Zeros would hide that a program reads what it has not written.
         array = garbage_array(sizes, buffer.dtype)
-        frame.views[buffer.name] = View(buffer.name, array, dtype=buffer.dtype)
+        frame.views[buffer.name] = view_of(buffer, array, grid=frame.grid if is_watched else None)
 
     return run
 
@@ -97,34 +97,29 @@ def _while(node: While, translator: Translator) -> Exec:
 
 
 def _for(node: For, translator: Translator) -> Exec:
-    name, start, extent = node.var, translator.expr(node.start), translator.expr(node.extent)
+    if node.thread is not None:
+        return thread_loop(node, translator)
+    name, iterations = node.var, iterations_of(node, translator)
     enclosing = EnclosingStmt(node)
     body, check = translator.body(node.body, enclosing), evaluate_weight(node, translator)
     hoisted = tuple(enclosing.hoisted)
-    number = translator.program.chunks if node.kind == "parallel" else 1
 
     def run(frame: Frame) -> None:
         for init in hoisted:
             init(frame)
-        first, count = int(start(frame)), int(extent(frame))
+        numbers = iterations(frame)
         check(frame)
         values = frame.values
-        # Integers of Python do not wrap; a loop variable beyond the largest int64 does.
-        to_index = np.int64 if first + count <= 2**63 else _to_index
-        for value in _concatenated(chunks(first, count, number=number)):
-            values[name] = to_index(value)
+        for value in numbers:
+            values[name] = value
             body(frame)
 
     return run
 
 
-def _to_index(value: int) -> np.int64:
-    return np.int64(wrapped(value))
-
-
-def _concatenated(parts: Iterable[range]) -> Iterator[int]:
-    for part in parts:
-        yield from part
+def _barrier(node: Barrier, translator: Translator) -> Exec:
+    """Do nothing: where other threads may wait, a barrier is a step of its thread (see `thread_loops`)."""
+    return lambda frame: None
 
 
 def _prefetch(node: Prefetch, translator: Translator) -> Exec:
@@ -162,6 +157,7 @@ STMT_TRANSLATIONS: dict[type, Callable[[Any, Translator], Exec]] = {
     Iteration: iteration,
     Prefetch: _prefetch,
     Guard: _guard,
+    Barrier: _barrier,
     ParallelFor: parallel_for,
     Launch: launch,
 }

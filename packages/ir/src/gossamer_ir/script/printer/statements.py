@@ -11,6 +11,7 @@ from gossamer_ir.nodes import (
     AnnotationValue,
     Atomic,
     AttachAxis,
+    Barrier,
     Block,
     Combine,
     Expr,
@@ -224,6 +225,10 @@ def _write_guard(p: Printer, node: Guard) -> None:
     p.w.end_line(f", {node.buffer})")
 
 
+def _write_barrier(p: Printer, _node: Barrier) -> None:
+    p.w.end_line("T.barrier()")
+
+
 def _write_args(p: Printer, args: tuple[Expr, ...]) -> None:
     p.w.put("[")
     for number, arg in p.w.separated(args):
@@ -276,6 +281,7 @@ STMT_PRINTERS: Mapping[type, Callable[[Printer, Any], None]] = {
     Iteration: _write_iteration,
     Prefetch: _write_prefetch,
     Guard: _write_guard,
+    Barrier: _write_barrier,
     ParallelFor: _write_parallel_for,
     Launch: _write_launch,
 }

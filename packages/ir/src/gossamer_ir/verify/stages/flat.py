@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gossamer_ir.nodes import (
+    Barrier,
     Expr,
     Function,
     Guard,
@@ -35,6 +36,10 @@ def check_guard(context: VerifyContext, node: Guard, at: At) -> None:
     """Check that a guard has a scalar condition and names an existing buffer."""
     check_condition(context, node.condition, at.down("condition"))
     declared_buffer(context, node.buffer, at)
+
+
+def check_barrier(_context: VerifyContext, _node: Barrier, _at: At) -> None:
+    """A barrier has no operands. Whether all threads reach it depends on values at run time."""
 
 
 def check_parallel_for(context: VerifyContext, node: ParallelFor, at: At) -> None:

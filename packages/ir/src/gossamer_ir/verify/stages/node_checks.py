@@ -11,6 +11,7 @@ from gossamer_ir.nodes import (
     STAGES,
     Allocate,
     Atomic,
+    Barrier,
     Binary,
     Block,
     Broadcast,
@@ -109,6 +110,7 @@ STMT_RULES: dict[type[Node], StmtRule] = {
     Guard: StmtRule(flat.check_guard, _WITH_LOOPS),
     Block: StmtRule(statement_checks.check_block, _WITH_BLOCKS),
     Atomic: StmtRule(check_atomic, ("flat",)),
+    Barrier: StmtRule(flat.check_barrier, ("flat",)),
     ParallelFor: StmtRule(flat.check_parallel_for, ("flat",)),
     Launch: StmtRule(flat.check_launch, ("flat",)),
 }

@@ -10,6 +10,7 @@ from gossamer_ir.analysis.statements.atomic_accumulation import ATOMIC_OPS
 from gossamer_ir.nodes import (
     Atomic,
     AtomicOp,
+    Barrier,
     Expr,
     Guard,
     Launch,
@@ -104,6 +105,11 @@ def _parse_guard(context: ParserContext, call: ast.Call) -> Stmt:
     )
 
 
+def _parse_barrier(context: ParserContext, call: ast.Call) -> Stmt:
+    bind(context, call, "", required=0)  # refuses any argument
+    return Barrier()
+
+
 def _arguments(context: ParserContext, node: ast.expr | None) -> tuple[Expr, ...]:
     nodes = [] if node is None else items(context, node, "arguments")
     return tuple([_argument(context, item) for item in nodes])
@@ -170,6 +176,7 @@ CALL_STMT_PARSERS: Mapping[str, StmtParser] = {
     **{f"atomic_{op}": _parse_atomic(op) for op in ATOMIC_OPS},
     "prefetch": _parse_prefetch,
     "guard": _parse_guard,
+    "barrier": _parse_barrier,
     "parallel_for": _parse_parallel_for,
     "launch": _parse_launch,
 }

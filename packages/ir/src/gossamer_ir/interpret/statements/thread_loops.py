@@ -1,0 +1,208 @@
+"""Loops over the threads of a grid. If threads wait for each other, each of them runs in steps.
+
+A step ends where a thread waits. A loop over threads runs a step of each of its iterations, and then waits
+itself if they do. The outermost loop over the threads of a block lets them go on together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from gossamer_ir.core.statement_kinds import SYNCHRONIZING_STMTS, effects_of
+from gossamer_ir.interpret.frame import Exec, Frame
+from gossamer_ir.interpret.interpreter_errors import InterpreterError
+from gossamer_ir.interpret.statements.parallel_chunks import iterations_of
+from gossamer_ir.interpret.threads.grid import ThreadIteration, ThreadPath
+from gossamer_ir.interpret.translator import EnclosingStmt, Translator
+from gossamer_ir.nodes import Barrier, For, If, Stmt, While
+from gossamer_ir.traversal.walk import contains
+
+
+class _WaitingThread:
+    """A thread that waits at a statement. `absent` is an iteration of a loop around it that has ended."""
+
+    __slots__ = ("absent", "may_go_on", "node", "path")
+
+    def __init__(self, node: Barrier, path: ThreadPath) -> None:
+        self.node, self.path = node, path
+        self.absent: ThreadIteration | None = None
+        self.may_go_on = False
+
+
+Waiting: TypeAlias = tuple[_WaitingThread, ...]
+Steps: TypeAlias = Callable[[Frame], Iterator[Waiting]]
+"""Runs statements; yields the threads that wait after each step."""
+
+
+def thread_loop(node: For, translator: Translator) -> Exec:
+    """Return a loop over blocks or threads as a function of the frame."""
+    if _is_of_block(node) and contains(SYNCHRONIZING_STMTS, *node.body):
+        return _synchronized(_steps_of_threads(node, translator))
+    enclosing, iterations = EnclosingStmt(node), _numbered_iterations(node, translator)
+    body = translator.body(node.body, enclosing)
+    hoisted = tuple(enclosing.hoisted)
+
+    def run(frame: Frame) -> None:
+        for init in hoisted:
+            init(frame)
+        grid, outer = frame.grid, frame.grid.path
+        for iteration in iterations(frame):
+            grid.path = (*outer, iteration)
+            frame.values[node.var] = np.int64(iteration.iteration)
+            body(frame)
+        grid.path = outer
+
+    return run
+
+
+def _numbered_iterations(
+    node: For, translator: Translator
+) -> Callable[[Frame], Iterator[ThreadIteration]]:
+    iterations, is_block = iterations_of(node, translator), not _is_of_block(node)
+
+    def numbered(frame: Frame) -> Iterator[ThreadIteration]:
+        run = frame.grid.new_run()
+        for number in iterations(frame):
+            yield ThreadIteration(node.var, int(number), run, is_block)
+
+    return numbered
+
+
+def _is_of_block(node: For) -> bool:
+    return node.thread is not None and node.thread.startswith("threadIdx")
+
+
+def _synchronized(steps: Steps) -> Exec:
+    """Return steps as a function of the frame that lets threads go on when all of a block wait."""
+
+    def run(frame: Frame) -> None:
+        for waiting in steps(frame):
+            _let_go_on(waiting)
+            frame.grid.barriers += 1
+
+    return run
+
+
+def _let_go_on(waiting: Waiting) -> None:
+    first = waiting[0]
+    for thread in waiting:
+        other = f" at {thread.absent.text}" if thread.absent is not None else ""
+        if other or thread.node is not first.node:
+            where = ", ".join(each.text for each in thread.path)
+            raise InterpreterError(
+                f"The thread at {where} waits at a barrier that the thread{other or 's of its block'} "
+                f"{'does' if other else 'do'} not reach."
+            )
+    for thread in waiting:
+        thread.may_go_on = True
+
+
+def _steps_of_body(body: Iterable[Stmt], translator: Translator) -> Steps:
+    parts = tuple([_steps_of_stmt(stmt, translator) for stmt in body])
+
+    def steps(frame: Frame) -> Iterator[Waiting]:
+        for part in parts:
+            yield from part(frame)
+
+    return steps
+
+
+def _steps_of_stmt(stmt: Stmt, translator: Translator) -> Steps:
+    """Return a statement as steps. One at which no thread waits is part of a step."""
+    if contains(SYNCHRONIZING_STMTS, stmt):
+        if type(stmt) not in _STEPS:
+            raise InterpreterError(f"A '{type(stmt).__name__}' around a barrier.")
+        return _STEPS[type(stmt)](stmt, translator)
+    run = translator.body((stmt,))
+
+    def steps(frame: Frame) -> Iterator[Waiting]:
+        run(frame)
+        yield from ()
+
+    return steps
+
+
+def _steps_of_barrier(node: Barrier, translator: Translator) -> Steps:
+    def steps(frame: Frame) -> Iterator[Waiting]:
+        thread = _WaitingThread(node, frame.grid.path)
+        while not thread.may_go_on:
+            yield (thread,)
+
+    return steps
+
+
+def _steps_of_choice(node: If, translator: Translator) -> Steps:
+    condition = translator.expr(node.condition)
+    then_body, else_body = (
+        _steps_of_body(body.stmts, translator) for body in effects_of(node).bodies
+    )
+
+    def steps(frame: Frame) -> Iterator[Waiting]:
+        yield from (then_body if condition(frame) else else_body)(frame)
+
+    return steps
+
+
+def _steps_of_while(node: While, translator: Translator) -> Steps:
+    condition, body = translator.expr(node.condition), _steps_of_body(node.body, translator)
+
+    def steps(frame: Frame) -> Iterator[Waiting]:
+        while condition(frame):
+            yield from body(frame)
+
+    return steps
+
+
+def _steps_of_loop(node: For, translator: Translator) -> Steps:
+    if _is_of_block(node):
+        return _steps_of_threads(node, translator)
+    body, iterations = _steps_of_body(node.body, translator), iterations_of(node, translator)
+
+    def steps(frame: Frame) -> Iterator[Waiting]:
+        for number in iterations(frame):
+            frame.values[node.var] = number
+            yield from body(frame)
+
+    return steps
+
+
+def _steps_of_threads(node: For, translator: Translator) -> Steps:
+    """Return a loop over threads as steps, each of which is a step of all its iterations."""
+    body, iterations = _steps_of_body(node.body, translator), _numbered_iterations(node, translator)
+
+    def steps(frame: Frame) -> Iterator[Waiting]:
+        outer, absent = frame.grid.path, None
+        running = [(each, body(_frame_of(frame, each))) for each in iterations(frame)]
+        while running:
+            waiting: list[_WaitingThread] = []
+            for iteration, thread_steps in tuple(running):
+                frame.grid.path = (*outer, iteration)
+                threads = next(thread_steps, None)
+                if threads is None:
+                    absent = iteration
+                    running.remove((iteration, thread_steps))
+                waiting += threads or ()
+            frame.grid.path = outer
+            for thread in waiting:
+                thread.absent = thread.absent or absent
+            if waiting:
+                yield tuple(waiting)
+
+    return steps
+
+
+def _frame_of(frame: Frame, iteration: ThreadIteration) -> Frame:
+    of_thread = frame.of_thread()
+    of_thread.values[iteration.var] = np.int64(iteration.iteration)
+    return of_thread
+
+
+_STEPS: dict[type[Any], Callable[[Any, Translator], Steps]] = {
+    Barrier: _steps_of_barrier,
+    If: _steps_of_choice,
+    While: _steps_of_while,
+    For: _steps_of_loop,
+}

@@ -1,0 +1,109 @@
+"""The thread that runs, and whether two threads do so in an order."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from gossamer_ir.core.statement_kinds import effects_of
+from gossamer_ir.nodes import ReduceOp, Stmt
+from gossamer_ir.traversal.statement_queries import names_bound
+
+
+class ThreadIteration(msgspec.Struct, frozen=True):
+    """An iteration of a loop that is bound to an axis of threads. `run` numbers the executions of such
+    loops."""
+
+    var: str
+    iteration: int
+    run: int
+    is_block: bool
+
+    @property
+    def text(self) -> str:
+        """The iteration, for errors: `t = 3`."""
+        return f"{self.var} = {self.iteration}"
+
+
+ThreadPath: TypeAlias = tuple[ThreadIteration, ...]
+"""The iterations around a statement, from the outermost loop to the innermost."""
+
+
+class RunningStmt(msgspec.Struct, frozen=True):
+    """A statement that accesses memory. One that accumulates by `op` does so into the buffer `accumulated`,
+    and atomically if `is_atomic`."""
+
+    node: Stmt
+    accumulated: str | None = None
+    op: ReduceOp | None = None
+    is_atomic: bool = False
+
+    @property
+    def text(self) -> str:
+        """The statement, for errors."""
+        writes, names = effects_of(self.node).writes, names_bound(self.node)
+        if writes:
+            return f"the store to '{writes[0].buffer}'"
+        kind = type(self.node).__name__
+        return f"the {kind} of '{names[0]}'" if names else f"the {kind}"
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """When a statement runs: in which thread, and after how many barriers of its block."""
+
+    path: ThreadPath
+    barriers: int
+    stmt: RunningStmt | None
+
+
+class Grid:
+    """The state of the threads of a running function: the moment, and the number of loops over threads that
+    have run."""
+
+    __slots__ = ("barriers", "path", "runs", "stmt")
+
+    def __init__(self) -> None:
+        self.path: ThreadPath = ()
+        self.barriers = 0
+        self.runs = 0
+        self.stmt: RunningStmt | None = None
+
+    def new_run(self) -> int:
+        """Return a number for an execution of a loop."""
+        self.runs += 1
+        return self.runs
+
+    def moment(self) -> Moment:
+        """Return the present moment."""
+        return Moment(self.path, self.barriers, self.stmt)
+
+
+def concurrent_iterations(
+    one: Moment, other: Moment, *, in_block: bool = False
+) -> tuple[ThreadIteration, ThreadIteration] | None:
+    """Return the iterations of one loop that are at both moments, if nothing orders them; else None.
+
+    `in_block`: each block has its own copy of what is accessed.
+
+    >>> def moment(iteration, *, barriers):
+    ...     return Moment((ThreadIteration("t", iteration, 1, False),), barriers, None)
+    >>> concurrent_iterations(moment(0, barriers=0), moment(1, barriers=0))[1].text
+    't = 1'
+    >>> concurrent_iterations(moment(0, barriers=0), moment(1, barriers=1)) is None
+    True
+    """
+    for left, right in zip(
+        _within(one.path, in_block), _within(other.path, in_block), strict=False
+    ):
+        if left.run != right.run:
+            return None
+        if left.iteration != right.iteration:
+            # Barriers order the threads of a block, and not those of different blocks.
+            is_ordered = one.barriers != other.barriers and not left.is_block
+            return None if is_ordered else (left, right)
+    return None
+
+
+def _within(path: ThreadPath, in_block: bool) -> ThreadPath:  # noqa: FBT001  (of this file)
+    return tuple([each for each in path if not each.is_block]) if in_block else path
