@@ -99,6 +99,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "llvm.streaming.gather": "a gather or scatter of scalable vectors beside matrix registers",
         "llvm.for.*": "a loop that is still parallel, vectorized, unrolled, bound to threads or "
         "marked atomic",
+        "llvm.barrier": "a barrier on a host",
         "llvm.if_then_else.vector": "`if_then_else` with a vector condition",
         "llvm.lane_reduce.*": "a reduction over lanes by an operation that floats do not have",
         "llvm.weight": "a weight that reads more values than a closure holds",
