@@ -9,12 +9,22 @@ from gossamer_ir.support.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from gossamer_llvm.abi import INSERTED_LANES, Abi
     from gossamer_llvm.capabilities import EMITTED_CAPABILITIES
+    from gossamer_llvm.fragments.matrix_instructions import (
+        MATRIX_INSTRUCTION,
+        OPERAND_REGISTERS,
+        OPERAND_TYPE,
+        SELECTOR,
+    )
     from gossamer_llvm.module import emit, guarded_buffers
 
 _HOMES = {
     "Abi": "gossamer_llvm.abi",
     "EMITTED_CAPABILITIES": "gossamer_llvm.capabilities",
     "INSERTED_LANES": "gossamer_llvm.abi",
+    "MATRIX_INSTRUCTION": "gossamer_llvm.fragments.matrix_instructions",
+    "OPERAND_REGISTERS": "gossamer_llvm.fragments.matrix_instructions",
+    "OPERAND_TYPE": "gossamer_llvm.fragments.matrix_instructions",
+    "SELECTOR": "gossamer_llvm.fragments.matrix_instructions",
     "emit": "gossamer_llvm.module",
     "guarded_buffers": "gossamer_llvm.module",
 }
@@ -23,6 +33,10 @@ __all__ = [
     "Abi",
     "EMITTED_CAPABILITIES",
     "INSERTED_LANES",
+    "MATRIX_INSTRUCTION",
+    "OPERAND_REGISTERS",
+    "OPERAND_TYPE",
+    "SELECTOR",
     "emit",
     "guarded_buffers",
 ]

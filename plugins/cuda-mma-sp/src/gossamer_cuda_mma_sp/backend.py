@@ -21,7 +21,7 @@ from gossamer_llvm import EMITTED_CAPABILITIES
 from gossamer_machine import Machine
 
 _VERSIONED = ("gossamer-cuda-mma-sp", "gossamer-llvm", "llvmlite")
-_GRID = frozenset({"thread_binding", "barrier", "scope.shared"})
+_GRID = frozenset({"thread_binding", "barrier", "scope.shared", "scope.fragment"})
 
 
 class CudaBackend:
@@ -65,12 +65,11 @@ class CudaBackend:
         unknown option.
         """
         from gossamer_cuda_mma_sp.codegen import ptx
-        from gossamer_cuda_mma_sp.codegen.split_host_device import split_host_device
         from gossamer_llvm import guarded_buffers
 
         require_compilable(self, module, target)
         gpu = gpu_of(target)
-        split = split_host_device(module)
+        split = ptx.split_module(module, gpu)
         return Artifact(
             backend=self.name,
             backend_version=self.version,
@@ -84,9 +83,9 @@ class CudaBackend:
     def texts(self, module: Module, target: Target) -> dict[str, str]:
         """Return the LLVM IR of a flat module as it is emitted, and its PTX."""
         from gossamer_cuda_mma_sp.codegen import ptx
-        from gossamer_cuda_mma_sp.codegen.split_host_device import split_host_device
 
-        gpu, split = gpu_of(target), split_host_device(module)
+        gpu = gpu_of(target)
+        split = ptx.split_module(module, gpu)
         return {"llvm": ptx.device_text(split, gpu), "asm": ptx.ptx_text(split, gpu)}
 
     def load(self, artifact: Artifact) -> Kernel:

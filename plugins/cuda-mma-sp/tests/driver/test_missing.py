@@ -26,5 +26,5 @@ def test_kernels_are_not_loaded_yet(flat):
         BACKEND.load(artifact)
     assert caught.value.code == "cuda.load"
     probe = BACKEND.probe(Target("cuda-mma-sp"))
-    assert probe.resolved == artifact.target == "cuda-mma-sp:arch=sm_80,ptx=7.0,multiprocessors=108"
+    assert probe.resolved == artifact.target == "cuda-mma-sp:arch=sm_80,ptx=8.5,multiprocessors=108"
     assert probe.reason in str(caught.value)

@@ -74,11 +74,7 @@ def emit_if(emitter: FunctionEmitter, node: If) -> None:
 def emit_for(emitter: FunctionEmitter, node: For) -> None:
     """Emit a serial loop. An outermost loop of the entry can be interrupted between portions of its
     iterations."""
-    if emitter.module.abi.is_device and node.thread is not None:
-        # Imported late: hosts have no grids.
-        from gossamer_llvm.control.threads import emit_thread_loop
-
-        emit_thread_loop(emitter, node, node.thread)
+    if emitter.module.abi.is_device and _emit_for_threads(emitter, node):
         return
     _require_serial(node)
     if emitter.fragments:
@@ -95,6 +91,24 @@ def emit_for(emitter: FunctionEmitter, node: For) -> None:
         emit_group_loop(emitter, node, groups, suffix=_loop_metadata(emitter, node))
     else:
         _emit_rotated(emitter, node, _emit_iterations)
+
+
+def _emit_for_threads(emitter: FunctionEmitter, node: For) -> bool:
+    """Emit a loop that is bound to threads, or stands for a matrix instruction; return False for others."""
+    # Imported late: hosts have no grids.
+    from gossamer_llvm.control.threads import emit_thread_loop
+    from gossamer_llvm.fragments.matrix_instructions import (
+        emit_matrix_instruction,
+        is_matrix_instruction,
+    )
+
+    if node.thread is not None:
+        emit_thread_loop(emitter, node, node.thread)
+    elif is_matrix_instruction(node):
+        emit_matrix_instruction(emitter, node)
+    else:
+        return False
+    return True
 
 
 def emit_barrier(emitter: FunctionEmitter, _node: Barrier) -> None:

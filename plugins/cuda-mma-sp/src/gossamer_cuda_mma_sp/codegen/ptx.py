@@ -7,6 +7,8 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
+from gossamer_cuda_mma_sp.codegen.fragments.lower_fragments import lower_fragments
+from gossamer_cuda_mma_sp.codegen.split_host_device import split_host_device
 from gossamer_cuda_mma_sp.target.gpu import Gpu
 from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.errors import InternalError
@@ -17,6 +19,11 @@ from gossamer_llvm.target_machines import cross_target_machine
 
 TRIPLE = "nvptx64-nvidia-cuda"
 _EXTERNAL = re.compile(r"^\.extern\b.*", re.MULTILINE)
+
+
+def split_module(module: Module, gpu: Gpu) -> Module:
+    """Return a flat module as an entry, which a host interprets, and kernels without fragments."""
+    return split_host_device(lower_fragments(module, gpu))
 
 
 def device_text(module: Module, gpu: Gpu) -> str:

@@ -32,6 +32,7 @@ from gossamer_cuda_mma_sp.interpreter.operations import (
     least_or_greatest,
 )
 from gossamer_cuda_mma_sp.interpreter.program import Instruction, KernelProgram
+from gossamer_cuda_mma_sp.interpreter.warp_products import multiply_in_warps
 from gossamer_ir.errors import InternalError
 
 _REGISTER_DTYPES = {1: np.bool_, 8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
@@ -375,6 +376,12 @@ class _Group:
         shifted = BINARY_OPERATIONS["shl"](value, left)
         self.write(operands[0], BINARY_OPERATIONS["shr"](shifted, left + start), lanes)
 
+    def multiply_matrices(
+        self, suffixes: tuple[str, ...], operands: tuple[str, ...], lanes: LaneNumbers
+    ) -> None:
+        registers = [_items(each) for each in operands]
+        multiply_in_warps(self, suffixes, registers, lanes, block_threads=self._per_block)
+
 
 def _permute(
     group: _Group, suffixes: tuple[str, ...], operands: tuple[str, ...], lanes: LaneNumbers
@@ -408,6 +415,7 @@ _HANDLERS: Mapping[str, Any] = {
     "mul": _Group.multiply,
     "mad": _Group.multiply,
     "fma": _Group.fuse,
+    "mma": _Group.multiply_matrices,
     "min": _extreme("min"),
     "max": _extreme("max"),
     "setp": _Group.compare,

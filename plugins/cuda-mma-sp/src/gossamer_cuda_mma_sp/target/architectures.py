@@ -31,6 +31,26 @@ class GpuArchitecture(msgspec.Struct, frozen=True):
     shared_memory: int = 48 * KIB
 
     @property
+    def number(self) -> int:
+        """The number of the architecture.
+
+        >>> ARCHITECTURES["sm_90a"].number
+        90
+        """
+        return int(self.name.removeprefix("sm_").rstrip("a"))
+
+    @property
+    def default_ptx(self) -> str:
+        """The version of PTX of a target that asks for none: the first one that has all instructions for
+        sparse tensor cores (8.5, of CUDA 12.5), or the first one that has the architecture.
+
+        >>> ARCHITECTURES["sm_80"].default_ptx, ARCHITECTURES["sm_120"].default_ptx
+        ('8.5', '8.7')
+        """
+        versions = [each for each in self.versions if self.number >= 80 and each >= "8.5"]
+        return versions[0] if versions else self.ptx
+
+    @property
     def versions(self) -> tuple[str, ...]:
         """The versions of PTX that a target with the architecture may ask for.
 

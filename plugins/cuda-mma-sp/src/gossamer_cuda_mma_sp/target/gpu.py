@@ -52,7 +52,7 @@ def gpu_of(target: Target) -> Gpu:
     if architecture is None:
         expected = f"one of {', '.join(ARCHITECTURES)}"
         raise option_value_error(target, "arch", expected=expected, errors=_ERRORS)
-    ptx = target.option("ptx", architecture.ptx)
+    ptx = target.option("ptx", architecture.default_ptx)
     if ptx not in architecture.versions:
         versions = ", ".join(architecture.versions)
         expected = f"a version of PTX that has {architecture.name}: one of {versions}"
@@ -77,7 +77,7 @@ def explicit_gpu_target(target: Target) -> str:
     """Return the target with all options.
 
     >>> explicit_gpu_target(Target.parse("cuda-mma-sp:arch=sm_86"))
-    'cuda-mma-sp:arch=sm_86,ptx=7.1,multiprocessors=84'
+    'cuda-mma-sp:arch=sm_86,ptx=8.5,multiprocessors=84'
     """
     gpu = gpu_of(target)
     options = {

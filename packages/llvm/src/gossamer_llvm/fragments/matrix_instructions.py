@@ -1,0 +1,96 @@
+"""Matrix instructions of a GPU: the threads of a warp multiply what their registers hold.
+
+A loop stands for such an instruction. Its annotations have the intrinsic of LLVM, the
+type of its operands and the sparsity selector. Its stores name the first element of each operand in a buffer
+of the thread: accumulator, A, B, and for a sparse A its metadata.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.nodes import For, Store
+from gossamer_llvm.emitter.emitters import FunctionEmitter
+
+MATRIX_INSTRUCTION = "matrix_instruction"
+"""The annotation with the name of the intrinsic."""
+OPERAND_TYPE = "operand_type"
+"""The annotation with the type of LLVM of a register of A and B."""
+OPERAND_REGISTERS = "operand_registers"
+"""The annotation with the number of registers of A, and of those of B, separated by a comma."""
+SELECTOR = "selector"
+"""The annotation with the sparsity selector."""
+
+_ACCUMULATOR_TYPES = {"float32": "float", "int32": "i32", "float16": "<2 x half>"}
+_ACCUMULATOR_ELEMENTS = 4
+
+
+class _Registers(msgspec.Struct, frozen=True):
+    """The registers of an operand in memory: addresses of 32 bits each, and their type."""
+
+    type: str
+    addresses: tuple[str, ...]
+
+
+def is_matrix_instruction(node: For) -> bool:
+    """Return whether a loop stands for a matrix instruction.
+
+    >>> from gossamer_ir.core.build import ONE, ZERO
+    >>> is_matrix_instruction(For("mma", ZERO, ONE, (), annotations=((MATRIX_INSTRUCTION, "f"),)))
+    True
+    """
+    return MATRIX_INSTRUCTION in dict(node.annotations)
+
+
+def emit_matrix_instruction(emitter: FunctionEmitter, node: For) -> None:
+    """Emit the call of an intrinsic: it adds the product to the accumulator, which stays where it is."""
+    annotations = dict(node.annotations)
+    stores = [stmt for stmt in node.body if isinstance(stmt, Store)]
+    accumulator, a, b, *metadata = stores
+    operand_type = str(annotations[OPERAND_TYPE])
+    a_count, b_count = map(int, str(annotations[OPERAND_REGISTERS]).split(","))
+    sums = _accumulator(emitter, accumulator)
+    operands = [
+        *_loaded(emitter, _registers(emitter, a, operand_type, a_count)),
+        *_loaded(emitter, _registers(emitter, b, operand_type, b_count)),
+        *_loaded(emitter, sums),
+    ]
+    for store in metadata:
+        operands += _loaded(emitter, _registers(emitter, store, "i32", 1))
+        operands.append(f"i32 {annotations[SELECTOR]}")
+    result = f"{{ {', '.join([sums.type] * len(sums.addresses))} }}"
+    name = str(annotations[MATRIX_INSTRUCTION])
+    products = emitter.call(result, name, ", ".join(operands))
+    for number, address in enumerate(sums.addresses):
+        part = emitter.builder.value(f"extractvalue {result} {products}, {number}")
+        emitter.builder.line(f"store {sums.type} {part}, ptr {address}, align 4")
+
+
+def _accumulator(emitter: FunctionEmitter, store: Store) -> _Registers:
+    dtype = emitter.buffers[store.buffer].buffer.dtype
+    count = _ACCUMULATOR_ELEMENTS * DType.parse(dtype).bits // 32
+    return _registers(emitter, store, _ACCUMULATOR_TYPES[dtype], count)
+
+
+def _registers(emitter: FunctionEmitter, store: Store, type_: str, count: int) -> _Registers:
+    location = emitter.buffers[store.buffer]
+    first = integer_value(store.indices[0])
+    assert first is not None
+    start = first * DType.parse(location.buffer.dtype).bits // 8
+    addresses = (
+        emitter.builder.value(
+            f"getelementptr inbounds i8, ptr {location.address}, i64 {start + 4 * number}"
+        )
+        for number in range(count)
+    )
+    return _Registers(type_, tuple(addresses))
+
+
+def _loaded(emitter: FunctionEmitter, registers: _Registers) -> list[str]:
+    return [
+        f"{registers.type} "
+        + emitter.builder.value(f"load {registers.type}, ptr {address}, align 4")
+        for address in registers.addresses
+    ]

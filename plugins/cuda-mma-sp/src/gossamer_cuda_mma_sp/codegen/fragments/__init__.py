@@ -1,0 +1,1 @@
+"""Buffers in the fragments of matrix instructions, which the lanes of a warp hold together."""

@@ -1,0 +1,152 @@
+"""Where the elements of fragments are: the lane, and the element of its registers.
+
+Lane 4 * g + t is lane t of the quad g. The layouts are those of `gossamer_cuda_mma_sp.sparsity`, as
+expressions in the number of the lane.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from gossamer_cuda_mma_sp.sparsity.instructions import MMA_COLUMNS, MMA_ROWS
+from gossamer_cuda_mma_sp.sparsity.matrix_instructions import MatrixInstruction
+from gossamer_ir.core.build import ZERO, add, binary, floordiv, index, mul
+from gossamer_ir.nodes import Expr, Var
+
+SlotIndices: TypeAlias = tuple[Expr, ...]
+"""The indices of an element of a fragment, in the number of a lane."""
+
+_SLOTS = 2
+
+
+class Slot(msgspec.Struct, frozen=True):
+    """The place of an element in a lane: the number in a buffer of the lane, and for metadata the bit at
+    which it begins there."""
+
+    number: int
+    indices: SlotIndices
+    bit: int | None = None
+
+
+class FragmentLayout(msgspec.Struct, frozen=True):
+    """The slots of a lane, and the dtype and number of the elements of its buffer."""
+
+    dtype: str
+    size: int
+    slots: tuple[Slot, ...]
+
+    @property
+    def is_metadata(self) -> bool:
+        """Whether elements are bits of words."""
+        return any(slot.bit is not None for slot in self.slots)
+
+
+class TileCounts(msgspec.Struct, frozen=True):
+    """The numbers of tiles of a product, each of which is one instruction."""
+
+    rows: int
+    columns: int
+    depth: int
+
+
+def accumulator_layout(dtype: str, tiles: TileCounts, lane: Var) -> FragmentLayout:
+    """Return the layout of the accumulator, rows by columns: 4 elements of each tile."""
+    g, t = _quad(lane), _lane_of_quad(lane)
+    slots = [
+        Slot(
+            4 * (tiles.columns * i + j) + e,
+            (
+                add(g, index(MMA_ROWS * i + 8 * (e // 2))),
+                add(mul(t, index(2)), index(MMA_COLUMNS * j + e % 2)),
+            ),
+        )
+        for i in range(tiles.rows)
+        for j in range(tiles.columns)
+        for e in range(4)
+    ]
+    return FragmentLayout(dtype, len(slots), tuple(slots))
+
+
+def a_layout(
+    dtype: str, instruction: MatrixInstruction, tiles: TileCounts, lane: Var
+) -> FragmentLayout:
+    """Return the layout of A: rows by depth, or rows by groups by slots if it is sparse."""
+    p, count = instruction.register_elements, instruction.a_registers
+    slots = []
+    for i in range(tiles.rows):
+        for k in range(tiles.depth):
+            first = (i * tiles.depth + k) * count * p
+            for r in range(count):
+                row = add(_quad(lane), index(MMA_ROWS * i + 8 * (r % 2)))
+                start = k * instruction.stored_depth + r // 2 * 4 * p
+                for j in range(p):
+                    column = _columns(instruction, lane, start + j, p)
+                    slots.append(Slot(first + r * p + j, (row, *column)))
+    return FragmentLayout(dtype, len(slots), tuple(slots))
+
+
+def _columns(instruction: MatrixInstruction, lane: Var, at: int, p: int) -> SlotIndices:
+    """Return the column t * p + at, as a group and a slot if A is sparse."""
+    if not instruction.is_sparse:
+        return (add(mul(_lane_of_quad(lane), index(p)), index(at)),)
+    group = add(mul(_lane_of_quad(lane), index(p // _SLOTS)), index(at // _SLOTS))
+    return group, index(at % _SLOTS)
+
+
+def b_layout(
+    dtype: str, instruction: MatrixInstruction, tiles: TileCounts, lane: Var
+) -> FragmentLayout:
+    """Return the layout of B: depth by columns."""
+    p, count = instruction.register_elements, instruction.b_registers
+    slots = []
+    for k in range(tiles.depth):
+        for j in range(tiles.columns):
+            first = (k * tiles.columns + j) * count * p
+            for r in range(count):
+                for e in range(p):
+                    start = k * instruction.depth + 4 * p * r + e
+                    row = add(mul(_lane_of_quad(lane), index(p)), index(start))
+                    column = add(_quad(lane), index(MMA_COLUMNS * j))
+                    slots.append(Slot(first + r * p + e, (row, column)))
+    return FragmentLayout(dtype, len(slots), tuple(slots))
+
+
+def metadata_layout(instruction: MatrixInstruction, tiles: TileCounts, lane: Var) -> FragmentLayout:
+    """Return the layout of the indices of A, rows by groups by slots: one word of each tile, for the selector
+    0. Lanes of other selectors have the same words."""
+    slots = []
+    for i in range(tiles.rows):
+        for k in range(tiles.depth):
+            for nibble in range(8):
+                row, group = _group(instruction, lane, nibble)
+                row = add(row, index(MMA_ROWS * i))
+                group = add(group, index(k * instruction.depth // 4))
+                for slot in range(_SLOTS):
+                    at = (row, group, index(slot))
+                    slots.append(Slot(i * tiles.depth + k, at, bit=4 * nibble + 2 * slot))
+    return FragmentLayout("uint32", tiles.rows * tiles.depth, tuple(slots))
+
+
+def _group(instruction: MatrixInstruction, lane: Var, nibble: int) -> tuple[Expr, Expr]:
+    """Return the row and the group of a nibble in a word of a lane (`pack_metadata`)."""
+    in_part = 4 if instruction.bits >= 16 else 8
+    parts = instruction.depth // 4 // in_part
+    t = _lane_of_quad(lane)
+    if in_part == 4:
+        # A word has the groups of two rows.
+        row = add(_quad(lane), index(8 * (nibble // 4)))
+        part = binary("floormod", lane, index(parts)) if parts > 1 else ZERO
+    else:
+        row = add(_quad(lane), mul(binary("floormod", lane, index(2)), index(8)))
+        part = floordiv(t, index(2)) if parts > 1 else ZERO
+    return row, add(mul(part, index(in_part)), index(nibble % in_part))
+
+
+def _quad(lane: Var) -> Expr:
+    return floordiv(lane, index(4))
+
+
+def _lane_of_quad(lane: Var) -> Expr:
+    return binary("floormod", lane, index(4))

@@ -1,0 +1,184 @@
+"""`mma` and `mma.sp` for the warps of a grid, through the tables of registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from gossamer_cuda_mma_sp.interpreter.memory import DeviceFaultError, LaneNumbers
+from gossamer_cuda_mma_sp.interpreter.operations import LaneValues
+from gossamer_cuda_mma_sp.sparsity.compress import decompress
+from gossamer_cuda_mma_sp.sparsity.compressed_matrix import compressed_matrix
+from gossamer_cuda_mma_sp.sparsity.instructions import (
+    MMA_COLUMNS,
+    MMA_ROWS,
+    SparseInstruction,
+)
+from gossamer_cuda_mma_sp.sparsity.matrix_instructions import (
+    MATRIX_INSTRUCTIONS,
+    PTX_TYPES,
+    MatrixInstruction,
+)
+from gossamer_cuda_mma_sp.sparsity.metadata import words_of_nibbles
+from gossamer_cuda_mma_sp.sparsity.metadata_registers import supplying_lanes, unpack_metadata
+from gossamer_cuda_mma_sp.sparsity.operand_registers import (
+    WARP_LANES,
+    unpack_a,
+    unpack_accumulator,
+    unpack_b,
+)
+from gossamer_ir.errors import FormatError, InternalError
+from gossamer_ir.support.arrays import Array
+
+_WORD = np.dtype(np.uint32)
+_LEGAL_WORD = 0x44444444
+_FLOAT8 = {"float8_e4m3": (4, 3), "float8_e5m2": (5, 2)}
+"""The bits of the exponent and of the significand."""
+
+
+class HasRegisters(Protocol):
+    """Threads whose registers are read and written by name."""
+
+    def read(self, text: str, dtype: np.dtype[np.uint32], lanes: LaneNumbers, /) -> LaneValues:
+        """Return an operand in each thread."""
+
+    def write(self, register: str, value: LaneValues, lanes: LaneNumbers, /) -> None:
+        """Set a register of each thread."""
+
+
+def multiply_in_warps(
+    threads: HasRegisters,
+    suffixes: tuple[str, ...],
+    registers: Sequence[Sequence[str]],
+    lanes: LaneNumbers,
+    *,
+    block_threads: int,
+) -> None:
+    """Execute an instruction in the warps of these lanes; `registers` are those of D, A, B and C, and for a
+    sparse one the metadata and the selector.
+
+    Raises `DeviceFaultError` if not all lanes of a warp execute it, or metadata is illegal.
+    """
+    instruction = _instruction(suffixes)
+    _require_whole_warps(lanes, block_threads)
+    warps = lanes.size // WARP_LANES
+
+    def read(names: Sequence[str]) -> Array:
+        words = [threads.read(name, _WORD, lanes) for name in names]
+        return np.stack(words, axis=-1).reshape(warps, 1, WARP_LANES, len(names))
+
+    d, a, b, c, *metadata = registers
+    if instruction.is_sparse:
+        (word,), (selector,) = metadata
+        left = _sparse(instruction, read(a), read((word,))[..., 0], selector=int(selector))
+    else:
+        left = _values(unpack_a(read(a), _as_sparse(instruction, 2), instruction.a), instruction.a)
+    right_registers = read(b).transpose(1, 0, 2, 3)
+    right = _values(
+        unpack_b(right_registers, _as_sparse(instruction, 1), instruction.b), instruction.b
+    )
+    old = unpack_accumulator(read(c), instruction.accumulator)
+    rows = left.reshape(warps, MMA_ROWS, instruction.depth)
+    columns = right.reshape(instruction.depth, warps, MMA_COLUMNS).transpose(1, 0, 2)
+    sums = (rows @ columns + old.reshape(warps, MMA_ROWS, MMA_COLUMNS)).astype(old.dtype)
+    _write(threads, d, sums, lanes)
+
+
+def _instruction(suffixes: tuple[str, ...]) -> MatrixInstruction:
+    """Return the instruction of the table; `InternalError` for one that is not in it."""
+    is_sparse = suffixes[0] == "sp::ordered_metadata"
+    shape, *layouts, d, a, b, c = suffixes[is_sparse + 2 :]
+    names = {text: name for name, text in PTX_TYPES.items()}
+    for each in MATRIX_INSTRUCTIONS:
+        parts = (f"m{MMA_ROWS}n{MMA_COLUMNS}k{each.depth}", each.a, each.b, each.accumulator)
+        if parts == (shape, names.get(a), names.get(b), names.get(c)) and (
+            each.is_sparse == is_sparse and layouts == ["row", "col"] and c == d
+        ):
+            return each
+    raise InternalError(f"The interpreter does not know 'mma.{'.'.join(suffixes)}'.")
+
+
+def _require_whole_warps(lanes: LaneNumbers, block_threads: int) -> None:
+    of_warp = lanes.reshape(-1, WARP_LANES) if lanes.size % WARP_LANES == 0 else None
+    if (
+        block_threads % WARP_LANES
+        or of_warp is None
+        or (of_warp != of_warp[:, :1] + np.arange(WARP_LANES)).any()
+        or (of_warp[:, 0] % WARP_LANES).any()
+    ):
+        raise DeviceFaultError("not all lanes of a warp execute a matrix instruction")
+
+
+def _as_sparse(instruction: MatrixInstruction, factor: int) -> SparseInstruction:
+    """Return an instruction whose operand is stored as that of a dense one: a sparse A is the dense one of
+    half the depth."""
+    depth = instruction.depth if instruction.is_sparse else factor * instruction.depth
+    operands = tuple({instruction.a, instruction.b})
+    return SparseInstruction(
+        depth, operands, (instruction.accumulator,), instruction.selectors or (0,), 80
+    )
+
+
+def _sparse(
+    instruction: MatrixInstruction, registers: Array, words: Array, *, selector: int
+) -> Array:
+    """Return the values of a sparse operand, as the dense matrix."""
+    table = _as_sparse(instruction, 1)
+    # Only the lanes of the selector supply metadata; the words of others may be anything.
+    supplied = np.full(words.shape, _LEGAL_WORD, np.uint32)
+    at = list(supplying_lanes(table, selector))
+    supplied[..., at] = words[..., at]
+    try:
+        every = unpack_metadata(supplied, table)
+    except FormatError as error:
+        raise DeviceFaultError(
+            f"the metadata of a matrix instruction is illegal: {error}"
+        ) from None
+    groups = every.reshape(-1, len(table.selectors), MMA_ROWS, every.shape[1])[:, selector]
+    nibbles = np.ascontiguousarray(groups.reshape(-1, every.shape[1]))
+    stored = unpack_a(registers, table, instruction.a)
+    matrix = compressed_matrix(stored, words_of_nibbles(nibbles, "int16"), dtype=instruction.a)
+    return _values(decompress(matrix), instruction.a)
+
+
+def _values(stored: Array, dtype: str) -> Array:
+    """Return elements as float64, or as int64 if they are integers."""
+    if dtype == "bfloat16":
+        words = stored.astype(np.uint32) << np.uint32(16)
+        return words.view(np.float32).astype(np.float64)
+    if dtype == "tfloat32":
+        # The instruction reads 10 bits of the significand.
+        bits = np.ascontiguousarray(stored).view(np.uint32) & np.uint32(0xFFFFE000)
+        return bits.view(np.float32).astype(np.float64)
+    if dtype in _FLOAT8:
+        return _float8_values(*_FLOAT8[dtype])[stored]
+    return stored.astype(np.float64 if stored.dtype.kind == "f" else np.int64)
+
+
+def _float8_values(exponent_bits: int, significand_bits: int) -> Array:
+    """Return the values of all bytes: those of e4m3 have no infinity, and one NaN for each sign."""
+    byte = np.arange(256)
+    exponent = (byte >> significand_bits) & ((1 << exponent_bits) - 1)
+    fraction = (byte & ((1 << significand_bits) - 1)) / (1 << significand_bits)
+    bias = (1 << (exponent_bits - 1)) - 1
+    magnitude = np.where(
+        exponent == 0,
+        np.ldexp(fraction, 1 - bias),
+        np.ldexp(1 + fraction, exponent - bias),
+    )
+    last = exponent == (1 << exponent_bits) - 1
+    if exponent_bits == 5:
+        magnitude = np.where(last, np.where(fraction == 0, np.inf, np.nan), magnitude)
+    else:
+        magnitude = np.where(last & (byte & 7 == 7), np.nan, magnitude)
+    return np.where(byte & 0x80, -magnitude, magnitude)
+
+
+def _write(threads: HasRegisters, names: Sequence[str], sums: Array, lanes: LaneNumbers) -> None:
+    tiles = sums.reshape(-1, 2, 8, 4, 2)
+    elements = np.ascontiguousarray(tiles.transpose(0, 2, 3, 1, 4))
+    words = elements.reshape(lanes.size, 4).view(np.uint32)
+    for number, name in enumerate(names):
+        threads.write(name, np.ascontiguousarray(words[:, number]), lanes)
