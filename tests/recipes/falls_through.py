@@ -25,9 +25,9 @@ STMTS: dict[str, tuple[str, ...]] = {
         "gossamer_schedule.reductions.reassociation:is_reduction",
     ),
     "Only a let is moved or replaced by its value; what any other statement binds stays": (
-        "gossamer_cuda_mma_sp.codegen.check_stores:check_stores",
-        "gossamer_cuda_mma_sp.codegen.insert_sync:_Inserter.__init__",
-        "gossamer_cuda_mma_sp.codegen.split_host_device:_Splitter.body",
+        "gossamer_lower.device.check_stores:check_stores",
+        "gossamer_lower.device.insert_sync:_Inserter.__init__",
+        "gossamer_lower.device.split_host_device:_Splitter.body",
         "gossamer_llvm.control.position_loops:_with_values_of_lets",
         "gossamer_llvm.fragments.outer_products:_without_lets",
         "gossamer_lower.blocks.let_inlining:_LetInliner.body",
@@ -123,20 +123,19 @@ STMTS: dict[str, tuple[str, ...]] = {
         "gossamer_schedule.nests.copy_nest:names_of_nest",
     ),
     "The host of a grid runs only these; any other is refused, or runs in a kernel": (
-        "gossamer_cuda_mma_sp.codegen.split_host_device:_Splitter._host_stmt",
+        "gossamer_lower.device.split_host_device:_Splitter._host_stmt",
         "gossamer_cuda_mma_sp.driver.host_program:_Call._stmt",
     ),
     "Only these start grids of threads": (
-        "gossamer_cuda_mma_sp.codegen.kernel_functions:has_grid",
-        "gossamer_cuda_mma_sp.codegen.split_host_device:_Splitter.__init__",
+        "gossamer_lower.device.kernel_functions:has_grid",
+        "gossamer_lower.device.split_host_device:_Splitter.__init__",
     ),
     "Only an allocation makes memory of a block or a thread": (
-        "gossamer_cuda_mma_sp.codegen.kernel_functions:is_private",
+        "gossamer_lower.device.kernel_functions:is_private",
     ),
     "Only these bind threads, select them or store in a kernel; others are refused as code is emitted": (
-        "gossamer_cuda_mma_sp.codegen.check_stores:_check",
-        "gossamer_cuda_mma_sp.codegen.insert_sync:_Inserter._add_accesses",
-        "gossamer_cuda_mma_sp.codegen.insert_sync:_Inserter._stmt",
+        "gossamer_lower.device.check_stores:_check_stmt",
+        "gossamer_lower.device.insert_sync:_Inserter._stmt",
     ),
     "Only a guard ends a thread before others of its block": (),
 }

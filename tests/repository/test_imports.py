@@ -41,6 +41,7 @@ MAY_NEED = {
         "gossamer-machine",
         "gossamer-backend",
         "gossamer-llvm",
+        "gossamer-lower",
     },
     "gossamer-llvm-sve": {
         "gossamer-ir",

@@ -111,13 +111,14 @@ SECTIONS: dict[str, dict[str, str]] = {
         "llvm.threads": "a block whose threads are not a constant number from 1 to 1024",
         "llvm.depth": "a function that nests too deeply",
     },
-    "Kernels for NVIDIA GPUs": {
-        "cuda.extent": "a loop that is bound to threads, whose extent is not known at the launch",
-        "cuda.host": "a loop or a condition around kernels that reads an array",
-        "cuda.scope": "memory of a block or a thread that several kernels use",
-        "cuda.reduction": "a sum over threads: a loop of a reduction that is bound to threads",
-        "cuda.grid": "a store outside of a loop that is bound to blocks",
-        "cuda.barrier": "threads that exchange values where not all of a block get",
+    "Kernels for GPUs": {
+        "lower.split_host_device.extent": "a loop that is bound to threads, whose extent is not known at the "
+        "launch",
+        "lower.split_host_device.host": "a loop or a condition around kernels that reads an array",
+        "lower.split_host_device.scope": "memory of a block or a thread that several kernels use",
+        "lower.check_stores.reduction": "a sum over threads: a loop of a reduction that is bound to threads",
+        "lower.insert_sync.grid": "a store outside of a loop that is bound to blocks",
+        "lower.insert_sync.barrier": "threads that exchange values where not all of a block get",
     },
     "At run time": {
         "target.vscale": "scalable vectors on a target without them that has the option `vscale=none`",

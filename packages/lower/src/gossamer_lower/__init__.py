@@ -9,6 +9,7 @@ from gossamer_lower.bounds_check_flat import bounds_check_flat
 from gossamer_lower.bounds_checks.hoist_bounds_checks import hoist_bounds_checks
 from gossamer_lower.bounds_checks.insert_bounds_checks import insert_bounds_checks
 from gossamer_lower.buffers.lower_buffers import lower_buffers
+from gossamer_lower.device.split_host_device import split_host_device
 from gossamer_lower.host.check_index_arrays import check_index_arrays
 from gossamer_lower.host.lower_atomics import lower_atomics
 from gossamer_lower.host.outline_parallel import outline_parallel
@@ -72,6 +73,7 @@ __all__ = [
     "peel_remainder",
     "remove_unused_args",
     "scan_bits",
+    "split_host_device",
     "split_index_set",
     "split_vector_buffers",
     "substitute_buffer",

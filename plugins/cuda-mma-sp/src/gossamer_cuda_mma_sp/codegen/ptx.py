@@ -8,7 +8,6 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from gossamer_cuda_mma_sp.codegen.fragments.lower_fragments import lower_fragments
-from gossamer_cuda_mma_sp.codegen.split_host_device import split_host_device
 from gossamer_cuda_mma_sp.target.gpu import Gpu
 from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.errors import InternalError
@@ -16,6 +15,7 @@ from gossamer_ir.nodes import Module
 from gossamer_llvm import Abi, emit
 from gossamer_llvm.optimization import optimize, parse
 from gossamer_llvm.target_machines import cross_target_machine
+from gossamer_lower import split_host_device
 
 TRIPLE = "nvptx64-nvidia-cuda"
 _EXTERNAL = re.compile(r"^\.extern\b.*", re.MULTILINE)

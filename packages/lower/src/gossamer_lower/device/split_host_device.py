@@ -4,16 +4,6 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_cuda_mma_sp.codegen.check_stores import check_stores
-from gossamer_cuda_mma_sp.codegen.insert_sync import insert_sync
-from gossamer_cuda_mma_sp.codegen.kernel_functions import (
-    bound_kernel,
-    has_grid,
-    is_on_host,
-    is_private,
-    iteration_kernel,
-    single_kernel,
-)
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Allocate,
@@ -35,8 +25,20 @@ from gossamer_ir.traversal.buffer_uses import buffers_read, buffers_written
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer, names_in
 from gossamer_ir.traversal.walk import stmts
+from gossamer_lower.device.check_stores import check_stores
+from gossamer_lower.device.insert_sync import insert_sync
+from gossamer_lower.device.kernel_functions import (
+    bound_kernel,
+    has_grid,
+    is_on_host,
+    is_private,
+    iteration_kernel,
+    single_kernel,
+)
+from gossamer_lower.lowering_pass import lowering_pass
 
 
+@lowering_pass(takes=("flat",), on_request=True)
 def split_host_device(module: Module) -> Module:
     """Return a flat module whose entry only launches kernels, computes sizes and allocates global memory.
 
@@ -44,9 +46,9 @@ def split_host_device(module: Module) -> Module:
     that it uses. A parallel loop is one with a thread for each iteration. All other statements are kernels
     of one thread. Kernels have the barriers that `insert_sync` inserts.
 
-    Raises `UnsupportedError`: `cuda.extent` if a number of threads is not known at the launch, `cuda.host` if
-    a loop or a condition around kernels reads an array, `cuda.scope` if kernels share a buffer of a block or
-    a thread, and the errors of `check_stores` and `insert_sync`.
+    Raises `UnsupportedError` (`lower.split_host_device.*`): `.extent` if a number of threads is not known at
+    the launch, `.host` if a loop or a condition around kernels reads an array, `.scope` if kernels share a
+    buffer of a block or a thread; and the errors of `check_stores` and `insert_sync`.
 
     >>> from gossamer_ir.script import parse_module, print_module
     >>> flat = parse_module('''
@@ -138,7 +140,7 @@ class _Splitter:
                 sides = (self.body(stmt.then_body), self.body(stmt.else_body))
                 return (If(stmt.condition, *sides),)
         raise UnsupportedError(
-            "cuda.host",
+            "lower.split_host_device.host",
             f"A '{type(stmt).__name__}' around loops that are bound to threads reads an array, or is no loop "
             "over integers.",
             hint="Bind a loop around it, or make what it reads a parameter.",
@@ -149,7 +151,7 @@ class _Splitter:
         changed = buffers_read(let.value) & self._written
         if changed:
             raise UnsupportedError(
-                "cuda.host",
+                "lower.split_host_device.host",
                 f"'{let.var.name}' reads '{min(changed)}', which the program writes, outside of a loop that "
                 "is bound to threads.",
                 hint="Compute it in the loop.",
@@ -169,7 +171,7 @@ class _Splitter:
         changed = buffers_read(loop.start, loop.extent) & self._written
         if changed:
             raise UnsupportedError(
-                "cuda.host",
+                "lower.split_host_device.host",
                 f"The range of the parallel loop '{loop.var}' reads '{min(changed)}', which is written.",
                 hint="Make the number of its iterations a parameter.",
             )
@@ -185,7 +187,7 @@ class _Splitter:
         names = {let.var.name for let in self._lets} | {each.buffer.name for each in self._private}
         if buffers_read(*scalars) or free_vars(*node.args) & names:
             raise UnsupportedError(
-                "cuda.host",
+                "lower.split_host_device.host",
                 f"An argument of '{node.function}' is read from an array, or is a buffer of a thread.",
                 hint="Read it in the function, or use a buffer in global memory.",
             )
@@ -204,7 +206,7 @@ class _Splitter:
             shared = used & {buffer.name for buffer in allocations(stmts(kernel.body))}
             if shared:
                 raise UnsupportedError(
-                    "cuda.scope",
+                    "lower.split_host_device.scope",
                     f"Two kernels use '{min(shared)}', which is memory of a block or a thread.",
                     hint="Give it the scope 'global'.",
                 )

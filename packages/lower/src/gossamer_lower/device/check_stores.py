@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 
 from gossamer_ir.core.build import integer_value
+from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import For, Function, If, Let, Load, Node, Store
+from gossamer_ir.nodes import For, Function, Let, Load, Node, Stmt, Store
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.free_vars import free_vars
-from gossamer_ir.traversal.walk import children, collect, stmts
+from gossamer_ir.traversal.walk import collect, stmts
 
 
 def check_stores(function: Function) -> None:
-    """Raise `UnsupportedError` (`cuda.reduction`) for a kernel in which the threads of a loop store to one
-    element of global or shared memory.
+    """Raise `UnsupportedError` (`lower.check_stores.reduction`) for a kernel in which the threads of a loop
+    store to one element of global or shared memory.
 
     That is what `bind` makes of the loop of a reduction, whose terms threads are to combine.
     """
@@ -22,28 +23,29 @@ def check_stores(function: Function) -> None:
     scopes = {buffer.name: buffer.scope for buffer in allocations(every)}
     lets = {stmt.var.name: stmt for stmt in every if isinstance(stmt, Let)}
     for stmt in function.body:
-        _check(stmt, {}, scopes=scopes, lets=lets, name=function.name)
+        _check_stmt(stmt, {}, scopes=scopes, lets=lets, name=function.name)
 
 
-def _check(
-    node: Node,
+def _check_stmt(
+    stmt: Stmt,
     threads: Mapping[str, str],
     *,
     scopes: Mapping[str, str],
     lets: Mapping[str, Let],
     name: str,
 ) -> None:
-    match node:
-        case For() if node.thread is not None and integer_value(node.extent) != 1:
-            threads = {**threads, node.var: node.thread}
-        case If():
-            # A condition on the number of a thread selects the one that stores.
-            selecting = _dependences(node.condition, lets=lets)
-            threads = {var: axis for var, axis in threads.items() if var not in selecting}
-        case Store() if scopes.get(node.buffer, "shared") == "shared":
-            _require_own_element(node, threads, scopes=scopes, lets=lets, name=name)
-    for child in children(node):
-        _check(child, threads, scopes=scopes, lets=lets, name=name)
+    if isinstance(stmt, For) and stmt.thread is not None and integer_value(stmt.extent) != 1:
+        threads = {**threads, stmt.var: stmt.thread}
+    effects = effects_of(stmt)
+    for write in effects.writes:
+        if isinstance(write, Store) and scopes.get(write.buffer, "shared") == "shared":
+            _require_own_element(write, threads, scopes=scopes, lets=lets, name=name)
+    for body in effects.bodies:
+        # A condition on the number of a thread selects the one that stores.
+        selecting = _dependences(*body.conditions, lets=lets)
+        selected = {var: axis for var, axis in threads.items() if var not in selecting}
+        for inner in body.stmts:
+            _check_stmt(inner, selected, scopes=scopes, lets=lets, name=name)
 
 
 def _require_own_element(
@@ -65,7 +67,7 @@ def _require_own_element(
     shared = [var for var, axis in threads.items() if var not in names and axis.startswith(kinds)]
     if shared:
         raise UnsupportedError(
-            "cuda.reduction",
+            "lower.check_stores.reduction",
             f"The threads of loop '{shared[0]}' of '{name}' store to one element of '{store.buffer}'. Sums "
             "over threads are not lowered yet.",
             hint="Bind a loop that selects the element.",

@@ -121,13 +121,13 @@ def thread_loops(function: Function) -> Iterator[For]:
 
 def _thread_extents(function: Function) -> tuple[ThreadExtent, ...]:
     """Return the extents of the loops of a kernel that are bound to threads; raise `UnsupportedError`
-    (`cuda.extent`) for one that is not known when the kernel is launched."""
+    (`lower.split_host_device.extent`) for one that is not known when the kernel is launched."""
     inside = bound_vars(function.body)
     extents: dict[str, ThreadExtent] = {}
     for loop in thread_loops(function):
         if free_vars(loop.extent) & inside or collect(BUFFER_NODES, loop.extent):
             raise UnsupportedError(
-                "cuda.extent",
+                "lower.split_host_device.extent",
                 f"The extent of loop '{loop.var}', which is bound to '{loop.thread}', is not known when the "
                 "kernel is launched.",
                 hint="Bind a loop whose extent is arithmetic on the parameters.",

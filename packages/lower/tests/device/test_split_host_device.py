@@ -2,10 +2,10 @@
 
 import pytest
 
-from gossamer_cuda_mma_sp.codegen.split_host_device import split_host_device
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Launch
 from gossamer_ir.traversal.walk import stmts
+from gossamer_lower import split_host_device
 
 COPY = ("    Y[i] = X[i]",)
 GRID = ('for i in T.thread_binding(n, thread="blockIdx.x"):', *COPY)
@@ -47,14 +47,14 @@ def test_sizes_that_are_read_from_an_array_are_read_by_each_kernel(flat):
     [
         (
             ('for i in T.thread_binding(T.int64(X[0]), thread="blockIdx.x"):', *COPY),
-            "cuda.extent",
+            "lower.split_host_device.extent",
         ),
         (
             ('for t in T.thread_binding(4, thread="threadIdx.x"):', "    Y[0] = Y[0] + X[t]"),
-            "cuda.reduction",
+            "lower.check_stores.reduction",
         ),
-        (("if X[0] > 0.0:", *(f"    {line}" for line in GRID)), "cuda.host"),
-        (("Y[0] = 1.0", "a: T.float32 = Y[0]", *GRID), "cuda.host"),
+        (("if X[0] > 0.0:", *(f"    {line}" for line in GRID)), "lower.split_host_device.host"),
+        (("Y[0] = 1.0", "a: T.float32 = Y[0]", *GRID), "lower.split_host_device.host"),
         (
             (
                 'S = T.alloc_buffer((4,), "float32", scope="shared")',
@@ -63,7 +63,7 @@ def test_sizes_that_are_read_from_an_array_are_read_by_each_kernel(flat):
                 'for j in T.thread_binding(4, thread="threadIdx.x"):',
                 "    Y[j] = S[j]",
             ),
-            "cuda.scope",
+            "lower.split_host_device.scope",
         ),
         (
             (
@@ -72,7 +72,7 @@ def test_sizes_that_are_read_from_an_array_are_read_by_each_kernel(flat):
                 '    for i in T.thread_binding(n, thread="blockIdx.x"):',
                 "        X[i] = 1.0",
             ),
-            "cuda.grid",
+            "lower.insert_sync.grid",
         ),
         (
             (
@@ -84,7 +84,7 @@ def test_sizes_that_are_read_from_an_array_are_read_by_each_kernel(flat):
                 '        for v in T.thread_binding(4, thread="threadIdx.x"):',
                 "            Y[u] = S[u, 3 - v]",
             ),
-            "cuda.barrier",
+            "lower.insert_sync.barrier",
         ),
         (
             (
@@ -96,7 +96,7 @@ def test_sizes_that_are_read_from_an_array_are_read_by_each_kernel(flat):
                 '    for u in T.thread_binding(4, thread="threadIdx.x"):',
                 "        Y[u + b * 4] = S[3 - u]",
             ),
-            "cuda.barrier",
+            "lower.insert_sync.barrier",
         ),
     ],
 )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_cuda_mma_sp.codegen.kernel_functions import thread_loops
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.core.conditions import conjunction
-from gossamer_ir.core.statement_kinds import CHECKING_STMTS, SYNCHRONIZING_STMTS
+from gossamer_ir.core.statement_kinds import CHECKING_STMTS, SYNCHRONIZING_STMTS, effects_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
+    STMTS,
     Atomic,
     Barrier,
     Compare,
@@ -23,17 +23,18 @@ from gossamer_ir.nodes import (
     If,
     Let,
     Load,
-    Node,
+    Search,
     Stmt,
     Store,
     While,
 )
-from gossamer_ir.traversal.access_types import INDEXED_NODES
+from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars, namer_of
 from gossamer_ir.traversal.substitute import substitute
-from gossamer_ir.traversal.walk import children, collect, contains, stmts
+from gossamer_ir.traversal.walk import collect, contains, stmts
+from gossamer_lower.device.kernel_functions import thread_loops
 
 
 class _SharedAccess(msgspec.Struct, frozen=True):
@@ -61,8 +62,8 @@ def insert_sync(function: Function) -> Function:
     thread of the block may have accessed since the last one, if one of them writes. Statements outside of a
     loop over threads are executed by all threads of the block, but stores by the first one only.
 
-    Raises `UnsupportedError`: `cuda.grid` for a store outside of a loop over blocks, `cuda.barrier` for a
-    barrier that not all threads of a block reach.
+    Raises `UnsupportedError`: `lower.insert_sync.grid` for a store outside of a loop over blocks,
+    `lower.insert_sync.barrier` for a barrier that not all threads of a block reach.
 
     >>> from gossamer_ir.script import parse_module, print_module
     >>> flat = parse_module('''
@@ -83,7 +84,7 @@ def insert_sync(function: Function) -> Function:
     body = inserter.body(function.body, _Surroundings())
     if contains(SYNCHRONIZING_STMTS, *body) and contains(CHECKING_STMTS, *body):
         raise UnsupportedError(
-            "cuda.barrier",
+            "lower.insert_sync.barrier",
             f"A thread of '{function.name}' that fails a bounds check would not reach the barriers of its "
             "block.",
             hint="Declare facts that prove the accesses in bounds.",
@@ -123,7 +124,7 @@ class _Inserter:
             case _ if isinstance(stmt, SYNCHRONIZING_STMTS):
                 self._pending = set()
                 return (stmt,)
-            case Store() | Atomic() if stmt.buffer not in self._private:
+            case _ if any(not self._is_private(write) for write in effects_of(stmt).writes):
                 self._require_blocks(place)
                 return self._by_one_thread(stmt, place)
         return (*self._before(self._accesses(place, stmt), place), stmt)
@@ -144,13 +145,13 @@ class _Inserter:
         missing = self._missing(place, "blockIdx")
         if missing:
             raise UnsupportedError(
-                "cuda.grid",
+                "lower.insert_sync.grid",
                 f"A store of '{self._name}' is outside of the loop that is bound to '{missing[0]}', and "
                 "blocks cannot wait for each other.",
                 hint="Put the loop over blocks outermost, or compute this in a kernel of its own.",
             )
 
-    def _by_one_thread(self, stmt: Store | Atomic, place: _Surroundings) -> tuple[Stmt, ...]:
+    def _by_one_thread(self, stmt: Stmt, place: _Surroundings) -> tuple[Stmt, ...]:
         """Return a store in loops over the missing threads, of which the first executes it."""
         axes = self._missing(place, "threadIdx")
         names = [self._namer.fresh("thread") for _ in axes]
@@ -192,7 +193,7 @@ class _Inserter:
             return ()
         if not place.is_uniform:
             raise UnsupportedError(
-                "cuda.barrier",
+                "lower.insert_sync.barrier",
                 f"Threads of '{self._name}' exchange values in code that not all threads of a block run the "
                 "same number of times.",
                 hint="Make the number of iterations around it the same for all threads.",
@@ -204,22 +205,39 @@ class _Inserter:
         collected: set[_SharedAccess] = set()
         if any(axis.startswith("threadIdx") for axis in self._axes):
             for node in nodes:
-                self._add_accesses(node, place.bound, collected)
+                collected.update(self._accesses_of(node, place.bound))
         return collected
 
-    def _add_accesses(
-        self, node: Node, bound: Mapping[str, str], collected: set[_SharedAccess]
-    ) -> None:
+    def _accesses_of(self, node: Stmt | Expr, bound: Mapping[str, str]) -> Iterator[_SharedAccess]:
+        if not isinstance(node, STMTS):
+            yield from self._shared_accesses(collect(READS, node), bound, is_write=False)
+            return
         if isinstance(node, For) and node.thread is not None:
             bound = {**bound, node.thread: node.var}
-        if isinstance(node, INDEXED_NODES) and node.buffer not in self._private:
-            by_var = {var: index_var(axis) for axis, var in bound.items()}
-            indices = tuple(substitute(each, by_var) for each in getattr(node, "indices", ()))
-            is_by_all = not self._missing(_Surroundings(bound), "threadIdx")
-            is_write = isinstance(node, Store | Atomic)
-            collected.add(_SharedAccess(node.buffer, indices, is_write, is_by_all))
-        for child in children(node):
-            self._add_accesses(child, bound, collected)
+        effects = effects_of(node)
+        reads = (*effects.reads, *collect(READS, *effects.evaluates))
+        yield from self._shared_accesses(reads, bound, is_write=False)
+        yield from self._shared_accesses(effects.writes, bound, is_write=True)
+        for body in effects.bodies:
+            for inner in body.stmts:
+                yield from self._accesses_of(inner, bound)
+
+    def _shared_accesses(
+        self,
+        nodes: Sequence[Load | Search | Store | Atomic],
+        bound: Mapping[str, str],
+        *,
+        is_write: bool,
+    ) -> Iterator[_SharedAccess]:
+        by_var = {var: index_var(axis) for axis, var in bound.items()}
+        is_by_all = not self._missing(_Surroundings(bound), "threadIdx")
+        for node in nodes:
+            if not self._is_private(node):
+                indices = tuple(substitute(each, by_var) for each in getattr(node, "indices", ()))
+                yield _SharedAccess(node.buffer, indices, is_write, is_by_all)
+
+    def _is_private(self, node: Load | Search | Store | Atomic) -> bool:
+        return node.buffer in self._private
 
     def _is_uniform(self, place: _Surroundings, *exprs: Expr) -> bool:
         """Return whether expressions have one value in all threads of a block."""

@@ -1,0 +1,1 @@
+"""Kernels for devices: grids of threads, and what their threads exchange."""

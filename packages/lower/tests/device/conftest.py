@@ -1,0 +1,24 @@
+"""Flat modules from the lines of a body."""
+
+import pytest
+
+from gossamer_ir.script import parse_module
+
+
+@pytest.fixture
+def flat():
+    """A flat module whose arrays X and Y have n elements of a dtype."""
+
+    def parse(*lines, dtype="float32"):
+        return parse_module(
+            "\n".join((
+                "@T.prim_func",
+                "def f(x: T.handle, y: T.handle, n: T.int64) -> None:",
+                '    T.stage("flat")',
+                f'    X = T.match_buffer(x, (n,), "{dtype}")',
+                f'    Y = T.match_buffer(y, (n,), "{dtype}")',
+                *(f"    {line}" for line in lines),
+            ))
+        )  # fmt: skip
+
+    return parse
