@@ -151,13 +151,6 @@ def test_the_search_finds_the_type_of_at():
 SAY_NOTHING = {"found", "given", "known", "own"}
 """Adjectives without a noun: what is found, given or known is left open."""
 SOURCES = ("benchmarks", "docs", "examples", "packages", "plugins", "tests", "tools")
-NOT_YET = (
-    "packages/ir/tests/",
-    "packages/llvm/tests/",
-    "packages/lower/tests/",
-    "packages/schedule/tests/",
-)
-"""Folders of tests whose variables have no better names yet."""
 
 
 def adjectives(tree):
@@ -186,7 +179,6 @@ def test_a_variable_is_named_for_what_it_holds(root):
     by_path = {
         path.relative_to(root).as_posix(): {*adjectives(tree_of(path.read_text()))}
         for path in paths
-        if not path.relative_to(root).as_posix().startswith(NOT_YET)
     }
     assert {path: names for path, names in by_path.items() if names} == {}
 

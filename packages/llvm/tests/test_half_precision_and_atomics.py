@@ -32,9 +32,9 @@ def compiled(module, text, checked):
 def test_conversions_of_halves_use_instructions_if_there_are_any(compiled, abi, half, other):
     for source, target in ((half, other), (other, half)):
         store = Store("Y", (AT,), Cast(target, Load("X", (AT,), source)))
-        found = compiled(store, source, target, ABIS[abi])
+        code = compiled(store, source, target, ABIS[abi])
         is_native = abi == "instructions" and "float16" in (source, target)
-        assert (" half " in found) == is_native
+        assert (" half " in code) == is_native
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,8 @@ def test_conversions_of_halves_use_instructions_if_there_are_any(compiled, abi, 
 )
 def test_atomics_are_one_instruction_or_a_loop_that_exchanges(compiled, op, dtype, wanted):
     """LLVM's `fmin` and `fmax` ignore NaN."""
-    found = compiled(Atomic(op, "Y", (AT,), Load("X", (AT,), dtype)), dtype, dtype)
-    atomics = [line for line in found.splitlines() if "atomicrmw" in line or "cmpxchg" in line]
+    code = compiled(Atomic(op, "Y", (AT,), Load("X", (AT,), dtype)), dtype, dtype)
+    atomics = [line for line in code.splitlines() if "atomicrmw" in line or "cmpxchg" in line]
     (line,) = atomics
     assert wanted in line
     assert "monotonic" in line

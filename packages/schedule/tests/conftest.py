@@ -33,10 +33,10 @@ def _matrix(rows: int, columns: int) -> sparse.csr_matrix:
 
 def _arguments(module: Module, matrix: sparse.csr_matrix, arrays: dict) -> dict:
     rows, columns = matrix.shape
-    known = {"indptr": matrix.indptr, "indices": matrix.indices, "a": matrix.data}
-    known |= {"m": rows, "n": columns, "nnz": matrix.nnz} | arrays
-    entry = next(found for found in module.functions if found.name == module.entry)
-    return {param.name: known[param.name] for param in entry.params}
+    arguments = {"indptr": matrix.indptr, "indices": matrix.indices, "a": matrix.data}
+    arguments |= {"m": rows, "n": columns, "nnz": matrix.nnz} | arrays
+    entry = next(function for function in module.functions if function.name == module.entry)
+    return {param.name: arguments[param.name] for param in entry.params}
 
 
 @pytest.fixture(scope="session")

@@ -217,7 +217,7 @@ def test_parts_of_a_sum_are_lanes_as_rows_and_as_columns():
         builder.rfactor("j_1", axis=axis).vectorize("j_1")
         kinds = [(loop.var, loop.kind) for loop in collect(For, builder.module)]
         assert ("j_1", "vectorized") in kinds
-        buffers = {found.name: found for found in builder.module.functions[0].buffers}
+        buffers = {buffer.name: buffer for buffer in builder.module.functions[0].buffers}
         assert buffers["Y_rf"].shape[axis] == index(4)
 
 

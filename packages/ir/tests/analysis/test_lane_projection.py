@@ -54,13 +54,13 @@ def stored(text, value):
 
 
 def result(module, function):
-    given = {
+    arguments = {
         "p": np.array([3, 1, 2, 7, 0, 5, 6, 4]), "q": np.arange(8, dtype=np.int32) * 5 - 4,
         "x": np.linspace(-2, 3, 8, dtype=np.float32), "n": 3,
         "y": np.zeros(4, {"float32": np.float32, "int32": np.int32}.get(function.buffers[3].dtype, np.int64)),
     }  # fmt: skip
-    run(module, given)
-    return given["y"]
+    run(module, arguments)
+    return arguments["y"]
 
 
 @pytest.mark.parametrize("name", VECTORS)
@@ -92,5 +92,5 @@ def test_a_vector_in_a_variable_has_unknown_lanes():
 
 
 def test_every_vector_that_is_not_elementwise_has_a_rule():
-    own = {kind for kind, entry in EXPR_KINDS.items() if entry.lanes == "own rule"}
-    assert LANE_RULES.keys() == own
+    with_own_rule = {kind for kind, entry in EXPR_KINDS.items() if entry.lanes == "own rule"}
+    assert LANE_RULES.keys() == with_own_rule

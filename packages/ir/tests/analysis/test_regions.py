@@ -187,8 +187,10 @@ def main(x: T.handle, y: T.handle, n: T.int64) -> None:
 """).functions
     (loop,) = function.body
     accessed = regions_of(function, loop.body, is_clamped=is_clamped).read("X")
-    found = [(print_expr(at.start), print_expr(at.extent)) for at in accessed.region.ranges]
-    assert found == ranges
+    accessed_ranges = [
+        (print_expr(at.start), print_expr(at.extent)) for at in accessed.region.ranges
+    ]
+    assert accessed_ranges == ranges
 
 
 COEFFICIENTS = st.tuples(st.integers(0, 9), *[st.integers(-3, 3)] * 3)

@@ -25,9 +25,9 @@ VALUES = range(-9, 10)
 
 def analysis():
     """The analysis of a function in which `i` is below 100."""
-    found = OverflowAnalysis(Function("f", (), ()))
-    found.bind_loop(For("i", ZERO, index(100), ()))
-    return found
+    overflow = OverflowAnalysis(Function("f", (), ()))
+    overflow.bind_loop(For("i", ZERO, index(100), ()))
+    return overflow
 
 
 @pytest.mark.parametrize("op", OPERATIONS)

@@ -126,8 +126,8 @@ def test_what_is_declared_a_subset_is_found(place, window, kind, is_proved):
     facts = (*FACTS, *CUTS, InRange("U", index(0), index_var("nnz")))
     search = f'T.search("{kind}", S, {window}, value=T.int64(L[{place}]))'
     claim = parse_expr(f"{search} >= 0", dtypes)
-    for known, expected in ((facts, is_proved), (facts[:-1], False)):
-        prover = Prover(known)
+    for premises, expected in ((facts, is_proved), (facts[:-1], False)):
+        prover = Prover(premises)
         prover.assume_range("i", index(0), index_var("m"))
         prover.assume_range("j", index(0), parse_expr(FIBER[2], DTYPES))
         assert prover.proves(claim) == expected
@@ -149,9 +149,9 @@ def test_an_element_below_a_row_is_one_of_the_matrix_whatever_is_said_of_its_pla
     dtypes = dict.fromkeys("bimnw", "int64")
     prover = Prover(())
     words = "((n + 7) // 8)"
-    known = ("i >= 0", "i < m", "w >= 0", f"w < {words}", "n >= 0", "b >= 0", condition)
+    premises = ("i >= 0", "i < m", "w >= 0", f"w < {words}", "n >= 0", "b >= 0", condition)
     with prover.scope():
-        for text in known:
+        for text in premises:
             prover.assume(parse_expr(text, dtypes))
         assert prover.proves(parse_expr(f"i * {words} + w < m * {words}", dtypes))
         assert not prover.proves(parse_expr(f"i * {words} + w < m * {words} - 1", dtypes))

@@ -378,24 +378,24 @@ NOT_PROVED = {
 
 def rows(table):
     return [
-        pytest.param(known, claim, id=f"{name}: {claim} ({number})")
+        pytest.param(premises, claim, id=f"{name}: {claim} ({number})")
         for name, values in table.items()
-        for number, (known, claim) in enumerate(values)
+        for number, (premises, claim) in enumerate(values)
     ]
 
 
-@pytest.mark.parametrize(("known", "claim"), rows(PROVED))
-def test_a_claim_that_is_true_in_every_small_case_is_proved(known, claim):
-    holds = [is_true for _, is_true in Statement(tuple(known), claim).cases()]
+@pytest.mark.parametrize(("premises", "claim"), rows(PROVED))
+def test_a_claim_that_is_true_in_every_small_case_is_proved(premises, claim):
+    holds = [is_true for _, is_true in Statement(tuple(premises), claim).cases()]
     assert holds
     assert all(holds)
-    assert prover_of(known).proves(parse_expr(claim, DTYPES))
+    assert prover_of(premises).proves(parse_expr(claim, DTYPES))
 
 
-@pytest.mark.parametrize(("known", "claim"), rows(NOT_PROVED))
-def test_a_claim_that_is_false_in_a_small_case_is_not_proved(known, claim):
-    assert Statement(tuple(known), claim).counterexample() is not None
-    assert not prover_of(known).proves(parse_expr(claim, DTYPES))
+@pytest.mark.parametrize(("premises", "claim"), rows(NOT_PROVED))
+def test_a_claim_that_is_false_in_a_small_case_is_not_proved(premises, claim):
+    assert Statement(tuple(premises), claim).counterexample() is not None
+    assert not prover_of(premises).proves(parse_expr(claim, DTYPES))
 
 
 def test_each_table_has_claims_of_the_same_kinds():
@@ -406,9 +406,9 @@ BOUNDS = {">=": range(6, -7, -1), "<=": range(-6, 7)}
 """For each comparison, constants from the strongest to the weakest bound."""
 
 
-def strongest_bounds(known, expr):
+def strongest_bounds(premises, expr):
     """The strongest lower and the strongest upper bound that are proved: what a wrong proof exceeds first."""
-    prover = prover_of(known)
+    prover = prover_of(premises)
     for comparison, bounds in BOUNDS.items():
         claims = (f"{expr} {comparison} {bound}" for bound in bounds)
         yield from itertools.islice(
@@ -419,11 +419,11 @@ def strongest_bounds(known, expr):
 @pytest.mark.parametrize("seeds", [range(start, start + 30) for start in range(0, 150, 30)])
 def test_the_strongest_bounds_that_are_proved_hold_in_every_small_case(seeds):
     stmts = [
-        Statement(known, claim)
+        Statement(premises, claim)
         for rng in map(random.Random, seeds)
-        for known in [random_premises(rng)]
-        for claim in strongest_bounds(known, random_expr(rng))
+        for premises in [random_premises(rng)]
+        for claim in strongest_bounds(premises, random_expr(rng))
     ]
-    wrong = [found for found in stmts if found.counterexample() is not None]
+    wrong = [stmt for stmt in stmts if stmt.counterexample() is not None]
     assert wrong == []
     assert len(stmts) >= 5, "the premises are too weak to prove anything"

@@ -120,11 +120,11 @@ def test_an_axis_is_parsed_as_it_is_printed(kind):
 @pytest.mark.parametrize("kind", AXES, ids=lambda kind: kind.__name__)
 def test_other_dtypes_are_those_of_the_arrays_that_an_axis_has(kind):
     axis = with_index_dtypes(SAMPLES[kind], indptr="int64", indices="uint8")
-    found = [
+    dtypes = [
         None if array is None else array.dtype for array in (indptr_of(axis), indices_of(axis))
     ]
     words = "uint64" if AXIS_KINDS[kind].has_words else None
-    assert found == [
+    assert dtypes == [
         "int64" if is_varied(axis) else None, "uint8" if AXIS_KINDS[kind].has_indices else words,
     ]  # fmt: skip
 
@@ -144,7 +144,7 @@ def test_a_bitmask_has_a_word_for_each_fiber():
     facts = known_facts(function)
     assert BitCounts("J_words", "J_indptr", N) in facts
     damaged = module_with(replace(SAMPLES[BitmaskVaried], words_dtype="int64"))
-    assert "verify.axis.dtype" in [found.code for found in diagnostics(damaged)]
+    assert "verify.axis.dtype" in [diagnostic.code for diagnostic in diagnostics(damaged)]
 
 
 def test_the_order_of_a_bitmask_is_not_declared():
@@ -167,4 +167,4 @@ def test_a_new_kind_of_axis_is_handled_by_its_entry(monkeypatch):
     changed = specialize(module, {}, dtypes={"J": "int64"}).functions[0]
     assert changed.axes[1].indices_dtype == changed.buffers[1].dtype == "int64"
     damaged = module_with(replace(axis, indices_dtype="float32"))
-    assert "verify.axis.dtype" in [found.code for found in diagnostics(damaged)]
+    assert "verify.axis.dtype" in [diagnostic.code for diagnostic in diagnostics(damaged)]

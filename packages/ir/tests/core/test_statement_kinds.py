@@ -122,8 +122,8 @@ def test_every_text_field_is_an_effect(kind):
         if field.type is str
     }
     told = {*declared_names(stmt), effects.calls, *(write.buffer for write in effects.writes)}
-    known = {"buffer": kind in BUFFER_NODES, "reducer": kind is Combine, "kinds": True}
-    assert [name for name, text in texts.items() if not known.get(name, text in told)] == []
+    is_declared = {"buffer": kind in BUFFER_NODES, "reducer": kind is Combine, "kinds": True}
+    assert [name for name, text in texts.items() if not is_declared.get(name, text in told)] == []
 
 
 @pytest.mark.parametrize("kind", STMTS, ids=lambda kind: kind.__name__)
@@ -225,7 +225,7 @@ def test_each_body_has_the_condition_under_which_it_runs():
         kind.__name__: [body.condition for body in effects_of(stmt).bodies]
         for kind, stmt in SAMPLES.items()
     }
-    assert {kind: found for kind, found in conditions.items() if any(found)} == {
+    assert {kind: condition for kind, condition in conditions.items() if any(condition)} == {
         "If": [A, Unary("not", A)],
         "While": [A],
         "Block": [None, B],

@@ -92,10 +92,10 @@ def test_a_verdict_holds_for_the_elements_that_are_accessed(seed):
     verdicts = Counter()
     for extents, stores, loads in random_cases(seed):
         outer, function = function_of(stores, loads, extents)
-        found = verdict_on("i", outer, function, varying={"i", "j"})
-        verdicts[found, extents["i"] > 1] += 1
-        if found != "unknown":
-            assert has_race(stores, loads, extents) == (found == "race"), (stores, loads, extents)
+        verdict = verdict_on("i", outer, function, varying={"i", "j"})
+        verdicts[verdict, extents["i"] > 1] += 1
+        if verdict != "unknown":
+            assert has_race(stores, loads, extents) == (verdict == "race"), (stores, loads, extents)
     assert min(verdicts["disjoint", True], verdicts["race", True]) >= 3
 
 
@@ -104,9 +104,9 @@ def test_a_verdict_on_an_inner_loop_holds_in_each_iteration_around_it(seed):
     verdicts = Counter()
     for extents, stores, loads in random_cases(seed):
         outer, function = function_of(stores, loads, extents)
-        found = verdict_on("j", outer, function, varying={"j"})
-        verdicts[found] += 1
-        if found == "disjoint":
+        verdict = verdict_on("j", outer, function, varying={"j"})
+        verdicts[verdict] += 1
+        if verdict == "disjoint":
             assert not has_inner_race(stores, loads, extents), (stores, loads, extents)
     assert verdicts["disjoint"] >= 3
 

@@ -54,9 +54,9 @@ def test_segments_agree_with_a_slow_reading(unique):
         pad = random.choice([None, 3])
         expected = segments_hold(values, indptr, unique=unique, pad=pad)
         array, starts = np.array(values, np.int32), np.array(indptr, np.int64)
-        found = is_ordered(array, indptr=starts, unique=unique, pad=pad)
-        assert found == expected, (values, indptr, pad)
-        verdicts.add(found)
+        verdict = is_ordered(array, indptr=starts, unique=unique, pad=pad)
+        assert verdict == expected, (values, indptr, pad)
+        verdicts.add(verdict)
     assert verdicts == {True, False}
 
 

@@ -34,24 +34,24 @@ class Tombstones(Node, frozen=True):
 
 def test_facts_are_found_by_type_and_subject():
     narrow, wide = InRange("X", ZERO, index(4)), InRange("X", ZERO, index(9))
-    found = fact_index([narrow, Monotone("Y"), wide])
-    assert found.about("X", InRange) == (narrow, wide) == found.of_type(InRange)
-    assert found.last("X", InRange) == wide
-    assert found.holds("Y", Monotone)
+    facts = fact_index([narrow, Monotone("Y"), wide])
+    assert facts.about("X", InRange) == (narrow, wide) == facts.of_type(InRange)
+    assert facts.last("X", InRange) == wide
+    assert facts.holds("Y", Monotone)
 
 
 def test_there_may_be_no_fact():
-    found = fact_index([Monotone("Y")])
-    assert found.about("Y", InRange) == found.of_type(InRange) == ()
-    assert found.last("Y", InRange) is None
-    assert not found.holds("X", Monotone)
+    facts = fact_index([Monotone("Y")])
+    assert facts.about("Y", InRange) == facts.of_type(InRange) == ()
+    assert facts.last("Y", InRange) is None
+    assert not facts.holds("X", Monotone)
 
 
 def test_unused_slots_repeat_a_value():
-    found = fact_index([SORTED, Distinct("X"), PADDED])
-    assert found.about("X", SortedSegments) == (SortedSegments("X", "P", unique=False),)
-    assert not found.holds("X", Distinct)
-    assert found.holds("X", PaddedSlots)
+    facts = fact_index([SORTED, Distinct("X"), PADDED])
+    assert facts.about("X", SortedSegments) == (SortedSegments("X", "P", unique=False),)
+    assert not facts.holds("X", Distinct)
+    assert facts.holds("X", PaddedSlots)
 
 
 @pytest.mark.parametrize("padded", ["X", "Y"])

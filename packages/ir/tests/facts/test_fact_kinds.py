@@ -71,7 +71,7 @@ def module_with(fact, *body):
 
 
 def codes(module):
-    return [found.code for found in diagnostics(module)]
+    return [diagnostic.code for diagnostic in diagnostics(module)]
 
 
 def test_every_kind_of_fact_has_an_entry():

@@ -13,9 +13,9 @@ M = ("i", "0", "m")
 FIBER = ("j", "0", "T.int64(P[i + 1]) - T.int64(P[i])")
 
 
-def prover_of(known):
+def prover_of(premises):
     prover = Prover(FACTS)
-    for part in known:
+    for part in premises:
         if isinstance(part, str):
             prover.assume(parse_expr(part, DTYPES))
         else:

@@ -172,9 +172,9 @@ class Generator:
         dtype = DType.parse(dtype_name)
         if dtype.is_vector:
             return Broadcast(self.leaf(dtype.scalar), Lanes(dtype.lanes, dtype.scalable))
-        known = [var for var in self.vars if var.dtype == dtype_name]
-        if known and self.below(3):
-            return self.one(known)
+        candidates = [var for var in self.vars if var.dtype == dtype_name]
+        if candidates and self.below(3):
+            return self.one(candidates)
         if dtype_name == "int64" and self.has_vectors and not self.below(4):
             return VScale()
         return self.const(dtype_name)
@@ -244,8 +244,8 @@ class Generator:
 
     def call(self, dtype: str, fuel: int) -> Any:
         kinds = ("floats" if DType.parse(dtype).is_float else "integers", "numbers")
-        known = [function for function in FUNCTIONS.values() if function.operands in kinds]
-        function = self.one(known)
+        functions = [function for function in FUNCTIONS.values() if function.operands in kinds]
+        function = self.one(functions)
         args = tuple(self.expr(dtype, fuel) for _ in range(function.arity))
         return Call(function.name, args, dtype)
 
@@ -254,12 +254,12 @@ class Generator:
 
     def load(self, dtype_name: str, fuel: int) -> Any:
         dtype = DType.parse(dtype_name)
-        known = [each for each in self.buffers if each.dtype == dtype.scalar]
+        candidates = [each for each in self.buffers if each.dtype == dtype.scalar]
         if dtype.is_vector:
-            known = [each for each in known if self.rank(each)]
-        if not known:
+            candidates = [each for each in candidates if self.rank(each)]
+        if not candidates:
             return None
-        buffer = self.one(known)
+        buffer = self.one(candidates)
         indices = self.indices(buffer, dtype, fuel)
         if not self.has_vectors or self.flip():
             return Load(buffer.name, indices, dtype_name)
@@ -274,10 +274,10 @@ class Generator:
         return tuple(drawn)
 
     def search(self, dtype: str, fuel: int) -> Any:
-        known = [each for each in self.buffers if self.rank(each) and each.dtype == "int32"]
-        if not known:
+        candidates = [each for each in self.buffers if self.rank(each) and each.dtype == "int32"]
+        if not candidates:
             return None
-        buffer = self.one(known)
+        buffer = self.one(candidates)
         prefix = tuple(self.index(fuel) for _ in range(self.rank(buffer) - 1))
         kind = self.one(("exact", "lower", "upper"))
         parts = [self.index(fuel) for _ in range(3)]
@@ -565,8 +565,8 @@ class Generator:
     # --- declarations
 
     def size(self) -> Any:
-        known = [var for var in self.vars if var.dtype == "int64"]
-        return self.one((*known, index(7), Binary("add", self.one((*known, index(2))), index(1))))
+        sizes = [var for var in self.vars if var.dtype == "int64"]
+        return self.one((*sizes, index(7), Binary("add", self.one((*sizes, index(2))), index(1))))
 
     def scalars(self) -> None:
         for dtype in ("int64", "int64", self.one(_SCALARS)):

@@ -44,7 +44,7 @@ D: with duplicates; R: rows of unique coordinates; Z: padded rows. W (int32), B 
 hold anything."""
 
 ARRAYS = ("P", "O", "S", "Q", "D", "R", "Z", "W", "B", "V")
-Known: TypeAlias = tuple[Any, ...]
+Premises: TypeAlias = tuple[Any, ...]
 
 
 class OutOfBounds(Exception):
@@ -128,18 +128,20 @@ def _fibers(
 class Statement:
     """The premises in order (a range of a variable, or a condition), and the claim."""
 
-    def __init__(self, known: Known, claim: str) -> None:
-        self.known = [
+    def __init__(self, premises: Premises, claim: str) -> None:
+        self.premises = [
             part if isinstance(part, str) else (part[0], *map(_compiled, part[1:]))
-            for part in known
+            for part in premises
         ]
-        self.known = [_compiled(part) if isinstance(part, str) else part for part in self.known]
+        self.premises = [
+            _compiled(part) if isinstance(part, str) else part for part in self.premises
+        ]
         self.claim = _compiled(claim)
         codes = [self.claim]
-        for part in self.known:
+        for part in self.premises:
             codes += part[1:] if isinstance(part, tuple) else [part]
         names = dict.fromkeys(name for code in codes for name in code.co_names)
-        bound = {part[0] for part in self.known if isinstance(part, tuple)}
+        bound = {part[0] for part in self.premises if isinstance(part, tuple)}
         self.arrays = [name for name in names if name in ARRAYS]
         self.has_vscale = "vscale" in names
         sized = {"n", "nnz"} if self.arrays else set()
@@ -163,11 +165,11 @@ class Statement:
 
     def _points(self, case: dict[str, Any], at: int) -> Iterator[tuple[dict[str, Any], bool]]:
         try:
-            if at == len(self.known):
+            if at == len(self.premises):
                 holds = eval(self.claim, {}, case)
                 yield {name: case[name] for name in case if name not in (*ARRAYS, "T")}, bool(holds)
                 return
-            part = self.known[at]
+            part = self.premises[at]
             if not isinstance(part, tuple):
                 if eval(part, {}, case):
                     yield from self._points(case, at + 1)
@@ -184,7 +186,7 @@ def _compiled(text: str) -> Any:
     return compile(text, text, "eval")
 
 
-def random_premises(rng: Any) -> Known:
+def random_premises(rng: Any) -> Premises:
     """Random premises about few variables, so that every small case can be checked."""
     ranges = [
         ("i", rng.choice(("0", "0", "-1", "2")), rng.choice(("m", "4", "m - 1", "(m + 1) // 2"))),

@@ -23,28 +23,28 @@ METADATA = "Metadata-Version: 2.1\nName: Acme.Fast\nVersion: 1.0\n"
 
 @pytest.mark.parametrize("name", ["gossamer-ir", "msgspec", "numpy", "pytest"])
 def test_version_is_that_of_the_standard_library(name):
-    found = installed_distribution(name)
-    assert found is not None
-    assert found.version == metadata.version(name)
+    distribution = installed_distribution(name)
+    assert distribution is not None
+    assert distribution.version == metadata.version(name)
 
 
 @pytest.mark.parametrize(("name", "group"), [("pytest", "console_scripts"), ("numpy", "array_api")])
 def test_entry_points_are_those_of_the_standard_library(name, group):
-    found = installed_distribution(name)
+    distribution = installed_distribution(name)
     wanted = {item.name: item.value for item in metadata.distribution(name).entry_points
               if item.group == group}  # fmt: skip
-    assert found is not None
+    assert distribution is not None
     assert wanted
-    assert entry_points(found, group=group) == wanted
+    assert entry_points(distribution, group=group) == wanted
 
 
 def test_the_first_of_the_path_wins_and_names_are_normalized(tmp_path, monkeypatch):
     for place, version in (("first", "2.0"), ("second", "1.0")):
         (tmp_path / place / f"My.Own_Thing-{version}.dist-info").mkdir(parents=True)
     monkeypatch.setattr(sys, "path", [str(tmp_path / "first"), str(tmp_path / "second")])
-    found = installed_distribution("my-own-thing")
-    assert found is not None
-    assert (found.version, found.read("METADATA")) == ("2.0", None)
+    distribution = installed_distribution("my-own-thing")
+    assert distribution is not None
+    assert (distribution.version, distribution.read("METADATA")) == ("2.0", None)
     (tmp_path / "first" / "other-3.dist-info").mkdir()
     assert installed_distribution("other") is not None
 
@@ -132,10 +132,10 @@ def test_looking_for_plugins_imports_no_slow_parsers():
         "installed.installed_distribution('gossamer-ir'); installed.installed_entry_points('acme');"
         "print([name for name in ('importlib.metadata', 'email', 'zipfile') if name in sys.modules])"
     )
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-S", "-c", f"import sys; sys.path = {sys.path!r}; {program}"],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert found.stdout.strip() == "[]"
+    assert process.stdout.strip() == "[]"

@@ -338,7 +338,7 @@ GIVEN_MASK = 'T.get_active_lane_mask("boolxvscalex4", 3, n)'
 
 
 @pytest.mark.parametrize(
-    ("published", "own"),
+    ("published", "spelling"),
     [
         (f"X.vstore([{RUN}], X.vload([{RUN}]))", f"X[{RUN}] = X[{RUN}]"),
         (
@@ -362,7 +362,7 @@ GIVEN_MASK = 'T.get_active_lane_mask("boolxvscalex4", 3, n)'
         ("v = T.Ramp(n, 2, 4)", "v = T.ramp(n, 2, 4)"),
     ],
 )
-def test_vectors_in_the_spelling_of_tvm(published, own):
+def test_vectors_in_the_spelling_of_tvm(published, spelling):
     module = parse_module(f"{VECTORS}    {published}\n")
-    assert module == parse_module(f"{VECTORS}    {own}\n")
+    assert module == parse_module(f"{VECTORS}    {spelling}\n")
     assert parse_module(print_module(module)) == module

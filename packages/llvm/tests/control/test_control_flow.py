@@ -73,7 +73,7 @@ def test_guards_are_numbered_by_buffer(module, text, checked):
 
 @pytest.mark.parametrize("at", [-(2**63), -1, 0, 7, 8, 2**63 - 1])
 def test_one_comparison_bounds_an_index_of_an_array(text, checked, at):
-    found, place = np.zeros(8, np.int64), sub(index_var("k"), index(1))
+    out, place = np.zeros(8, np.int64), sub(index_var("k"), index(1))
     x = Buffer("X", (N,), "int64", "x")
     params = (Param("x", "handle"), Param("n", "int64"), Param("k", "int64"))
     check = Guard(conjunction(*in_range(place, N)), "X")
@@ -82,14 +82,14 @@ def test_one_comparison_bounds_an_index_of_an_array(text, checked, at):
     source = checked(text(flat))
     assert source.count("icmp ult") == 1
     assert "icmp sge" not in source
-    run = run_native(flat, [found], 8, (at + 1 + 2**63) % 2**64 - 2**63)
+    run = run_native(flat, [out], 8, (at + 1 + 2**63) % 2**64 - 2**63)
     assert run.status == (OK if 0 <= at < 8 else OUT_OF_BOUNDS)
-    assert found.tolist() == [int(each == at) for each in range(8)]
+    assert out.tolist() == [int(each == at) for each in range(8)]
 
 
 @pytest.mark.parametrize("at", [-(2**63), -1, 0, 7, 8, 2**63 - 1])
 def test_one_comparison_bounds_the_index_of_a_branch(text, checked, at):
-    found = np.zeros(8, np.int64)
+    out = np.zeros(8, np.int64)
     x = Buffer("X", (N,), "int64", "x")
     params = (Param("x", "handle"), Param("n", "int64"), Param("k", "int64"))
     first, second = in_range(index_var("k"), N)
@@ -100,18 +100,18 @@ def test_one_comparison_bounds_the_index_of_a_branch(text, checked, at):
     )
     flat = Module("flat", (Function("main", params, (choice,), buffers=(x,)),), "main")
     assert checked(text(flat)).count("icmp ult") == 1
-    assert run_native(flat, [found], 8, at).status == OK
-    assert found[0] == (1 if 0 <= at < 5 else 2)
+    assert run_native(flat, [out], 8, at).status == OK
+    assert out[0] == (1 if 0 <= at < 5 else 2)
 
 
 def test_sizes_that_are_no_extents_may_be_negative(text, checked):
-    found, m = np.zeros(8, np.int64), index_var("m")
+    out, m = np.zeros(8, np.int64), index_var("m")
     x = Buffer("X", (N,), "int64", "x")
     params = (Param("x", "handle"), Param("n", "int64"), Param("m", "int64"))
     check = Guard(conjunction(*in_range(ZERO, m)), "X")
     flat = Module("flat", (Function("main", params, (check,), buffers=(x,)),), "main")
     assert "icmp ult" not in checked(text(flat))
-    assert run_native(flat, [found], 8, -1).status == OUT_OF_BOUNDS
+    assert run_native(flat, [out], 8, -1).status == OUT_OF_BOUNDS
 
 
 def accumulated(*body):
@@ -130,41 +130,41 @@ def plus(value, at=ZERO):
 def test_a_loop_runs_each_iteration_once(start, extent):
     """With a constant extent, and with one that is only known at run time."""
     for end in (index(extent), sub(N, index(100))):
-        found = np.zeros(8, np.int64)
+        out = np.zeros(8, np.int64)
         counted = For("i", index(start), end, (plus(ROW), plus(index(1), index(1))))
-        run_native(accumulated(counted), [found], 100 + extent)
+        run_native(accumulated(counted), [out], 100 + extent)
         visited = range(start, start + extent)
-        assert found[:2].tolist() == [sum(visited), len(visited)]
+        assert out[:2].tolist() == [sum(visited), len(visited)]
 
 
 def test_a_loop_whose_end_wraps_around_ends():
-    found, largest = np.zeros(8, np.int64), 2**63 - 1
+    out, largest = np.zeros(8, np.int64), 2**63 - 1
     counted = For("i", add(N, index(-1)), index(3), (plus(index(1)),))
-    run_native(accumulated(counted), [found], largest)
-    assert found[0] == 3
+    run_native(accumulated(counted), [out], largest)
+    assert out[0] == 3
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_one_branch_of_a_condition_runs(n):
-    found = np.zeros(8, np.int64)
+    out = np.zeros(8, np.int64)
     is_less = Compare("lt", N, index(3))
     choice = If(is_less, (plus(index(1)),), (plus(index(10)),))
-    run_native(accumulated(choice, If(is_less, (plus(index(100)),))), [found], n)
-    assert found[0] == (101 if n < 3 else 10)
+    run_native(accumulated(choice, If(is_less, (plus(index(100)),))), [out], n)
+    assert out[0] == (101 if n < 3 else 10)
 
 
 @pytest.mark.parametrize("n", [0, 1, 6])
 def test_the_condition_of_a_while_loop_is_tested_before_each_iteration(n):
-    found = np.zeros(8, np.int64)
+    out = np.zeros(8, np.int64)
     left = Compare("lt", Load("X", (ZERO,), "int64"), N)
-    run_native(accumulated(While(left, (plus(index(2)),))), [found], n)
-    assert found[0] == -(-n // 2) * 2
+    run_native(accumulated(While(left, (plus(index(2)),))), [out], n)
+    assert out[0] == -(-n // 2) * 2
 
 
 def test_a_bounds_check_that_fails_ends_the_kernel_and_names_the_buffer():
     inside = Compare("lt", ROW, index(3))
     flat = accumulated(For("i", ZERO, N, (Guard(inside, "X"), plus(index(1)))))
-    found = np.zeros(8, np.int64)
-    assert run_native(flat, [found], 3) == (OK, NOT_GUARDED)
-    assert run_native(flat, [found], 9) == (OUT_OF_BOUNDS, 0)
-    assert found[0] == 3 + 3
+    out = np.zeros(8, np.int64)
+    assert run_native(flat, [out], 3) == (OK, NOT_GUARDED)
+    assert run_native(flat, [out], 9) == (OUT_OF_BOUNDS, 0)
+    assert out[0] == 3 + 3

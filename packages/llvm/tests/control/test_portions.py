@@ -26,14 +26,14 @@ def nested_loops():
 
 def questions(answer):
     """Run the loops; return the number of questions, when each is answered with the same number."""
-    found, asked = np.zeros(ROWS, np.int64), []
+    out, asked = np.zeros(ROWS, np.int64), []
 
     def is_interrupted(since):
         asked.append(since[0])
         return answer
 
-    assert run_native(nested_loops(), [found], ROWS, is_interrupted=is_interrupted).status == OK
-    assert (found == 1).all()
+    assert run_native(nested_loops(), [out], ROWS, is_interrupted=is_interrupted).status == OK
+    assert (out == 1).all()
     return len(asked)
 
 
@@ -54,19 +54,19 @@ def questions_of_halves():
 
 @pytest.mark.parametrize("stopping", [1, 2, 100])
 def test_a_loop_that_is_stopped_has_run_whole_portions(stopping):
-    found, asked = np.zeros(ROWS, np.int64), []
+    out, asked = np.zeros(ROWS, np.int64), []
 
     def is_interrupted(since):
         asked.append(since[0])
         return int(len(asked) == stopping)
 
-    run = run_native(nested_loops(), [found], ROWS, is_interrupted=is_interrupted)
+    run = run_native(nested_loops(), [out], ROWS, is_interrupted=is_interrupted)
     assert run.status == INTERRUPTED
     done = (stopping - 1) * (ROWS // 4096)
-    assert found.tolist() == [1] * done + [0] * (ROWS - done)
+    assert out.tolist() == [1] * done + [0] * (ROWS - done)
 
 
 def test_a_loop_runs_at_once_if_nobody_may_stop_it():
-    found = np.zeros(ROWS, np.int64)
-    assert run_native(nested_loops(), [found], ROWS).status == OK
-    assert (found == 1).all()
+    out = np.zeros(ROWS, np.int64)
+    assert run_native(nested_loops(), [out], ROWS).status == OK
+    assert (out == 1).all()

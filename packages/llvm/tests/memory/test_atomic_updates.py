@@ -41,5 +41,5 @@ def test_values_are_combined_as_numpy_combines_them(op, dtype):
 @pytest.mark.parametrize("op", ["min", "max"])
 @pytest.mark.parametrize("values", [[1, np.nan, 2], [np.nan], [np.inf, -np.inf]], ids=str)
 def test_a_minimum_of_floats_keeps_nan(op, values):
-    found = accumulate(op, np.array(values, np.float32), 0)
-    np.testing.assert_array_equal(found, COMBINED[op].reduce(np.float32([0, *values])))
+    accumulated = accumulate(op, np.array(values, np.float32), 0)
+    np.testing.assert_array_equal(accumulated, COMBINED[op].reduce(np.float32([0, *values])))

@@ -53,7 +53,7 @@ def evaluate(make, *operands, result):
     """The elements of make(operands) as scalars; vectors of four must give the same."""
     count = -(-len(operands[0]) // LANES) * LANES
     padded = [np.resize(operand, count) for operand in operands]
-    found = []
+    outputs = []
     for lanes, where, steps in (("", ROW, count), (f"x{LANES}", RUN, count // LANES)):
         arrays = {f"X{number}": array for number, array in enumerate(padded)}
         loads = [
@@ -62,9 +62,9 @@ def evaluate(make, *operands, result):
         arrays["OUT"] = np.zeros(count, result)
         store = Store("OUT", (where,), make(*loads))
         assert run([For("i", ZERO, index(steps), (store,))], arrays, n=count) == OK
-        found.append(arrays["OUT"])
-    np.testing.assert_array_equal(found[0], found[1])
-    return found[0][: len(operands[0])]
+        outputs.append(arrays["OUT"])
+    np.testing.assert_array_equal(outputs[0], outputs[1])
+    return outputs[0][: len(operands[0])]
 
 
 def edges(dtype):
@@ -80,8 +80,8 @@ def edges(dtype):
 
 
 def pairs(dtype):
-    found = np.array(list(product(edges(dtype), repeat=2)), dtype)
-    return found[:, 0].copy(), found[:, 1].copy()
+    all_pairs = np.array(list(product(edges(dtype), repeat=2)), dtype)
+    return all_pairs[:, 0].copy(), all_pairs[:, 1].copy()
 
 
 def wrapped(value, dtype):
@@ -117,10 +117,10 @@ INTEGER_OPS = {
 @pytest.mark.parametrize("op", INTEGER_OPS)
 def test_integers_wrap_and_nothing_is_undefined(op, dtype):
     left, right = pairs(dtype)
-    found = evaluate(lambda x, y: Binary(op, x, y), left, right, result=dtype)
+    result = evaluate(lambda x, y: Binary(op, x, y), left, right, result=dtype)
     bits = np.iinfo(dtype).bits
     numbers = zip(left.tolist(), right.tolist(), strict=True)
-    assert found.tolist() == [wrapped(INTEGER_OPS[op](x, y, bits), dtype) for x, y in numbers]
+    assert result.tolist() == [wrapped(INTEGER_OPS[op](x, y, bits), dtype) for x, y in numbers]
 
 
 @pytest.mark.parametrize("divisor", [1, 2, 8, 3, 10, 0, -1, -4])
@@ -150,9 +150,9 @@ FLOAT_OPS = {
 @pytest.mark.parametrize("op", FLOAT_OPS)
 def test_floats_are_as_numpys(op, dtype):
     left, right = pairs(dtype)
-    found = evaluate(lambda x, y: Binary(op, x, y), left, right, result=dtype)
+    result = evaluate(lambda x, y: Binary(op, x, y), left, right, result=dtype)
     with np.errstate(all="ignore"):
-        np.testing.assert_array_equal(found, FLOAT_OPS[op](left, right))
+        np.testing.assert_array_equal(result, FLOAT_OPS[op](left, right))
 
 
 COMPARISONS = {
@@ -169,8 +169,8 @@ COMPARISONS = {
 @pytest.mark.parametrize("op", COMPARISONS)
 def test_comparisons_know_signs_and_nan(op, dtype):
     left, right = pairs(dtype)
-    found = evaluate(lambda x, y: Compare(op, x, y), left, right, result="bool")
-    np.testing.assert_array_equal(found, COMPARISONS[op](left, right))
+    result = evaluate(lambda x, y: Compare(op, x, y), left, right, result="bool")
+    np.testing.assert_array_equal(result, COMPARISONS[op](left, right))
 
 
 BOOLS = {
@@ -187,23 +187,23 @@ BOOLS = {
 @pytest.mark.parametrize("op", BOOLS)
 def test_bools_are_bytes_in_memory_and_bits_elsewhere(op):
     left, right = np.array([0, 0, 1, 1], bool), np.array([0, 1, 0, 1], bool)
-    found = evaluate(lambda x, y: Binary(op, x, y), left, right, result="bool")
-    np.testing.assert_array_equal(found, BOOLS[op](left, right))
-    np.testing.assert_array_equal(found.view("uint8") <= 1, True)
+    result = evaluate(lambda x, y: Binary(op, x, y), left, right, result="bool")
+    np.testing.assert_array_equal(result, BOOLS[op](left, right))
+    np.testing.assert_array_equal(result.view("uint8") <= 1, True)
 
 
 def test_operations_of_one_operand():
     for dtype in ("int32", "int64", "uint16", "float64"):
         values = edges(dtype)
         with np.errstate(over="ignore"):
-            found = evaluate(lambda x: Unary("neg", x), values, result=dtype)
-            np.testing.assert_array_equal(found, -values)
+            result = evaluate(lambda x: Unary("neg", x), values, result=dtype)
+            np.testing.assert_array_equal(result, -values)
     values = edges("int16")
-    found = evaluate(lambda x: Unary("bitnot", x), values, result="int16")
-    np.testing.assert_array_equal(found, ~values)
+    result = evaluate(lambda x: Unary("bitnot", x), values, result="int16")
+    np.testing.assert_array_equal(result, ~values)
     values = np.array([False, True])
-    found = evaluate(lambda x: Unary("not", x), values, result="bool")
-    np.testing.assert_array_equal(found, ~values)
+    result = evaluate(lambda x: Unary("not", x), values, result="bool")
+    np.testing.assert_array_equal(result, ~values)
 
 
 def cast(value, dtype):
@@ -222,25 +222,25 @@ def cast(value, dtype):
 def test_casts_wrap_integers_and_saturate_floats(source, target):
     values = np.array([False, True]) if source == "bool" else edges(source)
     lanes = {False: target, True: f"{target}x{LANES}"}
-    found = evaluate(lambda x: Cast(lanes[x.dtype[-2:] == "x4"], x), values, result=target)
+    result = evaluate(lambda x: Cast(lanes[x.dtype[-2:] == "x4"], x), values, result=target)
     expected = [cast(value, target) for value in values.tolist()]
-    np.testing.assert_array_equal(found, np.array(expected, target))
+    np.testing.assert_array_equal(result, np.array(expected, target))
 
 
 def test_math_functions():
     values = np.array([0.0, 1.5, 2.25, 1e10, -2.5, np.inf, np.nan])
     for name, function in (("abs", np.abs), ("floor", np.floor), ("ceil", np.ceil)):
-        found = evaluate(lambda x, name=name: Call(name, (x,), x.dtype), values, result="float64")
-        np.testing.assert_array_equal(found, function(values))
+        result = evaluate(lambda x, name=name: Call(name, (x,), x.dtype), values, result="float64")
+        np.testing.assert_array_equal(result, function(values))
     roots = np.abs(values)
-    found = evaluate(lambda x: Call("sqrt", (x,), x.dtype), roots, result="float64")
-    np.testing.assert_array_equal(found, np.sqrt(roots))
+    result = evaluate(lambda x: Call("sqrt", (x,), x.dtype), roots, result="float64")
+    np.testing.assert_array_equal(result, np.sqrt(roots))
     x, y, z = np.array([3.0, -2.0]), np.array([5.0, 7.0]), np.array([0.5, -0.25])
-    found = evaluate(lambda *xyz: Call("fma", xyz, xyz[0].dtype), x, y, z, result="float64")
-    np.testing.assert_array_equal(found, x * y + z)
+    result = evaluate(lambda *xyz: Call("fma", xyz, xyz[0].dtype), x, y, z, result="float64")
+    np.testing.assert_array_equal(result, x * y + z)
     for dtype in ("int32", "uint32"):
-        found = evaluate(lambda x: Call("abs", (x,), x.dtype), edges(dtype), result=dtype)
-        np.testing.assert_array_equal(found, np.abs(edges(dtype)))
+        result = evaluate(lambda x: Call("abs", (x,), x.dtype), edges(dtype), result=dtype)
+        np.testing.assert_array_equal(result, np.abs(edges(dtype)))
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
@@ -253,14 +253,14 @@ def test_functions_of_bits(dtype):
         "ctz": [(f"1{pattern:0{width}b}"[::-1]).index("1") for pattern in patterns],
     }
     for name, wanted in expected.items():
-        found = evaluate(lambda x, name=name: Call(name, (x,), x.dtype), values, result=dtype)
-        np.testing.assert_array_equal(found, np.array(wanted, dtype))
+        result = evaluate(lambda x, name=name: Call(name, (x,), x.dtype), values, result=dtype)
+        np.testing.assert_array_equal(result, np.array(wanted, dtype))
 
 
 def test_a_choice_evaluates_both_sides_or_one():
     x, y = np.arange(8.0), np.arange(8.0)[::-1].copy()
-    found = evaluate(lambda a, b: Select(Compare("lt", a, b), b, a), x, y, result="float64")
-    np.testing.assert_array_equal(found, np.maximum(x, y))
+    result = evaluate(lambda a, b: Select(Compare("lt", a, b), b, a), x, y, result="float64")
+    np.testing.assert_array_equal(result, np.maximum(x, y))
     outside = Load("X", (mul(ROW, index(1000)),), "float64")
     value = IfThenElse(Compare("eq", ROW, ZERO), outside, constant(9, "float64"))
     arrays = {"X": np.array([5.0]), "OUT": np.zeros(3)}

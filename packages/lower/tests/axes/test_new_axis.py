@@ -60,9 +60,9 @@ class Singleton(Node, frozen=True):
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_it_is_lowered_as_a_compressed_axis_of_width_1(monkeypatch, body):
     monkeypatch.setitem(AXIS_KINDS, Singleton, AxisKind(lambda axis: ONE, has_indices=True))
-    known = parse_module(PROGRAM + body)
-    (function,) = known.functions
+    module = parse_module(PROGRAM + body)
+    (function,) = module.functions
     above, axis, columns = function.axes
     axes = (above, Singleton(axis.name, axis.parent, axis.length, axis.indices), columns)
-    new = replace(known, functions=(replace(function, axes=axes),))
-    assert lower_buffers(lower_iterations(new)) == lower_buffers(lower_iterations(known))
+    new = replace(module, functions=(replace(function, axes=axes),))
+    assert lower_buffers(lower_iterations(new)) == lower_buffers(lower_iterations(module))

@@ -44,8 +44,8 @@ def results(module):
     """Y and Z after the program, interpreted as written and after lowering."""
     for stage in (module, verify(lower_to_flat(module))):
         y, z = np.full(3, 7.0), np.full((4, 3), 7.0)
-        given = {"x": np.arange(12.0).reshape(4, 3), "y": y, "z": z, "p": ROWS, "n": 4, "m": 3}
-        run(stage, given, chunks=2)
+        arguments = {"x": np.arange(12.0).reshape(4, 3), "y": y, "z": z, "p": ROWS, "n": 4, "m": 3}
+        run(stage, arguments, chunks=2)
         yield y, z
 
 
@@ -265,8 +265,8 @@ for i in T.serial(n - 1):
     module = program(body)
     for stage in (module, verify(lower_to_flat(module))):
         y, p = np.full(4, 7.0), np.array([0, 2, 2, 3])
-        given = {"x": np.arange(12.0).reshape(4, 3), "y": y, "z": np.zeros((4, 3)), "p": p}
-        run(stage, {**given, "n": 4, "m": 4}, chunks=2)
+        arguments = {"x": np.arange(12.0).reshape(4, 3), "y": y, "z": np.zeros((4, 3)), "p": p}
+        run(stage, {**arguments, "n": 4, "m": 4}, chunks=2)
         np.testing.assert_array_equal(y, [7.0, 7.0, 1.0 + 0 + 1, 1.0 + 6])
 
 
@@ -284,8 +284,8 @@ for i in T.serial(n):
     module = program(body)
     for stage in (module, verify(lower_to_flat(module))):
         y, p = np.full(3, 7.0), np.array([2, 0, 0, 0])
-        given = {"x": np.arange(12.0).reshape(4, 3), "y": y, "z": np.zeros((4, 3)), "p": p}
-        run(stage, {**given, "n": 4, "m": 3}, chunks=2)
+        arguments = {"x": np.arange(12.0).reshape(4, 3), "y": y, "z": np.zeros((4, 3)), "p": p}
+        run(stage, {**arguments, "n": 4, "m": 3}, chunks=2)
         np.testing.assert_array_equal(y, [7.0, 7.0, 1.0 + 66])
 
 

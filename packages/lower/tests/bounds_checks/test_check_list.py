@@ -18,10 +18,10 @@ BOTH = short_circuit_or(EMPTY, UNUSED)
 
 def checks(*required):
     """The guards for conditions with their exceptions."""
-    found = CheckList()
+    checks = CheckList()
     for condition, unless in required:
-        found.require(condition, unless, "X")
-    return list(found)
+        checks.require(condition, unless, "X")
+    return list(checks)
 
 
 def test_a_later_guard_has_only_the_parts_that_none_has_checked():

@@ -199,19 +199,19 @@ def test_only_the_side_that_is_evaluated_is_guarded():
     np.testing.assert_array_equal(y, [1, 0, 0])
 
 
-@pytest.mark.parametrize("found", [0, 2, None])
-def test_the_condition_of_a_while_loop_is_guarded_whenever_it_is_evaluated(found):
+@pytest.mark.parametrize("stop_row", [0, 2, None])
+def test_the_condition_of_a_while_loop_is_guarded_whenever_it_is_evaluated(stop_row):
     text = "    while X[T.int64(P[0])] < 1.0:\n        P[0] = P[0] + T.int32(1)\n"
     x, p = np.zeros(3, np.float32), np.zeros(2, np.int32)
     arguments = {"x": x, "y": np.zeros(2, np.float32), "p": p, "m": 2, "n": 3}
     module = lower_to_flat(parse_module(HEADER + text))
-    if found is None:
+    if stop_row is None:
         with pytest.raises(GuardFailed, match="X"):
             run(module, arguments)
         return
-    x[found] = 1
+    x[stop_row] = 1
     run(module, arguments)
-    assert p[0] == found
+    assert p[0] == stop_row
 
 
 @pytest.mark.parametrize("loop", ["m, weight=T.int64(P[i]) + i", "n, n + 2, weight=T.int64(P[i])"])
@@ -284,12 +284,12 @@ def test_a_guard_is_left_out_only_where_another_says_the_same(value, count):
     text = f"    for i in T.serial(m):\n        Y[i] = {value}\n"
     for n, outside in ((3, False), (6, False), (3, True), (6, True)):
         places = np.full(2, n if outside else n - 1, np.int32)
-        given = {"x": np.ones(n, np.float32), "y": np.zeros(2, np.float32), "p": places}
+        arguments = {"x": np.ones(n, np.float32), "y": np.zeros(2, np.float32), "p": places}
         runs = [parse_module(HEADER + text), lower_to_flat(parse_module(HEADER + text))]
         stopped = []
         for module in runs:
             try:
-                run(module, given | {"m": 2, "n": n})
+                run(module, arguments | {"m": 2, "n": n})
                 stopped.append(False)
             except (GuardFailed, InterpreterError):
                 stopped.append(True)

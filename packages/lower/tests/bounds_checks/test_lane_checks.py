@@ -21,10 +21,10 @@ def test_one_end_of_a_ramp_decides_for_all_lanes(stride, op, bound):
     for base in range(-2, EXTENT + 2):
         lane = add(index(base), mul(LANE, index(stride)))
         ramp = Ramp(index(base), index(stride), LANES)
-        found = simplify(in_end_lanes(Compare(op, lane, index(bound)), ramp, lanes=LANES))
+        simplified = simplify(in_end_lanes(Compare(op, lane, index(bound)), ramp, lanes=LANES))
         values = [base + each * stride for each in range(LANES.count)]
         holds = all(value >= bound if op == "ge" else value < bound for value in values)
-        assert (is_true(found), is_false(found)) == (holds, not holds), base
+        assert (is_true(simplified), is_false(simplified)) == (holds, not holds), base
 
 
 def test_lanes_that_a_mask_disables_are_not_checked():

@@ -93,7 +93,7 @@ def test_the_results_stay(module, lengths):
     stored = width * rows if is_padded else sum(lengths)
     shape = (stored, 2) if "dense_fixed(2)" in text else (stored,)
     held = [np.arange(width)] * rows if is_padded else [np.arange(length) for length in lengths]
-    given = {
+    arguments = {
         "a": np.arange(np.prod(shape), dtype="float32").reshape(shape) - 4,
         "p": np.cumsum([0, *lengths]).astype("int32"),
         "q": np.concatenate([*held, []]).astype("int32"),
@@ -102,7 +102,7 @@ def test_the_results_stay(module, lengths):
     results = []
     for stage in (module, lower_buffers(module), lower_to_flat(lower_buffers(module))):
         y = np.full(rows, np.nan, "float32")
-        passed = given | {"y": y}
+        passed = arguments | {"y": y}
         run(verify(stage), {param.name: passed[param.name] for param in stage.functions[0].params})
         results.append(y)
     for y in results[1:]:

@@ -86,8 +86,8 @@ def test_valid_arrays_pass_for_all_sizes_of_blocks(offsets, columns):
     # Fewer rows than a vector, a block that is not full, several blocks, long rows, empty rows only.
     for seed, (rows, nnz) in enumerate([(1, 3), (5, 0), (16, 90), (17, 40), (40, 2000), (3, 500)]):
         indptr, indices = csr(rows, 70, nnz, seed=seed, offsets=offsets, indices=columns)
-        found = result(module, indptr, indices, 70)
-        np.testing.assert_array_equal(found, sums(indptr, indices))
+        actual = result(module, indptr, indices, 70)
+        np.testing.assert_array_equal(actual, sums(indptr, indices))
 
 
 @pytest.mark.parametrize("offsets", ["int32", "int64"])

@@ -58,9 +58,9 @@ def test_the_kernel_consists_of_the_searches(before, after):
 def test_it_writes_what_numpy_finds(size, dtype):
     kernel = extract_inspector(program(CASES["a loop on which it does not depend"][0]), dtype=dtype)
     p = np.sort(np.random.default_rng(size).integers(0, 9, size))
-    found = np.full(size, 99, dtype)
-    run(kernel, {"p": p, "n": size, "P_found": found})
-    np.testing.assert_array_equal(found, np.searchsorted(p, np.arange(size)))
+    out = np.full(size, 99, dtype)
+    run(kernel, {"p": p, "n": size, "P_found": out})
+    np.testing.assert_array_equal(out, np.searchsorted(p, np.arange(size)))
 
 
 def test_equal_searches_are_made_once():

@@ -61,15 +61,19 @@ def results_of(module, arguments, *, stage, dtype):
     )
     if stage == "flat":
         first, second = to_flat(first), to_flat(second)
-    given = dict(arguments, c=arguments["c"].copy())
+    kernel_arguments = dict(arguments, c=arguments["c"].copy())
     for param in first.functions[0].params:
-        if param.name not in given:
-            size = given["nnz_a"] if arguments["c"].ndim == 1 else given["c"].size
-            given[param.name] = np.full(size, 99, dtype)
-    run_on(first, given)
+        if param.name not in kernel_arguments:
+            size = (
+                kernel_arguments["nnz_a"]
+                if arguments["c"].ndim == 1
+                else kernel_arguments["c"].size
+            )
+            kernel_arguments[param.name] = np.full(size, 99, dtype)
+    run_on(first, kernel_arguments)
     assert not any(isinstance(node, Search) for node in walk(second))
-    run_on(second, given)
-    return given["c"]
+    run_on(second, kernel_arguments)
+    return kernel_arguments["c"]
 
 
 @pytest.mark.parametrize("mask", MASKS)
@@ -119,9 +123,9 @@ def test_a_result_that_does_not_fit_stops_the_kernel():
         Y[i] = X[T.search("upper", P, begin=0, end=n, value=i + 1) + 2147483647]
     """)
     p = np.array([0], "int64")
-    given = {"p": p, "n": 1, "P_found": np.zeros(1, "int32")}
+    arguments = {"p": p, "n": 1, "P_found": np.zeros(1, "int32")}
     with pytest.raises(GuardFailed, match="P_found_data"):
-        run_on(extract_inspector(module, dtype="int32"), given)
+        run_on(extract_inspector(module, dtype="int32"), arguments)
 
 
 REFUSED = {
@@ -166,13 +170,13 @@ def test_a_search_that_has_an_answer_everywhere_is_made_without_its_condition(co
                 Y[T.search("lower", P, begin=0, end=n, value=i * 2) % 5] = T.float32(7 + k)
     """)
     x, p = np.array([-1, 1, 0, 2, 3], "float32"), np.array([0, 1, 3, 6, 8], "int64")
-    given, expected = {"x": x, "p": p, "n": 5}, np.zeros(5, "float32")
-    run_on(module, given | {"y": expected})
+    arguments, expected = {"x": x, "p": p, "n": 5}, np.zeros(5, "float32")
+    run_on(module, arguments | {"y": expected})
     searched, y = np.full(5, -9, "int64"), np.zeros(5, "float32")
     first, second = to_flat(extract_inspector(module)), to_flat(use_inspector_results(module))
-    run_on(first, given | {"P_found": searched})
+    run_on(first, arguments | {"P_found": searched})
     np.testing.assert_array_equal(searched, np.searchsorted(p, np.arange(5) * 2))
-    run_on(second, given | {"P_found": searched, "y": y})
+    run_on(second, arguments | {"P_found": searched, "y": y})
     np.testing.assert_array_equal(y, expected)
 
 

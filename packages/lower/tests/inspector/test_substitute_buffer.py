@@ -51,8 +51,8 @@ def test_the_indices_of_a_band_need_no_array():
     assert "J_ind" not in body_text(banded)
     m, a = 5, np.arange(10, dtype="float32")
     b, c = np.arange(6, dtype="float32") - 2, np.zeros(5, "float32")
-    given = {"a": a, "b": b, "c": c, "m": m, "n": 6, "nnz_a": 10, "nnz_b": 0}
-    run_on(to_flat(banded), given)
+    arguments = {"a": a, "b": b, "c": c, "m": m, "n": 6, "nnz_a": 10, "nnz_b": 0}
+    run_on(to_flat(banded), arguments)
     np.testing.assert_array_equal(c, a[::2] * b[:-1] + a[1::2] * b[1:])
 
 

@@ -311,12 +311,12 @@ def tree(p: T.handle, x: T.handle, y: T.handle, m: T.int64, n: T.int64) -> None:
 
 def allocations(module):
     """The shapes of the allocated buffers, by the variable of the innermost loop around each."""
-    found = {}
+    shapes = {}
     for loop in walk(module):
         for stmt in loop.body if isinstance(loop, For) else ():
             if isinstance(stmt, Allocate):
-                found[loop.var] = tuple(map(print_expr, stmt.buffer.shape))
-    return found
+                shapes[loop.var] = tuple(map(print_expr, stmt.buffer.shape))
+    return shapes
 
 
 def test_one_fiber_of_a_tree_of_axes_lives_in_the_loop_over_it():

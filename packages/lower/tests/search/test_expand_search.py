@@ -62,8 +62,8 @@ def result_of(body, array, values=VALUES):
 @pytest.mark.parametrize("array", ARRAYS.values(), ids=ARRAYS)
 @pytest.mark.parametrize("kind", EXPECTED)
 def test_a_search_finds_what_numpy_finds(kind, array):
-    found = result_of(ONE.replace("KIND", kind), array)
-    np.testing.assert_array_equal(found, EXPECTED[kind](array, VALUES))
+    positions = result_of(ONE.replace("KIND", kind), array)
+    np.testing.assert_array_equal(positions, EXPECTED[kind](array, VALUES))
 
 
 @pytest.mark.parametrize("array", ARRAYS.values(), ids=ARRAYS)

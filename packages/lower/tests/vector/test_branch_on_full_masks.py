@@ -55,8 +55,8 @@ def test_the_result_is_that_of_the_masks(positions):
     results = []
     for module in (before, branch_on_full_masks(before)):
         y = np.full(8, np.nan, np.float32)
-        given = {"p": np.array(positions), "x": np.arange(8, dtype=np.float32), "y": y, "n": 8}
+        arguments = {"p": np.array(positions), "x": np.arange(8, dtype=np.float32), "y": y, "n": 8}
         names = {param.name for param in module.functions[0].params}
-        run(module, {name: value for name, value in given.items() if name in names})
+        run(module, {name: value for name, value in arguments.items() if name in names})
         results.append(y)
     np.testing.assert_array_equal(*results)

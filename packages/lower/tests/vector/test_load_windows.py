@@ -97,8 +97,8 @@ def test_windows_have_the_elements_of_all_lanes(name):
     ):
         for m in (0, 1, 2):
             for n in (36, 64):
-                given = {"m": m, "n": n}
-                assert results(after, starts, **given) == results(before, starts, **given)
+                sizes = {"m": m, "n": n}
+                assert results(after, starts, **sizes) == results(before, starts, **sizes)
 
 
 @pytest.mark.parametrize("name", LEFT)

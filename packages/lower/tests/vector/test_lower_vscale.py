@@ -65,8 +65,8 @@ def test_each_stage_computes_what_a_machine_with_this_vscale_does(body, factor, 
         assert "vscale" not in print_module(fixed)
         for n in (0, 1, 4 * vscale - 1, 4 * vscale, 4 * vscale + 1, 37):
             wanted = results(flat, n, vscale=vscale)
-            for name, found in results(fixed, n).items():
-                np.testing.assert_array_equal(found, wanted[name], err_msg=f"{name} of {n}")
+            for name, array in results(fixed, n).items():
+                np.testing.assert_array_equal(array, wanted[name], err_msg=f"{name} of {n}")
 
 
 @pytest.mark.parametrize("vscale", [1, 2, 3, 16])

@@ -11,8 +11,8 @@ from gossamer_testkit.examples import STAGED
 
 def at(kind, name):
     """The cursor at a statement of the program `staged`: loops j and k, one after the other, in loop i."""
-    (found,) = find_by_name(cursor_at(STAGED, STAGED.functions[0]), kind, name)
-    return found
+    (cursor,) = find_by_name(cursor_at(STAGED, STAGED.functions[0]), kind, name)
+    return cursor
 
 
 def test_siblings_are_in_one_body_and_in_order():

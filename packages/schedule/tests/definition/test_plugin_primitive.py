@@ -49,7 +49,7 @@ def broken(root, loop: str, *, how: str, function: str | None = None):
     return None
 
 
-PRIMITIVES = {found.op: found for found in (unroll_by, interchange, broken)}
+PRIMITIVES = {primitive.op: primitive for primitive in (unroll_by, interchange, broken)}
 
 
 @pytest.fixture

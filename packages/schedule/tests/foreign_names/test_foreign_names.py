@@ -62,8 +62,8 @@ STEP = re.compile(r"(?<![\w.])(\w+)\(([^()]*)")
 def test_a_hint_names_steps_and_arguments_that_exist(name):
     for step, arguments in STEP.findall(METHODS[name]):
         assert hasattr(ScheduleBuilder, step) or step == "ScheduleBuilder"
-        known = inspect.signature(getattr(ScheduleBuilder, step, ScheduleBuilder)).parameters
-        assert {*re.findall(r"(\w+)=", arguments)} <= {*known}
+        parameters = inspect.signature(getattr(ScheduleBuilder, step, ScheduleBuilder)).parameters
+        assert {*re.findall(r"(\w+)=", arguments)} <= {*parameters}
 
 
 def test_what_has_a_hint_does_not_exist():

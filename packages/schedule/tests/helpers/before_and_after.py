@@ -18,9 +18,9 @@ def require_change(module: Module, step: Step, *, names: tuple[str, ...], after:
     assert body_text(result.module) == after.strip("\n")
     assert result.names == names
     assert result.step.op == step.op
-    expected, found = results_of(module), results_of(verify(result.module))
+    expected, actual = results_of(module), results_of(verify(result.module))
     for array in expected:
-        np.testing.assert_array_equal(found[array], expected[array])
+        np.testing.assert_array_equal(actual[array], expected[array])
 
 
 def results_of(module: Module) -> dict[str, np.ndarray]:

@@ -39,8 +39,8 @@ def docstring_calls(op: str) -> tuple[Call, ...]:
 def example_of(op: str) -> tuple[Module, dict[str, Any]]:
     """The module and the arguments by name of the first call, as a step has them."""
     module, args, keywords = docstring_calls(op)[0]
-    given = {name: value for name, value in keywords.items() if name != INTRINSICS}
-    return module, arguments_by_name(PRIMITIVES[op], args) | given
+    keyword_arguments = {name: value for name, value in keywords.items() if name != INTRINSICS}
+    return module, arguments_by_name(PRIMITIVES[op], args) | keyword_arguments
 
 
 def all_calls() -> Iterator[tuple[str, Call]]:

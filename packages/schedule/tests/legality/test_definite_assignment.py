@@ -272,8 +272,8 @@ for i in T.serial(8):
 def test_what_other_iterations_added_is_not_lost(program):
     step = Step("compute_at", {"block": "made", "loop": "i"})
     require_refused(program(ADDED.format(at="0")), step, "other_access")
-    own = ADDED.replace("(2", "(8").replace("serial(2)", "serial(8)").format(at="vi")
-    require_same(program(own), step)
+    eight_elements = ADDED.replace("(2", "(8").replace("serial(2)", "serial(8)").format(at="vi")
+    require_same(program(eight_elements), step)
 
 
 SIZED = """
@@ -450,11 +450,11 @@ def test_a_workspace_that_is_not_zeroed_keeps_what_other_rows_left(is_all):
             apply(module, step)
         assert caught.value.code == "schedule.compute_at.not_proved"
         return
-    found = []
+    outputs = []
     for each in (module, apply(module, step).module):
         y = np.zeros((3, 4), np.float32)
         indices = {"indptr": np.int32([0, 4, 4, 6]), "indices": np.int32([0, 1, 2, 3, 1, 3])}
         sizes = {"m": 3, "n": 4, "nnz": 6}
         run(verify(each), {"a": np.arange(1, 7, dtype=np.float32), "y": y} | indices | sizes)
-        found.append(y)
-    np.testing.assert_array_equal(*found)
+        outputs.append(y)
+    np.testing.assert_array_equal(*outputs)

@@ -154,14 +154,14 @@ def test_results_are_those_of_the_program():
     module = scatter(PROVED["a place is read, too"])
     builder = ScheduleBuilder(module).vectorize("k").parallel("i")
     random = np.random.default_rng(3)
-    given = {
+    before = {
         "p": random.permutation(40).reshape(10, 4).astype(np.int32),
         "q": random.permutation(10).astype(np.int32), "f": np.arange(10, dtype=np.float32),
         "a": random.integers(-3, 4, (10, 4)).astype(np.float32),
         "y": random.integers(-3, 4, 40).astype(np.float32), "n": 10, "m": 40,
     }  # fmt: skip
-    found = given | {"y": given["y"].copy()}
-    run(verify(builder.module), found, chunks=3)
-    expected = given["y"] * 2
-    expected[given["p"].ravel()] += given["a"].ravel()
-    np.testing.assert_array_equal(found["y"], expected)
+    after = before | {"y": before["y"].copy()}
+    run(verify(builder.module), after, chunks=3)
+    expected = before["y"] * 2
+    expected[before["p"].ravel()] += before["a"].ravel()
+    np.testing.assert_array_equal(after["y"], expected)

@@ -62,13 +62,13 @@ def test_other_indices_tell_elements_apart(body):
     builder = ScheduleBuilder(module)
     builder.parallel("i")
     results = []
-    for found in (module, builder.module):
+    for version in (module, builder.module):
         arrays = {
             "v": np.zeros(16, np.int64),
             "x": np.zeros((8, 16), np.int64),
             "p": np.array([0, 3, 1, 4, 1, 5, 2, 6]),
         }
-        run(found, arrays, chunks=3)
+        run(version, arrays, chunks=3)
         results.append((arrays["v"], arrays["x"]))
     np.testing.assert_equal(*results)
     assert sum(map(np.count_nonzero, results[0])) == 7

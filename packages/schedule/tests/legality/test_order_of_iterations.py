@@ -68,7 +68,7 @@ def coordinate(body, *, axes="I, J", kinds="SS"):
 
 
 def results(module, arrays):
-    made = {name: np.array(found) for name, found in arrays.items()}
+    made = {name: np.array(array) for name, array in arrays.items()}
     run(module, made, chunks=2)
     return made
 
@@ -100,8 +100,8 @@ def test_points_that_only_accumulate_change_places(body):
     module = coordinate(body)
     before = results(module, of_coordinates())
     after = results(verify(apply(module, TURNED).module), of_coordinates())
-    for name, found in before.items():
-        np.testing.assert_array_equal(after[name], found)
+    for name, array in before.items():
+        np.testing.assert_array_equal(after[name], array)
 
 
 @pytest.mark.parametrize("axis", ["J", "D"])

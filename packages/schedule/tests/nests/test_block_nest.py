@@ -33,8 +33,8 @@ def nest(*heads: str, block: str = SUM) -> str:
 
 def values(module, size):
     """V and W after a run of a module."""
-    given = np.random.default_rng(0).integers(-3, 4, (3, 8, 8)).astype(np.float32)
-    arrays = {"x": given[0], "y": given[1], "z": given[2], "p": np.zeros(9, np.int32)}
+    inputs = np.random.default_rng(0).integers(-3, 4, (3, 8, 8)).astype(np.float32)
+    arrays = {"x": inputs[0], "y": inputs[1], "z": inputs[2], "p": np.zeros(9, np.int32)}
     written = {"v": np.full(64, 7, np.float32), "w": np.zeros(64, np.float32)}
     run(module, arrays | written | {"n": size})
     return [*written.values()]

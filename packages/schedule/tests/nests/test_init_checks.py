@@ -226,10 +226,10 @@ READ = """vi = T.axis.spatial(8, T.int64(P[i]))
 
 
 def values(module):
-    given = np.random.default_rng(0).integers(-3, 4, (3, 8, 8)).astype(np.float32)
+    inputs = np.random.default_rng(0).integers(-3, 4, (3, 8, 8)).astype(np.float32)
     result = np.full(64, 7, np.float32)
-    arrays = {"x": given[0], "y": given[1], "z": given[2], "v": result, "n": 0}
-    weights = given[2].ravel().copy()
+    arrays = {"x": inputs[0], "y": inputs[1], "z": inputs[2], "v": result, "n": 0}
+    weights = inputs[2].ravel().copy()
     run(module, arrays | {"w": weights, "p": np.zeros(9, np.int32)})
     return result, weights
 

@@ -25,11 +25,11 @@ def fused_and_split(module, factors):
 
 
 def results(module):
-    given = np.arange(64, dtype=np.float32).reshape(8, 8)
+    x = np.arange(64, dtype=np.float32).reshape(8, 8)
     result = np.zeros((8, 8), np.float32)
     unused = {"z": result.copy(), "v": np.zeros(64, np.float32), "w": np.zeros(64, np.float32)}
-    run(module, unused | {"x": given, "y": result, "p": np.zeros(9, np.int32), "n": 8})
-    np.testing.assert_array_equal(result, given + 1)
+    run(module, unused | {"x": x, "y": result, "p": np.zeros(9, np.int32), "n": 8})
+    np.testing.assert_array_equal(result, x + 1)
 
 
 def test_a_quotient_along_a_loop_without_iterations_stays(program):
@@ -53,11 +53,11 @@ for i in T.serial(n % 9):
 @pytest.mark.parametrize("factors", [(None, 2, 8), (None, 3, 4), (None, 3), (5, None, 8)])
 def test_rows_that_a_split_adds_to_a_fused_loop_are_not_initialized(program, factors):
     schedule, _ = fused_and_split(program(ROWS), factors)
-    given = np.arange(64, dtype=np.float32).reshape(8, 8)
+    x = np.arange(64, dtype=np.float32).reshape(8, 8)
     sums = np.full(64, 7, np.float32)
-    unused = {"y": given.copy(), "z": given.copy(), "w": sums.copy(), "p": np.zeros(9, np.int32)}
-    run(schedule.module, unused | {"x": given, "v": sums, "n": 5})
-    np.testing.assert_array_equal(sums[:5], given.sum(axis=1)[:5])
+    unused = {"y": x.copy(), "z": x.copy(), "w": sums.copy(), "p": np.zeros(9, np.int32)}
+    run(schedule.module, unused | {"x": x, "v": sums, "n": 5})
+    np.testing.assert_array_equal(sums[:5], x.sum(axis=1)[:5])
     assert np.all(sums[5:] == 7)
 
 

@@ -69,18 +69,18 @@ def draw_step(data, builder: ScheduleBuilder) -> None:
 
 
 def written_by(module, name: str) -> str:
-    found = [
+    blocks = [
         item for item in addressable_stmts(module.functions[0].body) if isinstance(item, Block)
     ]
-    return next(item.body[0].buffer for item in found if item.name == name)
+    return next(item.body[0].buffer for item in blocks if item.name == name)
 
 
 def innermost(module) -> list[str]:
     """The innermost loops."""
-    found = [item for item in addressable_stmts(module.functions[0].body) if isinstance(item, For)]
+    loops = [item for item in addressable_stmts(module.functions[0].body) if isinstance(item, For)]
     return [
         item.var
-        for item in found
+        for item in loops
         if not any(isinstance(inner, For) for inner in addressable_stmts(item.body))
     ]
 

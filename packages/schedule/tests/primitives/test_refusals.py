@@ -50,8 +50,8 @@ def test_the_wrong_stage_is_refused(program, op):
 @pytest.mark.parametrize("op", sorted(PRIMITIVES))
 def test_an_unknown_function_is_refused(op):
     module, arguments = example_of(op)
-    found = reason_of(apply, module, Step(op, arguments | {"function": "other"}))
-    assert found == f"{op}.no_function"
+    reason = reason_of(apply, module, Step(op, arguments | {"function": "other"}))
+    assert reason == f"{op}.no_function"
 
 
 NAMING = ("loop", "loops", "block", "iteration")
@@ -102,9 +102,9 @@ def codes_of_tests(prefixes):
     for path in TESTS.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                found = code.fullmatch(node.value)
-                if found:
-                    yield found[1]
+                match = code.fullmatch(node.value)
+                if match:
+                    yield match[1]
 
 
 def test_every_code_has_a_case():

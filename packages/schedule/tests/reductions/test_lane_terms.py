@@ -64,8 +64,8 @@ def test_each_lane_combines_its_term(value, dtype, condition, count):
     module = scatter(value, dtype=dtype, condition=condition)
     builder = ScheduleBuilder(module).split("i", factors=(None, 4))
     builder.vectorize("i_1", accumulate="atomic")
-    found, expected = (results(one, count=count, dtype=dtype) for one in (builder.module, module))
-    np.testing.assert_array_equal(found, expected)
+    result, expected = (results(one, count=count, dtype=dtype) for one in (builder.module, module))
+    np.testing.assert_array_equal(result, expected)
     assert replay(module, builder.trace) == builder.module
 
 
@@ -74,7 +74,7 @@ def test_terms_are_those_of_one_iteration_of_the_loops_around():
     builder.vectorize("i_1", accumulate="atomic").unroll("i_1_turn")
     (loop,) = builder.module.functions[0].body
     (tiles,) = loop.body
-    assert [found.buffer.name for found in tiles.body if isinstance(found, Allocate)] == [
+    assert [stmt.buffer.name for stmt in tiles.body if isinstance(stmt, Allocate)] == [
         "add_terms_1"
     ]
     assert builder.names == ("i_1_turn",)

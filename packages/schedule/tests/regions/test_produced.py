@@ -44,7 +44,7 @@ def produced(stored, value, *, loop):
     cursor, target = find_block(root, block="use"), find_loop(root, loop=loop)
     path = [find_loop(root, loop=name).node for name in PATHS[loop]]
     forms = producer_forms(cursor, "B", target)
-    found = {
+    ranges = {
         iterator.var: produced_range(
             cursor, iterator, forms=forms[iterator.var], path=path, known_ranges={}
         )
@@ -57,7 +57,7 @@ def produced(stored, value, *, loop):
             None if item.count is None else print_expr(expr_of(item.count)),
             item.is_within,
         )
-        for name, item in found.items()
+        for name, item in ranges.items()
         if item is not None
     }
 
@@ -99,5 +99,7 @@ def test_iterators_have_the_range_that_the_loop_writes(stored, value, loop, expe
 def test_dimensions_are_indexed_by_an_iterator_of_their_own(value, dimensions):
     module = parse_module(PROGRAM.format(stored="vi * 4 + vj, vk", value=value))
     cursor = find_block(cursor_at(module, module.functions[0]), block="use")
-    found = iterator_indexed_dimensions(cursor, "B")
-    assert [(dimension, iterator.var) for dimension, iterator in found] == dimensions
+    dimensions_by_iterator = iterator_indexed_dimensions(cursor, "B")
+    assert [
+        (dimension, iterator.var) for dimension, iterator in dimensions_by_iterator
+    ] == dimensions

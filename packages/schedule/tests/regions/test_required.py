@@ -40,13 +40,13 @@ def required(value, *, loop, changing=frozenset()):
     module = parse_module(PROGRAM.format(value=value))
     root = cursor_at(module, module.functions[0], primitive="compute_at")
     cursor, target = find_block(root, block="make"), find_loop(root, loop=loop)
-    found = required_region(cursor, required_own_loops(cursor), target, changing=changing)
+    ranges = required_region(cursor, required_own_loops(cursor), target, changing=changing)
     return {
         name: (
             print_expr(item.base),
             None if item.count is None else print_expr(expr_of(item.count)),
         )
-        for name, item in found.items()
+        for name, item in ranges.items()
     }
 
 
@@ -69,5 +69,5 @@ def test_iterators_have_the_range_that_the_loop_reads(value, loop, expected):
 
 
 def test_no_range_depends_on_a_buffer_that_the_loop_changes():
-    found = required("B[T.int64(P[vw]), vw]", loop="w", changing=frozenset({"P"}))
-    assert found == {"vj": ("w", "1")}
+    ranges = required("B[T.int64(P[vw]), vw]", loop="w", changing=frozenset({"P"}))
+    assert ranges == {"vj": ("w", "1")}

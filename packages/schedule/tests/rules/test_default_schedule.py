@@ -47,8 +47,8 @@ WEIGHTS = [
 
 @pytest.mark.parametrize(("body", "weight"), WEIGHTS)
 def test_rows_run_in_parallel_by_their_slots(body, weight):
-    found = last_step(body)
-    assert (found.op, found.args["loop"], found.args.get("weight")) == ("parallel", "i", weight)
+    step = last_step(body)
+    assert (step.op, step.args["loop"], step.args.get("weight")) == ("parallel", "i", weight)
 
 
 DIFFERENCES = [
@@ -77,8 +77,8 @@ def test_what_goes_on_from_the_output_is_scheduled_as_what_starts_anew(body):
     anew, unaligned = CSR + body, {"f": 40} if body == PRODUCT else {}
     going_on = re.sub(r"        with T.init\(\):\n.*\n", "", anew)
     assert going_on != anew
-    found = [schedule_report(module_of(text, **unaligned), TARGET) for text in (going_on, anew)]
-    assert choices(found[0]) == choices(found[1])
+    reports = [schedule_report(module_of(text, **unaligned), TARGET) for text in (going_on, anew)]
+    assert choices(reports[0]) == choices(reports[1])
 
 
 def choices(report):
@@ -161,22 +161,22 @@ def test_each_decision_is_a_sentence_with_a_reason(name, stats, features):
     sizes = {} if features is None else {"f": features}
     module = module_of(PROGRAMS[name], **sizes)
     for target in (WIDE, NARROW):
-        found = schedule_report(module, target, STATS[stats])
-        assert found.rule
-        assert found.pattern
-        for decision in found.decisions:
+        report = schedule_report(module, target, STATS[stats])
+        assert report.rule
+        assert report.pattern
+        for decision in report.decisions:
             for text in (decision.what, decision.why):
                 assert text == text.strip().rstrip(".")
                 assert "None" not in text
                 assert "  " not in text
-        assert found.schedule == default_schedule(module, target, STATS[stats])
+        assert report.schedule == default_schedule(module, target, STATS[stats])
 
 
 def test_the_order_of_axes_is_explained():
-    found = schedule_report(module_of(PROGRAMS["written in another order"], f=40), WIDE)
-    assert found.decisions[0].stage == "coordinate"
-    assert found.decisions[0].what == "the order i, j, k"
-    assert found.decisions[0].steps == found.schedule.coordinate
+    report = schedule_report(module_of(PROGRAMS["written in another order"], f=40), WIDE)
+    assert report.decisions[0].stage == "coordinate"
+    assert report.decisions[0].what == "the order i, j, k"
+    assert report.decisions[0].steps == report.schedule.coordinate
 
 
 def test_an_unknown_rule_is_refused_with_those_that_exist():

@@ -28,8 +28,8 @@ FIBERS = """\
 
 def scheduled(body, facts=MONOTONE):
     """The first line of the body of a program that was scheduled."""
-    found = parallel_outer_loops(verify(parse_module(HEAD + facts + body)))
-    return body_text(verify(found)).splitlines()[0]
+    report = parallel_outer_loops(verify(parse_module(HEAD + facts + body)))
+    return body_text(verify(report)).splitlines()[0]
 
 
 @pytest.mark.parametrize(
@@ -71,5 +71,5 @@ def test_loops_that_are_not_proved_stay_serial(body):
 
 def test_loops_in_branches_are_outermost_loops():
     body = "    if m > n:\n        for i in T.serial(m):\n            Y[i] = 1\n"
-    found = parallel_outer_loops(verify(parse_module(HEAD + MONOTONE + body)))
-    assert "for i in T.parallel(m, grain=8192):" in body_text(found)
+    report = parallel_outer_loops(verify(parse_module(HEAD + MONOTONE + body)))
+    assert "for i in T.parallel(m, grain=8192):" in body_text(report)

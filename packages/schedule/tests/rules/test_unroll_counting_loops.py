@@ -36,12 +36,12 @@ def scheduled(body):
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 11])
 def test_each_element_is_counted_once(count):
     indices = np.random.default_rng(count).integers(0, 3, count).astype(np.int32)
-    found = np.zeros(3, np.int32)
+    counts = np.zeros(3, np.int32)
     module = verify(scheduled(COUNTED))
     assert "T.unroll(4)" in body_text(module)
-    arrays = {"p": np.array([0, count], np.int32), "x": indices, "c": found}
+    arrays = {"p": np.array([0, count], np.int32), "x": indices, "c": counts}
     run(module, {**arrays, "m": 1, "n": 3, "nnz": count})
-    assert found.tolist() == np.bincount(indices, minlength=3).tolist()
+    assert counts.tolist() == np.bincount(indices, minlength=3).tolist()
 
 
 @pytest.mark.parametrize(

@@ -312,9 +312,9 @@ MOVED = {
 def test_an_access_out_of_bounds_stays_out_of_bounds(read, positions, step):
     module = program(LOCAL.replace("{read}", read))
     made = verify(apply(module, step).module)
-    for found in (module, made):
+    for version in (module, made):
         with pytest.raises(InterpreterError, match="out of bounds"):
-            results(found, positions)
+            results(version, positions)
 
 
 @pytest.mark.parametrize("step", MOVED.values(), ids=MOVED)

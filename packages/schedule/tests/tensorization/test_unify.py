@@ -65,11 +65,11 @@ def matches(stmt, *, order="pq", extents=(4, 8)):
     ],
 )
 def test_nests_match_up_to_names_and_orders(stmt, options, indices):
-    (found,) = matches(stmt, **options)
-    bound = [found.bindings[name] for name in "ABC"]
+    (match,) = matches(stmt, **options)
+    bound = [match.bindings[name] for name in "ABC"]
     assert [", ".join(map(print_expr, item.indices)) for item in bound] == indices
-    assert found.loops == {"i": "p", "k": "q"}
-    assert set(found.scalars) == {"s"}
+    assert match.loops == {"i": "p", "k": "q"}
+    assert set(match.scalars) == {"s"}
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def main(x: T.handle, y: T.handle, p: T.handle, n: T.int64) -> None:
 """
 
 
-def found(*lines, **options):
+def access_texts(*lines, **options):
     """The accesses of a body as texts: the buffer, its indices, loops, conditions, whether it is certain."""
     module = parse_module(PROGRAM + "".join(f"    {line}\n" for line in lines))
     return [
@@ -33,7 +33,7 @@ def found(*lines, **options):
 
 
 def test_loads_come_before_the_store_of_a_statement():
-    assert found("for i in T.serial(n):", "    Y[i] = X[i] + X[0]") == [
+    assert access_texts("for i in T.serial(n):", "    Y[i] = X[i] + X[0]") == [
         ("X", ["i"], ["i"], [], True),
         ("X", ["0"], ["i"], [], True),
         ("Y =", ["i"], ["i"], [], True),
@@ -48,7 +48,7 @@ def test_lets_and_block_variables_are_resolved():
         "        v = T.axis.spatial(n, at)",
         "        Y[v] = 1.0",
     )
-    assert found(*lines, buffers={"Y"})[0][1] == ["i + 1"]
+    assert access_texts(*lines, buffers={"Y"})[0][1] == ["i + 1"]
 
 
 def test_conditions_hold_in_the_branch_that_they_choose():
@@ -59,10 +59,10 @@ def test_conditions_hold_in_the_branch_that_they_choose():
         "    else:",
         "        X[i] = 1.0",
     )
-    (stored, conditions), (other, opposite) = ((each[0], each[3]) for each in found(*lines))
+    (stored, conditions), (other, opposite) = ((each[0], each[3]) for each in access_texts(*lines))
     assert (stored, conditions) == ("Y =", ["i < 3"])
     assert (other, opposite) == ("X =", ["not i < 3"])
-    assert [each[3] for each in found(*lines, conditions=False)] == [[], []]
+    assert [each[3] for each in access_texts(*lines, conditions=False)] == [[], []]
 
 
 @pytest.mark.parametrize(
@@ -70,4 +70,4 @@ def test_conditions_hold_in_the_branch_that_they_choose():
 )
 def test_a_load_that_a_choice_may_leave_out_is_not_certain(value, certain):
     lines = ("for i in T.serial(n):", f"    Y[i] = {value}")
-    assert [each[4] for each in found(*lines, buffers={"X"})] == certain
+    assert [each[4] for each in access_texts(*lines, buffers={"X"})] == certain

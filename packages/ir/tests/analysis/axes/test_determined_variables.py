@@ -30,8 +30,8 @@ NOT_DETERMINED = {
 
 
 def missing(indices, lets=None):
-    found = DeterminedVars(indices, {"i", "j"}, lets or {})
-    return {*found.missing(ROW), *found.missing(COLUMN)}
+    determined = DeterminedVars(indices, {"i", "j"}, lets or {})
+    return {*determined.missing(ROW), *determined.missing(COLUMN)}
 
 
 def distinct(indices):
@@ -72,5 +72,5 @@ def test_a_variable_that_indices_share_is_missing(indices, names):
 def test_a_let_is_determined_by_its_value_and_its_value_by_the_let():
     k = index_var("k")
     assert missing((k, COLUMN), {"k": add(ROW, COLUMN)}) == set()
-    found = DeterminedVars((ROW, COLUMN), {"i", "j"}, {"k": binary("mul", ROW, COLUMN)})
-    assert [*found.missing(k)] == []
+    determined = DeterminedVars((ROW, COLUMN), {"i", "j"}, {"k": binary("mul", ROW, COLUMN)})
+    assert [*determined.missing(k)] == []

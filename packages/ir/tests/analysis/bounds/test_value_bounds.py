@@ -34,9 +34,9 @@ def analysis(shape: str, *, loop_name: str = "e"):
     "shape", ["e // 1 * m + 1", "e * m", "m * e", "e * m + 1", "4 * e * m", "2 * (e * m) + 1"]
 )
 def test_an_iteration_times_a_size_is_bounded_by_an_array(shape):
-    found = analysis(shape)
+    bounds = analysis(shape)
     for product in (mul(T, M), mul(M, T), add(mul(T, M), ROW), mul(mul(T, M), index(8))):
-        assert found.is_exact(product)
+        assert bounds.is_exact(product)
 
 
 OTHER = {
@@ -79,10 +79,10 @@ PREDICATE
 
 
 def test_a_variable_that_is_bound_again_loses_its_extent():
-    found = analysis("e * m").copy()
-    assert found.is_exact(mul(T, M))
-    found.bind("t", index_var("w"))
-    assert not found.is_exact(mul(T, M))
+    bounds = analysis("e * m").copy()
+    assert bounds.is_exact(mul(T, M))
+    bounds.bind("t", index_var("w"))
+    assert not bounds.is_exact(mul(T, M))
     assert analysis("e * m").is_exact(mul(T, M))
 
 

@@ -213,7 +213,7 @@ VI, N = index_var("i"), index_var("n")
 
 
 @pytest.mark.parametrize(
-    "found",
+    "range_",
     [
         Range(index(0), N),
         Range(VI, index(1)),
@@ -224,10 +224,10 @@ VI, N = index_var("i"), index_var("n")
         Range(index(4), N),
     ],
 )
-def test_a_range_is_read_back_from_its_stop(found):
-    stop = stop_of(found)
+def test_a_range_is_read_back_from_its_stop(range_):
+    stop = stop_of(range_)
     assert stop is not None
-    assert extent_between(found.start, stop) == found.extent
+    assert extent_between(range_.start, stop) == range_.extent
 
 
 def test_a_range_beyond_int64_has_no_stop():

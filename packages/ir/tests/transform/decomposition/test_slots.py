@@ -49,8 +49,8 @@ def conditions(text, **sizes):
     )
     verify(module)
     (function,) = module.functions
-    found = [stmt for stmt in stmts(function.body) if isinstance(stmt, If)]
-    return sorted(print_expr(stmt.condition) for stmt in found)
+    conditions = [stmt for stmt in stmts(function.body) if isinstance(stmt, If)]
+    return sorted(print_expr(stmt.condition) for stmt in conditions)
 
 
 UP = "(n + width - 1) // width"

@@ -48,16 +48,16 @@ def stages(module):
 def results(module, c=(1, 1, 1)):
     """The arrays after the program at each stage; None if it stops."""
     for stage in stages(module):
-        given = {
+        arguments = {
             "a": np.arange(1.0, 4.0), "b": np.zeros(3), "c": np.array(c),
             "indptr": np.array(INDPTR), "m": 3, "nnz": 3,
         }  # fmt: skip
         try:
-            run(stage, given)
+            run(stage, arguments)
         except InterpreterError:
             yield None
         else:
-            yield given["a"].tolist(), given["b"].tolist()
+            yield arguments["a"].tolist(), arguments["b"].tolist()
 
 
 READ = {
@@ -174,15 +174,15 @@ def test_indices_in_indices_are_looked_up_as_written(depth):
             position = int(fiber[position]) if 0 <= position < len(fiber) else 1
         expected.append(position)
     for stage in stages(nested(depth)):
-        given = {
+        arguments = {
             "b": np.zeros(3, int),
             "c": elements,
             "indptr": np.array(offsets),
             "m": 3,
             "nnz": 5,
         }
-        run(stage, given)
-        assert given["b"].tolist() == expected
+        run(stage, arguments)
+        assert arguments["b"].tolist() == expected
 
 
 def test_a_proof_about_an_index_is_searched_once(monkeypatch):

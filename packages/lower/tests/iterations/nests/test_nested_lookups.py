@@ -148,10 +148,10 @@ def test_an_index_out_of_bounds_stops_only_where_it_is_evaluated(condition, stop
     tensor, rest = Tensor(3, np.random.default_rng(1)), {"held": {0: 1}}
     x = np.full(SIZE, SIZE + 5, np.int32)
     for module in stages(csf(3, "X[X[i]]", condition=condition)):
-        given = arguments(tensor, x=x, y=np.zeros(SIZE, np.float32), **rest)
+        kernel_arguments = arguments(tensor, x=x, y=np.zeros(SIZE, np.float32), **rest)
         if stops:
             with pytest.raises(InterpreterError):
-                run(verify(module), given)
+                run(verify(module), kernel_arguments)
         else:
-            run(verify(module), given)
-            assert not given["y"].any()
+            run(verify(module), kernel_arguments)
+            assert not kernel_arguments["y"].any()

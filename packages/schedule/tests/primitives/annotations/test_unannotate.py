@@ -38,7 +38,7 @@ def test_the_mark_of_a_sum_in_another_order_stays(spmm):
 def marks_of(module):
     return {
         mark
-        for found in walk(module.functions[0])
-        if isinstance(found, Block)
-        for mark in found.annotations
+        for node in walk(module.functions[0])
+        if isinstance(node, Block)
+        for mark in node.annotations
     }

@@ -73,9 +73,9 @@ for i in T.serial(8):
             vi, vj = T.axis.remap("SS", [i, j])
             V[T.int64(P[vi]) + vj] = 2.0
 """)
-    found = ScheduleBuilder(module).blockize("j")
+    builder = ScheduleBuilder(module).blockize("j")
     with pytest.raises(ScheduleError, match=r"reindex_cache_read\.domain"):
-        found.reindex_cache_read("scale_o", buffer="P", scope="local")
+        builder.reindex_cache_read("scale_o", buffer="P", scope="local")
 
 
 def test_an_init_leaves_conditions_between_loops(program):
@@ -90,14 +90,14 @@ for i in T.serial(8):
                         V[vi] = 0.0
                     V[vi] = V[vi] + X[vi, vk * 4 + vj]
 """)
-    found = []
+    outputs = []
     for each in (module, ScheduleBuilder(module).blockize("j").module):
         x, v = np.arange(64, dtype=np.float32).reshape(8, 8), np.full(64, 77, np.float32)
         others = {name: np.zeros((8, 8), np.float32) for name in "yz"}
-        given = {"x": x, "v": v, "w": v.copy(), "p": np.zeros(9, np.int32), "n": 8}
-        run(verify(each), given | others)
-        found.append(v)
-    np.testing.assert_array_equal(*found)
+        arguments = {"x": x, "v": v, "w": v.copy(), "p": np.zeros(9, np.int32), "n": 8}
+        run(verify(each), arguments | others)
+        outputs.append(v)
+    np.testing.assert_array_equal(*outputs)
 
 
 @pytest.mark.parametrize("module", [examples.SPMM, examples.SPMM_POSITION])
@@ -177,15 +177,18 @@ for i in T.serial(4):
 """)
     cached = ScheduleBuilder(module).cache_write("copy", buffer="Y", scope="local")
     assert "for j_c in T.serial(6)" in body_text(cached.module)
-    found = []
+    outputs = []
     for each in (module, cached.module):
         y = np.full((8, 8), 77, np.float32)
-        given = {name: np.zeros((8, 8), np.float32) for name in "z"}
-        given |= {name: np.zeros(64, np.float32) for name in "vw"} | {"n": 8, "y": y}
-        given["x"], given["p"] = np.arange(64, dtype=np.float32).reshape(8, 8), np.full(9, 2, "i4")
-        run(verify(each), given)
-        found.append(y)
-    np.testing.assert_array_equal(*found)
+        arguments = {name: np.zeros((8, 8), np.float32) for name in "z"}
+        arguments |= {name: np.zeros(64, np.float32) for name in "vw"} | {"n": 8, "y": y}
+        arguments["x"], arguments["p"] = (
+            np.arange(64, dtype=np.float32).reshape(8, 8),
+            np.full(9, 2, "i4"),
+        )
+        run(verify(each), arguments)
+        outputs.append(y)
+    np.testing.assert_array_equal(*outputs)
 
 
 ROWS_BEYOND = """
@@ -210,10 +213,10 @@ def test_parts_of_a_row_that_is_not_there_are_none(program):
     module = program(ROWS_BEYOND)
     builder = ScheduleBuilder(module).blockize("k").rfactor("k", axis=1)
     arrays = {"x": np.arange(64, dtype="float32").reshape(8, 8), "p": np.arange(9, dtype="int32")}
-    for found in (module, builder.module):
+    for version in (module, builder.module):
         v = np.full(64, -1, "float32")
         run(
-            found,
+            version,
             {name: np.zeros((8, 8), "float32") for name in "yz"}
             | arrays
             | {"v": v, "w": v.copy(), "n": 4},

@@ -250,9 +250,9 @@ for i in T.serial(8):
     moved = apply(factored, Step("reverse_compute_at", {"block": "sum", "loop": "j"}))
     assert moved.names == ()
     for module in (factored, moved.module):
-        found, expected = results_of(verify(module)), results_of(program(body))
+        result, expected = results_of(verify(module)), results_of(program(body))
         for array in expected:
-            np.testing.assert_array_equal(found[array], expected[array])
+            np.testing.assert_array_equal(result[array], expected[array])
 
 
 @pytest.mark.parametrize(("code", "body", "arguments"), REFUSED, ids=[code for code, *_ in REFUSED])

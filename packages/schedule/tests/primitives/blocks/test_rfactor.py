@@ -140,10 +140,17 @@ def test_declared_reducers_and_rows_of_all_lengths():
     rows = np.split(values, indptr[1:-1])
     expected = [np.argmax(row) if row.size else 1000 for row in rows]
     builder = ScheduleBuilder(module).split("j", factors=(None, 4)).rfactor("j_1")
-    for found in (module, builder.module, builder.reverse_compute_at("rows", loop="i").module):
+    for version in (module, builder.module, builder.reverse_compute_at("rows", loop="i").module):
         columns, maxima = np.zeros(7, np.int64), np.zeros(7, np.float32)
-        given = {"p": indptr, "a": values, "c": columns, "v": maxima, "m": 7, "nnz": len(values)}
-        run(verify(found), given)
+        arguments = {
+            "p": indptr,
+            "a": values,
+            "c": columns,
+            "v": maxima,
+            "m": 7,
+            "nnz": len(values),
+        }
+        run(verify(version), arguments)
         np.testing.assert_array_equal(columns, expected)
         np.testing.assert_array_equal(maxima, [max(row, default=-1000) for row in rows])
 

@@ -104,9 +104,9 @@ def test_a_product_of_tiles_keeps_its_result_after_each_step(sizes):
 @pytest.mark.parametrize("features", [0, 1, 4, 9])
 def test_gathered_rows_of_spmm_are_an_operand(require_spmm, features, module):
     builder = ScheduleBuilder(module, intrinsics=(ROW,)).split("k", factors=(None, 4))
-    found = builder.reorder("k_0", "j", "k_1").sparse_tensorize("j", intrinsic="row")
-    assert "for p in T.serial(T.int64(J_indptr[" in body_text(found.module)
-    require_spmm(found.module, features)
+    tensorized = builder.reorder("k_0", "j", "k_1").sparse_tensorize("j", intrinsic="row")
+    assert "for p in T.serial(T.int64(J_indptr[" in body_text(tensorized.module)
+    require_spmm(tensorized.module, features)
 
 
 def test_what_an_emission_announces_and_guards_is_what_it_matches(require_spmm):
@@ -116,10 +116,10 @@ def test_what_an_emission_announces_and_guards_is_what_it_matches(require_spmm):
         ROW, implementation=ROW.implementation.replace("        for j in T.vectorized", more)
     )
     builder = ScheduleBuilder(examples.SPMM, intrinsics=(announcing,)).split("k", factors=(None, 4))
-    found = builder.reorder("k_0", "j", "k_1").sparse_tensorize("j", intrinsic="row")
-    assert "T.prefetch(B, T.int64(J_indices[" in body_text(found.module)
-    assert ", B)" in body_text(found.module)
-    require_spmm(verify(found.module), 9)
+    tensorized = builder.reorder("k_0", "j", "k_1").sparse_tensorize("j", intrinsic="row")
+    assert "T.prefetch(B, T.int64(J_indices[" in body_text(tensorized.module)
+    assert ", B)" in body_text(tensorized.module)
+    require_spmm(verify(tensorized.module), 9)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 7])
@@ -134,8 +134,8 @@ def test_the_module_carries_the_name_and_the_digest():
         ScheduleBuilder(examples.MATMUL).split("j", factors=(None, 4)).reorder("l", "j_0", "j_1")
     )
     texts = [
-        body_text(tensorize(fours.module, "j_1", intrinsic="dot_4", intrinsics=(found,)).module)
-        for found in (DOT_4, replace(DOT_4, implementation=DOT_4.implementation + "\n"))
+        body_text(tensorize(fours.module, "j_1", intrinsic="dot_4", intrinsics=(intrinsic,)).module)
+        for intrinsic in (DOT_4, replace(DOT_4, implementation=DOT_4.implementation + "\n"))
     ]
     assert '"intrinsic": "dot_4@' in texts[0]
     assert texts[0] != texts[1]
@@ -221,13 +221,13 @@ def test_what_does_not_match_is_shown_beside_the_intrinsic(program):
 
 @pytest.mark.parametrize("intrinsic", BOTH)
 def test_both_texts_of_an_intrinsic_compute_the_same(intrinsic):
-    found = []
+    outputs = []
     for text in (intrinsic.semantics, intrinsic.implementation):
         random = np.random.default_rng(2)
         (function,) = verify(parse_module(text)).functions
-        given = {"n": 5} if any(param.name == "n" for param in function.params) else {}
+        sizes_by_name = {"n": 5} if any(param.name == "n" for param in function.params) else {}
         sizes = {"dot_4": [(4,), (4,), (1,)], "outer": [(5, 2), (5, 4), (2, 4)]}[intrinsic.name]
         arrays = [random.integers(-3, 4, size).astype(np.float32) for size in sizes]
-        run(parse_module(text), dict(zip("abc", arrays, strict=True)) | given)
-        found.append(arrays[2])
-    np.testing.assert_array_equal(*found)
+        run(parse_module(text), dict(zip("abc", arrays, strict=True)) | sizes_by_name)
+        outputs.append(arrays[2])
+    np.testing.assert_array_equal(*outputs)

@@ -94,8 +94,12 @@ for i in T.serial(8):
     builder = ScheduleBuilder(program(inside)).cache_read("outer", buffer="W", scope="local")
     result = np.zeros((8, 8), np.float32)
     zeros = {"x": result, "z": result.copy(), "v": np.zeros(64, np.float32)}
-    given = zeros | {"y": result.copy(), "w": np.zeros(64, np.float32), "p": np.zeros(9, np.int32)}
-    run(builder.module, given | {"n": 0})
+    arguments = zeros | {
+        "y": result.copy(),
+        "w": np.zeros(64, np.float32),
+        "p": np.zeros(9, np.int32),
+    }
+    run(builder.module, arguments | {"n": 0})
     assert "if n > 0:" in body_text(builder.module)
 
 
@@ -126,13 +130,13 @@ def test_what_an_init_reads_is_read_into_a_cache_also_where_its_reduction_is_emp
     text = f"{lines[0]}            {condition}\n{'    ' if condition else ''}{inner}"
     module = program(text)
     after = ScheduleBuilder(module).cache_read("outer", buffer="P", scope="local").module
-    found = tuple(line.strip() for line in body_text(after).splitlines() if "if " in line)
-    assert found[: len(held)] == held
+    conditions = tuple(line.strip() for line in body_text(after).splitlines() if "if " in line)
+    assert conditions[: len(held)] == held
     for n in (0, 1, 3):
         results = []
         for version in (module, after):
             v, p = np.full(64, 7, np.float32), np.arange(9, dtype=np.int32)[::-1].copy()
-            given = {name: np.zeros((8, 8), np.float32) for name in "xyz"}
-            run(version, given | {"v": v, "w": np.zeros(64, np.float32), "p": p, "n": n})
+            arguments = {name: np.zeros((8, 8), np.float32) for name in "xyz"}
+            run(version, arguments | {"v": v, "w": np.zeros(64, np.float32), "p": p, "n": n})
             results.append(v)
         np.testing.assert_array_equal(*results)

@@ -124,8 +124,8 @@ def test_gathered_elements_of_tiles(n):
         run(module, {"x": x, "p": places, "y": y, "m": n, "tiles": tiles})
         results.append(y)
     expected = x[16 * np.arange(tiles)[:, None] + places]
-    for found in results:
-        np.testing.assert_array_equal(found, expected)
+    for result in results:
+        np.testing.assert_array_equal(result, expected)
 
 
 CONDITIONAL = """

@@ -176,10 +176,10 @@ def f(x: T.handle, v: T.handle, m: T.int64, n: T.int64) -> None:
     before = parse_module(text)
     builder = ScheduleBuilder(before).cache_write("sum", buffer="V", scope="local")
     builder.reverse_compute_at("sum_V_local", loop="i").decompose_reduction("sum", loop="j")
-    found = []
+    outputs = []
     for module in (before, verify(builder.module)):
         x = np.random.default_rng(2).integers(-8, 9, (4, n)).astype(np.float32)
         v = np.float32([3, -1, 7, 0])
         run(module, {"x": x, "v": v, "m": 4, "n": n})
-        found.append(v)
-    np.testing.assert_array_equal(*found)
+        outputs.append(v)
+    np.testing.assert_array_equal(*outputs)

@@ -53,7 +53,7 @@ def test_a_large_factor_is_found_at_once(program, factor, offset):
     module = program("L = T.decl_buffer((8, 5, 6), 'float32')\nX[0, 0] = L[0, 0, 0]")
     start = time.process_time()
     result = ScheduleBuilder(module).storage_align("L", axis=0, factor=factor, offset=offset).module
-    (shape,) = (found.shape for found in result.functions[0].buffers if found.name == "L")
+    (shape,) = (buffer.shape for buffer in result.functions[0].buffers if buffer.name == "L")
     rows = integer_value(shape[1])
     assert 6 * rows % factor == offset
     assert 5 <= rows < 5 + factor
@@ -80,5 +80,5 @@ def copied(x: T.handle, m: T.int64):
     L[0, 0] = X[0, 0]
 """)
     builder = ScheduleBuilder(module)
-    found = code_of(builder.storage_align, "L", axis=0, factor=16)
-    assert found == "schedule.storage_align.sparse"
+    code = code_of(builder.storage_align, "L", axis=0, factor=16)
+    assert code == "schedule.storage_align.sparse"

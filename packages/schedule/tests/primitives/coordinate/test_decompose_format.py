@@ -172,9 +172,12 @@ def test_variables_are_unique_in_the_function():
     with T.sp.iteration([I, J], "SS", "again") as [i_1, j_1]:
         Y[i_1] = A[i_1, j_1]
 """)
-    found = decompose_format(module, ("A",), names=("p",), formats=(ELL,)).module
-    assert [stmt.vars for stmt in found.functions[0].body] == [("i_p", "j_p"), ("i_p_1", "j_p_1")]
-    assert parse_module(print_module(found)) == found
+    decomposed = decompose_format(module, ("A",), names=("p",), formats=(ELL,)).module
+    assert [stmt.vars for stmt in decomposed.functions[0].body] == [
+        ("i_p", "j_p"),
+        ("i_p_1", "j_p_1"),
+    ]
+    assert parse_module(print_module(decomposed)) == decomposed
 
 
 def test_a_conversion_copies_the_elements_first():
@@ -324,8 +327,8 @@ REFUSED = {
     ("reason", "module", "buffers", "names", "formats"), REFUSED.values(), ids=REFUSED
 )
 def test_refusals(reason, module, buffers, names, formats):
-    found = reason_of(decompose_format, module, buffers, names=names, formats=formats)
-    assert found == reason
+    actual = reason_of(decompose_format, module, buffers, names=names, formats=formats)
+    assert actual == reason
 
 
 def test_a_statement_outside_of_iterations_is_refused():

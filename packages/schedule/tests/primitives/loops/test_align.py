@@ -50,9 +50,9 @@ def placed(array, elements):
     """A copy whose address is that many elements after a multiple of 16 bytes, surrounded by NaNs."""
     memory = np.full(array.size + 16, np.nan, np.float32)
     first = (-memory.ctypes.data % 16) // 4 + elements
-    found = memory[first : first + array.size].reshape(array.shape)
-    found[:] = array
-    return found
+    copy = memory[first : first + array.size].reshape(array.shape)
+    copy[:] = array
+    return copy
 
 
 @pytest.mark.parametrize("elements", range(4))

@@ -118,7 +118,7 @@ def test_the_values_of_a_tile_stay_the_same(program, before, after, vectors):
     converted = convert_lanes(start, "t", "l_sum", lanes=after).module
     for vscale, n in ((1, 13), (2, 64), (4, 37), (16, 1), (1, 0)):
         w = np.arange(64, dtype=np.float32)
-        found = []
+        outputs = []
         for module in (start, converted):
             v, matrices = (
                 np.full(64, 7, np.float32),
@@ -129,9 +129,9 @@ def test_the_values_of_a_tile_stay_the_same(program, before, after, vectors):
                 {**matrices, "v": v, "w": w, "p": np.zeros(9, np.int32), "n": n},
                 vscale=vscale,
             )
-            found.append(v)
-        np.testing.assert_array_equal(*found)
-        np.testing.assert_array_equal(found[0], np.where(np.arange(64) < n, 28 * w, 7))
+            outputs.append(v)
+        np.testing.assert_array_equal(*outputs)
+        np.testing.assert_array_equal(outputs[0], np.where(np.arange(64) < n, 28 * w, 7))
 
 
 def test_a_loop_over_vectors_is_made_before_if_there_is_none(program):

@@ -47,8 +47,8 @@ def f(x: T.handle, y: T.handle, z: T.handle, p: T.handle, q: T.handle,
 def outcome(module, p=(0, 3, 4), q=(1, 5)):
     arrays = {name: np.arange(9, dtype=np.float32) + number for number, name in enumerate("xyz")}
     sizes = {"n": 9, "s": len(p), "t": len(q)}
-    given = {"p": np.array([p], np.int32), "q": np.array([q], np.int32), **arrays, **sizes}
-    run(verify(module), given, chunks=3)
+    arguments = {"p": np.array([p], np.int32), "q": np.array([q], np.int32), **arrays, **sizes}
+    run(verify(module), arguments, chunks=3)
     return [array.tolist() for array in arrays.values()]
 
 

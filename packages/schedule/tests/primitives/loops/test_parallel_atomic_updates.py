@@ -42,12 +42,12 @@ def require_scatter(module, op, *, count, rows=4):
     random = np.random.default_rng(count)
     places = random.integers(0, rows, count).astype(np.int32)
     terms = random.integers(-2, 3, (count, 3)).astype(np.float32)
-    found = random.integers(-2, 3, (rows, 3)).astype(np.float32)
-    expected = found.copy()
+    sums = random.integers(-2, 3, (rows, 3)).astype(np.float32)
+    expected = sums.copy()
     COMBINED[op].at(expected, places, terms)
-    values = {"p": places, "a": terms, "y": found, "n": count, "m": rows}
+    values = {"p": places, "a": terms, "y": sums, "n": count, "m": rows}
     run(verify(module), values, chunks=3)
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(sums, expected)
 
 
 @pytest.mark.parametrize("op", COMBINED)

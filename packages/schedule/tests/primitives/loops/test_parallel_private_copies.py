@@ -43,12 +43,12 @@ def require_scatter(module, op: str, *, count: int, rows: int = 6, is_sorted: bo
     rows_of = random.integers(0, rows, count).astype(np.int32)
     rows_of = np.sort(rows_of) if is_sorted else rows_of
     terms = random.integers(-2, 3, (count, 3)).astype(np.float32)
-    found = random.integers(-2, 3, (rows, 3)).astype(np.float32)
-    expected = found.copy()
+    sums = random.integers(-2, 3, (rows, 3)).astype(np.float32)
+    expected = sums.copy()
     COMBINED[op].at(expected, rows_of, terms)
     sizes = {"n": count, "m": rows, "K": 3}
-    run(verify(module), {"p": rows_of, "a": terms, "y": found} | sizes)
-    np.testing.assert_array_equal(found, expected)
+    run(verify(module), {"p": rows_of, "a": terms, "y": sums} | sizes)
+    np.testing.assert_array_equal(sums, expected)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -99,9 +99,9 @@ def total(a: T.handle, y: T.handle, n: T.int64):
         parallel(module, "i", accumulate="segmented")
     result = parallel(module, "i", accumulate="privatized", parts=3).module
     for count in (0, 1, 2, 10):
-        terms, found = np.arange(count, dtype=np.float32), np.full(1, 7.0, np.float32)
-        run(verify(result), {"a": terms, "y": found, "n": count})
-        assert found[0] == 7 + terms.sum()
+        terms, total = np.arange(count, dtype=np.float32), np.full(1, 7.0, np.float32)
+        run(verify(result), {"a": terms, "y": total, "n": count})
+        assert total[0] == 7 + terms.sum()
 
 
 REFUSED = [

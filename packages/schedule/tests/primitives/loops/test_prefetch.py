@@ -65,10 +65,10 @@ for i in T.serial(n):
             V[vj] = W[vj + vi * 2]
 """
     builder = ScheduleBuilder(program(body))
-    found = builder.prefetch("below", buffer="W", loop="i", distance=2**32).module
+    prefetching = builder.prefetch("below", buffer="W", loop="i", distance=2**32).module
     assert (
         "if i + 4294967296 < n:\n        for i_line in T.serial((i + 4294967296 + 15)"
-        in body_text(found)
+        in body_text(prefetching)
     )
 
 
@@ -79,8 +79,8 @@ for i in T.serial(8):
         vi = T.axis.spatial(8, i)
         V[vi] = W[T.int64(P[vi])] + W[T.int64(P[vi])] * W[vi]
 """
-    found = ScheduleBuilder(program(body)).prefetch("twice", buffer="W", loop="i", distance=3)
-    assert sum(isinstance(node, Prefetch) for node in walk(found.module)) == 2
+    builder = ScheduleBuilder(program(body)).prefetch("twice", buffer="W", loop="i", distance=3)
+    assert sum(isinstance(node, Prefetch) for node in walk(builder.module)) == 2
 
 
 def test_each_index_is_read_only_where_it_exists(program):
@@ -90,8 +90,8 @@ for i in T.serial(8):
         vi = T.axis.spatial(8, i)
         V[vi] = W[T.int64(P[T.int64(P[vi])])]
 """
-    found = ScheduleBuilder(program(body)).prefetch("far", buffer="W", loop="i", distance=3)
-    text = body_text(found.module)
+    builder = ScheduleBuilder(program(body)).prefetch("far", buffer="W", loop="i", distance=3)
+    text = body_text(builder.module)
     outer, inner = text.index("if T.if_then_else(i + 3 < 9"), text.index("P[i + 3]) >= 0")
     assert outer < inner < text.index("T.prefetch(W")
 
@@ -125,9 +125,9 @@ def test_a_let_is_seen_through_and_blocks_inside_have_their_own_reads(program):
     builder = ScheduleBuilder(program(NESTED))
     module = builder.prefetch("outer", buffer="W", loop="i", distance=3).module
     assert diagnostics(module) == ()
-    (found,) = (node for node in walk(module) if isinstance(node, Prefetch))
+    (prefetch,) = (node for node in walk(module) if isinstance(node, Prefetch))
     assert "T.prefetch(W, T.int64(P[i + 3]))" in body_text(module)
-    assert found.buffer == "W"
+    assert prefetch.buffer == "W"
 
 
 def test_several_reads_of_many_lines_have_loops_of_their_own(program):
@@ -260,16 +260,16 @@ for i in T.serial(7):
 
 def test_the_row_that_a_later_iteration_stores_is_prefetched(program):
     module = program(SCATTERED_ROWS.replace("EXTENT", "1"))
-    found = apply(module, Step("prefetch", {"block": "scatter", "loop": "i", **ROWS})).module
-    (ahead,) = {node.buffer for node in walk(found) if isinstance(node, Prefetch)}
+    prefetching = apply(module, Step("prefetch", {"block": "scatter", "loop": "i", **ROWS})).module
+    (ahead,) = {node.buffer for node in walk(prefetching) if isinstance(node, Prefetch)}
     assert ahead == "Y"
-    assert "P[i + 2" in body_text(found)
+    assert "P[i + 2" in body_text(prefetching)
     rows = np.array([3, 1, 0, 2, 7, 5, 4, 6, 7], np.int32)
     x, y = np.arange(64, dtype=np.float32).reshape(8, 8), np.zeros((8, 8), np.float32)
-    given = {"x": x, "y": y, "p": rows}
-    given |= {"z": np.zeros_like(x), "v": np.zeros(64, x.dtype), "w": np.zeros(64, x.dtype)}
-    wanted = {param.name for param in found.functions[0].params}
-    run(verify(found), {name: given.get(name, 0) for name in wanted})
+    arguments = {"x": x, "y": y, "p": rows}
+    arguments |= {"z": np.zeros_like(x), "v": np.zeros(64, x.dtype), "w": np.zeros(64, x.dtype)}
+    wanted = {param.name for param in prefetching.functions[0].params}
+    run(verify(prefetching), {name: arguments.get(name, 0) for name in wanted})
     assert y[rows[:7]].tolist() == x[:7].tolist()
 
 

@@ -154,12 +154,12 @@ def test_iterations_beyond_a_split_loop_read_nothing(case):
     block = ("\n" + " " * 12).join(("vj = T.axis.reduce(8, j)", *lines))
     body = TRIANGLE.replace("HEADER", header).replace("BLOCK", block).replace("\n", "\n    ")
     module = verify(parse_module(EIGHT + body))
-    found = []
+    outputs = []
     for each in (module, ScheduleBuilder(module).split("j", factors=(None, 3)).module):
         arrays = {"v": np.arange(8), "y": np.zeros(8, int)}
         run(each, arrays)
-        found.append(arrays["y"].tolist())
-    assert found[0] == found[1] != [0] * 8
+        outputs.append(arrays["y"].tolist())
+    assert outputs[0] == outputs[1] != [0] * 8
 
 
 @pytest.mark.parametrize("init", ["", "with T.init():\n                Y[0] = 0"])

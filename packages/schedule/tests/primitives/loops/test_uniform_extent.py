@@ -128,7 +128,7 @@ def test_a_reduction_whose_init_is_apart_may_run_before_the_loop(program):
 
 def test_the_extent_depends_on_loops_outside(program):
     builder = ScheduleBuilder(program(BOTH)).uniform_extent("j", over="k")
-    (buffer,) = (found for found in builder.module.functions[0].buffers if found.handle is None)
+    (buffer,) = (buffer for buffer in builder.module.functions[0].buffers if buffer.handle is None)
     assert buffer.name == "j_extent"
     assert [extent.text for extent in buffer.shape] == ["4"]
 
@@ -138,9 +138,9 @@ def row_sums(module, lengths):
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     values = np.concatenate([np.arange(1, length + 1) for length in lengths] or [[]])
     sums = np.full(len(lengths), 77.0, np.float32)
-    known = {"a": values.astype(np.float32), "y": sums, "m": len(lengths), "nnz": len(values)}
+    arrays = {"a": values.astype(np.float32), "y": sums, "m": len(lengths), "nnz": len(values)}
     function = module.functions[0]
-    arguments = {param.name: known.get(param.name, offsets) for param in function.params}
+    arguments = {param.name: arrays.get(param.name, offsets) for param in function.params}
     run(verify(module), arguments)
     return sums.tolist()
 

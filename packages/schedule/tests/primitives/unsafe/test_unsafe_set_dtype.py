@@ -107,7 +107,7 @@ def test_a_sparse_buffer_and_its_fill_value():
     cached = ScheduleBuilder(examples.SPMM_POSITION).cache_read("csrmm", buffer="A", scope="local")
     module = cached.unsafe_set_dtype("A_local", dtype="float64").module
     assert (
-        next(found for found in module.functions[0].buffers if found.name == "A_local").dtype
+        next(buffer for buffer in module.functions[0].buffers if buffer.name == "A_local").dtype
         == "float64"
     )
     verify(module)

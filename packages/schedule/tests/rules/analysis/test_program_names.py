@@ -45,7 +45,7 @@ def test_a_name_that_the_program_takes_is_numbered():
 
 def test_iterations_with_variables_of_the_same_names_are_scheduled():
     """The parser numbers them: the second `j` is `j_1`, which a split of the first one cannot make."""
-    found = schedule_report(parse_module(SOFTMAX), TARGET)
-    assert found.rule == "fused_rows"
-    lanes = [step.args["loop"] for step in found.schedule.loop if step.op == "vectorize"]
+    report = schedule_report(parse_module(SOFTMAX), TARGET)
+    assert report.rule == "fused_rows"
+    lanes = [step.args["loop"] for step in report.schedule.loop if step.op == "vectorize"]
     assert lanes == ["j_1_1", "j_1_1_1", "j_2_1", "j_3_1"]

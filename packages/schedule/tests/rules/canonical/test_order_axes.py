@@ -51,16 +51,19 @@ def product(name, order, *, fused=False):
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_the_order_of_axes_does_not_matter(name, order):
     module = product(name, order)
-    expected, found = default_schedule(product(name, "RQF"), WIDE), default_schedule(module, WIDE)
+    expected, schedule = (
+        default_schedule(product(name, "RQF"), WIDE),
+        default_schedule(module, WIDE),
+    )
     assert expected != Schedule()
-    assert found.loop == expected.loop
-    assert replay(module, found.coordinate) == product(name, "RQF")
+    assert schedule.loop == expected.loop
+    assert replay(module, schedule.coordinate) == product(name, "RQF")
 
 
 def test_fused_axes_behind_others_are_found():
-    found = default_schedule(product("spmm", "FRQ", fused=True), WIDE)
-    assert [step.op for step in found.coordinate] == ["sparse_unfuse", "sparse_reorder"]
-    assert found.loop == default_schedule(product("spmm", "RQF"), WIDE).loop
+    schedule = default_schedule(product("spmm", "FRQ", fused=True), WIDE)
+    assert [step.op for step in schedule.coordinate] == ["sparse_unfuse", "sparse_reorder"]
+    assert schedule.loop == default_schedule(product("spmm", "RQF"), WIDE).loop
 
 
 def test_nothing_is_reordered_where_the_order_matters():

@@ -34,12 +34,20 @@ def decisions_of(module, target, context):
     """The decisions of the rule; None if a row has no partial sums."""
     report = row_spmm(module, replace(context, machine=target))
     decisions = () if report is None else report.decisions
-    return decisions if any("partial sums of a row" in found.what for found in decisions) else None
+    return (
+        decisions
+        if any("partial sums of a row" in decision.what for decision in decisions)
+        else None
+    )
 
 
 def operand_decision(decisions):
     """The decision about the dense operand."""
-    return next(found for found in decisions if "operand" in found.what or "packed" in found.what)
+    return next(
+        decision
+        for decision in decisions
+        if "operand" in decision.what or "packed" in decision.what
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,9 +62,9 @@ def operand_decision(decisions):
 )
 def test_one_or_two_vectors_have_several_sums(features, dtype, bits, sums):
     target = machine(f"vector_bits={bits},l2={L2}")
-    found = partial_sums(features=features, dtype=dtype, target=target)
-    assert found[0].what == f"{sums} partial sums of a row in registers"
-    assert found[2].what == "B_data packed at aligned addresses"
+    decisions = partial_sums(features=features, dtype=dtype, target=target)
+    assert decisions[0].what == f"{sums} partial sums of a row in registers"
+    assert decisions[2].what == "B_data packed at aligned addresses"
 
 
 @pytest.mark.parametrize("features", [None, 1, 8, 24, 80, 128])
@@ -97,9 +105,9 @@ def test_an_operand_that_is_not_packed(stats, reason):
     [(16, "float32"), (32, "float32"), (64, "float32"), (8, "float64"), (32, "float64")],
 )
 def test_a_few_vectors_that_are_aligned_have_two_sums(features, dtype):
-    found = partial_sums(features=features, dtype=dtype, stats=long_rows(31))
-    assert found[0].what == "vectors begin at aligned addresses of B_data"
-    assert found[1].what == "2 partial sums of a row in registers"
+    decisions = partial_sums(features=features, dtype=dtype, stats=long_rows(31))
+    assert decisions[0].what == "vectors begin at aligned addresses of B_data"
+    assert decisions[1].what == "2 partial sums of a row in registers"
 
 
 def test_four_vectors_are_aligned_where_two_are_packed():
@@ -109,17 +117,17 @@ def test_four_vectors_are_aligned_where_two_are_packed():
 
 @pytest.mark.parametrize("features", [16, 32])
 def test_vectors_that_are_neither_packed_nor_aligned_have_sums_if_there_is_one(features):
-    found = partial_sums(features=features, stats=long_rows(31), target=SMALL)
-    assert (found is not None) == (features == 16)
-    if found:
-        assert found[0].what == "vectors begin at the first feature"
-        assert found[1].what == "4 partial sums of a row in registers"
+    decisions = partial_sums(features=features, stats=long_rows(31), target=SMALL)
+    assert (decisions is not None) == (features == 16)
+    if decisions:
+        assert decisions[0].what == "vectors begin at the first feature"
+        assert decisions[1].what == "4 partial sums of a row in registers"
 
 
 def test_aligned_sums_are_stored_around_the_caches_if_they_are_large():
     stats = long_rows(20, rows=1 << 18, columns=10000)
-    found = partial_sums(stats=stats)
-    assert "C_data is stored around the caches" in {decision.what for decision in found}
+    decisions = partial_sums(stats=stats)
+    assert "C_data is stored around the caches" in {decision.what for decision in decisions}
 
 
 INIT = """        with T.init():
@@ -135,6 +143,6 @@ def test_differences_and_sums_without_an_init_are_added_in_order(old, new):
 
 def test_the_default_schedule_says_why():
     module = specialize(parse_module(TEXT), {"feat_size": 16})
-    found = schedule_report(module, WIDE, long_rows())
-    assert found.rule == "row_spmm"
-    assert all(decision.why for decision in found.decisions)
+    report = schedule_report(module, WIDE, long_rows())
+    assert report.rule == "row_spmm"
+    assert all(decision.why for decision in report.decisions)

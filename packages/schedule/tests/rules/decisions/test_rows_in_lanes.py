@@ -40,9 +40,9 @@ SHORT = rows_of(2, 6)
 
 def decisions_in_lanes(*, text=TEXT, target=FAST, stats=SHORT, is_sibling=False):
     """The decisions of the rule; None if rows are not lanes."""
-    found = row_spmv(parse_module(text), RuleContext(stats, is_sibling=is_sibling, machine=target))
-    has_lanes = found is not None and found.decisions[0].what.startswith("rows in lanes")
-    return found.decisions if has_lanes else None
+    report = row_spmv(parse_module(text), RuleContext(stats, is_sibling=is_sibling, machine=target))
+    has_lanes = report is not None and report.decisions[0].what.startswith("rows in lanes")
+    return report.decisions if has_lanes else None
 
 
 @pytest.mark.parametrize(
@@ -58,12 +58,12 @@ def test_short_rows_are_lanes_and_share_windows_in_registers_of_512_bits(
     dtype, bits, lanes, windows
 ):
     target = machine(f"gathers=fast,vector_bits={bits}")
-    found = decisions_in_lanes(text=TEXT.replace('"float32"', f'"{dtype}"'), target=target)
-    splits = [step.args["factors"] for step in found[0].steps if step.op == "split"]
+    decisions = decisions_in_lanes(text=TEXT.replace('"float32"', f'"{dtype}"'), target=target)
+    splits = [step.args["factors"] for step in decisions[0].steps if step.op == "split"]
     assert splits == [(None, lanes)]
-    annotations = [step.args for step in found[1].steps if step.op == "annotate"]
+    annotations = [step.args for step in decisions[1].steps if step.op == "annotate"]
     assert [step["value"] for step in annotations if step["key"] == "window"] == windows
-    assert ("windows of 32" in found[1].what) == bool(windows)
+    assert ("windows of 32" in decisions[1].what) == bool(windows)
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_longer_rows_and_rows_of_other_lengths_run_one_by_one(stats):
     ],
 )
 def test_rows_are_lanes_where_gathers_are_moderate_if_they_share_windows(options, mean, are_lanes):
-    found = decisions_in_lanes(target=machine(options), stats=rows_of(mean, 3 * mean))
-    assert (found is not None) == are_lanes
+    decisions = decisions_in_lanes(target=machine(options), stats=rows_of(mean, 3 * mean))
+    assert (decisions is not None) == are_lanes
 
 
 def test_rows_of_a_part_run_one_by_one():
@@ -107,7 +107,7 @@ def test_rows_of_other_programs_are_not_lanes(text):
 
 
 def test_the_default_schedule_says_why():
-    found = schedule_report(parse_module(TEXT), FAST, rows_of(2, 6))
-    assert found.rule == "row_spmv"
-    assert all(decision.why for decision in found.decisions)
-    assert found.decisions[-1].steps[0].op == "parallel"
+    report = schedule_report(parse_module(TEXT), FAST, rows_of(2, 6))
+    assert report.rule == "row_spmv"
+    assert all(decision.why for decision in report.decisions)
+    assert report.decisions[-1].steps[0].op == "parallel"

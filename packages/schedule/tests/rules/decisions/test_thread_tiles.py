@@ -27,33 +27,35 @@ def report(*, features=512, stats=None, dtype="float32", bits=512, cores=2, text
     sizes = {} if features is None else {"feat_size": features}
     context = RuleContext(stats or graph(), is_sibling=part)
     target = machine(MACHINE.format(bits=bits, cores=cores))
-    found = row_spmm(specialize(module, sizes), replace(context, machine=target))
-    assert found is not None
-    return found
+    rule_report = row_spmm(specialize(module, sizes), replace(context, machine=target))
+    assert rule_report is not None
+    return rule_report
 
 
 def is_packed(**options):
     return "cache_region" in {
-        step.op for found in report(**options).decisions for step in found.steps
+        step.op for decision in report(**options).decisions for step in decision.steps
     }
 
 
 def reason(**options):
     """Why the operand is read where it is."""
-    (found,) = (
+    (why,) = (
         decision.why
         for decision in report(**options).decisions
         if decision.what == "the dense operand is read where it is"
     )
-    return found
+    return why
 
 
 def test_a_large_operand_that_is_used_often_is_packed_by_each_thread():
-    found = report()
-    what = [decision.what for decision in found.decisions]
+    rule_report = report()
+    what = [decision.what for decision in rule_report.decisions]
     assert what[0] == "features in 8 tiles of 4 vectors of 16 lanes, around the rows i"
     assert "B_data packed for each tile of features" in what
-    parallel = [step for one in found.decisions for step in one.steps if step.op == "parallel"]
+    parallel = [
+        step for one in rule_report.decisions for step in one.steps if step.op == "parallel"
+    ]
     assert [step.args["loop"] for step in parallel] == ["k_0"], "no thread reads another's copy"
 
 
@@ -105,8 +107,8 @@ def test_an_operand_at_the_thresholds_is_packed(options):
 
 def test_without_statistics_nothing_is_packed():
     module = specialize(parse_module(TEXT), {"feat_size": 512})
-    found = row_spmm(module, RuleContext(machine=machine(MACHINE.format(bits=512, cores=2))))
-    assert "cache_region" not in {step.op for one in found.decisions for step in one.steps}
+    rule_report = row_spmm(module, RuleContext(machine=machine(MACHINE.format(bits=512, cores=2))))
+    assert "cache_region" not in {step.op for one in rule_report.decisions for step in one.steps}
 
 
 def test_parts_and_sums_without_an_init_are_not_packed():

@@ -45,7 +45,7 @@ def require(verdict, reason):
 
 # A quarter of the shared cache has 4 MB: 8192 rows of 128 float32.
 @pytest.mark.parametrize(
-    ("found", "stats", "reason"),
+    ("pattern", "stats", "reason"),
     [
         (gather(32), None, None),
         (gather(16), None, "not a few whole vectors"),
@@ -58,8 +58,8 @@ def require(verdict, reason):
         (gather(128), matrix(32769, rows=32769, mean=16), "masked loads take longer above"),
     ],
 )
-def test_vectors_are_aligned_to_whole_rows_of_an_operand_in_the_cache(found, stats, reason):
-    require(row_alignment_verdict(found, MACHINE, stats=stats), reason)
+def test_vectors_are_aligned_to_whole_rows_of_an_operand_in_the_cache(pattern, stats, reason):
+    require(row_alignment_verdict(pattern, MACHINE, stats=stats), reason)
 
 
 @pytest.mark.parametrize(("vectors", "is_aligned"), [(1, False), (2, True), (3, True), (4, False)])
@@ -76,7 +76,7 @@ def test_a_vector_of_a_cache_line_is_aligned_by_itself():
 
 # The operand must have twice the private cache: 4096 rows of 128 float32.
 @pytest.mark.parametrize(
-    ("found", "stats", "is_aligned", "reason"),
+    ("pattern", "stats", "is_aligned", "reason"),
     [
         (gather(128), matrix(4096), False, None),
         (gather(128), matrix(4095), False, "prefetching pays from 2 MiB"),
@@ -88,10 +88,10 @@ def test_a_vector_of_a_cache_line_is_aligned_by_itself():
         (gather(128), None, False, "the size of B_data is unknown"),
     ],
 )
-def test_rows_of_a_large_operand_are_prefetched(found, stats, is_aligned, reason):
+def test_rows_of_a_large_operand_are_prefetched(pattern, stats, is_aligned, reason):
     require(
         row_prefetching_verdict(
-            found, MACHINE, stats=stats, thresholds=PREFETCH, is_aligned=is_aligned
+            pattern, MACHINE, stats=stats, thresholds=PREFETCH, is_aligned=is_aligned
         ),
         reason,
     )
@@ -106,7 +106,7 @@ def test_rows_are_prefetched_48_lines_ahead(features, tiles, distance):
 
 
 @pytest.mark.parametrize(
-    ("found", "stats", "reason"),
+    ("pattern", "stats", "reason"),
     [
         (gather(16), matrix(8192, rows=8192, mean=32), None),
         (gather(16), matrix(8193, rows=8193, mean=32), "of the private cache are for it"),
@@ -115,12 +115,12 @@ def test_rows_are_prefetched_48_lines_ahead(features, tiles, distance):
         (gather(16, operand=None), matrix(8, mean=40), "not exactly one dense operand"),
     ],
 )
-def test_all_gathered_rows_are_packed_if_they_fit_half_of_the_private_cache(found, stats, reason):
-    require(row_packing_verdict(found, MACHINE, stats=stats), reason)
+def test_all_gathered_rows_are_packed_if_they_fit_half_of_the_private_cache(pattern, stats, reason):
+    require(row_packing_verdict(pattern, MACHINE, stats=stats), reason)
 
 
 @pytest.mark.parametrize(
-    ("found", "stats", "machine", "reason"),
+    ("pattern", "stats", "machine", "reason"),
     [
         (gather(512), matrix(4096, rows=4096, mean=64), MACHINE, None),
         (gather(512), matrix(256, rows=256, mean=64), MACHINE, "pay for packing from 1 MiB"),
@@ -137,8 +137,8 @@ def test_all_gathered_rows_are_packed_if_they_fit_half_of_the_private_cache(foun
         (gather(512, operand=None), matrix(4096, mean=64), MACHINE, "not exactly one dense"),
     ],
 )
-def test_threads_pack_tiles_of_a_large_operand_that_is_used_often(found, stats, machine, reason):
-    require(thread_tiles(found, machine, stats=stats).packing, reason)
+def test_threads_pack_tiles_of_a_large_operand_that_is_used_often(pattern, stats, machine, reason):
+    require(thread_tiles(pattern, machine, stats=stats).packing, reason)
 
 
 @pytest.mark.parametrize(

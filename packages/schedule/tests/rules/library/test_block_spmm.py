@@ -29,9 +29,9 @@ NARROW = machine("vector_bits=256")
 
 
 def sized(text, *, height=None, width=None, features=None, dtype="float32"):
-    found = {"bh": height, "bw": width, "feat": features}
-    known = {name: size for name, size in found.items() if size is not None}
-    return specialize(parse_module(text.replace("float32", dtype)), known)
+    optional = {"bh": height, "bw": width, "feat": features}
+    constants = {name: size for name, size in optional.items() if size is not None}
+    return specialize(parse_module(text.replace("float32", dtype)), constants)
 
 
 def pattern_of(**sizes):
@@ -39,11 +39,17 @@ def pattern_of(**sizes):
 
 
 def test_blocks_are_recognized_with_their_sizes():
-    found = pattern_of(height=5, width=3)
-    assert (found.height, found.width, found.features) == (5, 3, None)
-    loops = (found.row, found.position, found.inner_row, found.inner_position, found.feature)
+    pattern = pattern_of(height=5, width=3)
+    assert (pattern.height, pattern.width, pattern.features) == (5, 3, None)
+    loops = (
+        pattern.row,
+        pattern.position,
+        pattern.inner_row,
+        pattern.inner_position,
+        pattern.feature,
+    )
     assert loops == ("io", "jo", "ii", "ji", "k")
-    assert (found.output, found.before) == ("C_data", "T.int64(JO_indptr[io])")
+    assert (pattern.output, pattern.before) == ("C_data", "T.int64(JO_indptr[io])")
 
 
 @pytest.mark.parametrize(
@@ -67,8 +73,8 @@ def test_blocks_are_recognized_with_their_sizes():
 )
 def test_columns_of_small_blocks_are_unrolled(sizes, decision):
     report = schedule_report(sized(COORDINATE, **sizes), WIDE)
-    decisions = [f"{found.what}: {found.why}" for found in report.decisions]
-    assert any(found.startswith(decision) for found in decisions)
+    decisions = [f"{made.what}: {made.why}" for made in report.decisions]
+    assert any(text.startswith(decision) for text in decisions)
     unrolled = [step for step in report.schedule.loop if step.op == "unroll"]
     assert any("ji" in str(step) for step in unrolled) == decision.startswith("columns")
 
@@ -83,14 +89,14 @@ COUNTED = (
 @pytest.mark.parametrize("height", [2, 5, 16, 29])
 def test_rows_may_be_counted_over_all_blocks(height):
     module = sized(COUNTED, height=height, width=2, features=16)
-    found = block_reduction(module)
-    assert found.counts_rows
+    pattern = block_reduction(module)
+    assert pattern.counts_rows
     assert not pattern_of(height=height).counts_rows
-    assert replace(found, counts_rows=False) == pattern_of(height=height, width=2, features=16)
-    assert height % best_tile(found, WIDE).rows == 0
+    assert replace(pattern, counts_rows=False) == pattern_of(height=height, width=2, features=16)
+    assert height % best_tile(pattern, WIDE).rows == 0
     adding = parse_module(print_module(module).replace(INIT.format(height), ""))
     assert not adding.functions[0].body[0].init
-    assert block_reduction(adding) == found
+    assert block_reduction(adding) == pattern
 
 
 def test_rows_counted_over_blocks_of_unknown_height_are_left_to_other_rules():
@@ -109,9 +115,9 @@ ANY_ORDER = ANY_ORDER.replace("as [io, jo, ii, ji, k]", "as [k, io, ii, ji, jo]"
 
 
 def test_the_order_of_the_axes_does_not_matter():
-    found = block_reduction(parse_module(ANY_ORDER))
-    assert found.order == ("k", "io", "ii", "ji", "jo")
-    assert replace(found, order=pattern_of().order) == pattern_of()
+    pattern = block_reduction(parse_module(ANY_ORDER))
+    assert pattern.order == ("k", "io", "ii", "ji", "jo")
+    assert replace(pattern, order=pattern_of().order) == pattern_of()
 
 
 def without_features():
@@ -193,8 +199,8 @@ TILES = [
     ("height", "features", "target", "dtype", "rows", "vectors", "lanes"), TILES
 )
 def test_tiles(height, features, target, dtype, rows, vectors, lanes):
-    found = pattern_of(height=height, width=4, features=features, dtype=dtype)
-    tile = best_tile(found, target)
+    pattern = pattern_of(height=height, width=4, features=features, dtype=dtype)
+    tile = best_tile(pattern, target)
     assert (tile.rows, tile.features.vectors, tile.features.lanes) == (rows, vectors, lanes)
 
 
@@ -232,10 +238,10 @@ def require_product(module, matrix, features):
     height, width = matrix.blocksize
     dense = np.random.default_rng(7).integers(-3, 4, (3 * width, features)).astype(np.float32)
     result = np.full((4, height, features), 77, np.float32)
-    known = {"a": matrix.data, "b": dense.reshape(3, width, features), "c": result}
-    known |= {"indptr": matrix.indptr.astype(np.int32), "indices": matrix.indices.astype(np.int32)}
-    known |= {"mb": 4, "nb": 3, "nnzb": 4, "bh": height, "bw": width, "feat": features}
-    run(module, {param.name: known[param.name] for param in module.functions[0].params})
+    arrays = {"a": matrix.data, "b": dense.reshape(3, width, features), "c": result}
+    arrays |= {"indptr": matrix.indptr.astype(np.int32), "indices": matrix.indices.astype(np.int32)}
+    arrays |= {"mb": 4, "nb": 3, "nnzb": 4, "bh": height, "bw": width, "feat": features}
+    run(module, {param.name: arrays[param.name] for param in module.functions[0].params})
     np.testing.assert_array_equal(result.reshape(4 * height, features), matrix @ dense)
 
 
@@ -247,10 +253,10 @@ def test_schedules_keep_the_meaning(height, width):
         require_product(module, matrix, features)
 
 
-@pytest.mark.parametrize("known", [("height", "width"), ("features",), ()])
-def test_symbolic_sizes(known):
+@pytest.mark.parametrize("constants", [("height", "width"), ("features",), ()])
+def test_symbolic_sizes(constants):
     sizes = {"height": 3, "width": 2, "features": 19}
-    module = scheduled(**{name: sizes[name] for name in known})
+    module = scheduled(**{name: sizes[name] for name in constants})
     require_product(module, blocks(3, 2), 19)
 
 

@@ -44,8 +44,8 @@ def module_of(text=TEXT, *, height=3, width=3, dtype="float32"):
 
 
 def decision(module, target=TARGET):
-    found = block_spmv(module, RuleContext(machine=target))
-    return None if found is None else found.decisions[0].what
+    report = block_spmv(module, RuleContext(machine=target))
+    return None if report is None else report.decisions[0].what
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def decision(module, target=TARGET):
     ],
 )
 def test_columns_of_a_block_are_lanes(height, width, dtype, lanes):
-    found = decision(module_of(height=height, width=width, dtype=dtype))
-    assert found == f"{lanes} columns of a block in lanes, and {height} vectors of partial sums"
+    text = decision(module_of(height=height, width=width, dtype=dtype))
+    assert text == f"{lanes} columns of a block in lanes, and {height} vectors of partial sums"
 
 
 @pytest.mark.parametrize("sizes", [(3, 2), (3, 1), (17, 4), (0, 4), (None, 3), (3, None)])
@@ -81,11 +81,11 @@ def test_other_programs_are_not_matched(text):
 
 
 def test_the_axes_may_be_in_any_order():
-    found = decision(module_of(OTHER_ORDER))
-    assert found == "4 columns of a block in lanes, and 3 vectors of partial sums"
+    text = decision(module_of(OTHER_ORDER))
+    assert text == "4 columns of a block in lanes, and 3 vectors of partial sums"
 
 
 def test_the_default_schedule_says_why():
-    found = schedule_report(module_of(), TARGET)
-    assert found.rule == "block_spmv"
-    assert all(choice.why for choice in found.decisions)
+    report = schedule_report(module_of(), TARGET)
+    assert report.rule == "block_spmv"
+    assert all(choice.why for choice in report.decisions)

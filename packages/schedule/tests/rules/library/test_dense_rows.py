@@ -34,11 +34,11 @@ ONE_VALUE = """
 
 
 def steps_for(features, target=WIDE):
-    found = dense_rows(
+    report = dense_rows(
         module_of(ROWS, **({} if features is None else {"f": features})),
         replace(SIBLING, machine=target),
     )
-    return [(step.op, step.args.get("factors")) for d in found.decisions for step in d.steps]
+    return [(step.op, step.args.get("factors")) for d in report.decisions for step in d.steps]
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,8 @@ def steps_for(features, target=WIDE):
 )
 def test_few_features_are_unrolled_vectors(target, features, vectors):
     lanes = 16 if target is WIDE else 4
-    found = steps_for(features, target)
-    assert found == [("split", (vectors, lanes)), ("vectorize", None), ("unroll", None)]
+    steps = steps_for(features, target)
+    assert steps == [("split", (vectors, lanes)), ("vectorize", None), ("unroll", None)]
 
 
 @pytest.mark.parametrize(
@@ -60,9 +60,9 @@ def test_many_features_are_a_loop_over_vectors(target, features):
 
 
 def test_one_value_for_each_row_needs_no_step():
-    found = dense_rows(module_of(ONE_VALUE), SIBLING)
-    assert found.pattern == "a value for each row i"
-    assert found.decisions == ()
+    report = dense_rows(module_of(ONE_VALUE), SIBLING)
+    assert report.pattern == "a value for each row i"
+    assert report.decisions == ()
 
 
 def test_a_program_of_its_own_is_left_to_other_rules():
@@ -101,9 +101,9 @@ def dense(a: T.handle, c: T.handle, m: T.int64, f: T.int64) -> None:
 @pytest.mark.parametrize("features", [1, 7, 16, 40, None])
 def test_the_schedule_computes_each_value(features, target):
     sizes = {} if features is None else {"f": features}
-    found = dense_rows(module_of(ROWS, **sizes), replace(SIBLING, machine=target))
+    report = dense_rows(module_of(ROWS, **sizes), replace(SIBLING, machine=target))
     module = parse_module(LOOP.replace("FEATURES", "f" if features is None else str(features)))
-    for decision in found.decisions:
+    for decision in report.decisions:
         for step in decision.steps:
             module = apply(module, step).module
     for rows in (0, 1, 3):

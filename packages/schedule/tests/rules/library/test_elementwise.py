@@ -44,9 +44,9 @@ def test_short_rows_are_gone_through_one_element_at_a_time():
 
 def test_elements_of_a_sibling_have_a_loop_over_rows():
     module = module_of(scaled("csr", "A[i, j] * 2.0"))
-    found = elementwise(module, RuleContext(is_sibling=True))
-    assert [decision.stage for decision in found.decisions] == ["loop", "loop"]
-    assert found.decisions[-1].steps[0].args["loop"] == "i"
+    report = elementwise(module, RuleContext(is_sibling=True))
+    assert [decision.stage for decision in report.decisions] == ["loop", "loop"]
+    assert report.decisions[-1].steps[0].args["loop"] == "i"
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_vectors_pay_for_a_sibling_above_its_short_row(mean, longest, what):
     context = RuleContext(
         rows_of(mean, longest), is_sibling=True, thresholds=RowThresholds(short_row=4.0)
     )
-    found = elementwise(module_of(scaled("csr", "A[i, j] * 2.0")), context)
-    assert found.decisions[0].what == what
+    report = elementwise(module_of(scaled("csr", "A[i, j] * 2.0")), context)
+    assert report.decisions[0].what == what
 
 
 def test_a_reduction_is_not_matched():

@@ -65,17 +65,17 @@ def steps(schedule, op):
 @pytest.mark.parametrize("stats", [None, rows_of(2), rows_of(80, columns=10**7)])
 def test_all_parts_run_on_a_row_before_the_next_one(stats, features):
     module = module_of(features=features)
-    found = schedule_report(module, TARGET, stats)
-    assert found.rule == "fused_rows"
-    fused = [(step.op, step.args["iteration"]) for step in found.schedule.coordinate]
+    report = schedule_report(module, TARGET, stats)
+    assert report.rule == "fused_rows"
+    fused = [(step.op, step.args["iteration"]) for step in report.schedule.coordinate]
     parts = ("products", "rest", "most", "scores")
     assert fused == [("sparse_compute_at", name) for name in parts]
-    (outer,) = replay(module, found.schedule.coordinate).functions[0].body
+    (outer,) = replay(module, report.schedule.coordinate).functions[0].body
     assert [inner.name for inner in outer.body] == [*reversed(parts), "scaled"]
-    (rows,) = steps(found.schedule, "parallel")
-    assert (rows["loop"], found.schedule.loop[-1].op) == ("u", "parallel")
+    (rows,) = steps(report.schedule, "parallel")
+    assert (rows["loop"], report.schedule.loop[-1].op) == ("u", "parallel")
     assert "J_indptr[u]" in rows["weight"]
-    assert all(args["loop"] != "u" for args in steps(found.schedule, "reverse_compute_at"))
+    assert all(args["loop"] != "u" for args in steps(report.schedule, "reverse_compute_at"))
 
 
 def test_results_of_parts_are_not_stored_around_the_caches():
@@ -128,8 +128,11 @@ def test_other_programs_are_left_alone(why):
 
 
 def test_parts_have_the_vectors_of_the_machine():
-    for machine, own in ((NARROW, 4), (replace(NARROW, is_scalable=True), "4 * T.vscale()")):
+    for machine, lanes_of_machine in (
+        (NARROW, 4),
+        (replace(NARROW, is_scalable=True), "4 * T.vscale()"),
+    ):
         schedule = default_schedule(module_of(features=32), machine, rows_of(80))
         lanes = {args["factors"][-1] for args in steps(schedule, "split")}
         assert 16 not in lanes
-        assert own in lanes
+        assert lanes_of_machine in lanes

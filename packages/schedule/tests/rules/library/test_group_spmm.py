@@ -28,12 +28,12 @@ def program(text=TEXT, *, height=3, features=40):
 
 @pytest.mark.parametrize("text", [TEXT, TEXT.replace(INIT, "")], ids=["stored", "added"])
 def test_groups_are_recognized_with_their_sizes(text):
-    found = grouped_reduction(program(text))
-    assert (found.group, found.position, found.row, found.feature) == ("g", "j", "r", "k")
-    assert (found.height, found.features, found.output) == (3, 40, "C_data")
-    assert found.gather.operand == "B_data"
-    assert found.is_initialized == (text is TEXT)
-    assert "a row of C_data of its own" in found.text
+    pattern = grouped_reduction(program(text))
+    assert (pattern.group, pattern.position, pattern.row, pattern.feature) == ("g", "j", "r", "k")
+    assert (pattern.height, pattern.features, pattern.output) == (3, 40, "C_data")
+    assert pattern.gather.operand == "B_data"
+    assert pattern.is_initialized == (text is TEXT)
+    assert "a row of C_data of its own" in pattern.text
 
 
 OTHERS = {
@@ -71,9 +71,9 @@ TILES = [
 
 @pytest.mark.parametrize(("height", "features", "tiles", "vectors"), TILES)
 def test_a_tile_of_all_rows_of_a_group_fits_the_registers(height, features, tiles, vectors):
-    found = schedule_report(program(height=height, features=features), TARGET)
-    assert found.rule == "group_spmm"
-    (tile,) = (decision for decision in found.decisions if decision.what.startswith("a tile of"))
+    report = schedule_report(program(height=height, features=features), TARGET)
+    assert report.rule == "group_spmm"
+    (tile,) = (decision for decision in report.decisions if decision.what.startswith("a tile of"))
     assert f"by {vectors} vector" in tile.what
     factors = [step.args["factors"] for step in tile.steps if step.op == "split"]
     outer = tuple(count for count in (tiles, vectors) if count > 1)
@@ -81,8 +81,8 @@ def test_a_tile_of_all_rows_of_a_group_fits_the_registers(height, features, tile
 
 
 def ops(stats, text=TEXT, features=128):
-    found = schedule_report(program(text, features=features), TARGET, stats)
-    return {step.op for decision in found.decisions for step in decision.steps}
+    report = schedule_report(program(text, features=features), TARGET, stats)
+    return {step.op for decision in report.decisions for step in decision.steps}
 
 
 def test_rows_of_a_large_operand_are_prefetched_and_large_results_stored_around_the_caches():
@@ -115,7 +115,7 @@ def test_results_that_are_stored_around_the_caches_are_not_prefetched():
 def prefetched_results(rows, height, features):
     """Return the distances at which rows of the result are prefetched."""
     stats = Stats(rows=rows, columns=rows, nnz=9 * rows, longest_row=9, empty_rows=0)
-    found = schedule_report(program(height=height, features=features), TARGET, stats)
-    steps = [step for decision in found.decisions for step in decision.steps]
+    report = schedule_report(program(height=height, features=features), TARGET, stats)
+    steps = [step for decision in report.decisions for step in decision.steps]
     ahead = [step.args for step in steps if step.op == "prefetch"]
     return [args["distance"] for args in ahead if args["buffer"] == "C_data"]

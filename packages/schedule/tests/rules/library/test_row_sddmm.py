@@ -84,8 +84,8 @@ FAR = rows_of(3, columns=1 << 18)
 
 
 def sized(text, features=None, *, dtype="float32"):
-    known = {} if features is None else {"feat": features}
-    return specialize(parse_module(text.replace("float32", dtype)), known)
+    constants = {} if features is None else {"feat": features}
+    return specialize(parse_module(text.replace("float32", dtype)), constants)
 
 
 def changed(old, new):
@@ -101,10 +101,15 @@ VECTORIZED = ["split", "split", "decompose_reduction", "vectorize", "unroll", "u
 
 
 def test_products_are_recognized_with_their_sizes():
-    found = sampled_products(sized(COORDINATE, 40))
-    assert (found.block, found.row, found.position, found.feature) == ("products", "i", "j", "k")
-    assert (found.features, found.dtype, found.gather.operand) == (40, "float32", "Y_data")
-    assert found.before == "T.int64(J_indptr[i])"
+    pattern = sampled_products(sized(COORDINATE, 40))
+    assert (pattern.block, pattern.row, pattern.position, pattern.feature) == (
+        "products",
+        "i",
+        "j",
+        "k",
+    )
+    assert (pattern.features, pattern.dtype, pattern.gather.operand) == (40, "float32", "Y_data")
+    assert pattern.before == "T.int64(J_indptr[i])"
     assert sampled_products(sized(COORDINATE)).features is None
 
 
@@ -120,9 +125,9 @@ def renamed():
 
 def test_names_do_not_matter():
     for stats in (None, SHORT, LONG, FAR):
-        found = default_schedule(sized(renamed(), 40), WIDE, stats)
-        assert ops(found) == ops(default_schedule(sized(COORDINATE, 40), WIDE, stats))
-        assert found.loop[-1].args["weight"] == "T.int64(S__indptr[r]) + 4 * r"
+        schedule = default_schedule(sized(renamed(), 40), WIDE, stats)
+        assert ops(schedule) == ops(default_schedule(sized(COORDINATE, 40), WIDE, stats))
+        assert schedule.loop[-1].args["weight"] == "T.int64(S__indptr[r]) + 4 * r"
 
 
 ALIKE = {
@@ -192,8 +197,8 @@ def test_other_computations_are_left_alone(old, new):
 
 def test_padded_rows_run_slot_by_slot():
     module = sized(changed("unique=False)", "unique=False, padded=True)"), 40)
-    found = default_schedule(module, WIDE, FAR)
-    ops = [(step.op, step.args.get("loop")) for step in found.loop]
+    schedule = default_schedule(module, WIDE, FAR)
+    ops = [(step.op, step.args.get("loop")) for step in schedule.loop]
     assert ops == [
         ("split", "k"), ("decompose_reduction", "k_0"), ("vectorize", "k_1"), ("unroll", "k_0"),
         ("parallel", "i"),
@@ -273,8 +278,8 @@ def test_vectors_have_the_width_of_the_target(features, target, dtype, expected)
 
 @pytest.mark.parametrize("features", [2, 16 * UNROLLED_VECTORS, 16 * UNROLLED_VECTORS + 1, None])
 def test_as_many_vectors_are_unrolled_as_code_stays_short(features):
-    found = default_schedule(sized(COORDINATE, features), WIDE).loop
-    unrolled = [step.args["loop"] for step in found if step.op == "unroll"]
+    steps = default_schedule(sized(COORDINATE, features), WIDE).loop
+    unrolled = [step.args["loop"] for step in steps if step.op == "unroll"]
     few = features is not None and features <= 16 * UNROLLED_VECTORS
     assert unrolled == (["k_0", "j_1"] if few else ["j_1"])
 
@@ -284,8 +289,8 @@ def test_rows_of_one_feature_run_as_they_are():
 
 
 def prefetched(text, stats, features=128):
-    found = default_schedule(sized(text, features), WIDE, stats).loop
-    return [step.args["buffer"] for step in found if step.op == "prefetch"]
+    steps = default_schedule(sized(text, features), WIDE, stats).loop
+    return [step.args["buffer"] for step in steps if step.op == "prefetch"]
 
 
 def test_gathered_rows_are_asked_for_where_they_are_far():
@@ -300,9 +305,11 @@ def test_gathered_rows_are_asked_for_where_they_are_far():
 @pytest.mark.parametrize("stats", [None, LONG, FAR], ids=["short", "long", "far"])
 def test_fused_axes_are_iterated_one_by_one(stats):
     fused = changed("[I, J, K]", "[T.sp.fuse(I, J), K]")
-    plain, found = (default_schedule(sized(text, 33), WIDE, stats) for text in (COORDINATE, fused))
-    assert [step.op for step in found.coordinate] == ["sparse_unfuse"]
-    assert found.loop == plain.loop != ()
+    plain, unfused = (
+        default_schedule(sized(text, 33), WIDE, stats) for text in (COORDINATE, fused)
+    )
+    assert [step.op for step in unfused.coordinate] == ["sparse_unfuse"]
+    assert unfused.loop == plain.loop != ()
 
 
 def test_only_one_operand_whose_name_is_known_is_asked_for():
@@ -322,10 +329,10 @@ def require_products(module, features, *, dtype, lengths):
     x, y = (random.integers(-3, 4, (length, features)).astype(dtype) for length in (rows, columns))
     indices = random.integers(0, columns, nnz).astype(np.int32)
     out = np.full(nnz, 77, dtype)
-    known = {"x": x, "y": y, "s": np.ones(nnz, dtype), "out": out, "indices": indices}
-    known |= {"indptr": np.cumsum([0, *lengths]).astype(np.int32)}
-    known |= {"m": rows, "n": columns, "feat": features, "nnz": nnz}
-    run(module, {param.name: known[param.name] for param in module.functions[0].params})
+    arrays = {"x": x, "y": y, "s": np.ones(nnz, dtype), "out": out, "indices": indices}
+    arrays |= {"indptr": np.cumsum([0, *lengths]).astype(np.int32)}
+    arrays |= {"m": rows, "n": columns, "feat": features, "nnz": nnz}
+    run(module, {param.name: arrays[param.name] for param in module.functions[0].params})
     expected = x.astype("float64") @ y.astype("float64").T
     np.testing.assert_array_equal(out, expected[np.repeat(np.arange(rows), lengths), indices])
 

@@ -38,9 +38,9 @@ def test_vectors_are_for_operands_read_at_the_coordinates(read):
 
 def test_the_target_is_named_where_it_decides():
     module = module_of(PROGRAM, f=256)
-    found = {target: schedule_report(module, target).decisions[1].what for target in (WIDE, NARROW)}
-    assert found[WIDE] == "features in 1 tile of 17 vectors of 16 lanes"
-    assert found[NARROW] == "features in 10 tiles of 7 vectors of 4 lanes"
+    tiles = {target: schedule_report(module, target).decisions[1].what for target in (WIDE, NARROW)}
+    assert tiles[WIDE] == "features in 1 tile of 17 vectors of 16 lanes"
+    assert tiles[NARROW] == "features in 10 tiles of 7 vectors of 4 lanes"
 
 
 def product_steps(stats, *, target=WIDE, **sizes):
@@ -58,8 +58,8 @@ def test_vectors_are_aligned_to_rows_of_an_operand_that_stays_in_the_shared_cach
         stats = Stats(100, size // (4 * features), 900, 50, 0)
         return "align" in product_steps(stats, target=with_caches(1 << 20, shared), f=features)
 
-    found = {features: is_aligned(features, shared // 8) for features in (8, 16, 40, 64)}
-    assert found == {8: False, 16: True, 40: False, 64: True}
+    aligned = {features: is_aligned(features, shared // 8) for features in (8, 16, 40, 64)}
+    assert aligned == {8: False, 16: True, 40: False, 64: True}
     assert not is_aligned(64, shared)
 
 
@@ -116,9 +116,9 @@ def report(*, target=WIDE, stats=None, **sizes):
     ],
 )
 def test_features_are_split_into_tiles_that_fit_the_registers(target, features, tiles):
-    found = report(target=target, **({} if features is None else {"f": features}))
-    assert found.rule == "row_spmm"
-    assert tiles in [decision.what for decision in found.decisions]
+    rule_report = report(target=target, **({} if features is None else {"f": features}))
+    assert rule_report.rule == "row_spmm"
+    assert tiles in [decision.what for decision in rule_report.decisions]
 
 
 OTHERS = {
@@ -138,8 +138,8 @@ def test_results_of_a_sibling_are_not_stored_around_the_caches():
     large = Stats(rows=10**6, columns=100, nnz=10**7, longest_row=50, empty_rows=0)
     for is_sibling in (False, True):
         context = RuleContext(large, is_sibling=is_sibling)
-        found = row_spmm(module_of(PROGRAM, f=128), context)
-        ops = {step.op for decision in found.decisions for step in decision.steps}
+        rule_report = row_spmm(module_of(PROGRAM, f=128), context)
+        ops = {step.op for decision in rule_report.decisions for step in decision.steps}
         assert ("store_nontemporal" in ops) != is_sibling
 
 
@@ -152,8 +152,8 @@ LARGE = Stats(rows=10**6, columns=10**6, nnz=10**8, longest_row=10**4, empty_row
 @pytest.mark.parametrize("features", [1, 7, 16, 40, 64, 200, None])
 def test_the_schedule_computes_the_product(require_spmm, features, target, stats):
     sizes = [{} if features is None else {name: features} for name in ("width", "K")]
-    found = schedule_report(specialize(SPMM_COORDINATE, sizes[0]), target, stats)
-    assert found.rule == "row_spmm"
-    scheduled = replay(as_lowered(specialize(SPMM, sizes[1])), found.schedule.loop)
+    rule_report = schedule_report(specialize(SPMM_COORDINATE, sizes[0]), target, stats)
+    assert rule_report.rule == "row_spmm"
+    scheduled = replay(as_lowered(specialize(SPMM, sizes[1])), rule_report.schedule.loop)
     for rows, columns in ((5, 4), (0, 3), (1, 9)):
         require_spmm(scheduled, features or 21, rows=rows, columns=columns)

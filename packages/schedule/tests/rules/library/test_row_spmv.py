@@ -126,8 +126,8 @@ def test_contiguous_terms_of_a_sibling_run_one_at_a_time_if_its_rows_are_short()
     def first(is_sibling):
         thresholds = RowThresholds(short_row=4.0 if is_sibling else 0.0)
         context = RuleContext(rows_of(3), is_sibling=is_sibling, thresholds=thresholds)
-        found = row_spmv(module_of(CSR + SUM), context)
-        return [decision.what for decision in found.decisions][1]
+        report = row_spmv(module_of(CSR + SUM), context)
+        return [decision.what for decision in report.decisions][1]
 
     assert first(is_sibling=True) == "one term at a time"
     assert first(is_sibling=False) == "16 partial results in lanes, the rest masked"
@@ -167,8 +167,8 @@ MACHINES = [WIDE, NARROW, machine("vector_bits=512,gathers=fast")]
 @pytest.mark.parametrize("stats", [None, rows_of(2, 3), rows_of(20), rows_of(60), rows_of(500)])
 @pytest.mark.parametrize("target", MACHINES, ids=["wide", "narrow", "fast gathers"])
 def test_the_schedule_computes_the_product(require_spmv, target, stats):
-    found = schedule_report(parse_module(PRODUCT_OF_VECTOR), target, stats)
-    assert found.rule == "row_spmv"
-    scheduled = replay(as_lowered(SPMV), found.schedule.loop)
+    report = schedule_report(parse_module(PRODUCT_OF_VECTOR), target, stats)
+    assert report.rule == "row_spmv"
+    scheduled = replay(as_lowered(SPMV), report.schedule.loop)
     for rows, columns in ((7, 9), (0, 3), (5, 40), (40, 3)):
         require_spmv(scheduled, rows=rows, columns=columns)

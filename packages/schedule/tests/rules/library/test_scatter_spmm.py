@@ -49,30 +49,30 @@ def report(text, **features):
     return schedule_report(parse_module(text), TARGET)
 
 
-def steps(found, op):
-    return [step.args for step in found.schedule.loop if step.op == op]
+def steps(rule_report, op):
+    return [step.args for step in rule_report.schedule.loop if step.op == op]
 
 
 def test_rows_that_may_not_exist_are_not_cached():
     """Of a row without slots nothing is stored, so it need not exist, but a cache would load it."""
-    found = report(PROGRAM.replace("(m, s), r", "(n, s), r"))
-    assert steps(found, "reindex_cache_write") == []
+    rule_report = report(PROGRAM.replace("(m, s), r", "(n, s), r"))
+    assert steps(rule_report, "reindex_cache_write") == []
 
 
 @pytest.mark.parametrize("features", ["64", "7", "100", "512", "f"])
 def test_rows_that_are_cut_are_summed_in_registers(features):
-    found = report(PROGRAM.replace("dense_fixed(64)", f"dense_fixed({features})"))
-    assert found.rule == "scatter_spmm"
-    assert [args["block"] for args in steps(found, "reindex_cache_write")] == ["sums"]
+    rule_report = report(PROGRAM.replace("dense_fixed(64)", f"dense_fixed({features})"))
+    assert rule_report.rule == "scatter_spmm"
+    assert [args["block"] for args in steps(rule_report, "reindex_cache_write")] == ["sums"]
     expected = [] if features == "7" else ["k_0"]
-    assert [args["loop"] for args in steps(found, "parallel")] == expected
+    assert [args["loop"] for args in steps(rule_report, "parallel")] == expected
 
 
 def test_columns_are_updated_in_memory():
-    found = report(COLUMNS)
-    assert found.rule == "scatter_spmm"
-    assert steps(found, "reindex_cache_write") == []
-    assert steps(found, "reorder") == [{"loops": ("k_0", "j", "i", "k_1", "k_2")}]
+    rule_report = report(COLUMNS)
+    assert rule_report.rule == "scatter_spmm"
+    assert steps(rule_report, "reindex_cache_write") == []
+    assert steps(rule_report, "reorder") == [{"loops": ("k_0", "j", "i", "k_1", "k_2")}]
 
 
 OTHERS = {

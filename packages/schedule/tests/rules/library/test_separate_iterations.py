@@ -46,16 +46,16 @@ def steps(report, op):
 
 
 def test_each_part_has_the_schedule_of_its_pattern():
-    found = schedule_report(in_parts(ROWS, COO), TARGET)
-    assert found.rule == "separate_iterations"
-    assert found.pattern == "iterations one after the other: csrmm_init, csrmm_p0, csrmm_p1"
-    loops = [args["loop"] for args in steps(found, "parallel")]
+    report = schedule_report(in_parts(ROWS, COO), TARGET)
+    assert report.rule == "separate_iterations"
+    assert report.pattern == "iterations one after the other: csrmm_init, csrmm_p0, csrmm_p1"
+    loops = [args["loop"] for args in steps(report, "parallel")]
     assert loops == ["i_init", "i_p0", "k_2_0"]
 
 
 def test_caches_of_one_buffer_have_different_names():
-    found = schedule_report(in_parts(ROWS, ROWS), TARGET)
-    assert [args["block"] for args in steps(found, "reverse_compute_at")] == [
+    report = schedule_report(in_parts(ROWS, ROWS), TARGET)
+    assert [args["block"] for args in steps(report, "reverse_compute_at")] == [
         "csrmm_p0_C_data_local",
         "csrmm_p1_C_data_local_1",
     ]
@@ -123,9 +123,9 @@ def test_iterations_over_rows_that_are_declared_disjoint_are_joined():
         ("T.sp.assume(subset(Ic, Ib))", []),
         ("", []),
     ):
-        found = schedule_report(parse_module(STORED.replace("RELATION", relation)), TARGET)
-        assert found.rule == "separate_iterations"
-        assert [args["loops"] for args in steps(found, "horizontal_fuse")] == expected
+        report = schedule_report(parse_module(STORED.replace("RELATION", relation)), TARGET)
+        assert report.rule == "separate_iterations"
+        assert [args["loops"] for args in steps(report, "horizontal_fuse")] == expected
 
 
 MIXED = """
@@ -144,8 +144,8 @@ def f(x: T.handle, y: T.handle, n: T.int64) -> None:
 
 
 def test_an_iteration_of_no_pattern_runs_as_written():
-    found = schedule_report(parse_module(MIXED), TARGET)
-    assert [args["loop"] for args in steps(found, "parallel")] == ["i"]
+    report = schedule_report(parse_module(MIXED), TARGET)
+    assert [args["loop"] for args in steps(report, "parallel")] == ["i"]
     neither = MIXED.replace("X[i, k] = 1.0", "X[k, i] = 1.0").replace("(I, K), ", "(K, I), ", 1)
     assert schedule_report(parse_module(neither), TARGET).rule is None
 
@@ -154,8 +154,8 @@ def test_an_iteration_with_a_buffer_of_one_thread_is_not_scheduled():
     """Another iteration stores to it, and each thread would have its own."""
     private = MIXED.replace('X = T.sp.match_buffer(x, (I, K), "float32")', "X = LOCAL")
     local = 'T.sp.alloc_buffer((I, K), "float32", scope="local")'
-    found = schedule_report(parse_module(private.replace("LOCAL", local)), TARGET)
-    assert steps(found, "parallel") == []
+    report = schedule_report(parse_module(private.replace("LOCAL", local)), TARGET)
+    assert steps(report, "parallel") == []
     shared = local.replace(', scope="local"', "")
-    found = schedule_report(parse_module(private.replace("LOCAL", shared)), TARGET)
-    assert [args["loop"] for args in steps(found, "parallel")] == ["i"]
+    report = schedule_report(parse_module(private.replace("LOCAL", shared)), TARGET)
+    assert [args["loop"] for args in steps(report, "parallel")] == ["i"]

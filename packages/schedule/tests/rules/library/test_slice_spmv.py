@@ -30,9 +30,9 @@ NOT_SLICED = {
 @pytest.mark.parametrize(("height", "lanes"), [(2, 2), (6, 2), (8, 8), (12, 4), (16, 8), (64, 8)])
 def test_rows_of_a_slice_are_lanes(height, lanes):
     module = parse_module(SLICED.replace("fixed(8", f"fixed({height}"))
-    found = schedule_report(module, TARGET)
-    assert found.rule == "slice_spmv"
-    assert found.decisions[0].what == f"the {height} rows of a slice in vectors of {lanes}"
+    report = schedule_report(module, TARGET)
+    assert report.rule == "slice_spmv"
+    assert report.decisions[0].what == f"the {height} rows of a slice in vectors of {lanes}"
 
 
 @pytest.mark.parametrize("text", NOT_SLICED.values(), ids=NOT_SLICED)
@@ -77,9 +77,9 @@ NOT_BLOCKED = {
 
 
 def test_block_rows_of_a_slice_are_lanes():
-    found = schedule_report(parse_module(BLOCKED), TARGET)
-    assert found.rule == "slice_spmv"
-    assert found.decisions[0].what == "the 16 block rows of a slice in vectors of 8"
+    report = schedule_report(parse_module(BLOCKED), TARGET)
+    assert report.rule == "slice_spmv"
+    assert report.decisions[0].what == "the 16 block rows of a slice in vectors of 8"
 
 
 @pytest.mark.parametrize("text", NOT_BLOCKED.values(), ids=NOT_BLOCKED)
@@ -147,9 +147,9 @@ def sliced(lengths, columns):
 @pytest.mark.parametrize("lengths", [[], [0], [3] * 8, [0, 5, 1, 9, 0, 0, 2, 1, 4, 0, 9]])
 def test_the_schedule_computes_the_product(lengths, target):
     """Rows after the last one of the matrix are stored, and skipped; so are slots without an element."""
-    found = schedule_report(parse_module(SLICED), target)
-    assert found.rule == "slice_spmv"
-    scheduled = verify(replay(parse_module(LOOP), found.schedule.loop))
+    report = schedule_report(parse_module(SLICED), target)
+    assert report.rule == "slice_spmv"
+    scheduled = verify(replay(parse_module(LOOP), report.schedule.loop))
     arrays, matrix, slices = sliced(np.array(lengths, int), columns=9)
     x, y = np.arange(9, dtype=np.float32) - 3, np.ones(len(lengths), np.float32)
     sizes = {"m": len(lengths), "n": 9, "slices": slices, "slots": len(arrays["data"])}

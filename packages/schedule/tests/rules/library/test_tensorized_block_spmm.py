@@ -74,8 +74,8 @@ def test_factors_may_be_in_any_order():
         "A[io, jo, ii, ji] * B[jo, ji, k]", "B[jo, ji, k] * A[io, jo, ii, ji]"
     )
     for text in (COORDINATE, swapped):
-        found = block_product(program(text))
-        assert (found.operands, found.feature, found.has_init) == ("float32", "k", True)
+        pattern = block_product(program(text))
+        assert (pattern.operands, pattern.feature, pattern.has_init) == ("float32", "k", True)
         assert rule_of(program(text)) == "tensorized_block_spmm"
 
 
@@ -118,10 +118,10 @@ def test_short_vectors_multiply_without_matrix_registers(dtype, bits, is_used):
 
 def test_the_report_names_the_intrinsic_and_the_reason():
     report = schedule_report(program(bh=8), MACHINE)
-    (found,) = (each for each in report.decisions if each.what.endswith("by product"))
-    assert "blocks have 8 rows" in found.why
-    assert "with float32 it pays for vectors of 256 bits or more" in found.why
-    assert [step.op for step in found.steps] == ["sparse_tensorize"]
+    (product,) = (each for each in report.decisions if each.what.endswith("by product"))
+    assert "blocks have 8 rows" in product.why
+    assert "with float32 it pays for vectors of 256 bits or more" in product.why
+    assert [step.op for step in product.steps] == ["sparse_tensorize"]
 
 
 @pytest.mark.parametrize("init", [INIT, ""], ids=["with an init", "without"])

@@ -73,16 +73,25 @@ NARROW = machine("vector_bits=256")
 
 
 def sized(text, *, features=None, width=None, dtype="float32"):
-    found = {"feat": features, "width": width}
-    known = {name: size for name, size in found.items() if size is not None}
-    return specialize(parse_module(text.replace("float32", dtype)), known)
+    optional = {"feat": features, "width": width}
+    constants = {name: size for name, size in optional.items() if size is not None}
+    return specialize(parse_module(text.replace("float32", dtype)), constants)
 
 
 def test_tiles_are_recognized_with_their_sizes():
-    found = tiled_reduction(sized(COORDINATE, features=40, width=6))
-    assert (found.column_tile, found.row, found.position, found.feature) == ("jo", "i", "j", "k")
-    assert (found.features, found.tile_columns) == (40, 6)
-    assert (found.output, found.operand, found.operand_dtype) == ("C_data", "B_data", "float32")
+    pattern = tiled_reduction(sized(COORDINATE, features=40, width=6))
+    assert (pattern.column_tile, pattern.row, pattern.position, pattern.feature) == (
+        "jo",
+        "i",
+        "j",
+        "k",
+    )
+    assert (pattern.features, pattern.tile_columns) == (40, 6)
+    assert (pattern.output, pattern.operand, pattern.operand_dtype) == (
+        "C_data",
+        "B_data",
+        "float32",
+    )
 
 
 OTHER = {
@@ -240,16 +249,16 @@ def test_threads_have_fewer_panels_if_rows_are_long():
 @pytest.mark.parametrize("features", [1, 16, 100, 300])
 @pytest.mark.parametrize("width", [1, 24, 256, 5000])
 def test_each_decision_is_a_sentence_with_a_reason(features, width):
-    found = schedule_report(sized(COORDINATE, features=features, width=width), WIDE)
-    assert found.pattern.startswith("each element C_data[i, k] reduces over j")
-    for decision in found.decisions:
+    report = schedule_report(sized(COORDINATE, features=features, width=width), WIDE)
+    assert report.pattern.startswith("each element C_data[i, k] reduces over j")
+    for decision in report.decisions:
         for text in (decision.what, decision.why):
             assert text == text.strip().rstrip(".")
             assert "None" not in text
             assert "  " not in text
             assert " 1 rows" not in text
             assert " 1 lanes" not in text
-    limits = [decision for decision in found.decisions if "64 KB" in decision.why]
+    limits = [decision for decision in report.decisions if "64 KB" in decision.why]
     assert limits
 
 
@@ -285,9 +294,9 @@ def require_product(module, rows, tiles, width, *, features, dtype="float32"):
     matrix, arrays = tiled(rows, tiles, width, dtype=dtype)
     dense = np.random.default_rng(7).integers(-3, 4, (tiles * width, features)).astype(dtype)
     before = np.random.default_rng(8).integers(-3, 4, (rows, features)).astype(dtype)
-    known = arrays | {"b": dense, "c": before.copy(), "feat": features}
-    run(module, {param.name: known[param.name] for param in module.functions[0].params})
-    np.testing.assert_array_equal(known["c"], before + matrix @ dense.astype(np.float64))
+    values = arrays | {"b": dense, "c": before.copy(), "feat": features}
+    run(module, {param.name: values[param.name] for param in module.functions[0].params})
+    np.testing.assert_array_equal(values["c"], before + matrix @ dense.astype(np.float64))
 
 
 def scheduled(target=WIDE, stats=None, **sizes):

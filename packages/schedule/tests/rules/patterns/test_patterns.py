@@ -78,8 +78,8 @@ def test_each_script_has_one_pattern(pattern, name):
     ],
 )  # fmt: skip
 def test_patterns_have_the_names_of_the_loop_stage(pattern, name, fields):
-    found = pattern(module_of(name))
-    assert {field: getattr(found, field) for field in fields} == fields
+    match = pattern(module_of(name))
+    assert {field: getattr(match, field) for field in fields} == fields
 
 
 UPDATES = """
@@ -110,12 +110,12 @@ def program(c: T.handle, m: T.int64) -> None:
 
 
 def test_columns_of_a_matrix_update_rows_of_features():
-    found = feature_updates(parse_module(UPDATES))
-    assert (found.outer, found.reduction, found.features) == (("j", "i"), None, 8)
+    match = feature_updates(parse_module(UPDATES))
+    assert (match.outer, match.reduction, match.features) == (("j", "i"), None, 8)
     assert dense_assignment(parse_module(UPDATES)) is None
 
 
 def test_an_assignment_over_dense_axes_has_rows_and_contiguous_features():
-    found = dense_assignment(parse_module(ASSIGNED))
-    assert (found.row, found.feature, found.features) == ("r", "k", 8)
+    match = dense_assignment(parse_module(ASSIGNED))
+    assert (match.row, match.feature, match.features) == ("r", "k", 8)
     assert feature_updates(parse_module(ASSIGNED)) is None

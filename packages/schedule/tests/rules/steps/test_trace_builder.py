@@ -97,7 +97,7 @@ def test_names_that_are_taken_are_numbered_as_primitives_number_them(number):
 def test_accumulators_return_the_loops_that_initialize_and_copy_a_tile():
     trace = TraceBuilder()
     loops = trace.split_in_vectors("k", VectorTiles(1, 3, 16, is_exact=False))
-    found = trace.accumulate_locally(
+    accumulator = trace.accumulate_locally(
         "product",
         buffer="C",
         holder="i",
@@ -106,18 +106,18 @@ def test_accumulators_return_the_loops_that_initialize_and_copy_a_tile():
         elements=("k",),
     )
     module = ScheduleBuilder(PRODUCT).replay(trace.steps).module
-    init = found.init.vectors(loops)
+    init = accumulator.init.vectors(loops)
     assert get_loops(module, "product_init") == ("i", init.vector, init.lane)
-    assert get_loops(module, "product_C_local") == ("i", found.copy.loops["k"])
+    assert get_loops(module, "product_C_local") == ("i", accumulator.copy.loops["k"])
 
 
 def test_loops_of_one_iteration_are_not_made():
     trace = TraceBuilder()
     assert trace.split_in_vectors("k", VectorTiles(1, 1, 8, is_exact=True)).lane == "k"
     assert trace.steps == ()
-    found = trace.split_in_vectors("k", VectorTiles(2, 1, 20, is_exact=True))
-    assert found == VectorLoops("k_0", None, "k_1")
-    assert applied(trace) == [(found.tile, found.lane)]
+    loops = trace.split_in_vectors("k", VectorTiles(2, 1, 20, is_exact=True))
+    assert loops == VectorLoops("k_0", None, "k_1")
+    assert applied(trace) == [(loops.tile, loops.lane)]
 
 
 def test_fused_variables_have_the_name_of_fused_loops():

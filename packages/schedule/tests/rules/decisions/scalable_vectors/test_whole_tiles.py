@@ -29,9 +29,9 @@ def verdict(**sizes):
     ],
 )
 def test_features_that_fill_a_tile_have_a_nest_of_their_own(sizes, pays, reason):
-    found = verdict(**sizes)
-    assert found.pays == pays
-    assert reason in found.why
+    whole_tiles = verdict(**sizes)
+    assert whole_tiles.pays == pays
+    assert reason in whole_tiles.why
 
 
 @pytest.mark.parametrize(("features", "parts"), [(128, 1), (20, 0)])
