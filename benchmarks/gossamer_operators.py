@@ -16,7 +16,7 @@ def processes_of(chosen: argparse.Namespace) -> int:
     return FEW_PROCESSES if chosen.quick else PROCESSES
 
 
-def known(ops: Sequence[str]) -> list[str]:
+def shared_operators(ops: Sequence[str]) -> list[str]:
     """Return the measured operators that gossamer has under the same name."""
     return [op for op in ops if op in NAMES]
 

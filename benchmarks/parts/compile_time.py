@@ -19,8 +19,8 @@ import msgspec
 from benchmarks.gossamer_operators import (
     another_operator,
     features_of,
-    known,
     processes_of,
+    shared_operators,
 )
 from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
@@ -129,14 +129,16 @@ def measure_compile_time(op: str, done_before: DoneBefore, processes: int) -> Co
 
 def estimated_seconds(job: Job) -> float:
     """Return the estimated duration."""
-    pairs = len(known(job.chosen.op)) * len(get_args(DoneBefore)) * processes_of(job.chosen)
+    pairs = (
+        len(shared_operators(job.chosen.op)) * len(get_args(DoneBefore)) * processes_of(job.chosen)
+    )
     return 2 * pairs * SECONDS_PER_PROCESS
 
 
 def measure_compile_times(job: Job, bar: Bar) -> Iterator[CompileTime]:
     """Measure compile times of the given operators that gossamer offers."""
     processes = processes_of(job.chosen)
-    for op in known(job.chosen.op):
+    for op in shared_operators(job.chosen.op):
         for done_before in get_args(DoneBefore):
             bar.describe(f"{op}: from script to callable in {2 * processes} fresh processes")
             yield measure_compile_time(op, done_before, processes)

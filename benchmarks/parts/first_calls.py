@@ -19,8 +19,8 @@ import msgspec
 from benchmarks.gossamer_operators import (
     another_operator,
     features_of,
-    known,
     processes_of,
+    shared_operators,
 )
 from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
@@ -123,14 +123,14 @@ def measure_first_call(op: str, state: FirstCallState, processes: int) -> FirstC
 
 def estimated_seconds(job: Job) -> float:
     """Return the estimated duration."""
-    calls = len(known(job.chosen.op)) * len(get_args(FirstCallState))
+    calls = len(shared_operators(job.chosen.op)) * len(get_args(FirstCallState))
     return calls * processes_of(job.chosen) * SECONDS_PER_PROCESS
 
 
 def measure_first_calls(job: Job, bar: Bar) -> Iterator[FirstCall]:
     """Measure the given operators that gossamer offers, in both states."""
     processes = processes_of(job.chosen)
-    for op in known(job.chosen.op):
+    for op in shared_operators(job.chosen.op):
         for state in get_args(FirstCallState):
             bar.describe(f"{op}: {state} in {processes} fresh processes")
             yield measure_first_call(op, state, processes)

@@ -73,7 +73,7 @@ def _may_be_empty(value):
     return False
 
 
-def _found(root, search):
+def _names_by_path(root, search):
     by_path = {
         path.relative_to(root).as_posix(): search(tree_of(path.read_text()))
         for folder in FOLDERS
@@ -99,12 +99,14 @@ def empty_values(tree):
 
 
 def test_a_field_or_a_result_that_is_absent_is_none(root):
-    by_path = _found(root, lambda tree: (empty_fields(tree) - TEXTS.keys()) | empty_results(tree))
+    by_path = _names_by_path(
+        root, lambda tree: (empty_fields(tree) - TEXTS.keys()) | empty_results(tree)
+    )
     assert by_path == {}
 
 
 def test_a_value_that_is_absent_is_none(root):
-    assert _found(root, lambda tree: set(empty_values(tree))) == {}
+    assert _names_by_path(root, lambda tree: set(empty_values(tree))) == {}
 
 
 @pytest.mark.parametrize(

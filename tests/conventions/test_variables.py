@@ -154,8 +154,8 @@ SOURCES = ("benchmarks", "docs", "examples", "packages", "plugins", "tests", "to
 
 
 def adjectives(tree):
-    """The parameters and variables that are called by an adjective. A field may be: the object to which it
-    belongs is the noun, as in `digit.known`."""
+    """The parameters, variables and functions that are called by an adjective. A field may be: the object to
+    which it belongs is the noun, as in `digit.known`."""
     fields = {
         stmt.target
         for node in nodes_of(tree)
@@ -170,7 +170,8 @@ def adjectives(tree):
                 | ast.Name(id=name, ctx=ast.Store())
                 | ast.MatchAs(name=str(name))
                 | ast.MatchStar(name=str(name))
-            ) if name in SAY_NOTHING and node not in fields:
+                | ast.FunctionDef(name=name)
+            ) if name.lstrip("_") in SAY_NOTHING and node not in fields:
                 yield name
 
 
@@ -184,5 +185,5 @@ def test_a_variable_is_named_for_what_it_holds(root):
 
 
 def test_the_search_finds_variables_that_say_nothing():
-    text = "def f(given): ...\nclass A:\n    known: int\nfor own in x:\n    found: int = 0"
-    assert [*adjectives(ast.parse(text))] == ["own", "given", "found"]
+    text = "def f(given): ...\nclass A:\n    known: int\nfor own in x:\n    found: int = 0\ndef _known(): ..."
+    assert [*adjectives(ast.parse(text))] == ["_known", "own", "given", "found"]

@@ -100,7 +100,7 @@ def words_of(name):
     return {word.lower() for word in re.findall("[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
 
 
-def _found(root, search):
+def _names_by_path(root, search):
     by_path = {
         path.relative_to(root).as_posix(): sorted({*search(tree_of(path.read_text()))})
         for folder in FOLDERS
@@ -110,7 +110,7 @@ def _found(root, search):
 
 
 def test_a_name_of_a_node_ends_in_name(root):
-    by_path = _found(root, names_like_nodes)
+    by_path = _names_by_path(root, names_like_nodes)
     assert {p: n for p, n in by_path.items() if not any(path in p for path in TAKE_NAMES)} == {}
 
 
@@ -118,7 +118,7 @@ def test_one_of_two_words_is_used(root):
     def search(tree):
         return (name for name in bound_names(tree) if words_of(name) & WORDS.keys())
 
-    by_path = _found(root, search)
+    by_path = _names_by_path(root, search)
     assert {p: n for p, n in by_path.items() if {*n} - OF_OTHERS.keys()} == {}
     assert {name for names in by_path.values() for name in names} == OF_OTHERS.keys()
 

@@ -75,9 +75,9 @@ def test_a_plugin_registers_more_than_its_backend(install):
     plugin = registry.plugin("tiny-interpreter")
     assert plugin is registry.plugin("tiny-interpreter")
     assert [item.name for item in plugin.intrinsics] == ["nothing"]
-    assert [item.name for item in plugin.own.passes] == ["unchanged"]
-    assert [rules.__name__ for rules in plugin.own.schedules] == ["no_schedule"]
-    assert [*registry.working_extensions("tiny-interpreter")] == [plugin.own]
+    assert [item.name for item in plugin.backend_extension.passes] == ["unchanged"]
+    assert [rules.__name__ for rules in plugin.backend_extension.schedules] == ["no_schedule"]
+    assert [*registry.working_extensions("tiny-interpreter")] == [plugin.backend_extension]
 
 
 def needing_float16():

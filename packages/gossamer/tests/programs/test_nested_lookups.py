@@ -54,7 +54,7 @@ def tensor(levels):
     return dense, arrays
 
 
-def given(arrays, x):
+def arguments_of(arrays, x):
     y = np.zeros((SIZE, SIZE), "float32")
     return arrays | {"x": np.array(x, "int32"), "y": y, "n": SIZE}
 
@@ -86,7 +86,7 @@ def test_reads(levels, index, coordinate):
             for i in range(SIZE)
         ]
     ) + np.array([[at(dense, *[i] * levels)] for i in range(SIZE)])
-    assert_everywhere(module, given(arrays, x), y=expected)
+    assert_everywhere(module, arguments_of(arrays, x), y=expected)
 
 
 @pytest.mark.parametrize("levels", LEVELS)
@@ -100,7 +100,7 @@ def test_reads_at_what_was_looked_up(levels):
             for i in range(SIZE)
         ]
     )
-    assert_everywhere(module, given(arrays, [0] * SIZE), y=expected)
+    assert_everywhere(module, arguments_of(arrays, [0] * SIZE), y=expected)
 
 
 @pytest.mark.parametrize("levels", LEVELS)
@@ -113,8 +113,8 @@ def test_a_lookup_in_a_branch_is_made_only_there(levels):
     )
     expected[2] = 1.0
     guarded = f"Y[i, j] = T.if_then_else(X[i] > 0 and X[i] < n, {read}, 1.0)"
-    assert_everywhere(program(levels, guarded), given(arrays, x), y=expected)
-    assert_refused(program(levels, f"Y[i, j] = {read}"), given(arrays, x), match="X")
+    assert_everywhere(program(levels, guarded), arguments_of(arrays, x), y=expected)
+    assert_refused(program(levels, f"Y[i, j] = {read}"), arguments_of(arrays, x), match="X")
 
 
 @pytest.mark.parametrize("levels", LEVELS)
@@ -126,5 +126,5 @@ def test_a_store_to_an_absent_element_stops(levels):
     mask = dense != 0.5
     numbers = np.cumsum(mask).reshape(mask.shape) - 1
     stored[numbers[(2,) * levels]] += SIZE * SIZE
-    assert_everywhere(module, given(arrays, [2] * SIZE), b=stored.astype(np.float64))
-    assert_refused(module, given(arrays, [2, 2, SIZE, 2]), match="B")
+    assert_everywhere(module, arguments_of(arrays, [2] * SIZE), b=stored.astype(np.float64))
+    assert_refused(module, arguments_of(arrays, [2, 2, SIZE, 2]), match="B")

@@ -57,7 +57,9 @@ class ContentChecker:
             return
         self._memory.wait(stream)
         read = {name: views[buffer_name] for name, buffer_name in self._read.items()}
-        if self.fact_checker is not None and self.fact_checker(facts, scalars, self._given(read)):
+        if self.fact_checker is not None and self.fact_checker(
+            facts, scalars, self._fast_check_arrays(read)
+        ):
             return
         # Imported late: large arrays are checked by kernels.
         from gossamer_backend.arguments.fact_errors import require_facts
@@ -65,7 +67,7 @@ class ContentChecker:
         arrays = {name: self._memory.to_host(view) for name, view in read.items()}
         require_facts(facts, scalars, arrays=arrays, names=self._names)
 
-    def _given(self, views: Mapping[str, ArrayView]) -> Mapping[str, Any]:
+    def _fast_check_arrays(self, views: Mapping[str, ArrayView]) -> Mapping[str, Any]:
         """Return the arrays for the fast check: views of them if they are not NumPy's."""
         is_host = self._memory.device == HOST
         return {name: view.array for name, view in views.items()} if is_host else views

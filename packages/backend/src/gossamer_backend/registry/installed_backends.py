@@ -170,7 +170,7 @@ class Registry:
     def working_extensions(self, backend: str) -> Iterator[Extension]:
         """Yield what the plugin of a backend registered, and then its extensions, without broken ones."""
         with contextlib.suppress(PluginError):
-            yield self._backend_plugin(backend).own
+            yield self._backend_plugin(backend).backend_extension
         with contextlib.suppress(PluginError):
             for point in self.extension_entry_points(backend):
                 with contextlib.suppress(PluginError):

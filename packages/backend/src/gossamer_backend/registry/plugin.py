@@ -34,7 +34,7 @@ class Plugin(msgspec.Struct, frozen=True):
     that of the plugin that has the backend."""
 
     @property
-    def own(self) -> Extension:
+    def backend_extension(self) -> Extension:
         """The registration of the plugin that has the backend."""
         return self.extensions[-1]
 

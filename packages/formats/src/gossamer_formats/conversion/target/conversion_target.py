@@ -106,11 +106,11 @@ def _orders(description: FormatDescription, order: Array) -> dict[str, ContentsO
             f"The order is an array of {counted(order.ndim, 'dimension')} of {order.dtype}; expected a "
             "vector of integers.",
         )
-    return {description.index_arrays[0].name: partial(_given, order)}
+    return {description.index_arrays[0].name: partial(_checked_order, order)}
 
 
-def _given(order: Array, counts: Array, _parameters: Mapping[str, int]) -> Array:
-    """Return an order that was given, if it has each possible value once."""
+def _checked_order(order: Array, counts: Array, _parameters: Mapping[str, int]) -> Array:
+    """Return the order of the caller, if it has each possible value once."""
     is_inside = order.size == counts.size and not np.any((order < 0) | (order >= counts.size))
     if not is_inside or np.any(np.bincount(order, minlength=counts.size) != 1):
         raise FormatError(

@@ -50,10 +50,10 @@ class _SingleUseInliner:
         """Return a statement with lets inlined in its own expressions, and then in each of its bodies."""
         # The values load nothing, so a loop may evaluate them again after its body has run.
         return with_bodies(
-            map_children(stmt, self._own), lambda body: tuple(self.body(body, set()))
+            map_children(stmt, self._with_inlined_lets), lambda body: tuple(self.body(body, set()))
         )
 
-    def _own(self, child: Any) -> Any:
+    def _with_inlined_lets(self, child: Any) -> Any:
         return child if isinstance(child, STMTS) else self._expr(child)[0]
 
     def _expr(self, node: Expr) -> tuple[Expr, int]:
