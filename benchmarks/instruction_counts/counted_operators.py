@@ -13,9 +13,7 @@ from benchmarks.instruction_counts.emulated_instructions import ArgumentOfC
 from gossamer.operator_calls.program import Variant, module_of
 from gossamer.operators import operator_named
 from gossamer_ir.nodes import Module
-from gossamer_ir.script import parse_module
-from gossamer_ir.transform.specialize import specialize
-from gossamer_testkit import script
+from gossamer_testkit.block_product import block_product
 
 COUNTED_FEATURES = 128
 ROWS, COLUMNS, DENSITY, COUNTED_BLOCK = 24, 400, 0.16, 8
@@ -67,12 +65,6 @@ def _operator_program(op: str, features: int | None = None) -> Module:
     return module_of(operator_named(op).program, Variant(features=features))
 
 
-def _bsr_spmm_program() -> Module:
-    return specialize(
-        parse_module(script("bsr_spmm")), {"blk": COUNTED_BLOCK, "feat_size": COUNTED_FEATURES}
-    )
-
-
 def _spmv_problem(random: np.random.Generator) -> CountedProblem:
     matrix, arrays = _csr_arguments(random, rows=VECTOR_ROWS)
     x = _integers(random, COLUMNS)
@@ -121,7 +113,8 @@ def _bsr_spmm_problem(
     values, b = values.astype(dtype), b.astype(dtype)
     arguments = {
         "a": values, "b": b, "c": c, "indptr": blocks.indptr, "indices": blocks.indices,
-        "nb": block_rows, "mb": block_columns, "nnzb": blocks.nnz, "blk": size, "feat_size": COUNTED_FEATURES,
+        "mb": block_rows, "nb": block_columns, "nnzb": blocks.nnz, "bh": size, "bw": size,
+        "feat": COUNTED_FEATURES,
     }  # fmt: skip
     loop = (block_rows, size, COUNTED_FEATURES, blocks.indptr, blocks.indices, values, b, c)
     return CountedProblem(loop, arguments, "c", expected, values.size, COUNTED_FEATURES)
@@ -134,43 +127,11 @@ matrix registers of SME."""
 
 def _matrix_product(dtype: str) -> CountedOperator:
     """Return the product with blocks of a dtype and results of float32, without and with SME."""
+    program = partial(block_product, dtype, bh=MATRIX_BLOCK, bw=MATRIX_BLOCK, feat=COUNTED_FEATURES)
     problem = partial(
         _bsr_spmm_problem, size=MATRIX_BLOCK, block_rows=MATRIX_BLOCK_ROWS, dtype=dtype
     )
-    return CountedOperator(
-        partial(_block_product_program, dtype), problem, compiled_by=(SVE_KERNEL, SME_KERNEL)
-    )
-
-
-def _block_product_program(dtype: str) -> Module:
-    text = BLOCK_PRODUCT.replace("OPERAND", dtype).replace("PRODUCT", BLOCK_PRODUCT_TERMS[dtype])
-    return specialize(parse_module(text), {"blk": MATRIX_BLOCK, "feat_size": COUNTED_FEATURES})
-
-
-BLOCK_PRODUCT_TERMS = {
-    "float32": "A[io, jo, ii, ji] * B[jo, ji, k]",
-    "float16": 'T.cast(A[io, jo, ii, ji], "float32") * T.cast(B[jo, ji, k], "float32")',
-}
-
-
-BLOCK_PRODUCT = """
-@T.prim_func
-def bsrmm(a: T.handle, b: T.handle, c: T.handle, indptr: T.handle, indices: T.handle,
-          nb: T.int64, mb: T.int64, nnzb: T.int64, blk: T.int64, feat_size: T.int64) -> None:
-    IO = T.sp.dense_fixed(nb)
-    JO = T.sp.compressed_varied(IO, (mb, nnzb), (indptr, indices), "int32")
-    JO_detach = T.sp.dense_fixed(mb)
-    II = T.sp.dense_fixed(blk)
-    JI = T.sp.dense_fixed(blk)
-    K = T.sp.dense_fixed(feat_size)
-    A = T.sp.match_buffer(a, (IO, JO, II, JI), "OPERAND")
-    B = T.sp.match_buffer(b, (JO_detach, JI, K), "OPERAND")
-    C = T.sp.match_buffer(c, (IO, II, K), "float32")
-    with T.sp.iteration([IO, JO, II, JI, K], "SRSRS", "bsrmm") as [io, jo, ii, ji, k]:
-        with T.init():
-            C[io, ii, k] = 0.0
-        C[io, ii, k] = C[io, ii, k] + PRODUCT
-"""
+    return CountedOperator(program, problem, compiled_by=(SVE_KERNEL, SME_KERNEL))
 
 
 def _csr_arguments(
@@ -197,7 +158,10 @@ _ON_ARM = {
     "spmv": CountedOperator(partial(_operator_program, "spmv"), _spmv_problem),
     "spmm": CountedOperator(partial(_operator_program, "spmm", COUNTED_FEATURES), _spmm_problem),
     "sddmm": CountedOperator(partial(_operator_program, "sddmm", COUNTED_FEATURES), _sddmm_problem),
-    "bsr_spmm": CountedOperator(_bsr_spmm_program, _bsr_spmm_problem),
+    "bsr_spmm": CountedOperator(
+        partial(block_product, bh=COUNTED_BLOCK, bw=COUNTED_BLOCK, feat=COUNTED_FEATURES),
+        _bsr_spmm_problem,
+    ),
 }
 COUNTED = {
     **_ON_ARM,

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-PARAMETERS = """
+from gossamer_testkit.block_product import block_product_script
+
+COORDINATE = block_product_script()
+LOOP = """
 @T.prim_func
 def bsrmm(a: T.handle, b: T.handle, c: T.handle, indptr: T.handle, indices: T.handle,
           mb: T.int64, nb: T.int64, nnzb: T.int64, bh: T.int64, bw: T.int64, feat: T.int64) -> None:
-"""
-COORDINATE = f"""{PARAMETERS}
-    IO = T.sp.dense_fixed(mb)
-    JO = T.sp.compressed_varied(IO, (nb, nnzb), (indptr, indices), "int32")
-    JO_detach = T.sp.dense_fixed(nb)
-    II = T.sp.dense_fixed(bh)
-    JI = T.sp.dense_fixed(bw)
-    K = T.sp.dense_fixed(feat)
-    A = T.sp.match_buffer(a, (IO, JO, II, JI), "float32")
-    B = T.sp.match_buffer(b, (JO_detach, JI, K), "float32")
-    C = T.sp.match_buffer(c, (IO, II, K), "float32")
-    with T.sp.iteration([IO, JO, II, JI, K], "SRSRS", "bsrmm") as [io, jo, ii, ji, k]:
-        with T.init():
-            C[io, ii, k] = 0.0
-        C[io, ii, k] = C[io, ii, k] + A[io, jo, ii, ji] * B[jo, ji, k]
-"""
-LOOP = f"""{PARAMETERS}
-    T.func_attr({{"sparse_tir_level": 0}})
+    T.func_attr({"sparse_tir_level": 0})
     A_data = T.match_buffer(a, (nnzb, bh, bw), "float32")
     B_data = T.match_buffer(b, (nb, bw, feat), "float32")
     C_data = T.match_buffer(c, (mb, bh, feat), "float32")

@@ -1,4 +1,4 @@
-"""Products of BSR with a dense matrix: programs, arguments and results in float64."""
+"""Products of BSR with a dense matrix: arguments, and results in float64."""
 
 from __future__ import annotations
 
@@ -8,33 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer_ir.nodes import Module
-from gossamer_ir.script import parse_module
-from gossamer_ir.transform.specialize import specialize
-
-PROGRAM = """
-@T.prim_func
-def bsrmm(a: T.handle, b: T.handle, c: T.handle, indptr: T.handle, indices: T.handle,
-          mb: T.int64, nb: T.int64, nnzb: T.int64, bh: T.int64, bw: T.int64, feat: T.int64) -> None:
-    IO = T.sp.dense_fixed(mb)
-    JO = T.sp.compressed_varied(IO, (nb, nnzb), (indptr, indices), "int32")
-    JO_detach = T.sp.dense_fixed(nb)
-    II = T.sp.dense_fixed(bh)
-    JI = T.sp.dense_fixed(bw)
-    K = T.sp.dense_fixed(feat)
-    A = T.sp.match_buffer(a, (IO, JO, II, JI), "OPERAND")
-    B = T.sp.match_buffer(b, (JO_detach, JI, K), "OPERAND")
-    C = T.sp.match_buffer(c, (IO, II, K), "RESULT")
-    with T.sp.iteration([IO, JO, II, JI, K], "SRSRS", "bsrmm") as [io, jo, ii, ji, k]:
-        with T.init():
-            C[io, ii, k] = 0.0
-        C[io, ii, k] = C[io, ii, k] + PRODUCT
-"""
-PRODUCTS = {
-    "float32": "A[io, jo, ii, ji] * B[jo, ji, k]",
-    "float16": 'T.cast(A[io, jo, ii, ji], "float32") * T.cast(B[jo, ji, k], "float32")',
-    "float64": "A[io, jo, ii, ji] * B[jo, ji, k]",
-}
 EPSILON = 2.0**-24
 """The relative error of one operation in float32."""
 
@@ -56,13 +29,6 @@ class BlockProblem(NamedTuple):
         assert (error <= self.bound).all(), (
             f"an error of {error.max()}, {self.bound.max()} expected"
         )
-
-
-def block_program(dtype: str = "float32", **sizes: int) -> Module:
-    """Return the program for operands of a dtype; float16 gives float32. Some sizes may be constants."""
-    result = "float32" if dtype == "float16" else dtype
-    text = PROGRAM.replace("OPERAND", dtype).replace("RESULT", result)
-    return specialize(parse_module(text.replace("PRODUCT", PRODUCTS[dtype])), sizes)
 
 
 def block_problem(

@@ -1,0 +1,54 @@
+"""The product of a matrix in BSR and a dense matrix, for operands of several dtypes."""
+
+from __future__ import annotations
+
+from gossamer_ir.nodes import Module
+from gossamer_ir.script import parse_module
+from gossamer_ir.transform.specialize import specialize
+
+_SCRIPT = """
+@T.prim_func
+def bsrmm(a: T.handle, b: T.handle, c: T.handle, indptr: T.handle, indices: T.handle,
+          mb: T.int64, nb: T.int64, nnzb: T.int64, bh: T.int64, bw: T.int64, feat: T.int64) -> None:
+    IO = T.sp.dense_fixed(mb)
+    JO = T.sp.compressed_varied(IO, (nb, nnzb), (indptr, indices), "int32")
+    JO_detach = T.sp.dense_fixed(nb)
+    II = T.sp.dense_fixed(bh)
+    JI = T.sp.dense_fixed(bw)
+    K = T.sp.dense_fixed(feat)
+    A = T.sp.match_buffer(a, (IO, JO, II, JI), "OPERAND")
+    B = T.sp.match_buffer(b, (JO_detach, JI, K), "OPERAND")
+    C = T.sp.match_buffer(c, (IO, II, K), "RESULT")
+    with T.sp.iteration([IO, JO, II, JI, K], "SRSRS", "bsrmm") as [io, jo, ii, ji, k]:
+        with T.init():
+            C[io, ii, k] = 0.0
+        C[io, ii, k] = C[io, ii, k] + LEFT * RIGHT
+"""
+_LEFT, _RIGHT = "A[io, jo, ii, ji]", "B[jo, ji, k]"
+
+
+def block_product_script(dtype: str = "float32") -> str:
+    """Return the script of the product at the coordinate stage, as text.
+
+    Its sizes are those of the blocks (`bh` by `bw`), of the matrix of blocks (`mb` by `nb`, `nnzb` of them
+    stored), and the number `feat` of columns of the dense matrix. Operands of float16 are multiplied in
+    float32, and have results of float32; other results have the dtype of the operands.
+
+    >>> print(block_product_script("float16").splitlines()[-1].strip())
+    C[io, ii, k] = C[io, ii, k] + T.cast(A[io, jo, ii, ji], "float32") * T.cast(B[jo, ji, k], "float32")
+    """
+    result = "float32" if dtype == "float16" else dtype
+    left, right = (
+        side if dtype == result else f'T.cast({side}, "{result}")' for side in (_LEFT, _RIGHT)
+    )
+    text = _SCRIPT.replace("OPERAND", dtype).replace("RESULT", result)
+    return text.replace("LEFT", left).replace("RIGHT", right)
+
+
+def block_product(dtype: str = "float32", **sizes: int) -> Module:
+    """Return the program of the product, in which some sizes may be constants.
+
+    >>> [param.name for param in block_product("float64", bh=4, bw=4).functions[0].params[-3:]]
+    ['nb', 'nnzb', 'feat']
+    """
+    return specialize(parse_module(block_product_script(dtype)), sizes)
