@@ -58,6 +58,7 @@ from gossamer_lower.buffers.layout.ordinary_buffers import OrdinaryBuffers
 from gossamer_lower.buffers.layout.ordinary_facts import facts_of_axes, stated_facts
 from gossamer_lower.buffers.layout.position_conditions import PositionConditions
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
+from gossamer_lower.statements.lowered_stores import combine_after_checks
 
 A = TypeVar("A", Load, Store, Prefetch)
 
@@ -221,10 +222,8 @@ class _BufferLowerer:
 
     def _combine(self, node: Combine) -> tuple[Stmt, ...]:
         """Return the combination, after guards for the elements that may be absent."""
-        parts = [part for store in node.stores for part in as_tuple(self.node(store))]
-        stores = tuple(part for part in parts if isinstance(part, Store))
-        guards = (part for part in parts if not isinstance(part, Store))
-        return (*guards, replace(node, stores=stores))
+        lowered = [stmt for store in node.stores for stmt in as_tuple(self.node(store))]
+        return combine_after_checks(node.reducer, lowered)
 
     def moved(self, access: A) -> A:
         """Return the access as one of the ordinary buffer."""

@@ -62,6 +62,7 @@ from gossamer_lower.iterations.nests.iterator_kinds import IteratorKinds
 from gossamer_lower.iterations.nests.lookup_lets import LookupLets, has_lookup
 from gossamer_lower.iterations.nests.loop_nest import NestBuilder
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
+from gossamer_lower.statements.lowered_stores import combine_after_checks
 
 
 @lowering_pass(takes=("coordinate",), gives="position", removes=("iterations",))
@@ -198,9 +199,7 @@ class _IterationLowerer:
     def _combine(self, node: Combine, scope: AxisIters) -> tuple[Stmt, ...]:
         """Return the combination, after lets of look-ups and guards for the elements that may be absent."""
         lowered = [stmt for store in node.stores for stmt in self._stmt(store, scope)]
-        stores = tuple(stmt for stmt in lowered if isinstance(stmt, Store))
-        before = (stmt for stmt in lowered if not isinstance(stmt, Store))
-        return (*before, Combine(node.reducer, stores))
+        return combine_after_checks(node.reducer, lowered)
 
     def prefetch(self, node: Prefetch, scope: AxisIters) -> tuple[Stmt, ...]:
         """Return a prefetch under the condition that the element is present. A prefetch must not fail, so

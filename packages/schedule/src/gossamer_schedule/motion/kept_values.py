@@ -19,7 +19,6 @@ from gossamer_ir.nodes import (
     For,
     Function,
     Load,
-    Range,
     Stmt,
     Store,
     Var,
@@ -27,7 +26,6 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.statement_queries import allocation_of, body_in
 from gossamer_ir.traversal.substitute import resolve
-from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.program_points import point_in_block, point_in_function
 from gossamer_schedule.cursor.variable_values import values_at
@@ -35,6 +33,7 @@ from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.legality.definite_assignment import definitely_assigns
 from gossamer_schedule.motion.inline import visit_conditions
 from gossamer_schedule.nests.init_nest import enclosed_block
+from gossamer_schedule.regions.computing_iterators import computing_iterators
 from gossamer_schedule.regions.match_indices import match_all
 
 
@@ -140,13 +139,7 @@ def _computing_point(
         for iterator in block.iters
         if iterator.var not in free
     }
-    stores = [store for store in collect(Store, block) if store.buffer == access.buffer]
-    # With several stores, which of them computes the element is not known.
-    if len({store.indices for store in stores}) != 1:
-        return None
-    points = tuple(at for at in access.indices if not isinstance(at, Range))
-    patterns = tuple(resolve(at, values | fixed) for at in stores[0].indices)
-    matched = match_all(patterns, points, free=free)
+    matched = computing_iterators(block, access, free=free, values=values | fixed)
     if matched is None:
         return None
     point = _completed_point(block, values | fixed | matched)

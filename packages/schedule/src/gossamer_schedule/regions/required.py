@@ -21,7 +21,7 @@ from gossamer_ir.dependence.mixed_radix import (
     lowest_loops,
     without_loop_terms,
 )
-from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, For, Range, Store, Var
+from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, For, Store, Var
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.rewrite import map_children
@@ -31,8 +31,8 @@ from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.program_points import point_in_function
 from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.predicates.block_predicates import less_than
+from gossamer_schedule.regions.computing_iterators import computing_iterators
 from gossamer_schedule.regions.iterator_dimensions import determined_iters
-from gossamer_schedule.regions.match_indices import match_all
 from gossamer_schedule.regions.produced import ProducedRange
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe_in_loops
 
@@ -113,17 +113,14 @@ def _iterator_values_at(
     runs before their loops.
     """
     block: Block = cursor.node
-    stores = collect(Store, block)
-    writes = [store for store in stores if store.buffer == access.buffer]
-    # Then the element does not tell which point has written it.
-    if len({write.indices for write in writes}) != 1 or not is_own_value(cursor, writes[0]):
+    stores = (store for store in collect(Store, block) if store.buffer == access.buffer)
+    # Otherwise the element does not tell which point has written it.
+    if not all(is_own_value(cursor, store) for store in stores):
         return None
-    points = tuple(at for at in access.indices if not isinstance(at, Range))
     # Iterators that do not move keep the values that the loops around give them.
     fixed = {iterator.var: iterator.value for iterator in block.iters if iterator.var not in free}
     values = fixed | values_at(cursor)
-    patterns = tuple(resolve(at, values) for at in writes[0].indices)
-    matched = match_all(patterns, points, free=free)
+    matched = computing_iterators(block, access, free=free, values=values)
     if matched is None:
         return None
     spatial = {iterator.var for iterator in block.iters if iterator.kind == "S"}

@@ -14,8 +14,10 @@ from gossamer_schedule.rules.decisions.slice_lanes import WORK_PER_SLICE, slice_
 from gossamer_schedule.rules.patterns.sliced_reduction import SlicedReduction, sliced_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.register_tiles import TileNest, run_in_vectors
-from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
+from gossamer_schedule.rules.steps.trace_builder import Accumulator, TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import lanes_in_words, tiles_holding
+
+SAME_LENGTH = "have the same number of slots, so that no branch depends on the length of a row"
 
 
 @schedule_rule(
@@ -59,48 +61,26 @@ def _rows_in_scalable_lanes(
 ) -> None:
     """Run the slots of a slice for one vector of its rows after the other, each with its results in a
     register: how many vectors hold the rows is known at run time only."""
-    slot, element = pattern.slot, pattern.element
     inner_row, column = pattern.inner_row, pattern.inner_column
     lanes = machine.native_lanes(pattern.dtype)
     vector, lane = trace.split(pattern.row, factors=(None, lanes))
-    trace.reorder(vector, inner_row, lane, element, slot, column)
-    copy = trace.cache_write(
-        pattern.block,
-        buffer=pattern.output,
-        scope="local",
-        elements=(pattern.slice, inner_row, pattern.row),
-        over_iters=True,
-    )
-    trace.record.reverse_compute_at(block=copy.block, loop=vector)
-    trace.reorder(slot, element, column, inner_row, lane)
-    init = trace.decompose_reduction(pattern.block, loop=slot, elements=(inner_row, lane))
+    trace.reorder(vector, inner_row, lane, pattern.element, pattern.slot, column)
+    init, copy = _keep_results(trace, pattern, lane=lane, inside=vector)
     trace.vectorize(lane, init.loop(lane), copy.loop(pattern.row))
     trace.unroll(inner_row, init.loop(inner_row), copy.loop(inner_row), column)
     rows = "block rows" if inner_row else "rows"
     trace.decide(
         f"the {pattern.height} {rows} of a slice in vectors of {lanes_in_words(lanes)}, one after the other",
-        f"{rows} of a slice have the same number of slots, so that no branch depends on the length of a row; "
-        "the results of a vector stay in registers",
+        f"{rows} of a slice {SAME_LENGTH}; the results of a vector stay in registers",
     )
 
 
 def _rows_in_lanes(trace: TraceBuilder, pattern: SlicedReduction, *, lanes: int) -> None:
     """Keep the results of a slice in registers, with its rows in lanes."""
-    slot, row, element = pattern.slot, pattern.row, pattern.element
-    inner_row, column = pattern.inner_row, pattern.inner_column
+    row, inner_row, column = pattern.row, pattern.inner_row, pattern.inner_column
     # With the rows outside, each row is one reduction, whose result can be kept.
-    trace.reorder(inner_row, row, element, slot, column)
-    copy = trace.cache_write(
-        pattern.block,
-        buffer=pattern.output,
-        scope="local",
-        elements=(pattern.slice, inner_row, row),
-        over_iters=True,
-    )
-    trace.record.reverse_compute_at(block=copy.block, loop=pattern.slice)
-    # With the columns of a block outside of its rows, an element of the vector serves all of them.
-    trace.reorder(slot, element, column, inner_row, row)
-    init = trace.decompose_reduction(pattern.block, loop=slot, elements=(inner_row, row))
+    trace.reorder(inner_row, row, pattern.element, pattern.slot, column)
+    init, copy = _keep_results(trace, pattern, lane=row, inside=pattern.slice)
     vectors = tiles_holding(pattern.height, vectors=pattern.height // lanes, lanes=lanes)
     nests = [
         TileNest(place, trace.split_in_vectors(loop, vectors))
@@ -115,6 +95,26 @@ def _rows_in_lanes(trace: TraceBuilder, pattern: SlicedReduction, *, lanes: int)
     rows = "block rows" if inner_row else "rows"
     trace.decide(
         f"the {pattern.height} {rows} of a slice in vectors of {lanes}",
-        f"{rows} of a slice have the same number of slots, so that no branch depends on the length of a row; "
-        "their results stay in registers and are stored at the end of the slice",
+        f"{rows} of a slice {SAME_LENGTH}; their results stay in registers and are stored at the end of the "
+        "slice",
     )
+
+
+def _keep_results(
+    trace: TraceBuilder, pattern: SlicedReduction, *, lane: str, inside: str
+) -> Accumulator:
+    """Keep the results of a slice of rows, whose loop becomes that of `lane`, in registers while a loop
+    around them runs once."""
+    slot, inner_row = pattern.slot, pattern.inner_row
+    copy = trace.cache_write(
+        pattern.block,
+        buffer=pattern.output,
+        scope="local",
+        elements=(pattern.slice, inner_row, pattern.row),
+        over_iters=True,
+    )
+    trace.record.reverse_compute_at(block=copy.block, loop=inside)
+    # With the columns of a block outside of its rows, an element of the vector serves all of them.
+    trace.reorder(slot, pattern.element, pattern.inner_column, inner_row, lane)
+    init = trace.decompose_reduction(pattern.block, loop=slot, elements=(inner_row, lane))
+    return Accumulator(init, copy)

@@ -1,0 +1,22 @@
+"""Combinations whose stores have been lowered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gossamer_ir.nodes import Combine, Stmt, Store
+
+
+def combine_after_checks(reducer: str, lowered: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    """Return the combination of the stores among the statements, after all others: lets and guards, which
+    the stores depend on.
+
+    >>> from gossamer_ir.core.build import ONE, TRUE, ZERO
+    >>> from gossamer_ir.nodes import Guard
+    >>> guard, store = Guard(TRUE, "Y"), Store("Y", (ZERO,), ONE)
+    >>> combine_after_checks("add", [guard, store]) == (guard, Combine("add", (store,)))
+    True
+    """
+    stores = tuple(stmt for stmt in lowered if isinstance(stmt, Store))
+    checks = (stmt for stmt in lowered if not isinstance(stmt, Store))
+    return (*checks, Combine(reducer, stores))
