@@ -14,7 +14,10 @@ from gossamer_formats.conversion.numpy.elements.stored_elements import (
 )
 from gossamer_formats.conversion.numpy.storage.store_elements import store_elements
 from gossamer_formats.conversion.target.conversion_kind import conversion_kind
-from gossamer_formats.conversion.target.conversion_options import Duplicates, Zeros
+from gossamer_formats.conversion.target.conversion_options import (
+    DEFAULT_OPTIONS,
+    ConversionOptions,
+)
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
 from gossamer_formats.conversion.target.converted_storage import ConvertedStorage
 from gossamer_formats.conversion.target.element_options import ElementOptions
@@ -34,17 +37,12 @@ def convert_storage(
     source: Storage,
     target: ConversionTarget,
     *,
-    duplicates: Duplicates = "sum",
-    zeros: Zeros | None = None,
-    index_dtype: str | None = None,
-    wants_permutation: bool = True,
+    options: ConversionOptions = DEFAULT_OPTIONS,
 ) -> ConvertedStorage:
     """Return a storage in another format.
 
     Compiled kernels convert large storages, and small ones after many of the same formats, if distribution
     `gossamer` is installed; NumPy converts all others.
-    `zeros=None` drops the zeros that fill dense axes, and keeps those that are stored one by one.
-    `index_dtype=None` takes int32 if all indices fit.
     Raises `FormatError` if the target cannot hold the elements.
 
     >>> from gossamer_formats.descriptions.csr import csr
@@ -55,34 +53,21 @@ def convert_storage(
     >>> converted.storage.arrays["offsets"], converted.storage.values, converted.permutation
     (array([-1,  1], dtype=int32), array([6., 0., 0., 5.]), array([ 1, -1, -1,  0]))
     """
-    kind = conversion_kind(
-        source,
-        target,
-        duplicates=duplicates,
-        zeros=zeros,
-        index_dtype=index_dtype,
-        wants_permutation=wants_permutation,
-    )
+    kind = conversion_kind(source, target, options)
     # Two threads may count at once; a conversion that is not counted changes nothing.
     kind.value_count += source.values.size
     compile = find_compiler() if kind.value_count >= MIN_COMPILED else None
     if compile is not None:
-        options = _for_machine(kind.options, source.values.size)
-        converted = _converter_by_kernels()(source, target, compile, options)
+        element_options = _for_machine(kind.element_options, source.values.size)
+        converted = _converter_by_kernels()(source, target, compile, element_options)
         if converted is not None:
             return converted
     elements = stored_elements(source)
-    if kind.options.drop_zeros:
+    drop_zeros = kind.element_options.drop_zeros
+    if drop_zeros:
         elements = select_elements(elements, np.flatnonzero(source.values[elements.value_indices]))
     elements = sorted_elements(elements)
-    return store_elements(
-        source,
-        elements,
-        target,
-        duplicates=duplicates,
-        drop_zeros=kind.options.drop_zeros,
-        index_dtype=index_dtype,
-    )
+    return store_elements(source, elements, target, options=options, drop_zeros=drop_zeros)
 
 
 def _for_machine(options: ElementOptions, values: int) -> ElementOptions:

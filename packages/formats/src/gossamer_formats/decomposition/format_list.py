@@ -10,6 +10,7 @@ import numpy as np
 from gossamer_formats.conversion.numpy.elements.stored_elements import Elements, select_elements
 from gossamer_formats.conversion.numpy.storage.store_elements import store_elements
 from gossamer_formats.conversion.target.conversion_kind import require_rank
+from gossamer_formats.conversion.target.conversion_options import ConversionOptions
 from gossamer_formats.conversion.target.conversion_target import conversion_target
 from gossamer_formats.decomposition.part import Part, part_of
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
@@ -29,6 +30,8 @@ ChosenFormat: TypeAlias = (
 )
 """A format; the function that chooses its elements (None, or no function: all that are left); and the
 parameters of the format."""
+
+REFUSE_DUPLICATES = ConversionOptions(duplicates="error")
 
 
 def chosen_parts(matrix: SparseTensor, formats: Sequence[ChosenFormat]) -> Iterator[Part]:
@@ -58,7 +61,7 @@ def chosen_parts(matrix: SparseTensor, formats: Sequence[ChosenFormat]) -> Itera
         left = left & ~chosen
         if chosen.any():
             selected = select_elements(elements, np.flatnonzero(chosen))
-            converted = store_elements(matrix.storage, selected, target, duplicates="error")
+            converted = store_elements(matrix.storage, selected, target, options=REFUSE_DUPLICATES)
             assert converted.permutation is not None
             name = f"{target.description.name}_{number}"
             yield part_of(name, converted.storage, converted.permutation, fixed_sizes=target.sizes)

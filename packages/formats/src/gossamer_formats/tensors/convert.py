@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_formats.conversion.convert_storage import convert_storage
-from gossamer_formats.conversion.target.conversion_options import Duplicates, Zeros
+from gossamer_formats.conversion.target.conversion_options import (
+    ConversionOptions,
+    Duplicates,
+    Zeros,
+)
 from gossamer_formats.conversion.target.conversion_target import conversion_target
 from gossamer_formats.registry.composable_formats import find_composable
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
@@ -63,8 +67,6 @@ def convert(
     storage, permutation = convert_storage(
         tensor.checked_storage(),
         conversion_target(format, parameters, rank=tensor.ndim, order=order),
-        duplicates=duplicates,
-        zeros=zeros,
-        index_dtype=index_dtype,
+        options=ConversionOptions(duplicates, zeros, index_dtype),
     )
     return Conversion(SparseTensor.of_new(storage), permutation)

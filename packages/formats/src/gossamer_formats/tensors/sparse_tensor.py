@@ -19,7 +19,11 @@ from gossamer_formats.checks.owned_storage import (
 from gossamer_formats.checks.storage_checks import check_storage
 from gossamer_formats.composable_names import ComposableName
 from gossamer_formats.conversion.numpy.storage.csr_matrices import transposed_storage
-from gossamer_formats.conversion.target.conversion_options import Duplicates, Zeros
+from gossamer_formats.conversion.target.conversion_options import (
+    ConversionOptions,
+    Duplicates,
+    Zeros,
+)
 from gossamer_formats.conversion.target.recognized_formats import is_format
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.memo import MemoKey
@@ -283,10 +287,7 @@ class SparseTensor(NotAnArray):
         storage, _ = _converter()(
             self.checked_storage(),
             conversion_target(format, parameters, rank=self.ndim, order=order),
-            duplicates=duplicates,
-            zeros=zeros,
-            index_dtype=index_dtype,
-            wants_permutation=False,
+            options=ConversionOptions(duplicates, zeros, index_dtype, wants_permutation=False),
         )
         return SparseTensor.of_new(storage)
 

@@ -9,7 +9,11 @@ import msgspec
 
 from gossamer_formats.checks.array_checks import INDEX_DTYPES
 from gossamer_formats.checks.storage_checks import require_one_buffer
-from gossamer_formats.conversion.target.conversion_options import Duplicates, Zeros
+from gossamer_formats.conversion.target.conversion_options import (
+    ConversionOptions,
+    Duplicates,
+    Zeros,
+)
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
 from gossamer_formats.conversion.target.element_options import ElementOptions
 from gossamer_formats.storage import Storage, shape_of
@@ -24,7 +28,7 @@ class ConversionKind(msgspec.Struct, eq=False):
     """Conversions between two formats with equal options. `value_count`: the number of values so far. The
     time that NumPy takes is at most the time that was saved by not compiling sooner."""
 
-    options: ElementOptions
+    element_options: ElementOptions
     value_count: int = 0
 
 
@@ -33,34 +37,31 @@ MAX_KINDS = 64
 
 
 def conversion_kind(
-    source: Storage,
-    target: ConversionTarget,
-    *,
-    duplicates: Duplicates,
-    zeros: Zeros | None,
-    index_dtype: str | None,
-    wants_permutation: bool,
+    source: Storage, target: ConversionTarget, options: ConversionOptions
 ) -> ConversionKind:
     """Return the kind of a conversion; one object for equal arguments.
 
     Raises `FormatError` if the conversion is not possible: `format.dimensions`, `format.index_dtype`,
     `format.parameter.value`.
     """
-    key = (source.description, duplicates, zeros, index_dtype, wants_permutation)
+    key = (source.description, options)
     kind: ConversionKind | None = target.memo.get(key)
     if kind is None:
         # Checked once: whatever the checks depend on is in the key.
         require_rank(target.description, len(source.shape))
         require_one_buffer(target.description)
-        _require_index_dtype(index_dtype)
-        _require_word("duplicates", duplicates, get_args(Duplicates))
-        _require_word("zeros", zeros, (None, *get_args(Zeros)))
+        _require_index_dtype(options.index_dtype)
+        _require_word("duplicates", options.duplicates, get_args(Duplicates))
+        _require_word("zeros", options.zeros, (None, *get_args(Zeros)))
         is_filled = not stores_only_elements(source.description)
-        drop_zeros = zeros == "drop" or (zeros is None and is_filled)
-        options = ElementOptions(
-            drop_zeros, index_dtype, wants_permutation, adds_repeated=duplicates == "sum"
+        kind = ConversionKind(
+            ElementOptions(
+                drop_zeros=options.zeros == "drop" or (options.zeros is None and is_filled),
+                index_dtype=options.index_dtype,
+                wants_permutation=options.wants_permutation,
+                adds_repeated=options.duplicates == "sum",
+            )
         )
-        kind = ConversionKind(options)
         put_bounded(target.memo, key, kind, limit=MAX_KINDS)
     return kind
 

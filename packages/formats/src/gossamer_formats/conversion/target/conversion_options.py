@@ -4,8 +4,24 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+import msgspec
+
 Duplicates: TypeAlias = Literal["sum", "keep", "error"]
 """Treatment of several elements with equal coordinates."""
 
 Zeros: TypeAlias = Literal["keep", "drop"]
 """Treatment of elements whose value is zero."""
+
+
+class ConversionOptions(msgspec.Struct, frozen=True):
+    """What a conversion does with elements, and what it returns."""
+
+    duplicates: Duplicates = "sum"
+    zeros: Zeros | None = None
+    """None drops the zeros that fill dense axes, and keeps those that are stored one by one."""
+    index_dtype: str | None = None
+    """None is int32 if all indices fit."""
+    wants_permutation: bool = True
+
+
+DEFAULT_OPTIONS = ConversionOptions()

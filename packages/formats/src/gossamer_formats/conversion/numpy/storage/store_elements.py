@@ -11,7 +11,7 @@ from gossamer_formats.checks.array_checks import INDEX_DTYPES
 from gossamer_formats.conversion.numpy.elements.distinct import distinct
 from gossamer_formats.conversion.numpy.elements.stored_elements import Elements, select_elements
 from gossamer_formats.conversion.numpy.storage.assembly import assemble
-from gossamer_formats.conversion.target.conversion_options import Duplicates
+from gossamer_formats.conversion.target.conversion_options import ConversionOptions, Duplicates
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
 from gossamer_formats.conversion.target.converted_storage import (
     ConvertedStorage,
@@ -37,25 +37,23 @@ def store_elements(
     elements: Elements,
     target: ConversionTarget,
     *,
-    duplicates: Duplicates = "sum",
+    options: ConversionOptions,
     drop_zeros: bool = False,
-    index_dtype: str | None = None,
 ) -> ConvertedStorage:
     """Return a storage with elements of a source, which are sorted by their coordinates.
 
-    `drop_zeros` leaves out sums of duplicates that are zero. The other arguments are those of
-    `convert_storage`.
+    `drop_zeros` leaves out sums of duplicates that are zero.
     """
     values = source.values[elements.value_indices]
     repeats = distinct(elements.coordinates).firsts.size < values.size
-    is_sum = repeats and duplicates == "sum"
+    is_sum = repeats and options.duplicates == "sum"
     if repeats:
-        elements, values = _merged(elements, values, duplicates)
+        elements, values = _merged(elements, values, options.duplicates)
     if is_sum and drop_zeros:
         others = np.flatnonzero(values)
         elements, values = select_elements(elements, others), values[others]
     # Without what was derived from the description that declares no repetitions.
-    if repeats and duplicates == "keep":
+    if repeats and options.duplicates == "keep":
         target = replace(target, description=_with_repetitions(target.description), memo={})
     assembly = assemble(target, elements.coordinates, source.shape)
     permutation = np.full(assembly.value_count, UNSTORED)
@@ -63,7 +61,8 @@ def store_elements(
     stored = np.zeros(assembly.value_count, values.dtype)
     stored[assembly.value_indices] = values
     described = with_index_dtype(
-        target.description, index_dtype or _narrowest_dtype(target.description, assembly.arrays)
+        target.description,
+        options.index_dtype or _narrowest_dtype(target.description, assembly.arrays),
     )
     described = with_value_dtype(described, values.dtype.name)
     dtypes = index_dtypes(described)
