@@ -156,22 +156,29 @@ def programs_sheet(times: Sequence[ProgramTime]) -> Sheet:
     )
     for case in dict.fromkeys((one.program, one.case, one.threads) for one in times):
         here = [one for one in times if (one.program, one.case, one.threads) == case]
-        others = [one for one in here if not one.is_ours]
-        ours = sorted((one for one in here if one.is_ours), key=lambda one: one.median_ms)
-        if not others or not ours:
-            continue
-        other = min(others, key=lambda one: one.median_ms)
-        for one in ours:
-            figures = (
-                one.what,
-                f"{one.median_ms:.3g}",
-                other.what,
-                f"{other.median_ms:.3g}",
-                f"{other.median_ms / one.median_ms:.2f}",
-                f"{ours[0].median_ms / one.median_ms:.2f}",
-            )
-            sheet.rows.append((one.program, one.case, str(one.threads), *figures))
+        sheet.rows.extend(_rows_of_case(here))
     return sheet
+
+
+def _rows_of_case(times: Sequence[ProgramTime]) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each of our programs, the fastest first, if there are baselines."""
+    ours = sorted((one for one in times if one.is_ours), key=lambda one: one.median_ms)
+    others = [one for one in times if not one.is_ours]
+    if not others:
+        return
+    other = min(others, key=lambda one: one.median_ms)
+    for one in ours:
+        yield (
+            one.program,
+            one.case,
+            str(one.threads),
+            one.what,
+            f"{one.median_ms:.3g}",
+            other.what,
+            f"{other.median_ms:.3g}",
+            f"{other.median_ms / one.median_ms:.2f}",
+            f"{ours[0].median_ms / one.median_ms:.2f}",
+        )
 
 
 def program_times_sheet(times: Sequence[ProgramTime]) -> Sheet:

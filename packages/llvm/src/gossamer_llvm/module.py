@@ -55,30 +55,48 @@ def emit(flat: Module, *, abi: Abi) -> str:
     # Two pointers of a function may be one array if a caller passes it twice; then nothing is `noalias`.
     aliasing = frozenset[str]().union(*(summary.aliasing for summary in summaries.values()))
     for function in flat.functions:
-        summary = summaries[function.name]
-        is_entry = abi.is_device or function.name == flat.entry
-        is_streaming = function.name in streaming
-        signature = _signature_text(module, function, summary, aliasing, is_entry=is_entry)
-        attributes = (
-            _kernel_attributes(function)
-            if abi.is_device
-            else _attribute_groups(summary, is_entry=is_entry, is_streaming=is_streaming)
-        )
-        emitter = FunctionEmitter(
+        emitter = _new_function_emitter(
             module,
-            IRBuilder(f"{signature} {attributes}"),
-            overflow=overflow_of(function),
-            facts=fact_index(function.facts),
-            shared=summary.passed,
-            is_entry=is_entry,
-            is_streaming=is_streaming,
-            symbol=module.symbols[function.name],
+            function,
+            summaries[function.name],
+            aliasing=aliasing,
+            is_entry=abi.is_device or function.name == flat.entry,
+            is_streaming=function.name in streaming,
         )
-        # With aliases, a store to one buffer could change another that is only read.
-        if function.name not in aliasing:
-            emitter.unchanging = _read_only_buffers(function, summary)
         _emit_function(emitter, function)
     return _module_text(module)
+
+
+def _new_function_emitter(
+    module: ModuleEmitter,
+    function: Function,
+    summary: FunctionSummary,
+    *,
+    aliasing: frozenset[str],
+    is_entry: bool,
+    is_streaming: bool,
+) -> FunctionEmitter:
+    """Return the emitter of a function, with the signature and the attributes of its definition."""
+    signature = _signature_text(module, function, summary, aliasing, is_entry=is_entry)
+    attributes = (
+        _kernel_attributes(function)
+        if module.abi.is_device
+        else _attribute_groups(summary, is_entry=is_entry, is_streaming=is_streaming)
+    )
+    emitter = FunctionEmitter(
+        module,
+        IRBuilder(f"{signature} {attributes}"),
+        overflow=overflow_of(function),
+        facts=fact_index(function.facts),
+        shared=summary.passed,
+        is_entry=is_entry,
+        is_streaming=is_streaming,
+        symbol=module.symbols[function.name],
+    )
+    # With aliases, a store to one buffer could change another that is only read.
+    if function.name not in aliasing:
+        emitter.unchanging = _read_only_buffers(function, summary)
+    return emitter
 
 
 @typed

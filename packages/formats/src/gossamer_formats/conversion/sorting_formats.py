@@ -71,17 +71,15 @@ def _buckets(dimensions: int, first: int) -> FormatDescription:
             )
         )
     vars = {number: f"i{number}" for number in (first, second, *others)}
+    arrays = (Param(handle, "handle") for handle in ("data", "indptr", *handles.values()))
+    sizes = (Param(size.name, "int64") for size in (*lengths, nnz))
     description = FormatDescription(
         name=f"by_{first}",
-        params=(
-            *(Param(handle, "handle") for handle in ("data", "indptr", *handles.values())),
-            *(Param(size.name, "int64") for size in (*lengths, nnz)),
-        ),
+        params=(*arrays, *sizes),
         axes=tuple(axes),
         buffer=SparseBuffer("A", tuple(axis.name for axis in axes), "float32", handle="data"),
         map=IndexMap(
-            tuple(vars.values()),
-            tuple(index_var(vars[number]) for number in range(dimensions)),
+            tuple(vars.values()), tuple(index_var(vars[number]) for number in range(dimensions))
         ),
         shape=tuple(lengths),
     )

@@ -7,7 +7,7 @@ the file.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -44,20 +44,10 @@ def read_frostt(
     more entries is allocated.
     """
     columns: list[list[Array]] = []
-    count, left = 0, _MAX_COMMENTS_LENGTH
+    count = 0
     dimensions = None if shape is None else len(shape)
     with open_text(file) as stream:
-        for block in line_blocks(stream):
-            numbers, lines = _entry_lines(block)
-            left -= (
-                sum(map(len, block.lines)) - sum(map(len, lines)) + len(block.lines) - len(lines)
-            )
-            if left < 0:
-                raise ValueError(
-                    f"its comments and blank lines have more than {_MAX_COMMENTS_LENGTH} characters"
-                )
-            if not lines:
-                continue
+        for numbers, lines in _entry_lines(line_blocks(stream)):
             if dimensions is None:
                 dimensions = _dimensions(lines[0], numbers[0])
             count += len(lines)
@@ -85,14 +75,25 @@ def write_frostt(tensor: SparseTensor, file: Path) -> None:
         write_entries(stream, coordinates, tensor.arrays["data"])
 
 
-def _entry_lines(block: LineBlock) -> tuple[list[int], list[str]]:
-    """Return the lines with entries, and their numbers."""
-    entries = [
-        (number, line)
-        for number, line in enumerate(block.lines, block.first)
-        if not line.isspace() and line and not line.lstrip().startswith("#")
-    ]
-    return [number for number, _ in entries], [line for _, line in entries]
+def _entry_lines(blocks: Iterable[LineBlock]) -> Iterator[tuple[list[int], list[str]]]:
+    """Yield the lines with entries, and their numbers. The text of all other lines has a limit."""
+    left = _MAX_COMMENTS_LENGTH
+    for block in blocks:
+        numbered = enumerate(block.lines, block.first)
+        entries = [(number, line) for number, line in numbered if _is_entry(line)]
+        # A character for the end of each line.
+        left -= sum(len(line) + 1 for line in block.lines)
+        left += sum(len(line) + 1 for _, line in entries)
+        if left < 0:
+            raise ValueError(
+                f"its comments and blank lines have more than {_MAX_COMMENTS_LENGTH} characters"
+            )
+        if entries:
+            yield [number for number, _ in entries], [line for _, line in entries]
+
+
+def _is_entry(line: str) -> bool:
+    return bool(line) and not line.isspace() and not line.lstrip().startswith("#")
 
 
 def _dimensions(line: str, number: int) -> int:
