@@ -10,6 +10,7 @@ from gossamer_backend.call.abi import prototype
 
 PLUGINS = Path(__file__).parent / "plugins"
 sys.path.insert(0, str(Path(__file__).parents[3] / "tests/plugins/separate"))  # array_exporters
+sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 BROKEN = (
     "old-api",
     "list-of-capabilities",
@@ -84,3 +85,9 @@ def make_kernel():
         return NativeKernel(artifact, address, keep_alive=(entry,), **options)
 
     return make
+
+
+@pytest.fixture
+def no_linker(monkeypatch, tmp_path):
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))

@@ -1,27 +1,18 @@
 """The artifact cache: a damaged entry counts as a miss, and files of other users are never used."""
 
-import hashlib
 import os
 import stat
 import struct
 import warnings
 
 import pytest
+from cached_artifacts import FOURTH, KEY, OTHER, THIRD, artifact
 
 from gossamer_backend import Artifact, ArtifactCache, CacheWarning
-from gossamer_backend.cache.entry import ENTRY_FORMAT, pack_entry, unpack_entry
-from gossamer_backend.cache.settings import CACHE_DIR_VARIABLE, default_directory
-from gossamer_ir.core.build import index_var
+from gossamer_backend.cache.entry import ENTRY_FORMAT, pack_entry
+from gossamer_backend.cache.settings import CACHE_DIR_VARIABLE
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature, Target
-
-KEY, OTHER, THIRD, FOURTH = "1" * 64, "a" * 64, "f" * 64, "d" * 64
-
-
-def artifact(code=b"machine code"):
-    x = BufferParam("x", "X", "float32", (index_var("n"),), is_read=True, is_written=True)
-    signature = Signature("f", (x,), (ScalarParam("n", "int64"),), ("x", "n"))
-    return Artifact("toy", "1.0", "toy:cpu=any", signature, code, ("X",), (("cpu", "any"),))
+from gossamer_ir.interchange.records import Target
 
 
 @pytest.fixture
@@ -123,26 +114,6 @@ def test_a_damaged_entry_is_removed_and_a_miss(cache, damage):
     assert cache.get(KEY) == artifact()
 
 
-def test_an_intact_entry_of_a_kind_that_does_not_exist_is_a_miss():
-    header = struct.pack("<8sHH32sQ", b"gossamer", ENTRY_FORMAT, 2, bytes.fromhex(KEY), 4)
-    digest = hashlib.sha256(header + b"code").digest()
-    assert unpack_entry(KEY, header + digest + b"code") is None
-
-
-def test_every_single_flipped_bit_is_found():
-    data = pack_entry(KEY, "artifact", payload=artifact().encode())
-    assert unpack_entry(KEY, data) == ("artifact", artifact().encode())
-    for at in range(len(data)):
-        flipped = bytearray(data)
-        flipped[at] ^= 1 << (at % 8)
-        assert unpack_entry(KEY, bytes(flipped)) is None
-
-
-def test_every_truncation_is_found():
-    data = pack_entry(KEY, "link", payload=OTHER.encode())
-    assert [size for size in range(len(data) + 1) if unpack_entry(KEY, data[:size])] == [len(data)]
-
-
 @pytest.mark.parametrize("key", ["", "1" * 63, "G" * 64, "../" + "1" * 61, "A" * 64])
 def test_what_is_no_key_is_refused(cache, key):
     for use in (cache.get, lambda key: cache.put(key, artifact())):
@@ -226,16 +197,6 @@ def test_an_impossible_directory_is_a_warning_once(tmp_path, place):
         cache.put(KEY, artifact())
         assert cache.get(KEY) is None
     assert (cache.info().entries, cache.clear()) == (0, 0)
-
-
-def test_the_directory_is_chosen_by_the_environment(monkeypatch, tmp_path):
-    monkeypatch.setenv(CACHE_DIR_VARIABLE, str(tmp_path / "mine"))
-    assert default_directory() == tmp_path / "mine"
-    ArtifactCache().put(KEY, artifact())
-    assert (tmp_path / "mine" / "v1" / f"{KEY}.artifact").exists()
-    monkeypatch.delenv(CACHE_DIR_VARIABLE)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_directory().name == "gossamer"
 
 
 def test_an_artifact_knows_its_target_and_metadata():

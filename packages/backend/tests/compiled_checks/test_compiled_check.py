@@ -16,78 +16,8 @@ from gossamer_ir.core.build import index
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.interchange.kernel_abi import OK, OUT_OF_BOUNDS
 from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
-from gossamer_ir.interchange.serialization import dumps, loads
 from gossamer_ir.interpret import GuardFailed, run
 from gossamer_ir.nodes import InRange, Monotone, PaddedSlots, SortedSegments
-
-OFFSETS = ArrayTest("int32", order="sorted")
-
-
-def passes(tests, *arrays, **values):
-    sizes = {f"n{number}": len(array) for number, array in enumerate(arrays)}
-    named = {
-        f"x{number}": np.array(array, test.dtype)
-        for number, (test, array) in enumerate(zip(tests, arrays, strict=True))
-    }
-    try:
-        run(program_of_checks(tests), {**named, **sizes, **values})
-    except GuardFailed:
-        return False
-    return True
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [([], True), ([2, 5], True), ([1, 4], False), ([4, 6], False), ([-9], False)],
-)
-def test_a_range(values, expected):
-    tests = (ArrayTest("int32", in_range=True),)
-    assert passes(tests, values, low0=2, last0=5) == expected
-
-
-@pytest.mark.parametrize(
-    ("order", "values", "expected"),
-    [
-        ("sorted", [1, 1, 2], True),
-        ("unique", [1, 1, 2], False),
-        ("sorted", [1, 2, 1], False),
-        ("unique", [7], True),
-        ("sorted", [], True),
-    ],
-)
-def test_an_order(order, values, expected):
-    assert passes((ArrayTest("int64", order=order),), values) == expected
-
-
-@pytest.mark.parametrize(
-    ("indptr", "indices", "expected"),
-    [
-        ([0, 2, 4], [0, 3, 1, 2], True),
-        ([0, 2, 2, 4], [0, 3, 1, 2], True),
-        ([0, 0, 3, 4, 4], [0, 3, 1, 2], False),
-        ([0, 1, 4], [0, 3, 3, 4], False),
-        ([0, 0], [], True),
-        ([0], [], True),
-    ],
-)
-def test_an_order_within_segments(indptr, indices, expected):
-    tests = (OFFSETS, ArrayTest("int32", order="unique", offsets=0))
-    assert passes(tests, indptr, indices) == expected
-
-
-@pytest.mark.parametrize(("pad", "expected"), [(9, True), (8, False)])
-def test_pads_may_repeat_within_rows(pad, expected):
-    tests = (ArrayTest("int32", order="unique", in_rows=True, padded=True),)
-    assert passes(tests, [0, 9, 9, 1, 2, 9], width0=3, pad0=pad) == expected
-
-
-def test_a_test_of_nothing_passes():
-    assert passes((ArrayTest("int32"),), [3, 2])
-
-
-def test_modules_survive_the_wire():
-    tests = (OFFSETS, ArrayTest("uint16", in_range=True, order="unique", offsets=0, padded=True))
-    assert loads(dumps(program_of_checks(tests))) == program_of_checks(tests)
 
 
 def signature_of(module):

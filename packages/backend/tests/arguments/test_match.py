@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from gossamer_backend.arguments.match import ArgumentChecker
-from gossamer_backend.arguments.scalar_checks import require_size
 from gossamer_ir.core.build import add, index, index_var, mul
-from gossamer_ir.core.limits import MAX_SIZE
 from gossamer_ir.errors import ArgumentError, InternalError, UnsupportedError
 from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
 from gossamer_ir.nodes import InRange, Load, Monotone, SortedSegments
@@ -189,13 +187,6 @@ def test_an_output_without_elements_shares_no_memory():
     assert ArgumentChecker(SPMM).check((), arguments).values["m"] == 0
 
 
-def test_the_largest_size_is_accepted_and_one_more_is_not():
-    require_size(ScalarParam("n", "int64"), MAX_SIZE)
-    with pytest.raises(ArgumentError, match="expected at most") as caught:
-        require_size(ScalarParam("n", "int64"), MAX_SIZE + 1)
-    assert caught.value.code == "kernel.large_size"
-
-
 def test_operands_may_be_given_in_order():
     arguments = operands()
     values = ArgumentChecker(SPMM).check((*arguments.values(), 3), {"k": 2}).values
@@ -296,44 +287,6 @@ def test_a_size_may_be_the_last_offset():
         ArgumentChecker(BY_LAST_OFFSET).check((np.zeros(5, np.float32), indptr), {})
     with pytest.raises(ArgumentError, match="element 7 of 'J_indptr', which has 3 elements"):
         ArgumentChecker(BY_LAST_OFFSET).check((np.zeros(4, np.float32), indptr), {"m": 7})
-
-
-SCALARS = {
-    "int8": (-128, 127, 128),
-    "int32": (-(2**31), np.int64(2**31 - 1), 2**31),
-    "int64": (-(2**63), 2**63 - 1, -(2**63) - 1),
-    "uint8": (0, 255, -1),
-    "uint64": (0, 2**63 - 1, 2**63),
-    "float32": (float("inf"), 3.4e38, 1e39),
-    "float64": (float("nan"), 1, 10**400),
-}
-
-
-@pytest.mark.parametrize(("dtype", "values"), SCALARS.items())
-def test_scalars_are_checked_against_their_dtype(dtype, values):
-    checker = ArgumentChecker(Signature("f", (), (ScalarParam("s", dtype),), ("s",)))
-    *fitting, too_much = values
-    for value in fitting:
-        np.testing.assert_equal(checker.check((value,), {}).values["s"], value)
-    with pytest.raises(ArgumentError, match=f"'s' is .* {dtype}") as caught:
-        checker.check((too_much,), {})
-    assert caught.value.code == "kernel.scalar_range"
-
-
-@pytest.mark.parametrize(
-    ("dtype", "value"),
-    [("int64", "3"), ("float32", "x"), ("float32", 1j), ("bool", 1), ("int64", np.array([3]))],
-)
-def test_scalars_of_other_types_are_refused(dtype, value):
-    checker = ArgumentChecker(Signature("f", (), (ScalarParam("s", dtype),), ("s",)))
-    with pytest.raises(ArgumentError) as caught:
-        checker.check((value,), {})
-    assert caught.value.code == "kernel.scalar"
-
-
-def test_bools_are_accepted():
-    checker = ArgumentChecker(Signature("f", (), (ScalarParam("s", "bool"),), ("s",)))
-    assert checker.check((np.True_,), {}).values == {"s": True}
 
 
 def test_arrays_that_numpy_has_not_are_refused_by_name():
