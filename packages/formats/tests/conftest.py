@@ -49,3 +49,15 @@ def changed(arrays: Arrays) -> Callable[..., Arrays]:
         return result
 
     return change
+
+
+@pytest.fixture(params=["numpy", "kernels"])
+def converted_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who converts: NumPy, or kernels, which the reference interpreter runs here."""
+    from interpreted_kernel import InterpretedKernel
+
+    from gossamer_formats.conversion import convert_storage as convert_module
+
+    if request.param == "kernels":
+        monkeypatch.setattr(convert_module, "MIN_COMPILED", 0)
+        monkeypatch.setattr(convert_module, "find_compiler", lambda: InterpretedKernel)
