@@ -13,7 +13,7 @@ from benchmarks.instruction_counts.emulated_instructions import ArgumentOfC
 from gossamer.operator_calls.program import Variant, module_of
 from gossamer.operators import operator_named
 from gossamer_ir.nodes import Module
-from gossamer_testkit.block_product import block_product
+from gossamer_testkit.bsr_product import bsr_product
 
 COUNTED_FEATURES = 128
 ROWS, COLUMNS, DENSITY, COUNTED_BLOCK = 24, 400, 0.16, 8
@@ -127,7 +127,7 @@ matrix registers of SME."""
 
 def _matrix_product(dtype: str) -> CountedOperator:
     """Return the product with blocks of a dtype and results of float32, without and with SME."""
-    program = partial(block_product, dtype, bh=MATRIX_BLOCK, bw=MATRIX_BLOCK, feat=COUNTED_FEATURES)
+    program = partial(bsr_product, dtype, bh=MATRIX_BLOCK, bw=MATRIX_BLOCK, feat=COUNTED_FEATURES)
     problem = partial(
         _bsr_spmm_problem, size=MATRIX_BLOCK, block_rows=MATRIX_BLOCK_ROWS, dtype=dtype
     )
@@ -159,7 +159,7 @@ _ON_ARM = {
     "spmm": CountedOperator(partial(_operator_program, "spmm", COUNTED_FEATURES), _spmm_problem),
     "sddmm": CountedOperator(partial(_operator_program, "sddmm", COUNTED_FEATURES), _sddmm_problem),
     "bsr_spmm": CountedOperator(
-        partial(block_product, bh=COUNTED_BLOCK, bw=COUNTED_BLOCK, feat=COUNTED_FEATURES),
+        partial(bsr_product, bh=COUNTED_BLOCK, bw=COUNTED_BLOCK, feat=COUNTED_FEATURES),
         _bsr_spmm_problem,
     ),
 }

@@ -14,7 +14,7 @@ from gossamer_ir.errors import ScheduleError, UnsupportedError
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module, print_module
 from gossamer_lower import lower_to_flat
-from gossamer_testkit.block_product import block_product, block_product_script
+from gossamer_testkit.bsr_product import bsr_product, bsr_product_script
 from tests.fuzzing.execution.compilers import VECTOR_LENGTHS
 from tests.integration.block_problems import block_problem
 
@@ -47,7 +47,7 @@ def scheduled(program, *, intrinsic="sme_block_product_float32"):
 def test_blocks_are_right_at_every_streaming_vector_length(size, dtype):
     height, width = size
     for bits, target in targets():
-        kernel = gs.compile(block_product(dtype), target=target)
+        kernel = gs.compile(bsr_product(dtype), target=target)
         lanes = bits // 32
         for features in sorted({0, 1, lanes - 1, lanes, lanes + 1, 37, 115}):
             block_problem(height, width, features, dtype=dtype).require(kernel)
@@ -59,7 +59,7 @@ def test_blocks_are_right_at_every_streaming_vector_length(size, dtype):
 def test_block_rows_may_be_empty(lengths):
     sizes = {"bh": 8, "bw": 8, "feat": 20}
     for _, target in targets():
-        kernel = gs.compile(block_product(**sizes), target=target)
+        kernel = gs.compile(bsr_product(**sizes), target=target)
         block_problem(8, 8, 20, lengths=lengths).require(kernel, sizes=sizes)
 
 
@@ -73,7 +73,7 @@ def test_infinite_elements_do_not_spread():
         problem.arguments["b"][..., 2] = np.nan
         kept = np.delete(np.delete(problem.expected, 1, axis=1), 2, axis=2)
         for _, target in targets():
-            gs.compile(block_product(dtype), target=target)(**problem.arguments)
+            gs.compile(bsr_product(dtype), target=target)(**problem.arguments)
             result = np.delete(np.delete(problem.arguments["c"], 1, axis=1), 2, axis=2)
             np.testing.assert_allclose(result, kept, rtol=1e-4, atol=1e-4)
 
@@ -84,7 +84,7 @@ def test_a_schedule_by_hand_multiplies_blocks_of_any_size():
     for height, width, features in [(4, 4, 12), (1, 3, 5), (2, 9, 40)]:
         problem = block_problem(height, width, features)
         for _, target in targets():
-            problem.require(gs.compile(scheduled(block_product()), target=target))
+            problem.require(gs.compile(scheduled(bsr_product()), target=target))
 
 
 @pytest.mark.unserialized
@@ -100,7 +100,7 @@ def test_an_operand_of_scipy_is_multiplied_by_blocks():
 
 
 def test_the_interpreter_runs_what_is_compiled():
-    flat = lower_to_flat(scheduled(block_product()).module)
+    flat = lower_to_flat(scheduled(bsr_product()).module)
     assert parse_module(print_module(flat)) == flat
     for vscale in (1, 2, 4):
         problem = block_problem(5, 3, 4 * vscale + 1)
@@ -108,21 +108,21 @@ def test_the_interpreter_runs_what_is_compiled():
 
 
 def test_default_schedules_say_why():
-    report = gs.explain(block_product(bh=8, bw=8), target=TARGET)
+    report = gs.explain(bsr_product(bh=8, bw=8), target=TARGET)
     assert report.rule == "tensorized_block_spmm"
     (decision,) = (each for each in report.decisions if "sme_block_product" in each.what)
     assert "blocks have 8 rows" in decision.why
     assert "vectors of 256 bits or more" in decision.why
     for target, sizes in [("llvm-sve", {}), (TARGET, {"bh": 3}), (TARGET, {"feat": 1})]:
-        assert gs.explain(block_product(**sizes), target=target).rule != "tensorized_block_spmm"
-    assert gs.explain(block_product("float64"), target=TARGET).rule == "block_spmm"
+        assert gs.explain(bsr_product(**sizes), target=target).rule != "tensorized_block_spmm"
+    assert gs.explain(bsr_product("float64"), target=TARGET).rule == "block_spmm"
     for dtype, rule in [("float32", "block_spmm"), ("float16", "tensorized_block_spmm")]:
-        report = gs.explain(block_product(dtype, bh=8, bw=8), target=f"{TARGET},streaming_bits=128")
+        report = gs.explain(bsr_product(dtype, bh=8, bw=8), target=f"{TARGET},streaming_bits=128")
         assert report.rule == rule
 
 
 def test_a_conversion_to_the_same_dtype_is_not_that_of_an_intrinsic():
-    text = block_product_script("float16").replace('"float16"', '"float32"')
+    text = bsr_product_script("float16").replace('"float16"', '"float32"')
     assert 'T.cast(A[io, jo, ii, ji], "float32")' in text
     program = parse_module(text)
     assert gs.explain(program, target=TARGET).rule == "block_spmm"
@@ -131,7 +131,7 @@ def test_a_conversion_to_the_same_dtype_is_not_that_of_an_intrinsic():
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_the_assembly_enters_streaming_mode_once_and_keeps_sums_in_tiles(dtype):
-    text = stage_texts(block_product(dtype, bh=8, bw=8, feat=128), target=TARGET)["asm"]
+    text = stage_texts(bsr_product(dtype, bh=8, bw=8, feat=128), target=TARGET)["asm"]
     for instruction in ("smstart\tsm", "smstart\tza", "smstop\tza", "smstop\tsm"):
         assert text.count(instruction) == 1, instruction
     # The innermost loop that multiplies: between its label and the branch back.
@@ -156,18 +156,18 @@ REFUSED = [
 @pytest.mark.parametrize(("dtype", "intrinsic", "code"), REFUSED)
 def test_other_dtypes_are_refused(dtype, intrinsic, code):
     with pytest.raises(ScheduleError) as caught:
-        scheduled(block_product(dtype), intrinsic=intrinsic)
+        scheduled(bsr_product(dtype), intrinsic=intrinsic)
     assert caught.value.code == code
 
 
 def test_a_target_without_sme_is_refused():
     with pytest.raises(UnsupportedError) as caught:
-        gs.compile(scheduled(block_product()), target="llvm-sve")
+        gs.compile(scheduled(bsr_product()), target="llvm-sve")
     assert caught.value.code == "llvm.scope.fragment"
 
 
 def test_a_parallel_loop_over_scalable_vectors_is_refused():
-    builder = gs.schedule(block_product(), target=TARGET)
+    builder = gs.schedule(bsr_product(), target=TARGET)
     builder.lower()
     builder.lower()
     builder.split("io", factors=(None, "T.vscale()")).reorder("io_0", "io_1", *ORDER[1:])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gossamer_testkit.block_product import block_product_script
+from gossamer_testkit.bsr_product import bsr_product_script
 
-COORDINATE = block_product_script()
+COORDINATE = bsr_product_script()
 LOOP = """
 @T.prim_func
 def bsrmm(a: T.handle, b: T.handle, c: T.handle, indptr: T.handle, indices: T.handle,

@@ -98,5 +98,5 @@ def test_iterators_select_the_elements_that_are_copied(body, selecting):
     cursor = block_of(body)
     assert isinstance(cursor.node, Block)
     (load,) = loads_of(cursor, "X")
-    iterators = selecting_iters(cursor.node, load.indices)
-    assert [iterator.var for iterator in iterators] == selecting
+    iters = selecting_iters(cursor.node, load.indices)
+    assert [iterator.var for iterator in iters] == selecting

@@ -33,7 +33,7 @@ from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.legality.definite_assignment import definitely_assigns
 from gossamer_schedule.motion.inline import visit_conditions
 from gossamer_schedule.nests.init_nest import enclosed_block
-from gossamer_schedule.regions.computing_iterators import computing_iterators
+from gossamer_schedule.regions.computing_iters import computing_iters
 from gossamer_schedule.regions.match_indices import match_all
 
 
@@ -139,7 +139,7 @@ def _computing_point(
         for iterator in block.iters
         if iterator.var not in free
     }
-    matched = computing_iterators(block, access, free=free, values=values | fixed)
+    matched = computing_iters(block, access, free=free, values=values | fixed)
     if matched is None:
         return None
     point = _completed_point(block, values | fixed | matched)

@@ -31,7 +31,7 @@ from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.program_points import point_in_function
 from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.predicates.block_predicates import less_than
-from gossamer_schedule.regions.computing_iterators import computing_iterators
+from gossamer_schedule.regions.computing_iters import computing_iters
 from gossamer_schedule.regions.iterator_dimensions import determined_iters
 from gossamer_schedule.regions.produced import ProducedRange
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe_in_loops
@@ -120,7 +120,7 @@ def _iterator_values_at(
     # Iterators that do not move keep the values that the loops around give them.
     fixed = {iterator.var: iterator.value for iterator in block.iters if iterator.var not in free}
     values = fixed | values_at(cursor)
-    matched = computing_iterators(block, access, free=free, values=values)
+    matched = computing_iters(block, access, free=free, values=values)
     if matched is None:
         return None
     spatial = {iterator.var for iterator in block.iters if iterator.kind == "S"}

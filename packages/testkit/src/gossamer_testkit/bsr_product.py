@@ -27,14 +27,14 @@ def bsrmm(a: T.handle, b: T.handle, c: T.handle, indptr: T.handle, indices: T.ha
 _LEFT, _RIGHT = "A[io, jo, ii, ji]", "B[jo, ji, k]"
 
 
-def block_product_script(dtype: str = "float32") -> str:
+def bsr_product_script(dtype: str = "float32") -> str:
     """Return the script of the product at the coordinate stage, as text.
 
     Its sizes are those of the blocks (`bh` by `bw`), of the matrix of blocks (`mb` by `nb`, `nnzb` of them
     stored), and the number `feat` of columns of the dense matrix. Operands of float16 are multiplied in
     float32, and have results of float32; other results have the dtype of the operands.
 
-    >>> print(block_product_script("float16").splitlines()[-1].strip())
+    >>> print(bsr_product_script("float16").splitlines()[-1].strip())
     C[io, ii, k] = C[io, ii, k] + T.cast(A[io, jo, ii, ji], "float32") * T.cast(B[jo, ji, k], "float32")
     """
     result = "float32" if dtype == "float16" else dtype
@@ -45,10 +45,10 @@ def block_product_script(dtype: str = "float32") -> str:
     return text.replace("LEFT", left).replace("RIGHT", right)
 
 
-def block_product(dtype: str = "float32", **sizes: int) -> Module:
+def bsr_product(dtype: str = "float32", **sizes: int) -> Module:
     """Return the program of the product, in which some sizes may be constants.
 
-    >>> [param.name for param in block_product("float64", bh=4, bw=4).functions[0].params[-3:]]
+    >>> [param.name for param in bsr_product("float64", bh=4, bw=4).functions[0].params[-3:]]
     ['nb', 'nnzb', 'feat']
     """
-    return specialize(parse_module(block_product_script(dtype)), sizes)
+    return specialize(parse_module(bsr_product_script(dtype)), sizes)

@@ -11,7 +11,7 @@ from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.regions.match_indices import match_all
 
 
-def computing_iterators(
+def computing_iters(
     block: Block, access: Access, *, free: Set[str], values: Mapping[str, Expr]
 ) -> dict[str, Expr] | None:
     """Return the values of the `free` iterators at which a block stores an accessed element.
