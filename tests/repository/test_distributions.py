@@ -22,10 +22,7 @@ TESTED_IN = {
     "gossamer": {"comparison/baselines": "comparison/test_accuracy_and_timing.py"},
     "gossamer-formats": {
         "counterparts": "tensors/test_scipy_conversion.py",
-        **{
-            f"conversion/{name}": "conversion/test_convert.py"
-            for name in ("maps", "numpy/storage", "target")
-        },
+        "conversion/maps": "conversion/test_convert.py",
         "conversion/results": "conversion/test_convert_by_kernels.py",
     },
     "gossamer-ir": {

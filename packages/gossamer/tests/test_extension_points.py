@@ -16,7 +16,7 @@ from gossamer_testkit.examples import SCALE
 def flat_with(*passes):
     """The flat module of SCALE with these passes of the plugin of `generic-cpu`."""
     plugin = registry.plugin("generic-cpu")
-    plugin = replace(plugin, extensions=(replace(plugin.own, passes=passes),))
+    plugin = replace(plugin, extensions=(replace(plugin.backend_extension, passes=passes),))
     *_, flat = lower_by_stage(SCALE, Schedule(), plugin=plugin, target=Target("generic-cpu"))
     return flat
 

@@ -39,7 +39,7 @@ def extension(monkeypatch):
     plugin = registry.plugin("generic-cpu")
     passes = (Pass("keep", "loop", lambda module: module), Pass("keep", "flat", renamed))
     extension = replace(
-        plugin.own,
+        plugin.backend_extension,
         passes=(*passes, Pass("invalid", "loop", renamed)),
         primitives={"generic-cpu.unroll_it": unroll_it},
     )

@@ -19,7 +19,7 @@ def pass_records(extension: Extension) -> dict[str, PassRecord]:
     one pass for several stages.
 
     >>> from gossamer.resolve_target import registry
-    >>> pass_records(registry.plugin("generic-cpu").own)
+    >>> pass_records(registry.plugin("generic-cpu").backend_extension)
     {}
     """
     by_name: dict[str, list[Pass]] = {}

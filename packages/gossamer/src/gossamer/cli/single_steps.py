@@ -152,7 +152,7 @@ def _extension_of_step(step: Step, target: Target) -> Extension | None:
         raise _unknown_step_error(
             step, f"the plugin '{name}' is not installed for '{target.backend}'"
         )
-    return registry.plugin(name).own
+    return registry.plugin(name).backend_extension
 
 
 def _unknown_step_error(step: Step, reason: str | None = None) -> ArgumentError:
