@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gossamer_ir.analysis.statements.atomic_accumulation import is_atomic, shared_names
-from gossamer_ir.interpret.arguments import bind_arguments
 from gossamer_ir.interpret.expressions.expression_translators import EXPR_TRANSLATIONS
 from gossamer_ir.interpret.frame import Eval, Exec, Frame
 from gossamer_ir.interpret.program import InterpretedKernel
@@ -35,9 +34,7 @@ def require_no_race(module: Module, arguments: Mapping[str, Any], *, vscale: int
     (function,) = module.functions
     if not any(_is_at_once(node) for node in walk(function)):
         return
-    program = _Watched(module, vscale=vscale, chunks=1)
-    with np.errstate(all="ignore"):
-        program.call(function.name, bind_arguments(function, arguments))
+    _Watched(module, vscale=vscale, chunks=1).run(arguments)
 
 
 def _is_at_once(node: Any) -> bool:

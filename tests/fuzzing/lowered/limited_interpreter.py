@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gossamer_ir.interpret.arguments import bind_arguments
 from gossamer_ir.interpret.expressions.expression_translators import EXPR_TRANSLATIONS
 from gossamer_ir.interpret.frame import Eval, Exec, Frame
 from gossamer_ir.interpret.memory.values import garbage_array
@@ -31,11 +30,9 @@ def run_limited(
 ) -> None:  # fmt: skip
     """As `gossamer_ir.interpret.run`; raises `TooManySteps`, and where it `is_strict`, `Undecided` for an
     element that nothing was stored to."""
-    function = next(function for function in module.functions if function.name == module.entry)
     program = (_Strict if is_strict else _Limited)(module, vscale=1, chunks=chunks)
     program.left = most
-    with np.errstate(all="ignore"):
-        program.call(function.name, bind_arguments(function, arguments))
+    program.run(arguments)
 
 
 def _counted(make: Callable[[Any, Translator], Exec]) -> Callable[[Any, Translator], Exec]:

@@ -16,6 +16,7 @@ from gossamer_ir.errors import UserError
 from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.interpret import run
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
+from gossamer_ir.interpret.program import InterpretedKernel
 from gossamer_ir.nodes import Guard, Module
 from gossamer_ir.script import parse_module
 from gossamer_ir.support.arrays import Array
@@ -64,14 +65,16 @@ def stages(module: Module) -> tuple[Module, ...]:
     return tuple(lower_by_stage(module, Schedule()))
 
 
-def interpreted(module: Module) -> tuple[Module, ...]:
+@lru_cache(maxsize=8)
+def interpreted(module: Module) -> tuple[InterpretedKernel, ...]:
     """The stages to interpret, which takes most of the time: all, or the last one of programs in float64.
     Their earlier stages are those of the same programs in float32, and the last one inherits what is wrong
     in them."""
     dtypes = {buffer.dtype for function in module.functions for buffer in function.buffers}
-    return (
+    chosen = (
         stages(module)[-1:] if "float64" in dtypes and "float32" not in dtypes else stages(module)
     )
+    return tuple(InterpretedKernel(stage, vscale=1, chunks=1) for stage in chosen)
 
 
 def guards(module: Module) -> list[str]:
@@ -83,10 +86,10 @@ def results(module: Module, arguments: Arguments, *names: str) -> Iterator[tuple
     """The arrays of these names after each way to run a module."""
     (function,) = module.functions
     params = [param.name for param in function.params]
-    for stage in interpreted(module):
+    for program in interpreted(module):
         copies = copied({name: arguments[name] for name in params})
-        run(stage, copies)
-        yield stage.stage, [copies[name] for name in names]
+        program.run(copies)
+        yield program.module.stage, [copies[name] for name in names]
     for way, kernel in zip(("native", "native by rules"), kernels(module), strict=True):
         copies = copied({name: arguments[name] for name in params})
         call(kernel, copies)

@@ -12,7 +12,7 @@ from gossamer.build_kernels import build_kernel
 from gossamer.pipeline import next_stage
 from gossamer_backend import Registry
 from gossamer_ir.interchange.records import SCHEDULED_STAGES, Schedule
-from gossamer_ir.interpret import run
+from gossamer_ir.interpret.program import InterpretedKernel
 from gossamer_ir.nodes import Module
 from gossamer_ir.verify import verify
 from gossamer_schedule import ScheduleBuilder
@@ -55,13 +55,15 @@ def require_schedule(
     """Every step of a schedule leaves the expected arrays (within a tolerance), and so does the kernel."""
     steps, schedule = scheduled(module, **steps_by_stage)
     kernel = build_kernel(module, schedule=schedule).kernel
-    for arguments, expected in cases:
-        for number, scheduled_module in enumerate(steps):
-            (function,) = scheduled_module.functions
+    for number, scheduled_module in enumerate(steps):
+        program = InterpretedKernel(scheduled_module, vscale=1, chunks=1)
+        (function,) = scheduled_module.functions
+        when = f"step {number} at the {scheduled_module.stage} stage"
+        for arguments, expected in cases:
             copies = copied({param.name: arguments[param.name] for param in function.params})
-            run(scheduled_module, copies)
-            when = f"step {number} at the {scheduled_module.stage} stage"
+            program.run(copies)
             _require_equal(copies, expected, when, tolerance=tolerance)
+    for arguments, expected in cases:
         copies = copied(arguments)
         call(kernel, copies)
         _require_equal(copies, expected, "the kernel", tolerance=tolerance)

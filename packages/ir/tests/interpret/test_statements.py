@@ -8,6 +8,7 @@ import pytest
 
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interpret import GuardFailed, InterpreterError, run
+from gossamer_ir.interpret.program import InterpretedKernel
 from gossamer_ir.script import parse_module
 
 NAN = np.nan
@@ -97,6 +98,23 @@ def test_an_allocation_is_sized_at_run_time_and_full_of_garbage():
     x = np.zeros(3)
     run(flat(body), {"x": x, "n": 3})
     np.testing.assert_array_equal(x, [NAN, NAN, NAN])
+
+
+def test_a_run_leaves_no_trace_in_the_next_one():
+    body = """
+    Y = T.alloc_buffer((n,), "float64")
+    T.guard(n < 4, X)
+    for i in T.serial(n):
+        X[i] = Y[i]
+        Y[i] = 1.0
+"""
+    kernel = InterpretedKernel(flat(body), vscale=1, chunks=1)
+    for size in (2, 3, 0, 3):
+        x = np.zeros(size)
+        kernel.run({"x": x, "n": size})
+        np.testing.assert_array_equal(x, [NAN] * size)
+        with pytest.raises(GuardFailed):
+            kernel.run({"x": np.zeros(4), "n": 4})
 
 
 @pytest.mark.parametrize("size", [2**45, 2**62, 2**63 - 1])

@@ -20,7 +20,8 @@ from gossamer_ir.support.typed_calls import typed
 
 
 class InterpretedKernel:
-    """A module being interpreted on a machine with this `vscale`; parallel loops run in `chunks` parts."""
+    """A module on a machine with this `vscale`, translated once for many runs; parallel loops run in
+    `chunks` parts."""
 
     exprs = EXPR_TRANSLATIONS
     stmts = STMT_TRANSLATIONS
@@ -41,6 +42,12 @@ class InterpretedKernel:
                 hint=f"It has {', '.join(self._functions)}.",
             )
         return self._functions[name]
+
+    def run(self, arguments: Mapping[str, Any], function: str | None = None) -> None:
+        """Run a function (the entry by default) with arguments by name; see `run`."""
+        chosen = self.function(function if function is not None else self.module.entry)
+        with np.errstate(all="ignore"):
+            self.call(chosen.name, bind_arguments(chosen, arguments))
 
     def call(self, name: str, arguments: list[Any]) -> None:
         """Run a function; `arguments` has one value or array for each parameter."""
@@ -95,10 +102,7 @@ def run(
     """
     _require_positive("vscale", vscale)
     _require_positive("chunks", chunks)
-    program = InterpretedKernel(module, vscale=vscale, chunks=chunks)
-    chosen = program.function(function if function is not None else module.entry)
-    with np.errstate(all="ignore"):
-        program.call(chosen.name, bind_arguments(chosen, arguments))
+    InterpretedKernel(module, vscale=vscale, chunks=chunks).run(arguments, function)
 
 
 def _require_positive(name: str, value: int) -> None:
