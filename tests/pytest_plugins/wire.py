@@ -28,6 +28,7 @@ from gossamer_backend.artifact import Artifact
 from gossamer_ir.interchange.records import Record, Schedule, Step
 from gossamer_ir.interchange.serialization import dumps, dumps_record, loads, loads_record
 from gossamer_ir.nodes import FormatDescription, Module, Node
+from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_machine import Machine
 
 
@@ -177,11 +178,17 @@ BORDERS = tuple(filter(is_installed, TABLE))
 CROSSED: Counter[Border] = Counter()
 
 
+@memoize_by_identity
+def module_through(module: Module) -> Module:
+    """The module after encoding and decoding. A module crosses several borders one after the other."""
+    return loads(dumps(module))
+
+
 def through(value: Any) -> Any:
     """The value after encoding and decoding; values that are not data of gossamer are returned unchanged."""
     match value:
         case Module():
-            return loads(dumps(value))
+            return module_through(value)
         case Artifact():
             return Artifact.decode(value.encode())
         case Machine():
