@@ -161,14 +161,42 @@ def spmv(indptr: T.handle, indices: T.handle, a: T.handle, x: T.handle, y: T.han
             Y[i] = 0.0
         Y[i] = Y[i] + A[i, j] * X[j]
 """
-MACHINES = [WIDE, NARROW, machine("vector_bits=512,gathers=fast")]
+FAST = machine("vector_bits=512,gathers=fast")
+SMALL_CACHES = machine("vector_bits=512,gathers=fast,l2=64")
+"""Any matrix exceeds its caches."""
+MACHINES = [WIDE, NARROW, FAST, SMALL_CACHES]
 
 
 @pytest.mark.parametrize("stats", [None, rows_of(2, 3), rows_of(20), rows_of(60), rows_of(500)])
-@pytest.mark.parametrize("target", MACHINES, ids=["wide", "narrow", "fast gathers"])
+@pytest.mark.parametrize("target", MACHINES, ids=["wide", "narrow", "fast gathers", "small caches"])
 def test_the_schedule_computes_the_product(require_spmv, target, stats):
     report = schedule_report(parse_module(PRODUCT_OF_VECTOR), target, stats)
     assert report.rule == "row_spmv"
     scheduled = replay(as_lowered(SPMV), report.schedule.loop)
     for rows, columns in ((7, 9), (0, 3), (5, 40), (40, 3)):
         require_spmv(scheduled, rows=rows, columns=columns)
+
+
+def prefetched_arrays(body, target, *, mean=20):
+    """The arrays of which elements of later rows are prefetched, and how many vectors ahead."""
+    steps = default_schedule(module_of(body), target, rows_of(mean)).loop
+    return {step.args["buffer"]: step.args["distance"] for step in steps if step.op == "prefetch"}
+
+
+@pytest.mark.parametrize(
+    ("body", "target", "arrays"),
+    [
+        (CSR + DOT, SMALL_CACHES, {"A_data": 32, "J_indices": 32}),
+        (AXES["int64"] + DOT, SMALL_CACHES, {"A_data": 32, "J_indices": 32}),
+        (CSR + DOT, FAST, {}),
+        (CSR + DOT, machine("vector_bits=512,gathers=moderate,l2=64"), {}),
+        (AXES["ell"] + DOT, SMALL_CACHES, {}),
+        (CSR + SUM, SMALL_CACHES, {}),
+    ],
+)
+def test_elements_of_later_rows_are_prefetched_if_they_exceed_the_caches(body, target, arrays):
+    assert prefetched_arrays(body, target) == arrays
+
+
+def test_elements_of_short_rows_are_prefetched_by_as_many_elements():
+    assert set(prefetched_arrays(CSR + DOT, SMALL_CACHES, mean=4).values()) == {32}

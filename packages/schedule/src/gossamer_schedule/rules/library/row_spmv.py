@@ -18,6 +18,10 @@ from gossamer_ir.nodes import Module
 from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.short_rows import SHORT_ROW
 from gossamer_schedule.rules.analysis.iterations import single_iteration
+from gossamer_schedule.rules.decisions.element_prefetching import (
+    element_prefetching_verdict,
+    prefetch_elements,
+)
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.rows_in_lanes import (
     may_run_in_lanes,
@@ -29,6 +33,7 @@ from gossamer_schedule.rules.decisions.scalable_vectors.row_vector_groups import
     row_vector_groups,
     versions_of_rows,
 )
+from gossamer_schedule.rules.decisions.verdict import Verdict, pays_not
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction, row_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
@@ -103,16 +108,21 @@ def row_spmv(module: Module, context: RuleContext) -> PatternMatch | None:
 def _run_row_by_row(trace: TraceBuilder, pattern: RowReduction, *, context: RuleContext) -> None:
     """Run the terms of a row in lanes if they are enough, and in groups of vectors if they fill one."""
     chosen = _lanes(pattern, context)
-    groups = NO_GROUPS
+    groups, prefetching = NO_GROUPS, _element_prefetching_verdict(pattern, context, chosen)
     # Siblings share the loop over rows, of which there is one version then.
     if isinstance(chosen.lanes, str) and not context.is_sibling:
         groups = row_vector_groups(pattern, context.machine, _mean_row(pattern, context.stats))
     for version, vectors in versions_of_rows(trace, pattern, groups):
-        _accumulate_rows(trace, version, chosen, vectors=vectors)
+        _accumulate_rows(trace, version, chosen, vectors=vectors, prefetching=prefetching)
 
 
 def _accumulate_rows(
-    trace: TraceBuilder, pattern: RowReduction, chosen: _Lanes, *, vectors: int
+    trace: TraceBuilder,
+    pattern: RowReduction,
+    chosen: _Lanes,
+    *,
+    vectors: int,
+    prefetching: Verdict,
 ) -> None:
     """Keep the result of a row in a register, and run its terms in lanes, or in groups of vectors."""
     trace.accumulate_locally(
@@ -132,9 +142,30 @@ def _accumulate_rows(
         )
     else:
         if chosen.lanes != 1:
-            trace.run_in_lanes(pattern.position, lanes=chosen.lanes, rest=chosen.rest)
+            _run_in_lanes(trace, pattern, chosen, prefetching=prefetching)
         trace.decide(chosen.what, chosen.why)
     run_rows_in_parallel(trace, pattern.row, before=pattern.before, vectors=1)
+
+
+def _run_in_lanes(
+    trace: TraceBuilder, pattern: RowReduction, chosen: _Lanes, *, prefetching: Verdict
+) -> None:
+    """Run the terms of a row in lanes, with the elements of later rows prefetched if that pays."""
+    vector, lane = trace.split(pattern.position, factors=(None, chosen.lanes))
+    if prefetching.pays and isinstance(chosen.lanes, int):
+        # Before lanes are vectorized: they are the consecutive elements of an iteration.
+        prefetch_elements(trace, pattern, loop_name=vector, lanes=chosen.lanes, why=prefetching.why)
+    trace.vectorize(lane, rest=chosen.rest)
+
+
+def _element_prefetching_verdict(
+    pattern: RowReduction, context: RuleContext, chosen: _Lanes
+) -> Verdict:
+    """Decide whether elements of later rows are prefetched. Siblings share the loop over rows, so that other
+    work is between two of these."""
+    if context.is_sibling or pattern.is_contiguous or not isinstance(chosen.lanes, int):
+        return pays_not("it was measured for gathered terms of one iteration, in fixed lanes")
+    return element_prefetching_verdict(pattern.stored, context.machine, context.stats)
 
 
 class _Lanes(msgspec.Struct, frozen=True):

@@ -22,6 +22,7 @@ from gossamer_ir.nodes import Axis, Function, Iteration, Load
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import walk
+from gossamer_schedule.rules.analysis.fiber_elements import FiberElements, elements_of_fiber
 from gossamer_schedule.rules.analysis.gathers import Gather, gather_of
 from gossamer_schedule.rules.analysis.iterations import axes_of, buffers_by_name, of_one_iteration
 from gossamer_schedule.rules.analysis.outputs import (
@@ -49,8 +50,8 @@ class RowReduction(msgspec.Struct, frozen=True):
     loop. `before` is the text of the number of slots before a row (None: unknown), `gather` are the rows of
     the dense operand, `width` the slots of each row (None: they vary, or are symbolic). `is_contiguous` is
     true if terms are read from consecutive positions, `is_regular` if vectors can read (`reads_regularly`)
-    and combine them. `sizes` are the texts of the numbers of all rows and all slots (None: unknown before the
-    kernel runs).
+    and combine them. `stored` are the arrays that are read slot after slot. `sizes` are the texts of the
+    numbers of all rows and all slots (None: unknown before the kernel runs).
     """
 
     block: str
@@ -65,6 +66,7 @@ class RowReduction(msgspec.Struct, frozen=True):
     width: int | None
     is_contiguous: bool
     is_regular: bool
+    stored: FiberElements
     words: tuple[str, ...] = ()
     sizes: tuple[str, str] | None = None
 
@@ -180,6 +182,7 @@ def _pattern(function: Function, iteration: Iteration, roles: _RowRoles) -> RowR
         width=_width(roles.fiber),
         is_contiguous=not words and _is_contiguous(function, iteration, roles.fiber),
         is_regular=_is_regular(function, iteration, roles, lane=(features or [position])[0]),
+        stored=elements_of_fiber(function, iteration, roles.fiber, position=position),
         words=tuple(words),
         sizes=_sizes(roles),
     )
