@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -39,7 +40,8 @@ QUICK = {name: COMMANDS[name] for name in ("version", "show", "opt", "info", "ch
 BAD = {"unknown": "solve", "missing": "run spmm --matrix none.npz", "stdin": "opt -"}
 
 # Each command is run in a fork, since starting Python takes longer than most commands. The fork has the
-# streams that Python would make of its descriptors, and ends as a process does.
+# streams that Python would make of its descriptors, and ends as a process does. One process is forked for all
+# tests, which share its imports and kernels.
 DRIVER = """
 import contextlib, gc, io, json, os, sys
 from gossamer.cli import app, main
@@ -77,20 +79,54 @@ with contextlib.redirect_stdout(io.StringIO()):  # so that forks need not import
 gc.collect()
 gc.freeze()  # so that forks need not look for garbage in it at their end
 
-folder, closed, broken, commands = json.loads(sys.argv[1])
-endings = {}
-for name, words in commands.items():
-    errors = os.path.join(folder, name + ".err")
-    code = run(words, errors, closed, broken)
-    with open(errors) as file:
-        endings[name] = code, file.read()
-with open(os.path.join(folder, "endings.json"), "w") as file:
-    json.dump(endings, file)
+def report(folder, closed, broken, commands):
+    os.chdir(folder)
+    endings = {}
+    for name, words in commands.items():
+        errors = os.path.join(folder, name + ".err")
+        code = run(words, errors, closed, broken)
+        with open(errors) as file:
+            endings[name] = code, file.read()
+    with open("endings.json", "w") as file:
+        json.dump(endings, file)
+
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        report(*json.loads(line))
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
-def outcomes(tmp_path, commands, *, closed=(), broken=()):
-    """The exit code and the text on standard error of each command."""
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    """The process that forks for each test."""
+    folder = tmp_path_factory.mktemp("driver")
+    process = subprocess.Popen(
+        [sys.executable, "-c", DRIVER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env={
+            **os.environ,
+            "GOSSAMER_CACHE_DIR": str(folder / "kernels"),
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "PYTHONIOENCODING": "ascii:strict",
+        },
+    )
+    with process:
+        yield process
+
+
+@pytest.fixture
+def outcomes(driver, tmp_path):
+    """Runs commands, and returns the exit code and the text on standard error of each."""
+    return partial(_outcomes, driver, tmp_path)
+
+
+def _outcomes(driver, tmp_path, commands, *, closed=(), broken=()):
     matrix = sparse.random_array((30, 40), density=0.2, rng=np.random.default_rng(5), format="csr")
     sparse.save_npz(tmp_path / "a.npz", matrix)
     (tmp_path / "program.py").write_text(SCRIPT)
@@ -102,38 +138,30 @@ def outcomes(tmp_path, commands, *, closed=(), broken=()):
         ]
         for name, line in commands.items()
     }
-    subprocess.run(
-        [sys.executable, "-c", DRIVER, json.dumps([str(tmp_path), closed, broken, words])],
-        check=True,
-        cwd=tmp_path,
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(sys.path),
-            "PYTHONIOENCODING": "ascii:strict",
-        },
-    )
+    print(json.dumps([str(tmp_path), closed, broken, words]), file=driver.stdin, flush=True)
+    assert driver.stdout.readline() == "0\n"
     return json.loads((tmp_path / "endings.json").read_text())
 
 
 @pytest.mark.parametrize("state", ["closed", "broken"])
-def test_output_that_nobody_reads_is_exit_code_2(state, tmp_path):
-    for name, (code, errors) in outcomes(tmp_path, COMMANDS, **{state: ["stdout"]}).items():
+def test_output_that_nobody_reads_is_exit_code_2(state, outcomes):
+    for name, (code, errors) in outcomes(COMMANDS, **{state: ["stdout"]}).items():
         assert code == 2, (name, errors)
         expected = "error: The output cannot be written: standard output is closed.\n"
         assert errors == (expected if state == "closed" else ""), name
 
 
 @pytest.mark.parametrize("state", ["closed", "broken"])
-def test_without_standard_error_the_exit_codes_are_the_same(state, tmp_path):
-    endings = outcomes(tmp_path, QUICK | BAD, **{state: ["stderr"]})
+def test_without_standard_error_the_exit_codes_are_the_same(state, outcomes):
+    endings = outcomes(QUICK | BAD, **{state: ["stderr"]})
     assert {name: code for name, (code, _) in endings.items()} == {
         **dict.fromkeys(QUICK, 0),
         **dict.fromkeys(BAD, 2),
     }
 
 
-def test_without_standard_input_only_a_command_that_reads_it_fails(tmp_path):
-    endings = outcomes(tmp_path, QUICK | {"stdin": "opt -"}, closed=["stdin"])
+def test_without_standard_input_only_a_command_that_reads_it_fails(outcomes):
+    endings = outcomes(QUICK | {"stdin": "opt -"}, closed=["stdin"])
     code, errors = endings.pop("stdin")
     assert (code, errors.count("\n")) == (2, 1)
     assert errors.startswith("error: The program on standard input cannot be read: it is closed.")
@@ -141,8 +169,8 @@ def test_without_standard_input_only_a_command_that_reads_it_fails(tmp_path):
 
 
 @pytest.mark.parametrize("state", ["closed", "broken"])
-def test_without_any_stream_bad_input_is_exit_code_2(state, tmp_path):
-    endings = outcomes(tmp_path, QUICK | BAD, **{state: ["stdout", "stderr"]})
+def test_without_any_stream_bad_input_is_exit_code_2(state, outcomes):
+    endings = outcomes(QUICK | BAD, **{state: ["stdout", "stderr"]})
     assert {name: code for name, (code, _) in endings.items()} == dict.fromkeys(QUICK | BAD, 2)
 
 
@@ -150,7 +178,7 @@ ODD = os.fsdecode(b"\xff\xc3\xa9")
 """Bytes that are not UTF-8, and a letter that is not ASCII."""
 
 
-def test_paths_of_any_bytes_are_read_and_printed(tmp_path):
+def test_paths_of_any_bytes_are_read_and_printed(outcomes, tmp_path):
     try:
         (tmp_path / f"{ODD}.npz").touch()
     except OSError:
@@ -167,11 +195,11 @@ def test_paths_of_any_bytes_are_read_and_printed(tmp_path):
         "opt": ["opt", f"{ODD}.py", "--trace", f"{ODD}.json"],
         "export": ["export", f"{ODD}.py", "-o", ODD],
     }
-    endings = outcomes(tmp_path, commands)
+    endings = outcomes(commands)
     assert endings == {name: [0, ""] for name in commands}
 
 
-def test_bad_arguments_of_any_bytes_are_one_sentence(tmp_path):
+def test_bad_arguments_of_any_bytes_are_one_sentence(outcomes):
     show, run = ["show", "spmm"], ["run", "spmm", "--matrix", "FILE"]
     commands = {
         "command": [ODD],
@@ -196,7 +224,7 @@ def test_bad_arguments_of_any_bytes_are_one_sentence(tmp_path):
         "parameter": ["export", "spmm", "-o", "FOLDER", "--specialize", f"{ODD}=3"],
         "index": ["export", "spmm", "-o", "FOLDER", "--index-dtype", ODD],
     }
-    for name, (code, errors) in outcomes(tmp_path, commands).items():
+    for name, (code, errors) in outcomes(commands).items():
         assert code == 2, (name, errors)
         assert errors.startswith("error: "), (name, errors)
         assert "Traceback" not in errors, (name, errors)
