@@ -26,7 +26,10 @@ from gossamer_schedule.rules.analysis.program_names import (
     addresses_taken_names,
     loop_stage_names,
 )
-from gossamer_schedule.rules.decisions.prefetching import PREFETCH, PrefetchThresholds
+from gossamer_schedule.rules.decisions.prefetching.row_prefetching import (
+    PREFETCH,
+    PrefetchThresholds,
+)
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 

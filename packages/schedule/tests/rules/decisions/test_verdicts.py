@@ -7,13 +7,11 @@ from msgspec.structs import replace
 
 from gossamer_ir.interchange.records import Stats
 from gossamer_machine import Machine
-from gossamer_schedule.rules.analysis.fiber_elements import FiberElements
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.alignment import least_of_sums, row_alignment_verdict
-from gossamer_schedule.rules.decisions.element_prefetching import element_prefetching_verdict
 from gossamer_schedule.rules.decisions.gather_tiling import tiles_of
 from gossamer_schedule.rules.decisions.packing import row_packing_verdict
-from gossamer_schedule.rules.decisions.prefetching import (
+from gossamer_schedule.rules.decisions.prefetching.row_prefetching import (
     PREFETCH,
     prefetch_distance,
     row_prefetching_verdict,
@@ -227,23 +225,3 @@ def test_tiles_that_hold_all_elements_are_exact_without_a_rest():
     assert tiles_holding(64, vectors=2, lanes=16) == VectorTiles(2, 2, 16, is_exact=True)
     assert not tiles_holding(65, vectors=2, lanes=16).is_exact
     assert not tiles_holding(None, vectors=2, lanes=16).is_exact
-
-
-ELEMENTS = FiberElements(("A_data", "J_indices"), 8)
-"""With 8 bytes for each element, 3 MiB are 393,216 elements."""
-
-
-@pytest.mark.parametrize(
-    ("stored", "machine", "stats", "pays", "reason"),
-    [
-        (ELEMENTS, MACHINE, matrix(10, rows=393_216, mean=1), True, "3 MiB (prefetching pays"),
-        (ELEMENTS, MACHINE, matrix(10, rows=393_215, mean=1), False, "pays from 3 MiB"),
-        (ELEMENTS, replace(MACHINE, gathers="moderate"), matrix(10, rows=10**6), False, "fast"),
-        (FiberElements((), 0), MACHINE, matrix(10, rows=10**6), False, "unknown"),
-        (ELEMENTS, MACHINE, None, False, "unknown"),
-    ],
-)
-def test_elements_are_prefetched_from_three_private_caches(stored, machine, stats, pays, reason):
-    verdict = element_prefetching_verdict(stored, machine, stats)
-    assert verdict.pays == pays
-    assert reason in verdict.why

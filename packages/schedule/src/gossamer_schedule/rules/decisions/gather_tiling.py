@@ -16,7 +16,7 @@ from gossamer_schedule.rules.decisions.alignment import (
     least_of_sums,
     row_alignment_verdict,
 )
-from gossamer_schedule.rules.decisions.prefetching import (
+from gossamer_schedule.rules.decisions.prefetching.row_prefetching import (
     PREFETCH,
     PrefetchThresholds,
     row_prefetching_verdict,

@@ -27,7 +27,7 @@ from gossamer_schedule.rules.analysis.iterations import (
 from gossamer_schedule.rules.analysis.slots import slots_before
 from gossamer_schedule.rules.canonical.forms import ProgramForm
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
-from gossamer_schedule.rules.decisions.prefetching import PREFETCH
+from gossamer_schedule.rules.decisions.prefetching.row_prefetching import PREFETCH
 from gossamer_schedule.rules.first_match import first_match
 from gossamer_schedule.rules.schedule_rule import (
     PatternMatch,

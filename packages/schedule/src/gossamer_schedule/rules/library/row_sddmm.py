@@ -14,7 +14,10 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.support.message_texts import counted
 from gossamer_schedule.rules.decisions.alignment import align_to_rows, row_alignment_verdict
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
-from gossamer_schedule.rules.decisions.prefetching import prefetch_rows, row_prefetching_verdict
+from gossamer_schedule.rules.decisions.prefetching.row_prefetching import (
+    prefetch_rows,
+    row_prefetching_verdict,
+)
 from gossamer_schedule.rules.decisions.scalable_vectors.product_groups import (
     product_groups,
     run_product_groups,

@@ -41,7 +41,7 @@ from gossamer_schedule.rules.decisions.partial_sums import (
     partial_sums,
     sums_form,
 )
-from gossamer_schedule.rules.decisions.prefetching import prefetch_rows
+from gossamer_schedule.rules.decisions.prefetching.row_prefetching import prefetch_rows
 from gossamer_schedule.rules.decisions.row_tiles import accumulate_row_tile
 from gossamer_schedule.rules.decisions.scalable_vectors.whole_tiles import (
     accumulate_whole_tiles,

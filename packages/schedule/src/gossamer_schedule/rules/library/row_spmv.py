@@ -18,11 +18,11 @@ from gossamer_ir.nodes import Module
 from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.short_rows import SHORT_ROW
 from gossamer_schedule.rules.analysis.iterations import single_iteration
-from gossamer_schedule.rules.decisions.element_prefetching import (
+from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
+from gossamer_schedule.rules.decisions.prefetching.element_prefetching import (
     element_prefetching_verdict,
     prefetch_elements,
 )
-from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.rows_in_lanes import (
     may_run_in_lanes,
     rows_in_lanes_verdict,

@@ -1,0 +1,1 @@
+"""Prefetching of what later iterations read: rows that are gathered, and elements that follow each other."""
