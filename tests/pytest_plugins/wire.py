@@ -114,6 +114,9 @@ TABLE = (
     Border("gossamer", "backend", "gossamer_backend.internal_api", "ValidatingBackend.compile"),
     Border("gossamer", "backend", "gossamer_backend.internal_api", "ValidatingBackend.texts"),
     Border("gossamer", "backend", "gossamer_backend.internal_api", "ValidatingBackend.load"),
+    Border(
+        "gossamer", "backend", "gossamer_backend.internal_api", "ValidatingBackend.export_parts"
+    ),
     Border("gossamer", "backend", "gossamer_backend.internal_api", "export_artifact"),
     Border(
         "gossamer",
@@ -153,6 +156,8 @@ TABLE = (
     Border("backend", "cuda-mma-sp", "gossamer_cuda_mma_sp.backend", "CudaBackend.compile"),
     Border("backend", "cuda-mma-sp", "gossamer_cuda_mma_sp.backend", "CudaBackend.texts"),
     Border("backend", "cuda-mma-sp", "gossamer_cuda_mma_sp.backend", "CudaBackend.load"),
+    Border("backend", "cuda-mma-sp", "gossamer_cuda_mma_sp.backend", "CudaBackend.export_parts"),
+    Border("cuda-mma-sp", "backend", "gossamer_backend.plugin_api", "ArgumentChecker.__init__"),
     Border(
         "cuda-mma-sp", "backend", "gossamer_backend.registry.requirements", "require_compilable"
     ),

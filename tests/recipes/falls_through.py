@@ -124,7 +124,7 @@ STMTS: dict[str, tuple[str, ...]] = {
     ),
     "The host of a grid runs only these; any other is refused, or runs in a kernel": (
         "gossamer_lower.device.split_host_device:_Splitter._host_stmt",
-        "gossamer_cuda_mma_sp.driver.host_program:_Call._stmt",
+        "gossamer_cuda_mma_sp.device.host_program:_Call._stmt",
     ),
     "Only these start grids of threads": (
         "gossamer_lower.device.kernel_functions:has_grid",
@@ -286,7 +286,7 @@ EXPRS: dict[str, tuple[str, ...]] = {
         "gossamer_lower.math.calls.statement_lowering:_MathLowerer._stmt",
     ),
     "Only these are in sizes and conditions of the host, besides what `evaluate_size` takes or refuses": (
-        "gossamer_cuda_mma_sp.driver.host_program:_Call._value",
+        "gossamer_cuda_mma_sp.device.host_program:_Call._value",
     ),
 }
 
@@ -351,7 +351,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
         "gossamer_lower.vector.lane_reductions:_OF_BOOLS",
     ),
     "Has logical operations with bool results; any other is a size, which `evaluate_size` takes or refuses": (
-        "gossamer_cuda_mma_sp.driver.host_program:_Call._value",
+        "gossamer_cuda_mma_sp.device.host_program:_Call._value",
     ),
     "These are instructions of PTX, of which some have the names of operations": (
         "gossamer_cuda_mma_sp.interpreter.grid:_ATOMICS",

@@ -86,11 +86,15 @@ packages_installed = cache(importlib.metadata.packages_distributions)
 """Reads the records of all distributions: a second each time, and longer on a busy machine."""
 
 
+OWNERS = {"cuda": "cuda-bindings"}
+"""The distributions of packages that have other names, and that need not be installed."""
+
+
 def owners_of(package):
     """The distributions that may be declared for a package."""
     if package.startswith("gossamer"):
         return {package.replace("_", "-")}
-    owners = packages_installed().get(package, [package])
+    owners = packages_installed().get(package, [OWNERS.get(package, package)])
     return {name.lower().replace("_", "-") for name in owners}
 
 

@@ -27,3 +27,18 @@ def flat():
         )  # fmt: skip
 
     return parse
+
+
+@pytest.fixture(scope="session")
+def library_folder(tmp_path_factory):
+    """Where the fake library is built, once."""
+    return str(tmp_path_factory.mktemp("libcuda"))
+
+
+@pytest.fixture
+def fake_gpu(monkeypatch, library_folder):
+    """A GPU that the interpreter of PTX runs, behind a library and packages of drivers."""
+    from fake_drivers import installed_drivers
+
+    with installed_drivers(monkeypatch, library_folder) as gpu:
+        yield gpu

@@ -5,7 +5,7 @@ The table "Modules for plugins" in `docs/plugins.md` lists the modules of all pa
 
 * Hooks: `hookimpl`, and what they return (`Backend`, `Pass`, `ScheduleRule`)
 * The protocol: `API_VERSION`, `Artifact`, `Kernel`, `Probe`, and the optional `NativeFunctions`,
-  `DeviceArrays` and `SourceInspection`
+  `DeviceArrays`, `SourceInspection` and `ArtifactExport`, which returns `ExportParts`
 * Kernels: `NativeKernel` for code in the memory of this process, `python_kernel` for `PythonCode`, which
   returns a `CallOutcome`, and what others return: `BoundCall`, and `CallPlan`, which takes `FixedArguments`
 * Calls: `CallContext` with a `Device` (`HOST` is this process), a stream and a `ScratchAllocator`
@@ -42,8 +42,10 @@ from gossamer_backend.registry.capabilities import required_capabilities
 from gossamer_backend.registry.hookspecs import Pass, ScheduleRule, hookimpl
 from gossamer_backend.registry.protocol import (
     API_VERSION,
+    ArtifactExport,
     Backend,
     DeviceArrays,
+    ExportParts,
     NativeFunctions,
     Probe,
     SourceInspection,
@@ -63,6 +65,7 @@ __all__ = [
     "ArgumentChecker",
     "ArrayView",
     "Artifact",
+    "ArtifactExport",
     "ArtifactCache",
     "Backend",
     "BoundCall",
@@ -71,6 +74,7 @@ __all__ = [
     "CallPlan",
     "Device",
     "DeviceArrays",
+    "ExportParts",
     "FixedArguments",
     "HOST",
     "INTERRUPTED",

@@ -220,7 +220,7 @@ def test_the_directory_is_asked_for(capsys):
 def test_a_backend_without_object_files_is_refused(tmp_path):
     kernel = gs.compile(TWICE)
     kernel.artifact = type(kernel.artifact)(
-        "toy", "1", "toy", kernel.signature, np.zeros(99, np.uint8).tobytes()
+        "generic-cpu", "1", "generic-cpu", kernel.signature, np.zeros(99, np.uint8).tobytes()
     )
     with pytest.raises(UserError, match="not an ELF file"):
         gs.export(kernel, tmp_path / "out")

@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from gossamer_backend.plugin_api import (
     API_VERSION,
     Artifact,
+    Device,
+    ExportParts,
     Kernel,
     Probe,
     combined_version,
     require_compilable,
 )
 from gossamer_cuda_mma_sp.device_code import DeviceCode
-from gossamer_cuda_mma_sp.driver.missing import System, reason_against_loading
-from gossamer_cuda_mma_sp.target.gpu import explicit_gpu_target, gpu_of, machine_of_gpu
-from gossamer_ir import signature_of
+from gossamer_cuda_mma_sp.target.gpu import Gpu, explicit_gpu_target, gpu_of, machine_of_gpu
+from gossamer_ir import scratch_layout, signature_of
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.interchange.records import Target
+from gossamer_ir.interchange.records import Signature, Target
 from gossamer_ir.nodes import Module
+from gossamer_ir.support.arrays import Array
 from gossamer_llvm import EMITTED_CAPABILITIES
 from gossamer_machine import Machine
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from gossamer_cuda_mma_sp.device.device_array import DeviceArray
+    from gossamer_cuda_mma_sp.device.gpu_device import GpuDevice
 
 _VERSIONED = ("gossamer-cuda-mma-sp", "gossamer-llvm", "llvmlite")
 _GRID = frozenset({"thread_binding", "barrier", "scope.shared", "scope.fragment"})
 
 
 class CudaBackend:
-    """Compiles flat modules to PTX with LLVM, and loads them into an interpreter of PTX, not on a GPU yet.
+    """Compiles flat modules to PTX with LLVM, and loads them on a GPU or into an interpreter of PTX.
 
     >>> CudaBackend().targets()
     ('cuda-mma-sp', 'cuda-mma-sp:driver=interpreter')
@@ -45,14 +55,19 @@ class CudaBackend:
         return (self.name, f"{self.name}:driver=interpreter")
 
     def probe(self, target: Target) -> Probe:
-        """Return whether the target names a driver, else what the machine lacks. No library is loaded."""
+        """Return whether the driver of the target works here and takes its code, else what is missing: a
+        package, the library of the driver, a GPU, or a later version."""
         try:
-            resolved = explicit_gpu_target(target)
+            gpu, resolved = gpu_of(target), explicit_gpu_target(target)
         except ArgumentError as error:
             return Probe.of_error(error)
-        if gpu_of(target).driver:
+        if gpu.is_interpreted:
             return Probe(usable=True, resolved=resolved)
-        return Probe(usable=False, reason=reason_against_loading(System()), resolved=resolved)
+        try:
+            _opened(gpu)
+        except ArgumentError as error:
+            return Probe(usable=False, reason=Probe.of_error(error).reason, resolved=resolved)
+        return Probe(usable=True, resolved=resolved)
 
     def machine(self, target: Target) -> Machine:
         """Return the machine of a target, which runs grids of threads."""
@@ -74,33 +89,77 @@ class CudaBackend:
             backend=self.name,
             backend_version=self.version,
             target=explicit_gpu_target(target),
-            signature=signature_of(module, space="host" if gpu.driver else "global"),
+            signature=_signature(module, split, gpu),
             code=DeviceCode(ptx.ptx_text(split, gpu), split).encode(),
             guarded=guarded_buffers(ptx.kernels_of(split)),
             metadata=(("architecture", gpu.architecture.name), ("ptx", gpu.ptx)),
         )
 
     def texts(self, module: Module, target: Target) -> dict[str, str]:
-        """Return the LLVM IR of a flat module as it is emitted, and its PTX."""
+        """Return the LLVM IR of a flat module as it is emitted, and its PTX, which is its assembly."""
         from gossamer_cuda_mma_sp.codegen import ptx
 
         gpu = gpu_of(target)
         split = ptx.split_module(module, gpu)
-        return {"llvm": ptx.device_text(split, gpu), "asm": ptx.ptx_text(split, gpu)}
+        text = ptx.ptx_text(split, gpu)
+        return {"llvm": ptx.device_text(split, gpu), "asm": text, "ptx": text}
+
+    def export_parts(self, artifact: Artifact, *, symbol: str) -> ExportParts:
+        """Return the PTX of an artifact, its machine code if `ptxas` is found, and what a caller needs to
+        launch its kernels."""
+        from gossamer_cuda_mma_sp.export.exported_kernels import exported_kernels
+
+        return exported_kernels(artifact, symbol)
 
     def load(self, artifact: Artifact) -> Kernel:
-        """Load a kernel into the interpreter of PTX, if the target says so. It runs on arrays of NumPy, which
-        are copied to the interpreter and back.
+        """Load a kernel on the GPU of the target, or into the interpreter of PTX. It takes arrays of the GPU;
+        with `host_arrays=copy`, and in the interpreter, arrays of NumPy, which are copied there and back.
 
-        `ArgumentError` (`cuda.load`) for other targets: kernels are not loaded on a GPU yet.
+        `ArgumentError`: `cuda.driver` says what this machine lacks, `cuda.device` that it has another GPU.
         """
-        if gpu_of(artifact.parsed_target()).driver:
-            from gossamer_cuda_mma_sp.driver.copying_kernel import copying_kernel
+        gpu = gpu_of(artifact.parsed_target())
+        if gpu.is_interpreted:
+            from gossamer_cuda_mma_sp.device.copying_kernel import copying_kernel
+            from gossamer_cuda_mma_sp.device.gpu_device import GpuDevice
             from gossamer_cuda_mma_sp.driver.interpreter_driver import InterpreterDriver
 
-            return copying_kernel(artifact, InterpreterDriver())
-        raise ArgumentError(
-            "cuda.load",
-            f"The kernel '{artifact.signature.entry}' cannot run here. {reason_against_loading(System())}",
-            hint="Give the target driver=interpreter, or use generic-cpu.",
-        )
+            return copying_kernel(artifact, GpuDevice(InterpreterDriver()))
+        device = _opened(gpu)
+        if gpu.copies:
+            from gossamer_cuda_mma_sp.device.copying_kernel import copying_kernel
+
+            return copying_kernel(artifact, device)
+        from gossamer_cuda_mma_sp.device.device_kernel import DeviceKernel
+
+        return DeviceKernel(artifact, device)
+
+    def new_array(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], *, device: Device
+    ) -> DeviceArray:
+        """Return a new array on a GPU, for its default stream."""
+        from gossamer_cuda_mma_sp.device.device_array import DeviceArray
+        from gossamer_cuda_mma_sp.device.gpu_device import gpu_device
+
+        return DeviceArray(shape, dtype, gpu_device(None, device.number))
+
+    def to_device(self, array: Array, *, device: Device) -> DeviceArray:
+        """Return a copy of an array of NumPy on a GPU."""
+        copy = self.new_array(array.shape, array.dtype, device=device)
+        copy.copy_from(array)
+        return copy
+
+
+def _opened(gpu: Gpu) -> GpuDevice:
+    """Return the GPU of a target, if it takes code for the target."""
+    from gossamer_cuda_mma_sp.device.gpu_device import gpu_device
+    from gossamer_cuda_mma_sp.device.suitable_device import require_suitable
+
+    device = gpu_device(gpu.driver, gpu.number)
+    require_suitable(gpu, device.limits)
+    return device
+
+
+def _signature(module: Module, split: Module, gpu: Gpu) -> Signature:
+    if gpu.copies:
+        return signature_of(module)
+    return signature_of(module, space="global", scratch=scratch_layout(split).size)

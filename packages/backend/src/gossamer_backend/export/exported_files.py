@@ -15,23 +15,46 @@ from gossamer_backend.artifact import Artifact
 from gossamer_backend.cache.versions import package_versions
 from gossamer_backend.export.header import header_text
 from gossamer_backend.export.linking import link_shared
-from gossamer_backend.export.manifest import manifest_text
+from gossamer_backend.export.manifest import manifest_text, native_entries
 from gossamer_backend.export.object_symbols import rename_symbol, undefined_symbols
 from gossamer_backend.export.symbol import symbol_for
+from gossamer_backend.registry.protocol import ExportParts
+from gossamer_backend.registry.validating import ValidatingBackend
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.kernel_abi import KERNEL_SYMBOL
 
 
 class Exported(msgspec.Struct, frozen=True):
-    """Paths of the files. `library` is None if it could not be linked; `no_library` is the reason, None if
-    there is a library."""
+    """The symbol, the path of each file by its role, and why others are missing, by their roles."""
 
     symbol: str
-    object: Path
-    header: Path
-    manifest: Path
-    library: Path | None
-    no_library: str | None
+    files: dict[str, Path]
+    missing: dict[str, str]
+
+    @property
+    def object(self) -> Path:
+        """The object file, of a native kernel."""
+        return self.files["object"]
+
+    @property
+    def header(self) -> Path:
+        """The header for C, of a native kernel."""
+        return self.files["header"]
+
+    @property
+    def manifest(self) -> Path:
+        """The manifest."""
+        return self.files["manifest"]
+
+    @property
+    def library(self) -> Path | None:
+        """The shared library; None if it could not be linked."""
+        return self.files.get("library")
+
+    @property
+    def no_library(self) -> str | None:
+        """Why there is no library; None if there is one."""
+        return self.missing.get("library")
 
 
 def export_artifact(
@@ -40,8 +63,10 @@ def export_artifact(
     *,
     name: str | None = None,
     versions: Mapping[str, str] | None = None,
+    backend: ValidatingBackend | None = None,
 ) -> Exported:
-    """Write `NAME.o`, `NAME.h`, `NAME.json` and, if this machine has a linker, `libNAME.so`.
+    """Write `NAME.o`, `NAME.h`, `NAME.json` and, if this machine has a linker, `libNAME.so`. For code that is
+    not an object file, the backend has other files instead of all but `NAME.json`.
 
     `NAME` is `name`, by default `gossamer_` and the name of the kernel's function; it is also the symbol of
     the kernel. `versions` are those of the packages that made the artifact, for the manifest. Existing files
@@ -52,36 +77,34 @@ def export_artifact(
     exported. Nothing is written then.
     """
     symbol = symbol_for(artifact, name)
-    code = rename_symbol(artifact.code, KERNEL_SYMBOL, new=symbol)
-    requires = undefined_symbols(code)
-    header = header_text(artifact, symbol=symbol, requires=requires)
-    files = {"object": (f"{symbol}.o", code), "header": (f"{symbol}.h", header.encode())}
+    parts = None if backend is None else backend.export_parts(artifact, symbol=symbol)
+    if parts is None:
+        parts = _native_parts(artifact, symbol)
     manifest = partial(
         manifest_text,
         artifact,
         symbol=symbol,
-        requires=requires,
+        entries=parts.manifest,
         versions=package_versions(("gossamer-backend",)) if versions is None else versions,
     )
     try:
-        reason = _write_files(Path(directory), symbol, files, manifest)
+        return _write_files(Path(directory), symbol, parts, manifest)
     except OSError as error:
         raise ArgumentError(
             "export.directory",
             f"The kernel cannot be exported to '{directory}': {error.strerror or error}.",
             hint="Give a directory where these files can be written.",
         ) from error
-    return _exported_paths(Path(directory), symbol, reason)
 
 
-def _exported_paths(folder: Path, symbol: str, no_library: str | None) -> Exported:
-    return Exported(
-        symbol,
-        folder / f"{symbol}.o",
-        folder / f"{symbol}.h",
-        folder / f"{symbol}.json",
-        folder / f"lib{symbol}.so" if no_library is None else None,
-        no_library,
+def _native_parts(artifact: Artifact, symbol: str) -> ExportParts:
+    """Return the object file and the header."""
+    code = rename_symbol(artifact.code, KERNEL_SYMBOL, new=symbol)
+    requires = undefined_symbols(code)
+    header = header_text(artifact, symbol=symbol, requires=requires)
+    return ExportParts(
+        {"object": (f"{symbol}.o", code), "header": (f"{symbol}.h", header.encode())},
+        manifest=native_entries(artifact, requires),
     )
 
 
@@ -90,20 +113,24 @@ _Files: TypeAlias = dict[str, tuple[str, bytes]]
 
 
 def _write_files(
-    folder: Path, symbol: str, files: _Files, manifest: Callable[..., str]
-) -> str | None:
-    """Write all files; return why the library is missing, or None if it was linked."""
+    folder: Path, symbol: str, parts: ExportParts, manifest: Callable[..., str]
+) -> Exported:
+    """Write all files; return their paths, and why others are missing."""
     folder.mkdir(parents=True, exist_ok=True)
+    files, missing = dict(parts.files), dict(parts.missing)
     with tempfile.TemporaryDirectory(prefix=".gossamer-export-", dir=folder) as name:
         beside = Path(name)
-        linked, reason = _with_library(beside, symbol, files)
-        text = manifest(files=linked).encode()
-        _move_into_place(beside, folder, {**linked, "manifest": (f"{symbol}.json", text)})
-    return reason
+        if "object" in files:
+            files, reason = _with_library(beside, symbol, files)
+            missing |= {} if reason is None else {"library": reason}
+        text = manifest(files=files).encode()
+        files["manifest"] = (f"{symbol}.json", text)
+        _move_into_place(beside, folder, files)
+    return Exported(symbol, {role: folder / name for role, (name, _) in files.items()}, missing)
 
 
 def _with_library(beside: Path, symbol: str, files: _Files) -> tuple[_Files, str | None]:
-    """Write the files and link the library; return the paths, and why the library is missing."""
+    """Write the object file and link the library; return the files, and why the library is missing."""
     object_file, library = beside / f"{symbol}.o", beside / f"lib{symbol}.so"
     object_file.write_bytes(files["object"][1])
     failure = link_shared(object_file, library)
@@ -114,7 +141,7 @@ def _with_library(beside: Path, symbol: str, files: _Files) -> tuple[_Files, str
 
 def _move_into_place(beside: Path, folder: Path, files: _Files) -> None:
     """Move the files into place, and remove a library of an earlier export."""
-    library = folder / f"lib{files['object'][0].removesuffix('.o')}.so"
+    library = folder / f"lib{files['manifest'][0].removesuffix('.json')}.so"
     for path in (library, *(folder / name for name, _ in files.values())):
         if path.is_dir():
             raise IsADirectoryError(0, f"{path.name} is a directory")

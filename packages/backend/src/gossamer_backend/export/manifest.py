@@ -38,31 +38,39 @@ def manifest_text(
     *,
     symbol: str,
     files: Mapping[str, tuple[str, bytes]],
-    requires: Sequence[str],
+    entries: Mapping[str, Any],
     versions: Mapping[str, str],
 ) -> str:
     """Return the manifest. `files` are name and contents by role (`object`, `header`, ...); the manifest
-    holds their checksums, so that readers can check that files belong together."""
+    holds their checksums, so that readers can check that files belong together. `entries` are those about
+    this kind of code."""
     signature = artifact.signature
     names = parameters_by_buffer(signature)
     manifest = {
         "gossamer_export": MANIFEST_FORMAT,
-        "abi_version": ABI_VERSION,
         "symbol": symbol,
         "entry": signature.entry,
         "files": {role: _file_record(*file) for role, file in files.items()},
         "parameters": [_parameter_record(param, names) for param in exported_parameters(signature)],
-        "workspace": _WORKSPACE,
         "scratch_bytes": _scratch_bytes(signature, names),
-        "returns": {"c_type": "int64_t", "statuses": _STATUSES},
         "guarded": list(artifact.guarded),
-        "requires": list(requires),
         "target": artifact.target,
         "backend": {"name": artifact.backend, "version": artifact.backend_version},
-        "machine": {key: artifact.metadatum(key) for key in ("triple", "cpu", "features")},
         "versions": dict(sorted(versions.items())),
+        **entries,
     }
     return json.dumps(manifest, indent=2) + "\n"
+
+
+def native_entries(artifact: Artifact, requires: Sequence[str]) -> dict[str, Any]:
+    """Return the entries about an object file that requires symbols of others."""
+    return {
+        "abi_version": ABI_VERSION,
+        "workspace": _WORKSPACE,
+        "returns": {"c_type": "int64_t", "statuses": _STATUSES},
+        "requires": list(requires),
+        "machine": {key: artifact.metadatum(key) for key in ("triple", "cpu", "features")},
+    }
 
 
 _STATUSES = {

@@ -111,6 +111,29 @@ class DeviceArrays(Protocol):
         """Return a copy of an array of NumPy on a device, for kernels on its default stream."""
 
 
+class ExportParts(msgspec.Struct, frozen=True):
+    """What a backend writes for an artifact.
+
+    `files` are the name and the contents of each file by its role (`ptx`), `missing` the reason for each that
+    this machine cannot make. `manifest` are entries of the manifest, which JSON can hold.
+
+    >>> ExportParts({"ptx": ("f.ptx", b"// PTX")}, {"cubin": "no ptxas was found"}).manifest
+    {}
+    """
+
+    files: Mapping[str, tuple[str, bytes]]
+    missing: Mapping[str, str] = {}
+    manifest: Mapping[str, Any] = {}
+
+
+@runtime_checkable
+class ArtifactExport(Protocol):
+    """An optional ability of backends whose artifacts are not object files: to export them."""
+
+    def export_parts(self, artifact: Artifact, *, symbol: str) -> ExportParts:
+        """Return the files of an artifact, whose names and kernels begin with a symbol."""
+
+
 @runtime_checkable
 class SourceInspection(Protocol):
     """An optional ability of backends: to show the generated code."""

@@ -10,8 +10,10 @@ from gossamer_backend.arguments.device import Device
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.call.kernel import Kernel
 from gossamer_backend.registry.protocol import (
+    ArtifactExport,
     Backend,
     DeviceArrays,
+    ExportParts,
     NativeFunctions,
     Probe,
     SourceInspection,
@@ -102,6 +104,12 @@ class ValidatingBackend:
         if not isinstance(self.wrapped, DeviceArrays):
             return None
         return self.wrapped.to_device(array, device=device)
+
+    def export_parts(self, artifact: Artifact, *, symbol: str) -> ExportParts | None:
+        """Return the files of an artifact; None if they are those of an object file."""
+        if not isinstance(self.wrapped, ArtifactExport):
+            return None
+        return self.wrapped.export_parts(artifact, symbol=symbol)
 
     def load(self, artifact: Artifact) -> Kernel:
         """Make an artifact callable.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gossamer.api.compile import ProgramSource, checked_schedule, specialized_module
 from gossamer.build_kernels import DISTRIBUTIONS, compile_artifact
+from gossamer.resolve_target import registry
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import Kernel, package_versions
 from gossamer_ir.errors import ArgumentError
@@ -31,7 +32,7 @@ def export(
     dtypes: Mapping[str, str] | None = None,
 ) -> Exported:
     """Write a kernel as an object file, a C header, a JSON manifest and, if this machine has a linker, a
-    shared library; return their paths.
+    shared library; return their paths. Kernels for GPUs are PTX, and machine code if `ptxas` is found.
 
     The program and its options are as for `compile`; the target may name a CPU other than this machine's. A
     kernel that `compile` returned is exported as it is. `name` is the symbol and the base name of the files,
@@ -65,7 +66,13 @@ def export(
         module = specialized_module(program, specialize=specialize, dtypes=dtypes)
         checked = checked_schedule(schedule, module, target=target)
         artifact = compile_artifact(module, target=target, schedule=checked)
-    return export_artifact(artifact, directory, name=name, versions=package_versions(DISTRIBUTIONS))
+    return export_artifact(
+        artifact,
+        directory,
+        name=name,
+        versions=package_versions(DISTRIBUTIONS),
+        backend=registry.backend(artifact.backend),
+    )
 
 
 def _require_nothing_else(*options: object) -> None:

@@ -1,1 +1,1 @@
-"""What a machine needs to run kernels."""
+"""Drivers of GPUs, and the protocol that they share."""

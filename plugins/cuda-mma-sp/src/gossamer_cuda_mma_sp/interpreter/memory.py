@@ -43,7 +43,7 @@ class GlobalMemory:
     def allocate(self, size: int) -> int:
         """Return the address of new memory, which nothing has written."""
         start = self.bytes.size
-        rounded = -(-max(size, 1) // _ZONE) * _ZONE + _ZONE
+        rounded = _zoned(size)
         self.bytes = np.append(self.bytes, np.full(rounded, 0xA5, np.uint8))
         self.is_allocated = np.append(self.is_allocated, np.arange(rounded) < -(-size // 4) * 4)
         self.is_written = np.append(self.is_written, np.arange(rounded) >= size)
@@ -53,8 +53,11 @@ class GlobalMemory:
     def free(self, address: int) -> None:
         """Free memory that `allocate` returned; nothing may access it any more."""
         self.is_allocated[self._range(address, self._sizes.pop(address))] = False
-        if not self._sizes:
-            self.__init__()  # type: ignore[misc]  # nothing is left
+        # Memory at the end goes, so that calls that free all that they take do not make it grow.
+        last = max(self._sizes, default=None)
+        end = 0 if last is None else last - GLOBAL_BASE + _zoned(self._sizes[last])
+        self.bytes, self.is_allocated = self.bytes[:end], self.is_allocated[:end]
+        self.is_written = self.is_written[:end]
 
     def write(self, address: int, data: Array) -> None:
         """Copy the bytes of a contiguous array to an address."""
@@ -71,6 +74,11 @@ class GlobalMemory:
         if not (0 <= start <= self.bytes.size and self.is_allocated[start : start + size].all()):
             raise DeviceFaultError(f"{size} bytes at {address:#x} are not memory of the device")
         return slice(start, start + size)
+
+
+def _zoned(size: int) -> int:
+    """Return the bytes of an allocation with those after it that may not be accessed."""
+    return -(-max(size, 1) // _ZONE) * _ZONE + _ZONE
 
 
 class TrackedMemory:

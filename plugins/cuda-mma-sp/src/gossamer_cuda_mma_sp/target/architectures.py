@@ -7,7 +7,21 @@ from __future__ import annotations
 
 import msgspec
 
-PTX_VERSIONS = ("7.0", "7.1", "7.4", "7.8", "8.0", "8.5", "8.6", "8.7", "8.8", "9.0")
+CUDA_VERSIONS = {
+    "7.0": (11, 0),
+    "7.1": (11, 1),
+    "7.4": (11, 4),
+    "7.8": (11, 8),
+    "8.0": (12, 0),
+    "8.5": (12, 5),
+    "8.6": (12, 7),
+    "8.7": (12, 8),
+    "8.8": (12, 9),
+    "9.0": (13, 0),
+}
+"""The first version of CUDA whose driver takes a version of PTX. Source: the release notes of the PTX ISA."""
+
+PTX_VERSIONS = tuple(CUDA_VERSIONS)
 """The versions of PTX that a target may ask for, oldest first."""
 
 KIB = 1024
@@ -49,6 +63,24 @@ class GpuArchitecture(msgspec.Struct, frozen=True):
         """
         versions = [each for each in self.versions if self.number >= 80 and each >= "8.5"]
         return versions[0] if versions else self.ptx
+
+    @property
+    def compute_capability(self) -> tuple[int, int]:
+        """The capability of the GPUs for which the code is, and of the first ones that run it.
+
+        >>> ARCHITECTURES["sm_103"].compute_capability, ARCHITECTURES["sm_90a"].compute_capability
+        ((10, 3), (9, 0))
+        """
+        return self.number // 10, self.number % 10
+
+    @property
+    def is_specific(self) -> bool:
+        """True if no other GPUs run the code, not even later ones.
+
+        >>> ARCHITECTURES["sm_90"].is_specific, ARCHITECTURES["sm_90a"].is_specific
+        (False, True)
+        """
+        return self.name.endswith("a")
 
     @property
     def versions(self) -> tuple[str, ...]:

@@ -15,16 +15,19 @@ from gossamer_machine import Grid, Machine
 from gossamer_machine.cpu_options import option_value_error, require_options
 
 WARP_THREADS = 32
-DRIVERS = ("interpreter",)
-"""The drivers that a target may name. Without one, kernels are compiled and exported, and not loaded."""
+INTERPRETER = "interpreter"
+DRIVERS = ("pycuda", "cuda-bindings", "ctypes", INTERPRETER)
+"""The drivers that a target may name. Without one, the first whose package is installed loads kernels."""
+HOST_ARRAYS = ("refuse", "copy")
+"""What happens to arrays of the host: a kernel refuses them, or copies them to the GPU and back."""
 
 _ERRORS = "cuda"
 """The first part of the codes of errors."""
 
 
 class Gpu(msgspec.Struct, frozen=True):
-    """A GPU: its architecture, the version of PTX for it, the number of its multiprocessors, and the driver
-    that runs kernels, if the target names one.
+    """A GPU: its architecture, the version of PTX for it, the number of its multiprocessors, the driver that
+    runs kernels, if the target names one, its number, and whether kernels copy arrays of the host to it.
 
     >>> gpu = gpu_of(Target.parse("cuda-mma-sp:arch=sm_90,ptx=8.5"))
     >>> gpu.architecture.name, gpu.ptx, gpu.multiprocessors, gpu.llvm_features
@@ -35,6 +38,13 @@ class Gpu(msgspec.Struct, frozen=True):
     ptx: str
     multiprocessors: int
     driver: str | None = None
+    number: int = 0
+    copies: bool = False
+
+    @property
+    def is_interpreted(self) -> bool:
+        """True if no GPU runs the kernels."""
+        return self.driver == INTERPRETER
 
     @property
     def llvm_features(self) -> str:
@@ -45,9 +55,8 @@ class Gpu(msgspec.Struct, frozen=True):
 def gpu_of(target: Target) -> Gpu:
     """Return the GPU of a target; raise `ArgumentError` (`cuda.option`, `cuda.option_value`) if an option or
     its value is unknown."""
-    require_options(
-        target, names=("arch", "ptx", "multiprocessors", "driver"), model={}, errors=_ERRORS
-    )
+    names = ("arch", "ptx", "multiprocessors", "driver", "device", "host_arrays")
+    require_options(target, names=names, model={}, errors=_ERRORS)
     architecture = ARCHITECTURES.get(target.option("arch", DEFAULT_ARCHITECTURE))
     if architecture is None:
         expected = f"one of {', '.join(ARCHITECTURES)}"
@@ -58,18 +67,32 @@ def gpu_of(target: Target) -> Gpu:
         expected = f"a version of PTX that has {architecture.name}: one of {versions}"
         raise option_value_error(target, "ptx", expected=expected, errors=_ERRORS)
     driver = target.option("driver") or None
-    if driver not in (None, *DRIVERS):
-        raise option_value_error(
-            target, "driver", expected=f"one of {', '.join(DRIVERS)}", errors=_ERRORS
-        )
-    return Gpu(architecture, ptx, _multiprocessors(target, architecture), driver)
+    _require_one_of(target, "driver", driver, (None, *DRIVERS))
+    host_arrays = target.option("host_arrays", HOST_ARRAYS[0])
+    _require_one_of(target, "host_arrays", host_arrays, HOST_ARRAYS)
+    return Gpu(
+        architecture,
+        ptx,
+        _number(target, "multiprocessors", architecture.multiprocessors, least=1),
+        driver,
+        _number(target, "device", 0, least=0),
+        host_arrays == "copy" or driver == INTERPRETER,
+    )
 
 
-def _multiprocessors(target: Target, architecture: GpuArchitecture) -> int:
-    text = target.option("multiprocessors", str(architecture.multiprocessors))
-    if not (text.isascii() and text.isdecimal() and len(text) < 5 and int(text) > 0):
-        expected = "a number from 1 to 9999"
-        raise option_value_error(target, "multiprocessors", expected=expected, errors=_ERRORS)
+def _require_one_of(
+    target: Target, option: str, value: str | None, choices: tuple[str | None, ...]
+) -> None:
+    if value not in choices:
+        expected = f"one of {', '.join(filter(None, choices))}"
+        raise option_value_error(target, option, expected=expected, errors=_ERRORS)
+
+
+def _number(target: Target, option: str, default: int, *, least: int) -> int:
+    text = target.option(option, str(default))
+    if not (text.isascii() and text.isdecimal() and len(text) < 5 and int(text) >= least):
+        expected = f"a number from {least} to 9999"
+        raise option_value_error(target, option, expected=expected, errors=_ERRORS)
     return int(text)
 
 
@@ -87,6 +110,10 @@ def explicit_gpu_target(target: Target) -> str:
     }
     if gpu.driver:
         options["driver"] = gpu.driver
+    if gpu.number:
+        options["device"] = str(gpu.number)
+    if gpu.copies and not gpu.is_interpreted:
+        options["host_arrays"] = "copy"
     return Target(target.backend, tuple(options.items())).text
 
 

@@ -35,7 +35,7 @@ def export(
     target: TargetName = DEFAULT_TARGET,
     name: Annotated[str | None, typer.Option(help="name of the files and of the symbol")] = None,
 ) -> None:
-    """Write a kernel as an object file, a C header, a manifest and a shared library.
+    """Write a kernel as an object file, a C header, a manifest and a shared library, or as PTX.
 
     The files do not need Python. A C program includes the header and links the object.
     """
@@ -59,9 +59,11 @@ def export(
         specialize=_values(specialize or []),
         dtypes=dtypes,
     )
-    library = files.library or f"none: {files.no_library}"
-    print(f"object    {files.object}\nheader    {files.header}\nmanifest  {files.manifest}")
-    print(f"library   {library}")
+    written = {role: str(path) for role, path in files.files.items()}
+    absent = {role: f"none: {reason}" for role, reason in files.missing.items()}
+    # The library is made last, and may be missing.
+    for role, text in sorted({**written, **absent}.items(), key=lambda item: item[0] == "library"):
+        print(f"{role:8}  {text}")
 
 
 def _require_no_features(program: str, features: int | None) -> None:

@@ -26,12 +26,15 @@ if TYPE_CHECKING:
     from gossamer_lower.internal_api import BoundsCheck
 
 SHOWN_STAGES = (*STAGES, "llvm", "asm")
+DEVICE_STAGES = ("ptx",)
+"""Further stages, of targets for GPUs."""
+ALL_STAGES = (*SHOWN_STAGES, *DEVICE_STAGES)
 
 
 def show(
     program: Annotated[str, typer.Argument(help=f"{OPERATOR_NAMES}, or a script's file")],
     *,
-    stage: Annotated[str | None, typer.Option(help=f"one of {', '.join(SHOWN_STAGES)}")] = None,
+    stage: Annotated[str | None, typer.Option(help=f"one of {', '.join(ALL_STAGES)}")] = None,
     features: Features = FEATURES,
     dtype: Annotated[
         str | None, typer.Option(help="float32 or float64, for all buffers of floats")
@@ -70,12 +73,12 @@ def show(
 def _require_one(stage: str | None, others: dict[str, bool]) -> None:
     """Raise unless exactly one of the stage and the other options is given."""
     named = [name for name, is_given in others.items() if is_given]
-    if (len(named) == 1 and stage is None) or (not named and stage in SHOWN_STAGES):
+    if (len(named) == 1 and stage is None) or (not named and stage in ALL_STAGES):
         return
     stated = f"given with {' and '.join(named)}" if named else f"'{stage}'" if stage else "missing"
     raise ArgumentError(
         "option.stage",
-        f"--stage is {stated}; expected one of {', '.join(SHOWN_STAGES)}.",
+        f"--stage is {stated}; expected one of {', '.join(ALL_STAGES)}.",
         hint=f"Give --stage, or one of {' and '.join(others)}.",
     )
 

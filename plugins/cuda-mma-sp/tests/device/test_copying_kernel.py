@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from gossamer_cuda_mma_sp.backend import CudaBackend
-from gossamer_cuda_mma_sp.driver.copying_kernel import copying_kernel
+from gossamer_cuda_mma_sp.device.copying_kernel import copying_kernel
+from gossamer_cuda_mma_sp.device.gpu_device import GpuDevice
 from gossamer_cuda_mma_sp.driver.interpreter_driver import InterpreterDriver
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
@@ -34,13 +35,13 @@ class Recorder(InterpreterDriver):
         self.used.remove(address)
         super().free(address)
 
-    def launch(self, function, *, grid, block, arguments):
+    def launch(self, function, *, grid, block, arguments, stream):
         self.launches.append((grid, block))
-        super().launch(function, grid=grid, block=block, arguments=arguments)
+        super().launch(function, grid=grid, block=block, arguments=arguments, stream=stream)
 
 
 def kernel_of(module, driver):
-    return copying_kernel(CudaBackend().compile(module, TARGET), driver)
+    return copying_kernel(CudaBackend().compile(module, TARGET), GpuDevice(driver))
 
 
 def arrays(size):
@@ -87,15 +88,27 @@ def test_a_grid_that_no_gpu_launches_is_refused(flat):
     assert caught.value.code == "cuda.launch"
 
 
+def test_the_memory_of_calls_does_not_grow(flat):
+    driver = Recorder()
+    kernel = kernel_of(flat(*DOUBLE), driver)
+    x, y = arrays(100)
+    kernel(x, y, 100)
+    size = driver.memory_info()[1]
+    kernel(x, y, 100)
+    assert driver.memory_info()[1] == size
+
+
 def test_a_failed_bounds_check_names_the_buffer(flat):
     lines = (
         'for b in T.thread_binding(n, thread="blockIdx.x"):',
         "    T.guard(b + n < n, X)",
         "    Y[b] = X[b + n]",
     )
-    with pytest.raises(ArgumentError, match="'X'") as caught:
-        kernel_of(flat(*lines), Recorder())(*arrays(4), 4)
-    assert caught.value.code == "kernel.out_of_bounds"
+    kernel = kernel_of(flat(*lines), Recorder())
+    for _ in range(2):
+        with pytest.raises(ArgumentError, match="'X'") as caught:
+            kernel(*arrays(4), 4)
+        assert caught.value.code == "kernel.out_of_bounds"
 
 
 def test_after_a_fault_other_kernels_run(flat):

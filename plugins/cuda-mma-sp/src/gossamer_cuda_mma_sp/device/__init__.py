@@ -1,0 +1,1 @@
+"""A GPU with its memory, and kernels that run there."""

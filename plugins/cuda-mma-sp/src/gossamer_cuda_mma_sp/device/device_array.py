@@ -1,0 +1,76 @@
+"""Arrays in the memory of a GPU, which other packages use without a copy."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gossamer_backend.plugin_api import ArrayView
+from gossamer_cuda_mma_sp.device.gpu_device import GpuDevice
+from gossamer_cuda_mma_sp.device.stream_handles import stream_handle
+from gossamer_cuda_mma_sp.driver.cuda_driver import DEFAULT_STREAM
+from gossamer_ir.support.arrays import Array
+
+
+class DeviceArray:
+    """An array on a GPU, stored by rows. PyTorch (`torch.as_tensor`), CuPy (`cupy.asarray`), PyCUDA and Numba
+    read it by `__cuda_array_interface__`."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: npt.DTypeLike, gpu: GpuDevice) -> None:
+        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
+        self._gpu = gpu
+        self.nbytes = prod(self.shape) * self.dtype.itemsize
+        what = f"An array of shape {self.shape} and dtype {self.dtype}"
+        with gpu.calling(what):
+            self._block = gpu.allocate(max(self.nbytes, 1), stream=DEFAULT_STREAM, what=what)
+
+    @property
+    def device(self) -> int:
+        """The number of the GPU."""
+        return self._gpu.number
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The description of the array; it is for the default stream."""
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self._block.address if self.nbytes else 0, False),
+            "strides": None,
+            "version": 3,
+        }
+
+    def copy_from(self, array: Array) -> None:
+        """Copy an array of NumPy of the same shape and dtype to the GPU."""
+        contiguous = np.ascontiguousarray(array, self.dtype)
+        with self._gpu.calling("A copy to the GPU"):
+            self._gpu.driver.copy_to_device(self._block.address, contiguous, stream=DEFAULT_STREAM)
+
+    def to_numpy(self) -> Array:
+        """Wait for the default stream, and return a copy of the array for NumPy."""
+        array = np.empty(self.shape, self.dtype)
+        with self._gpu.calling("A copy from the GPU"):
+            self._gpu.driver.copy_to_host(array, self._block.address, stream=DEFAULT_STREAM)
+        return array
+
+
+class GpuMemory:
+    """The memory of a GPU, for the checks of arguments."""
+
+    def __init__(self, gpu: GpuDevice) -> None:
+        self._gpu, self.device = gpu, gpu.device
+
+    def wait(self, stream: object) -> None:
+        """Wait for a stream."""
+        with self._gpu.calling("Waiting for a stream"):
+            self._gpu.driver.wait(stream_handle(stream))
+
+    def to_host(self, view: ArrayView) -> Array:
+        """Return a copy of an array."""
+        array = np.empty(view.shape, view.dtype)
+        with self._gpu.calling("A copy from the GPU"):
+            self._gpu.driver.copy_to_host(array, view.address, stream=DEFAULT_STREAM)
+        return array

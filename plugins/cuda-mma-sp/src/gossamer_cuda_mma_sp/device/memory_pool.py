@@ -1,0 +1,60 @@
+"""Memory of a device that arrays and calls take and give back."""
+
+from __future__ import annotations
+
+from gossamer_cuda_mma_sp.driver.cuda_driver import CudaDriver
+
+_SMALL, _LARGE = 512, 2 << 20
+"""The multiples to which sizes are rounded: up to the large one, and above."""
+
+
+class MemoryPool:
+    """Memory that was given back is used again by the stream that used it. Work that still uses it is done
+    before there, so nothing waits. It is called while the device is current.
+
+    The interpreter finds accesses out of bounds and before a write only in memory that is new and exact, so
+    an emulated device keeps none.
+    """
+
+    def __init__(self, driver: CudaDriver) -> None:
+        self._driver = driver
+        self._unused: dict[tuple[int, int], list[int]] = {}
+
+    def take(self, size: int, stream: int) -> MemoryBlock:
+        """Return memory of at least this size for a stream. Its contents are undefined."""
+        rounded = size if self._driver.is_emulated else _rounded(size)
+        # Without a lock: a collected block is given back at any time, also while one is taken.
+        try:
+            address = self._unused[rounded, stream].pop()
+        except (KeyError, IndexError):
+            address = self._driver.allocate(rounded)
+        return MemoryBlock(self, address, rounded, stream)
+
+    def give_back(self, address: int, size: int, stream: int) -> None:
+        """Take memory back."""
+        if self._driver.is_emulated:
+            self._driver.free(address)
+            return
+        self._unused.setdefault((size, stream), []).append(address)
+
+    def release(self) -> None:
+        """Free all memory that is not used, when all work is done."""
+        self._driver.wait(None)
+        for addresses in list(self._unused.values()):
+            while addresses:
+                self._driver.free(addresses.pop())
+
+
+class MemoryBlock:
+    """Memory that goes back to its pool when it is collected."""
+
+    def __init__(self, pool: MemoryPool, address: int, size: int, stream: int) -> None:
+        self._pool, self.address, self.size, self._stream = pool, address, size, stream
+
+    def __del__(self) -> None:
+        self._pool.give_back(self.address, self.size, self._stream)
+
+
+def _rounded(size: int) -> int:
+    step = _SMALL if size <= _LARGE else _LARGE
+    return max(1, -(-size // step)) * step

@@ -1,0 +1,1 @@
+"""Kernels as files for programs that launch them by the driver API."""

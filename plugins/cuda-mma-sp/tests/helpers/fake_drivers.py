@@ -1,0 +1,66 @@
+"""Fixtures' work: fake packages and a fake library in place of those of a machine with a GPU."""
+
+import _ctypes
+import ctypes
+import subprocess
+import types
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from fake_gpu import FakeGpu, fake_bindings, fake_pycuda
+
+from gossamer_cuda_mma_sp.device.gpu_device import gpu_device
+
+SOURCE = Path(__file__).with_name("fake_libcuda.c")
+HANDLER = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_uint64)
+)
+
+
+@cache
+def build_library(folder):
+    """Compile the library, whose name for the loader is libcuda.so.1."""
+    library = Path(folder) / "libcuda.so.1"
+    command = ["gcc", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", str(SOURCE), "-o"]
+    subprocess.run([*command, str(library)], check=True)
+    return library
+
+
+@contextmanager
+def loaded_library(gpu, folder):
+    """Load the library: the loader finds it by its name from then on."""
+    library = ctypes.CDLL(str(build_library(folder)), mode=ctypes.RTLD_GLOBAL)
+    handler = HANDLER(gpu.handler)
+    library.fake_set_handler(handler)
+    try:
+        yield
+    finally:
+        library.fake_set_handler(HANDLER(0))
+        _ctypes.dlclose(library._handle)
+
+
+@contextmanager
+def installed_drivers(monkeypatch, folder, *, packages=("pycuda", "cuda-bindings")):
+    """A machine with a GPU, its library, and the packages."""
+    gpu = FakeGpu()
+    gpu_device.cache_clear()
+    modules = {"pycuda": None, "cuda": None}
+    if "pycuda" in packages:
+        modules |= {
+            "pycuda": types.ModuleType("pycuda"),
+            "pycuda.driver": fake_pycuda(gpu),
+        }
+    if "cuda-bindings" in packages:
+        modules |= {
+            "cuda": types.ModuleType("cuda"),
+            "cuda.bindings": types.ModuleType("cuda.bindings"),
+            "cuda.bindings.driver": fake_bindings(gpu),
+        }
+    for name, module in modules.items():
+        if module is not None:
+            module.__spec__ = types.SimpleNamespace(name=name)
+        monkeypatch.setitem(__import__("sys").modules, name, module)
+    with loaded_library(gpu, folder):
+        yield gpu
+    gpu_device.cache_clear()
