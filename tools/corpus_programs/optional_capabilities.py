@@ -69,3 +69,24 @@ for b in T.thread_binding((n + 31) // 32, thread="blockIdx.x"):
             Y[b * 32 + 31 - t] = S[31 - t]
 """,
     )
+    yield over_vectors(
+        "shuffle_float32",
+        "Threads get values of others, and give them back.",
+        "copied",
+        {"x": ["counting", "float32"], "y": ["untouched", "float32"]},
+        """
+for b in T.thread_binding((n + 39) // 40, thread="blockIdx.x"):
+    for t in T.thread_binding(40, thread="threadIdx.x"):
+        V = T.alloc_buffer((1,), "float32", scope="local")
+        V[0] = 0.0
+        if b * 40 + t < n:
+            V[0] = X[b * 40 + t]
+        v: T.float32 = T.shuffle_xor(V[0], 5, width=8)
+        w: T.float32 = T.shuffle_xor(v, 5, width=8)
+        z: T.float32 = T.shuffle_down(w, 1, width=4)
+        if b * 40 + t + 1 < n and t % 4 != 3:
+            Y[b * 40 + t + 1] = z
+        if b * 40 + t < n and t % 4 == 0:
+            Y[b * 40 + t] = w
+""",
+    )

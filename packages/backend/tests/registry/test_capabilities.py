@@ -30,6 +30,7 @@ from gossamer_ir.nodes import (
     Ramp,
     Reinterpret,
     Search,
+    Shuffle,
     Store,
     Var,
     VScale,
@@ -61,6 +62,7 @@ NEEDS = {
     "a parallel loop": (ParallelFor("g", "i", ZERO, ONE, ()), {"parallel"}),
     "a launch": (Launch("g", ()), {"launch"}),
     "a barrier": (Barrier(), {"barrier"}),
+    "a shuffle": (Shuffle("xor", INDEX, ONE, 1), {"shuffle"}),
     "a prefetch": (Prefetch("X", (INDEX,)), {"prefetch"}),
     "an atomic accumulation": (Atomic("add", "X", (INDEX,), INDEX), {"atomic"}),
     "a loop whose iterations share elements": (

@@ -34,6 +34,7 @@ ThreadTag: TypeAlias = Literal[
     "blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z"
 ]
 ReduceOp: TypeAlias = Literal["add", "mul", "min", "max", "and", "or"]
+ShuffleOp: TypeAlias = Literal["xor", "down"]
 AtomicOp: TypeAlias = Literal["add", "min", "max"]
 UnaryOp: TypeAlias = Literal["neg", "not", "bitnot"]
 BinaryOp: TypeAlias = Literal[
@@ -420,6 +421,19 @@ class Barrier(Node, frozen=True):
     statement after such a loop runs when all of its iterations have ended."""
 
 
+class Shuffle(Node, frozen=True):
+    """Binds a variable, until the end of the enclosing body, to the value that another thread has: in groups
+    of `width` consecutive threads of a block, counted along x, y and z, thread n gets that of thread
+    `n ^ offset` (`xor`) or `n + offset` (`down`). All threads of a group reach it together. If there is no
+    such thread in the group, the value is unspecified. A width is a power of two, at most 32."""
+
+    op: ShuffleOp
+    var: Var
+    value: Expr
+    offset: int
+    width: int = 32
+
+
 class ParallelFor(Node, frozen=True):
     """Calls `function(begin, end, *args)` for chunks that partition [start, start + extent), in any order
     and on several threads. `weight` (an expression in `var`) and `grain` have the same meaning as in
@@ -452,7 +466,7 @@ class Launch(Node, frozen=True):
 
 Stmt: TypeAlias = Union[
     Store, Combine, Atomic, Let, Allocate, If, While, For, Block, Iteration, Prefetch, Guard,
-    Barrier, ParallelFor, Launch,
+    Barrier, Shuffle, ParallelFor, Launch,
 ]  # fmt: skip
 
 

@@ -38,6 +38,7 @@ from gossamer_ir.nodes import (
     ParallelFor,
     Prefetch,
     Range,
+    Shuffle,
     Store,
     ThreadExtent,
     Unary,
@@ -87,6 +88,7 @@ SAMPLES = {
     Prefetch: Prefetch("X", (A,)),
     Guard: Guard(A, "X"),
     Barrier: Barrier(),
+    Shuffle: Shuffle("xor", index_var("other"), A, 1),
     ParallelFor: ParallelFor("f", "i", A, B, (handle("y"), C), D),
     Launch: Launch("f", (handle("y"), A), (ThreadExtent("threadIdx.x", B),)),
 }
@@ -188,7 +190,8 @@ def test_kinds_that_bind_and_take_names_are_what_the_table_says(kind):
 def test_the_variables_of_each_kind_that_binds_some():
     bound = {kind: vars_bound(stmt) for kind, stmt in SAMPLES.items()}
     assert {kind: names for kind, names in bound.items() if names} == {
-        Let: ("let",), For: ("i",), Block: ("v",), Iteration: ("i",), ParallelFor: ("i",),
+        Let: ("let",), For: ("i",), Block: ("v",), Iteration: ("i",), Shuffle: ("other",),
+        ParallelFor: ("i",),
     }  # fmt: skip
 
 

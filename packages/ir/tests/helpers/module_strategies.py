@@ -72,6 +72,7 @@ from gossamer_ir.nodes import (
     Relation,
     Search,
     Select,
+    Shuffle,
     SortedSegments,
     SparseBuffer,
     Store,
@@ -354,7 +355,7 @@ class Generator:
             ],
             "flat": [
                 self.loop, self.while_, self.allocate, self.prefetch, self.guard, self.atomic,
-                self.barrier,
+                self.barrier, self.shuffle,
                 *([] if self.callee is None else [self.parallel_for, self.launch]),
             ],
         }  # fmt: skip
@@ -499,6 +500,14 @@ class Generator:
 
     def barrier(self, fuel: int) -> Any:
         return Barrier()
+
+    def shuffle(self, fuel: int) -> Any:
+        dtype = self.one(_SCALARS)
+        value, var = self.expr(dtype), Var(self.name(), dtype)
+        self.vars.append(var)
+        return Shuffle(
+            self.one(("xor", "down")), var, value, self.one((1, 2, 3)), self.one((4, 32))
+        )
 
     def prefetch(self, fuel: int) -> Any:
         buffer = self.one(self.buffers)

@@ -74,6 +74,7 @@ from gossamer_ir.nodes import (
     Reinterpret,
     Relation,
     Search,
+    Shuffle,
     SparseBuffer,
     Store,
     Var,
@@ -226,6 +227,10 @@ CASES = {
         sparse(axes=(*AXES, DenseFixed("M", index(-1)))), ("functions", 0, "axes", 4, "length")
     ),
     "verify.for.kind": (module(loop(kind="sideways")), BODY),
+    "verify.shuffle.offset": (
+        module(Shuffle("xor", index_var("a"), ZERO, 8, 8), stage="flat"),
+        BODY,
+    ),
     "verify.for.thread": (module(loop(kind="thread_binding")), BODY),
     "verify.thread.tag": (module(loop(kind="thread_binding", thread="threadIdx.w")), BODY),
     "verify.thread.duplicate": (

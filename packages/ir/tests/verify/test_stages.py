@@ -19,7 +19,7 @@ ROWS = {
     **dict.fromkeys(("For", "While", "Allocate", "VScale", "Guard"), AFTER_COORDINATES),
     **dict.fromkeys(("Search", "Block"), ("position", "loop")),
     **dict.fromkeys(("Ramp", "Broadcast", "LaneReduce", "TransposeReduce"), VECTORS),
-    **dict.fromkeys(("ParallelFor", "Launch", "Atomic", "Barrier"), ("flat",)),
+    **dict.fromkeys(("ParallelFor", "Launch", "Atomic", "Barrier", "Shuffle"), ("flat",)),
     "Iteration": ("coordinate",),
 }
 

@@ -62,6 +62,7 @@ STMT_EMITTERS: dict[type, EmitStmt] = {
     nodes.Prefetch: loads_and_stores.emit_prefetch,
     nodes.Guard: control_flow.emit_guard,
     nodes.Barrier: control_flow.emit_barrier,
+    nodes.Shuffle: control_flow.emit_shuffle,
     nodes.ParallelFor: parallel_for.emit_parallel_for,
     nodes.Launch: launches.emit_launch,
 }

@@ -96,6 +96,8 @@ def _new_function_emitter(
     # With aliases, a store to one buffer could change another that is only read.
     if function.name not in aliasing:
         emitter.unchanging = _read_only_buffers(function, summary)
+    if module.abi.is_device:
+        emitter.block = _block_shape(function)
     return emitter
 
 
@@ -179,11 +181,15 @@ def _exchanged(
     return summary.written if nodes_of_type(function, *SYNCHRONIZING_STMTS) else frozenset()
 
 
-def _kernel_attributes(function: Function) -> str:
+def _block_shape(function: Function) -> tuple[int, int, int]:
     # Imported late: hosts have no grids.
     from gossamer_llvm.control.threads import block_shape
 
-    shape = ",".join(map(str, block_shape(function)))
+    return block_shape(function)
+
+
+def _kernel_attributes(function: Function) -> str:
+    shape = ",".join(map(str, _block_shape(function)))
     return f'{HOT} "nvvm.maxntid"="{shape}"'
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gossamer_cuda_mma_sp.device.gpu_device import GpuDevice
 
 _VERSIONED = ("gossamer-cuda-mma-sp", "gossamer-llvm", "llvmlite")
-_GRID = frozenset({"thread_binding", "barrier", "scope.shared", "scope.fragment"})
+_GRID = frozenset({"thread_binding", "barrier", "shuffle", "scope.shared", "scope.fragment"})
 
 
 class CudaBackend:

@@ -26,6 +26,14 @@ SUM = (
     "        if b * 64 + t < n:",
     "            T.atomic_add(Y[0], X[b * 64 + t])",
 )
+SHUFFLES = (
+    'for b in T.thread_binding(n // 40, thread="blockIdx.x"):',
+    '    for t in T.thread_binding(20, thread="threadIdx.x"):',
+    '        for u in T.thread_binding(2, thread="threadIdx.y"):',
+    "            v: T.float32 = T.shuffle_xor(X[b * 40 + u * 20 + t], 1)",
+    "            w: T.float32 = T.shuffle_down(v, 4, width=8)",
+    "            Y[b * 40 + u * 20 + t] = w",
+)
 ELEMENTS = ("for i in T.serial(n):", "    Y[i] = T.max(X[i] / 3.0, X[i] * X[i])")
 
 
@@ -45,7 +53,9 @@ def test_an_atomic_accumulation_is_one_instruction(flat):
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
-@pytest.mark.parametrize("lines", [REVERSE, SUM, ELEMENTS], ids=["reverse", "sum", "elements"])
+@pytest.mark.parametrize(
+    "lines", [REVERSE, SUM, ELEMENTS, SHUFFLES], ids=["reverse", "sum", "elements", "shuffles"]
+)
 def test_ptxas_assembles_it(name, lines, flat, tmp_path):
     text = ptx(flat(*lines), f"cuda-mma-sp:arch={name}")
     said = assembled(text, name, tmp_path)

@@ -8,7 +8,7 @@
 | `vectors.fixed`     | vectors with a fixed number of lanes                  |
 | `vectors.scalable`  | vectors whose lanes are a multiple of vscale          |
 | `thread_binding`    | loops bound to the threads of a grid                  |
-| `search`, `while`, `guard`, `parallel`, `launch`, `prefetch`, `barrier` | the node of that name |
+| `search`, `while`, `guard`, `parallel`, `launch`, `prefetch`, `barrier`, `shuffle` | the node of that name |
 | `atomic`            | accumulations that several threads make into one element |
 
 `bool`, `int64` and `handle` values and the scope `global` need no word. An intrinsic `Call` (a
@@ -38,6 +38,7 @@ from gossamer_ir.nodes import (
     ParallelFor,
     Prefetch,
     Search,
+    Shuffle,
     VScale,
     While,
 )
@@ -123,6 +124,7 @@ CAPABILITIES: dict[type[Node], RequiredWords] = {
     Prefetch: RequiredWords(("prefetch",)),
     Guard: RequiredWords(("guard",)),
     Barrier: RequiredWords(("barrier",)),
+    Shuffle: RequiredWords(("shuffle",)),
     ParallelFor: RequiredWords(("parallel",)),
     Launch: RequiredWords(("launch",)),
     Buffer: RequiredWords(words_of=_of_buffer),

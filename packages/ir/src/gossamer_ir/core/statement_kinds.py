@@ -33,6 +33,7 @@ from gossamer_ir.nodes import (
     Load,
     ParallelFor,
     Prefetch,
+    Shuffle,
     Stmt,
     Store,
     Unary,
@@ -187,7 +188,7 @@ class StmtKind(msgspec.Struct, frozen=True):
     is_loop: bool = False
     """True if it repeats its bodies, or the call of a function."""
     synchronizes: bool = False
-    """True if threads wait for each other there, so that one may read afterwards what another wrote."""
+    """True if threads wait for each other there."""
 
 
 STMT_KINDS: dict[type[Any], StmtKind] = {
@@ -214,6 +215,11 @@ STMT_KINDS: dict[type[Any], StmtKind] = {
         lambda stmt: Effects((stmt.condition,)), condition_after=lambda stmt: stmt.condition
     ),
     Barrier: StmtKind(lambda stmt: Effects(), synchronizes=True),
+    Shuffle: StmtKind(
+        lambda stmt: Effects((stmt.value,)),
+        vars=lambda stmt: (stmt.var.name,),
+        synchronizes=True,
+    ),
     ParallelFor: StmtKind(_parallel_for, vars=lambda stmt: (stmt.var,), is_loop=True),
     Launch: StmtKind(_launch),
 }

@@ -12,7 +12,7 @@ from gossamer_ir.nodes import Const, Lanes, Node, Var, VScale
 # import. A test compares the result with the evaluated types, so that a new alias cannot be forgotten.
 _LEAF_TYPES = re.compile(
     r"(Name|Label|str|int|bool|None|Scope|StageName|SearchKind|RelationKind|ThreadTag"
-    r"|ReduceOp|AtomicOp|UnaryOp|BinaryOp|CompareOp|Annotations"
+    r"|ReduceOp|AtomicOp|ShuffleOp|UnaryOp|BinaryOp|CompareOp|Annotations"
     r"|Literal\[.*\]|tuple\[(Name|str), \.\.\.\])( \| None)?"
 )
 

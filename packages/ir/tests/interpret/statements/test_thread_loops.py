@@ -164,3 +164,45 @@ def test_a_race_of_lanes_is_found_element_by_element():
     body = ("T.store(Y, T.Ramp(t, 1, 2), value=T.Broadcast(X[t], 2))",)
     with pytest.raises(InterpreterError, match=r"at t = 0 .* at t = 1 access Y\[1\]"):
         called(threads(NESTED, "if u == 0:", *(f"    {line}" for line in body)))
+
+
+SUMS = (
+    "v: T.float64 = X[u * 5 + t]",
+    "a: T.float64 = T.shuffle_xor(v, 1, width=2)",
+    "b: T.float64 = T.shuffle_down(v, 3, width=8)",
+    "Y[u * 5 + t] = T.if_then_else((u * 5 + t) % 8 < 5 and u * 5 + t < 12, a + b, v)",
+)
+
+
+def test_threads_of_a_group_exchange_values_counted_along_all_axes():
+    x, number = np.arange(15.0), np.arange(15)
+    partner = np.where(number < 14, number ^ 1, 0)
+    is_inside = (number % 8 < 5) & (number < 12)
+    expected = np.where(is_inside, x[partner] + x[(number + 3) % 15], x)
+    np.testing.assert_array_equal(called(threads(NESTED, *SUMS)), expected)
+
+
+def test_what_no_thread_has_is_garbage():
+    body = ("a: T.float64 = T.shuffle_down(X[u * 5 + t], 1)", "Y[u * 5 + t] = a")
+    result = called(threads(NESTED, *body))
+    np.testing.assert_array_equal(result, [*range(1, 15), np.nan])
+
+
+def test_groups_wait_only_for_their_own_threads():
+    body = (
+        "for s in T.serial(t // 4):",
+        "    a: T.float64 = T.shuffle_xor(X[t], 2, width=4)",
+        "    Y[b * 8 + t] = Y[b * 8 + t] + a",
+    )
+    np.testing.assert_array_equal(called(threads(BLOCKS, *body), n=8), [0] * 4 + [6, 7, 4, 5])
+
+
+def test_a_shuffle_that_only_some_threads_of_a_group_reach_is_an_error():
+    body = ("if t != 3:", "    a: T.float64 = T.shuffle_xor(X[t], 1, width=4)")
+    with pytest.raises(InterpreterError, match="t = 0 waits at a shuffle that other threads"):
+        called(threads(BLOCKS, *body))
+
+
+def test_a_shuffle_outside_of_loops_over_threads_is_an_error():
+    with pytest.raises(InterpreterError, match="The shuffle of 'a' is outside"):
+        called(flat("a: T.float64 = T.shuffle_xor(X[0], 1)"))

@@ -11,7 +11,7 @@ from gossamer_ir.analysis.statements.atomic_accumulation import is_atomic
 from gossamer_ir.core.statement_kinds import CALLING_STMTS, LOOPS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.kernel_abi import INTERRUPTED, OUT_OF_BOUNDS
-from gossamer_ir.nodes import Barrier, Expr, For, Guard, If, Let, Load, While
+from gossamer_ir.nodes import Barrier, Expr, For, Guard, If, Let, Load, Shuffle, While
 from gossamer_ir.traversal.walk import collect, contains
 from gossamer_llvm.abi import workspace_address
 from gossamer_llvm.control.masked_loops import emit_masked_loop, loop_mask
@@ -111,14 +111,28 @@ def _emit_for_threads(emitter: FunctionEmitter, node: For) -> bool:
     return True
 
 
-def emit_barrier(emitter: FunctionEmitter, _node: Barrier) -> None:
-    """Emit a barrier for all threads of the block; raise `UnsupportedError` (`llvm.barrier`) for a host."""
+def emit_shuffle(emitter: FunctionEmitter, node: Shuffle) -> None:
+    """Emit a shuffle; raise `UnsupportedError` (`llvm.barrier`) for a host."""
+    _require_device(emitter, "shuffle")
+    # Imported late: hosts have no grids.
+    from gossamer_llvm.control.shuffles import shuffled
+
+    emitter.values[node.var.name] = shuffled(emitter, node)
+    emitter.depths[node.var.name] = emitter.builder.loop_depth
+
+
+def _require_device(emitter: FunctionEmitter, word: str) -> None:
     if not emitter.module.abi.is_device:
         raise UnsupportedError(
             "llvm.barrier",
-            "A barrier cannot be lowered for a host, which runs the threads of a block one after the other.",
+            f"A {word} cannot be lowered for a host, which runs the threads of a block one after the other.",
             hint="Compile the module for a GPU, or end the loop over threads where they wait.",
         )
+
+
+def emit_barrier(emitter: FunctionEmitter, _node: Barrier) -> None:
+    """Emit a barrier for all threads of the block; raise `UnsupportedError` (`llvm.barrier`) for a host."""
+    _require_device(emitter, "barrier")
     emitter.call_void("llvm.nvvm.barrier.cta.sync.aligned.all", "i32 0")
 
 

@@ -16,13 +16,31 @@ _REGISTERS = {"blockIdx": "ctaid", "threadIdx": "tid"}
 
 def emit_thread_loop(emitter: FunctionEmitter, node: For, thread: ThreadTag) -> None:
     """Emit the body for the iteration of this thread: a launch has one thread for each iteration."""
-    axis, _, dimension = thread.partition(".")
-    register = f"llvm.nvvm.read.ptx.sreg.{_REGISTERS[axis]}.{dimension}"
-    emitter.module.declare("i32", register, "")
-    number = emitter.builder.value(f"call i32 @{register}()")
+    number = _special_register(emitter, thread)
     emitter.values[node.var] = Value(emitter.builder.value(f"zext i32 {number} to i64"), "int64")
     emitter.depths[node.var] = emitter.builder.loop_depth
     emitter.body(node.body)
+
+
+def _special_register(emitter: FunctionEmitter, thread: ThreadTag) -> str:
+    axis, _, dimension = thread.partition(".")
+    register = f"llvm.nvvm.read.ptx.sreg.{_REGISTERS[axis]}.{dimension}"
+    emitter.module.declare("i32", register, "")
+    return emitter.builder.value(f"call i32 @{register}()")
+
+
+def thread_number(emitter: FunctionEmitter) -> str:
+    """Emit the number of this thread in its block, counted along x, y and z, as an i32."""
+    builder = emitter.builder
+    x, y, z = emitter.block
+    number = _special_register(emitter, "threadIdx.x")
+    if y > 1:
+        row = builder.value(f"mul i32 {_special_register(emitter, 'threadIdx.y')}, {x}")
+        number = builder.value(f"add i32 {number}, {row}")
+    if z > 1:
+        plane = builder.value(f"mul i32 {_special_register(emitter, 'threadIdx.z')}, {x * y}")
+        number = builder.value(f"add i32 {number}, {plane}")
+    return number
 
 
 def block_shape(function: Function) -> tuple[int, int, int]:

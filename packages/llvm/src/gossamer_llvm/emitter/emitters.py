@@ -177,6 +177,8 @@ class FunctionEmitter(msgspec.Struct):
     """The name of the function in LLVM; None if nothing asks for it."""
     shared_bytes: int = 0
     """The size of its buffers in the shared memory of a block."""
+    block: tuple[int, int, int] = (1, 1, 1)
+    """The threads of a block along x, y and z."""
 
     def depth_of(self, *nodes: Expr) -> int:
         """Return the number of loops around the innermost variable of expressions."""

@@ -14,7 +14,7 @@ from gossamer_machine import Machine
 from gossamer_testkit.conformance.base import Checks, require
 
 _PLAIN = (
-    "search|while|guard|parallel|launch|prefetch|barrier|atomic|thread_binding|vectors\\.fixed"
+    "search|while|guard|parallel|launch|prefetch|barrier|shuffle|atomic|thread_binding|vectors\\.fixed"
     "|vectors\\.scalable"
 )
 _WORD = re.compile(

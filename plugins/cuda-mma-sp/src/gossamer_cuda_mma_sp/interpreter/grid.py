@@ -74,7 +74,7 @@ class _Group:
         arguments: Sequence[int | float],
     ) -> None:
         self._program, self._global = program, memory
-        self._per_block = int(np.prod(block))
+        self._per_block = self.block_threads = int(np.prod(block))
         count = numbers.size * self._per_block
         self._count = count
         thread = np.tile(np.arange(self._per_block), numbers.size)
@@ -383,6 +383,31 @@ class _Group:
         multiply_in_warps(self, suffixes, registers, lanes, block_threads=self._per_block)
 
 
+def _shuffle(
+    group: _Group, suffixes: tuple[str, ...], operands: tuple[str, ...], lanes: LaneNumbers
+) -> None:
+    """Read a register of another lane of the warp. All lanes of the mask must execute it together."""
+    word = np.dtype(np.uint32)
+    target = operands[0].partition("|")[0]
+    value, offset, clamp, mask = (group.read(each, word, lanes) for each in operands[1:5])
+    thread = lanes % group.block_threads
+    lane, first = thread % 32, lanes - thread % 32
+    # A lane of the mask is one of the same warp of the same block.
+    for number in range(32):
+        named = ((mask >> np.uint32(number)) & 1).astype(np.bool_)
+        if not np.isin((first + number)[named], lanes).all():
+            raise DeviceFaultError("some lanes of a warp reach a shuffle, and others do not")
+    segment = (clamp >> np.uint32(8)) & np.uint32(31)
+    last = (lane & segment) | (clamp & np.uint32(31) & ~segment)
+    source = (lane ^ offset) if "bfly" in suffixes else (lane + offset)
+    source = np.where(source <= last, source, lane)
+    # What a lane reads of one that is not in the mask is undefined.
+    every = np.full(int(lanes.max()) + 32, _UNDEFINED, word)
+    every[lanes] = value
+    is_named = (mask >> source.astype(np.uint32)) & 1 != 0
+    group.write(target, np.where(is_named, every[first + source], word.type(_UNDEFINED)), lanes)
+
+
 def _permute(
     group: _Group, suffixes: tuple[str, ...], operands: tuple[str, ...], lanes: LaneNumbers
 ) -> None:
@@ -422,7 +447,9 @@ _HANDLERS: Mapping[str, Any] = {
     "selp": _Group.select,
     "bfe": _Group.extract_bits,
     "prmt": _permute,
+    "shfl": _shuffle,
 }
+_UNDEFINED = 0xA5A5A5A5
 _ATOMICS: Mapping[str, Any] = {
     "add": lambda old, value: old + value,
     "min": lambda old, value: np.minimum(old, value),

@@ -10,7 +10,7 @@ from gossamer_ir.core.expression_kinds import has_lanes
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.interpret.expressions.memory_access import translate_store
 from gossamer_ir.interpret.frame import Exec, Frame
-from gossamer_ir.interpret.interpreter_errors import GuardFailed
+from gossamer_ir.interpret.interpreter_errors import GuardFailed, InterpreterError
 from gossamer_ir.interpret.memory.values import garbage_array
 from gossamer_ir.interpret.statements.blocks import block
 from gossamer_ir.interpret.statements.calls import launch, parallel_for
@@ -34,6 +34,7 @@ from gossamer_ir.nodes import (
     Let,
     ParallelFor,
     Prefetch,
+    Shuffle,
     Store,
     While,
 )
@@ -144,6 +145,17 @@ def _guard(node: Guard, translator: Translator) -> Exec:
     return run
 
 
+def _shuffle(node: Shuffle, translator: Translator) -> Exec:
+    """Refuse a shuffle of one thread: of several, it is a step (see `thread_loops`)."""
+
+    def run(frame: Frame) -> None:
+        raise InterpreterError(
+            f"The shuffle of '{node.var.name}' is outside of a loop over threads."
+        )
+
+    return run
+
+
 STMT_TRANSLATIONS: dict[type, Callable[[Any, Translator], Exec]] = {
     Store: translate_store,
     Combine: combine_elements,
@@ -158,6 +170,7 @@ STMT_TRANSLATIONS: dict[type, Callable[[Any, Translator], Exec]] = {
     Prefetch: _prefetch,
     Guard: _guard,
     Barrier: _barrier,
+    Shuffle: _shuffle,
     ParallelFor: parallel_for,
     Launch: launch,
 }

@@ -6,7 +6,7 @@ itself if they do. The outermost loop over the threads of a block lets them go o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,22 +14,30 @@ import numpy as np
 from gossamer_ir.core.statement_kinds import SYNCHRONIZING_STMTS, effects_of
 from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
+from gossamer_ir.interpret.memory.values import decoded, garbage_array
 from gossamer_ir.interpret.statements.parallel_chunks import iterations_of
-from gossamer_ir.interpret.threads.grid import ThreadIteration, ThreadPath
+from gossamer_ir.interpret.threads.grid import ThreadIteration, ThreadPath, thread_in_block
 from gossamer_ir.interpret.translator import EnclosingStmt, Translator
-from gossamer_ir.nodes import Barrier, For, If, Stmt, While
+from gossamer_ir.nodes import Barrier, For, If, Shuffle, Stmt, While
 from gossamer_ir.traversal.walk import contains
 
 
 class _WaitingThread:
-    """A thread that waits at a statement. `absent` is an iteration of a loop around it that has ended."""
+    """A thread that waits at a barrier or a shuffle, with the value that it has for others. `absent` is an
+    iteration of a loop around it that has ended."""
 
-    __slots__ = ("absent", "may_go_on", "node", "path")
+    __slots__ = ("absent", "may_go_on", "node", "path", "received", "value")
 
-    def __init__(self, node: Barrier, path: ThreadPath) -> None:
-        self.node, self.path = node, path
+    def __init__(self, node: Barrier | Shuffle, path: ThreadPath, value: Any = None) -> None:
+        self.node, self.path, self.value = node, path, value
+        self.received: Any = None
         self.absent: ThreadIteration | None = None
         self.may_go_on = False
+
+    @property
+    def where(self) -> str:
+        """The iterations of the thread, for errors."""
+        return ", ".join(each.text for each in self.path)
 
 
 Waiting: TypeAlias = tuple[_WaitingThread, ...]
@@ -61,12 +69,13 @@ def thread_loop(node: For, translator: Translator) -> Exec:
 def _numbered_iterations(
     node: For, translator: Translator
 ) -> Callable[[Frame], Iterator[ThreadIteration]]:
-    iterations, is_block = iterations_of(node, translator), not _is_of_block(node)
+    iterations, axis = iterations_of(node, translator), node.thread
+    assert axis is not None
 
     def numbered(frame: Frame) -> Iterator[ThreadIteration]:
-        run = frame.grid.new_run()
-        for number in iterations(frame):
-            yield ThreadIteration(node.var, int(number), run, is_block)
+        run, numbers = frame.grid.new_run(), [*map(int, iterations(frame))]
+        for number in numbers:
+            yield ThreadIteration(node.var, number, run, axis, len(numbers))
 
     return numbered
 
@@ -80,21 +89,66 @@ def _synchronized(steps: Steps) -> Exec:
 
     def run(frame: Frame) -> None:
         for waiting in steps(frame):
-            _let_go_on(waiting)
-            frame.grid.barriers += 1
+            shuffling = [each for each in waiting if isinstance(each.node, Shuffle)]
+            if shuffling:
+                _exchange_values(shuffling)
+            else:
+                _pass_barrier(waiting)
+                frame.grid.barriers += 1
 
     return run
 
 
-def _let_go_on(waiting: Waiting) -> None:
+def _exchange_values(waiting: Iterable[_WaitingThread]) -> None:
+    """Let the threads of groups go on of which all have reached a shuffle."""
+    groups: dict[tuple[int, int], dict[int, _WaitingThread]] = {}
+    for thread in waiting:
+        number, _ = thread_in_block(thread.path)
+        key = id(thread.node), number // _shuffle_of(thread).width
+        groups.setdefault(key, {})[number] = thread
+    complete = [group for group in groups.values() if _is_complete(group)]
+    if not complete:
+        thread = next(iter(waiting))
+        raise InterpreterError(
+            f"The thread at {thread.where} waits at a shuffle that other threads of its group do not reach."
+        )
+    for group in complete:
+        for number, thread in group.items():
+            _receive(thread, number, group)
+
+
+def _is_complete(group: Mapping[int, _WaitingThread]) -> bool:
+    number, thread = next(iter(group.items()))
+    _, count = thread_in_block(thread.path)
+    width = _shuffle_of(thread).width
+    first = number // width * width
+    return len(group) == min(first + width, count) - first
+
+
+def _receive(thread: _WaitingThread, number: int, group: Mapping[int, _WaitingThread]) -> None:
+    node = _shuffle_of(thread)
+    sender = group.get(number ^ node.offset if node.op == "xor" else number + node.offset)
+    if sender is None:
+        thread.received = decoded(garbage_array((1,), node.var.dtype), node.var.dtype)[0]
+    else:
+        thread.received = sender.value
+    thread.may_go_on = True
+
+
+def _shuffle_of(thread: _WaitingThread) -> Shuffle:
+    assert isinstance(thread.node, Shuffle)
+    return thread.node
+
+
+def _pass_barrier(waiting: Waiting) -> None:
+    """Let all threads of a block go on, which must wait at one barrier."""
     first = waiting[0]
     for thread in waiting:
         other = f" at {thread.absent.text}" if thread.absent is not None else ""
         if other or thread.node is not first.node:
-            where = ", ".join(each.text for each in thread.path)
             raise InterpreterError(
-                f"The thread at {where} waits at a barrier that the thread{other or 's of its block'} "
-                f"{'does' if other else 'do'} not reach."
+                f"The thread at {thread.where} waits at a barrier that the thread"
+                f"{other or 's of its block'} {'does' if other else 'do'} not reach."
             )
     for thread in waiting:
         thread.may_go_on = True
@@ -130,6 +184,18 @@ def _steps_of_barrier(node: Barrier, translator: Translator) -> Steps:
         thread = _WaitingThread(node, frame.grid.path)
         while not thread.may_go_on:
             yield (thread,)
+
+    return steps
+
+
+def _steps_of_shuffle(node: Shuffle, translator: Translator) -> Steps:
+    value = translator.expr(node.value)
+
+    def steps(frame: Frame) -> Iterator[Waiting]:
+        thread = _WaitingThread(node, frame.grid.path, value(frame))
+        while not thread.may_go_on:
+            yield (thread,)
+        frame.values[node.var.name] = thread.received
 
     return steps
 
@@ -202,6 +268,7 @@ def _frame_of(frame: Frame, iteration: ThreadIteration) -> Frame:
 
 _STEPS: dict[type[Any], Callable[[Any, Translator], Steps]] = {
     Barrier: _steps_of_barrier,
+    Shuffle: _steps_of_shuffle,
     If: _steps_of_choice,
     While: _steps_of_while,
     For: _steps_of_loop,

@@ -7,18 +7,24 @@ from typing import TypeAlias
 import msgspec
 
 from gossamer_ir.core.statement_kinds import effects_of
-from gossamer_ir.nodes import ReduceOp, Stmt
+from gossamer_ir.nodes import ReduceOp, Stmt, ThreadTag
 from gossamer_ir.traversal.statement_queries import names_bound
 
 
 class ThreadIteration(msgspec.Struct, frozen=True):
-    """An iteration of a loop that is bound to an axis of threads. `run` numbers the executions of such
-    loops."""
+    """An iteration of a loop that is bound to an axis of threads. `run` numbers the executions of such loops,
+    `extent` is the number of iterations."""
 
     var: str
     iteration: int
     run: int
-    is_block: bool
+    axis: ThreadTag
+    extent: int
+
+    @property
+    def is_block(self) -> bool:
+        """Whether it is one of blocks, which do not wait for each other."""
+        return self.axis.startswith("blockIdx")
 
     @property
     def text(self) -> str:
@@ -28,6 +34,20 @@ class ThreadIteration(msgspec.Struct, frozen=True):
 
 ThreadPath: TypeAlias = tuple[ThreadIteration, ...]
 """The iterations around a statement, from the outermost loop to the innermost."""
+
+
+def thread_in_block(path: ThreadPath) -> tuple[int, int]:
+    """Return the number of a thread in its block, counted along x, y and z, and the number of all threads.
+
+    >>> x, y = (ThreadIteration(axis, 2, 1, f"threadIdx.{axis}", 8) for axis in "xy")
+    >>> thread_in_block((y, x))
+    (18, 64)
+    """
+    number, count = 0, 1
+    for each in sorted(path, key=lambda iteration: iteration.axis):
+        if not each.is_block:
+            number, count = number + each.iteration * count, count * each.extent
+    return number, count
 
 
 class RunningStmt(msgspec.Struct, frozen=True):
@@ -87,7 +107,7 @@ def concurrent_iterations(
     `in_block`: each block has its own copy of what is accessed.
 
     >>> def moment(iteration, *, barriers):
-    ...     return Moment((ThreadIteration("t", iteration, 1, False),), barriers, None)
+    ...     return Moment((ThreadIteration("t", iteration, 1, "threadIdx.x", 8),), barriers, None)
     >>> concurrent_iterations(moment(0, barriers=0), moment(1, barriers=0))[1].text
     't = 1'
     >>> concurrent_iterations(moment(0, barriers=0), moment(1, barriers=1)) is None

@@ -25,6 +25,7 @@ from gossamer_ir.nodes import (
     OverAxis,
     ParallelFor,
     Prefetch,
+    Shuffle,
     Stmt,
     Store,
     While,
@@ -229,6 +230,12 @@ def _write_barrier(p: Printer, _node: Barrier) -> None:
     p.w.end_line("T.barrier()")
 
 
+def _write_shuffle(p: Printer, node: Shuffle) -> None:
+    p.w.put(f"{node.var.name}: T.{node.var.dtype} = T.shuffle_{node.op}(")
+    write_expr(p.w, node.value, "value", expected=node.var.dtype)
+    p.w.end_line(f", {node.offset}, width={node.width})")
+
+
 def _write_args(p: Printer, args: tuple[Expr, ...]) -> None:
     p.w.put("[")
     for number, arg in p.w.separated(args):
@@ -282,6 +289,7 @@ STMT_PRINTERS: Mapping[type, Callable[[Printer, Any], None]] = {
     Prefetch: _write_prefetch,
     Guard: _write_guard,
     Barrier: _write_barrier,
+    Shuffle: _write_shuffle,
     ParallelFor: _write_parallel_for,
     Launch: _write_launch,
 }

@@ -13,6 +13,7 @@ from gossamer_ir.nodes import (
     Module,
     ParallelFor,
     Param,
+    Shuffle,
     Var,
 )
 from gossamer_ir.support.message_texts import counted
@@ -21,12 +22,16 @@ from gossamer_ir.verify.expressions.buffer_accesses import declared_buffer
 from gossamer_ir.verify.expressions.operand_dtypes import check_condition, check_expr, check_size
 from gossamer_ir.verify.statements.statement_checks import (
     THREAD_TAGS,
+    check_bound_value,
     check_loop_range,
     define_loop_var,
 )
 
 MAX_CALLS = 100
 """Maximum depth of nested calls."""
+
+SHUFFLE_WIDTHS = (2, 4, 8, 16, 32)
+"""The numbers of threads that exchange values."""
 
 RANGE_PARAMS = 2
 """Number of leading parameters of an outlined loop that give its range: begin and end."""
@@ -40,6 +45,18 @@ def check_guard(context: VerifyContext, node: Guard, at: At) -> None:
 
 def check_barrier(_context: VerifyContext, _node: Barrier, _at: At) -> None:
     """A barrier has no operands. Whether all threads reach it depends on values at run time."""
+
+
+def check_shuffle(context: VerifyContext, node: Shuffle, at: At) -> None:
+    """Check the dtype of the variable, and that the offset and the width are possible in a warp."""
+    if node.width not in SHUFFLE_WIDTHS or not 0 < node.offset < node.width:
+        context.report(
+            "verify.shuffle.offset",
+            f"A shuffle has the offset {node.offset} and the width {node.width}.",
+            at,
+            hint="The width is 2, 4, 8, 16 or 32, and the offset is from 1 to the width minus 1.",
+        )
+    check_bound_value(context, node, at)
 
 
 def check_parallel_for(context: VerifyContext, node: ParallelFor, at: At) -> None:

@@ -37,6 +37,7 @@ from gossamer_ir.nodes import (
     Reinterpret,
     Search,
     Select,
+    Shuffle,
     SparseBuffer,
     StageName,
     Store,
@@ -111,6 +112,7 @@ STMT_RULES: dict[type[Node], StmtRule] = {
     Block: StmtRule(statement_checks.check_block, _WITH_BLOCKS),
     Atomic: StmtRule(check_atomic, ("flat",)),
     Barrier: StmtRule(flat.check_barrier, ("flat",)),
+    Shuffle: StmtRule(flat.check_shuffle, ("flat",)),
     ParallelFor: StmtRule(flat.check_parallel_for, ("flat",)),
     Launch: StmtRule(flat.check_launch, ("flat",)),
 }

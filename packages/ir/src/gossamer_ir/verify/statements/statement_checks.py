@@ -21,6 +21,7 @@ from gossamer_ir.nodes import (
     If,
     Let,
     ParallelFor,
+    Shuffle,
     Stmt,
     Store,
     ThreadTag,
@@ -59,6 +60,12 @@ def check_body(
 
 def check_let(context: VerifyContext, node: Let, at: At) -> None:
     """Check that a variable has the dtype of its value."""
+    check_bound_value(context, node, at)
+    context.lets[node.var.name] = node.value
+
+
+def check_bound_value(context: VerifyContext, node: Let | Shuffle, at: At) -> None:
+    """Check that a variable has the dtype of the value of a statement, and define it."""
     dtype = check_expr(context, node.value, at.down("value"))
     if parse_dtype(node.var.dtype) is None:
         context.report("verify.dtype.unknown", f"'{node.var.dtype}' is not a dtype of values.", at)
@@ -71,7 +78,6 @@ def check_let(context: VerifyContext, node: Let, at: At) -> None:
     # Defined after its value was checked, in which the name is not visible. Also after an error, so that
     # the uses of the variable are not reported in turn.
     context.define(node.var.name, node.var.dtype, at.down("var"))
-    context.lets[node.var.name] = node.value
 
 
 def check_allocate(context: VerifyContext, node: Allocate, at: At) -> None:

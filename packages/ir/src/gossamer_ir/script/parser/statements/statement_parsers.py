@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from typing import get_args
 
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import ParseError
-from gossamer_ir.nodes import Allocate, Binary, If, Iteration, Let, Stmt, Store, While
-from gossamer_ir.script.parser.arguments.call_arguments import call_name
+from gossamer_ir.nodes import (
+    Allocate,
+    Binary,
+    If,
+    Iteration,
+    Let,
+    Shuffle,
+    ShuffleOp,
+    Stmt,
+    Store,
+    While,
+)
+from gossamer_ir.script.parser.arguments.call_arguments import bind, call_name
 from gossamer_ir.script.parser.arguments.coercion import required_in_dtype
 from gossamer_ir.script.parser.arguments.name_lookup import (
     buffer_named,
     index_nodes,
     unknown_member_error,
 )
-from gossamer_ir.script.parser.arguments.statics import required_text
+from gossamer_ir.script.parser.arguments.statics import required_int, required_text
 from gossamer_ir.script.parser.declarations.axes import AXIS_PARSERS
 from gossamer_ir.script.parser.declarations.buffers import BUFFER_PARSERS, alloc_dense
 from gossamer_ir.script.parser.expressions.calls import value_dtype
@@ -102,6 +114,8 @@ def _parse_assign(context: ParserContext, node: ast.Assign) -> Stmt | None:
             return None
         if name == "alloc_buffer":
             return _parse_allocate(context, target.id, value)
+        if name in SHUFFLES:
+            return _parse_shuffle(context, target.id, value, dtype=None)
         if name not in context.calls:
             raise unknown_member_error(
                 context, value.func, name, {**AXIS_PARSERS, **BUFFER_PARSERS, **context.calls}
@@ -140,8 +154,26 @@ def _parse_annotated_assignment(context: ParserContext, node: ast.AnnAssign) -> 
         raise context.error("target", "Expected `name: T.dtype = value`.", node)
     _require_new(context, node.target)
     dtype = value_dtype(context, node.annotation)
+    if isinstance(node.value, ast.Call) and call_name(node.value) in SHUFFLES:
+        return _parse_shuffle(context, node.target.id, node.value, dtype=dtype)
     value = required_in_dtype(context, node.value, expr(context, node.value, dtype), dtype)
     return Let(context.bind_var(node.target.id, dtype), value)
+
+
+SHUFFLES: Mapping[str, ShuffleOp] = {f"shuffle_{op}": op for op in get_args(ShuffleOp)}
+"""The exchanges of values between threads, by their names in `T`."""
+
+
+def _parse_shuffle(context: ParserContext, name: str, call: ast.Call, *, dtype: str | None) -> Stmt:
+    """Parse `T.shuffle_xor(value, offset, width=32)`; the width is optional."""
+    arguments = bind(context, call, "value offset width", required=2)
+    value = expr(context, arguments["value"], dtype)
+    if dtype is not None:
+        value = required_in_dtype(context, arguments["value"], value, dtype)
+    offset = required_int(context, arguments["offset"], "an offset")
+    width = required_int(context, arguments["width"], "a width") if "width" in arguments else 32
+    op = SHUFFLES[call_name(call) or ""]
+    return Shuffle(op, context.bind_var(name, dtype_of(value)), value, offset, width)
 
 
 def _parse_augmented_assignment(context: ParserContext, node: ast.AugAssign) -> Stmt:
