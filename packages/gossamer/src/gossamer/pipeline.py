@@ -113,8 +113,8 @@ def lower_by_stage(
     while current.stage != "flat":
         current = _scheduled(current, schedule, plugin)
         if current.stage == "loop":
-            # After the trace, which makes loops of scalable extent, and before passes that prove more for a
-            # constant.
+            # After the trace, which makes loops of scalable extent,
+            # and before passes that prove more for a constant.
             current = _with_fixed_vectors(current, plugin, target)
         # After the trace, since a step names loops that a plugin's pass may rewrite.
         current = plugin.run_passes(current) if plugin else current

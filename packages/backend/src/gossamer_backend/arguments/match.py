@@ -182,8 +182,8 @@ class ArgumentChecker:
             for name in self._scalars
             if arguments.get(name) is not None
         }
-        # Sizes that were not given are solved from the shapes; given ones are compared with the shapes
-        # below.
+        # Sizes that were not given are solved from the shapes;
+        # given ones are compared with the shapes below.
         if len(numbers) < len(self._scalars):
             self._solve_sizes(numbers, views)
             for name in self._scalars:
@@ -208,8 +208,8 @@ class ArgumentChecker:
     def _solve_sizes(self, numbers: dict[str, PlainNumber], views: Mapping[str, ArrayView]) -> None:
         for row in self._rows:
             view = views[row.param.buffer]
-            # A flat array has the right number of elements at most, but gives no size of several
-            # dimensions.
+            # A flat array has the right number of elements at most,
+            # but gives no size of several dimensions.
             sizes = view.shape if len(view.shape) == len(row.shape) else (view.size,)
             for (_, linear), size in zip(row.shape, sizes, strict=False):
                 if linear is None or linear.name is None or linear.name in numbers:

@@ -82,8 +82,8 @@ def _is_forked() -> bool:
     """Return whether this process was forked without exec; False if the system has no /proc."""
     try:
         with open("/proc/self/stat", "rb") as file:
-            # After the last parenthesis: the name of the command, in parentheses, may contain spaces and
-            # ")".
+            # After the last parenthesis: the name of the command, in parentheses,
+            # may contain spaces and ")".
             flags = file.read().rpartition(b")")[2].split()[6]
     except (OSError, IndexError):
         return False

@@ -255,8 +255,8 @@ def _is_exact(access: Access) -> bool:
     for at in access.indices:
         names = _loops_of_index(at, access.context.loops)
         used += names
-        # i + j covers an interval, but which elements depends on both; i and i in two dimensions are a
-        # diagonal.
+        # i + j covers an interval, but which elements depends on both;
+        # i and i in two dimensions are a diagonal.
         if isinstance(at, Range) or lanes_of(at) is not None or len(names) > 1:
             return False
         if names and not _steps_by_one(at, *names):

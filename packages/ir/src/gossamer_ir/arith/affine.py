@@ -97,8 +97,8 @@ def normal_form(expr: Expr) -> Affine:
         inner = map_children(node, normal)
         if not isinstance(inner, Load):
             return inner
-        # The order of the terms of a sum is that in which it was written, and atoms are compared by
-        # structure.
+        # The order of the terms of a sum is that in which it was written,
+        # and atoms are compared by structure.
         forms = (affine_of(at) for at in inner.indices)
         indices = (
             expr_of(Affine(dict(sorted(form.terms.items(), key=repr)), form.constant))

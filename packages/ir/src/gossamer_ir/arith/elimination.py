@@ -100,8 +100,8 @@ class Eliminator:
     def proves(self, goal: Affine) -> bool:
         """Return whether goal >= 0 is proved."""
         self.begin()
-        # The directed search before the others: it succeeds for nearly all goals, and they restart the
-        # budget.
+        # The directed search before the others: it succeeds for nearly all goals,
+        # and they restart the budget.
         return (
             self._follows_from_ranges(goal)
             or self._search(goal, MAX_ELIMINATIONS)

@@ -138,8 +138,8 @@ class IndexArrayFacts:
     ) -> Iterator[Affine]:
         """`Monotone`: two elements are ordered as their indices are."""
         apart = Binary("sub", load.indices[-1], neighbor.indices[-1])
-        # Both orders are tried: which of the two positions is greater depends on the goal, not on the
-        # loads.
+        # Both orders are tried: which of the two positions is greater depends on the goal,
+        # not on the loads.
         if self._proves(apart):
             yield affine_of(Binary("sub", atom, other))
         if self._proves(Binary("sub", neighbor.indices[-1], load.indices[-1])):

@@ -61,8 +61,8 @@ class Prover:
         An extent of the form `extent if condition else 0` also gives the condition, since the variable has no
         value without it.
         """
-        # The variable exists, so the loop has an iteration, so the condition that guards its extent is
-        # true.
+        # The variable exists, so the loop has an iteration,
+        # so the condition that guards its extent is true.
         while isinstance(extent, IfThenElse) and integer_value(extent.if_false) == 0:
             self.assume(extent.condition)
             extent = extent.if_true
@@ -149,8 +149,8 @@ class Prover:
                 )
             case "ne":
                 less, greater = as_nonnegative("lt", lhs, rhs), as_nonnegative("gt", lhs, rhs)
-                # A proof that the sides differ without knowing which is greater is not possible with one
-                # inequality.
+                # A proof that the sides differ without knowing which is greater is not possible
+                # with one inequality.
                 return self.proves_nonnegative(less) or self.proves_nonnegative(greater)
             case op:
                 return self.proves_nonnegative(as_nonnegative(op, lhs, rhs))

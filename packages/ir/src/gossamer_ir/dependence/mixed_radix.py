@@ -162,8 +162,8 @@ def value_span(form: LinearForm, varying: Set[str], *, loops: LoopsByName) -> in
     whole = 0
     for digit, extent in zip(digits.values(), extents, strict=True):
         count, factors = _factored_by_extents(digit.coefficient, extents)
-        # A constant extent with symbolic factors is bounded as a product: the factors may be sizes of one
-        # array.
+        # A constant extent with symbolic factors is bounded as a product:
+        # the factors may be sizes of one array.
         values = integer_value(extent)
         if values is None or factors:
             values = loops.overflow.of_product((*factors, *factors_of(extent)))

@@ -143,8 +143,7 @@ def _check_sorted_segments(
     """Check the offsets of segments first, then the order within the segments."""
     name, array = operands.named(fact.buffer)
     if fact.indptr is not None:
-        # First: offsets outside of the array would make the check of the segments itself read out of
-        # bounds.
+        # First: offsets outside of the array would make the check of the segments itself read out of bounds.
         outside = range_violation(operands.named(fact.indptr), low=0, high=array.size + 1)
         if outside is not None:
             return outside

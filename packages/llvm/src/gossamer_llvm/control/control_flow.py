@@ -216,8 +216,8 @@ def _is_interrupted_in_portions(emitter: FunctionEmitter, node: For) -> bool:
     # The function that is asked cannot be called in streaming mode.
     if emitter.is_streaming:
         return False
-    # Without a loop inside, a second is about 10^9 iterations; that is too rare to pay for the code of
-    # portions.
+    # Without a loop inside, a second is about 10^9 iterations;
+    # that is too rare to pay for the code of portions.
     return contains(LOOPS, *node.body) and not contains(CALLING_STMTS, *node.body)
 
 

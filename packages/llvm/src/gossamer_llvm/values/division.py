@@ -16,8 +16,8 @@ from gossamer_llvm.values.scalars_and_vectors import vscale
 
 def floordiv(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
     """Return lhs // rhs of integers."""
-    # A shift rounds down, as floor division does, and masks give the remainder with the sign of the
-    # divisor.
+    # A shift rounds down, as floor division does,
+    # and masks give the remainder with the sign of the divisor.
     divisor = literal_value(rhs)
     if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
         shift = "lshr" if _is_unsigned(lhs) else "ashr"

@@ -86,8 +86,8 @@ def emit_binary(emitter: FunctionEmitter, node: Binary) -> Value:
 def emit_operation(emitter: FunctionEmitter, op: BinaryOp, lhs: Value, rhs: Value) -> Value:
     """Emit the operation on two operands of the same dtype."""
     if is_half(lhs.dtype):
-        # One rounding of the float32 result equals one of the exact result: float32 has more than twice the
-        # bits.
+        # One rounding of the float32 result equals one of the exact result:
+        # float32 has more than twice the bits.
         wide = emit_operation(
             emitter, op, widen_to_float32(emitter, lhs), widen_to_float32(emitter, rhs)
         )

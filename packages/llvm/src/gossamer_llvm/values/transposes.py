@@ -53,8 +53,8 @@ def _reduced(emitter: FunctionEmitter, op: ReduceOp, values: Sequence[Value]) ->
         values = [_combined(emitter, op, pair, halves) for pair in _pairs(values)]
         unit *= 2
     result = values[0]
-    # Fewer values than lanes: each value still has several partial results, which are combined with
-    # themselves.
+    # Fewer values than lanes: each value still has several partial results,
+    # which are combined with themselves.
     while lanes > count:
         halves = _alternate(lanes, min(block, count))
         result = _combined(emitter, op, (result, result), halves)

@@ -119,14 +119,14 @@ class _BlockLowerer:
         inits: list[Stmt] = []
         body: tuple[Stmt, ...] = loop.body
         for block in _blocks_below(loop):
-            # The nest of the init is copied before the block is lowered, while its bindings are still
-            # there.
+            # The nest of the init is copied before the block is lowered,
+            # while its bindings are still there.
             if block.init and self._init_position(loop, block).before == loop.var:
                 _require_allocated(loop, block)
                 inits += self._init_nest(loop, block)
                 body = tuple(_without_init(stmt, block.name) for stmt in body)
-        # A start that the body changes is read once by the loop, but would be read again after
-        # substitution.
+        # A start that the body changes is read once by the loop,
+        # but would be read again after substitution.
         if _is_unit(loop) and is_invariant(loop.start, loop.body, self._function):
             self._units[loop.var] = loop.start
             lets = self._still_read({loop.var: loop.start}, body)
@@ -151,8 +151,8 @@ class _BlockLowerer:
         for block in _blocks_below(loop):
             position = self._init_position(loop, block) if block.init else InitPosition(None)
             names = [name for name, at in position.marked.items() if at.loop == loop.var]
-            # The arrays of marks are shared by all loops of the block, but cleared before the outermost of
-            # each.
+            # The arrays of marks are shared by all loops of the block,
+            # but cleared before the outermost of each.
             if names and block.name not in self._marks:
                 self._marks[block.name] = self._marks_of(loop, block, position)
                 before += self._marks[block.name].numbered()

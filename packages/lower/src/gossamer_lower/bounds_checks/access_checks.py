@@ -148,8 +148,8 @@ class _AccessChecker(PointVisitor):
             if lanes is None
             else self._unproved.in_all_lanes_of(access, lanes)
         )
-        # A scalar access under a false predicate does not happen. For vectors, the check has the mask
-        # inside.
+        # A scalar access under a false predicate does not happen. For vectors,
+        # the check has the mask inside.
         if access.predicate is not None and lanes is None:
             unless = short_circuit_or(unless, Unary("not", access.predicate))
         if condition is not None:

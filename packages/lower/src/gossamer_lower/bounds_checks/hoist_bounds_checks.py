@@ -110,8 +110,8 @@ class _BoundsCheckHoister:
                 kept.append(stmt)
                 is_first = is_first and not isinstance(stmt, CHECKING_STMTS)
             else:
-                # A dict, because guards of several copies of one access may become equal before the
-                # loop.
+                # A dict, because guards of several copies of one access may become equal
+                # before the loop.
                 leaving[new] = None
         return (*leaving, with_body(loop, tuple(kept)))
 
@@ -124,8 +124,8 @@ class _BoundsCheckHoister:
         condition, extent = guard.condition, loop.extent
         if {guard.buffer, *free_vars(condition)} & inner or contains(Search, condition):
             return None
-        # The loop may write what the condition reads, and then each iteration has another
-        # condition.
+        # The loop may write what the condition reads,
+        # and then each iteration has another condition.
         if not self._point.is_stable(condition, loop.start, extent):
             return None
         parts = self._parts(tuple(conjuncts(condition)), loop)
@@ -133,8 +133,8 @@ class _BoundsCheckHoister:
         if every is None:
             return None
         count = integer_value(extent)
-        # A loop without iterations checks nothing, so the hoisted guard must not stop the kernel
-        # either.
+        # A loop without iterations checks nothing,
+        # so the hoisted guard must not stop the kernel either.
         if count is None or count <= 0:
             every = short_circuit_implication(Compare("gt", extent, ZERO), every)
         return Guard(every, guard.buffer)
@@ -167,8 +167,8 @@ class _BoundsCheckHoister:
             return None
         step, rest = parts
         stride = expr_of(step)
-        # With a negative step, the first iteration has the largest index, and the conditions
-        # differ.
+        # With a negative step, the first iteration has the largest index,
+        # and the conditions differ.
         if not self._point.is_nonnegative(stride):
             return None
         first = rest + affine_of(mul(stride, loop.start))

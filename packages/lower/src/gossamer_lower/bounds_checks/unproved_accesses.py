@@ -108,8 +108,8 @@ class UnprovedAccesses:
         index that may wrap, one proved part alone says nothing: both bounds together exclude the wrap."""
         wide = widen(index)
         is_above, is_below = self._proved_bounds(wide, extent)
-        # Both bounds of the unbounded value: then the machine value is the same, even if it wrapped on the
-        # way.
+        # Both bounds of the unbounded value: then the machine value is the same,
+        # even if it wrapped on the way.
         if is_above and is_below:
             return
         is_exact = self._overflow.is_exact(wide)

@@ -109,8 +109,8 @@ class _UnrolledGroup(msgspec.Struct, frozen=True):
         if slack is None:
             return False
         rest = self.slack - slack
-        # `self.slack` has the bound without the variable: the rest must be the variable of one loop
-        # alone.
+        # `self.slack` has the bound without the variable:
+        # the rest must be the variable of one loop alone.
         if rest.constant or len(rest.terms) != 1:
             return False
         ((atom, factor),) = rest.terms.items()
@@ -151,8 +151,8 @@ class _RemainderPeeler:
         # With another start, the iterations of the group would not be 0, ..., count - 1.
         if not isinstance(stmt, For) or stmt.kind != "unrolled" or stmt.start != ZERO:
             return None
-        # Straight-line copies under their own conditions are cheap: they become masks or short
-        # branches.
+        # Straight-line copies under their own conditions are cheap:
+        # they become masks or short branches.
         if not any(isinstance(inner, For) for inner in stmts(stmt.body)):
             return None
         count = integer_value(stmt.extent)
@@ -194,8 +194,8 @@ class _RemainderPeeler:
         if not is_invariant(group.whole, run, self._function):
             return None
         outside = _used_names((*before, *after))
-        # Buffers that only the run uses move into both versions, so that each can keep them in
-        # registers.
+        # Buffers that only the run uses move into both versions,
+        # so that each can keep them in registers.
         private = [
             stmt
             for stmt in before

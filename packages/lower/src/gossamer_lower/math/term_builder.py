@@ -84,8 +84,8 @@ class CodeBuilder:
 
     def fma(self, a: Term, b: Term | Number, c: Term | Number) -> Term:
         """Return a * b + c, rounded once if the target has fma, and only then."""
-        # A fused operation in software takes dozens of instructions, and no caller depends on the single
-        # rounding.
+        # A fused operation in software takes dozens of instructions,
+        # and no caller depends on the single rounding.
         if "fma" not in self.instructions:
             return a * b + c
         args = (a.expr, a.matched(b).expr, a.matched(c).expr)

@@ -166,8 +166,8 @@ def _is_over(at: Expr, size: Expr, loops: Mapping[str, For]) -> bool:
 def _replaced(body: tuple[Stmt, ...], function: Function) -> tuple[Stmt, ...]:
     """Return the body with its allocations, and those of inner bodies, moved to where they are live."""
     result: tuple[Stmt, ...] = ()
-    # From the last statement to the first: an allocation needs the statements after it, already
-    # rewritten.
+    # From the last statement to the first:
+    # an allocation needs the statements after it, already rewritten.
     for stmt in reversed(body):
         buffer = allocation_of(stmt)
         if buffer is not None:
@@ -194,8 +194,8 @@ def _body_with_allocation(
         if inner is not None:
             placed = replace(only, body=inner)
             return (*body[:first], placed, *body[last:])
-    # Moving the buffer into the only branch that uses it saves the allocation if the branch is not
-    # taken.
+    # Moving the buffer into the only branch that uses it saves the allocation if the branch
+    # is not taken.
     if len(users) == 1 and isinstance(only, If) and _is_in_one_side(only, buffer.name):
         sides = (
             _body_with_allocation(only.then_body, buffer, function),

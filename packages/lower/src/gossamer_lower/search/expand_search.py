@@ -96,8 +96,8 @@ class _SearchExpander:
         for stmt in body:
             for window in dict.fromkeys(_windows(stmt)):
                 is_new = window in shared and window not in cursors
-                # A cursor starts at the begin of the window and moves; an overflow of its step could not be
-                # detected.
+                # A cursor starts at the begin of the window and moves;
+                # an overflow of its step could not be detected.
                 if is_new and self._is_exact(*window[2:]):
                     cursors[window] = self._namer.fresh(f"{window[1]}_cursor")
                     result += allocated_cell(cursors[window], window[2])

@@ -198,8 +198,8 @@ class _SearchHoister(PointVisitor):
         kept: list[Stmt] = []
         bound = {loop.var}
         for number, stmt in enumerate(loop.body):
-            # Only a prefix of the body: after another statement, an iteration might stop before it
-            # searches.
+            # Only a prefix of the body: after another statement,
+            # an iteration might stop before it searches.
             if not isinstance(stmt, Let) or stmt.var.name not in self._local:
                 kept += loop.body[number:]
                 break

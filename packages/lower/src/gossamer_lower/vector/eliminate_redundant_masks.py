@@ -92,8 +92,8 @@ class _MaskEliminator:
             case Compare(lhs=Ramp(lanes=Lanes(scalable=False) as lanes)):
                 if node not in self._holding:
                     self._holding[node] = self._holds(node, lanes)
-                # Simplification turns a select, or a predicate, of all-true lanes into the plain
-                # value.
+                # Simplification turns a select, or a predicate,
+                # of all-true lanes into the plain value.
                 return Broadcast(TRUE, lanes) if self._holding[node] else None
         return None
 

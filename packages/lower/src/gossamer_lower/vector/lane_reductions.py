@@ -243,8 +243,8 @@ class LaneReducer:
         if integer_value(last) and self._point.is_at_most(reached, bound):
             return last
         whole = floordiv(bound, inner.extent)
-        # A negative bound would make the number of vectors negative, and the remainder would start before
-        # 0.
+        # A negative bound would make the number of vectors negative,
+        # and the remainder would start before 0.
         return whole if self._point.is_nonnegative(bound) else Binary("max", whole, ZERO)
 
     def _covers(self, outer: For, lanes: int, bound: Expr) -> bool:

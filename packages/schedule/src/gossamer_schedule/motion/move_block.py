@@ -125,8 +125,8 @@ def nest_beside(target: Cursor, moving: Cursor) -> Cursor | None:
     """
     for nest in map(target.up, reversed(range(len(target.path)))):
         if nest.is_beside(moving):
-            # Under a condition the block would run only where the condition holds, or where it did not
-            # before.
+            # Under a condition the block would run only where the condition holds,
+            # or where it did not before.
             is_nest = all(isinstance(step.parent, For) for step in target.steps_from(nest))
             return nest if is_nest else None
     return None

@@ -99,8 +99,8 @@ def _require_every_iteration(reduction: LoopReduction, inner: Set[str]) -> None:
     outer = {loop.var for loop in reduction.cursor.loops} | {reduction.cursor.node.var}
     for part in conjuncts(reduction.block.predicate):
         names = free_vars(resolve(part, values))
-        # A condition on the loop itself may skip the first iteration of a part, which finds the first
-        # element.
+        # A condition on the loop itself may skip the first iteration of a part,
+        # which finds the first element.
         if names & outer or not names & inner:
             raise schedule_error(
                 "parallel.not_proved",

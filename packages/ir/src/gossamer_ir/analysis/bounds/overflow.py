@@ -110,8 +110,8 @@ class OverflowAnalysis(ValueBounds):
                 return self.is_exact(expr.condition) and all(map(self.is_sound, sides))
             case Search():
                 return all(map(self.is_exact, children(expr)))
-            # The prover relates the element to its index, so the index must be the number that it reasons
-            # about.
+            # The prover relates the element to its index,
+            # so the index must be the number that it reasons about.
             case Load() if expr.buffer in self._facts.ordered:
                 return all(map(self.is_exact, expr.indices))
         return all(map(self.is_sound, children(expr)))

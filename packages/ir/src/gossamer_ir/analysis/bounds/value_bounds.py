@@ -238,8 +238,8 @@ class ValueBounds:
             case "add" | "sub":
                 return lhs + rhs
             case "mul":
-                # The simple product first: of_product looks for arrays whose size bounds all factors
-                # together.
+                # The simple product first: of_product looks for arrays whose size bounds
+                # all factors together.
                 return lhs * rhs if lhs * rhs < limit else self.of_product(factors_of(expr))
             case "floordiv":
                 divisor = max(self._least_of(expr.rhs), 1)

@@ -43,8 +43,8 @@ def _rises(expr: Expr, var_name: str, point: ProgramPoint) -> bool:
     # The loop variable itself, or an invariant expression.
     if type(expr) is Var or var_name not in free_vars(expr):
         return True
-    # The structural rule first. The prover is needed for i - i // 2, whose operands rise but are
-    # subtracted.
+    # The structural rule first. The prover is needed for i - i // 2,
+    # whose operands rise but are subtracted.
     return _operands_rise(expr, var_name, point) or _is_at_most_next(expr, var_name, point)
 
 

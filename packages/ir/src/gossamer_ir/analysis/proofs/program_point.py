@@ -115,8 +115,8 @@ class ProgramPoint:
 
     def _enter(self, loop: For) -> None:
         self.bind_loop(loop)
-        # Other iterations run at the same time, so a condition can become false while statements after it
-        # run.
+        # Other iterations run at the same time,
+        # so a condition can become false while statements after it run.
         if loop.kind in ("parallel", "thread_binding"):
             self.written_by_others |= written_in(loop.body, self.function)
         self.assume_range(loop, loop.extent)
@@ -260,8 +260,8 @@ class ProgramPoint:
     def is_bound_sound(self, index: Expr, extent: Expr) -> bool:
         """Return whether a proof of 0 <= index < extent in unbounded integers holds for machine integers. The
         index may wrap in intermediate results; the extent may not."""
-        # If the unbounded index is in [0, extent), the machine index is equal to it, however it was
-        # computed.
+        # If the unbounded index is in [0, extent), the machine index is equal to it,
+        # however it was computed.
         return self.overflow.is_sound(index) and self.is_stable_and_exact(extent)
 
     def is_at_most(self, lesser: Expr, greater: Expr) -> bool:

@@ -125,8 +125,8 @@ class SymbolicBounds:
             return None
         low: Affine | None = affine_of(expr)
         high = low
-        # Innermost first: the ends of an inner loop contain the variables of outer ones, which are replaced
-        # next.
+        # Innermost first: the ends of an inner loop contain the variables of outer ones,
+        # which are replaced next.
         for loop in reversed(loops):
             low = low and self._end(low, loop, up=False)
             high = high and self._end(high, loop, up=True)

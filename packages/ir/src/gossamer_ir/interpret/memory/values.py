@@ -20,8 +20,8 @@ from gossamer_ir.interpret.interpreter_errors import AllocationFailed
 from gossamer_ir.nodes import Const
 from gossamer_ir.support.arrays import Array
 
-# Fills uninitialized integers, as malloc debuggers do: it is neither 0, 1 nor -1, and out of bounds as an
-# index.
+# Fills uninitialized integers, as malloc debuggers do: it is neither 0, 1 nor -1,
+# and out of bounds as an index.
 _PATTERN = 0xA5
 
 

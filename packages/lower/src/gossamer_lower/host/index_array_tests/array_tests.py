@@ -35,8 +35,8 @@ def row_tests(arrays: CompressedArrays, first: str, last: str, *, namer: Namer) 
         "mosts": f"{names['most']}[T.ramp(0, 1, {wide})]",
         "unsigned": f"u{arrays.indices.dtype}",
         "vector": f"u{arrays.indices.dtype}x{wide}",
-        # A negative index is a large unsigned number, which must be too large also where all others are
-        # allowed.
+        # A negative index is a large unsigned number,
+        # which must be too large also where all others are allowed.
         "limit": f"T.min({print_expr(arrays.columns)}, {2 ** min(bits - 1, 62)})",
     }
     return _parsed(_ROW_TESTS, arrays, texts, scalars=(first, last))

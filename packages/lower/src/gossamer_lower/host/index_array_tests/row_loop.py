@@ -183,8 +183,8 @@ class _OwnRowVisitor(PointVisitor):
         name, dtype = self._arrays.indptr.name, self._arrays.indptr.dtype
         self._offsets = [Load(name, (at,), dtype) for at in (row, add(row, ONE))]
         first, last = map(widen, self._offsets)
-        # A buffer of its own name, so that an access of it is in bounds if and only if the row has the
-        # element.
+        # A buffer of its own name, so that an access of it is in bounds if and only if the row
+        # has the element.
         self._first, self._row = first, f"row of {self._arrays.indices.name}"
         # The launch passes ranges of [0, rows): see `_launches_all_rows`.
         for bound in row_loop.function.params[:2]:

@@ -158,8 +158,8 @@ class _SearchExtractor:
                 return self._if(stmt, around, values)
             case Block():
                 return self._block(stmt, around, values)
-            # Bodies under other conditions stay. Those that always run are like operands: the stores of a
-            # `Combine`.
+            # Bodies under other conditions stay. Those that always run are like operands:
+            # the stores of a `Combine`.
             case _ if isinstance(stmt, LOOPS) or not _always_runs(stmt):
                 return stmt
         return map_children(stmt, lambda child: self._expr(child, around, values))

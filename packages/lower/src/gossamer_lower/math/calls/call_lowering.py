@@ -42,8 +42,8 @@ class CallLowerer:
         if has_lanes(condition):
             return self
         inner = CallLowerer(self._namer, self._instructions, (*self._conditions, condition))
-        # Shared: what was computed outside is valid inside as well, since calls are computed
-        # unconditionally.
+        # Shared: what was computed outside is valid inside as well,
+        # since calls are computed unconditionally.
         inner.stmts, inner._known = self.stmts, self._known
         return inner
 

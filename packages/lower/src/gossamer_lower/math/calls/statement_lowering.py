@@ -64,8 +64,8 @@ class _MathLowerer:
         weight = getattr(stmt, "weight", None)
         self._require_none(weight, "is called in the weight of a parallel loop")
         bodies = {name: self.body(getattr(stmt, name)) for name in body_fields(type(stmt))}
-        # Load balancing evaluates the weight where no statement of the loop runs, so it may contain no
-        # call.
+        # Load balancing evaluates the weight where no statement of the loop runs,
+        # so it may contain no call.
         others = [name for name in FIELDS[type(stmt)] if name not in (*bodies, "weight")]
         return self._with_lowered_calls(stmt, others, **bodies)
 

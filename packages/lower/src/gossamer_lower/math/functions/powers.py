@@ -33,8 +33,8 @@ def power(x: Term, y: Term, *, precise: bool) -> Term:
     # The logarithm of 1 for other numbers: `_with_special_cases` replaces their results.
     is_usual = (size > 0.0) & (size < _INFINITY)
     logarithm = (_long_log if precise else _log)(code.select(is_usual, size, 1.0))
-    # Relative errors of the logarithm become absolute ones of the exponent: it needs about 10 more
-    # bits.
+    # Relative errors of the logarithm become absolute ones of the exponent:
+    # it needs about 10 more bits.
     product = two_product(logarithm.high, y)
     result = _exp(product.high, code.fma(logarithm.low, y, product.low), precise=precise)
     return _with_special_cases(x, y, result)

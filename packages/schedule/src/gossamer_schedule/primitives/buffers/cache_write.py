@@ -159,8 +159,8 @@ def _is_old_value_needed(cursor: Cursor, element: WrittenElement) -> bool:
     if is_given or is_initializing(block, store.buffer):
         return False
     is_changed = store.buffer in buffers_accessed(*block.init)
-    # An init of another kind already uses the buffer, or the old value would be loaded again after an
-    # update.
+    # An init of another kind already uses the buffer,
+    # or the old value would be loaded again after an update.
     if is_changed or not _is_loaded_once(cursor, store):
         raise _initialization_error(cursor, store.buffer)
     require_element_exists(cursor, element)

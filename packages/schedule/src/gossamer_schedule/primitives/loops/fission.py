@@ -160,8 +160,8 @@ def _require_independent(before: BodyPart, part: BodyPart, cursor: Cursor) -> No
     for buffer in sorted(conflicting_buffers(before, part)):
         for later, earlier in _access_pairs(before, part, buffer, cursor):
             pair = (later, earlier)
-            # The cheap proof first; a distance of 0 says that the later iteration never meets the element
-            # again.
+            # The cheap proof first; a distance of 0 says that the later iteration never meets
+            # the element again.
             if disjointness(loop, pair, varying=varying, function=cursor.function) == "disjoint":
                 continue
             distance = dependence_distance(later, earlier, cursor.node, varying=varying)

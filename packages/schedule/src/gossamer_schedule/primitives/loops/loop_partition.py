@@ -201,8 +201,8 @@ def _part_loops(
     for copy, first, extent in zip(copies, starts, extents, strict=True):
         (loop,) = copy.body
         assert isinstance(loop, For)
-        # A start that loads stays in the header of the first part, where it is read even if the loop has no
-        # iteration.
+        # A start that loads stays in the header of the first part,
+        # where it is read even if the loop has no iteration.
         if not parts and buffers_accessed(first):
             parts.append(replace(loop, start=first, extent=extent))
             continue

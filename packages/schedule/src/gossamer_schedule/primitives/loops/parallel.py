@@ -165,8 +165,8 @@ def _parallelize_parts(
 
     reduction = required_loop_reduction(cursor)
     dimension = required_segment_dimension(reduction) if accumulate == "segmented" else None
-    # Equal numbers of iterations: a constant number of parts gives the same rounding with any number of
-    # threads.
+    # Equal numbers of iterations: a constant number of parts gives the same rounding with any
+    # number of threads.
     divided = split(root.module, loop_name, factors=(parts, None), function=root.function.name)
 
     in_parts = root.function_in(divided.module)
