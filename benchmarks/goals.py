@@ -28,23 +28,27 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 
 class Goal(msgspec.Struct, frozen=True):
-    """A goal for the ratios over the cells of an operator: their geometric mean, and the least of them. Of
-    the `contenders` that took part in a cell, the fastest counts. `expected` are those without which the
-    result is incomplete.
-
-    A goal may be that of one contender of ours (`who`), about some `matrices` of a group with a name (`on`)
-    and some numbers of `features`, and for processors of one vendor."""
+    """A goal for the ratios over the cells of an operator."""
 
     op: str
     mean: float
+    """The geometric mean of the ratios."""
     least: float
+    """The least ratio."""
     contenders: tuple[str, ...] = LIBRARIES
+    """Of those that took part in a cell, the fastest counts."""
     expected: tuple[str, ...] = LIBRARIES
+    """The contenders without which the result is incomplete."""
     who: str | None = None
+    """The contender of ours that the goal is for; None if it is for the fastest."""
     on: str | None = None
+    """The name of the group of `matrices`."""
     matrices: tuple[str, ...] = ()
+    """The matrices that the goal is about; all if there are none."""
     features: tuple[int, ...] = ()
+    """The numbers of features that the goal is about; all if there are none."""
     vendor: str | None = None
+    """The vendor of the processors that the goal is for; None if it is for all."""
 
     def is_about(self, cell: Cell) -> bool:
         """Return whether a cell counts."""

@@ -40,12 +40,7 @@ class Figure(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """One problem with one number of threads, and the figures of all contenders.
-
-    The machine needs at least `bound_ms` to move `least_bytes` and do `operations`. `working_bytes`
-    is the size of all arrays of a call, `cache_bytes` that of the available caches. A cell that
-    `is_measured_again` missed a goal in the first rounds; those and further ones count.
-    """
+    """One problem with one number of threads, and the figures of all contenders."""
 
     op: str
     matrix: str
@@ -56,15 +51,20 @@ class Cell(msgspec.Struct, frozen=True):
     dtype: str
     threads: int
     least_bytes: int
+    """The bytes that have to be moved at least."""
     operations: int
     working_bytes: int
+    """The size of all arrays of a call."""
     cache_bytes: int
+    """The size of the available caches."""
     bound_ms: float | None
+    """The time that the machine needs at least to move `least_bytes` and do `operations`."""
     figures: dict[str, Figure]
     skipped: dict[str, str]
     wrong: dict[str, str]
     is_disturbed: bool
     is_measured_again: bool = False
+    """True if the cell missed a goal in the first rounds; those and further ones count."""
 
     @property
     def fits_cache(self) -> bool:

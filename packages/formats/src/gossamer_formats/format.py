@@ -32,21 +32,7 @@ which a program has a few. Equal descriptions are one object then, which caches 
 class Format(msgspec.Struct, frozen=True):
     """A format of tensors. Conversions from and to it are derived from its description.
 
-    `describe` takes the dtype of the values, and `dimensions` if `is_of_any_rank`. `parameters` are the
-    options of a conversion, with their defaults (None: the option is required; 0: `orders` choose). Those
-    that are sizes of the description set these sizes. All are passed to `orders`, functions by the name of an
-    index array, which order its contents. `example_parameters` are the options with which `gossamer formats`
-    draws a matrix of 4 by 6: the required ones, and those whose defaults are too large. `docs/formats.md` has
-    an example.
-
-    Operators read the next two. `parts_for_products` returns the parts in which a matrix is stored if
-    products with these are faster than with the whole matrix in this format (None: they are not). A format
-    `uses_stats` if the default schedule over a part of a matrix depends on the statistics of the part; parts
-    in other formats share a kernel, whatever their sizes.
-
-    The others are the same format elsewhere (None: there is none): the matrices of SciPy with this name, the
-    layout of torch's tensors, and the names in binsparse files; and the rule by which `prune` makes a matrix
-    of the format.
+    `docs/formats.md` has an example.
 
     >>> from gossamer_formats.descriptions.csr import csr
     >>> Format("also_csr", csr).describe("float32").buffer.axes
@@ -55,16 +41,30 @@ class Format(msgspec.Struct, frozen=True):
 
     name: str
     describe: Callable[..., FormatDescription]
+    """Takes the dtype of the values, and `dimensions` if the format `is_of_any_rank`."""
     parameters: Mapping[str, int | None] = {}
+    """The options of a conversion, with their defaults (None: the option is required; 0: `orders` choose).
+    Those that are sizes of the description set these sizes."""
     orders: Mapping[str, ContentsOrder] = {}
+    """Functions by the name of an index array, which order its contents. They take all parameters."""
     is_of_any_rank: bool = False
     example_parameters: Mapping[str, int] = {}
+    """The options with which `gossamer formats` draws a matrix of 4 by 6: the required ones, and those whose
+    defaults are too large."""
     parts_for_products: PartsOfMatrix | None = None
+    """Returns the parts in which operators store a matrix if products with these are faster than with the
+    whole matrix in this format; None if they are not."""
     uses_stats: bool = False
+    """True if the default schedule over a part of a matrix depends on the statistics of the part. Parts in
+    other formats share a kernel, whatever their sizes."""
     scipy: ScipyMatrix | None = None
+    """The matrices of SciPy with this name."""
     torch: TorchLayout | None = None
+    """The layout of torch's tensors that is this format."""
     binsparse: BinsparseFormat | None = None
+    """The names of the format in binsparse files."""
     pruning: PruningRule | None = None
+    """The rule by which `prune` makes a matrix of the format."""
 
     def __hash__(self) -> int:
         return hash(self.name)

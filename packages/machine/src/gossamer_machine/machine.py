@@ -32,30 +32,33 @@ class Grid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The machine that runs a program: the default is a server with vectors of 512 bits.
 
-    `vector_bits` are the bits of each of its `vector_registers`. If vectors are scalable, that is the least
-    number of bits, and the code works for any multiple. `private_cache` and `shared_cache` are bytes of the
-    second and of the last level, `gathers` is one of `GATHER_SPEEDS`, and `cores` are the processors on which
-    a kernel runs unless it is told otherwise. `fixed_vscale` is the constant that replaces vscale if vectors
-    are not scalable, None if scalable vectors are an error. `block_products` are intrinsics that add
-    products of blocks and a dense matrix in matrix registers, by the dtype of the operands; sums are float32.
-    `product_bits` are the least bits of the vectors of these registers.
-    `grid`: what a machine has that runs grids of threads; None for CPUs.
-
     >>> Machine(vector_bits=256).lanes("float64"), Machine(vector_registers=16).accumulators
     (4, 8)
     """
 
     vector_bits: int = 512
+    """The bits of a vector register. If vectors are scalable, the least number of bits: the code works
+    for any multiple."""
     vector_registers: int = 32
     is_scalable: bool = False
     private_cache: int = 1 << 20
+    """The bytes of the second level."""
     shared_cache: int = 32 << 20
+    """The bytes of the last level."""
     gathers: str = "moderate"
+    """One of `GATHER_SPEEDS`."""
     cores: int = 32
+    """The processors on which a kernel runs unless it is told otherwise."""
     fixed_vscale: int | None = 512 // VSCALE_UNIT_BITS
+    """The constant that replaces vscale if vectors are not scalable; None if scalable vectors
+    are an error."""
     block_products: tuple[tuple[str, str], ...] = ()
+    """Intrinsics that add products of blocks and a dense matrix in matrix registers, by the dtype of the
+    operands; sums are float32."""
     product_bits: int = 512
+    """The least bits of the vectors of matrix registers."""
     grid: Grid | None = None
+    """What a machine has that runs grids of threads; None for CPUs."""
 
     def lanes(self, dtype: str, *, holding: int | None = None) -> int:
         """Return the number of lanes of a vector register, the least number if vectors are scalable; a bool

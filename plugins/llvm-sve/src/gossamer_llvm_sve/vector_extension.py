@@ -23,36 +23,42 @@ class CpuModel(NamedTuple):
 class VectorExtension(NamedTuple):
     """An extension of an architecture for scalable vectors.
 
-    `runs_natively`: kernels are loaded into processes of the architecture; otherwise they are emulated there,
-    too. `cpus`: those that a target may name, first the default, then one to suggest. `features`: what a
-    target may add to them. `scopes`: those of memory that the backend has. `vector_lengths`: the bits of
-    vectors that a target may give, which an emulator has. `most_bits`: those that any vector may have.
-    `vscale_bits`: the bits for each unit of LLVM's vscale. `lane_masks`, `lane_products`: as in `Abi`.
-    `emulated_cpu`: the emulator's CPU, with places for the length of vectors. `half_feature`: the feature
-    that converts float16; None if every CPU does. `base_features`: LLVM's features of all targets.
-    `length_feature`: that which states the least length, with a place for it; None if there is none.
-    `calling_convention`: LLVM's name of it; None if there is only one.
-
     >>> RVV.backend, RVV.cpus[0].name, RVV.architecture.name
     ('llvm-rvv', 'generic-rv64', 'riscv64')
     """
 
     backend: str
+    """The name of the backend."""
     architecture: Architecture
     runs_natively: bool
+    """True if kernels are loaded into processes of the architecture. Otherwise they are
+    emulated there, too."""
     cpus: tuple[CpuModel, ...]
+    """The CPUs that a target may name: first the default, then one to suggest."""
     features: tuple[str, ...]
+    """The features that a target may add to those of its CPU."""
     scopes: tuple[str, ...]
+    """The scopes of memory that the backend has."""
     vector_lengths: tuple[int, ...]
+    """The bits of vectors that a target may give. The emulator has all of them."""
     most_bits: int
+    """The most bits that a vector may have."""
     vscale_bits: int
+    """The bits for each unit of LLVM's vscale."""
     lane_masks: bool
+    """As in `Abi`."""
     lane_products: bool
+    """As in `Abi`."""
     emulated_cpu: str
+    """The emulator's CPU, with places for the length of vectors."""
     half_feature: str | None = None
+    """The feature that converts float16; None if every CPU does."""
     base_features: tuple[str, ...] = ()
+    """LLVM's features of all targets."""
     length_feature: str | None = None
+    """The feature that states the least length, with a place for it; None if there is none."""
     calling_convention: str | None = None
+    """LLVM's name of the calling convention; None if there is only one."""
 
 
 _A64FX = frozenset({"crc", "lse", "rdm", "fullfp16", "complxnum"})

@@ -18,24 +18,24 @@ ElementType: TypeAlias = "np.dtype[Any] | str"
 
 
 class ArrayView(NamedTuple):
-    """The memory of an array of any package, which is not aligned for its dtype in all cases.
-
-    `array` is the array itself: one of NumPy if the memory is the host's, otherwise the object that was
-    passed. `owner` keeps the memory alive, besides the array. `strides` are in bytes. If `is_contiguous`,
-    elements are stored row by row, without gaps. The contents are there once the work on `stream` is done;
-    None: they are there for the stream for which the view was made.
-    """
+    """The memory of an array of any package, which is not aligned for its dtype in all cases."""
 
     array: Any
+    """The array itself: one of NumPy if the memory is the host's, otherwise the object that was passed."""
     address: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+    """In bytes."""
     dtype: ElementType
     device: Device
     is_read_only: bool
     is_contiguous: bool
+    """True if elements are stored row by row, without gaps."""
     owner: object = None
+    """Keeps the memory alive, besides the array."""
     stream: object = None
+    """The contents are there once the work on this stream is done; None: for the stream for which the
+    view was made."""
 
     @property
     def size(self) -> int:

@@ -13,32 +13,40 @@ SetRelation: TypeAlias = Literal["subset", "disjoint"]
 class ArrayTest(msgspec.Struct, frozen=True):
     """The tests of an array of integers, which is seen as flat.
 
-    `in_range`: low <= x <= last. `order`: values never decrease, or increase (`unique`), within the whole
-    array, within the segments that array number `offsets` defines (it is sorted, starts at 0 and ends at the
-    size of this array), or within rows of `width` elements (`in_rows`). `distinct`: no value occurs twice; if
-    values are `marked`, all are in [least, least + span), else they are `sorted`. `values`: so many elements
-    have a known value. `tests_ends`: the offsets start at 0 and end at the size of this array. `products`:
-    the steps of this array are the products of those of the two arrays of these numbers, none of which is
-    near the limits of int64. `padded`: `pad` may occur any number of times, also in succession, and is not an
-    element of a segment. `bits`: the number of bits that are set in each element is the step of the offsets
-    of this number, and none of them is in the mask `beyond`. `related`: each segment is a subset of the
-    segment of an array of this number, or disjoint from it; both arrays have an order. Low, last, width,
-    least, span, pad and beyond are parameters of the program, named with the number of the array: `low0`; so
-    are `at0_0` and `value0_0` of each known value.
+    Bounds, widths, pads and known values are parameters of the program, named with the number of the array:
+    `low0`, `last0`, `width0`, `least0`, `span0`, `pad0`, `beyond0`, and `at0_0` and `value0_0` of each known
+    value.
     """
 
     dtype: str
     in_range: bool = False
+    """low <= x <= last."""
     order: Literal["sorted", "unique"] | None = None
+    """Values never decrease, or increase (`unique`), within the whole array, within segments,
+    or within rows."""
     offsets: int | None = None
+    """The number of the array whose segments have the `order`. It is sorted, starts at 0 and ends at the
+    size of this array."""
     in_rows: bool = False
+    """The `order` is that within rows of `width` elements."""
     padded: bool = False
+    """`pad` may occur any number of times, also in succession, and is not an element of a segment."""
     distinct: Literal["marked", "sorted"] | None = None
+    """No value occurs twice. If values are `marked`, all are in [least, least + span), else
+    they are `sorted`."""
     values: int = 0
+    """The number of elements with a known value."""
     tests_ends: bool = False
+    """The offsets start at 0 and end at the size of this array."""
     products: tuple[int, int] | None = None
+    """The steps of this array are the products of those of the two arrays of these numbers, none of which
+    is near the limits of int64."""
     bits: int | None = None
+    """The number of bits that are set in each element is the step of the offsets of this number, and none
+    of them is in the mask `beyond`."""
     related: tuple[tuple[SetRelation, int], ...] = ()
+    """Each segment is a subset of the segment of an array of this number, or disjoint from it; both arrays
+    have an order."""
 
     @property
     def in_segments(self) -> bool:

@@ -7,24 +7,22 @@ from typing import Any, NamedTuple
 
 
 class FileFormat(NamedTuple):
-    """A format of files, which a suffix identifies.
-
-    `read` takes the file and `require_fits`, a function that it calls with the sizes of the file before it
-    allocates memory for entries. It returns a tensor or a SciPy matrix, or raises `ValueError` if the file is
-    malformed. `write` takes the tensor and the file. Both also take what the flags name: `read` the
-    `shape` if the file format `takes_shape`, and `write` a bool `pattern` if it `has_patterns`. A tensor is
-    refused unless it has two dimensions or the file format `is_of_any_rank`.
-
-    The texts are those of the documentation: `contents` describes the file, `read_as` the format that `read`
-    returns, and `written_as` what `write` stores.
-    """
+    """A format of files, which a suffix identifies. The documentation has its texts."""
 
     suffixes: tuple[str, ...]
     read: Callable[..., Any]
+    """Takes the file and `require_fits`, a function that it calls with the sizes of the file before it
+    allocates memory for entries; also the `shape` if the format `takes_shape`. It returns a tensor or a
+    SciPy matrix, or raises `ValueError` if the file is malformed."""
     write: Callable[..., None]
+    """Takes the tensor and the file; also a bool `pattern` if the format `has_patterns`."""
     contents: str
+    """Describes the file."""
     read_as: str
+    """The format that `read` returns."""
     written_as: str
+    """What `write` stores."""
     is_of_any_rank: bool = False
+    """If false, only tensors of two dimensions are accepted."""
     has_patterns: bool = False
     takes_shape: bool = False

@@ -15,24 +15,27 @@ from gossamer_ir.nodes import FormatDescription, Function, Module
 
 
 class OperatorProgram(msgspec.Struct, frozen=True):
-    """The program of an operator: its `script`, the `buffers` that hold values, the parameter `features` for
-    the number of columns of its dense operands (None if they are vectors), and the parameter `values` for the
-    values of the matrix (None if only its structure is read). If it `sums_rows`, its output has the sums of
-    products over rows. If it `scales`, each value of the matrix is multiplied by the parameter `alpha`; if it
-    `adds`, it adds the sums to what the output contains (see `scaled_products`). If it `separates_init`, it
-    initializes the output before it adds the first sum. The script does none of these. `parsed` is the name
-    of the Python module that has the parsed script (None: the script is parsed at the first call)."""
+    """The program of an operator: its script, and what rewrites add to it."""
 
     name: str
     script: str
     buffers: tuple[str, ...]
+    """The buffers that hold values."""
     features: str | None = None
+    """The parameter for the number of columns of the dense operands; None if they are vectors."""
     values: str | None = "a"
+    """The parameter for the values of the matrix; None if only its structure is read."""
     sums_rows: bool = False
+    """True if the output has the sums of products over rows."""
     scales: bool = False
+    """True if each value of the matrix is multiplied by the parameter `alpha`."""
     adds: bool = False
+    """True if the sums are added to what the output contains (see `scaled_products`)."""
     separates_init: bool = False
+    """True if the output is initialized before the first sum is added."""
     parsed: str | None = None
+    """The name of the Python module that has the parsed script; None if the script is parsed at
+    the first call."""
 
     @property
     def dense_dimensions(self) -> int:
@@ -41,16 +44,17 @@ class OperatorProgram(msgspec.Struct, frozen=True):
 
 
 class Variant(msgspec.Struct, frozen=True):
-    """The options of a program: dtypes, and sizes that are fixed. Without `features` their number is
-    symbolic; `sizes` fixes other parameters. With `checks`, the kernel checks its index arrays itself if it
-    can (`check_index_arrays`)."""
+    """The options of a program: dtypes, and sizes that are fixed."""
 
     dtype: str = "float32"
     indptr_dtype: str = "int32"
     indices_dtype: str = "int32"
     features: int | None = None
+    """The number of features; None if it is symbolic."""
     sizes: tuple[tuple[str, int], ...] = ()
+    """The values of other parameters that are fixed."""
     checks: bool = False
+    """True if the kernel checks its index arrays itself, where it can (`check_index_arrays`)."""
 
 
 MATRIX_AXES = ("I", "J")

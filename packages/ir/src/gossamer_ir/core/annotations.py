@@ -31,21 +31,21 @@ AnnotatedNode: TypeAlias = Literal["function", "iteration", "block", "loop"]
 
 
 class AnnotationKind(msgspec.Struct, frozen=True):
-    """The meaning of the annotation with a key.
-
-    `on` are the nodes on which it has an effect, `value` its type. `writers` are the primitives that write
-    it; None if users do, in programs or by `annotate`. `readers` are the passes and primitives that act on
-    it. `elsewhere` is the hint of the error for a node on which it has none; None if it is kept there.
-    `records` is what it records about a node `{name}`, which would be wrong without it.
-    """
+    """The meaning of the annotation with a key."""
 
     says: str
     on: tuple[AnnotatedNode, ...]
+    """The nodes on which it has an effect."""
     value: str
+    """The type of its value."""
     writers: str | None
+    """The primitives that write it; None if users do, in programs or by `annotate`."""
     readers: str
+    """The passes and primitives that act on it."""
     elsewhere: str | None = None
+    """The hint of the error for a node on which it has no effect; None if it is kept there."""
     records: str | None = None
+    """What it records about a node `{name}`, which would be wrong without it."""
 
 
 ANNOTATIONS: Mapping[str, AnnotationKind] = {

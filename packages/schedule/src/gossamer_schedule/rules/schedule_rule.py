@@ -52,26 +52,24 @@ class RowThresholds(msgspec.Struct, frozen=True):
 
 
 class RuleContext(msgspec.Struct, frozen=True):
-    """Inputs of a rule besides the program.
-
-    `stats` are those of the data, None if unknown, and `machine` is the one that will run the program.
-    `is_sibling` is true if the program is one of several iterations over the same rows, which share a loop;
-    the `thresholds` are then those for siblings. The rules for siblings, and the rules for programs of one
-    iteration, are in the order in which they are tried. `point` has values of choices of the rule, which has
-    its own where there are none.
-
-    `RuleRecord.match` adds the names of the program to those that are `taken`, which the schedules of other
-    iterations make.
-    """
+    """Inputs of a rule besides the program."""
 
     stats: Stats | None = None
+    """The statistics of the data; None if they are unknown."""
     is_sibling: bool = False
+    """True if the program is one of several iterations over the same rows, which share a loop. Then the
+    `thresholds` are those for siblings."""
     thresholds: RowThresholds = RowThresholds()
     machine: Machine = Machine()
+    """The machine that will run the program."""
     taken: frozenset[str] = frozenset()
+    """Names that the schedules of other iterations make. `RuleRecord.match` adds those of the program."""
     sibling_rules: Iterable[RuleRecord] = ()
+    """The rules for siblings, in the order in which they are tried."""
     iteration_rules: Iterable[RuleRecord] = ()
+    """The rules for programs of one iteration, in the order in which they are tried."""
     point: SchedulePoint = {}
+    """Values of choices of the rule, which has its own where there are none."""
 
     def new_trace(self) -> TraceBuilder:
         """Return a trace without steps."""

@@ -43,12 +43,6 @@ class GroupedColumns(NamedTuple):
 class MatrixProperties(NamedTuple):
     """The properties of a matrix.
 
-    `block_fill` has, for each size of square blocks at multiples of it, the fraction of the slots of stored
-    blocks that are elements. `bandwidth` is the mean distance of an element from the diagonal, as a fraction
-    of the number of columns. `groups` are of 48 neighboring rows, `near_groups` of 8. `slice_fill` is the
-    fraction of the slots of SELL that are elements. `reuse` and `ordered_reuse` say how soon columns
-    occur again in the order of the rows, and in another one (`with_row_order`; None: there is none).
-
     >>> lengths, groups = RowLengths(2.0, 0.0, 2, 0), GroupedColumns(1.0, 8.0)
     >>> MatrixProperties(4, 8, 8, lengths, {2: 1.0}, 0.1, groups, groups, 1.0).density
     0.25
@@ -59,12 +53,21 @@ class MatrixProperties(NamedTuple):
     nnz: int
     lengths: RowLengths
     block_fill: Mapping[int, float]
+    """For each size of square blocks at multiples of it, the fraction of the slots of stored blocks
+    that are elements."""
     bandwidth: float
+    """The mean distance of an element from the diagonal, as a fraction of the number of columns."""
     groups: GroupedColumns
+    """The columns of groups of 48 neighboring rows."""
     near_groups: GroupedColumns
+    """The columns of groups of 8 neighboring rows."""
     slice_fill: float
+    """The fraction of the slots of SELL that are elements."""
     reuse: ColumnReuse | None = None
+    """How soon columns occur again in the order of the rows."""
     ordered_reuse: ColumnReuse | None = None
+    """How soon columns occur again in another order of the rows (`with_row_order`); None if
+    there is none."""
 
     @property
     def density(self) -> float:

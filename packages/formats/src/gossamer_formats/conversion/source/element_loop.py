@@ -55,27 +55,30 @@ _NOTHING: Mapping[str, RecordedValue] = MappingProxyType({})
 class ElementLoop(NamedTuple):
     """A nest that binds, for each element, `p` (its value index) and `l0`, `l1`, ... (its logical
     coordinates, which are less than `d0`, `d1`, ...).
-
-    `axes`: those of the loops, from the outermost. `solved`: the axis without a loop, whose coordinate
-    follows from the others. `listed`: the axes with one loop over the contents of an array. `is_in_order`:
-    value indices ascend. `visits_all`: every value is that of an element. `loaded`: the handles of index
-    arrays that have a logical coordinate at `p`, by dimension. `size`: the number of values; `value`: that
-    of the element. `condition` is true for the elements that are wanted; None: all are. `whole` is that of
-    `SourceLoopBuilder`.
     """
 
     nest: tuple[Stmt, ...]
     arguments: SharedArguments
     axis_names: tuple[str, ...]
+    """The axes of the loops, from the outermost."""
     solved: SolvedAxis | None
+    """The axis without a loop, whose coordinate follows from the others."""
     listed: ListedAxes | None
+    """The axes with one loop over the contents of an array."""
     is_in_order: bool
+    """True if value indices ascend."""
     visits_all: bool
+    """True if every value is that of an element."""
     loaded: dict[int, str]
+    """The handles of index arrays that have a logical coordinate at `p`, by dimension."""
     size: Size
+    """The number of values."""
     value: Expr
+    """The value of the element."""
     condition: Expr | None
+    """True for the elements that are wanted; None if all are."""
     whole: dict[str, For]
+    """As in `SourceLoopBuilder`."""
 
     @property
     def counts_values(self) -> bool:

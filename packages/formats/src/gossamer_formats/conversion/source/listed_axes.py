@@ -31,23 +31,23 @@ from gossamer_ir.support.items_by_name import items_by_name
 
 
 class ListedAxes(NamedTuple):
-    """Dense axes `names` whose coordinates, of which the last varies fastest, index `array`. Its contents are
-    the leading digit of logical dimension `dimension`, of which each has `width` coordinates.
-
-    `loops`: all axes in an order in which loops visit the elements sorted lexicographically, after the loop
-    over the contents. `dimensions`: the logical dimension of each axis that is a digit. `has_slots`: elements
-    are sorted only if the slots of a fiber are, which nothing declares. `repeated`: dense axes of which this
-    does not depend.
-    """
+    """Dense axes whose coordinates index an array, whose contents are the leading digit of a dimension."""
 
     array: str
     names: tuple[str, ...]
+    """The axes. The coordinate along the last of them varies fastest."""
     dimension: int
     width: int
+    """The number of coordinates of `dimension` for each content of the array."""
     loops: tuple[str, ...]
+    """All axes in an order in which loops visit the elements sorted lexicographically, after the loop
+    over the contents."""
     dimensions: Mapping[str, int]
+    """The logical dimension of each axis that is a digit."""
     has_slots: bool
+    """True if elements are sorted only if the slots of a fiber are, which nothing declares."""
     repeated: tuple[str, ...]
+    """Dense axes on which the array does not depend."""
 
 
 class _Listing(NamedTuple):

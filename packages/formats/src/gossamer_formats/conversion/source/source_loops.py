@@ -26,26 +26,27 @@ from gossamer_ir.support.items_by_name import items_by_name
 
 
 class SourceLoopBuilder(msgspec.Struct, eq=False):
-    """The loops so far: the state of one call of `element_loop`, which adds an axis after the other.
-
-    `nest` has the statements around the next one. `slots` and `coordinates` are those of an axis, `counts`
-    the numbers of slots of all its fibers. `at_value_index`: the handles of arrays that have the coordinates
-    of an axis at its slots. `whole`: for the variable of a loop, that over the slots of all fibers, which are
-    visited in the same order. `contents`: the number of contents of an index array if there is a loop over
-    them.
-    """
+    """The loops so far: the state of one call of `element_loop`, which adds one axis after the other."""
 
     storage: RecordedStorage
     arguments: SharedArguments
     sorted_slots: Mapping[str, RecordedValue]
     nest: list[Stmt] = []
+    """The statements around the next one."""
     slots: dict[str | None, Expr] = msgspec.field(default_factory=lambda: {None: ZERO})
+    """The slot of each axis."""
     coordinates: dict[str, Expr] = {}
+    """The coordinate along each axis."""
     counts: dict[str | None, Size] = msgspec.field(default_factory=lambda: {None: SINGLE})
+    """The number of slots of all fibers of each axis."""
     at_value_index: dict[str, str] = {}
+    """The handles of arrays that have the coordinates of an axis at its slots."""
     visits_all: bool = True
     whole: dict[str, For] = {}
+    """For the variable of a loop, that over the slots of all fibers, which are visited in
+    the same order."""
     contents: dict[str, int] = {}
+    """The number of contents of each index array with a loop over them."""
 
     @property
     def by_name(self) -> dict[str, Axis]:

@@ -8,16 +8,20 @@ from gossamer_machine.machine import Machine
 
 
 class ElementOptions(NamedTuple):
-    """`drop_zeros` leaves out elements whose value is zero; `requires_order` refuses elements that are not
-    sorted as the target says; `index_dtype=None` is int32; `in_one_kernel` refuses storages that need
-    several kernels; `adds_repeated` adds elements with equal coordinates, which are refused otherwise;
-    `threads` is the number of threads that kernels should be written for, and `machine` what they run on."""
+    """Options of a conversion by kernels."""
 
     drop_zeros: bool
+    """Leave out elements whose value is zero."""
     index_dtype: str | None
+    """None is int32."""
     wants_permutation: bool
     requires_order: bool = True
+    """Refuse elements that are not sorted as the target says."""
     in_one_kernel: bool = False
+    """Refuse storages that need several kernels."""
     adds_repeated: bool = False
+    """Add elements with equal coordinates, which are refused otherwise."""
     threads: int = 1
+    """The number of threads that kernels should be written for."""
     machine: Machine = Machine()
+    """The machine that kernels run on."""

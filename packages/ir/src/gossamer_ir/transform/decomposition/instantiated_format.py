@@ -35,23 +35,25 @@ class NamedFormat(NamedTuple):
 
 
 class InstantiatedFormat(NamedTuple):
-    """A format with the declarations of its description in the names of a function.
-
-    `name` is that of the part; `shape` is that of the tensor. `buffers` are the values, one for each tensor
-    that shares the format. `index_arrays` are what the map reads, over axes of their own, and `facts` are
-    about these. `variables` run along the axes of the buffers, in their order. `coordinates` are the logical
-    ones, in terms of these."""
+    """A format with the declarations of its description in the names of a function."""
 
     name: str
+    """The name of the part."""
     description: FormatDescription
     shape: tuple[Expr, ...]
+    """The shape of the tensor."""
     params: tuple[Param, ...]
     axes: tuple[Axis, ...]
     buffers: tuple[SparseBuffer, ...]
+    """The values, one buffer for each tensor that shares the format."""
     index_arrays: tuple[SparseBuffer, ...]
+    """The arrays that the map reads, over axes of their own."""
     facts: tuple[Fact, ...]
+    """Facts about the index arrays."""
     vars: tuple[str, ...]
+    """The variables along the axes of the buffers, in their order."""
     coordinates: tuple[Expr, ...]
+    """The logical coordinates, in terms of the variables."""
 
 
 def instantiate_format(

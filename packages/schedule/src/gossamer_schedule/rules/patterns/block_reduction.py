@@ -33,14 +33,9 @@ from gossamer_schedule.rules.analysis.slots import slots_before
 
 class BlockReduction(msgspec.Struct, frozen=True):
     """`out[io, ii, k...] = sum over jo and ji of ...`, with jo in the fiber of block row io in a compressed
-    varied axis, and dense axes for ii, ji and k. If it
-    `counts_rows`, the element is `out[io * height + ii, k...]`.
+    varied axis, and dense axes for ii, ji and k.
 
-    Names of loops, the block and the output are those of the loop stage. `height`, `width` and `features` are
-    the extents of `inner_row`, `inner_position` and `feature`, None if symbolic. `feature` is None if there
-    is no such loop. `before` is the text of the number of blocks before a block row (None: unknown). `order`
-    are the loops, outermost first. `operand` is the one dense buffer that is read at a feature, with
-    `operand_rank` dimensions (None: there is none, or several).
+    Names of loops, the block and the output are those of the loop stage.
     """
 
     block: str
@@ -49,16 +44,25 @@ class BlockReduction(msgspec.Struct, frozen=True):
     inner_row: str
     inner_position: str
     feature: str | None
+    """None if there is no such loop."""
     height: int | None
+    """The extent of `inner_row`; None if it is symbolic."""
     width: int | None
+    """The extent of `inner_position`; None if it is symbolic."""
     features: int | None
+    """The extent of `feature`; None if it is symbolic."""
     output: str
     dtype: str
     before: str | None
+    """The text of the number of blocks before a block row; None if it is unknown."""
     order: tuple[str, ...]
+    """The loops, outermost first."""
     counts_rows: bool
+    """True if the element is `out[io * height + ii, k...]`."""
     operand: str | None
+    """The one dense buffer that is read at a feature; None if there is none, or several."""
     operand_rank: int
+    """The number of dimensions of `operand`."""
 
     @property
     def text(self) -> str:

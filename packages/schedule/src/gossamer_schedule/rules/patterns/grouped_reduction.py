@@ -26,10 +26,7 @@ class GroupedReduction(msgspec.Struct, frozen=True):
     """`out[ROWS[g, r], k] = out[ROWS[g, r], k] op ...` over group g, the columns j of the group, row r of the
     group and feature k, where the values of ROWS are distinct.
 
-    Names of loops, the block and the output are those of the loop stage. `height` is the number of rows of a
-    group, `features` the extent of the loop `feature`. `before` is the text of the number of slots before a
-    group. `gather` are the rows of the dense operand. `is_initialized` is true if the output is initialized,
-    so that it is not read.
+    Names of loops, the block and the output are those of the loop stage.
     """
 
     block: str
@@ -38,12 +35,17 @@ class GroupedReduction(msgspec.Struct, frozen=True):
     row: str
     feature: str
     height: int
+    """The number of rows of a group."""
     features: int
+    """The extent of the loop `feature`."""
     output: str
     dtype: str
     before: str | None
+    """The text of the number of slots before a group."""
     gather: Gather
+    """The rows of the dense operand."""
     is_initialized: bool
+    """True if the output is initialized, so that it is not read."""
 
     @property
     def text(self) -> str:

@@ -43,32 +43,37 @@ class RowReduction(msgspec.Struct, frozen=True):
     old value of `out[i, k...]`.
 
     Rows are those of a dense axis or the stored ones of a compressed axis with one fiber. A fiber is varied
-    (CSR, ragged) or of fixed width (ELL). A row may have several varied fibers, one for each word of columns
-    (a bitmask): `words` are the loops over these, and their body may have a condition, since the last word
-    extends beyond the row. Names of loops, the block and the output are those of the loop
-    stage. `features` is the extent of the loop `feature` (None: symbolic), which is None if there is no such
-    loop. `before` is the text of the number of slots before a row (None: unknown), `gather` are the rows of
-    the dense operand, `width` the slots of each row (None: they vary, or are symbolic). `is_contiguous` is
-    true if terms are read from consecutive positions, `is_regular` if vectors can read (`reads_regularly`)
-    and combine them. `stored` are the arrays that are read slot after slot. `sizes` are the texts of the
-    numbers of all rows and all slots (None: unknown before the kernel runs).
+    (CSR, ragged) or of fixed width (ELL). Names of loops, the block and the output are those of the loop
+    stage.
     """
 
     block: str
     row: str
     position: str
     feature: str | None
+    """None if there is no such loop."""
     features: int | None
+    """The extent of `feature`; None if it is symbolic."""
     output: str
     dtype: str
     before: str | None
+    """The text of the number of slots before a row; None if it is unknown."""
     gather: Gather
+    """The rows of the dense operand."""
     width: int | None
+    """The number of slots of each row; None if they vary, or are symbolic."""
     is_contiguous: bool
+    """True if terms are read from consecutive positions."""
     is_regular: bool
+    """True if vectors can read the terms (`reads_regularly`) and combine them."""
     stored: FiberElements
+    """The arrays that are read slot after slot."""
     words: tuple[str, ...] = ()
+    """The loops over the fibers of a row if it has several: one for each word of columns (a bitmask). Their
+    body may have a condition, since the last word extends beyond the row."""
     sizes: tuple[str, str] | None = None
+    """The texts of the numbers of all rows and all slots; None if they are unknown before
+    the kernel runs."""
 
     @property
     def reduction(self) -> str:

@@ -19,27 +19,27 @@ from gossamer_schedule.rules.analysis.slots import slots_before, slots_of
 
 
 class SampledProducts(msgspec.Struct, frozen=True):
-    """`out[i, j] = sum over k of ...` for each j of the fiber of row i, with names of the loop stage.
-
-    `output` is the buffer of the products, `features` the extent of the loop `feature` (None: symbolic).
-    `length` and `before` are the texts of the numbers of nonzeros of a row and before it, and `gather` are
-    the rows of the dense operand that are read by column.
-    `is_regular` is true if vectors over features can read the operands (`reads_regularly`), `is_padded` if
-    slots of the fiber may be padding.
-    """
+    """`out[i, j] = sum over k of ...` for each j of the fiber of row i, with names of the loop stage."""
 
     block: str
     row: str
     position: str
     feature: str
     features: int | None
+    """The extent of the loop `feature`; None if it is symbolic."""
     output: str
+    """The buffer of the products."""
     dtype: str
     before: str | None
+    """The text of the number of nonzeros before a row."""
     length: str | None
+    """The text of the number of nonzeros of a row."""
     gather: Gather
+    """The rows of the dense operand that are read by column."""
     is_regular: bool
+    """True if vectors over features can read the operands (`reads_regularly`)."""
     is_padded: bool
+    """True if slots of the fiber may be padding."""
 
     @property
     def text(self) -> str:

@@ -28,13 +28,10 @@ from gossamer_schedule.rules.analysis.slots import slots_before
 
 class SlicedReduction(msgspec.Struct, frozen=True):
     """`out[ROWS[s, r]] = out[ROWS[s, r]] op ...` over slice s, slot w, row r of the slice and the one element
-    j of the row in the slot, where the values of ROWS are distinct. In slices of block rows, whose slots are
-    blocks, it is `out[ROWS[s, r] * block_height + ii] = ...`, also over the columns of a block.
+    j of the row in the slot, where the values of ROWS are distinct.
 
-    Names of loops, the block and the output are those of the loop stage. `height` is the number of rows of a
-    slice. `inner_row` and `inner_column` are the loops over a block, of `block_height` rows and `block_width`
-    columns (None: slots are elements, and both numbers are 1). `before` is the text of the number of slots
-    before a slice (None: unknown).
+    In slices of block rows, whose slots are blocks, it is `out[ROWS[s, r] * block_height + ii] = ...`, also
+    over the columns of a block. Names of loops, the block and the output are those of the loop stage.
     """
 
     block: str
@@ -43,13 +40,19 @@ class SlicedReduction(msgspec.Struct, frozen=True):
     row: str
     element: str
     inner_row: str | None
+    """The loop over the rows of a block; None if slots are elements."""
     inner_column: str | None
+    """The loop over the columns of a block; None if slots are elements."""
     height: int
+    """The number of rows of a slice."""
     block_height: int
+    """The number of rows of a block; 1 if slots are elements."""
     block_width: int
+    """The number of columns of a block; 1 if slots are elements."""
     output: str
     dtype: str
     before: str | None
+    """The text of the number of slots before a slice; None if it is unknown."""
 
     @property
     def text(self) -> str:

@@ -32,9 +32,7 @@ from gossamer_schedule.rules.analysis.outputs import accumulated_buffer, may_rea
 class TiledReduction(msgspec.Struct, frozen=True):
     """`out[i, k] = out[i, k] + ...`, a reduction over column tiles t and over j in row i of tile t.
 
-    Names of loops, the block and buffers are those of the loop stage. `tile_columns` is the length of the
-    fibers' axis. `operand` is the dense operand of which a tile selects `tile_columns` adjacent rows; its
-    elements have the dtype `operand_dtype`, those of the output `dtype`.
+    Names of loops, the block and buffers are those of the loop stage.
     """
 
     block: str
@@ -44,9 +42,12 @@ class TiledReduction(msgspec.Struct, frozen=True):
     feature: str
     features: int
     tile_columns: int
+    """The length of the fibers' axis."""
     output: str
     dtype: str
+    """The dtype of the output."""
     operand: str
+    """The dense operand, of which a tile selects `tile_columns` adjacent rows."""
     operand_dtype: str
 
     @property
