@@ -22,7 +22,6 @@ TESTED_IN = {
     "gossamer": {"comparison/baselines": "comparison/test_accuracy_and_timing.py"},
     "gossamer-formats": {
         "counterparts": "tensors/test_scipy_conversion.py",
-        "conversion/maps": "conversion/test_convert.py",
         "conversion/results": "conversion/test_convert_by_kernels.py",
     },
     "gossamer-ir": {
