@@ -19,13 +19,14 @@ pytestmark = pytest.mark.unserialized
 END_TO_END = {"gossamer": {"checks", "processes", "programs", "published_schedules", "schedules"}}
 """Folders of tests that no folder of the sources corresponds to."""
 TESTED_IN = {
-    "gossamer": {"comparison/baselines": "comparison/test_accuracy_and_timing.py"},
+    "gossamer": {"comparison/baselines": "comparison/test_accuracy.py"},
     "gossamer-formats": {
         "counterparts": "tensors/test_scipy_conversion.py",
         "conversion/results": "conversion/test_convert_by_kernels.py",
     },
     "gossamer-ir": {
         "interpret/memory": "interpret/test_formats.py",
+        "interpret/threads": "interpret/statements/test_thread_loops.py",
         "interpret/expressions": "interpret/test_expressions.py",
         "verify/declarations": "verify/test_refused_modules.py",
         "verify/expressions": "verify/test_refused_modules.py",
