@@ -82,7 +82,7 @@ def raise_alarm(_number, _frame):
 def test_a_handler_that_raises_stops_a_long_loop(script, rows, each, alarm):
     kernel = gs.compile(script)
     x, y = np.ones(each, np.float32), np.zeros(rows, np.float32)
-    alarm(raise_alarm, after=0.3)
+    alarm(raise_alarm, after=0.1)
     start = time.perf_counter()
     with pytest.raises(AlarmError, match="ring"):
         kernel(x, y)
@@ -96,11 +96,11 @@ def test_a_handler_that_raises_stops_a_long_loop(script, rows, each, alarm):
 @pytest.mark.usefixtures("threads")
 def test_a_handler_that_returns_lets_the_loop_finish(script, alarm):
     kernel = gs.compile(script)
-    x, y = np.ones(10_000, np.float32), np.zeros(20_000, np.float32)
+    x, y = np.ones(10_000, np.float32), np.zeros(5_000, np.float32)
     rung = []
     # A busy machine may ring before the call.
     start = time.perf_counter()
-    alarm(lambda *_: rung.append(time.perf_counter()), after=0.05)
+    alarm(lambda *_: rung.append(time.perf_counter()), after=0.02)
     kernel(x, y)
     end = time.perf_counter()
     assert np.all(y == y[0])
@@ -110,7 +110,7 @@ def test_a_handler_that_returns_lets_the_loop_finish(script, alarm):
 
 def test_a_kernel_of_another_thread_is_not_stopped(alarm):
     kernel = gs.compile(PLAIN)
-    x, y = np.ones(10_000, np.float32), np.zeros(10_000, np.float32)
+    x, y = np.ones(10_000, np.float32), np.zeros(5_000, np.float32)
     done = threading.Event()
 
     def run():
@@ -118,7 +118,7 @@ def test_a_kernel_of_another_thread_is_not_stopped(alarm):
         done.set()
 
     def wait():
-        alarm(raise_alarm, after=0.05)
+        alarm(raise_alarm, after=0.02)
         time.sleep(60)
 
     threading.Thread(target=run).start()
