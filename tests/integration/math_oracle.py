@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 LONG = np.longdouble
@@ -40,8 +42,10 @@ EXACT = {
 }  # fmt: skip
 
 
+@cache
 def numbers(dtype_name, count=20_000):
-    """Numbers of every exponent, subnormal ones, ordinary ones, and those at the edges of cases."""
+    """Numbers of every exponent, subnormal ones, ordinary ones, and those at the edges of cases, in an array
+    that is not written."""
     rng = np.random.default_rng(5)
     dtype = np.dtype(dtype_name)
     info = np.finfo(dtype)
@@ -58,7 +62,9 @@ def numbers(dtype_name, count=20_000):
     near_one = 1 + rng.normal(size=count) * 1e-3
     with np.errstate(all="ignore"):
         mixed = np.concatenate([any_bits, *usual, near_one, special]).astype(dtype)
-    return np.resize(mixed, len(mixed) // 64 * 64 + 64)
+    result = np.resize(mixed, len(mixed) // 64 * 64 + 64)
+    result.flags.writeable = False
+    return result
 
 
 def errors(actual, exact):

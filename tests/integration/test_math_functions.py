@@ -154,12 +154,9 @@ def find_nth_bits(words, counts):
     return np.array(messages, words.dtype)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("lanes", [1, 8])
-@pytest.mark.parametrize(
-    "dtype_name", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
-)
-def test_positions_of_bits(dtype_name, lanes, target):
+@cache
+def words_and_positions(dtype_name):
+    """Words, the numbers of set bits in them, and the positions of these bits."""
     rng = np.random.default_rng(9)
     dtype = np.dtype(dtype_name)
     bits = [rng.integers(0, 2**63, 2048, np.uint64) << np.uint64(1) for _ in range(3)]
@@ -168,8 +165,18 @@ def test_positions_of_bits(dtype_name, lanes, target):
     words[:4] = [0, 1, ~dtype.type(0), np.left_shift(dtype.type(1), 8 * dtype.itemsize - 1)]
     counts = rng.integers(0, 8 * dtype.itemsize + 2, len(words)).astype(dtype)
     counts[4:16:3] = ~dtype.type(0)
+    return words, counts, find_nth_bits(words, counts)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("lanes", [1, 8])
+@pytest.mark.parametrize(
+    "dtype_name", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+)
+def test_positions_of_bits(dtype_name, lanes, target):
+    words, counts, positions = words_and_positions(dtype_name)
     result = applied("find_nth_bit", words, counts, lanes=lanes, target=target)
-    np.testing.assert_array_equal(result, find_nth_bits(words, counts))
+    np.testing.assert_array_equal(result, positions)
 
 
 @pytest.mark.parametrize("target", TARGETS)
