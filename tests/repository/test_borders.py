@@ -85,6 +85,7 @@ def listed():
         yield (getattr(importlib.import_module(border.home), owner) if owner else None, name)
 
 
+@pytest.mark.unserialized  # other tests of the sources parse the same files
 def test_every_border_of_the_code_is_in_the_table(distributions):
     needed = set().union(
         *(borders_of(*crossing) for crossing in imports_across_borders(distributions))
