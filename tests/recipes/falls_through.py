@@ -26,6 +26,7 @@ STMTS: dict[str, tuple[str, ...]] = {
     ),
     "Only a let is moved or replaced by its value; what any other statement binds stays": (
         "gossamer_lower.device.check_stores:check_stores",
+        "gossamer_lower.device.lower_cross_thread_reduction:_Lowerer.__init__",
         "gossamer_lower.device.insert_sync:_Inserter.__init__",
         "gossamer_lower.device.split_host_device:_Splitter.body",
         "gossamer_llvm.control.position_loops:_with_values_of_lets",
@@ -59,6 +60,7 @@ STMTS: dict[str, tuple[str, ...]] = {
     "Nothing is concluded from a body or a module in any other form": (
         "gossamer_ir.interchange.scratch_layout:scratch_layout",
         "gossamer_ir.script.parser.functions:_guessed_stage",
+        "gossamer_lower.device.thread_reductions:_Finder.visit",
         "gossamer_lower.host.index_array_tests.row_loop:row_loop_of",
         "gossamer_lower.vector.lane_reductions:lane_reduction",
         "gossamer_schedule.legality.definite_assignment:_stmt_assigns",

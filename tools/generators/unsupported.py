@@ -116,7 +116,9 @@ SECTIONS: dict[str, dict[str, str]] = {
         "launch",
         "lower.split_host_device.host": "a loop or a condition around kernels that reads an array",
         "lower.split_host_device.scope": "memory of a block or a thread that several kernels use",
-        "lower.check_stores.reduction": "a sum over threads: a loop of a reduction that is bound to threads",
+        "lower.check_stores.reduction": "a store of several threads to one element that is not a reduction",
+        "lower.lower_cross_thread_reduction.barrier": "a reduction over threads of several warps where not "
+        "all threads of a block get",
         "lower.insert_sync.grid": "a store outside of a loop that is bound to blocks",
         "lower.insert_sync.barrier": "threads that exchange values where not all of a block get",
     },

@@ -9,6 +9,7 @@ from gossamer_lower.bounds_check_flat import bounds_check_flat
 from gossamer_lower.bounds_checks.hoist_bounds_checks import hoist_bounds_checks
 from gossamer_lower.bounds_checks.insert_bounds_checks import insert_bounds_checks
 from gossamer_lower.buffers.lower_buffers import lower_buffers
+from gossamer_lower.device.lower_cross_thread_reduction import lower_cross_thread_reduction
 from gossamer_lower.device.split_host_device import split_host_device
 from gossamer_lower.host.check_index_arrays import check_index_arrays
 from gossamer_lower.host.lower_atomics import lower_atomics
@@ -62,6 +63,7 @@ __all__ = [
     "lower_atomics",
     "lower_blocks",
     "lower_buffers",
+    "lower_cross_thread_reduction",
     "lower_iterations",
     "lower_math",
     "lower_to_flat",

@@ -50,7 +50,7 @@ def test_sizes_that_are_read_from_an_array_are_read_by_each_kernel(flat):
             "lower.split_host_device.extent",
         ),
         (
-            ('for t in T.thread_binding(4, thread="threadIdx.x"):', "    Y[0] = Y[0] + X[t]"),
+            ('for t in T.thread_binding(4, thread="threadIdx.x"):', "    Y[0] = X[t]"),
             "lower.check_stores.reduction",
         ),
         (("if X[0] > 0.0:", *(f"    {line}" for line in GRID)), "lower.split_host_device.host"),

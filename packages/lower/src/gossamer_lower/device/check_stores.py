@@ -1,4 +1,4 @@
-"""Refuses stores of several threads to one element: sums over threads, which are not lowered yet."""
+"""Refuses stores of several threads to one element that are not reductions over them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def check_stores(function: Function) -> None:
     """Raise `UnsupportedError` (`lower.check_stores.reduction`) for a kernel in which the threads of a loop
     store to one element of global or shared memory.
 
-    That is what `bind` makes of the loop of a reduction, whose terms threads are to combine.
+    Reductions over threads have been lowered before.
     """
     every = tuple(stmts(function.body))
     scopes = {buffer.name: buffer.scope for buffer in allocations(every)}
@@ -68,9 +68,9 @@ def _require_own_element(
     if shared:
         raise UnsupportedError(
             "lower.check_stores.reduction",
-            f"The threads of loop '{shared[0]}' of '{name}' store to one element of '{store.buffer}'. Sums "
-            "over threads are not lowered yet.",
-            hint="Bind a loop that selects the element.",
+            f"The threads of loop '{shared[0]}' of '{name}' store to one element of '{store.buffer}', and "
+            "do more than to combine values there.",
+            hint="Bind a loop that selects the element, or separate the reduction from other statements.",
         )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.core.build import ZERO, index_var
+from gossamer_ir.core.build import ZERO, index_var, integer_value
 from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.core.statement_kinds import CHECKING_STMTS, SYNCHRONIZING_STMTS, effects_of
 from gossamer_ir.errors import UnsupportedError
@@ -26,6 +26,7 @@ from gossamer_ir.nodes import (
     Search,
     Stmt,
     Store,
+    Var,
     While,
 )
 from gossamer_ir.traversal.access_types import READS
@@ -39,12 +40,14 @@ from gossamer_lower.device.kernel_functions import thread_loops
 
 class _SharedAccess(msgspec.Struct, frozen=True):
     """An access of memory that threads share. The numbers of threads in the indices are the names of their
-    axes. `is_by_all`: it is in loops over all threads of a block."""
+    axes. `first` are the axes along which only the first thread makes it. `is_by_one`: these and the indices
+    determine the thread."""
 
     buffer: str
     indices: tuple[Expr, ...]
     is_write: bool
-    is_by_all: bool
+    first: frozenset[str]
+    is_by_one: bool
 
 
 class _Surroundings(msgspec.Struct, frozen=True):
@@ -102,7 +105,13 @@ class _Inserter:
         }
         allocated = allocations(stmts(function.body))
         self._private = {buffer.name for buffer in allocated if buffer.scope != "shared"}
-        self._lets = {stmt.var.name for stmt in stmts(function.body) if isinstance(stmt, Let)}
+        lets = (stmt for stmt in stmts(function.body) if isinstance(stmt, Let))
+        self._lets = {stmt.var.name: stmt.value for stmt in lets}
+        self._block_axes = {
+            axis
+            for axis, extent in self._axes.items()
+            if axis.startswith("threadIdx") and integer_value(extent) != 1
+        }
         self._pending: set[_SharedAccess] = set()
 
     def body(self, body: tuple[Stmt, ...], place: _Surroundings) -> tuple[Stmt, ...]:
@@ -157,9 +166,10 @@ class _Inserter:
         names = [self._namer.fresh("thread") for _ in axes]
         first = [Compare("eq", index_var(name), ZERO) for name in names]
         new: Stmt = If(conjunction(*first) or Const("bool", "True"), (stmt,))
+        accesses = self._accesses(place, stmt, first=frozenset(axes))
         for axis, name in zip(axes, names, strict=True):
             new = For(name, ZERO, self._axes[axis], (new,), kind="thread_binding", thread=axis)  # type: ignore[arg-type]  # a tag
-        return (*self._before(self._accesses(place, stmt), place), new)
+        return (*self._before(accesses, place), new)
 
     def _repeated(
         self, loop: For | While, place: _Surroundings, control: tuple[Expr, ...]
@@ -201,40 +211,58 @@ class _Inserter:
         self._pending = set(accesses)
         return (Barrier(),)
 
-    def _accesses(self, place: _Surroundings, *nodes: Stmt | Expr) -> set[_SharedAccess]:
+    def _accesses(
+        self, place: _Surroundings, *nodes: Stmt | Expr, first: frozenset[str] = frozenset()
+    ) -> set[_SharedAccess]:
         collected: set[_SharedAccess] = set()
         if any(axis.startswith("threadIdx") for axis in self._axes):
             for node in nodes:
-                collected.update(self._accesses_of(node, place.bound))
+                collected.update(self._accesses_of(node, place.bound, first))
         return collected
 
-    def _accesses_of(self, node: Stmt | Expr, bound: Mapping[str, str]) -> Iterator[_SharedAccess]:
+    def _accesses_of(
+        self, node: Stmt | Expr, bound: Mapping[str, str], first: frozenset[str]
+    ) -> Iterator[_SharedAccess]:
         if not isinstance(node, STMTS):
-            yield from self._shared_accesses(collect(READS, node), bound, is_write=False)
+            yield from self._shared_accesses(collect(READS, node), bound, first, is_write=False)
             return
         if isinstance(node, For) and node.thread is not None:
             bound = {**bound, node.thread: node.var}
         effects = effects_of(node)
         reads = (*effects.reads, *collect(READS, *effects.evaluates))
-        yield from self._shared_accesses(reads, bound, is_write=False)
-        yield from self._shared_accesses(effects.writes, bound, is_write=True)
+        yield from self._shared_accesses(reads, bound, first, is_write=False)
+        yield from self._shared_accesses(effects.writes, bound, first, is_write=True)
         for body in effects.bodies:
+            selected = first | _axes_of_first(body.conditions, bound)
             for inner in body.stmts:
-                yield from self._accesses_of(inner, bound)
+                yield from self._accesses_of(inner, bound, selected)
 
     def _shared_accesses(
         self,
         nodes: Sequence[Load | Search | Store | Atomic],
         bound: Mapping[str, str],
+        first: frozenset[str],
         *,
         is_write: bool,
     ) -> Iterator[_SharedAccess]:
         by_var = {var: index_var(axis) for axis, var in bound.items()}
-        is_by_all = not self._missing(_Surroundings(bound), "threadIdx")
         for node in nodes:
             if not self._is_private(node):
                 indices = tuple(substitute(each, by_var) for each in getattr(node, "indices", ()))
-                yield _SharedAccess(node.buffer, indices, is_write, is_by_all)
+                is_by_one = self._block_axes <= {*first, *self._dependences(indices, by_var)}
+                yield _SharedAccess(node.buffer, indices, is_write, first, is_by_one)
+
+    def _dependences(self, exprs: Sequence[Expr], by_var: Mapping[str, Var]) -> set[str]:
+        """Return the variables in expressions, and in the values of lets that they use."""
+        names: set[str] = set()
+        pending = [*free_vars(*exprs)]
+        while pending:
+            name = pending.pop()
+            if name not in names:
+                names.add(name)
+                if name in self._lets:
+                    pending += free_vars(substitute(self._lets[name], by_var))
+        return names
 
     def _is_private(self, node: Load | Search | Store | Atomic) -> bool:
         return node.buffer in self._private
@@ -244,16 +272,24 @@ class _Inserter:
         threads = {var for axis, var in place.bound.items() if axis.startswith("threadIdx")}
         # A variable of a let may be computed from the number of a thread.
         return not threads or not (
-            collect(Load, *exprs) or free_vars(*exprs) & (threads | self._lets)
+            collect(Load, *exprs) or free_vars(*exprs) & (threads | self._lets.keys())
         )
 
 
 def _conflict(new: _SharedAccess, old: _SharedAccess) -> bool:
     """Return whether two threads of a block may access one element, and one of them writes.
 
-    Stores of loops over all threads are to different elements in different iterations. So are, then, all
-    accesses by the same indices.
+    Stores of different threads are to different elements, and so are, then, accesses by the same indices that
+    determine the thread.
     """
     if new.buffer != old.buffer or not (new.is_write or old.is_write):
         return False
-    return not (new.is_by_all and old.is_by_all and new.indices == old.indices and new.indices)
+    is_by_same = new.is_by_one and old.is_by_one and new.first == old.first
+    return not (is_by_same and new.indices == old.indices)
+
+
+def _axes_of_first(conditions: Iterable[Expr], bound: Mapping[str, str]) -> frozenset[str]:
+    """Return the axes of which conditions select the first thread."""
+    comparisons = [each for each in conditions if isinstance(each, Compare) and each.op == "eq"]
+    first = {each.lhs for each in comparisons if each.rhs == ZERO}
+    return frozenset(axis for axis, var in bound.items() if index_var(var) in first)

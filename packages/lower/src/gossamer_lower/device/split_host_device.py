@@ -35,6 +35,7 @@ from gossamer_lower.device.kernel_functions import (
     iteration_kernel,
     single_kernel,
 )
+from gossamer_lower.device.lower_cross_thread_reduction import lower_cross_thread_reduction
 from gossamer_lower.lowering_pass import lowering_pass
 
 
@@ -44,11 +45,12 @@ def split_host_device(module: Module) -> Module:
 
     Each outermost nest of loops that are bound to threads is a kernel, with the buffers of blocks and threads
     that it uses. A parallel loop is one with a thread for each iteration. All other statements are kernels
-    of one thread. Kernels have the barriers that `insert_sync` inserts.
+    of one thread. Reductions over threads are lowered. Kernels have the barriers that `insert_sync` inserts.
 
     Raises `UnsupportedError` (`lower.split_host_device.*`): `.extent` if a number of threads is not known at
     the launch, `.host` if a loop or a condition around kernels reads an array, `.scope` if kernels share a
-    buffer of a block or a thread; and the errors of `check_stores` and `insert_sync`.
+    buffer of a block or a thread; and the errors of `lower_cross_thread_reduction`,
+    `check_stores` and `insert_sync`.
 
     >>> from gossamer_ir.script import parse_module, print_module
     >>> flat = parse_module('''
@@ -62,6 +64,7 @@ def split_host_device(module: Module) -> Module:
     >>> print(print_module(split_host_device(flat)).partition('"float32")')[2].partition("@")[0].strip())
     T.launch("scale_i", [x, n], threads={"blockIdx.x": n})
     """
+    module = lower_cross_thread_reduction(module)
     functions = items_by_name(module.functions)
     entry = functions[module.entry]
     splitter = _Splitter(functions, entry)

@@ -503,6 +503,9 @@ def _items(text: str) -> list[str]:
 def _literal(text: str, dtype: np.dtype[Any]) -> Any:
     if text[:2] in ("0f", "0F", "0d", "0D"):
         bits = np.array([int(text[2:], 16)], np.uint32 if text[1] in "fF" else np.uint64)
+        # An instruction that moves bits has the type of an integer.
+        if dtype.kind != "f":
+            return bits.astype(f"u{dtype.itemsize}").view(dtype)[0]
         return bits.view(np.float32 if text[1] in "fF" else np.float64).astype(dtype)[0]
     number = int(text.removesuffix("U"), 0)
     if dtype == np.bool_:

@@ -1,0 +1,279 @@
+"""Reductions over the threads of a block: each thread accumulates, and then they combine what they have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.statements.reductions import identity
+from gossamer_ir.core.build import ONE, ZERO, index, index_var, integer_value
+from gossamer_ir.core.conditions import conjunction
+from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.statement_kinds import effects_of
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import (
+    Allocate,
+    Binary,
+    Buffer,
+    Compare,
+    Expr,
+    For,
+    Function,
+    If,
+    IfThenElse,
+    Let,
+    Load,
+    Module,
+    Stmt,
+    Store,
+    Var,
+)
+from gossamer_ir.traversal.buffer_definitions import allocations
+from gossamer_ir.traversal.free_vars import free_vars
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.substitute import substitute_body
+from gossamer_ir.traversal.walk import collect, stmts
+from gossamer_lower.device.thread_combinations import (
+    ThreadCombination,
+    ThreadCombiner,
+    ThreadGroup,
+    allocation,
+    linear_number,
+)
+from gossamer_lower.device.thread_reductions import (
+    ThreadReduction,
+    ThreadSum,
+    loops_over_threads,
+    thread_reduction,
+)
+from gossamer_lower.lowering_pass import lowering_pass, map_functions
+from gossamer_lower.statements.rebuild import with_bodies
+
+
+class _Surroundings(msgspec.Struct, frozen=True):
+    """What is around a statement: the variables of loops over threads of a block by their axes, the extents
+    of all axes of the kernel, and whether all threads of the block get there together."""
+
+    threads: Mapping[str, str] = {}
+    extents: Mapping[str, int] = {}
+    is_uniform: bool = True
+
+
+@lowering_pass(takes=("flat",), on_request=True)
+def lower_cross_thread_reduction(module: Module) -> Module:
+    """Lower reductions over the threads of a block, which `bind` makes of the loops of reductions.
+
+    Each thread accumulates into a register. Threads combine their registers by shuffles if they are a part
+    of a warp, otherwise also in shared memory, and the first of them updates the element. Any number of
+    threads, any operation of a reduction, and any dtype are possible.
+
+    Raises `UnsupportedError` (`lower.lower_cross_thread_reduction.barrier`) if they would have to wait for
+    each other where not all threads of a block get.
+
+    >>> from gossamer_ir.script import parse_module, print_module
+    >>> flat = parse_module('''
+    ... @T.prim_func
+    ... def total(x: T.handle, y: T.handle, n: T.int64) -> None:
+    ...     T.stage("flat")
+    ...     X = T.match_buffer(x, (n,), "float32")
+    ...     Y = T.match_buffer(y, (1,), "float32")
+    ...     for t in T.thread_binding(2, thread="threadIdx.x"):
+    ...         Y[0] = Y[0] + X[t]
+    ... ''')
+    >>> print(print_module(lower_cross_thread_reduction(flat)).partition("Y = ")[2].partition("for")[2])
+     t in T.thread_binding(2, thread="threadIdx.x"):
+            Y_partial = T.alloc_buffer((1,), "float32", scope="local")
+            Y_partial[0] = 0.0
+            Y_partial[0] = Y_partial[0] + X[t]
+            other: T.float32 = T.shuffle_xor(Y_partial[0], 1, width=2)
+            total: T.float32 = Y_partial[0] + other
+            if t == 0:
+                Y[0] = Y[0] + total
+    <BLANKLINE>
+    """
+    return map_functions(module, _lower_function)
+
+
+def _lower_function(function: Function) -> Function:
+    if not any(loops_over_threads(stmt) for stmt in function.body):
+        return function
+    return replace(function, body=_Lowerer(function).body(function.body, _Surroundings()))
+
+
+class _Lowerer:
+    """Lowers the reductions of a function. `_shared` are allocations for the statement outside of loops over
+    threads that is being lowered."""
+
+    def __init__(self, function: Function) -> None:
+        self._name, self._namer = function.name, namer_of(function)
+        every = tuple(stmts(function.body))
+        self._scopes = {buffer.name: buffer.scope for buffer in allocations(every)}
+        self._lets = {stmt.var.name for stmt in every if isinstance(stmt, Let)}
+        self._shared: list[Stmt] = []
+
+    def body(self, body: tuple[Stmt, ...], place: _Surroundings) -> tuple[Stmt, ...]:
+        """Return the statements of a body, with reductions lowered."""
+        new: list[Stmt] = []
+        for stmt in body:
+            lowered = self._stmt(stmt, place)
+            if not place.threads:
+                new += self._shared
+                self._shared = []
+            new += lowered
+        return tuple(new)
+
+    def _stmt(self, stmt: Stmt, place: _Surroundings) -> tuple[Stmt, ...]:
+        if not place.extents:
+            place = replace(place, extents=_extents_of(stmt))
+        reduction = thread_reduction(stmt)
+        if reduction is not None:
+            return self._lowered(reduction, place)
+        inner = replace(place, is_uniform=place.is_uniform and self._is_uniform(stmt, place))
+        if isinstance(stmt, For) and stmt.thread is not None:
+            if stmt.thread.startswith("threadIdx"):
+                inner = replace(place, threads={**place.threads, stmt.thread: stmt.var})
+            else:
+                inner = place
+        return (with_bodies(stmt, lambda body: self.body(body, inner)),)
+
+    def _is_uniform(self, stmt: Stmt, place: _Surroundings) -> bool:
+        """Return whether all threads of a block run the bodies of a statement equally often."""
+        control = effects_of(stmt).evaluates
+        varying = {*place.threads.values(), *self._lets}
+        return not place.threads or not (collect(Load, *control) or free_vars(*control) & varying)
+
+    def _lowered(self, reduction: ThreadReduction, place: _Surroundings) -> tuple[Stmt, ...]:
+        """Return the loops over the threads of a reduction, in which each accumulates on its own."""
+        names = {str(loop.thread): loop.var for loop in loops_over_threads(reduction.stmt)}
+        first = {str(axis): index_var(names[axis]) for axis in reduction.axes}
+        names |= place.threads
+        group = _group(reduction, place, names)
+        partials = {each.store.buffer: self._partial(each) for each in reduction.sums}
+        body: list[Stmt] = []
+        for each in reduction.sums:
+            partial = partials[each.store.buffer]
+            start = identity(each.reduction.op, partial.dtype)
+            body += [Allocate(partial), Store(partial.name, (ZERO,), start)]
+        body += _by_each_thread(reduction, partials, names)
+        before: list[Stmt] = []
+        for each in reduction.sums:
+            combination = self._combination(each, partials[each.store.buffer], group, place)
+            outside, stored = self._stored(each, combination.result, [*first.values()])
+            before += outside
+            body += [*combination.stmts, *stored]
+        nest = tuple(body)
+        for axis, extent in sorted(reduction.axes.items()):
+            loop = For(names[axis], ZERO, index(extent), nest, kind="thread_binding", thread=axis)
+            nest = (loop,)
+        return (*before, *nest)
+
+    def _partial(self, each: ThreadSum) -> Buffer:
+        name = self._namer.fresh(f"{each.store.buffer}_partial")
+        return Buffer(name, (ONE,), dtype_of(each.store.value), scope="local")
+
+    def _combination(
+        self, each: ThreadSum, partial: Buffer, group: ThreadGroup, place: _Surroundings
+    ) -> ThreadCombination:
+        combiner = ThreadCombiner(group, each.reduction.op, partial.dtype, self._namer)
+        combination = combiner.combined(Load(partial.name, (ZERO,), partial.dtype))
+        if combination.shared is not None and not place.is_uniform:
+            raise UnsupportedError(
+                "lower.lower_cross_thread_reduction.barrier",
+                f"{group.threads} threads of '{self._name}' combine parts of '{each.store.buffer}' in code "
+                "that not all threads of a block run the same number of times.",
+                hint="Bind the loop to threadIdx.x with 2, 4, 8, 16 or 32 threads, which need not wait.",
+            )
+        self._shared += allocation(combination)
+        return combination
+
+    def _stored(
+        self, each: ThreadSum, total: Expr, threads: list[Var]
+    ) -> tuple[list[Stmt], list[Stmt]]:
+        """Return what stands before the loops over threads, and the update of the element in them."""
+        store, op = each.store, each.reduction.op
+        old: Expr = Load(store.buffer, store.indices, dtype_of(store.value))
+        condition = conjunction(*each.conditions)
+        if self._scopes.get(store.buffer, "global") in ("global", "shared"):
+            is_first = [Compare("eq", var, ZERO) for var in threads]
+            selected = conjunction(*each.conditions, *is_first)
+            assert selected is not None
+            update = replace(store, value=Binary(op, old, total))
+            return [], [If(selected, (update,))]
+        # Each thread has such an element, whose value was the same before.
+        before = Var(self._namer.fresh(f"{store.buffer}_before"), dtype_of(store.value))
+        update = replace(store, value=Binary(op, before, total))
+        if condition is None:
+            return [Let(before, old)], [update]
+        guarded = IfThenElse(condition, old, identity(op, before.dtype))
+        return [Let(before, guarded)], [If(condition, (update,))]
+
+
+def _extents_of(stmt: Stmt) -> dict[str, int]:
+    """Return the extents of the loops over threads of a kernel; none for other statements."""
+    if not isinstance(stmt, For) or stmt.thread is None:
+        return {}
+    return _block_extents(stmt)
+
+
+def _block_extents(stmt: Stmt) -> dict[str, int]:
+    loops = [loop for loop in loops_over_threads(stmt) if str(loop.thread).startswith("threadIdx")]
+    return {
+        loop.thread: integer_value(loop.extent) or 0 for loop in loops if loop.thread is not None
+    }
+
+
+def _group(
+    reduction: ThreadReduction, place: _Surroundings, names: Mapping[str, str]
+) -> ThreadGroup:
+    """Return the threads of a reduction as a group."""
+    extents = {**_block_extents(reduction.stmt), **place.extents}
+    own = sorted(reduction.axes.items())
+    others = sorted((axis, extents.get(axis, 1)) for axis in place.threads)
+    used = [axis for axis, extent in sorted(extents.items()) if extent != 1]
+    reduced = [axis for axis, extent in own if extent != 1]
+    threads = rows = 1
+    for _, extent in own:
+        threads *= extent
+    for _, extent in others:
+        rows *= extent
+    return ThreadGroup(
+        threads=threads,
+        number=linear_number([(index_var(names[axis]), extent) for axis, extent in own]),
+        rows=rows,
+        row=linear_number([(index_var(names[axis]), extent) for axis, extent in others]),
+        is_consecutive=used[: len(reduced)] == reduced,
+        is_alone=used == reduced,
+    )
+
+
+def _by_each_thread(
+    reduction: ThreadReduction,
+    partials: Mapping[str, Buffer],
+    names: Mapping[str, str],
+) -> tuple[Stmt, ...]:
+    """Return a reduction without loops over threads, in which one thread accumulates into its register."""
+
+    def register(node: object) -> object | None:
+        if not isinstance(node, Store):
+            return None
+        partial = partials[node.buffer]
+        value = next(e.reduction for e in reduction.sums if e.store == node)
+        old = Load(partial.name, (ZERO,), partial.dtype)
+        return Store(partial.name, (ZERO,), Binary(value.op, old, value.value))
+
+    body = rewrite_body((reduction.stmt,), register)
+    return _without_thread_loops(body, names)
+
+
+def _without_thread_loops(body: tuple[Stmt, ...], names: Mapping[str, str]) -> tuple[Stmt, ...]:
+    new: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, For) and stmt.thread is not None:
+            inner = substitute_body(stmt.body, {stmt.var: index_var(names[str(stmt.thread)])})
+            new += _without_thread_loops(inner, names)
+        else:
+            new.append(with_bodies(stmt, lambda inner: _without_thread_loops(inner, names)))
+    return tuple(new)
