@@ -21,7 +21,6 @@ END_TO_END = {"gossamer": {"checks", "processes", "programs", "published_schedul
 TESTED_IN = {
     "gossamer": {"comparison/baselines": "comparison/test_accuracy.py"},
     "gossamer-formats": {
-        "counterparts": "tensors/test_scipy_conversion.py",
         "conversion/results": "conversion/test_convert_by_kernels.py",
     },
     "gossamer-ir": {
@@ -41,10 +40,6 @@ TESTED_IN = {
         "host/index_array_tests": "host/test_check_index_arrays.py",
         "inspector/results": "inspector/test_extract_inspector.py",
         "math/functions": "math/test_lower_math.py",
-    },
-    "gossamer-testkit": {
-        "corpus/inputs": "corpus/test_corpus.py",
-        "corpus/oracles": "corpus/test_corpus.py",
     },
 }
 """The first file to look at for each folder of sources without a folder of tests."""

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from gossamer_formats.checks.array_checks import VALUE_DTYPES
-from gossamer_formats.storage import dtype_name
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.message_texts import counted, either
@@ -59,7 +58,8 @@ def require_values(matrix: Any, *, dimensions: int, count: int) -> None:
 def matrix_values(values: Array, dtype: str | None) -> Array:
     """Return the values as a contiguous array, converted if a dtype is given; raises `FormatError`."""
     dtype_of_values = values.dtype
-    if dtype is None and dtype_name(dtype_of_values) not in VALUE_DTYPES:
+    native = dtype_of_values.newbyteorder("=")
+    if dtype is None and native.name not in VALUE_DTYPES:
         raise FormatError(
             "format.dtype",
             f"The matrix has values of dtype {dtype_of_values}; expected {either(VALUE_DTYPES)}.",
@@ -72,7 +72,7 @@ def matrix_values(values: Array, dtype: str | None) -> Array:
         )
     # A float64 that is too large for float32 becomes infinite, as in NumPy's own conversion.
     with np.errstate(over="ignore"):
-        return np.ascontiguousarray(values, dtype=dtype or dtype_of_values.newbyteorder("="))
+        return np.ascontiguousarray(values, dtype=dtype or native)
 
 
 def used_slots(indptr: Array, indices: Array) -> int:
