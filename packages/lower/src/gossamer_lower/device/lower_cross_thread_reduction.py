@@ -76,7 +76,7 @@ def lower_cross_thread_reduction(module: Module) -> Module:
     >>> from gossamer_ir.script import parse_module, print_module
     >>> flat = parse_module('''
     ... @T.prim_func
-    ... def total(x: T.handle, y: T.handle, n: T.int64) -> None:
+    ... def add_up(x: T.handle, y: T.handle, n: T.int64) -> None:
     ...     T.stage("flat")
     ...     X = T.match_buffer(x, (n,), "float32")
     ...     Y = T.match_buffer(y, (1,), "float32")

@@ -154,6 +154,7 @@ class ThreadCombiner:
 def linear_number(axes: Sequence[tuple[Expr, int]]) -> Expr:
     """Return the number of a thread from its numbers along axes, the first of which varies fastest.
 
+    >>> from gossamer_ir.core.build import index_var
     >>> from gossamer_ir.script import print_expr
     >>> print_expr(linear_number([(index_var("x"), 4), (index_var("y"), 8)]))
     'x + y * 4'
