@@ -35,14 +35,25 @@ def test_rows_are_threads_where_a_value_belongs_to_a_row(body):
     assert threads(module_of(body)) == [128]
 
 
-@pytest.mark.parametrize(
-    "module", [module_of(scaled("csr", "A[i, j] * 2.0")), parse_module(script("sddmm"))]
-)
+def sddmm(features=None):
+    module = parse_module(script("sddmm"))
+    return module if features is None else specialize(module, {"feat_size": features})
+
+
+@pytest.mark.parametrize("module", [module_of(scaled("csr", "A[i, j] * 2.0")), sddmm(features=7)])
 def test_other_stored_elements_are_threads_whatever_their_rows_are(module):
     schedule = default_schedule(module, GPU)
     assert [step.op for step in schedule.coordinate] == ["sparse_fuse"]
     loops = bound(module)
     assert loops["blockIdx.x"].removesuffix("_0") == loops["threadIdx.x"].removesuffix("_1")
+
+
+@pytest.mark.parametrize(("features", "lanes"), [(None, 32), (8, 8), (100, 32)])
+def test_threads_of_a_warp_add_up_the_features_of_a_stored_element(features, lanes):
+    module = sddmm(features)
+    assert [step.op for step in default_schedule(module, GPU).coordinate] == ["sparse_fuse"]
+    assert set(bound(module)) == {"blockIdx.x", "threadIdx.y", "threadIdx.x"}
+    assert threads(module) == [128 // lanes, lanes]
 
 
 @pytest.mark.parametrize(("features", "lanes"), [(None, 32), (100, 32), (16, 16), (17, 32), (1, 1)])

@@ -2,7 +2,8 @@
 
 A product has a thread for each element of the result: rows and features are threads of a block, and blocks
 have as many rows as fill them. A sum over a row has a thread for each row, and so have values that depend on
-their row. Other values of stored elements have a thread for each of them.
+their row. Other values of stored elements have a thread for each of them; sums over features have the threads
+of a warp, which add up what they have.
 """
 
 from __future__ import annotations
@@ -20,10 +21,15 @@ BLOCK_WARPS = 4
 """The warps of a block: enough blocks fit a multiprocessor to fill it, and small grids have many blocks."""
 
 
+LEAST_SHARED_FEATURES = 8
+"""Features of a sum that several threads compute. With fewer, each thread would have at most one."""
+
+
 @schedule_rule(
     pattern="a reduction over the fiber of a row, or a sum over features or a value for each stored element",
     programs="SpMM, SpMV, SDDMM and element-wise programs over CSR and ragged rows",
-    schedule="a thread for each element of the result, on machines that run grids of threads",
+    schedule="a thread for each element of the result, or the threads of a warp for a sum over features, on "
+    "machines that run grids of threads",
 )
 def grid_rows(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for such a program; None for any other program, or on a CPU."""
@@ -36,12 +42,12 @@ def grid_rows(module: Module, context: RuleContext) -> PatternMatch | None:
         return _reduction_match(trace, reduction, grid)
     products, values = sampled_products(module), elementwise_pattern(module)
     if products is not None:
-        _run_all_slots(trace, module, products, grid)
+        _run_products(trace, module, products, grid)
         return PatternMatch(products.text, trace)
     if values is None:
         return None
     if values.is_flat:
-        _run_all_slots(trace, module, values, grid)
+        _bind_slots(trace, _run_all_slots(trace, module, values), grid)
     else:
         _bind(trace, values.row, threads=_block_threads(grid))
         trace.decide("a thread for each row", "a value depends on the row of its element")
@@ -83,10 +89,29 @@ def _run_rows_and_features(
     )
 
 
-def _run_all_slots(
-    trace: TraceBuilder, module: Module, pattern: SampledProducts | Elementwise, grid: Grid
+def _run_products(
+    trace: TraceBuilder, module: Module, products: SampledProducts, grid: Grid
 ) -> None:
-    """Run a thread for each stored element."""
+    """Compute each sum over features by the threads of a warp, or by one thread if there are few features."""
+    loop = _run_all_slots(trace, module, products)
+    if products.features is not None and products.features < LEAST_SHARED_FEATURES:
+        _bind_slots(trace, loop, grid)
+        return
+    lanes = _feature_threads(products.features, grid)
+    blocks, slots = trace.split(loop, factors=(None, _block_threads(grid) // lanes))
+    _, lane = trace.split(products.feature, factors=(None, lanes))
+    for bound, thread in ((blocks, "blockIdx.x"), (slots, "threadIdx.y"), (lane, "threadIdx.x")):
+        trace.record.bind(loop=bound, thread=thread)  # type: ignore[arg-type]  # a tag
+    trace.decide(
+        f"{lanes} threads for each stored element add up what they have",
+        "threads of a warp read adjacent elements of the rows of both operands",
+    )
+
+
+def _run_all_slots(
+    trace: TraceBuilder, module: Module, pattern: SampledProducts | Elementwise
+) -> str:
+    """Make one loop over all stored elements, and return its name."""
     single = single_iteration(module)
     assert single is not None, "the patterns have one iteration"
     function, iteration = single
@@ -97,6 +122,10 @@ def _run_all_slots(
         "rows of different lengths keep as many threads busy",
         stage="coordinate",
     )
+    return loop
+
+
+def _bind_slots(trace: TraceBuilder, loop: str, grid: Grid) -> None:
     _bind(trace, loop, threads=_block_threads(grid))
     trace.decide("a thread for each stored element", "the elements are independent of each other")
 
