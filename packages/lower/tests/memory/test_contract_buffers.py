@@ -361,3 +361,38 @@ def test_contracted_tiles_have_the_gathered_elements(m):
     y = np.full((tiles, 4), np.nan, np.float32)
     run(planned(GATHERED_TILES), {"x": x, "p": places, "y": y, "m": m, "tiles": tiles})
     np.testing.assert_array_equal(y, x[start + places])
+
+
+THREADS = """
+@T.prim_func
+def scaled(x: T.handle, y: T.handle, m: T.int64) -> None:
+    T.func_attr({{"sparse_tir_level": 0}})
+    X = T.match_buffer(x, (m, 32), "float32")
+    Y = T.match_buffer(y, (m, 32), "float32")
+    tile = T.decl_buffer((m, 32), "float32", scope="{scope}")
+    for i in T.thread_binding(m, thread="blockIdx.x"):
+        for k in T.thread_binding(32, thread="threadIdx.x"):
+            tile[i, k] = X[i, k]
+            Y[i, k] = tile[i, k] * 2.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("scope", "loop", "shape"),
+    [("local", "k", ["1"]), ("shared", "i", ["32"]), ("global", None, ["m", "32"])],
+)
+def test_threads_have_local_memory_and_blocks_shared_memory(scope, loop, shape):
+    """Memory of a grid is allocated outside of it."""
+    module = contract_buffers(parse_module(THREADS.format(scope=scope)))
+    (function,) = module.functions
+    homes = {
+        (node.var if isinstance(node, For) else None): stmt.buffer
+        for node in walk(function)
+        for stmt in getattr(node, "body", ())
+        if isinstance(stmt, Allocate)
+    }
+    assert [*homes] == [loop]
+    assert [print_expr(extent) for extent in homes[loop].shape] == shape
+    x, y = np.arange(96, dtype=np.float32).reshape(3, 32), np.zeros((3, 32), np.float32)
+    run(module, {"x": x, "y": y, "m": 3})
+    np.testing.assert_array_equal(y, 2 * x)

@@ -186,9 +186,7 @@ def _body_with_allocation(
         return body
     first, last = users[0], users[-1] + 1
     only = body[first]
-    # Not into a vectorized or unrolled loop: an allocation has no vector form, and each copy of an
-    # unrolled body would allocate.
-    if len(users) == 1 and isinstance(only, For) and only.kind in ("serial", "parallel"):
+    if len(users) == 1 and isinstance(only, For) and _may_allocate(only, buffer):
         inside = index_ranges_of(buffer, only.body, function)
         inner = _private_body(only, buffer, inside, function)
         if inner is not None:
@@ -209,6 +207,17 @@ def _body_with_allocation(
         ranges = index_ranges_of(buffer, live, function)
     compacted, live = _contracted(buffer, live, ranges)
     return (*body[:first], Allocate(compacted), *live, *body[last:])
+
+
+def _may_allocate(loop: For, buffer: Buffer) -> bool:
+    """Return whether each iteration of a loop may have a buffer of its own. Not that of a vectorized or
+    unrolled loop: an allocation has no vector form, and each copy of an unrolled body would allocate. Each
+    thread of a grid has local memory, and each block shared memory; other memory of a grid is allocated by
+    the host."""
+    if loop.thread is None:
+        return loop.kind in ("serial", "parallel")
+    is_of_blocks = loop.thread.startswith("blockIdx")
+    return buffer.scope == "local" or (buffer.scope == "shared" and is_of_blocks)
 
 
 def _is_named(nodes: Iterable[Node], name: str) -> bool:

@@ -65,6 +65,12 @@ def test_features_are_threads_of_a_warp_and_rows_fill_the_block(features, lanes)
     assert threads(module) == [128 // lanes, lanes]
 
 
+@pytest.mark.parametrize("module", [module_of(CSR + DOT), parse_module(script("csr_spmm"))])
+def test_elements_of_reductions_are_in_registers(module):
+    steps = [step for step in default_schedule(module, GPU).loop if step.op == "cache_write"]
+    assert [step.args["scope"] for step in steps] == ["local"]
+
+
 def test_a_block_has_no_more_threads_than_the_machine_allows():
     small = Machine(grid=Grid(warp=8, block_threads=16, shared_memory=0, multiprocessors=1))
     assert threads(module_of(CSR + DOT), small) == [16]

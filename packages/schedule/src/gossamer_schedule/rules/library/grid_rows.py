@@ -58,6 +58,7 @@ def _reduction_match(trace: TraceBuilder, pattern: RowReduction, grid: Grid) -> 
     if pattern.words or pattern.features == 0:
         return None
     if pattern.feature is None:
+        _accumulate_in_register(trace, pattern, pattern.row)
         _bind(trace, pattern.row, threads=_block_threads(grid))
         trace.decide(
             "a thread for each row", "one thread adds up the elements of a row in their order"
@@ -67,12 +68,21 @@ def _reduction_match(trace: TraceBuilder, pattern: RowReduction, grid: Grid) -> 
     return PatternMatch(pattern.text, trace)
 
 
+def _accumulate_in_register(trace: TraceBuilder, pattern: RowReduction, element: str) -> None:
+    """Keep the element that an iteration of a loop computes in a register of its thread."""
+    trace.accumulate_locally(
+        pattern.block, buffer=pattern.output, holder=element, reduction=pattern.reduction
+    )
+    trace.decide("each element in a register", "a thread stores it once, after the last term")
+
+
 def _run_rows_and_features(
     trace: TraceBuilder, pattern: RowReduction, feature: str, grid: Grid
 ) -> None:
     """Run features on the threads of a warp, and as many rows as fill a block."""
     lanes = _feature_threads(pattern.features, grid)
     trace.reorder(pattern.row, feature, pattern.reduction)
+    _accumulate_in_register(trace, pattern, feature)
     blocks, rows = trace.split(pattern.row, factors=(None, _block_threads(grid) // lanes))
     tiles, lane = trace.split(feature, factors=(None, lanes))
     trace.reorder(blocks, tiles, rows, lane)
