@@ -44,9 +44,9 @@ def blocks(size, *, fill=1.0, count=128):
 def convert(tensor, operator, sizes):
     """Count calls without computing until the tensor is converted; return it in its format, and their
     number."""
-    dense = np.empty((0, *sizes), tensor.dtype)
+    dense, program = np.empty((0, *sizes), tensor.dtype), operator_named(operator).program
     for number in range(1, MAX_CALLS):
-        stored = count_call(operator_named(operator).program, tensor, dense).stored
+        stored = count_call(program, tensor, dense).stored
         if stored is not tensor:
             return stored, number
     return None, MAX_CALLS
