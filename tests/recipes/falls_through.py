@@ -140,12 +140,21 @@ STMTS: dict[str, tuple[str, ...]] = {
         "gossamer_lower.device.insert_sync:_Inserter._stmt",
     ),
     "Only a guard ends a thread before others of its block": (),
+    "Only these access fragments; any other statement that does is refused": (
+        "gossamer_cuda_mma_sp.codegen.fragments.lower_fragments:_FragmentLowerer._is_used",
+        "gossamer_cuda_mma_sp.codegen.fragments.lower_fragments:_FragmentLowerer._stmt",
+        "gossamer_cuda_mma_sp.codegen.fragments.lower_fragments:_stores",
+        "gossamer_cuda_mma_sp.codegen.fragments.matrix_products:_single_store",
+    ),
 }
 
 EXPRS: dict[str, tuple[str, ...]] = {
     "Nothing is concluded from an expression in any other form: it is an atom with a dtype": (
         "gossamer_llvm.fragments.outer_products:_element",
         "gossamer_schedule.rules.decisions.scalable_vectors.block_product:_factors",
+        "gossamer_schedule.rules.patterns.structured_product:_factors",
+        "gossamer_cuda_mma_sp.codegen.fragments.matrix_products:_factors",
+        "gossamer_cuda_mma_sp.codegen.fragments.matrix_products:_index_in_group",
         "gossamer_ir.analysis.bounds.array_extents:_part_of_size",
         "gossamer_ir.analysis.proofs.nondecreasing:_operands_rise",
         "gossamer_ir.analysis.bounds.overflow:OverflowAnalysis._is_exact",
@@ -315,6 +324,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
         "gossamer_schedule.regions.iterator_map:_digit_of",
         "gossamer_schedule.rules.analysis.own_rows:_listed_row",
         "gossamer_schedule.rules.patterns.block_reduction:_block_and_place",
+        "gossamer_cuda_mma_sp.codegen.fragments.matrix_products:_factors",
     ),
     "The operands of any other operation are visited, and the operation itself stays": (
         "gossamer.operator_calls.rewrites.whole_blocks:_rounded_up",

@@ -33,6 +33,8 @@ NAMED = {
     # Files with a line for each element, and elements of a dense array, are coordinates.
     "packages/formats/src/gossamer_formats/tensors/standard_formats.py": {"coo"},
     "packages/testkit/src/gossamer_testkit/conformance/formats.py": {"coo"},
+    # A pattern such as 2:4 is another name for it.
+    "packages/formats/src/gossamer_formats/tensors/prune.py": {"n_m"},
     # The contender `gossamer_sell` is about this format.
     "benchmarks/contenders/gossamer.py": {"sell"},
     # Files of arrays, for the problem with blocks.

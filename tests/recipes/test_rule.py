@@ -28,6 +28,7 @@ WITHOUT_RANDOM_PROGRAMS = {
     "group_spmm": NO_SUCH_AXES,
     "slice_spmv": NO_SUCH_AXES,
     "grid_rows": "the machine has no grid of threads",
+    "structured_spmm": "the machine has no grid of threads",
     "tensorized_block_spmm": "the machine has no intrinsics for products of blocks",
 }
 """Rules that no program of `tests/fuzzing/programs/rule_patterns.py` is meant to match, with the reasons."""

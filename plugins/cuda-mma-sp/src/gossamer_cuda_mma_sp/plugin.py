@@ -1,4 +1,4 @@
-"""The entry point of the plugin: it only registers the backend."""
+"""The entry point of the plugin: it only registers the backend and its intrinsics."""
 
 from __future__ import annotations
 
@@ -6,9 +6,17 @@ from collections.abc import Sequence
 
 from gossamer_backend.plugin_api import Backend, hookimpl
 from gossamer_cuda_mma_sp.backend import CudaBackend
+from gossamer_cuda_mma_sp.sparsity.structured_intrinsics import structured_intrinsics
+from gossamer_ir.interchange.records import Intrinsic
 
 
 @hookimpl
 def gossamer_backends() -> Sequence[Backend]:
     """Return the backend for NVIDIA GPUs."""
     return (CudaBackend(),)
+
+
+@hookimpl
+def gossamer_intrinsics() -> Sequence[Intrinsic]:
+    """Return the products of 2:4 matrices that use sparse tensor cores."""
+    return structured_intrinsics()

@@ -65,7 +65,7 @@ def f(a: T.handle, e: T.handle, b: T.handle, c: T.handle) -> None:
             for q_2 in T.serial(GROUPS):
                 for s_2 in T.serial(2):
                     for j_2 in T.serial(COLUMNS):
-                        S[i_3, j_2] = S[i_3, j_2] + T.SUM(X[i_3, q_2, s_2]) * T.SUM(Y[4 * q_2 + T.int64(M[i_3, q_2, s_2]), j_2])
+                        S[i_3, j_2] = S[i_3, j_2] + T.SUM(X[i_3, q_2, s_2]) * T.SUM(Y[4 * q_2 + T.int64(M[i_3, q_2, s_2]) % 4, j_2])
         for i_4 in T.serial(ROWS):
             for j_3 in T.serial(COLUMNS):
                 C[i_4, j_3] = S[i_4, j_3]

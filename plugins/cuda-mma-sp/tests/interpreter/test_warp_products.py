@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from sparse_mma_lanes import a_place, b_place, d_place, decoded, metadata_place
 
-from gossamer_cuda_mma_sp.interpreter.memory import DeviceFaultError
+from gossamer_cuda_mma_sp.interpreter.grid import run_grid
+from gossamer_cuda_mma_sp.interpreter.memory import DeviceFaultError, GlobalMemory
+from gossamer_cuda_mma_sp.interpreter.program import parse_ptx
 from gossamer_cuda_mma_sp.interpreter.warp_products import multiply_in_warps
 from gossamer_cuda_mma_sp.sparsity.matrix_instructions import MATRIX_INSTRUCTIONS, PTX_TYPES
 from gossamer_ir.errors import InternalError
@@ -114,7 +116,7 @@ def test_the_lanes_of_two_warps_multiply(instruction, selector):
         registers["e"], nibbles = metadata_words(rng, instruction, selector)
         operands += [["e"], [str(selector)]]
     warps = Warps(registers)
-    multiply_in_warps(warps, suffixes_of(instruction), operands, np.arange(64), block_threads=64)
+    multiply_in_warps(warps, suffixes_of(instruction), operands, np.arange(64))
     result = np.stack([registers[name] for name in operands[0]], axis=1)
     elements = result.view(instruction.accumulator).reshape(64, 4)
     for warp in range(2):
@@ -131,15 +133,38 @@ def test_the_lanes_of_two_warps_multiply(instruction, selector):
                 assert elements[32 * warp + lane, number] == expected, (lane, number, is_half)
 
 
-def test_all_lanes_of_a_warp_execute_it():
-    warps = Warps({})
-    suffixes = suffixes_of(MATRIX_INSTRUCTIONS[0])
-    for lanes, threads in ((np.arange(16), 32), (np.arange(8, 40), 64), (np.arange(32), 48)):
-        with pytest.raises(DeviceFaultError, match="not all lanes of a warp"):
-            multiply_in_warps(warps, suffixes, [["d0"]] * 4, lanes, block_threads=threads)
+DIVERGENT = """
+.visible .entry f(.param .u64 f_param_0) {
+    .reg .b32 %r<20>; .reg .pred %p<2>;
+    mov.u32 %r1, %tid.x;
+    setp.lt.u32 %p1, %r1, COUNT;
+    mov.b32 %r2, 0;
+    @%p1 bra L;
+    bra E;
+L: mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
+    {%r4, %r5, %r6, %r7}, {%r2, %r2, %r2, %r2}, {%r2, %r2}, {%r2, %r2, %r2, %r2};
+E: ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("threads", "count"), [(32, 16), (48, 48), (64, 40)])
+def test_all_lanes_of_a_warp_execute_it(threads, count):
+    program = parse_ptx(DIVERGENT.replace("COUNT", str(count)))["f"]
+    with pytest.raises(DeviceFaultError, match="not all lanes of a warp"):
+        run_grid(program, GlobalMemory(), grid=(1, 1, 1), block=(threads, 1, 1), arguments=[0])
+
+
+def test_lanes_that_took_different_ways_wait_for_each_other():
+    text = (
+        DIVERGENT.replace("COUNT", "16")
+        .replace("bra E;", "bra M;")
+        .replace("E: ret;", "ret;\nM: bra L;")
+    )
+    run_grid(parse_ptx(text)["f"], GlobalMemory(), grid=(2, 1, 1), block=(64, 1, 1), arguments=[0])
 
 
 def test_an_instruction_outside_of_the_table_is_not_interpreted():
     suffixes = ("sync", "aligned", "m8n8k4", "row", "col", "f64", "f64", "f64", "f64")
     with pytest.raises(InternalError, match="does not know"):
-        multiply_in_warps(Warps({}), suffixes, [], np.arange(32), block_threads=32)
+        multiply_in_warps(Warps({}), suffixes, [], np.arange(32))

@@ -28,10 +28,15 @@ _ACCUMULATOR_ELEMENTS = 4
 
 
 class _Registers(msgspec.Struct, frozen=True):
-    """The registers of an operand in memory: addresses of 32 bits each, and their type."""
+    """The registers of an operand: their type, and the addresses of the elements in each.
+
+    Elements are accessed one by one, as the rest of the program accesses them: LLVM would make a vector of
+    memory that is accessed in several ways, of which parts have no value.
+    """
 
     type: str
-    addresses: tuple[str, ...]
+    element_bits: int
+    addresses: tuple[tuple[str, ...], ...]
 
 
 def is_matrix_instruction(node: For) -> bool:
@@ -63,9 +68,9 @@ def emit_matrix_instruction(emitter: FunctionEmitter, node: For) -> None:
     result = f"{{ {', '.join([sums.type] * len(sums.addresses))} }}"
     name = str(annotations[MATRIX_INSTRUCTION])
     products = emitter.call(result, name, ", ".join(operands))
-    for number, address in enumerate(sums.addresses):
+    for number, addresses in enumerate(sums.addresses):
         part = emitter.builder.value(f"extractvalue {result} {products}, {number}")
-        emitter.builder.line(f"store {sums.type} {part}, ptr {address}, align 4")
+        _store(emitter, sums, part, addresses)
 
 
 def _accumulator(emitter: FunctionEmitter, store: Store) -> _Registers:
@@ -78,19 +83,52 @@ def _registers(emitter: FunctionEmitter, store: Store, type_: str, count: int) -
     location = emitter.buffers[store.buffer]
     first = integer_value(store.indices[0])
     assert first is not None
-    start = first * DType.parse(location.buffer.dtype).bits // 8
-    addresses = (
-        emitter.builder.value(
-            f"getelementptr inbounds i8, ptr {location.address}, i64 {start + 4 * number}"
+    bits = DType.parse(location.buffer.dtype).bits
+    elements = 32 // bits
+
+    def address(number: int) -> str:
+        offset = (first + number) * bits // 8
+        return emitter.builder.value(
+            f"getelementptr inbounds i8, ptr {location.address}, i64 {offset}"
         )
-        for number in range(count)
+
+    addresses = (
+        tuple(address(register * elements + element) for element in range(elements))
+        for register in range(count)
     )
-    return _Registers(type_, tuple(addresses))
+    return _Registers(type_, bits, tuple(addresses))
 
 
 def _loaded(emitter: FunctionEmitter, registers: _Registers) -> list[str]:
     return [
-        f"{registers.type} "
-        + emitter.builder.value(f"load {registers.type}, ptr {address}, align 4")
-        for address in registers.addresses
+        f"{registers.type} " + _load(emitter, registers, addresses)
+        for addresses in registers.addresses
     ]
+
+
+def _load(emitter: FunctionEmitter, registers: _Registers, addresses: tuple[str, ...]) -> str:
+    """Load a register, the first element in its lowest bits."""
+    value, bits = emitter.builder.value, registers.element_bits
+    if bits == 32:
+        return value(f"load {registers.type}, ptr {addresses[0]}, align 4")
+    word = "0"
+    for number, address in enumerate(addresses):
+        element = value(f"load i{bits}, ptr {address}, align {bits // 8}")
+        wide = value(f"zext i{bits} {element} to i32")
+        shifted = value(f"shl i32 {wide}, {bits * number}") if number else wide
+        word = value(f"or i32 {word}, {shifted}") if number else shifted
+    return word if registers.type == "i32" else value(f"bitcast i32 {word} to {registers.type}")
+
+
+def _store(
+    emitter: FunctionEmitter, registers: _Registers, result: str, addresses: tuple[str, ...]
+) -> None:
+    value, bits = emitter.builder.value, registers.element_bits
+    if bits == 32:
+        emitter.builder.line(f"store {registers.type} {result}, ptr {addresses[0]}, align 4")
+        return
+    word = value(f"bitcast {registers.type} {result} to i32")
+    for number, address in enumerate(addresses):
+        shifted = value(f"lshr i32 {word}, {bits * number}")
+        element = value(f"trunc i32 {shifted} to i{bits}")
+        emitter.builder.line(f"store i{bits} {element}, ptr {address}, align {bits // 8}")

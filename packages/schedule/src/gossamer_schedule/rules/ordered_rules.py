@@ -48,6 +48,7 @@ ORDERED_RULES = (
     OrderedRule("fused_rows", combines_rules=True),
     OrderedRule("separate_iterations", combines_rules=True),
     OrderedRule("grid_rows", is_for_grids=True),
+    OrderedRule("structured_spmm", is_for_grids=True),
 )
 
 

@@ -12,19 +12,21 @@ from gossamer_ir.core.annotations import INTRINSIC, REASSOCIATES
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.dependence.disjointness import disjointness, written_accesses
+from gossamer_ir.facts.fact_kinds import buffers_of_fact
 from gossamer_ir.interchange.records import Intrinsic
 from gossamer_ir.nodes import Block, Expr, For, If, Stmt, Store
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.rename import with_names
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.program_points import point_in_function
 from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.definition.change import Change
-from gossamer_schedule.errors import schedule_error, text_of
+from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.predicates.for_all_iterations import for_all_iterations
 from gossamer_schedule.tensorization.implementation import (
     implementation_body,
@@ -73,6 +75,7 @@ def with_intrinsic(
     match = _required_match(nest, parsed)
     _require_direct(nest, match, is_sparse=is_sparse)
     _require_own_elements(nest, parsed, match)
+    _require_facts(nest, parsed, match)
     # The implementation computes the whole tile, so it runs only where all points of the tile do.
     complete = _required_full_condition(nest)
 
@@ -220,6 +223,21 @@ def _require_own_elements(nest: StoreNest, parsed: ParsedIntrinsic, match: Match
             needs=f"[{at}] is a different element in each iteration of '{shared[0]}'",
             place=nest.cursor.place,
         )
+
+
+def _require_facts(nest: StoreNest, parsed: ParsedIntrinsic, match: Match) -> None:
+    """Refuse a nest for whose buffers the function does not state the facts that the intrinsic requires."""
+    names = {name: binding.buffer for name, binding in match.bindings.items()}
+    for fact in parsed.semantics.facts:
+        required = with_names(fact, names)
+        if required not in nest.cursor.function.facts:
+            raise schedule_error(
+                f"{nest.cursor.primitive}.facts",
+                f"Intrinsic '{parsed.name}' requires the fact '{type(fact).__name__}' about "
+                f"{quoted(buffers_of_fact(required))}, which the function does not state.",
+                hint="Declare it with T.assume, or as a property of the axis.",
+                place=nest.cursor.place,
+            )
 
 
 def _sharing_loops(nest: StoreNest, binding: BufferBinding) -> list[str]:

@@ -22,7 +22,9 @@ COMMUTATIVE = REDUCE_OPS
 class BufferBinding(msgspec.Struct, frozen=True):
     """The buffer that a buffer of the pattern is bound to, and the indices of its elements there.
 
-    `loops` has the loop in each dimension of the pattern's buffer, None if its index is not a loop.
+    `loops` has the loop in each dimension of the pattern's buffer, None if its index is constant. A dimension
+    whose index the pattern computes is a whole dimension of the buffer: its index there is a variable of its
+    own, which takes the place of a loop.
     """
 
     buffer: str
@@ -154,9 +156,35 @@ def _matches_with_buffer(pattern: Load | Store, access: Node, match: Match) -> I
     loops = tuple(
         match.loops.get(at.name) if isinstance(at, Var) else None for at in pattern.indices
     )
-    binding = BufferBinding(access.buffer, access.indices, loops)
-    used = free_vars(*access.indices) & set(match.loops.values())
-    bindings = {pattern.buffer: binding, **match.bindings}
-    # A loop that selects the element but no dimension of the pattern would be lost.
-    if used <= set(loops) and bindings[pattern.buffer] == binding:
-        yield replace(match, bindings=bindings)
+    for extended, indices, names in _matches_with_indices(pattern, access.indices, loops, match):
+        binding = BufferBinding(access.buffer, indices, names)
+        used = free_vars(*indices) & set(match.loops.values())
+        bindings = {pattern.buffer: binding, **extended.bindings}
+        # A loop that selects the element but no dimension of the pattern would be lost.
+        if used <= set(names) and bindings[pattern.buffer] == binding:
+            yield replace(extended, bindings=bindings)
+
+
+def _matches_with_indices(
+    pattern: Load | Store,
+    indices: tuple[Expr, ...],
+    loops: tuple[str | None, ...],
+    match: Match,
+    dimension: int = 0,
+) -> Iterator[tuple[Match, tuple[Expr, ...], tuple[str | None, ...]]]:
+    """Yield the matches of the indices that a pattern computes with indices of an access, from a dimension
+    on, with all indices and loops of the binding."""
+    if dimension == len(pattern.indices):
+        yield match, indices, loops
+        return
+    at = pattern.indices[dimension]
+    if isinstance(at, Var) or not free_vars(at):
+        yield from _matches_with_indices(pattern, indices, loops, match, dimension + 1)
+        return
+    # No identifier, so that no variable of a program has this name.
+    name = f"{pattern.buffer}.{dimension}"
+    names = (*loops[:dimension], name, *loops[dimension + 1 :])
+    for place, other in enumerate(indices):
+        bound = (*indices[:place], index_var(name), *indices[place + 1 :])
+        for extended in _unified_nodes(at, other, match):
+            yield from _matches_with_indices(pattern, bound, names, extended, dimension + 1)

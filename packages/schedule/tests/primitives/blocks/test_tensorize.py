@@ -231,3 +231,90 @@ def test_both_texts_of_an_intrinsic_compute_the_same(intrinsic):
         run(parse_module(text), dict(zip("abc", arrays, strict=True)) | sizes_by_name)
         outputs.append(arrays[2])
     np.testing.assert_array_equal(*outputs)
+
+
+GROUPS_HEADER = """
+@T.prim_func
+def groups(a: T.handle, e: T.handle, b: T.handle, y: T.handle, m: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    A = T.match_buffer(a, (m, 2), "float32")
+    E = T.match_buffer(e, (m, 2), "uint8")
+    B = T.match_buffer(b, (m * 4, 3), "float32")
+    Y = T.match_buffer(y, (3,), "float32")
+    T.assume(in_range(E, 0, 4))
+"""
+GROUPS = Intrinsic(
+    name="groups",
+    semantics=GROUPS_HEADER
+    + """
+    for q in T.serial(m):
+        for s in T.serial(2):
+            for j in T.serial(3):
+                with T.block("groups"):
+                    vq, vs, vj = T.axis.remap("RRS", [q, s, j])
+                    Y[vj] = Y[vj] + A[vq, vs] * B[vq * 4 + T.int64(E[vq, vs]), vj]
+""",
+    implementation=GROUPS_HEADER
+    + """
+    for q in T.serial(m):
+        for s in T.serial(2):
+            for p in T.serial(4):
+                if T.int64(E[q, s]) == p:
+                    for j in T.serial(3):
+                        Y[j] = Y[j] + A[q, s] * B[4 * q + p, j]
+""",
+)
+IN_GROUPS = """
+@T.prim_func
+def f(a: T.handle, e: T.handle, b: T.handle, y: T.handle, m: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    A_1 = T.match_buffer(a, (2, m), "float32")
+    E_1 = T.match_buffer(e, (m, 2), "uint8")
+    B_1 = T.match_buffer(b, (m * 4, 3), "float32")
+    Y_1 = T.match_buffer(y, (3,), "float32")
+    T.assume(in_range(E_1, 0, 4))
+    for i in T.serial(m):
+        for u in T.serial(2):
+            for k in T.serial(3):
+                with T.block("f"):
+                    vi, vu, vk = T.axis.remap("RRS", [i, u, k])
+                    Y_1[vk] = Y_1[vk] + B_1[vi * 4 + T.int64(E_1[vi, vu]), vk] * A_1[vu, vi]
+"""
+TRANSPOSED = IN_GROUPS.replace("(m * 4, 3)", "(3, m * 4)").replace(
+    "B_1[vi * 4 + T.int64(E_1[vi, vu]), vk]", "B_1[vk, vi * 4 + T.int64(E_1[vi, vu])]"
+)
+
+
+@pytest.mark.parametrize("text", [IN_GROUPS, TRANSPOSED])
+def test_an_implementation_has_all_elements_of_a_dimension_whose_index_is_computed(text):
+    module = parse_module(text)
+    changed = tensorize(module, "i", intrinsic="groups", intrinsics=(GROUPS,)).module
+    verify(changed)
+    rng = np.random.default_rng(0)
+    arguments = {
+        "a": rng.integers(-4, 5, (2, 5)).astype(np.float32),
+        "e": rng.integers(0, 4, (5, 2)).astype(np.uint8),
+        "b": rng.integers(-4, 5, (20, 3) if text is IN_GROUPS else (3, 20)).astype(np.float32),
+        "m": 5,
+    }
+    results = []
+    for each in (module, changed):
+        y = np.ones(3, np.float32)
+        run(each, {**arguments, "y": y})
+        results.append(y)
+    np.testing.assert_array_equal(*results)
+    assert "== p" in body_text(changed)
+
+
+def test_facts_of_a_description_are_conditions():
+    module = parse_module(IN_GROUPS.replace("    T.assume(in_range(E_1, 0, 4))\n", ""))
+    with pytest.raises(ScheduleError, match="the fact 'InRange' about 'E_1'") as caught:
+        tensorize(module, "i", intrinsic="groups", intrinsics=(GROUPS,))
+    assert caught.value.code == "schedule.tensorize.facts"
+
+
+def test_a_computed_index_must_be_equal():
+    module = parse_module(IN_GROUPS.replace("vi * 4 + T.int64", "vi * 4 + 1 - T.int64"))
+    with pytest.raises(ScheduleError) as caught:
+        tensorize(module, "i", intrinsic="groups", intrinsics=(GROUPS,))
+    assert caught.value.code == "schedule.tensorize.match"

@@ -32,7 +32,7 @@ from gossamer_cuda_mma_sp.interpreter.operations import (
     least_or_greatest,
 )
 from gossamer_cuda_mma_sp.interpreter.program import Instruction, KernelProgram
-from gossamer_cuda_mma_sp.interpreter.warp_products import multiply_in_warps
+from gossamer_cuda_mma_sp.interpreter.warp_products import in_whole_warps, multiply_in_warps
 from gossamer_ir.errors import InternalError
 
 _REGISTER_DTYPES = {1: np.bool_, 8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
@@ -91,13 +91,16 @@ class _Group:
         self._pc = np.zeros(count, np.int64)
         self._live = np.ones(count, np.bool_)
         self._waits = np.zeros(count, np.bool_)
+        self._waits_for_warp = np.zeros(count, np.bool_)
 
     def run(self) -> None:
         while True:
-            ready = self._live & ~self._waits
+            ready = self._live & ~self._waits & ~self._waits_for_warp
             if not ready.any():
                 if not self._live.any():
                     return
+                if self._waits_for_warp.any():
+                    raise DeviceFaultError("not all lanes of a warp execute a matrix instruction")
                 self._release()
                 continue
             number = int(self._pc[ready].min())
@@ -129,8 +132,22 @@ class _Group:
                 self._waits[lanes] = True
             case "trap":
                 raise DeviceFaultError("a thread reached a trap")
+            case "mma":
+                self._multiply(instruction, number, lanes)
             case _:
                 self._execute(instruction, lanes)
+
+    def _multiply(self, instruction: Instruction, number: int, lanes: LaneNumbers) -> None:
+        """Execute a matrix instruction in the warps of which all lanes are there; other lanes wait."""
+        self._pc[lanes] = number
+        self._waits_for_warp[lanes] = True
+        together = self._waits_for_warp & (self._pc == number)
+        ready = np.flatnonzero(in_whole_warps(together, self._per_block))
+        if ready.size:
+            self._waits_for_warp[ready] = False
+            self._pc[ready] = number + 1
+            registers = [_items(each) for each in instruction.operands]
+            multiply_in_warps(self, instruction.suffixes, registers, ready)
 
     def _execute(self, instruction: Instruction, lanes: LaneNumbers) -> None:
         name, suffixes, operands = instruction.name, instruction.suffixes, instruction.operands
@@ -376,12 +393,6 @@ class _Group:
         shifted = BINARY_OPERATIONS["shl"](value, left)
         self.write(operands[0], BINARY_OPERATIONS["shr"](shifted, left + start), lanes)
 
-    def multiply_matrices(
-        self, suffixes: tuple[str, ...], operands: tuple[str, ...], lanes: LaneNumbers
-    ) -> None:
-        registers = [_items(each) for each in operands]
-        multiply_in_warps(self, suffixes, registers, lanes, block_threads=self._per_block)
-
 
 def _shuffle(
     group: _Group, suffixes: tuple[str, ...], operands: tuple[str, ...], lanes: LaneNumbers
@@ -440,7 +451,6 @@ _HANDLERS: Mapping[str, Any] = {
     "mul": _Group.multiply,
     "mad": _Group.multiply,
     "fma": _Group.fuse,
-    "mma": _Group.multiply_matrices,
     "min": _extreme("min"),
     "max": _extreme("max"),
     "setp": _Group.compare,

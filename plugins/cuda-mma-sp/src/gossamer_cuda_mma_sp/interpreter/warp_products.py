@@ -48,21 +48,34 @@ class HasRegisters(Protocol):
         """Set a register of each thread."""
 
 
+def in_whole_warps(lanes: Array, block_threads: int) -> Array:
+    """Return which of the threads of blocks are in warps all of whose lanes are selected.
+
+    >>> [int(in_whole_warps(np.arange(96) > 31, threads).sum()) for threads in (48, 96)]
+    [32, 64]
+    """
+    blocks = lanes.reshape(-1, block_threads)
+    warps = -(-block_threads // WARP_LANES)
+    # The last warp of a block may have fewer threads than lanes, and never executes a matrix instruction.
+    padded = np.zeros((blocks.shape[0], warps * WARP_LANES), np.bool_)
+    padded[:, :block_threads] = blocks
+    whole = padded.reshape(blocks.shape[0], warps, WARP_LANES).all(axis=2)
+    every = np.repeat(whole, WARP_LANES, axis=1)[:, :block_threads]
+    return np.asarray(every.reshape(-1))
+
+
 def multiply_in_warps(
     threads: HasRegisters,
     suffixes: tuple[str, ...],
     registers: Sequence[Sequence[str]],
     lanes: LaneNumbers,
-    *,
-    block_threads: int,
 ) -> None:
-    """Execute an instruction in the warps of these lanes; `registers` are those of D, A, B and C, and for a
-    sparse one the metadata and the selector.
+    """Execute an instruction in whole warps, of these lanes.
 
-    Raises `DeviceFaultError` if not all lanes of a warp execute it, or metadata is illegal.
+    `registers` are those of D, A, B and C, and for a sparse one the metadata and the selector. Raises
+    `DeviceFaultError` if metadata is illegal.
     """
     instruction = _instruction(suffixes)
-    _require_whole_warps(lanes, block_threads)
     warps = lanes.size // WARP_LANES
 
     def read(names: Sequence[str]) -> Array:
@@ -98,17 +111,6 @@ def _instruction(suffixes: tuple[str, ...]) -> MatrixInstruction:
         ):
             return each
     raise InternalError(f"The interpreter does not know 'mma.{'.'.join(suffixes)}'.")
-
-
-def _require_whole_warps(lanes: LaneNumbers, block_threads: int) -> None:
-    of_warp = lanes.reshape(-1, WARP_LANES) if lanes.size % WARP_LANES == 0 else None
-    if (
-        block_threads % WARP_LANES
-        or of_warp is None
-        or (of_warp != of_warp[:, :1] + np.arange(WARP_LANES)).any()
-        or (of_warp[:, 0] % WARP_LANES).any()
-    ):
-        raise DeviceFaultError("not all lanes of a warp execute a matrix instruction")
 
 
 def _as_sparse(instruction: MatrixInstruction, factor: int) -> SparseInstruction:

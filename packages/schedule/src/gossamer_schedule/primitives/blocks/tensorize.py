@@ -29,6 +29,9 @@ def tensorize(
     `reassociates`. Where the nest is incomplete, because the predicate of its block fails in an iteration
     or a loop has no iteration, the original loops run.
 
+    If an index in the description is computed, as in `B[4 * q + M[q], j]`, the implementation has all elements
+    of that dimension. Facts of the description are conditions for its use: the function must state them.
+
     Elements that the implementation accesses as a vector must be contiguous in memory; other accesses may
     have any strides and offset. The result's names are those of `blockize`. The step does not record
     `intrinsics`; pass them to the builder or to `replay`.
@@ -40,6 +43,7 @@ def tensorize(
     * `.body`: the loop contains more than loops around one block
     * `.store`: the block is more than one store
     * `.match`: the nest and the intrinsic are not equivalent; the error shows both
+    * `.facts`: the function does not state a fact that the description does
     * `.layout`: the elements of a vector are not contiguous
     * `.indirect`: elements are selected through an index array
     * `.alias`: other elements of the buffer that is written are read

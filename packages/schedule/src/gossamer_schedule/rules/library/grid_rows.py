@@ -11,15 +11,16 @@ from __future__ import annotations
 from gossamer_ir.nodes import Module
 from gossamer_machine import Grid
 from gossamer_schedule.rules.analysis.iterations import axes_of, single_iteration
+from gossamer_schedule.rules.decisions.grid_threads import (
+    block_threads,
+    feature_threads,
+    run_rows_and_features,
+)
 from gossamer_schedule.rules.patterns.elementwise import Elementwise, elementwise_pattern
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction, row_reduction
 from gossamer_schedule.rules.patterns.sampled_products import SampledProducts, sampled_products
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
-
-BLOCK_WARPS = 4
-"""The warps of a block: enough blocks fit a multiprocessor to fill it, and small grids have many blocks."""
-
 
 LEAST_SHARED_FEATURES = 8
 """Features of a sum that several threads compute. With fewer, each thread would have at most one."""
@@ -49,7 +50,7 @@ def grid_rows(module: Module, context: RuleContext) -> PatternMatch | None:
     if values.is_flat:
         _bind_slots(trace, _run_all_slots(trace, module, values), grid)
     else:
-        _bind(trace, values.row, threads=_block_threads(grid))
+        _bind(trace, values.row, threads=block_threads(grid))
         trace.decide("a thread for each row", "a value depends on the row of its element")
     return PatternMatch(values.text, trace)
 
@@ -59,12 +60,16 @@ def _reduction_match(trace: TraceBuilder, pattern: RowReduction, grid: Grid) -> 
         return None
     if pattern.feature is None:
         _accumulate_in_register(trace, pattern, pattern.row)
-        _bind(trace, pattern.row, threads=_block_threads(grid))
+        _bind(trace, pattern.row, threads=block_threads(grid))
         trace.decide(
             "a thread for each row", "one thread adds up the elements of a row in their order"
         )
     else:
-        _run_rows_and_features(trace, pattern, pattern.feature, grid)
+        trace.reorder(pattern.row, pattern.feature, pattern.reduction)
+        _accumulate_in_register(trace, pattern, pattern.feature)
+        run_rows_and_features(
+            trace, pattern.row, pattern.feature, features=pattern.features, grid=grid
+        )
     return PatternMatch(pattern.text, trace)
 
 
@@ -76,29 +81,6 @@ def _accumulate_in_register(trace: TraceBuilder, pattern: RowReduction, element:
     trace.decide("each element in a register", "a thread stores it once, after the last term")
 
 
-def _run_rows_and_features(
-    trace: TraceBuilder, pattern: RowReduction, feature: str, grid: Grid
-) -> None:
-    """Run features on the threads of a warp, and as many rows as fill a block."""
-    lanes = _feature_threads(pattern.features, grid)
-    trace.reorder(pattern.row, feature, pattern.reduction)
-    _accumulate_in_register(trace, pattern, feature)
-    blocks, rows = trace.split(pattern.row, factors=(None, _block_threads(grid) // lanes))
-    tiles, lane = trace.split(feature, factors=(None, lanes))
-    trace.reorder(blocks, tiles, rows, lane)
-    for loop, thread in (
-        (blocks, "blockIdx.x"),
-        (tiles, "blockIdx.y"),
-        (rows, "threadIdx.y"),
-        (lane, "threadIdx.x"),
-    ):
-        trace.record.bind(loop=loop, thread=thread)  # type: ignore[arg-type]  # a tag
-    trace.decide(
-        f"{lanes} features on adjacent threads, {_block_threads(grid) // lanes} rows in a block",
-        "threads of a warp read adjacent elements of a row of the dense operand",
-    )
-
-
 def _run_products(
     trace: TraceBuilder, module: Module, products: SampledProducts, grid: Grid
 ) -> None:
@@ -107,8 +89,8 @@ def _run_products(
     if products.features is not None and products.features < LEAST_SHARED_FEATURES:
         _bind_slots(trace, loop, grid)
         return
-    lanes = _feature_threads(products.features, grid)
-    blocks, slots = trace.split(loop, factors=(None, _block_threads(grid) // lanes))
+    lanes = feature_threads(products.features, grid)
+    blocks, slots = trace.split(loop, factors=(None, block_threads(grid) // lanes))
     _, lane = trace.split(products.feature, factors=(None, lanes))
     for bound, thread in ((blocks, "blockIdx.x"), (slots, "threadIdx.y"), (lane, "threadIdx.x")):
         trace.record.bind(loop=bound, thread=thread)  # type: ignore[arg-type]  # a tag
@@ -136,7 +118,7 @@ def _run_all_slots(
 
 
 def _bind_slots(trace: TraceBuilder, loop: str, grid: Grid) -> None:
-    _bind(trace, loop, threads=_block_threads(grid))
+    _bind(trace, loop, threads=block_threads(grid))
     trace.decide("a thread for each stored element", "the elements are independent of each other")
 
 
@@ -144,15 +126,3 @@ def _bind(trace: TraceBuilder, loop_name: str, *, threads: int) -> None:
     blocks, thread = trace.split(loop_name, factors=(None, threads))
     trace.record.bind(loop=blocks, thread="blockIdx.x")
     trace.record.bind(loop=thread, thread="threadIdx.x")
-
-
-def _block_threads(grid: Grid) -> int:
-    return min(grid.block_threads, BLOCK_WARPS * grid.warp)
-
-
-def _feature_threads(features: int | None, grid: Grid) -> int:
-    """Return the threads for features: those of a warp, or fewer if half of them are enough."""
-    lanes = grid.warp
-    while features is not None and lanes // 2 >= features:
-        lanes //= 2
-    return lanes

@@ -111,7 +111,7 @@ class _FragmentLowerer:
                     "cuda.fragment.product",
                     f"The fragment '{name}' is not an operand of a product of whole fragments.",
                     hint="Multiply with loops S[i, j] = S[i, j] + X[i, p] * Y[p, j] over all elements, or "
-                    "S[i, j] = S[i, j] + X[i, q, s] * Y[4 * q + M[i, q, s], j].",
+                    "S[i, j] = S[i, j] + X[i, q, s] * Y[4 * q + M[i, q, s] % 4, j].",
                 )
 
     # --- products ---------------------------------------------------------------------------
@@ -328,7 +328,7 @@ class _FragmentLowerer:
             indices = tuple(substitute(each, values) for each in store.indices)
             return replace(store, indices=indices, value=value)
         if slot.bit is not None:
-            bits = Cast("uint32", value)
+            bits = binary("bitand", Cast("uint32", value), Const("uint32", "3"))
             shifted = binary("shl", bits, Const("uint32", str(slot.bit))) if slot.bit else bits
             value = Binary("bitor", Load(store.buffer, at, "uint32"), shifted)
         return replace(store, indices=at, value=value)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Set
 
 import msgspec
 
-from gossamer_ir.arith.affine import affine_of
+from gossamer_ir.arith.affine import Affine, affine_of
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.nodes import Binary, Buffer, Cast, Expr, For, Let, Load, Stmt, Store, Var
 from gossamer_ir.traversal.substitute import resolve
@@ -123,13 +123,22 @@ def _product(store: Store, a: Load, b: Load, extents: Mapping[str, int]) -> Matr
 
 
 def _index_load(at: Expr, a: Load) -> Load | None:
-    """Return the load of the index of an element of A in a row 4 * q + index of B."""
-    form = affine_of(at)
-    for atom, by in form.terms.items():
-        load = _without_cast(atom)
-        if isinstance(load, Load) and by == 1 and load.indices == a.indices:
-            rest = {other: each for other, each in form.terms.items() if other != atom}
-            return load if rest == {a.indices[1]: GROUP} and not form.constant else None
+    """Return the load of the index of an element of A in a row `4 * q + index % 4` of B."""
+    match at:
+        case Binary(op="add", lhs=left, rhs=right):
+            for group, last in ((left, right), (right, left)):
+                load = _index_in_group(last)
+                is_group = affine_of(group) == Affine({a.indices[1]: GROUP}, 0)
+                if load is not None and is_group and load.indices == a.indices:
+                    return load
+    return None
+
+
+def _index_in_group(index_: Expr) -> Load | None:
+    match index_:
+        case Binary(op="floormod", lhs=value, rhs=size) if integer_value(size) == GROUP:
+            load = _without_cast(value)
+            return load if isinstance(load, Load) else None
     return None
 
 

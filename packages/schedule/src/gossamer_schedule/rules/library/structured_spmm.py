@@ -1,0 +1,84 @@
+"""A 2:4 matrix times a dense one, on machines that run grids of threads.
+
+Sparse tensor cores multiply, if the machine has an intrinsic for the dtype of the operands. It computes the
+whole product, for any numbers of rows, columns and features: each warp has a tile of the result. Otherwise,
+each element of the result has a thread.
+"""
+
+from __future__ import annotations
+
+from gossamer_ir.nodes import Module
+from gossamer_machine import Grid
+from gossamer_schedule.rules.decisions.grid_threads import run_rows_and_features
+from gossamer_schedule.rules.patterns.structured_product import (
+    StructuredProduct,
+    structured_product,
+)
+from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
+from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
+
+SUMS = {"float16": "float32", "bfloat16": "float32", "int8": "int32", "uint8": "int32"}
+"""The dtype of the sums of an intrinsic by that of the operands."""
+
+
+@schedule_rule(
+    pattern=(
+        "a sum of products of a 2:4 matrix, all slots of which are used, and a dense one "
+        '(`[I, G, J, K]`, "SRRS"), on a machine that runs grids of threads'
+    ),
+    programs="`matmul_24` (`cuda-mma-sp`)",
+    schedule="the whole product by sparse tensor cores, or a thread for each element of the result",
+)
+def structured_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
+    """Return the schedule for such a product; None for any other program, or on a CPU."""
+    grid = context.machine.grid
+    product = None if grid is None else structured_product(module)
+    if grid is None or product is None or product.features == 0:
+        return None
+    trace = context.new_trace()
+    intrinsics = dict(context.machine.structured_products)
+    reason = _reason_for_threads(product, intrinsics)
+    if reason is None:
+        _multiply(trace, product, grid, intrinsic=intrinsics[product.operands])
+    else:
+        trace.reorder(product.row, product.feature, product.group, product.slot)
+        run_rows_and_features(
+            trace, product.row, product.feature, features=product.features, grid=grid
+        )
+        trace.decide("products by ordinary threads", reason)
+    return PatternMatch(product.text, trace)
+
+
+def _reason_for_threads(product: StructuredProduct, intrinsics: dict[str, str]) -> str | None:
+    """Return why no intrinsic computes a product; None if one does."""
+    if product.operands not in intrinsics or SUMS.get(product.operands) != product.sums:
+        names = ", ".join(intrinsics) or "no dtype"
+        return (
+            f"the machine multiplies 2:4 matrices of {names} by sparse tensor cores, with sums of 32 bits, "
+            f"and these are {product.operands} with sums in {product.sums}"
+        )
+    if product.features == 1:
+        return "there is one feature, and a tile of sparse tensor cores has eight"
+    return None
+
+
+def _multiply(
+    trace: TraceBuilder, product: StructuredProduct, grid: Grid, *, intrinsic: str
+) -> None:
+    if product.has_init:
+        init = trace.decompose_reduction(
+            product.block, loop=product.row, elements=(product.row, product.feature)
+        )
+        run_rows_and_features(
+            trace,
+            init.loops[product.row],
+            init.loops[product.feature],
+            features=product.features,
+            grid=grid,
+        )
+    trace.sparse_tensorize(product.block, loop=product.row, intrinsic=intrinsic)
+    trace.decide(
+        f"the product by {intrinsic}",
+        "an instruction of sparse tensor cores multiplies a tile of a 2:4 matrix; rows, columns and features "
+        "that do not fill a tile are zeros",
+    )

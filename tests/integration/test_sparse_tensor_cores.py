@@ -1,0 +1,118 @@
+"""Products of 2:4 matrices with the default schedules for GPUs, in the interpreter of PTX, against NumPy."""
+
+import numpy as np
+import pytest
+
+import gossamer as gs
+from gossamer.api.matmul_24 import program_24
+from gossamer_ir.errors import FormatError
+from gossamer_ir.interpret import run
+
+TARGET = "cuda-mma-sp:driver=interpreter"
+SHAPES = [(16, 32, 8), (1, 4, 2), (5, 7, 3), (17, 66, 9), (40, 130, 33), (33, 64, 1)]
+
+
+def two_of_four(rows, columns, dtype):
+    """Small integers, of which products are exact."""
+    dense = np.random.default_rng(rows).integers(-4, 5, (rows, columns))
+    return gs.prune(dense.astype(np.float64), "2:4").toarray().astype(dtype)
+
+
+def dense_operand(rows, columns, dtype):
+    return np.random.default_rng(columns).integers(-4, 5, (rows, columns)).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8", "float32", "float64"])
+@pytest.mark.parametrize(("m", "n", "k"), SHAPES)
+def test_the_product_is_that_of_the_dense_matrix(m, n, k, dtype):
+    A, B = two_of_four(m, n, dtype), dense_operand(n, k, dtype)
+    product = gs.matmul_24(A, B, target=TARGET)
+    np.testing.assert_array_equal(product, A.astype(np.int64) @ B.astype(np.int64))
+    np.testing.assert_array_equal(product, gs.matmul_24(A, B))
+
+
+def ptx(program, features, target=TARGET):
+    kernel = gs.compile(program, target=target, specialize={"feat_size": features})
+    return kernel.artifact.code.decode(errors="replace")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "instruction"),
+    [
+        ("float16", "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"),
+        ("int8", "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.s32.s8.s8.s32"),
+    ],
+)
+def test_sparse_tensor_cores_do_all_products(dtype, instruction):
+    # Without the kernel for empty operands, which is in the same PTX, nothing else multiplies elements.
+    grid = ptx(program_24(dtype), 16).split(".entry gossamer_kernel_1")[1].split(".entry")[0]
+    assert grid.count(instruction) == 1
+    assert not any(word in grid for word in ("fma.", "mul.rn", "mul.f32", "mad.lo.s32"))
+
+
+def test_what_was_chosen_is_explained():
+    half = {"A": "float16", "B": "float16"}
+    report = gs.explain("matmul_24", target=TARGET, dtypes=half)
+    assert report.rule == "structured_spmm"
+    assert report.decisions[-1].what == "the product by mma_sp_product_float16"
+    single = gs.explain("matmul_24", target=TARGET)
+    assert single.decisions[-1].what == "products by ordinary threads"
+    older = gs.explain("matmul_24", target="cuda-mma-sp:arch=sm_75", dtypes=half)
+    assert older.decisions[-1].what == "products by ordinary threads"
+
+
+def test_transposed_operands_use_sparse_tensor_cores_too():
+    text = program_24("float16")
+    text = text.replace("b, (J_detach, K)", "b, (K, J_detach)").replace(
+        "B[g * 4 + j, k]", "B[k, g * 4 + j]"
+    )
+    text = text.replace("c, (I, K)", "c, (K, I)").replace("C[i, k]", "C[k, i]")
+    A, B = two_of_four(20, 40, "float16"), dense_operand(40, 11, "float16")
+    groups = A.reshape(20, 10, 4)
+    indices = np.sort(np.argsort(groups == 0, axis=-1, kind="stable")[..., :2], axis=-1)
+    arguments = {
+        "a": np.take_along_axis(groups, indices, axis=-1),
+        "indices": indices.astype(np.uint8),
+        "b": np.ascontiguousarray(B.T),
+        "m": 20,
+        "groups": 10,
+    }
+    assert "mma.sp" in ptx(text, 11)
+    C = np.zeros((11, 20), np.float32)
+    gs.compile(text, target=TARGET, specialize={"feat_size": 11})(c=C, **arguments)
+    np.testing.assert_array_equal(C.T, A.astype(int) @ B.astype(int))
+
+
+def test_the_lowered_program_means_the_same_in_the_reference_interpreter():
+    schedule = gs.schedule(program_24("float16"), target=TARGET, specialize={"feat_size": 3})
+    report = gs.explain(
+        "matmul_24",
+        target=TARGET,
+        dtypes={"A": "float16", "B": "float16"},
+        specialize={"feat_size": 3},
+    )
+    lowered = schedule.lower().lower()
+    for step in report.schedule.loop:
+        lowered = getattr(lowered, step.op)(**step.args)
+    module = lowered.module
+    A, B = two_of_four(5, 12, "float16"), dense_operand(12, 3, "float16")
+    groups = A.reshape(5, 3, 4)
+    indices = np.sort(np.argsort(groups == 0, axis=-1, kind="stable")[..., :2], axis=-1)
+    C = np.zeros((5, 3), np.float32)
+    run(
+        module,
+        {
+            "a": np.take_along_axis(groups, indices, axis=-1),
+            "indices": indices.astype(np.uint8),
+            "b": B,
+            "c": C,
+            "m": 5,
+            "groups": 3,
+        },
+    )
+    np.testing.assert_array_equal(C, A.astype(int) @ B.astype(int))
+
+
+def test_a_matrix_that_is_not_two_of_four_is_refused_on_every_target():
+    with pytest.raises(FormatError, match="Row 0 has 3 nonzeros in the columns 0 to 2"):
+        gs.matmul_24(np.ones((1, 3), np.float16), np.ones((3, 2), np.float16), target=TARGET)
