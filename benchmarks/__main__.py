@@ -68,7 +68,20 @@ def check_model_command(chosen: argparse.Namespace, console: Console) -> int:
     return 0 if all(one.is_met for one in times) else 1
 
 
-COMMANDS = {"run": run_command, "report": report_command, "check-model": check_model_command}
+def gpu_run_command(chosen: argparse.Namespace, console: Console) -> int:
+    """Check and measure a GPU. Returns status 2 without one, 1 if a result was wrong."""
+    # Only this command needs the plugin for GPUs.
+    from benchmarks.gpu.gpu_command import gpu_command
+
+    return gpu_command(chosen, console)
+
+
+COMMANDS = {
+    "run": run_command,
+    "report": report_command,
+    "check-model": check_model_command,
+    "gpu": gpu_run_command,
+}
 
 
 def main(arguments: Iterable[str] | None = None) -> int:

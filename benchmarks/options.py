@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from benchmarks import contenders
+from benchmarks.gpu.gpu_cases import GPU_OPS
+from benchmarks.gpu.gpu_contenders import GPU_CONTENDERS
 from benchmarks.harness.rounds import SamplingPlan
 from benchmarks.harness.tasks import MAX_CASE_BYTES, Selection
 from benchmarks.matrices import NAMES
@@ -32,6 +34,9 @@ PLACES = ("command", "output", "python", "variants", "no_save")
 
 REPEATED = {"parts", "rounds", "budget", "machine"}
 """Options that do not select what is measured in a part. A run with them replaces an earlier one without."""
+
+COMMANDS = ("run", "report", "check-model", "gpu")
+GPU_TARGET = "cuda-mma-sp:arch=sm_90"
 
 V = TypeVar("V")
 
@@ -67,7 +72,44 @@ def parser() -> argparse.ArgumentParser:
         metavar="TARGET",
         help="the machine of the run, if it is not this one: its vectors and caches",
     )
+    add_gpu(commands.add_parser("gpu", help="check and measure a GPU, and store the results"))
     return command
+
+
+def add_gpu(gpu: argparse.ArgumentParser) -> None:
+    """Add the options of runs on a GPU."""
+    add = gpu.add_argument
+    add("--target", default=GPU_TARGET, metavar="TARGET", help=f"by default {GPU_TARGET}")
+    add("--programs", type=int, default=10**6, metavar="N", help="of the corpus; by default all")
+    add("--fuzzed", type=int, default=200, metavar="N", help="random programs (200)")
+    add("--seed", default="0", help="of the random programs; any text")
+    add("--op", nargs="*", choices=GPU_OPS, default=list(GPU_OPS))
+    add("--matrix", nargs="*", choices=NAMES, metavar="NAME", default=list(NAMES))
+    add("--features", nargs="+", type=positive, metavar="K", default=[32, 64, 128, 256, 512])
+    add("--size", nargs="*", type=size_24, metavar="MxNxK", help="of products of 2:4 matrices")
+    add("--contenders", nargs="+", choices=tuple(GPU_CONTENDERS), default=list(GPU_CONTENDERS))
+    add("--calls", type=positive, default=30, help="timed calls of each contender (30)")
+    add("--python", action="append", type=gpu_interpreter, default=[], metavar="CONTENDER=PATH")
+    add("--output", type=Path, default=RESULTS, metavar="FOLDER", help="where results are stored")
+    add("--no-save", action="store_true", help="print only, store nothing")
+
+
+def size_24(text: str) -> tuple[int, int, int]:
+    """Parse rows, columns, and columns of the dense matrix.
+
+    >>> size_24("4096x4096x1024")
+    (4096, 4096, 1024)
+    """
+    rows, columns, width = map(positive, text.split("x"))
+    return rows, columns, width
+
+
+def gpu_interpreter(text: str) -> tuple[str, str]:
+    """Parse `torch=/path/to/python`."""
+    name, _, path = text.partition("=")
+    if not path or name not in GPU_CONTENDERS:
+        raise argparse.ArgumentTypeError(f"'{text}'; expected CONTENDER=PATH")
+    return name, path
 
 
 def part_lines() -> str:
@@ -139,7 +181,7 @@ def positive(text: str) -> int:
 
 def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the options; the default command is `run`."""
-    named = arguments[:1] and arguments[0] in ("run", "report", "check-model", "-h", "--help")
+    named = arguments[:1] and arguments[0] in (*COMMANDS, "-h", "--help")
     return parser().parse_args(list(arguments) if named else ["run", *arguments])
 
 

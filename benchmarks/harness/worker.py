@@ -12,6 +12,7 @@ import os
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -118,19 +119,28 @@ def load_contender(name: str, variants: str | None) -> Prepare:
 
 
 def main(name: str, variants: str | None = None) -> None:
+    """Answer requests for a contender until the input ends."""
+
+    def load() -> Worker:
+        packages = CONTENDERS[name].packages if variants is None else ()
+        return Worker(load_contender(name, variants), packages)
+
+    answer_requests(load)
+
+
+def answer_requests(load: Callable[[], Worker]) -> None:
     """Answer requests until the input ends; the first answer says whether the contender can be loaded."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
     # output of libraries must not mix with the answers
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     warnings.filterwarnings("ignore")
     try:
-        prepare = load_contender(name, variants)
+        worker = load()
     except ImportError as error:
         answers.write(json.dumps({"error": str(error)}) + "\n")
         return
     # An answer without an error: the contender can be loaded.
     answers.write("{}\n")
-    worker = Worker(prepare, CONTENDERS[name].packages if variants is None else ())
     for line in sys.stdin:
         request: Request = json.loads(line)
         assert request["do"] in REQUESTS, request["do"]

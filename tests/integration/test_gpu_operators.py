@@ -1,85 +1,59 @@
-"""Operators with the default schedules for GPUs, in the interpreter of PTX, against SciPy."""
+"""Operators on arrays of a GPU, by a library that stands in for that of the driver. The interpreter of PTX
+runs the kernels, also those that check index arrays."""
+
+from __future__ import annotations
+
+import sys
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
+from scipy import sparse
 
 import gossamer as gs
+from gossamer_backend import Device
+from gossamer_cuda_mma_sp.backend import CudaBackend
+from gossamer_ir.errors import ArgumentError
 
-TARGET = "cuda-mma-sp:driver=interpreter"
+pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 
-
-def integers(*shape, dtype=np.float32):
-    """Small integers, of which sums are exact."""
-    return np.random.default_rng(sum(shape)).integers(-3, 4, shape).astype(dtype)
-
-
-def matrices(dtype=np.float32):
-    dense = integers(37, 29, dtype=dtype) * (integers(37, 29) > 1)
-    dense[5], dense[-1], dense[0] = 0, 0, 0
-    dense[7], dense[:, 3] = 1, 2
-    return {
-        "mixed": sp.csr_array(dense),
-        "no elements": sp.csr_array((4, 29), dtype=dtype),
-        "no rows": sp.csr_array((0, 29), dtype=dtype),
-        "one element": sp.csr_array(np.eye(1, 29, 28, dtype=dtype)),
-    }
+TARGET = "cuda-mma-sp:driver=ctypes"
+ROWS, COLUMNS, FEATURES = 6, 5, 4
 
 
-@pytest.mark.parametrize("name", matrices())
-@pytest.mark.parametrize("features", [1, 5, 32, 40])
-def test_products_with_a_matrix(name, features):
-    matrix, dense = matrices()[name], integers(29, features)
-    assert np.array_equal(gs.spmm(matrix, dense, target=TARGET), matrix @ dense)
+@pytest.fixture
+def gpu(root, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "path", [*sys.path, str(root / "plugins/cuda-mma-sp/tests/helpers")])
+    from fake_drivers import installed_drivers
+
+    with installed_drivers(monkeypatch, str(tmp_path)) as gpu:
+        yield gpu
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("name", matrices())
-def test_products_with_a_vector(name, dtype):
-    matrix, vector = matrices(dtype)[name], integers(29, dtype=dtype)
-    assert np.array_equal(gs.spmv(matrix, vector, target=TARGET), matrix @ vector)
+def on_gpu(array):
+    return CudaBackend().to_device(array, device=Device(2, 0))
 
 
-@pytest.mark.parametrize("name", matrices())
-def test_sampled_products(name):
-    matrix = matrices()[name]
-    left, right = integers(matrix.shape[0], 16), integers(29, 16)
-    expected = (left @ right.T)[matrix.tocoo().row, matrix.tocoo().col]
-    assert np.array_equal(gs.sddmm(matrix, left, right, target=TARGET).data, expected)
+def csr_on_gpu(matrix, *, indices=None):
+    indices = matrix.indices if indices is None else indices
+    return gs.CsrArrays(matrix.shape, *map(on_gpu, (matrix.indptr, indices, matrix.data)))
 
 
-ELEMENTWISE = """
-@T.prim_func
-def scaled(a: T.handle, s: T.handle, b: T.handle, indptr: T.handle, indices: T.handle,
-           m: T.int64, n: T.int64, nnz: T.int64) -> None:
-    T.func_attr({"sparse_tir_level": 2})
-    I = T.sp.dense_fixed(m)
-    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices), "int32")
-    A = T.sp.match_buffer(a, (I, J), "float32")
-    S = T.sp.match_buffer(s, (I,), "float32")
-    B = T.sp.match_buffer(b, (I, J), "float32")
-    with T.sp.iteration([I, J], "SS", "scaled") as [i, j]:
-        B[i, j] = A[i, j] * FACTOR + 1.0
-"""
-
-
-@pytest.mark.parametrize("factor", ["2.0", "S[i]"])
-@pytest.mark.parametrize("name", matrices())
-def test_values_of_stored_elements(name, factor):
-    matrix = matrices()[name]
-    (rows, columns), scale = matrix.shape, integers(matrix.shape[0])
-    kernel = gs.compile(ELEMENTWISE.replace("FACTOR", factor), target=TARGET)
-    out = np.zeros_like(matrix.data)
-    kernel(matrix.data, scale, out, matrix.indptr, matrix.indices, rows, columns, matrix.nnz)
-    by = 2.0 if factor == "2.0" else scale[matrix.tocoo().row]
-    assert np.array_equal(out, matrix.data * by + 1)
-
-
-def test_programs_without_a_rule_run_on_one_thread():
-    """Attention has several iterations: it is computed, but not in parallel."""
-    matrix = matrices()["mixed"]
-    matrix.data[:] = 1.0
-    queries, keys, values = integers(37, 4), integers(29, 4), integers(29, 4)
-    result = gs.attention(matrix, queries, keys, values, target=TARGET)
-    expected = gs.attention(matrix, queries, keys, values)
-    assert np.allclose(result, expected, rtol=1e-5, atol=1e-5)
+def test_operators_run_on_a_gpu(gpu):
+    matrix = sparse.random_array(
+        (ROWS, COLUMNS), density=0.5, format="csr", rng=1, dtype=np.float32
+    )
+    matrix.data[:] = np.arange(1, matrix.nnz + 1)
+    dense = np.arange(COLUMNS * FEATURES, dtype=np.float32).reshape(COLUMNS, FEATURES)
+    A, B = csr_on_gpu(matrix), on_gpu(dense)
+    C = gs.spmm(A, B, target=TARGET)
+    assert np.array_equal(C.to_numpy(), matrix @ dense)
+    y = gs.spmv(A, on_gpu(dense[:, 1].copy()), target=TARGET)
+    assert np.array_equal(y.to_numpy(), matrix @ dense[:, 1])
+    step = gs.spmm.bind(A, B, out=C, target=TARGET)
+    before = len(gpu.calls)
+    step()
+    assert gpu.calls[before:] == ["cuCtxPushCurrent", "cuLaunchKernel", "cuCtxPopCurrent"]
+    wrong = matrix.indices.copy()
+    wrong[2] = COLUMNS
+    with pytest.raises(ArgumentError, match="Element 2 of 'indices' is 5"):
+        gs.spmm(csr_on_gpu(matrix, indices=wrong), B, target=TARGET)

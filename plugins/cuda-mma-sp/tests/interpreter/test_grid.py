@@ -74,3 +74,23 @@ def test_blocks_cannot_be_ordered_by_a_barrier(flat):
     x, y = np.zeros(128, np.float32), np.zeros(128, np.float32)
     with pytest.raises(DeviceFaultError, match="two threads write one element of global memory"):
         interpreted(flat(*lines), [x, y], 128)
+
+
+MOVED = """
+.visible .entry f(.param .u64 f_param_0)
+{
+    .reg .b64 %rd<4>;
+    ld.param.b64 %rd1, [f_param_0];
+    mov.b64 %rd2, 0dBFF0000000000000;
+    mul.rn.f64 %rd3, %rd2, 0d4008000000000000;
+    st.global.b64 [%rd1], %rd3;
+    ret;
+}
+"""
+
+
+def test_a_literal_of_a_float_that_is_moved_keeps_its_bits():
+    memory = GlobalMemory()
+    address = memory.allocate(8)
+    run_grid(parse_ptx(MOVED)["f"], memory, grid=(1, 1, 1), block=(1, 1, 1), arguments=[address])
+    assert memory.read(address, 8).view(np.float64).tolist() == [-3.0]

@@ -1,0 +1,1 @@
+"""Correctness and speed on a GPU: `python -m benchmarks gpu`."""

@@ -1,0 +1,170 @@
+"""The command `gpu`: correctness, then speed, printed and stored."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from math import exp, log
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+
+from benchmarks.gpu.gpu_cases import SIZES_24, gpu_cases
+from benchmarks.gpu.gpu_checks import corpus_checks, fuzzed_checks
+from benchmarks.gpu.gpu_contenders import GPU_CONTENDERS, OURS
+from benchmarks.gpu.gpu_records import CORRECT, GpuCheck, GpuRun, GpuTime
+from benchmarks.gpu.gpu_times import measured_times
+from benchmarks.machine.machine_description import short_name
+from benchmarks.text_tables import Sheet, to_rich
+from gossamer.build_kernels import DISTRIBUTIONS
+from gossamer.resolve_target import registry
+from gossamer.targets import parse_target
+from gossamer_backend import package_versions
+from gossamer_cuda_mma_sp.device.gpu_device import gpu_device
+from gossamer_cuda_mma_sp.driver.device_limits import INTERPRETED, DeviceLimits
+from gossamer_cuda_mma_sp.target.gpu import gpu_of
+from gossamer_testkit import corpus_names
+
+NO_GPU = 2
+"""The exit status if the target does not work on this machine."""
+ALLOWED_ERROR = 1e-3
+"""The relative error above which a result is wrong: products may be of half precision."""
+
+
+def gpu_command(chosen: argparse.Namespace, console: Console) -> int:
+    """Run the checks and the benchmarks. Return `NO_GPU` without a GPU, 1 if a result was wrong."""
+    target = parse_target(chosen.target)
+    probe = registry.backend(target.backend).probe(target)
+    if not probe.usable:
+        console.print(f"nothing was run: {probe.reason}", soft_wrap=True, markup=False)
+        return NO_GPU
+    run = _measured_run(chosen, console)
+    for sheet in (checks_sheet(run.checks), times_sheet(run.times)):
+        console.print(to_rich(sheet))
+    for check in run.checks:
+        if check.is_wrong:
+            console.print(f"WRONG {check.suite} {check.name}: {check.outcome}", markup=False)
+    if not chosen.no_save:
+        console.print(f"stored {save_gpu_run(run, chosen.output)}", soft_wrap=True)
+    return 1 if run.is_wrong else 0
+
+
+def _measured_run(chosen: argparse.Namespace, console: Console) -> GpuRun:
+    with_copies = copying_target(chosen.target)
+    programs = min(chosen.programs, len(corpus_names()))
+    checks: list[GpuCheck] = []
+    console.print(f"{programs} programs of the corpus, {chosen.fuzzed} random programs")
+    checks += corpus_checks(with_copies, programs)
+    checks += fuzzed_checks(with_copies, chosen.fuzzed, chosen.seed)
+    sizes = chosen.size or SIZES_24
+    cases = gpu_cases(chosen.op, chosen.matrix, chosen.features, sizes)
+    times = []
+    for each in measured_times(
+        cases,
+        chosen.target,
+        contenders=chosen.contenders,
+        pythons=dict(chosen.python),
+        calls=chosen.calls,
+    ):
+        console.print(time_line(each), soft_wrap=True, markup=False)
+        times.append(each)
+        checks.append(_time_check(each))
+    driver, limits = _driver_of(chosen.target)
+    return GpuRun(
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        target=chosen.target,
+        gpu=limits.name,
+        compute_capability=limits.compute_capability,
+        driver=driver,
+        cuda=limits.cuda_version,
+        versions=dict(package_versions(DISTRIBUTIONS)),
+        checks=tuple(checks),
+        times=tuple(times),
+    )
+
+
+def copying_target(target: str) -> str:
+    """Return the target whose kernels take arrays of NumPy, as those of checks do.
+
+    >>> copying_target("cuda-mma-sp:arch=sm_90"), copying_target("cuda-mma-sp:driver=interpreter")
+    ('cuda-mma-sp:arch=sm_90,host_arrays=copy', 'cuda-mma-sp:driver=interpreter')
+    """
+    parsed = parse_target(target)
+    if gpu_of(parsed).copies:
+        return target
+    return f"{target}{',' if parsed.options else ':'}host_arrays=copy"
+
+
+def _driver_of(target: str) -> tuple[str, DeviceLimits]:
+    gpu = gpu_of(parse_target(target))
+    if gpu.is_interpreted:
+        return "interpreter", INTERPRETED
+    device = gpu_device(gpu.driver, gpu.number)
+    return device.driver.name, device.limits
+
+
+def _time_check(time: GpuTime) -> GpuCheck:
+    """Return the check of the result of gossamer."""
+    name = f"{time.op} {time.matrix} {time.features}"
+    if OURS not in time.errors:
+        return GpuCheck("operators", name, time.missing.get(OURS, "not run"), is_wrong=True)
+    error = time.errors[OURS]
+    if error <= ALLOWED_ERROR:
+        return GpuCheck("operators", name, CORRECT)
+    return GpuCheck("operators", name, f"the relative error is {error:.1e}", is_wrong=True)
+
+
+def time_line(time: GpuTime) -> str:
+    """Return the times of a case as a line."""
+    texts = [f"{name} {median:.3f} ms" for name, median in time.medians.items()]
+    texts += [f"{name} missing" for name in time.missing]
+    rows, columns = time.shape
+    return f"{time.op} {time.matrix} {rows}x{columns} K={time.features}: {', '.join(texts)}"
+
+
+def checks_sheet(checks: Sequence[GpuCheck]) -> Sheet:
+    """Return the numbers of correct, wrong and other programs of each suite."""
+    counts = Counter((check.suite, _kind(check)) for check in checks)
+    kinds = (CORRECT, "wrong", "not run")
+    rows = [
+        (suite, *(str(counts[suite, kind]) for kind in kinds))
+        for suite in dict.fromkeys(check.suite for check in checks)
+    ]
+    return Sheet("correctness", ("suite", *kinds), rows=rows)
+
+
+def _kind(check: GpuCheck) -> str:
+    if check.is_wrong:
+        return "wrong"
+    return CORRECT if check.outcome == CORRECT else "not run"
+
+
+def times_sheet(times: Sequence[GpuTime]) -> Sheet:
+    """Return the geometric means, for each operator, of the time of a contender over that of gossamer."""
+    rows = []
+    for op in dict.fromkeys(time.op for time in times):
+        cells = [op]
+        for name in GPU_CONTENDERS:
+            both = [t.medians for t in times if t.op == op and {name, OURS} <= t.medians.keys()]
+            ratios = [medians[name] / medians[OURS] for medians in both]
+            mean = exp(sum(map(log, ratios)) / len(ratios)) if ratios else None
+            cells.append("-" if mean is None else f"{mean:.2f} ({min(ratios):.2f})")
+        rows.append(tuple(cells))
+    return Sheet(
+        "time of others over that of gossamer: geometric mean (least)",
+        ("operator", *GPU_CONTENDERS),
+        rows=rows,
+        note="cold second-level cache; medians of single calls",
+    )
+
+
+def save_gpu_run(run: GpuRun, folder: Path) -> Path:
+    """Write a run, in place of an older one of the same GPU, and return the path."""
+    # Beside the runs of CPUs, whose files have another form.
+    path = folder / "gpu" / f"{short_name(run.gpu)}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(run), indent=1) + b"\n")
+    return path
