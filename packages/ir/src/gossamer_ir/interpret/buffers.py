@@ -15,7 +15,7 @@ from gossamer_ir.interpret.memory.layout import Layout
 from gossamer_ir.interpret.memory.levels import Levels
 from gossamer_ir.interpret.memory.values import constant_value, garbage_array, storage_type
 from gossamer_ir.interpret.memory.views import View
-from gossamer_ir.interpret.threads.watched_views import view_of
+from gossamer_ir.interpret.threads.watched_views import buffer_view
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import AnyBuffer, Axis, Buffer, Expr, SparseBuffer
 from gossamer_ir.support.arrays import Array
@@ -50,7 +50,9 @@ def open_buffers(frame: Frame, translator: Translator) -> None:
         if isinstance(buffer, Buffer):
             sizes = tuple(max(0, evaluate(size)) for size in buffer.shape)
             array = _array(buffer, sizes, frame)
-            return view_of(buffer, array, grid=frame.grid if name in translator.watched else None)
+            return buffer_view(
+                buffer, array, grid=frame.grid if name in translator.watched else None
+            )
         return _sparse(buffer, frame, frame.layouts[name])
 
     frame.levels = Levels(translator.function.axes, arrays=frame.arrays, evaluate=evaluate)

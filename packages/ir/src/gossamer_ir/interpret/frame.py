@@ -11,7 +11,7 @@ import msgspec
 from gossamer_ir.interpret.memory.layout import Layout
 from gossamer_ir.interpret.memory.levels import Level, Levels
 from gossamer_ir.interpret.memory.views import View, ViewIndices
-from gossamer_ir.interpret.threads.grid import Grid
+from gossamer_ir.interpret.threads.grid import ThreadGrid
 from gossamer_ir.support.arrays import Array
 
 
@@ -83,7 +83,7 @@ class Frame:
         self.initialized: Initialized | None = None
         self.inits: dict[str, dict[tuple[int, ...], Initialized]] = {}
         self.layouts: dict[str, Layout] = {}
-        self.grid = Grid()
+        self.grid = ThreadGrid()
         self.levels: Levels
         self.views: Views
 

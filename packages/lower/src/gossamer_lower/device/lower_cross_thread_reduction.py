@@ -148,7 +148,7 @@ class _Lowerer:
     def _lowered(self, reduction: ThreadReduction, place: _Surroundings) -> tuple[Stmt, ...]:
         """Return the loops over the threads of a reduction, in which each accumulates on its own."""
         names = {str(loop.thread): loop.var for loop in loops_over_threads(reduction.stmt)}
-        first = {str(axis): index_var(names[axis]) for axis in reduction.axes}
+        first = {str(axis): index_var(names[axis]) for axis in reduction.extents}
         names |= place.threads
         group = _group(reduction, place, names)
         partials = {each.store.buffer: self._partial(each) for each in reduction.sums}
@@ -165,7 +165,7 @@ class _Lowerer:
             before += outside
             body += [*combination.stmts, *stored]
         nest = tuple(body)
-        for axis, extent in sorted(reduction.axes.items()):
+        for axis, extent in sorted(reduction.extents.items()):
             loop = For(names[axis], ZERO, index(extent), nest, kind="thread_binding", thread=axis)
             nest = (loop,)
         return (*before, *nest)
@@ -230,18 +230,18 @@ def _group(
 ) -> ThreadGroup:
     """Return the threads of a reduction as a group."""
     extents = {**_block_extents(reduction.stmt), **place.extents}
-    own = sorted(reduction.axes.items())
+    reduced_axes = sorted(reduction.extents.items())
     others = sorted((axis, extents.get(axis, 1)) for axis in place.threads)
     used = [axis for axis, extent in sorted(extents.items()) if extent != 1]
-    reduced = [axis for axis, extent in own if extent != 1]
+    reduced = [axis for axis, extent in reduced_axes if extent != 1]
     threads = rows = 1
-    for _, extent in own:
+    for _, extent in reduced_axes:
         threads *= extent
     for _, extent in others:
         rows *= extent
     return ThreadGroup(
         threads=threads,
-        number=linear_number([(index_var(names[axis]), extent) for axis, extent in own]),
+        number=linear_number([(index_var(names[axis]), extent) for axis, extent in reduced_axes]),
         rows=rows,
         row=linear_number([(index_var(names[axis]), extent) for axis, extent in others]),
         is_consecutive=used[: len(reduced)] == reduced,

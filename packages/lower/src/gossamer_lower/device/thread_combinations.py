@@ -151,8 +151,8 @@ class ThreadCombiner:
         return var
 
 
-def linear_number(axes: Sequence[tuple[Expr, int]]) -> Expr:
-    """Return the number of a thread from its numbers along axes, the first of which varies fastest.
+def linear_number(numbers: Sequence[tuple[Expr, int]]) -> Expr:
+    """Return the number of a thread from its numbers along axes with their extents, the fastest first.
 
     >>> from gossamer_ir.core.build import index_var
     >>> from gossamer_ir.script import print_expr
@@ -161,7 +161,7 @@ def linear_number(axes: Sequence[tuple[Expr, int]]) -> Expr:
     """
     number: Expr = ZERO
     stride: Expr = ONE
-    for var, extent in axes:
+    for var, extent in numbers:
         number = add(number, mul(var, stride))
         stride = mul(stride, index(extent))
     return number

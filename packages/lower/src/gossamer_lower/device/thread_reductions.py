@@ -33,11 +33,11 @@ class ThreadSum(msgspec.Struct, frozen=True):
 
 
 class ThreadReduction(msgspec.Struct, frozen=True):
-    """A statement in which threads do nothing else than to accumulate. `axes` has the extents of the loops
+    """A statement in which threads do nothing else than to accumulate. `extents` are those of the loops
     over these threads."""
 
     stmt: Stmt
-    axes: Mapping[ThreadTag, int]
+    extents: Mapping[ThreadTag, int]
     sums: tuple[ThreadSum, ...]
 
 
@@ -55,20 +55,20 @@ def thread_reduction(stmt: Stmt) -> ThreadReduction | None:
     ...         for t in T.thread_binding(32, thread="threadIdx.x"):
     ...             Y[0] = Y[0] + X[i * 32 + t]
     ... ''')
-    >>> thread_reduction(flat.functions[0].body[0]).axes
+    >>> thread_reduction(flat.functions[0].body[0]).extents
     {'threadIdx.x': 32}
     """
     finder = _Finder(bound_vars((stmt,)), _written((stmt,)))
     if not finder.visit(stmt, {}, ()) or not finder.sums:
         return None
-    axes = finder.axes[0]
+    extents = finder.extents[0]
     names = [each.store.buffer for each in finder.sums]
-    is_of_one_kind = all(each == axes for each in finder.axes) and len({*names}) == len(names)
+    is_of_one_kind = all(each == extents for each in finder.extents) and len({*names}) == len(names)
     reads = [read.buffer for read in collect(READS, stmt) if read.buffer in names]
     # Each sum reads its own element; any other read could see a partial one.
-    if not axes or not is_of_one_kind or len(reads) != len(names):
+    if not extents or not is_of_one_kind or len(reads) != len(names):
         return None
-    return ThreadReduction(stmt, axes, tuple(finder.sums))
+    return ThreadReduction(stmt, extents, tuple(finder.sums))
 
 
 class _Finder:
@@ -76,38 +76,38 @@ class _Finder:
 
     def __init__(self, bound: Set[str], written: Set[str]) -> None:
         self.sums: list[ThreadSum] = []
-        self.axes: list[Mapping[ThreadTag, int]] = []
+        self.extents: list[Mapping[ThreadTag, int]] = []
         self._bound, self._written = bound, written
 
     def visit(
-        self, stmt: Stmt, axes: Mapping[ThreadTag, int], conditions: tuple[Expr, ...]
+        self, stmt: Stmt, extents: Mapping[ThreadTag, int], conditions: tuple[Expr, ...]
     ) -> bool:
         """Return whether a statement may be part of a reduction, and note what it accumulates."""
         match stmt:
             case For() if stmt.thread is not None:
                 extent = integer_value(stmt.extent)
-                if not _is_loop_of_block(stmt, extent) or stmt.thread in axes or extent is None:
+                if not _is_loop_of_block(stmt, extent) or stmt.thread in extents or extent is None:
                     return False
-                return self._visit_bodies(stmt, {**axes, stmt.thread: extent}, conditions)
+                return self._visit_bodies(stmt, {**extents, stmt.thread: extent}, conditions)
             case For(kind="serial"):
                 runs = Compare("gt", stmt.extent, ZERO)
                 more = () if integer_value(stmt.extent) else self._invariant(runs)
-                return self._visit_bodies(stmt, axes, (*conditions, *more))
+                return self._visit_bodies(stmt, extents, (*conditions, *more))
             case If():
-                return self._visit_bodies(stmt, axes, conditions)
+                return self._visit_bodies(stmt, extents, conditions)
             case Let():
                 return True
             case Store():
-                return self._note(stmt, axes, conditions)
+                return self._note(stmt, extents, conditions)
         return False
 
     def _visit_bodies(
-        self, stmt: Stmt, axes: Mapping[ThreadTag, int], conditions: tuple[Expr, ...]
+        self, stmt: Stmt, extents: Mapping[ThreadTag, int], conditions: tuple[Expr, ...]
     ) -> bool:
         return all(
             self.visit(
                 inner,
-                axes,
+                extents,
                 (*conditions, *(c for e in body.conditions for c in self._invariant(e))),
             )
             for body in effects_of(stmt).bodies
@@ -115,7 +115,7 @@ class _Finder:
         )
 
     def _note(
-        self, store: Store, axes: Mapping[ThreadTag, int], conditions: tuple[Expr, ...]
+        self, store: Store, extents: Mapping[ThreadTag, int], conditions: tuple[Expr, ...]
     ) -> bool:
         reduction = match_reduction(store)
         is_scalar = not DType.parse(dtype_of(store.value)).is_vector
@@ -124,7 +124,7 @@ class _Finder:
         if not all(map(self._is_invariant, store.indices)):
             return False
         self.sums.append(ThreadSum(reduction, conditions))
-        self.axes.append(axes)
+        self.extents.append(extents)
         return True
 
     def _invariant(self, condition: Expr) -> tuple[Expr, ...]:

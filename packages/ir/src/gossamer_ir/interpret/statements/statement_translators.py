@@ -18,7 +18,7 @@ from gossamer_ir.interpret.statements.combine import combine_elements
 from gossamer_ir.interpret.statements.iterations import iteration
 from gossamer_ir.interpret.statements.parallel_chunks import evaluate_weight, iterations_of
 from gossamer_ir.interpret.statements.thread_loops import thread_loop
-from gossamer_ir.interpret.threads.watched_views import view_of
+from gossamer_ir.interpret.threads.watched_views import buffer_view
 from gossamer_ir.interpret.translator import EnclosingStmt, Translator
 from gossamer_ir.nodes import (
     Allocate,
@@ -61,7 +61,9 @@ def _allocate(node: Allocate, translator: Translator) -> Exec:
         sizes = tuple(max(0, int(size)) for size in shape(frame))
         # Zeros would hide that a program reads what it has not written.
         array = garbage_array(sizes, buffer.dtype)
-        frame.views[buffer.name] = view_of(buffer, array, grid=frame.grid if is_watched else None)
+        frame.views[buffer.name] = buffer_view(
+            buffer, array, grid=frame.grid if is_watched else None
+        )
 
     return run
 

@@ -77,7 +77,7 @@ class Moment(msgspec.Struct, frozen=True):
     stmt: RunningStmt | None
 
 
-class Grid:
+class ThreadGrid:
     """The state of the threads of a running function: the moment, and the number of loops over threads that
     have run."""
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.interpret.memory.views import View, ViewIndices
-from gossamer_ir.interpret.threads.grid import Grid, Moment, ThreadPath, concurrent_iterations
+from gossamer_ir.interpret.threads.grid import Moment, ThreadGrid, ThreadPath, concurrent_iterations
 from gossamer_ir.nodes import Buffer
 from gossamer_ir.support.arrays import Array
 
@@ -23,7 +23,7 @@ class WatchedView(View):
 
     __slots__ = ("_grid", "_is_shared", "_reads", "_writes")
 
-    def __init__(self, buffer: Buffer, array: Array, grid: Grid) -> None:
+    def __init__(self, buffer: Buffer, array: Array, grid: ThreadGrid) -> None:
         super().__init__(buffer.name, array, dtype=buffer.dtype)
         self._grid, self._is_shared = grid, buffer.scope == "shared"
         self._writes: dict[ArrayIndex, Moment] = {}
@@ -92,7 +92,7 @@ class WatchedView(View):
         return f"{self.name}[{', '.join(map(str, where))}]"
 
 
-def view_of(buffer: Buffer, array: Array, *, grid: Grid | None) -> View:
+def buffer_view(buffer: Buffer, array: Array, *, grid: ThreadGrid | None) -> View:
     """Return the view of an array of a buffer, with checks of what the threads of a grid access, if there is
     one."""
     if grid is None:

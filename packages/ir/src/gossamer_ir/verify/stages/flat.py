@@ -44,7 +44,7 @@ def check_guard(context: VerifyContext, node: Guard, at: At) -> None:
 
 
 def check_barrier(_context: VerifyContext, _node: Barrier, _at: At) -> None:
-    """A barrier has no operands. Whether all threads reach it depends on values at run time."""
+    """Accept a barrier, which has no operands: whether all threads reach it depends on run-time values."""
 
 
 def check_shuffle(context: VerifyContext, node: Shuffle, at: At) -> None:
