@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import gossamer as gs
 from gossamer.api.matmul_24 import program_24
 from gossamer_ir.errors import FormatError
 from gossamer_ir.interpret import run
+from gossamer_testkit.bsr_product import bsr_product
+from tests.integration.block_problems import block_problem
 
 TARGET = "cuda-mma-sp:driver=interpreter"
 SHAPES = [(16, 32, 8), (1, 4, 2), (5, 7, 3), (17, 66, 9), (40, 130, 33), (33, 64, 1)]
@@ -116,3 +119,33 @@ def test_the_lowered_program_means_the_same_in_the_reference_interpreter():
 def test_a_matrix_that_is_not_two_of_four_is_refused_on_every_target():
     with pytest.raises(FormatError, match="Row 0 has 3 nonzeros in the columns 0 to 2"):
         gs.matmul_24(np.ones((1, 3), np.float16), np.ones((3, 2), np.float16), target=TARGET)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("size", [(16, 16, 32), (7, 5, 9), (33, 2, 37), (4, 4, 64)], ids=str)
+def test_blocks_are_multiplied_by_tensor_cores_or_threads(size, dtype):
+    height, width, features = size
+    for sizes in ({}, {"bh": height, "bw": width, "feat": features}):
+        kernel = gs.compile(bsr_product(dtype), target=TARGET, specialize=sizes)
+        block_problem(height, width, features, dtype=dtype).require(kernel, sizes=sizes)
+
+
+@pytest.mark.parametrize("lengths", [(), (0,), (0, 0, 4), (1, 0)], ids=str)
+def test_block_rows_may_be_empty(lengths):
+    kernel = gs.compile(bsr_product("float16"), target=TARGET)
+    block_problem(16, 8, 20, dtype="float16", lengths=lengths).require(kernel)
+
+
+def test_a_matrix_instruction_multiplies_a_tile_of_a_block():
+    kernel = gs.compile(bsr_product("float16"), target=TARGET)
+    text = kernel.artifact.code.decode(errors="replace")
+    assert text.count("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32") == 1
+    report = gs.explain(bsr_product("float16"), target=TARGET)
+    assert report.decisions[-1].what == "the blocks of a block row by mma_block_product_float16"
+
+
+def test_tensors_in_bsr_are_multiplied_as_before():
+    dense = np.kron(np.eye(3), np.ones((2, 2))).astype(np.float32)
+    blocks = sparse.bsr_array(dense, blocksize=(2, 2))
+    B = np.arange(30, dtype=np.float32).reshape(6, 5)
+    np.testing.assert_array_equal(gs.spmm(blocks, B, target=TARGET), dense @ B)

@@ -27,6 +27,7 @@ WITHOUT_RANDOM_PROGRAMS = {
     "block_spmv": NO_SUCH_AXES,
     "group_spmm": NO_SUCH_AXES,
     "slice_spmv": NO_SUCH_AXES,
+    "grid_block_spmm": "the machine has no grid of threads",
     "grid_rows": "the machine has no grid of threads",
     "structured_spmm": "the machine has no grid of threads",
     "tensorized_block_spmm": "the machine has no intrinsics for products of blocks",

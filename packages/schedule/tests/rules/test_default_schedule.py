@@ -224,9 +224,14 @@ OF_SEVERAL_ITERATIONS = (
 """Rules for programs of several iterations, and for their parts (`test_fused_rows.py`,
 `test_separate_iterations.py`, `library/test_scatter_spmm.py`)."""
 
-WITHOUT_SCRIPT = ("block_spmv", "grid_rows", "structured_spmm", "tensorized_block_spmm")
-"""Rules whose programs or machines are in their own files of tests (`library/test_block_spmv.py`,
-`library/test_grid_rows.py`, `library/test_structured_spmm.py`, `library/test_tensorized_block_spmm.py`)."""
+WITHOUT_SCRIPT = (
+    "block_spmv",
+    "grid_block_spmm",
+    "grid_rows",
+    "structured_spmm",
+    "tensorized_block_spmm",
+)
+"""Rules whose programs or machines are in their own files of tests (`library/test_<rule>.py`)."""
 
 
 def test_every_rule_has_a_program_that_it_matches():

@@ -17,6 +17,7 @@ from gossamer_backend.plugin_api import (
     require_compilable,
 )
 from gossamer_cuda_mma_sp.device_code import DeviceCode
+from gossamer_cuda_mma_sp.sparsity.block_intrinsics import block_products_of
 from gossamer_cuda_mma_sp.sparsity.structured_intrinsics import structured_products_of
 from gossamer_cuda_mma_sp.target.gpu import Gpu, explicit_gpu_target, gpu_of, machine_of_gpu
 from gossamer_ir import scratch_layout, signature_of
@@ -74,8 +75,12 @@ class CudaBackend:
 
     def machine(self, target: Target) -> Machine:
         """Return the machine of a target, which runs grids of threads."""
-        products = structured_products_of(gpu_of(target))
-        return replace(machine_of_gpu(target), structured_products=products)
+        gpu = gpu_of(target)
+        return replace(
+            machine_of_gpu(target),
+            block_products=block_products_of(gpu),
+            structured_products=structured_products_of(gpu),
+        )
 
     def compile(self, module: Module, target: Target) -> Artifact:
         """Compile a flat module to PTX.

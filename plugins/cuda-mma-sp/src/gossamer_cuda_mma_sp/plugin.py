@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from gossamer_backend.plugin_api import Backend, hookimpl
 from gossamer_cuda_mma_sp.backend import CudaBackend
+from gossamer_cuda_mma_sp.sparsity.block_intrinsics import block_intrinsics
 from gossamer_cuda_mma_sp.sparsity.structured_intrinsics import structured_intrinsics
 from gossamer_ir.interchange.records import Intrinsic
 
@@ -18,5 +19,5 @@ def gossamer_backends() -> Sequence[Backend]:
 
 @hookimpl
 def gossamer_intrinsics() -> Sequence[Intrinsic]:
-    """Return the products of 2:4 matrices that use sparse tensor cores."""
-    return structured_intrinsics()
+    """Return the products of blocks and of 2:4 matrices that use tensor cores."""
+    return (*block_intrinsics(), *structured_intrinsics())

@@ -49,6 +49,7 @@ ORDERED_RULES = (
     OrderedRule("separate_iterations", combines_rules=True),
     OrderedRule("grid_rows", is_for_grids=True),
     OrderedRule("structured_spmm", is_for_grids=True),
+    OrderedRule("grid_block_spmm", is_for_grids=True),
 )
 
 
