@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, TypeAlias, Union
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
 
 from gossamer_backend.compiled_checks.array_test import ArrayTest, SetRelation
+from gossamer_backend.compiled_checks.checked_facts import CheckedFact
 from gossamer_ir.facts.fact_index import FactIndex, stated_fact_index
 from gossamer_ir.nodes import (
     BitCounts,
@@ -23,19 +24,6 @@ from gossamer_ir.nodes import (
     Relation,
     SortedSegments,
 )
-
-CheckedFact: TypeAlias = Union[
-    InRange,
-    Monotone,
-    SortedSegments,
-    PaddedSlots,
-    Distinct,
-    HasValue,
-    ProductSteps,
-    BitCounts,
-    Relation,
-]
-"""A fact about one buffer, or about it and others that have facts of their own."""
 
 ArrayLayout: TypeAlias = "tuple[str, np.dtype[Any], int]"
 """A buffer, the dtype of its array and its number of dimensions."""

@@ -14,14 +14,7 @@ import msgspec
 
 from gossamer_backend.arguments.array_view import ArrayView
 from gossamer_backend.arguments.size_equations import Scalars, evaluate_size
-from gossamer_backend.compiled_checks.argument_values import (
-    CheckedArray,
-    argument_values,
-    with_marks,
-)
-from gossamer_backend.compiled_checks.array_test import ArrayTest
-from gossamer_backend.compiled_checks.buffer_checks import CheckedFact, buffer_checks
-from gossamer_backend.compiled_checks.check_program import program_of_checks
+from gossamer_backend.compiled_checks.checked_facts import CheckedFact
 from gossamer_ir.errors import ArgumentError, PluginError, UnsupportedError
 from gossamer_ir.facts.fact_kinds import subject_of
 from gossamer_ir.facts.index_arrays import first_wrong_product, has_value
@@ -37,13 +30,15 @@ from gossamer_ir.traversal.walk import walk
 
 if TYPE_CHECKING:
     from gossamer_backend.call.kernel import Kernel
+    from gossamer_backend.compiled_checks.argument_values import CheckedArray
+    from gossamer_backend.compiled_checks.array_test import ArrayTest
 
 MAX_NUMPY_ELEMENTS = 65_536
 """The total number of elements up to which NumPy is faster than preparing a kernel."""
 
 CompileNamed: TypeAlias = "Callable[[bytes, Callable[[], Module]], Kernel]"
 
-_Tests: TypeAlias = tuple[ArrayTest, ...]
+_Tests: TypeAlias = "tuple[ArrayTest, ...]"
 _CHECKED: tuple[type[Any], ...] = get_args(CheckedFact)
 """The types of facts that are checked here. Any other is left to `require_facts`: the result must not be True
 because a fact was ignored."""
@@ -96,6 +91,10 @@ class GeneratedCheck:
         self, facts: tuple[Any, ...], scalars: Scalars, arrays: Mapping[str, CheckedArray]
     ) -> bool:
         """Run the kernel for these facts; False also if there is none."""
+        # Imported late: the arrays of most first calls are left to NumPy.
+        from gossamer_backend.compiled_checks.argument_values import argument_values, with_marks
+        from gossamer_backend.compiled_checks.buffer_checks import buffer_checks
+
         read = {name: arrays[name] for name in map(subject_of, facts)}
         is_elsewhere = any(isinstance(array, ArrayView) for array in read.values())
         checks = buffer_checks(
@@ -121,6 +120,8 @@ class GeneratedCheck:
 
 def compile_tests(compile: CompileNamed, tests: tuple[ArrayTest, ...]) -> Kernel | None:
     """Return the kernel of the tests; None if it cannot be compiled for the target."""
+    from gossamer_backend.compiled_checks.check_program import program_of_checks
+
     name = msgspec.json.encode(("check_module", tests))
     try:
         return compile(name, partial(program_of_checks, tests))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.statements.reductions import identity
@@ -29,9 +31,10 @@ from gossamer_ir.traversal.rename import with_names
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_lower.inspector.remove_unused_args import remove_unused_args
-from gossamer_lower.inspector.results.marked_blocks import split_marked
-from gossamer_lower.inspector.results.search_results import ExtractedSearch, extract_searches
 from gossamer_lower.lowering_pass import lowering_pass
+
+if TYPE_CHECKING:
+    from gossamer_lower.inspector.results.search_results import ExtractedSearch
 
 
 @lowering_pass(
@@ -60,6 +63,10 @@ def extract_inspector(module: Module, *, dtype: str = "int64") -> Module:
             vi = T.axis.spatial(n, i)
             P_found_data[vi] = T.search("upper", P, begin=1, end=n, value=vi) - 1
     """
+    # Imported late: few programs have an inspector.
+    from gossamer_lower.inspector.results.marked_blocks import split_marked
+    from gossamer_lower.inspector.results.search_results import extract_searches
+
     parted = split_marked(module)
     if parted is not None:
         named = namer_of(parted.function).fresh(f"{parted.function.name}_preprocess")

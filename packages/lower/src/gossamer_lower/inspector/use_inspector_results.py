@@ -5,8 +5,6 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import Function, Module
-from gossamer_lower.inspector.results.marked_blocks import split_marked
-from gossamer_lower.inspector.results.search_results import extract_searches
 from gossamer_lower.lowering_pass import lowering_pass
 
 
@@ -35,6 +33,9 @@ def use_inspector_results(module: Module, *, dtype: str = "int64") -> Module:
     for i in T.serial(n):
         Y[i] = X[P_found_data[i]]
     """
+    # Imported late: few programs have an inspector.
+    from gossamer_lower.inspector.results.marked_blocks import split_marked
+
     parted = split_marked(module)
     if parted is not None:
         made = replace(parted.function, body=parted.rest)
@@ -47,6 +48,8 @@ def use_inspector_results(module: Module, *, dtype: str = "int64") -> Module:
 
 
 def _without_searches(module: Module, dtype: str) -> Function:
+    from gossamer_lower.inspector.results.search_results import extract_searches
+
     extracted = extract_searches(module, dtype)
     old = extracted.function
     return replace(

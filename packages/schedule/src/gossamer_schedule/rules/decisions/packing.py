@@ -15,7 +15,6 @@ from gossamer_ir.support.message_texts import readable_size
 from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.operand_copies import Packing, row_packing, shared_tile_packing
 from gossamer_schedule.rules.analysis.gathers import Gather
-from gossamer_schedule.rules.decisions.block_tile import RegisterTile
 from gossamer_schedule.rules.decisions.parallel_rows import grain
 from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not, unknown_size_verdict
 from gossamer_schedule.rules.steps.register_tiles import copy_in_vectors
@@ -23,6 +22,7 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles
 
 if TYPE_CHECKING:
+    from gossamer_schedule.rules.decisions.block_tile import RegisterTile
     from gossamer_schedule.rules.patterns.block_reduction import BlockReduction
 
 
