@@ -14,10 +14,6 @@ from gossamer_ir.support.message_texts import counted
 class Artifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A compiled flat module. It is plain data: nothing is executed before `Backend.load`.
 
-    `target` is the text of the target, with all options explicit. `guarded` are the names of the buffers
-    with bounds checks; `failed_buffer` of the workspace is an index into it. `metadata` are pairs of text
-    (cpu, features, llvm version, milliseconds of each step, ...).
-
     >>> from gossamer_ir.interchange.records import Signature
     >>> made = Artifact("toy", "1.0", "toy:cpu=any", Signature("f", (), (), ()), b"code")
     >>> Artifact.decode(made.encode()) == made
@@ -27,10 +23,13 @@ class Artifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     backend: str
     backend_version: str
     target: str
+    """The text of the target, with all options explicit."""
     signature: Signature
     code: bytes
     guarded: tuple[str, ...] = ()
+    """The names of the buffers with bounds checks. `failed_buffer` of the workspace is an index into it."""
     metadata: tuple[tuple[str, str], ...] = ()
+    """Pairs of text: cpu, features, llvm version, milliseconds of each step, ..."""
 
     def encode(self) -> bytes:
         """Return the artifact as bytes for `decode`."""

@@ -168,16 +168,19 @@ def emit_masked_loop(
 
 
 class _Counted(NamedTuple):
-    """What a loop counts: the name of its variable, whose values start at `first` and grow by `step`, and
-    which `scale` times is compared with `bound`. `some`: whether the loop runs at all."""
+    """What a loop counts: a variable, which `scale` times is compared with `bound`."""
 
     name: str
+    """The name of the variable."""
     body: tuple[Stmt, ...]
     first: Value
+    """The first value of the variable."""
     step: Value
+    """The difference of values that follow each other."""
     scale: Value
     bound: Value
     some: str
+    """The condition that the loop runs at all."""
 
 
 def _counted(emitter: FunctionEmitter, loop: For, loop_mask: LoopMask) -> _Counted:

@@ -25,18 +25,19 @@ _WORKING = frozenset({*LOOPS, *WRITES}.difference(CALLING_STMTS))
 
 
 class FunctionSummary(msgspec.Struct, frozen=True):
-    """Properties of the statements of a function.
-
-    `passed`: variables passed to calls. `written`: handles of the buffers that it writes. `guarded`: buffers
-    that guards name. `aliasing`: functions to which a call passes the same variable twice, so that their
-    parameters are not `noalias`. `only_calls`: it has no loop and writes nothing itself.
-    """
+    """Properties of the statements of a function."""
 
     passed: frozenset[str]
+    """Variables that are passed to calls."""
     written: frozenset[str]
+    """Handles of the buffers that it writes."""
     guarded: tuple[str, ...]
+    """Buffers that guards name."""
     aliasing: frozenset[str]
+    """Functions to which a call passes the same variable twice, so that their parameters
+    are not `noalias`."""
     only_calls: bool
+    """True if it has no loop and writes nothing itself."""
 
 
 @memoize_by_identity

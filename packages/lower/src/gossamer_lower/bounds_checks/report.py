@@ -14,17 +14,17 @@ from gossamer_ir.traversal.walk import contains
 
 
 class BoundsCheck(msgspec.Struct, frozen=True):
-    """An access of `buffer` that is not proved in bounds: the kernel stops unless `conditions` hold.
-
-    `loops` are the variables of the enclosing loops in `function`, outermost first (None for a while loop).
-    `is_inner`: the innermost of them contains no other loop.
-    """
+    """An access that is not proved in bounds."""
 
     function: str
     buffer: str
+    """The buffer that is accessed."""
     conditions: tuple[Expr, ...]
+    """The kernel stops unless all of them hold."""
     loops: tuple[str | None, ...]
+    """The variables of the enclosing loops in `function`, outermost first; None for a while loop."""
     is_inner: bool
+    """True if the innermost loop contains no other loop."""
 
 
 def bounds_checks_of(module: Module) -> tuple[BoundsCheck, ...]:

@@ -184,7 +184,7 @@ def _matches_with_indices(
     # No identifier, so that no variable of a program has this name.
     name = f"{pattern.buffer}.{dimension}"
     names = (*loops[:dimension], name, *loops[dimension + 1 :])
-    for place, other in enumerate(indices):
-        bound = (*indices[:place], index_var(name), *indices[place + 1 :])
+    for number, other in enumerate(indices):
+        bound = (*indices[:number], index_var(name), *indices[number + 1 :])
         for extended in _unified_nodes(at, other, match):
             yield from _matches_with_indices(pattern, bound, names, extended, dimension + 1)

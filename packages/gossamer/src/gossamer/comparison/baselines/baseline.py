@@ -23,17 +23,20 @@ class RoundingBound(NamedTuple):
 class Baseline(msgspec.Struct, frozen=True):
     """The program of an operator in SciPy, in words and as a function, and the shapes of its operands.
 
-    `prepare` and `bound` take a matrix in CSR and the dense operands. `prepare` returns the function that is
-    timed. Each dense operand has a row for each row or column of the matrix, as `operands` states, and so
-    has the result, unless it has one value for each stored element.
+    `prepare` and `bound` take a matrix in CSR and the dense operands.
     """
 
     description: str
     prepare: Callable[..., Calculation]
+    """Returns the function that is timed."""
     bound: Callable[..., RoundingBound]
+    """Returns the bound of rounding errors."""
     operands: tuple[Literal["rows", "columns"], ...]
+    """Each dense operand has a row for each row or for each column of the matrix."""
     result: Literal["rows", "elements"] = "rows"
+    """The result has a row for each row of the matrix, or a value for each stored element."""
     of_vectors: bool = False
+    """True if the dense operands are vectors."""
 
     def operand_shapes(self, shape: tuple[int, ...], features: int) -> list[tuple[int, ...]]:
         """Return the shapes of the dense operands for a matrix of this shape.

@@ -16,16 +16,19 @@ M = TypeVar("M", bound=MatrixOperand, covariant=True)
 
 
 class Operands(NamedTuple, Generic[M]):
-    """The checked operands of one call: `dense` are the dense arrays by parameter, `output` is the
-    parameter of the result, whose `shape` and `dtype` follow. `features` is the number of columns of the
-    dense operands (None: vectors)."""
+    """The checked operands of one call, and the form of its result."""
 
     matrix: M
     dense: dict[str, Array]
+    """The dense arrays by parameter."""
     output: str
+    """The parameter of the result."""
     shape: tuple[int, ...]
+    """The shape of the result."""
     dtype: str
+    """The dtype of the result."""
     features: int | None = None
+    """The number of columns of the dense operands; None if they are vectors."""
 
     @property
     def inputs(self) -> tuple[Array, ...]:

@@ -31,18 +31,18 @@ Evaluate: TypeAlias = Callable[[Expr], int]
 
 
 class Level(msgspec.Struct, frozen=True, eq=False):
-    """An axis with its arrays.
-
-    `width` is None for varied axes, `indices` None for dense ones; `size` is the number of all elements.
-    """
+    """An axis with its arrays."""
 
     name: str
     parent: str | None
     length: int
     size: int
+    """The number of all elements."""
     width: int | None = None
+    """None if the axis is varied."""
     indptr: list[int] | None = None
     indices: list[int] | None = None
+    """None if the axis is dense."""
     is_padded: bool = False
     is_searchable: bool = True
 

@@ -117,8 +117,8 @@ def _run_all_slots(
     return loop
 
 
-def _bind_slots(trace: TraceBuilder, loop: str, grid: Grid) -> None:
-    _bind(trace, loop, threads=block_threads(grid))
+def _bind_slots(trace: TraceBuilder, loop_name: str, grid: Grid) -> None:
+    _bind(trace, loop_name, threads=block_threads(grid))
     trace.decide("a thread for each stored element", "the elements are independent of each other")
 
 

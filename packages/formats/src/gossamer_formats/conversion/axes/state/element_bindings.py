@@ -42,18 +42,17 @@ class LaterSlot(NamedTuple):
 
 
 class ElementBindings(NamedTuple):
-    """The coordinates by axis, and the statements that find slots.
-
-    `positions`: an element's position in a fiber of an axis, where the axis above it has determined it.
-    `stmts` are executed for each element, `starts` before the loops. `later`: the slot of a later
-    element, whose value and coordinates will be stored there.
-    """
+    """The coordinates by axis, and the statements that find slots."""
 
     coordinates: Mapping[str, AxisCoordinate] = {}
     positions: Mapping[str, Expr] = {}
+    """An element's position in a fiber of an axis, where the axis above it has determined it."""
     stmts: tuple[Stmt, ...] = ()
+    """Executed for each element."""
     starts: tuple[Stmt, ...] = ()
+    """Executed before the loops."""
     later: LaterSlot | None = None
+    """The slot of a later element, whose value and coordinates will be stored there."""
 
     def extended(self, more: ElementBindings) -> ElementBindings:
         """Return these bindings, and more after them."""
