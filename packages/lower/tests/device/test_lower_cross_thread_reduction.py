@@ -174,3 +174,17 @@ def test_an_element_that_may_not_exist_is_left_alone(flat):
     )
     x, y = np.ones(16, np.float32), np.zeros(16, np.float32)
     assert called(module, x, y).tolist() == [16] + [0] * 7 + [16] + [0] * 7
+
+
+def test_conditions_that_read_what_may_not_exist_are_tested_in_their_order(flat):
+    module = lowered(
+        flat(
+            'for b in T.thread_binding(3, thread="blockIdx.x"):',
+            "    if b * 8 < n:",
+            "        for s in T.serial(T.int64(X[b * 8])):",
+            '            for t in T.thread_binding(8, thread="threadIdx.x"):',
+            "                Y[b * 8] = Y[b * 8] + X[t]",
+        )
+    )
+    x, y = np.full(16, 2, np.float32), np.zeros(16, np.float32)
+    assert called(module, x, y).tolist() == [32] + [0] * 7 + [32] + [0] * 7

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.statements.reductions import identity
 from gossamer_ir.core.build import ONE, ZERO, index, index_var, integer_value
-from gossamer_ir.core.conditions import conjunction
+from gossamer_ir.core.conditions import conjunction, short_circuit_conjunction
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.errors import UnsupportedError
@@ -195,13 +195,14 @@ class _Lowerer:
         """Return what stands before the loops over threads, and the update of the element in them."""
         store, op = each.store, each.reduction.op
         old: Expr = Load(store.buffer, store.indices, dtype_of(store.value))
-        condition = conjunction(*each.conditions)
+        # A condition may read an element that exists only if those before it hold.
+        condition = short_circuit_conjunction(*each.conditions)
         if self._scopes.get(store.buffer, "global") in ("global", "shared"):
-            is_first = [Compare("eq", var, ZERO) for var in threads]
-            selected = conjunction(*each.conditions, *is_first)
-            assert selected is not None
-            update = replace(store, value=Binary(op, old, total))
-            return [], [If(selected, (update,))]
+            is_first = conjunction(*[Compare("eq", var, ZERO) for var in threads])
+            assert is_first is not None
+            update: Stmt = replace(store, value=Binary(op, old, total))
+            stored = update if condition is None else If(condition, (update,))
+            return [], [If(is_first, (stored,))]
         # Each thread has such an element, whose value was the same before.
         before = Var(self._namer.fresh(f"{store.buffer}_before"), dtype_of(store.value))
         update = replace(store, value=Binary(op, before, total))

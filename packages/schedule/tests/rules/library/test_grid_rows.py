@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 from rule_programs import CSR, DOT, SUM, module_of, scaled
 
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_machine import Grid, Machine
@@ -63,6 +64,14 @@ def test_features_are_threads_of_a_warp_and_rows_fill_the_block(features, lanes)
         module = specialize(module, {"feat_size": features})
     assert set(bound(module)) == {"blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y"}
     assert threads(module) == [128 // lanes, lanes]
+
+
+@pytest.mark.parametrize(("mean", "lanes"), [(3, None), (4, 4), (31, 16), (1000, 32)])
+def test_threads_of_a_warp_add_up_long_rows(mean, lanes):
+    stats = Stats(rows=100, columns=5000, nnz=100 * mean, longest_row=2 * mean, empty_rows=0)
+    steps = default_schedule(module_of(CSR + DOT), GPU, stats).loop
+    factors = [step.args["factors"][-1] for step in steps if step.op == "split"]
+    assert factors == ([128] if lanes is None else [lanes, 128 // lanes])
 
 
 @pytest.mark.parametrize("module", [module_of(CSR + DOT), parse_module(script("csr_spmm"))])

@@ -1,13 +1,14 @@
 """Programs over the rows of a sparse matrix, on machines that run grids of threads.
 
 A product has a thread for each element of the result: rows and features are threads of a block, and blocks
-have as many rows as fill them. A sum over a row has a thread for each row, and so have values that depend on
-their row. Other values of stored elements have a thread for each of them; sums over features have the threads
-of a warp, which add up what they have.
+have as many rows as fill them. A sum over a row has a thread for each row, or several that add up what they
+have if rows are long. A sum over features has the threads of a warp. Values that depend on their row have a
+thread for each row, and other values of stored elements one for each of them.
 """
 
 from __future__ import annotations
 
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Module
 from gossamer_machine import Grid
 from gossamer_schedule.rules.analysis.iterations import axes_of, single_iteration
@@ -25,6 +26,9 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 LEAST_SHARED_FEATURES = 8
 """Features of a sum that several threads compute. With fewer, each thread would have at most one."""
 
+LEAST_SHARED_ROW = 4
+"""Elements of a row on average that several threads add up. Fewer are about one for each thread."""
+
 
 @schedule_rule(
     pattern="a reduction over the fiber of a row, or a sum over features or a value for each stored element",
@@ -40,7 +44,7 @@ def grid_rows(module: Module, context: RuleContext) -> PatternMatch | None:
     trace = context.new_trace()
     reduction = row_reduction(module)
     if reduction is not None:
-        return _reduction_match(trace, reduction, grid)
+        return _reduction_match(trace, reduction, grid, context.stats)
     products, values = sampled_products(module), elementwise_pattern(module)
     if products is not None:
         _run_products(trace, module, products, grid)
@@ -55,15 +59,13 @@ def grid_rows(module: Module, context: RuleContext) -> PatternMatch | None:
     return PatternMatch(values.text, trace)
 
 
-def _reduction_match(trace: TraceBuilder, pattern: RowReduction, grid: Grid) -> PatternMatch | None:
+def _reduction_match(
+    trace: TraceBuilder, pattern: RowReduction, grid: Grid, stats: Stats | None
+) -> PatternMatch | None:
     if pattern.words or pattern.features == 0:
         return None
     if pattern.feature is None:
-        _accumulate_in_register(trace, pattern, pattern.row)
-        _bind(trace, pattern.row, threads=block_threads(grid))
-        trace.decide(
-            "a thread for each row", "one thread adds up the elements of a row in their order"
-        )
+        _run_rows(trace, pattern, grid, stats)
     else:
         trace.reorder(pattern.row, pattern.feature, pattern.reduction)
         _accumulate_in_register(trace, pattern, pattern.feature)
@@ -71,6 +73,34 @@ def _reduction_match(trace: TraceBuilder, pattern: RowReduction, grid: Grid) -> 
             trace, pattern.row, pattern.feature, features=pattern.features, grid=grid
         )
     return PatternMatch(pattern.text, trace)
+
+
+def _run_rows(trace: TraceBuilder, pattern: RowReduction, grid: Grid, stats: Stats | None) -> None:
+    """Compute each row by a thread, or by the threads of a warp, or a part of it, if its elements are
+    enough."""
+    mean = pattern.width if stats is None else stats.mean_row
+    if mean is None or mean < LEAST_SHARED_ROW or not pattern.is_regular:
+        _accumulate_in_register(trace, pattern, pattern.row)
+        _bind(trace, pattern.row, threads=block_threads(grid))
+        trace.decide(
+            "a thread for each row", "one thread adds up the elements of a row in their order"
+        )
+        return
+    lanes = min(grid.warp, 1 << int(mean).bit_length() - 1)
+    # The length of a row is split before rows beyond the last one get a length, so that accesses are proved.
+    _, lane = trace.split(pattern.position, factors=(None, lanes))
+    blocks, rows = trace.split(pattern.row, factors=(None, block_threads(grid) // lanes))
+    _bind_products(trace, blocks, rows, lane)
+    trace.decide(
+        f"{lanes} threads for each row add up what they have",
+        f"rows have {mean:.3g} elements on average, and threads of a warp read adjacent ones",
+    )
+
+
+def _bind_products(trace: TraceBuilder, blocks: str, elements: str, lane: str) -> None:
+    """Bind loops over elements of the result and over the threads that compute one together."""
+    for loop, thread in ((blocks, "blockIdx.x"), (elements, "threadIdx.y"), (lane, "threadIdx.x")):
+        trace.record.bind(loop=loop, thread=thread)  # type: ignore[arg-type]  # a tag
 
 
 def _accumulate_in_register(trace: TraceBuilder, pattern: RowReduction, element: str) -> None:
@@ -92,8 +122,7 @@ def _run_products(
     lanes = feature_threads(products.features, grid)
     blocks, slots = trace.split(loop, factors=(None, block_threads(grid) // lanes))
     _, lane = trace.split(products.feature, factors=(None, lanes))
-    for bound, thread in ((blocks, "blockIdx.x"), (slots, "threadIdx.y"), (lane, "threadIdx.x")):
-        trace.record.bind(loop=bound, thread=thread)  # type: ignore[arg-type]  # a tag
+    _bind_products(trace, blocks, slots, lane)
     trace.decide(
         f"{lanes} threads for each stored element add up what they have",
         "threads of a warp read adjacent elements of the rows of both operands",
