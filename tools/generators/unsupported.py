@@ -112,6 +112,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "llvm.depth": "a function that nests too deeply",
     },
     "Kernels for GPUs": {
+        "cuda.cpp": "what is not written in CUDA C++ (`gossamer show --stage cuda`); PTX does not need it",
         "lower.split_host_device.extent": "a loop that is bound to threads, whose extent is not known at the "
         "launch",
         "lower.split_host_device.host": "a loop or a condition around kernels that reads an array",

@@ -9,6 +9,7 @@ from gossamer_ir.support.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from gossamer_llvm.abi import INSERTED_LANES, Abi
     from gossamer_llvm.capabilities import EMITTED_CAPABILITIES
+    from gossamer_llvm.control.threads import block_shape
     from gossamer_llvm.fragments.matrix_instructions import (
         MATRIX_INSTRUCTION,
         OPERAND_REGISTERS,
@@ -25,6 +26,7 @@ _HOMES = {
     "OPERAND_REGISTERS": "gossamer_llvm.fragments.matrix_instructions",
     "OPERAND_TYPE": "gossamer_llvm.fragments.matrix_instructions",
     "SELECTOR": "gossamer_llvm.fragments.matrix_instructions",
+    "block_shape": "gossamer_llvm.control.threads",
     "emit": "gossamer_llvm.module",
     "guarded_buffers": "gossamer_llvm.module",
 }
@@ -37,6 +39,7 @@ __all__ = [
     "OPERAND_REGISTERS",
     "OPERAND_TYPE",
     "SELECTOR",
+    "block_shape",
     "emit",
     "guarded_buffers",
 ]

@@ -21,7 +21,7 @@ from gossamer_cuda_mma_sp.sparsity.block_intrinsics import block_products_of
 from gossamer_cuda_mma_sp.sparsity.structured_intrinsics import structured_products_of
 from gossamer_cuda_mma_sp.target.gpu import Gpu, explicit_gpu_target, gpu_of, machine_of_gpu
 from gossamer_ir import scratch_layout, signature_of
-from gossamer_ir.errors import ArgumentError
+from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.interchange.records import Signature, Target
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.arrays import Array
@@ -105,13 +105,19 @@ class CudaBackend:
         )
 
     def texts(self, module: Module, target: Target) -> dict[str, str]:
-        """Return the LLVM IR of a flat module as it is emitted, and its PTX, which is its assembly."""
+        """Return the LLVM IR of a flat module as it is emitted, its PTX, which is its assembly, and its
+        kernels as CUDA C++."""
         from gossamer_cuda_mma_sp.codegen import ptx
 
         gpu = gpu_of(target)
         split = ptx.split_module(module, gpu)
         text = ptx.ptx_text(split, gpu)
-        return {"llvm": ptx.device_text(split, gpu), "asm": text, "ptx": text}
+        return {
+            "llvm": ptx.device_text(split, gpu),
+            "asm": text,
+            "ptx": text,
+            "cuda": _cuda_text(split),
+        }
 
     def export_parts(self, artifact: Artifact, *, symbol: str) -> ExportParts:
         """Return the PTX of an artifact, its machine code if `ptxas` is found, and what a caller needs to
@@ -172,3 +178,14 @@ def _signature(module: Module, split: Module, gpu: Gpu) -> Signature:
     if gpu.copies:
         return signature_of(module)
     return signature_of(module, space="global", scratch=scratch_layout(split).size)
+
+
+def _cuda_text(split: Module) -> str:
+    """Return the kernels of a split module as CUDA C++, or why there is no such text."""
+    from gossamer_cuda_mma_sp.codegen.ptx import kernels_of
+    from gossamer_cuda_mma_sp.cuda_cpp.print_cuda import print_cuda
+
+    try:
+        return print_cuda(kernels_of(split), DeviceCode("", split).symbols)
+    except UnsupportedError as error:
+        return "\n".join(f"// {line}" for line in str(error).splitlines())

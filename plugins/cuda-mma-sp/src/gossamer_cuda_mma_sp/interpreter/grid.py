@@ -393,6 +393,19 @@ class _Group:
         shifted = BINARY_OPERATIONS["shl"](value, left)
         self.write(operands[0], BINARY_OPERATIONS["shr"](shifted, left + start), lanes)
 
+    def insert_bits(
+        self, suffixes: tuple[str, ...], operands: tuple[str, ...], lanes: LaneNumbers
+    ) -> None:
+        """Replace bits of the second operand by the low bits of the first."""
+        dtype, count = PTX_DTYPES[suffixes[-1]], np.dtype(np.uint32)
+        field, value = (self.read(each, dtype, lanes) for each in operands[1:3])
+        start, size = (self.read(each, count, lanes) & np.uint32(255) for each in operands[3:5])
+        every = np.full(lanes.size, ~dtype.type(0))
+        low = ~BINARY_OPERATIONS["shl"](every, size)
+        mask = BINARY_OPERATIONS["shl"](low, start)
+        moved = BINARY_OPERATIONS["shl"](field, start)
+        self.write(operands[0], (value & ~mask) | (moved & mask), lanes)
+
 
 def _shuffle(
     group: _Group, suffixes: tuple[str, ...], operands: tuple[str, ...], lanes: LaneNumbers
@@ -456,6 +469,7 @@ _HANDLERS: Mapping[str, Any] = {
     "setp": _Group.compare,
     "selp": _Group.select,
     "bfe": _Group.extract_bits,
+    "bfi": _Group.insert_bits,
     "prmt": _permute,
     "shfl": _shuffle,
 }

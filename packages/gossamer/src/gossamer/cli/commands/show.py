@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gossamer_lower.internal_api import BoundsCheck
 
 SHOWN_STAGES = (*STAGES, "llvm", "asm")
-DEVICE_STAGES = ("ptx",)
+DEVICE_STAGES = ("ptx", "cuda")
 """Further stages, of targets for GPUs."""
 ALL_STAGES = (*SHOWN_STAGES, *DEVICE_STAGES)
 
