@@ -10,13 +10,12 @@ import importlib.util
 import statistics
 import sys
 import time
-from pathlib import Path
 
+from benchmarks.harness.process import REPOSITORY
 from gossamer_generic_cpu.backend import GenericCpu
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
 
-REPOSITORY = Path(__file__).parents[1]
 ROUNDS = 21
 STEPS = ("emit", "parse", "optimize", "codegen", "load")
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-Clock: TypeAlias = Callable[[Callable[[], object]], float]
+GpuClock: TypeAlias = Callable[[Callable[[], object]], float]
 """Makes a call and returns its seconds."""
 
 FLUSHED = 2
@@ -29,7 +29,7 @@ def host_clock(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def driver_clock(gpu: Any) -> Clock:
+def driver_clock(gpu: Any) -> GpuClock:
     """Return the clock of a `GpuDevice` of gossamer."""
     size = FLUSHED * (gpu.limits.cache_bytes or USUAL_CACHE)
     with gpu.calling("The clock"):
@@ -46,7 +46,7 @@ def driver_clock(gpu: Any) -> Clock:
     return seconds
 
 
-def torch_clock(torch: Any) -> Clock:
+def torch_clock(torch: Any) -> GpuClock:
     """Return the clock of PyTorch."""
     properties = torch.cuda.get_device_properties(0)
     size = FLUSHED * (getattr(properties, "L2_cache_size", 0) or USUAL_CACHE)
@@ -64,7 +64,7 @@ def torch_clock(torch: Any) -> Clock:
     return seconds
 
 
-def cupy_clock(cupy: Any) -> Clock:
+def cupy_clock(cupy: Any) -> GpuClock:
     """Return the clock of CuPy."""
     size = FLUSHED * (cupy.cuda.Device(0).attributes.get("L2CacheSize", 0) or USUAL_CACHE)
     buffer = cupy.empty(size, cupy.int8)

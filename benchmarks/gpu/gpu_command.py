@@ -12,9 +12,10 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
+from benchmarks.contenders import OURS
 from benchmarks.gpu.gpu_cases import SIZES_24, gpu_cases
 from benchmarks.gpu.gpu_checks import corpus_checks, fuzzed_checks
-from benchmarks.gpu.gpu_contenders import GPU_CONTENDERS, OURS
+from benchmarks.gpu.gpu_contenders import GPU_CONTENDERS
 from benchmarks.gpu.gpu_records import CORRECT, GpuCheck, GpuRun, GpuTime
 from benchmarks.gpu.gpu_times import measured_times
 from benchmarks.machine.machine_description import short_name
@@ -42,7 +43,7 @@ def gpu_command(chosen: argparse.Namespace, console: Console) -> int:
         console.print(f"nothing was run: {probe.reason}", soft_wrap=True, markup=False)
         return NO_GPU
     run = _measured_run(chosen, console)
-    for sheet in (checks_sheet(run.checks), times_sheet(run.times)):
+    for sheet in (checks_sheet(run.checks), gpu_times_sheet(run.times)):
         console.print(to_rich(sheet))
     for check in run.checks:
         if check.is_wrong:
@@ -142,7 +143,7 @@ def _kind(check: GpuCheck) -> str:
     return CORRECT if check.outcome == CORRECT else "not run"
 
 
-def times_sheet(times: Sequence[GpuTime]) -> Sheet:
+def gpu_times_sheet(times: Sequence[GpuTime]) -> Sheet:
     """Return the geometric means, for each operator, of the time of a contender over that of gossamer."""
     rows = []
     for op in dict.fromkeys(time.op for time in times):

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from benchmarks.contenders import OURS
 from benchmarks.contenders.contender import ContenderCall, UnavailableError
-from benchmarks.gpu.gpu_clocks import Clock, cupy_clock, driver_clock, host_clock, torch_clock
+from benchmarks.gpu.gpu_clocks import GpuClock, cupy_clock, driver_clock, host_clock, torch_clock
 from benchmarks.operator_case import OperatorCase
 
 if TYPE_CHECKING:
     # Interpreters of other contenders have no gossamer.
     from gossamer_ir.support.arrays import Array
 
-OURS = "gossamer"
 MATMUL_24 = "matmul_24"
 
 
@@ -26,7 +26,7 @@ class GpuPrepared(NamedTuple):
 
     call: ContenderCall
     result: Callable[[], Array]
-    clock: Clock
+    clock: GpuClock
     digest: str | None = None
     conversion: float | None = None
 

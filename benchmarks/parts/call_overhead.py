@@ -31,7 +31,7 @@ from gossamer_formats import from_scipy
 from gossamer_ir.interchange.kernel_abi import NOT_GUARDED
 
 ROUNDS = 21
-CALLS = 20_000
+CALL_COUNT = 20_000
 LIMIT_US = 3.0
 """The goal for a bound call."""
 
@@ -105,7 +105,7 @@ def median_microseconds(calls: dict[str, TimedCall]) -> dict[str, float]:
     samples: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(ROUNDS):
         for name, call in calls.items():
-            count = CALLS if "SciPy" not in name else CALLS // 50
+            count = CALL_COUNT if "SciPy" not in name else CALL_COUNT // 50
             samples[name].append(timeit.timeit(call, number=count) / count * 1e6)
     return {name: float(f"{statistics.median(times):.4g}") for name, times in samples.items()}
 

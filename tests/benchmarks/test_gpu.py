@@ -12,7 +12,7 @@ from benchmarks import __main__
 from benchmarks.gpu import gpu_checks, gpu_command
 from benchmarks.gpu.gpu_cases import case_24
 from benchmarks.gpu.gpu_clocks import cupy_clock, torch_clock
-from benchmarks.gpu.gpu_command import checks_sheet, times_sheet
+from benchmarks.gpu.gpu_command import checks_sheet, gpu_times_sheet
 from benchmarks.gpu.gpu_records import GpuCheck, GpuTime
 from gossamer_cuda_mma_sp.device.gpu_device import gpu_device
 
@@ -88,7 +88,7 @@ def time_of(**medians):
 
 
 def test_tables_have_ratios_and_counts():
-    sheet = times_sheet([time_of(gossamer=1.0, torch=2.0), time_of(gossamer=1.0, torch=0.5)])
+    sheet = gpu_times_sheet([time_of(gossamer=1.0, torch=2.0), time_of(gossamer=1.0, torch=0.5)])
     assert sheet.rows == [("spmm", "1.00 (1.00)", "1.00 (0.50)", "-", "-")]
     checks = [
         GpuCheck("corpus", "a", "correct"),

@@ -72,7 +72,7 @@ def test_a_part_is_selected_by_the_options_that_it_names(part):
 
 def test_calls_are_right_and_their_costs_are_told_apart(monkeypatch, tmp_path):
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(call_overhead, "CALLS", 50)
+    monkeypatch.setattr(call_overhead, "CALL_COUNT", 50)
     with progress_bar(Console(file=io.StringIO()), 1.0) as bar:
         costs = list(call_overhead.measure_call_costs(job(), bar))
     assert {cost.op for cost in costs} == set(call_overhead.OPERATORS)

@@ -8,7 +8,7 @@ import pytest
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
-from gossamer_llvm_sve.machine import BLOCK_PRODUCTS
+from gossamer_llvm_sve.machine import SME_BLOCK_PRODUCTS
 from gossamer_llvm_sve.sme_intrinsics import sme_block_product, sme_intrinsics
 
 SIZES = [
@@ -20,7 +20,7 @@ SIZES = [
 
 @pytest.mark.parametrize("vscale", [1, 2, 4])
 @pytest.mark.parametrize("sizes", SIZES)
-@pytest.mark.parametrize("dtype", dict(BLOCK_PRODUCTS))
+@pytest.mark.parametrize("dtype", dict(SME_BLOCK_PRODUCTS))
 def test_semantics_and_implementation_compute_the_same(dtype, sizes, vscale):
     blocks, rows, columns, features = sizes
     random = np.random.default_rng(columns)
@@ -44,5 +44,5 @@ def test_semantics_and_implementation_compute_the_same(dtype, sizes, vscale):
 
 def test_the_machine_names_the_intrinsics():
     assert tuple(intrinsic.name for intrinsic in sme_intrinsics()) == tuple(
-        dict(BLOCK_PRODUCTS).values()
+        dict(SME_BLOCK_PRODUCTS).values()
     )

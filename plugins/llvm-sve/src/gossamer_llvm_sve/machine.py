@@ -15,7 +15,9 @@ from gossamer_llvm_sve.vector_extension import EXTENSIONS, CpuModel, VectorExten
 from gossamer_machine import Machine, machine_of
 from gossamer_machine.cpu_options import CPU_OPTIONS, option_value_error, require_options
 
-BLOCK_PRODUCTS = tuple((dtype, f"sme_block_product_{dtype}") for dtype in ("float32", "float16"))
+SME_BLOCK_PRODUCTS = tuple(
+    (dtype, f"sme_block_product_{dtype}") for dtype in ("float32", "float16")
+)
 """The intrinsics for SME, by the dtype of their operands."""
 
 _MODEL = {option.name: option for option in CPU_OPTIONS if option.name in ("l2", "l3", "cores")}
@@ -152,7 +154,7 @@ def machine_of_cpu(target: Target) -> Machine:
         vector_bits=cpu.vl_min,
         is_scalable=True,
         fixed_vscale=None,
-        block_products=BLOCK_PRODUCTS if cpu.has_sme else (),
+        block_products=SME_BLOCK_PRODUCTS if cpu.has_sme else (),
         product_bits=cpu.streaming_min,
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from gossamer_ir.core.dtypes import vscale_factor
 from gossamer_ir.interchange.records import Intrinsic
-from gossamer_llvm_sve.machine import BLOCK_PRODUCTS
+from gossamer_llvm_sve.machine import SME_BLOCK_PRODUCTS
 
 _HEADER = """
 @T.prim_func
@@ -94,7 +94,7 @@ def sme_block_product(dtype: str) -> Intrinsic:
     semantics = _HEADER + _SEMANTICS.replace("PRODUCT", _PRODUCTS[dtype])
     implementation = _HEADER + _IMPLEMENTATION.replace("UPDATES", _UPDATES[dtype].strip("\n"))
     texts = (_with_sizes(text, dtype) for text in (semantics, implementation))
-    return Intrinsic(dict(BLOCK_PRODUCTS)[dtype], *texts)
+    return Intrinsic(dict(SME_BLOCK_PRODUCTS)[dtype], *texts)
 
 
 def _with_sizes(text: str, dtype: str) -> str:
@@ -109,4 +109,4 @@ def _with_sizes(text: str, dtype: str) -> str:
 
 def sme_intrinsics() -> tuple[Intrinsic, ...]:
     """Return the intrinsics for all dtypes."""
-    return tuple(sme_block_product(dtype) for dtype, _ in BLOCK_PRODUCTS)
+    return tuple(sme_block_product(dtype) for dtype, _ in SME_BLOCK_PRODUCTS)
