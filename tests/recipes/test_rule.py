@@ -29,6 +29,7 @@ WITHOUT_RANDOM_PROGRAMS = {
     "slice_spmv": NO_SUCH_AXES,
     "grid_block_spmm": "the machine has no grid of threads",
     "grid_rows": "the machine has no grid of threads",
+    "structured_rows": NO_SUCH_AXES,
     "structured_spmm": "the machine has no grid of threads",
     "tensorized_block_spmm": "the machine has no intrinsics for products of blocks",
 }

@@ -228,6 +228,7 @@ WITHOUT_SCRIPT = (
     "block_spmv",
     "grid_block_spmm",
     "grid_rows",
+    "structured_rows",
     "structured_spmm",
     "tensorized_block_spmm",
 )

@@ -45,6 +45,7 @@ ORDERED_RULES = (
     OrderedRule("elementwise", handles_siblings=True),
     OrderedRule("dense_rows", handles_siblings=True),
     OrderedRule("scatter_spmm"),
+    OrderedRule("structured_rows"),
     OrderedRule("fused_rows", combines_rules=True),
     OrderedRule("separate_iterations", combines_rules=True),
     OrderedRule("grid_rows", is_for_grids=True),

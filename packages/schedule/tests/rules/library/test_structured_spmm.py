@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
+from structured_programs import PROGRAM, VARIANTS
 
 from gossamer_ir.script import parse_module
 from gossamer_machine import Grid, Machine
@@ -14,23 +15,6 @@ GPU = Machine(
     grid=Grid(warp=32, block_threads=1024, shared_memory=49152, multiprocessors=108),
     structured_products=(("float16", "product"), ("int8", "other")),
 )
-PROGRAM = """
-@T.prim_func
-def f(a: T.handle, e: T.handle, b: T.handle, c: T.handle, m: T.int64, g: T.int64, n: T.int64) -> None:
-    T.func_attr({"sparse_tir_level": 2})
-    I = T.sp.dense_fixed(m)
-    G = T.sp.dense_fixed(g, parent=I)
-    J = T.sp.compressed_fixed(G, (4, 2), e, "uint8", padded=False)
-    N = T.sp.dense_fixed(g * 4)
-    K = T.sp.dense_fixed(n)
-    A = T.sp.match_buffer(a, (I, G, J), "float16")
-    B = T.sp.match_buffer(b, (N, K), "float16")
-    C = T.sp.match_buffer(c, (I, K), "float32")
-    with T.sp.iteration([I, G, J, K], "SRRS", "f") as [i, q, s, k]:
-        with T.init():
-            C[i, k] = 0.0
-        C[i, k] = C[i, k] + T.float32(A[i, q, s]) * T.float32(B[q * 4 + s, k])
-"""
 IN_FLOAT32 = (
     PROGRAM.replace('"float16"', '"float32"')
     .replace("T.float32(A[i, q, s])", "A[i, q, s]")
@@ -44,15 +28,6 @@ def report_of(text, machine=GPU):
 
 def ops(text, machine=GPU):
     return [step.op for step in report_of(text, machine).schedule.loop]
-
-
-VARIANTS = {
-    "as written": PROGRAM,
-    "without init": PROGRAM.replace("        with T.init():\n            C[i, k] = 0.0\n", ""),
-    "B transposed": PROGRAM.replace("(N, K)", "(K, N)").replace("B[q * 4 + s, k]", "B[k, s + 4 * q]"),
-    "C transposed": PROGRAM.replace("(I, K)", "(K, I)").replace("C[i, k]", "C[k, i]"),
-    "int8": PROGRAM.replace("float16", "int8").replace("float32", "int32").replace("0.0", "0"),
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -106,4 +81,4 @@ def test_other_programs_are_not_matched(name):
 
 
 def test_the_rule_is_for_machines_with_grids():
-    assert report_of(PROGRAM, Machine()).rule is None
+    assert report_of(PROGRAM, Machine()).rule == "structured_rows"

@@ -9,6 +9,7 @@ from gossamer_ir.arith.affine import Affine, affine_of
 from gossamer_ir.core.axis_kinds import indices_of, is_dense_root, is_full, is_varied, width_of
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import (
     Axis,
     Binary,
@@ -40,6 +41,10 @@ class StructuredProduct(msgspec.Struct, frozen=True):
     sums: str
     features: int | None
     has_init: bool
+    output: str
+    """The buffer of the result at the loop stage."""
+    is_row_major: bool
+    """Whether neither C nor B is transposed."""
 
     @property
     def text(self) -> str:
@@ -99,6 +104,8 @@ def structured_product(function: Function, iteration: Iteration) -> StructuredPr
                 sums=dtype_of(store.value),
                 features=integer_value(axes[3].length),
                 has_init=bool(iteration.init),
+                output=data_name(store.buffer),
+                is_row_major=store.indices[1] == k == b.indices[1],
             )
     return None
 
