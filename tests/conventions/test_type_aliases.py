@@ -8,6 +8,8 @@ import pytest
 
 from tests.conventions.syntax_trees import tree_of
 
+pytestmark = pytest.mark.unserialized
+
 FOLDERS = ("packages", "plugins", "benchmarks", "examples", "tests", "tools", "docs")
 CONSTRUCTORS = {
     "Annotated", "Callable", "Iterable", "Iterator", "Literal", "Mapping", "Optional", "Sequence", "Union",

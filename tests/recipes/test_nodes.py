@@ -25,6 +25,8 @@ from tests.conventions.syntax_trees import nodes_of, tree_of
 from tests.recipes import falls_through
 from tests.recipes.recipe_pages import definitions, listed_files, module_of, path_of, sources
 
+pytestmark = pytest.mark.unserialized
+
 TABLES = {
     "Add an axis": {
         "gossamer_ir.core.axis_kinds": "AXIS_KINDS",
