@@ -55,8 +55,8 @@ def resolve(node: Node, values: Mapping[str, Expr]) -> Any:
         if type(current) is Var:
             value = values.get(current.name)
             # Values may use other variables. This ends because a variable is bound after those that its
-            # value uses.
-            return current if value is None else visit(value)
+            # value uses. Most values are resolved already, and are not visited.
+            return current if value is None else resolve(value, values)
         return current if type(current) in LEAVES else map_children(current, visit)
 
     if type(node) in LEAVES:
