@@ -13,7 +13,7 @@ from gossamer_formats.conversion.numpy.elements.stored_elements import (
     stored_elements,
 )
 from gossamer_formats.conversion.numpy.storage.store_elements import store_elements
-from gossamer_formats.conversion.target.conversion_kind import conversion_kind
+from gossamer_formats.conversion.target.conversion_kind import ConversionKind, conversion_kind
 from gossamer_formats.conversion.target.conversion_options import (
     DEFAULT_OPTIONS,
     ConversionOptions,
@@ -58,7 +58,7 @@ def convert_storage(
     kind.value_count += source.values.size
     compile = find_compiler() if kind.value_count >= MIN_COMPILED else None
     if compile is not None:
-        element_options = _for_machine(kind.element_options, source.values.size)
+        element_options = _kernel_options(kind, source.values.size)
         converted = _converter_by_kernels()(source, target, compile, element_options)
         if converted is not None:
             return converted
@@ -70,10 +70,16 @@ def convert_storage(
     return store_elements(source, elements, target, options=options, drop_zeros=drop_zeros)
 
 
-def _for_machine(options: ElementOptions, values: int) -> ElementOptions:
+def _kernel_options(kind: ConversionKind, values: int) -> ElementOptions:
     """Return the options for the machine and the number of threads that pays for so many values."""
-    threads = min(thread_count(), values // VALUES_PER_THREAD)
-    return options._replace(threads=max(1, threads), machine=find_machine())
+    # Small tensors are converted in some 30 microseconds, so that each call counts.
+    threads = values // VALUES_PER_THREAD
+    threads = min(thread_count(), threads) if threads > 1 else 1
+    options = kind.kernel_options.get(threads)
+    if options is None:
+        options = kind.element_options._replace(threads=threads, machine=find_machine())
+        kind.kernel_options[threads] = options
+    return options
 
 
 @cache

@@ -26,10 +26,12 @@ from gossamer_ir.support.message_texts import counted, either
 
 class ConversionKind(msgspec.Struct, eq=False):
     """Conversions between two formats with equal options. `value_count`: the number of values so far. The
-    time that NumPy takes is at most the time that was saved by not compiling sooner."""
+    time that NumPy takes is at most the time that was saved by not compiling sooner. `kernel_options` are the
+    options of kernels on this machine, by the number of threads."""
 
     element_options: ElementOptions
     value_count: int = 0
+    kernel_options: dict[int, ElementOptions] = {}
 
 
 MAX_KINDS = 64
