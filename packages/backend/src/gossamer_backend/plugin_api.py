@@ -9,8 +9,9 @@ The table "Modules for plugins" in `docs/plugins.md` lists the modules of all pa
 * Kernels: `NativeKernel` for code in the memory of this process, `python_kernel` for `PythonCode`, which
   returns a `CallOutcome`, and what others return: `BoundCall`, and `CallPlan`, which takes `FixedArguments`
 * Calls: `CallContext` with a `Device` (`HOST` is this process), a stream and a `ScratchAllocator`
-* Arguments: `ArgumentChecker` for a kernel whose arrays are in a `Memory`, its `MatchedArguments`, and
-  `view_of`, which returns the `ArrayView` of an array of any package
+* Arguments: `ArgumentChecker` for a kernel whose arrays are in a `Memory`, its `MatchedArguments`,
+  `view_of`, which returns the `ArrayView` of an array of any package, and `exported_capsule` for
+  `__dlpack__`
 * Checks and versions: `require_compilable`, `required_capabilities`, `package_versions`,
   `combined_version`
 * The ABI: `KERNEL_SYMBOL`, the statuses `OK`, `OUT_OF_BOUNDS`, `OUT_OF_MEMORY` and `INTERRUPTED`,
@@ -23,6 +24,7 @@ The table "Modules for plugins" in `docs/plugins.md` lists the modules of all pa
 from gossamer_backend.arguments.array_checks import numpy_dtype
 from gossamer_backend.arguments.array_view import ArrayView
 from gossamer_backend.arguments.device import HOST, Device
+from gossamer_backend.arguments.dlpack_export import exported_capsule
 from gossamer_backend.arguments.match import ArgumentChecker, MatchedArguments
 from gossamer_backend.arguments.memory import Memory
 from gossamer_backend.arguments.size_equations import evaluate_size
@@ -102,6 +104,7 @@ __all__ = [
     "combined_version",
     "compiling",
     "evaluate_size",
+    "exported_capsule",
     "get_num_threads",
     "hookimpl",
     "numpy_dtype",

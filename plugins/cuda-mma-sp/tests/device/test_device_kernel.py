@@ -7,6 +7,7 @@ import pytest
 from fake_gpu import FakeArray
 
 from gossamer_backend import CallContext, Device, Kernel
+from gossamer_backend.plugin_api import view_of
 from gossamer_cuda_mma_sp.backend import CudaBackend
 from gossamer_cuda_mma_sp.device.device_array import DeviceArray
 from gossamer_ir.errors import ArgumentError
@@ -331,5 +332,10 @@ def test_arrays_of_the_backend(load, flat, fake_gpu):
     kernel(x, y, 5)
     assert np.array_equal(y.to_numpy(), 2 * np.arange(5))
     assert (y.shape, y.device, y.__cuda_array_interface__["typestr"]) == ((5,), 0, "<f4")
+    view = view_of(y, name="y")
+    assert (view.device, view.address) == (GPU, y.__cuda_array_interface__["data"][0])
+    called = calls_of(fake_gpu, lambda: y.__dlpack__(stream=STREAM, max_version=(1, 0)))
+    assert "cuStreamSynchronize" in called
+    assert not calls_of(fake_gpu, lambda: y.__dlpack__(stream=1))
     empty = BACKEND.new_array((0,), np.dtype(np.float32), device=GPU)
     assert empty.to_numpy().shape == (0,)

@@ -22,7 +22,7 @@ from gossamer_backend.arguments.device import Device
 MAX_VERSION = (1, 0)
 """The version of DLPack that exporters are asked for; they may answer with an older one."""
 
-_IS_READ_ONLY = 1
+IS_READ_ONLY = 1
 """A bit of `flags`."""
 
 
@@ -30,7 +30,7 @@ class _DataType(ctypes.Structure):
     _fields_ = (("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16))
 
 
-class _Tensor(ctypes.Structure):
+class Tensor(ctypes.Structure):
     _fields_ = (
         ("data", ctypes.c_void_p),
         ("device_kind", ctypes.c_int32),
@@ -43,18 +43,18 @@ class _Tensor(ctypes.Structure):
     )
 
 
-class _ManagedTensor(ctypes.Structure):
-    _fields_ = (("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p))
+class ManagedTensor(ctypes.Structure):
+    _fields_ = (("tensor", Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p))
 
 
-class _VersionedTensor(ctypes.Structure):
+class VersionedTensor(ctypes.Structure):
     _fields_ = (
         ("major", ctypes.c_uint32),
         ("minor", ctypes.c_uint32),
         ("context", ctypes.c_void_p),
         ("deleter", ctypes.c_void_p),
         ("flags", ctypes.c_uint64),
-        ("tensor", _Tensor),
+        ("tensor", Tensor),
     )
 
 
@@ -74,19 +74,19 @@ def exported_view(exporter: Any, *, stream: object = None) -> ArrayView:
         capsule = exporter.__dlpack__(**keywords)
     address = _pointer_in(capsule, b"dltensor_versioned")
     if address is not None:
-        versioned = _VersionedTensor.from_address(address)
+        versioned = VersionedTensor.from_address(address)
         if versioned.major != MAX_VERSION[0]:
             raise BufferError(f"DLPack {versioned.major}.{versioned.minor} is not supported")
-        is_read_only = bool(versioned.flags & _IS_READ_ONLY)
+        is_read_only = bool(versioned.flags & IS_READ_ONLY)
         return _view(exporter, versioned.tensor, capsule, is_read_only=is_read_only)
     address = _pointer_in(capsule, b"dltensor")
     if address is None:
         raise BufferError("__dlpack__ did not return a new capsule of DLPack")
-    tensor = _ManagedTensor.from_address(address).tensor
+    tensor = ManagedTensor.from_address(address).tensor
     return _view(exporter, tensor, capsule, is_read_only=False)
 
 
-def _view(exporter: object, tensor: _Tensor, capsule: object, *, is_read_only: bool) -> ArrayView:
+def _view(exporter: object, tensor: Tensor, capsule: object, *, is_read_only: bool) -> ArrayView:
     dtype, itemsize = _element_type(tensor.dtype)
     shape = tuple(tensor.shape[: tensor.ndim])
     strides = contiguous_strides(shape, itemsize)
@@ -107,7 +107,7 @@ def _view(exporter: object, tensor: _Tensor, capsule: object, *, is_read_only: b
     )
 
 
-_KINDS = {0: "i", 1: "u", 2: "f", 5: "c"}
+DATA_TYPE_CODES = {0: "i", 1: "u", 2: "f", 5: "c"}
 """The kinds of numbers (`DLDataTypeCode`) that NumPy has, as in its array interface."""
 _BFLOAT, _BOOL = 4, 6
 
@@ -116,8 +116,8 @@ def _element_type(dtype: _DataType) -> tuple[ElementType, int]:
     """Return the type of elements, and its size in bytes."""
     itemsize = (dtype.bits * dtype.lanes + 7) // 8
     match dtype.code, dtype.bits, dtype.lanes:
-        case code, 8 | 16 | 32 | 64 | 128, 1 if code in _KINDS:
-            return _numpy_dtype(f"{_KINDS[code]}{itemsize}"), itemsize
+        case code, 8 | 16 | 32 | 64 | 128, 1 if code in DATA_TYPE_CODES:
+            return _numpy_dtype(f"{DATA_TYPE_CODES[code]}{itemsize}"), itemsize
         case code, 8, 1 if code == _BOOL:
             return np.dtype(np.bool_), itemsize
         case code, 16, 1 if code == _BFLOAT:

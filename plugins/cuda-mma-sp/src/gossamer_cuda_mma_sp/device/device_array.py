@@ -8,16 +8,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gossamer_backend.plugin_api import ArrayView
+from gossamer_backend.plugin_api import ArrayView, exported_capsule, view_of
 from gossamer_cuda_mma_sp.device.gpu_device import GpuDevice
 from gossamer_cuda_mma_sp.device.stream_handles import stream_handle
 from gossamer_cuda_mma_sp.driver.cuda_driver import DEFAULT_STREAM
 from gossamer_ir.support.arrays import Array
 
+_NO_WAIT = (None, -1, 0, 1)
+"""Streams of consumers that need not wait: the default one has the numbers 0 and 1."""
+
+
+class _Described:
+    """An array by its interface alone."""
+
+    def __init__(self, interface: dict[str, Any], device: int, owner: object) -> None:
+        self.__cuda_array_interface__ = interface
+        self.device, self.owner = device, owner
+
 
 class DeviceArray:
-    """An array on a GPU, stored by rows. PyTorch (`torch.as_tensor`), CuPy (`cupy.asarray`), PyCUDA and Numba
-    read it by `__cuda_array_interface__`."""
+    """An array on a GPU, stored by rows. PyTorch and CuPy take it by DLPack (`torch.from_dlpack`), PyCUDA and
+    Numba by `__cuda_array_interface__`."""
 
     def __init__(self, shape: tuple[int, ...], dtype: npt.DTypeLike, gpu: GpuDevice) -> None:
         self.shape, self.dtype = tuple(shape), np.dtype(dtype)
@@ -42,6 +53,23 @@ class DeviceArray:
             "strides": None,
             "version": 3,
         }
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return the kind and the number of the device."""
+        kind, number = self._gpu.device
+        return kind, number
+
+    def __dlpack__(
+        self, *, stream: int | None = None, max_version: tuple[int, int] | None = None, **_: Any
+    ) -> object:
+        """Return a capsule of DLPack. Work on another stream than the default one begins after what the
+        default stream does now; it is waited for, unless the stream is -1."""
+        if stream not in _NO_WAIT:
+            with self._gpu.calling("An export by DLPack"):
+                self._gpu.driver.wait(DEFAULT_STREAM)
+        described = _Described(self.__cuda_array_interface__, self._gpu.number, self)
+        view = view_of(described, name="array")
+        return exported_capsule(view, max_version=max_version)
 
     def copy_from(self, array: Array) -> None:
         """Copy an array of NumPy of the same shape and dtype to the GPU."""

@@ -38,7 +38,7 @@ DRIVER_FUNCTIONS: dict[str, tuple[str, tuple[Any, ...], tuple[Any, ...]]] = {
     "cuMemcpyHtoDAsync": ("cuMemcpyHtoDAsync_v2", (), (_ADDRESS, _POINTER, _SIZE, _POINTER)),
     "cuMemcpyDtoHAsync": ("cuMemcpyDtoHAsync_v2", (), (_POINTER, _ADDRESS, _SIZE, _POINTER)),
     "cuMemsetD8Async": ("cuMemsetD8Async", (), (_ADDRESS, ctypes.c_ubyte, _SIZE, _POINTER)),
-    "cuModuleLoadData": ("cuModuleLoadData", (_POINTER,), (ctypes.c_char_p,)),
+    "cuModuleLoadData": ("cuModuleLoadData", (_POINTER,), (_POINTER,)),
     "cuModuleUnload": ("cuModuleUnload", (), (_POINTER,)),
     "cuModuleGetFunction": ("cuModuleGetFunction", (_POINTER,), (_POINTER, ctypes.c_char_p)),
     "cuFuncGetAttribute": ("cuFuncGetAttribute", (_INT,), (_INT, _POINTER)),

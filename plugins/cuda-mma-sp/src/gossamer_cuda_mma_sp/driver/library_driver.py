@@ -102,7 +102,8 @@ class LibraryDriver:
 
     def load_module(self, ptx: str) -> object:
         """Load PTX, which the driver compiles."""
-        return self._calls("cuModuleLoadData", ptx.encode() + b"\0")
+        text = ctypes.create_string_buffer(ptx.encode())
+        return self._calls("cuModuleLoadData", ctypes.addressof(text))
 
     def unload_module(self, module: object) -> None:
         """Unload a module."""
