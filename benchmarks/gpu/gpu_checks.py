@@ -11,7 +11,8 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from benchmarks.gpu.gpu_records import CORRECT, GpuCheck
-from benchmarks.harness.process import REPOSITORY, reason_of
+from benchmarks.harness import process as harness
+from benchmarks.harness.process import reason_of
 
 LOST = ("[cuda.context]", "[cuda.fault]")
 """The ends of messages of errors after which a process cannot use the GPU."""
@@ -59,7 +60,7 @@ def _process_checks(suite: str, arguments: Sequence[str]) -> Iterator[tuple[GpuC
     """Yield the checks of a process; at last None and an error, if it fails."""
     process = subprocess.Popen(
         [sys.executable, *arguments],
-        cwd=REPOSITORY,
+        cwd=harness.REPOSITORY,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -43,7 +43,7 @@ def gpu_command(chosen: argparse.Namespace, console: Console) -> int:
         console.print(f"nothing was run: {probe.reason}", soft_wrap=True, markup=False)
         return NO_GPU
     run = _measured_run(chosen, console)
-    for sheet in (checks_sheet(run.checks), gpu_times_sheet(run.times)):
+    for sheet in (gpu_checks_sheet(run.checks), gpu_times_sheet(run.times)):
         console.print(to_rich(sheet))
     for check in run.checks:
         if check.is_wrong:
@@ -126,7 +126,7 @@ def time_line(time: GpuTime) -> str:
     return f"{time.op} {time.matrix} {rows}x{columns} K={time.features}: {', '.join(texts)}"
 
 
-def checks_sheet(checks: Sequence[GpuCheck]) -> Sheet:
+def gpu_checks_sheet(checks: Sequence[GpuCheck]) -> Sheet:
     """Return the numbers of correct, wrong and other programs of each suite."""
     counts = Counter((check.suite, _kind(check)) for check in checks)
     kinds = (CORRECT, "wrong", "not run")

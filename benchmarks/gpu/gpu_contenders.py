@@ -123,13 +123,13 @@ def prepare_torch(case: OperatorCase, _target: str) -> GpuPrepared:
     operands = [torch.from_numpy(operand).cuda() for operand in case.operands]
     if case.op == MATMUL_24:
         return _torch_prepared(torch, lambda: torch.matmul(*operands))
-    from benchmarks.contenders.torch import CALLS
+    from benchmarks.contenders import torch as torch_on_cpu
 
     csr = case.csr
     arrays = [torch.from_numpy(each).cuda() for each in (csr.indptr, csr.indices, csr.data)]
     matrix = torch.sparse_csr_tensor(*arrays, size=csr.shape)
     out = torch.zeros(case.result_shape, dtype=arrays[2].dtype, device="cuda")
-    call, _ = CALLS[case.op](matrix, operands, out)
+    call, _ = torch_on_cpu.CALLS[case.op](matrix, operands, out)
 
     def called() -> Any:
         call()

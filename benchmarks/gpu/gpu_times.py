@@ -15,7 +15,8 @@ from benchmarks.contenders.contender import UnavailableError
 from benchmarks.gpu.gpu_cases import GpuCase
 from benchmarks.gpu.gpu_contenders import GPU_CONTENDERS
 from benchmarks.gpu.gpu_records import GpuTime
-from benchmarks.harness.process import REPOSITORY, Process, memory_folder
+from benchmarks.harness import process as harness
+from benchmarks.harness.process import Process, memory_folder
 from benchmarks.operator_case import write_case
 
 THREADS = 1
@@ -39,7 +40,7 @@ class GpuContenders:
         if name not in self._processes:
             python = self._pythons.get(name, sys.executable)
             command = [python, "-P", "-m", "benchmarks.gpu.gpu_worker", name, self._target]
-            environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+            environment = {**os.environ, "PYTHONPATH": str(harness.REPOSITORY)}
             try:
                 process = Process(name, command, environment)
             except UnavailableError as error:

@@ -12,7 +12,7 @@ from benchmarks import __main__
 from benchmarks.gpu import gpu_checks, gpu_command
 from benchmarks.gpu.gpu_cases import case_24
 from benchmarks.gpu.gpu_clocks import cupy_clock, torch_clock
-from benchmarks.gpu.gpu_command import checks_sheet, gpu_times_sheet
+from benchmarks.gpu.gpu_command import gpu_checks_sheet, gpu_times_sheet
 from benchmarks.gpu.gpu_records import GpuCheck, GpuTime
 from gossamer_cuda_mma_sp.device.gpu_device import gpu_device
 
@@ -95,7 +95,7 @@ def test_tables_have_ratios_and_counts():
         GpuCheck("corpus", "b", "not run: why"),
         GpuCheck("corpus", "c", "wrong", is_wrong=True),
     ]
-    assert checks_sheet(checks).rows == [("corpus", "1", "1", "1")]
+    assert gpu_checks_sheet(checks).rows == [("corpus", "1", "1", "1")]
 
 
 class Event:
