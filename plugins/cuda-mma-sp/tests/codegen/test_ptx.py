@@ -48,6 +48,25 @@ def test_a_grid_becomes_special_registers_barriers_and_shared_memory(flat):
     assert ".extern" not in text
 
 
+PRODUCTS = (
+    'for b in T.thread_binding((n + 63) // 64, thread="blockIdx.x"):',
+    '    for t in T.thread_binding(64, thread="threadIdx.x"):',
+    '        L = T.alloc_buffer((1,), "float32", scope="local")',
+    "        L[0] = 0.0",
+    "        for s in T.serial(n):",
+    "            L[0] = L[0] + X[s] * X[s]",
+    "        if b * 64 + t < n:",
+    "            Y[b * 64 + t] = L[0]",
+)
+
+
+def test_local_memory_is_a_register_and_a_product_is_added_in_one_instruction(flat):
+    text = ptx(flat(*PRODUCTS), "cuda-mma-sp")
+    assert text.count("fma.rn.f32") == 1
+    assert text.count("st.global") == 1
+    assert ".local" not in text
+
+
 def test_an_atomic_accumulation_is_one_instruction(flat):
     assert "atom.global.add.f32" in ptx(flat(*SUM), "cuda-mma-sp")
 

@@ -197,13 +197,14 @@ def _instruction(opcode: str) -> EmitBinary:
 
 
 def _contracting(opcode: str) -> EmitBinary:
-    scalar, vector = _instruction(opcode), _instruction(f"{opcode} contract")
+    plain, contracted = _instruction(opcode), _instruction(f"{opcode} contract")
 
     def emit(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
-        # Only vectors contract. A scalar sum of products waits for its own last addition, and a fused one
-        # takes longer than a plain one on some CPUs (Zen 5: 4 cycles instead of 2), and is never faster.
-        is_vector = DType.parse(lhs.dtype).is_vector
-        return (vector if is_vector else scalar)(emitter, lhs, rhs)
+        # Scalars of a CPU do not contract. A sum of products waits for its own last addition, and a fused one
+        # takes longer than a plain one on some CPUs (Zen 5: 4 cycles instead of 2), and is never faster. A
+        # GPU runs other threads meanwhile, and so needs fewer instructions.
+        contracts = DType.parse(lhs.dtype).is_vector or emitter.module.abi.is_device
+        return (contracted if contracts else plain)(emitter, lhs, rhs)
 
     return emit
 
