@@ -1,4 +1,8 @@
-"""Products of 2:4 matrices with the default schedules for GPUs, in the interpreter of PTX, against NumPy."""
+"""Products of 2:4 matrices and of blocks with the default schedules for GPUs, in the interpreter of PTX, and
+for scalable vectors, against NumPy."""
+
+import shutil
+import subprocess
 
 import numpy as np
 import pytest
@@ -6,8 +10,10 @@ from scipy import sparse
 
 import gossamer as gs
 from gossamer.api.matmul_24 import program_24
+from gossamer.pipeline import stage_texts
 from gossamer_ir.errors import FormatError
 from gossamer_ir.interpret import run
+from gossamer_ir.script import parse_module
 from gossamer_testkit.bsr_product import bsr_product
 from tests.integration.block_problems import block_problem
 
@@ -149,3 +155,56 @@ def test_tensors_in_bsr_are_multiplied_as_before():
     blocks = sparse.bsr_array(dense, blocksize=(2, 2))
     B = np.arange(30, dtype=np.float32).reshape(6, 5)
     np.testing.assert_array_equal(gs.spmm(blocks, B, target=TARGET), dense @ B)
+
+
+def bfloat16(matrix):
+    """Small integers as bfloat16."""
+    return (matrix.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+
+
+def test_a_program_in_bfloat16_uses_sparse_tensor_cores():
+    text = program_24("float16").replace("float16", "bfloat16")
+    groups = two_of_four(17, 40, "float32").reshape(17, 10, 4)
+    indices = np.sort(np.argsort(groups == 0, axis=-1, kind="stable")[..., :2], axis=-1)
+    values = np.ascontiguousarray(np.take_along_axis(groups, indices, axis=-1))
+    B, C = dense_operand(40, 9, "float32"), np.zeros((17, 9), np.float32)
+    assert "row.col.f32.bf16.bf16.f32" in ptx(text, 9)
+    kernel = gs.compile(text, target=TARGET, specialize={"feat_size": 9})
+    kernel(
+        a=bfloat16(values),
+        indices=indices.astype(np.uint8),
+        b=bfloat16(B),
+        c=C,
+        m=17,
+        groups=10,
+    )
+    np.testing.assert_array_equal(C, groups.reshape(17, 40).astype(int) @ B.astype(int))
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_89", "sm_90", "sm_100"])
+def test_ptxas_assembles_the_products(architecture, tmp_path):
+    program = shutil.which("ptxas")
+    if program is None:
+        pytest.skip("there is no ptxas")
+    programs = (parse_module(program_24("float16")), bsr_product("float16"))
+    for number, module in enumerate(programs):
+        source = tmp_path / f"{number}.ptx"
+        text = stage_texts(module, target=f"cuda-mma-sp:arch={architecture}")["asm"]
+        source.write_text(text)
+        command = [program, "-arch", architecture, "-v", "-o", str(tmp_path / "cubin"), str(source)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        # Advice would say that an instruction is emulated.
+        assert "dvisory" not in done.stderr
+        assert " 0 bytes spill stores, 0 bytes spill loads" in done.stderr
+
+
+@pytest.mark.unserialized
+@pytest.mark.usefixtures("emulated")
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int8"])
+def test_scalable_vectors_have_the_same_products(dtype):
+    for bits in (128, 512):
+        for k in (1, 9, 70):
+            A, B = two_of_four(5, 13, dtype), dense_operand(13, k, dtype)
+            product = gs.matmul_24(A, B, target=f"llvm-sve:vector_bits={bits}")
+            np.testing.assert_array_equal(product, A.astype(int) @ B.astype(int))
