@@ -231,7 +231,7 @@ def arctangent_to(x: Fraction, digits: int) -> Decimal:
 
 
 def split_constant(value: Decimal, bits: Sequence[int]) -> list[float]:
-    """Return a constant as a sum of floats of so many bits each."""
+    """Return a constant as a sum of floats of this many bits each."""
     parts = []
     for count in bits:
         exponent = int(log2(abs(value)) // 1)

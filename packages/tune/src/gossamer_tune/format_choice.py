@@ -72,7 +72,7 @@ class FormatChoice(NamedTuple):
 def choose_format(
     matrix: MatrixProperties, workload: Workload, *, calls: int, adds_zeros: bool = True
 ) -> FormatChoice:
-    """Return the format with the least expected time of its conversion and so many calls.
+    """Return the format with the least expected time of its conversion and this many calls.
 
     Unless it `adds_zeros`, the format has no slots filled up with zeros, so that results are the same for
     infinite operands.
@@ -102,7 +102,7 @@ def measure_formats(
 ) -> FormatChoice:
     """Return the choice by the measured times of CSR and of the formats that are expected to be fastest.
 
-    `seconds_of` converts the matrix and returns the seconds of a call. At most so many formats are measured
+    `seconds_of` converts the matrix and returns the seconds of a call. At most this many formats are measured
     besides CSR. Conversions count as the model expects, in proportion to the measured time of CSR.
 
     >>> fast, slow = Estimate("bsr", {}, 9.0, 0.0, ""), Estimate("csr", {}, 10.0, 0.0, "")

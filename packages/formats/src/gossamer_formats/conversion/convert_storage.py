@@ -71,7 +71,7 @@ def convert_storage(
 
 
 def _kernel_options(kind: ConversionKind, values: int) -> ElementOptions:
-    """Return the options for the machine and the number of threads that pays for so many values."""
+    """Return the options for the machine and the number of threads that pays for this many values."""
     # Small tensors are converted in some 30 microseconds, so that each call counts.
     threads = values // VALUES_PER_THREAD
     threads = min(thread_count(), threads) if threads > 1 else 1

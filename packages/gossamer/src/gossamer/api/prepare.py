@@ -46,10 +46,10 @@ def prepare(
 
     A is a `SparseTensor` or a SciPy matrix, `op` the name of an operator that multiplies a matrix, and
     `features` the number of columns of its dense operand, unless that is a vector. A conversion is made if
-    it is expected to pay within so many calls; otherwise the result is in CSR. Expected are calls on as many
-    threads as are set (`gossamer.set_num_threads`). With `measure`, the most promising formats are timed.
-    `gossamer.explain` returns the choice for the result: the expected cost of each format, with the reasons.
-    Operators take the result, also with other numbers of features.
+    it is expected to pay within `calls` calls; otherwise the result is in CSR. The calls are expected to run
+    on the number of threads that is set (`gossamer.set_num_threads`). With `measure`, the most promising
+    formats are timed. `gossamer.explain` returns the choice for the result: the expected cost of each format,
+    with the reasons. Operators take the result, also with other numbers of features.
 
     Raises `ArgumentError`: `prepare.op` (its message lists the operators), `prepare.features`,
     `prepare.calls`; and `FormatError` for a matrix that is not valid.

@@ -20,14 +20,14 @@ RANGE_PRODUCTS = 1 << 30
 
 
 def is_made_in_ranges(products: int) -> bool:
-    """Return whether a call that computes so many products is made in ranges."""
+    """Return whether a call that computes this many products is made in ranges."""
     return products > RANGE_PRODUCTS
 
 
 def arguments_by_rows(
     signature: Signature, arguments: dict[str, Any], products: int
 ) -> Iterator[dict[str, Any]]:
-    """Yield the arguments of a kernel that computes so many products: as they are, or, if that is much work
+    """Yield the arguments of a kernel that computes this many products: as they are, or, if that is much work
     and the matrix is in compressed rows, those for ranges of rows. Arrays with a value for each row or
     stored element are divided, the others are passed to each range."""
     if not is_made_in_ranges(products) or "indptr" not in arguments:

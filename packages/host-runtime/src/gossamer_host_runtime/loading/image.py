@@ -75,7 +75,7 @@ def image_layout(object_file: ObjectFile, rules: RelocationRules) -> ImageLayout
 def _consecutive(
     references: list[_Reference], end: int, *, size: int
 ) -> tuple[dict[_Reference, int], int]:
-    """Return the offset of so many bytes for each reference, one after the other, and the end of all."""
+    """Return the offset of this many bytes for each reference, one after the other, and the end of all."""
     if not references:
         return {}, end
     first = _round_up(end, _SLOT_SIZE)

@@ -34,7 +34,7 @@ def max_sums(machine: Machine) -> int:
 
 
 def tile_cost(rows: int, vectors: int) -> int:
-    """Return the cost of a column of a block for a tile of so many rows and vectors, in multiply-adds.
+    """Return the cost of a column of a block for a tile of this many rows and vectors, in multiply-adds.
 
     >>> tile_cost(8, 2), tile_cost(4, 4)
     (36, 44)
@@ -43,7 +43,7 @@ def tile_cost(rows: int, vectors: int) -> int:
 
 
 def block_tile(height: int, vectors: int, machine: Machine) -> BlockTile:
-    """Return the cheapest tile of blocks of this height, for so many vectors of features.
+    """Return the cheapest tile of blocks of this height, for this many vectors of features.
 
     >>> block_tile(8, 8, Machine()), block_tile(8, 12, Machine()), block_tile(4, 8, Machine())
     (BlockTile(rows=8, tiles=4), BlockTile(rows=8, tiles=4), BlockTile(rows=4, tiles=2))

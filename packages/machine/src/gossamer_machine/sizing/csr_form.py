@@ -27,7 +27,7 @@ def csr_form(
     *,
     may_pack: bool = True,
 ) -> CsrForm:
-    """Return the form for so many features (None: symbolic) and a matrix (None: unknown). Unless it
+    """Return the form for this many features (None: symbolic) and a matrix (None: unknown). Unless it
     `may_pack`, it is one of those without packing.
 
     >>> matrix = Stats(rows=4096, columns=4096, nnz=64 * 4096, longest_row=80, empty_rows=0)

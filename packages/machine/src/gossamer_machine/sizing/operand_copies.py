@@ -83,7 +83,7 @@ def row_packing(row_bytes: int, machine: Machine, stats: Stats) -> Packing:
 def shared_tile_packing(
     tile_bytes: int, machine: Machine, stats: Stats, *, block_rows: int
 ) -> Packing:
-    """Return whether an operand is packed one tile of features after the other, which has so many bytes in
+    """Return whether an operand is packed one tile of features after the other, which has this many bytes in
     each row, for all threads together. A row is loaded once for `block_rows` rows of the matrix.
 
     >>> matrix = Stats(rows=4096, columns=4096, nnz=256 * 4096, longest_row=300, empty_rows=0)

@@ -12,7 +12,7 @@ other (measured on two threads: 1.7 times as slow if 2700 rows are one window), 
 
 
 def window_rows(rows: int) -> int:
-    """Return the number of rows of a window, a power of two, for a matrix with so many rows.
+    """Return the number of rows of a window, a power of two, for a matrix with this many rows.
 
     >>> [window_rows(rows) for rows in (100, 20_000, 10**6)]
     [256, 1024, 4096]

@@ -59,7 +59,7 @@ def packed_vectors(dtype: str, machine: Machine) -> int:
 
 
 def thread_tile_packing(features: int, dtype: str, machine: Machine, stats: Stats) -> Packing:
-    """Return whether tiles of so many features are packed.
+    """Return whether tiles of this many features are packed.
 
     >>> matrix = Stats(rows=4096, columns=4096, nnz=64 * 4096, longest_row=80, empty_rows=0)
     >>> few_cores = Machine(cores=2)

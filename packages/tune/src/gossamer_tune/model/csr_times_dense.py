@@ -103,8 +103,8 @@ def _pack_cycles(matrix: MatrixProperties, workload: Workload) -> float:
 def _row_cycles(
     matrix: MatrixProperties, machine: Machine, vectors: int, *, load: float, row_bytes: float
 ) -> float:
-    """Return the cycles for all rows of a tile of so many vectors of features, whose load and multiply-add
-    takes so long. Rows of the operand, or of the copy from which they are loaded, have so many bytes."""
+    """Return the cycles for all rows of a tile of this many vectors of features, whose load and multiply-add
+    takes so long. Rows of the operand, or of the copy from which they are loaded, have this many bytes."""
     element = ELEMENT_CYCLES.on(machine) + page_cycles(matrix, row_bytes, machine) + vectors * load
     return matrix.nnz * element + matrix.rows * (
         ROW_CYCLES.on(machine) + RESULT_CYCLES.on(machine) * vectors

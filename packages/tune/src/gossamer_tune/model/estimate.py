@@ -28,7 +28,7 @@ class Estimate(NamedTuple):
     is_ordered: bool = False
 
     def total(self, calls: int) -> float:
-        """Return the cycles of a conversion and so many calls.
+        """Return the cycles of a conversion and this many calls.
 
         >>> Estimate("csr", {}, 10.0, 0.0, "").total(3)
         30.0

@@ -72,7 +72,7 @@ def gather_cycles(
     matrix: MatrixProperties, row_bytes: float, machine: Machine, *, elements: float = 1.0
 ) -> float:
     """Return the mean cycles of a load and multiply-add for the elements of a matrix in the order of its
-    rows. A load is for so many elements, on average.
+    rows. A load is for this many elements, on average.
 
     A row of the operand that was used by a neighboring row of the matrix is still in a cache that holds the
     rows of the operand for these; the rows in between are half of those of a group, on average. Others are

@@ -23,7 +23,7 @@ COLUMN_BYTES = 4
 
 
 def stored_bytes(slots: float, size: int, workload: Workload) -> float:
-    """Return the bytes of so many slots in square blocks of this size, each with a column.
+    """Return the bytes of this many slots in square blocks of this size, each with a column.
 
     >>> [stored_bytes(16, size, Workload()) for size in (1, 4)]
     [128.0, 68.0]
@@ -35,7 +35,7 @@ def vector_product_cycles(
     computed: float, slots: float, workload: Workload, *, block: int = 1
 ) -> float:
     """Return the cycles of a call of a product with a vector that takes `computed` cycles on one thread with
-    its matrix in the private caches, and reads so many slots in square blocks of a size.
+    its matrix in the private caches, and reads this many slots in square blocks of a size.
 
     >>> [vector_product_cycles(1e6, 1e4, Workload(threads=threads)) for threads in (1, 2)]
     [1000000.0, 519000.0]
@@ -46,7 +46,7 @@ def vector_product_cycles(
 
 def with_streamed(computed: float, stored: float, workload: Workload) -> float:
     """Return the cycles of a product that takes `computed` cycles with its matrix in the private caches, and
-    reads so many bytes of it. Each thread reads its part.
+    reads this many bytes of it. Each thread reads its part.
 
     >>> [with_streamed(1000.0, size, Workload()) for size in (1e5, 23e6)]
     [1000.0, 852851.8518518518]

@@ -18,7 +18,7 @@ copy, half of which is written by the other one)."""
 def on_threads(
     work: float, workload: Workload, *, launches: int = 1, shared_vectors: float = 0.0
 ) -> float:
-    """Return the cycles of a call for work that threads divide equally, with so many parallel loops. Each
+    """Return the cycles of a call for work that threads divide equally, with this many parallel loops. Each
     thread reads `shared_vectors` of a copy that all threads have made together.
 
     >>> from gossamer_tune.model.workload import Workload

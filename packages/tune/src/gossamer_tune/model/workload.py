@@ -10,7 +10,7 @@ from gossamer_machine.machine import Machine
 
 class Workload(NamedTuple):
     """A product of a sparse matrix with a dense matrix of `features` columns, or with a vector (None), for
-    values of a dtype, on so many `threads` of a machine."""
+    values of a dtype, on this many `threads` of a machine."""
 
     features: int | None = None
     dtype: str = "float32"

@@ -21,9 +21,9 @@ percent of the elements are not among the last 1500, in the middle of 23 percent
 class ColumnReuse(NamedTuple):
     """The reuse of columns in the order in which elements are visited.
 
-    `windows` are numbers of elements in ascending order, from 0 on. `later` has for each the fraction of
-    elements whose column does not occur among so many elements before. `columns` is the number of columns of
-    the matrix.
+    `windows` are numbers of elements in ascending order, from 0 on. For each, `later` is the fraction of
+    elements whose column does not occur in a window of this size before. `columns` is the number of columns
+    of the matrix.
 
     >>> reuse = ColumnReuse((0, 1, 2, 4), (1.0, 0.5, 0.25, 0.0), columns=2)
     >>> reuse.misses(rows=1.125), reuse.misses(rows=10)
@@ -35,7 +35,7 @@ class ColumnReuse(NamedTuple):
     columns: int
 
     def misses(self, rows: float, *, others: float = 0.0) -> float:
-        """Return the fraction of elements whose row of the operand is not in a cache of so many rows, of
+        """Return the fraction of elements whose row of the operand is not in a cache of this many rows, of
         which the least recently used one is replaced.
 
         Each element takes `others` rows of the cache besides, for the matrix and the result. On average, a
@@ -61,7 +61,7 @@ class ColumnReuse(NamedTuple):
 def column_reuse(
     columns: int, indptr: Array, indices: Array, order: Array | None = None
 ) -> ColumnReuse:
-    """Return the reuse of the columns of a matrix in CSR with so many, whose rows are visited in this order
+    """Return the reuse of the columns of a matrix in CSR with this many, whose rows are visited in this order
     (None: in theirs), again and again.
 
     Of many elements, those in a few pieces are looked at.
@@ -106,8 +106,8 @@ def _visits(indptr: Array, indices: Array, order: Array | None) -> _Visits:
 
 
 def _visited(visits: _Visits, start: int, count: int) -> Array:
-    """Return the columns of so many elements in the order in which they are visited. A negative start is that
-    of the call before."""
+    """Return the columns of `count` elements in the order in which they are visited. A negative start is in
+    the call before."""
     indptr, indices, order, ends = visits
     if start < 0:
         # Products are repeated, so that the end of the matrix precedes its beginning.

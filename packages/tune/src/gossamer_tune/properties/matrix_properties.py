@@ -165,7 +165,7 @@ def _bandwidth(sample: RowSample, shape: tuple[int, int]) -> float:
 
 
 def _columns_of_groups(sample: RowSample, columns: int, size: int) -> GroupedColumns:
-    """Return the columns of groups of so many rows."""
+    """Return the columns of groups of this many rows."""
     groups = sample.rows // size
     distinct = distinct_count(groups * columns + sample.columns)
     return GroupedColumns(

@@ -15,8 +15,8 @@ _FLOAT_REGISTER_BITS = 32 * 32
 
 
 def vector_registers(bits: int, *, architecture: str, features: frozenset[str]) -> int:
-    """Return the number of vector registers of a CPU whose vectors have so many bits: on x86 only AVX-512 has
-    32, and NEON and the vector extension of RISC-V have as many.
+    """Return the number of vector registers of a CPU for its bits of vectors: 32 with AVX-512, NEON and the
+    vector extension of RISC-V, and 16 in other cases on x86.
 
     Without this extension LLVM takes a register for floats for each lane, so that they hold fewer vectors.
     """
