@@ -117,6 +117,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "launch",
         "lower.split_host_device.host": "a loop or a condition around kernels that reads an array",
         "lower.split_host_device.scope": "memory of a block or a thread that several kernels use",
+        "lower.check_stores.shared": "shared memory that is allocated in a loop over the threads of a block",
         "lower.check_stores.reduction": "a store of several threads to one element that is not a reduction",
         "lower.lower_cross_thread_reduction.barrier": "a reduction over threads of several warps where not "
         "all threads of a block get",

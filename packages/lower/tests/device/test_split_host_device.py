@@ -98,6 +98,15 @@ def test_sizes_that_are_read_from_an_array_are_read_by_each_kernel(flat):
             ),
             "lower.insert_sync.barrier",
         ),
+        (
+            (
+                'for t in T.thread_binding(4, thread="threadIdx.x"):',
+                '    S = T.alloc_buffer((1,), "float32", scope="shared")',
+                "    S[0] = X[t]",
+                "    Y[t] = S[0]",
+            ),
+            "lower.check_stores.shared",
+        ),
     ],
 )
 def test_what_threads_cannot_do_is_refused(lines, code, flat):

@@ -10,12 +10,14 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import For, Function, Let, Load, Node, Stmt, Store
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.free_vars import free_vars
+from gossamer_ir.traversal.statement_queries import allocation_of
 from gossamer_ir.traversal.walk import collect, stmts
 
 
 def check_stores(function: Function) -> None:
     """Raise `UnsupportedError` (`lower.check_stores.reduction`) for a kernel in which the threads of a loop
-    store to one element of global or shared memory.
+    store to one element of global or shared memory, `lower.check_stores.shared` for shared memory that each
+    thread would allocate.
 
     Reductions over threads have been lowered before.
     """
@@ -36,6 +38,7 @@ def _check_stmt(
 ) -> None:
     if isinstance(stmt, For) and stmt.thread is not None and integer_value(stmt.extent) != 1:
         threads = {**threads, stmt.var: stmt.thread}
+    _require_one_for_block(stmt, threads, name=name)
     effects = effects_of(stmt)
     for write in effects.writes:
         if isinstance(write, Store) and scopes.get(write.buffer, "shared") == "shared":
@@ -46,6 +49,19 @@ def _check_stmt(
         selected = {var: axis for var, axis in threads.items() if var not in selecting}
         for inner in body.stmts:
             _check_stmt(inner, selected, scopes=scopes, lets=lets, name=name)
+
+
+def _require_one_for_block(stmt: Stmt, threads: Mapping[str, str], *, name: str) -> None:
+    """Refuse shared memory of a thread: all threads of a block would have the same."""
+    buffer = allocation_of(stmt)
+    around = [var for var, axis in threads.items() if axis.startswith("threadIdx")]
+    if buffer is not None and buffer.scope == "shared" and around:
+        raise UnsupportedError(
+            "lower.check_stores.shared",
+            f"'{name}' allocates '{buffer.name}', memory of a block, in the loop '{around[0]}' over the block's "
+            "threads.",
+            hint="Allocate it outside of the loop, or give it the scope 'local'.",
+        )
 
 
 def _require_own_element(
