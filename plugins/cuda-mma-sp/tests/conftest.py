@@ -1,5 +1,6 @@
 """Flat modules from scripts; the folder of helpers."""
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -40,5 +41,7 @@ def fake_gpu(monkeypatch, library_folder):
     """A GPU that the interpreter of PTX runs, behind a library and packages of drivers."""
     from fake_drivers import installed_drivers
 
+    if shutil.which("gcc") is None:
+        pytest.skip("there is no gcc, which compiles a library that stands in for that of a driver")
     with installed_drivers(monkeypatch, library_folder) as gpu:
         yield gpu

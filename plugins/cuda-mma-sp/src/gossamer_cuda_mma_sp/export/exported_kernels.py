@@ -11,9 +11,10 @@ from gossamer_cuda_mma_sp.device_code import DeviceCode
 from gossamer_cuda_mma_sp.export.ptxas import assembled
 from gossamer_cuda_mma_sp.interpreter.program import parse_ptx
 from gossamer_ir.interchange.kernel_abi import KERNEL_SYMBOL, WORKSPACE_FIELDS, workspace_field
-from gossamer_ir.nodes import Allocate, Expr, Function, Launch, Module
+from gossamer_ir.nodes import Expr, Function, Launch, Module
 from gossamer_ir.script import print_expr, print_module
 from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.walk import stmts
 
 _KERNEL = re.compile(rf"(?<!\w){KERNEL_SYMBOL}")
@@ -103,10 +104,9 @@ def _buffers(module: Module) -> list[dict[str, Any]]:
     entry = items_by_name(module.functions)[module.entry]
     return [
         {
-            "name": stmt.buffer.name,
-            "dtype": stmt.buffer.dtype,
-            "shape": [print_expr(size) for size in stmt.buffer.shape],
+            "name": buffer.name,
+            "dtype": buffer.dtype,
+            "shape": [print_expr(size) for size in buffer.shape],
         }
-        for stmt in stmts(entry.body)
-        if isinstance(stmt, Allocate)
+        for buffer in allocations(stmts(entry.body))
     ]
