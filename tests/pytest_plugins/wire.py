@@ -121,7 +121,7 @@ TABLE = (
     Border(
         "gossamer",
         "backend",
-        "gossamer_backend.compiled_checks.compiled_check",
+        "gossamer_backend.compiled_checks.check_program",
         "program_of_checks",
     ),
     Border("formats", "a check", "gossamer_backend", "GeneratedCheck.__call__"),
@@ -161,6 +161,7 @@ TABLE = (
     Border(
         "cuda-mma-sp", "backend", "gossamer_backend.registry.requirements", "require_compilable"
     ),
+    Border("cuda-mma-sp", "lower", "gossamer_lower", "split_host_device"),
     Border("cuda-mma-sp", "llvm", "gossamer_llvm", "emit"),
     Border("cuda-mma-sp", "llvm", "gossamer_llvm", "guarded_buffers"),
     Border("emulation", "backend", "gossamer_backend", "NativeKernel.__init__"),
