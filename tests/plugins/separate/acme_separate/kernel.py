@@ -19,9 +19,10 @@ from gossamer_backend.plugin_api import (
     numpy_dtype,
     view_of,
 )
-from gossamer_ir import loads, run, scratch_layout
+from gossamer_ir import loads, scratch_layout
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interpret import GuardFailed
+from gossamer_ir.interpret.program import InterpretedKernel
 
 
 class SeparateKernel:
@@ -34,7 +35,8 @@ class SeparateKernel:
         self.artifact, self.copies = artifact, copies
         module = loads(artifact.code)
         self._layout = scratch_layout(module)
-        self._module = with_provided_scratch(module, self._layout)
+        runnable = with_provided_scratch(module, self._layout)
+        self._program = InterpretedKernel(runnable, vscale=1, chunks=1)
         self._checker = ArgumentChecker(artifact.signature, memory=SeparateAddresses())
 
     @property
@@ -94,7 +96,7 @@ class SeparateKernel:
             shape = [evaluate_size(size, arguments, arrays={}) for size in part.buffer.shape]
             values[part.buffer.name] = STORAGE.elements(at, shape, part.buffer.dtype)
         try:
-            run(self._module, values)
+            self._program.run(values)
         except GuardFailed as error:
             raise ArgumentError(
                 "kernel.out_of_bounds",
