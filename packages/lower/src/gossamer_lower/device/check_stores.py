@@ -58,8 +58,8 @@ def _require_one_for_block(stmt: Stmt, threads: Mapping[str, str], *, name: str)
     if buffer is not None and buffer.scope == "shared" and around:
         raise UnsupportedError(
             "lower.check_stores.shared",
-            f"'{name}' allocates '{buffer.name}', memory of a block, in the loop '{around[0]}' over the block's "
-            "threads.",
+            f"'{name}' allocates '{buffer.name}', memory of a block, in the loop '{around[0]}' over the "
+            "block's threads.",
             hint="Allocate it outside of the loop, or give it the scope 'local'.",
         )
 
