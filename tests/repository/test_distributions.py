@@ -72,7 +72,7 @@ def test_every_folder_of_sources_has_tests_or_says_where_they_are(distribution):
 
 ONE_FILE_FOR_EACH = {
     "gossamer-formats": {"descriptions": "format"},
-    "gossamer-schedule": {"primitives/loops": "primitive"},
+    "gossamer-schedule": {"primitives/loops": "primitive", "rules/library": "rule"},
 }
 """Folders in which each file has one item of a kind, so that their number grows with the language."""
 MOST_FILES = 16

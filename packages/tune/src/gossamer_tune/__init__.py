@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from gossamer_tune.community_order import community_order
     from gossamer_tune.cost_models import COST_MODELS
     from gossamer_tune.format_choice import FormatChoice, choose_format, measure_formats
     from gossamer_tune.model.estimate import Estimate
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
         properties_of,
         with_row_order,
     )
+    from gossamer_tune.row_communities import community_order
 
 _HOMES = {
     "COST_MODELS": "gossamer_tune.cost_models",
@@ -26,7 +26,7 @@ _HOMES = {
     "MatrixProperties": "gossamer_tune.properties.matrix_properties",
     "Workload": "gossamer_tune.model.workload",
     "choose_format": "gossamer_tune.format_choice",
-    "community_order": "gossamer_tune.community_order",
+    "community_order": "gossamer_tune.row_communities",
     "may_gain_from_order": "gossamer_tune.model.ordered_rows_times_dense",
     "measure_formats": "gossamer_tune.format_choice",
     "properties_of": "gossamer_tune.properties.matrix_properties",

@@ -11,7 +11,7 @@ from scipy import sparse
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interpret import run
 from gossamer_tune import community_order
-from gossamer_tune.community_order import ROUNDS
+from gossamer_tune.row_communities import ROUNDS
 
 
 def interpreted(module):
