@@ -16,6 +16,16 @@ class Made:
         self.own = [self]
 
 
+@pytest.fixture(autouse=True)
+def nothing_frozen():
+    """The run of all tests has frozen what it collected."""
+    was_frozen = gc.get_freeze_count() > 0
+    gc.unfreeze()
+    yield
+    if was_frozen:
+        gc.freeze()
+
+
 @pytest.fixture
 def imported(monkeypatch):
     def add() -> None:
