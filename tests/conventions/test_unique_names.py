@@ -16,7 +16,6 @@ pytestmark = pytest.mark.unserialized
 ONE_IN_EACH = {
     "ACCESS_RULES": "a pass that changes how elements are addressed",
     "BASELINE": "the file of a baseline",
-    "CALLS": "the file of a contender",
     "CONVERSION_CYCLES": "a model of a format",
     "ELEMENT_CYCLES": "a model of a format",
     "FILE_FORMAT": "the file of a file format",
