@@ -137,6 +137,9 @@ def _vscale(node: VScale, translator: Translator) -> Eval:
 def _ramp(node: Ramp, translator: Translator) -> Eval:
     base, stride = translator.expr(node.base), translator.expr(node.stride)
     steps = np.arange(translator.lanes(node.lanes), dtype=numpy_type(dtype_of(node.base)))
+    if isinstance(node.stride, Const):  # nearly always 1
+        offsets = constant_value(node.stride) * steps
+        return lambda frame: base(frame) + offsets
     return lambda frame: base(frame) + stride(frame) * steps
 
 
