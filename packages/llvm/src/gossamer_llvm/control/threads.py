@@ -8,6 +8,7 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.limits import MAX_BLOCK_THREADS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import For, Function, ThreadTag
+from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.walk import stmts
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 
@@ -43,6 +44,7 @@ def thread_number(emitter: FunctionEmitter) -> str:
     return number
 
 
+@typed
 def block_shape(function: Function) -> tuple[int, int, int]:
     """Return the threads of a block along x, y and z for the loops of a kernel; raise `UnsupportedError`
     (`llvm.threads`) if they are not constant, or too many.
