@@ -254,9 +254,6 @@ EXPRS: dict[str, tuple[str, ...]] = {
         "gossamer_formats.conversion.maps.contents:_is_leading",
         "gossamer_formats.conversion.source.listed_axes:_listings",
     ),
-    "Only these are written with operators of C++; any other expression needs no parentheses": (
-        "gossamer_cuda_mma_sp.cuda_cpp.expressions:_operand_of",
-    ),
     "Operands are visited in any other expression": (
         "gossamer_formats.conversion.source.map_results:_count_of",
         "gossamer_formats.conversion.source.map_results:in_kernel",

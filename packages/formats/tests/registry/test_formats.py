@@ -201,6 +201,7 @@ def test_a_distribution_that_cannot_be_imported_is_named():
 
 def test_a_name_that_two_distributions_register_is_refused(tmp_path):
     tensor = from_scipy(MATRIX).asformat("wide_ell")
+    tensor @ np.ones(3)  # what it converts to, which is looked up by name, is remembered
     install("more-ell", ENTRY_POINTS, tmp_path)
     forget()
     owners = r"ell-of-others, more-ell\. \[plugin\.duplicate\]"
