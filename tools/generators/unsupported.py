@@ -113,8 +113,8 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "Kernels for GPUs": {
         "cuda.cpp": "what is not written in CUDA C++ (`gossamer show --stage cuda`); PTX does not need it",
-        "cuda.fragment.access": "other accesses of a fragment than products of whole ones, and loops that fill or "
-        "store it",
+        "cuda.fragment.access": "accesses of a fragment other than products of whole ones, or loops that "
+        "fill or store it",
         "cuda.fragment.instruction": "a product of fragments that the GPU has no matrix instruction for",
         "cuda.fragment.product": "a fragment that is not an operand of a product of whole fragments",
         "cuda.fragment.threads": "fragments in a loop over the lanes of a warp, which hold them together",
