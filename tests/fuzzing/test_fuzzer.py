@@ -92,21 +92,23 @@ def test_arrays_that_no_kernel_takes_are_told_apart():
         assert np.array_equal(passed.array, values)
 
 
-THREADS = """
+PARALLEL_STORES = """
 @T.prim_func
 def main(c: T.handle) -> None:
     T.func_attr({{"sparse_tir_level": 0}})
     C = T.match_buffer(c, (4,), "int64")
-    for i in T.thread_binding({extent}, thread="threadIdx.x"):
+    for i in T.parallel({extent}):
         C[C[1]] = 4
 """
 
 
 def test_the_place_of_a_store_is_that_before_it():
     """The store changes the element from which its index was read, to one that is out of bounds."""
-    require_no_race(parse_module(THREADS.format(extent=1)), {"c": np.array([3, 1, 2, 0])})
+    require_no_race(parse_module(PARALLEL_STORES.format(extent=1)), {"c": np.array([3, 1, 2, 0])})
     with pytest.raises(Race, match="iterations 0 and 1"):
-        require_no_race(parse_module(THREADS.format(extent=2)), {"c": np.array([3, 2, 2, 0])})
+        require_no_race(
+            parse_module(PARALLEL_STORES.format(extent=2)), {"c": np.array([3, 2, 2, 0])}
+        )
 
 
 def judge_unless_broken(number: int, tally: Tally) -> None:
