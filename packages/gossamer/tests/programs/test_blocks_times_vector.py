@@ -45,7 +45,11 @@ def test_prepare_finds_the_blocks_and_multiplies_a_vector_faster():
     matrix = sparse.csr_array(sparse.kron(pattern, np.ones((4, 4))))
     matrix.data[:] = random.integers(1, 5, matrix.nnz)
     stored = gs.prepare(matrix, "spmv", calls=10**6)
-    assert stored.format == "bsr"
-    assert gs.explain(stored).chosen.parameters == {"block_rows": 4, "block_columns": 4}
+    assert stored.format in (
+        "bsr",
+        "blocked_sell",
+    )  # which of them is faster depends on the machine
+    parameters = gs.explain(stored).chosen.parameters
+    assert (parameters["block_rows"], parameters["block_columns"]) == (4, 4)
     x = random.integers(-3, 4, matrix.shape[1]).astype(np.float64)
     np.testing.assert_array_equal(gs.spmv(stored, x), matrix @ x)
