@@ -166,6 +166,17 @@ def test_repeated_elements_in_any_order_are_converted_with_all_options(data):
         assert np.all(convert(expected.tensor, "coo").tensor.storage.values)
 
 
+@pytest.mark.parametrize("name", ["bitmask", "csc", "csr", "ell"])
+def test_zeros_that_are_dropped_need_not_be_in_the_order_of_the_others(name, monkeypatch):
+    """The zero of row 0 is visited after the element of row 1, whose row must not begin with it."""
+    rows, columns = np.array([1, 0, 2]), np.array([1, 0, 2])
+    tensor = from_arrays("coo", (4, 3), data=[1.0, 0.0, 2.0], indices_0=rows, indices_1=columns)
+    monkeypatch.setattr(convert_module, "MIN_COMPILED", 0)
+    monkeypatch.setattr(convert_module, "find_compiler", lambda: InterpretedKernel)
+    result = convert(tensor, name, zeros="drop").tensor
+    np.testing.assert_array_equal(result.toarray(), dense_sums(tensor))
+
+
 def conversion_or_error(tensor, name, options):
     """Returns a conversion, or the code of the error that it raises."""
     try:

@@ -21,6 +21,7 @@ from gossamer_ir.nodes import (
     ParallelFor,
     Range,
     Region,
+    Shuffle,
     Store,
     Var,
 )
@@ -60,6 +61,7 @@ SAMPLES = {
     ),
     Iteration: (Iteration("it", (OverAxis("I"),), "S", ("i",), (store("i"),), (store("i"),)),),
     ParallelFor: (ParallelFor("f", "i", ZERO, N, (N,), weight=index_var("i")),),
+    Shuffle: (Shuffle("xor", Var("x", "int64"), N, 1), store("x")),
 }
 """Statements that declare names, and use them wherever such a name may occur; by the type that declares."""
 

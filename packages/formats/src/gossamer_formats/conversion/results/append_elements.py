@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from gossamer_formats.conversion.axes.fibers.fiber_offsets import (
     ENDS,
@@ -91,11 +92,18 @@ def _run(
     run_kernel(target_axes.recorder, body, {**target_axes.arguments.by_name, **arguments})
 
 
-def _tail(target_axes: TargetAxes, axis: Axis, stmt: Stmt) -> Tail:
+def _tail(target_axes: TargetAxes, axis: Axis, stmt: Store) -> Tail:
     """Return the statement that stores the end of a fiber, after as many inner loops as possible."""
+    loop = target_axes.loop
+    innermost = depth_of_loops(loop.nest)
+    tail = Tail(stmt, innermost)
     if has_full_ancestors(target_axes, axis):
-        return hoisted(target_axes.loop.nest, target_axes.elements.stmts, stmt)
-    return Tail(stmt, depth_of_loops(target_axes.loop.nest))
+        tail = hoisted(loop.nest, target_axes.elements.stmts, stmt)
+    if tail.depth < innermost:
+        return tail
+    # Only elements that are kept are known to be in order: another one may be in an earlier fiber.
+    assert isinstance(tail.stmt, Store)
+    return Tail(replace(tail.stmt, predicate=loop.condition), innermost)
 
 
 def _ends_each_fiber(target_axes: TargetAxes, parent: AxisSlot, tail: Tail) -> bool:
@@ -105,12 +113,11 @@ def _ends_each_fiber(target_axes: TargetAxes, parent: AxisSlot, tail: Tail) -> b
         case (For(start=start, extent=extent) as outer, *_):
             fiber = index_var(outer.var)
             is_whole = start == ZERO and extent == parent.size.expr
-            is_of_loop = tail.depth == 1 and _index_of(tail.stmt) == add(fiber, ONE)
+            is_of_loop = tail.depth == 1 and _stores_always(tail.stmt, add(fiber, ONE))
             return is_whole and is_of_loop
     return False
 
 
-def _index_of(stmt: Stmt) -> Expr:
-    """Return the index at which a statement stores."""
-    assert isinstance(stmt, Store)
-    return stmt.indices[0]
+def _stores_always(stmt: Stmt, at: Expr) -> bool:
+    """Return whether a statement stores at an index, without a condition."""
+    return isinstance(stmt, Store) and stmt.indices == (at,) and stmt.predicate is None
