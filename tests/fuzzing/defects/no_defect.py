@@ -7,6 +7,7 @@ _ON_REQUEST = (
     "NumPy."
 )
 _COMPOSED = "It runs other passes; defects are planted in those."
+_OF_DEVICES = "It runs for targets with grids of threads only; their programs are compared with the interpreter of PTX."
 _OF_THE_LANGUAGE = (
     "It is a pass of gossamer_ir, of which a second import would have other classes of nodes."
 )
@@ -29,6 +30,8 @@ PASSES = {
     "3,000 programs of the later stages.",
     "unswitch_on_alignment": "Only the primitive `align` makes conditions on addresses; the schedules drawn "
     "for defects of passes do not apply it.",
+    "lower_cross_thread_reduction": _OF_DEVICES,
+    "split_host_device": _OF_DEVICES,
     "lower_to_flat": _COMPOSED,
     "bounds_check_flat": _COMPOSED,
     "simplify": _OF_THE_LANGUAGE,
