@@ -164,7 +164,7 @@ TABLE = (
     Border("cuda-mma-sp", "lower", "gossamer_lower", "split_host_device"),
     Border("cuda-mma-sp", "llvm", "gossamer_llvm", "emit"),
     Border("cuda-mma-sp", "llvm", "gossamer_llvm", "guarded_buffers"),
-    Border("emulation", "backend", "gossamer_backend", "NativeKernel.__init__"),
+    Border("emulation", "backend", "gossamer_backend.plugin_api", "python_kernel"),
     Border("emulation", "backend", "gossamer_backend", "ArtifactCache.get"),
     Border("llvm-sve", "backend", "gossamer_backend.registry.requirements", "require_compilable"),
     Border("llvm-sve", "llvm", "gossamer_llvm", "emit"),

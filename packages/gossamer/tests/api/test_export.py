@@ -9,6 +9,7 @@ import pytest
 import gossamer as gs
 from gossamer.cli import main
 from gossamer.operators.spmv import SCRIPT
+from gossamer.resolve_target import registry
 from gossamer_ir.errors import ArgumentError, UserError
 
 TWICE = """
@@ -225,3 +226,8 @@ def test_a_backend_without_object_files_is_refused(tmp_path):
     with pytest.raises(UserError, match="not an ELF file"):
         gs.export(kernel, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_kernels_of_this_machine_have_no_files_but_object_code():
+    artifact = gs.compile(TWICE).artifact
+    assert registry.backend(artifact.backend).export_parts(artifact, symbol="twice") is None
