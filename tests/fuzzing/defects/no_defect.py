@@ -7,7 +7,9 @@ _ON_REQUEST = (
     "NumPy."
 )
 _COMPOSED = "It runs other passes; defects are planted in those."
-_OF_DEVICES = "It runs for targets with grids of threads; the interpreter of PTX runs programs for these."
+_OF_DEVICES = (
+    "It runs for targets with grids of threads; the interpreter of PTX runs programs for these."
+)
 _OF_THE_LANGUAGE = (
     "It is a pass of gossamer_ir, of which a second import would have other classes of nodes."
 )
