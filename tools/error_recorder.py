@@ -1,9 +1,10 @@
 """A pytest plugin that records the message of every error with a code that a test raises.
 
 `pytest -p tools.error_recorder` with `GOSSAMER_ERRORS` set to a folder writes one file for each process, with
-lines `{"code", "test", "text"}` for the first tests of each code. With `GOSSAMER_ERROR_TESTS`, a JSON file of
-names, only these of the collected tests run. For an unsupported construct, `program` is
-the module (or script, or format description) that was passed to the outermost function of gossamer.
+lines `{"code", "test", "text"}` for the first tests of each code, except those with generated examples.
+With `GOSSAMER_ERROR_TESTS`, a JSON file of names, only these of the collected tests run. For an unsupported
+construct, `program` is the module (or script, or format description) that was passed to the outermost
+function of gossamer.
 """
 
 from __future__ import annotations
@@ -130,7 +131,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     global _test
-    _test = item.nodeid
+    # What Hypothesis generates depends on the constants of all imported modules, so not only on the test.
+    is_generated = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+    _test = "" if is_generated else item.nodeid
     try:
         return (yield)
     finally:
