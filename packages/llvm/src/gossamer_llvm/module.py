@@ -10,7 +10,7 @@ from gossamer_ir.core.statement_kinds import SYNCHRONIZING_STMTS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.interchange.kernel_abi import KERNEL_SYMBOL
-from gossamer_ir.nodes import Buffer, Function, Module, Param
+from gossamer_ir.nodes import Buffer, For, Function, Module, Param
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_llvm.abi import CODE_ALIGNMENT, Abi
@@ -190,7 +190,16 @@ def _block_shape(function: Function) -> tuple[int, int, int]:
 
 def _kernel_attributes(function: Function) -> str:
     shape = ",".join(map(str, _block_shape(function)))
-    return f'{HOT} "nvvm.maxntid"="{shape}"'
+    attributes = f'{HOT} "nvvm.maxntid"="{shape}"'
+    # By default, ptxas limits registers so that several blocks fit, and then spills operands of matrix
+    # instructions: 96 for one warp, of which int8 on sm_90 needs 104.
+    return f'{attributes} "nvvm.minctasm"="1"' if _has_matrix_instructions(function) else attributes
+
+
+def _has_matrix_instructions(function: Function) -> bool:
+    from gossamer_llvm.fragments.matrix_instructions import is_matrix_instruction
+
+    return any(map(is_matrix_instruction, nodes_of_type(function, For)))
 
 
 def _read_only_buffers(function: Function, summary: FunctionSummary) -> frozenset[str]:

@@ -1,0 +1,91 @@
+"""Machine code of kernels with matrix instructions: the expected instructions, none emulated, no spills.
+
+That ptxas accepts a text shows little: it replaces some instructions by long sequences without a word.
+"""
+
+import re
+
+import pytest
+from disassembler import ARCHITECTURES, assembled_without_spills, count_of, opcodes
+from fragment_programs import tile_program
+
+from gossamer_cuda_mma_sp.backend import CudaBackend
+from gossamer_cuda_mma_sp.device_code import DeviceCode
+from gossamer_cuda_mma_sp.sparsity.structured_intrinsics import structured_intrinsic
+from gossamer_ir.interchange.records import Target
+from gossamer_ir.script import parse_module
+from gossamer_lower import lower_to_flat
+
+TILES = {
+    "2:4 float16": ({"depth": 32, "left": "float16", "is_sparse": True}, "HMMA.SP.16832.F32"),
+    "2:4 bfloat16": (
+        {"depth": 32, "left": "bfloat16", "is_sparse": True},
+        "HMMA.SP.16832.F32.BF16",
+    ),
+    "2:4 int8": ({"depth": 64, "left": "int8", "is_sparse": True}, "IMMA.SP.16864.S8.S8"),
+    "2:4 float16, 6 tiles": (
+        {"rows": 32, "columns": 24, "depth": 64, "left": "float16", "is_sparse": True},
+        "HMMA.SP.16832.F32",
+    ),
+    "dense float16": ({"depth": 16, "left": "float16", "is_sparse": False}, "HMMA.16816.F32"),
+    "dense bfloat16": (
+        {"depth": 16, "left": "bfloat16", "is_sparse": False},
+        "HMMA.16816.F32.BF16",
+    ),
+    "dense int8": ({"depth": 32, "left": "int8", "is_sparse": False}, "IMMA.16832.S8.S8"),
+}
+COPIES = {"cp.async.c": "LDGSTS", "ldmatrix.": "LDSM"}
+"""Instructions of PTX by the start of their names, and what they are in machine code."""
+STRUCTURED = ("float16", "bfloat16", "int8", "uint8")
+
+
+def ptx(module, architecture):
+    target = Target.parse(f"cuda-mma-sp:arch={architecture}")
+    return DeviceCode.decode(CudaBackend().compile(module, target).code).ptx
+
+
+def require_instructions(text, architecture, folder):
+    """Count the instructions of a text's machine code. It has each asynchronous copy and each load of
+    matrices of the text, and no access to local memory."""
+    counts = opcodes(text, architecture, folder)
+    for start, name in COPIES.items():
+        expected = len(re.findall(rf"\b{re.escape(start)}", text))
+        assert count_of(counts, name) == expected, f"{expected} {start}"
+    assert not count_of(counts, "LDL")
+    assert not count_of(counts, "STL")
+    return counts
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("name", TILES)
+def test_each_matrix_instruction_is_one_of_the_hardware(name, architecture, tmp_path):
+    tile, opcode = TILES[name]
+    text = ptx(tile_program(**tile), architecture)
+    counts = require_instructions(text, architecture, tmp_path)
+    # Exactly as many as in the text, and no other ones: nothing is emulated.
+    expected = len(re.findall(r"\bmma\.", text))
+    assert count_of(counts, opcode) == expected > 0
+    assert sum(count_of(counts, kind) for kind in ("HMMA", "IMMA", "QMMA", "DMMA")) == expected
+
+
+def product_kernel(dtype, architecture):
+    """The PTX of a whole product with a 2:4 matrix, for any sizes."""
+    module = parse_module(structured_intrinsic(dtype).implementation)
+    return ptx(lower_to_flat(module), architecture)
+
+
+@pytest.mark.parametrize("dtype", STRUCTURED)
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_product_with_a_2_4_matrix_has_no_spills(architecture, dtype, tmp_path):
+    assembled_without_spills(product_kernel(dtype, architecture), architecture, tmp_path)
+
+
+@pytest.mark.parametrize("dtype", STRUCTURED)
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90a", "sm_120"])
+def test_a_product_with_a_2_4_matrix_uses_sparse_tensor_cores(architecture, dtype, tmp_path):
+    text = product_kernel(dtype, architecture)
+    counts = require_instructions(text, architecture, tmp_path)
+    kind = "IMMA.SP" if dtype.endswith("int8") else "HMMA.SP"
+    # ptxas may unroll the loop over the depth.
+    assert count_of(counts, kind) >= text.count("mma.sp::ordered_metadata") > 0
+    assert not any(count_of(counts, other) for other in ("FFMA", "HFMA2.MMA", "DFMA"))
