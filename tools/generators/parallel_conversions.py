@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from gossamer_formats import SparseTensor, format_named, format_names, from_arrays
-from gossamer_formats.conversion.convert_by_kernels import convert_by_kernels
-from gossamer_formats.conversion.target.conversion_target import conversion_target
-from gossamer_formats.conversion.target.element_options import ElementOptions
+from gossamer_formats.conversion_by_kernels.convert_by_kernels import convert_by_kernels
+from gossamer_formats.conversion_by_kernels.element_options import ElementOptions
+from gossamer_formats.conversion_targets.conversion_target import conversion_target
 from gossamer_formats.storage import shape_of
 from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
 from gossamer_ir.interpret import run

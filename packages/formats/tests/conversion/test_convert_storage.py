@@ -13,7 +13,7 @@ from gossamer_formats import (
     from_scipy,
 )
 from gossamer_formats.conversion import convert_storage as convert_module
-from gossamer_formats.conversion.target.conversion_target import (
+from gossamer_formats.conversion_targets.conversion_target import (
     conversion_target,
 )
 from gossamer_ir.errors import FormatError

@@ -6,20 +6,20 @@ from typing import Any
 
 from interpreted_kernel import InterpretedKernel
 
-from gossamer_formats.conversion.axes.coordinates.element_coordinates import with_coordinates
-from gossamer_formats.conversion.axes.state.target_axes import (
+from gossamer_formats.conversion_by_kernels.build_state.target_axes import (
     CompressedAxis,
     Requirements,
     TargetAxes,
 )
-from gossamer_formats.conversion.kernels.shared_arguments import SharedArguments
-from gossamer_formats.conversion.recording.recorded_storage import recorded_source
-from gossamer_formats.conversion.recording.recorder import Recorder
-from gossamer_formats.conversion.source.element_loop import element_loop
-from gossamer_formats.conversion.source.element_order import order_of_loop
-from gossamer_formats.conversion.source.observed_order import observed_order
-from gossamer_formats.conversion.target.conversion_target import conversion_target
-from gossamer_formats.conversion.target.known_sizes import KnownSizes
+from gossamer_formats.conversion_by_kernels.coordinates.element_coordinates import with_coordinates
+from gossamer_formats.conversion_by_kernels.kernels.shared_arguments import SharedArguments
+from gossamer_formats.conversion_by_kernels.recording.recorded_storage import recorded_source
+from gossamer_formats.conversion_by_kernels.recording.recorder import Recorder
+from gossamer_formats.conversion_by_kernels.source.element_loop import element_loop
+from gossamer_formats.conversion_by_kernels.source.element_order import order_of_loop
+from gossamer_formats.conversion_by_kernels.source.observed_order import observed_order
+from gossamer_formats.conversion_targets.conversion_target import conversion_target
+from gossamer_formats.conversion_targets.known_sizes import KnownSizes
 from gossamer_formats.storage import Storage, shape_of
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of
 from gossamer_machine.machine import Machine

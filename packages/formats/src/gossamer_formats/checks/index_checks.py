@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from gossamer_formats.checks.array_checks import (
     INDEX_DTYPES,
     require_dtype,
     require_length,
     require_vector,
 )
+from gossamer_ir.core.axis_kinds import Indices
 from gossamer_ir.errors import FormatError
 from gossamer_ir.facts.array_violations import (
     Violation,
@@ -15,7 +18,9 @@ from gossamer_ir.facts.array_violations import (
     range_violation,
     value_violation,
 )
+from gossamer_ir.nodes import Axis
 from gossamer_ir.support.arrays import Array
+from gossamer_ir.support.message_texts import counted
 from gossamer_ir.support.typed_calls import typed
 
 _CODES = {
@@ -103,3 +108,15 @@ def check_indices_shape(
     require_vector(name, indices)
     require_dtype(name, indices, dtypes)
     require_length(name, indices, count, reason=reason)
+
+
+def require_word(axis: Axis, indices: Indices, *, length: int) -> None:
+    """Raise `FormatError` (`format.word`) if a word has too few bits for the coordinates of a fiber."""
+    bits = np.iinfo(indices.dtype).bits
+    if length > bits:
+        raise FormatError(
+            "format.word",
+            f"The axis '{axis.name}' has {counted(length, 'coordinate')}, but a word of {indices.dtype} has "
+            f"{bits} bits.",
+            hint="Split the axis: write an axis of words above it.",
+        )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gossamer_formats.conversion.convert_storage import MIN_COMPILED
-from gossamer_formats.conversion.target.dtypes import native_index_dtype, with_index_dtype
+from gossamer_formats.conversion_targets.dtypes import native_index_dtype, with_index_dtype
 from gossamer_formats.decomposition.composable_format import ComposableFormat
 from gossamer_formats.decomposition.part import Part, part_of
 from gossamer_formats.decomposition.stored_segments import StoredSegments

@@ -1,12 +1,7 @@
-"""Conversions between formats, derived from the two descriptions: by kernels, or by NumPy.
+"""Conversions between formats, derived from the two descriptions.
 
-A conversion by kernels is recorded for the first tensor of a kind, and the recording is repeated for others:
-
-* `recording`: the calls of a conversion, which are recorded while they are executed;
-* `kernels`: loop nests and statements of the IR, their arguments, and their compilation;
-* `source`: the loops over the elements of the source, and what is known about their order;
-* `axes`: the slots of the elements along the axes of the target;
-* `results`: the last kernel, which stores coordinates and values.
-
-NumPy (`numpy`) converts few elements, for which compiling does not pay, and what kernels leave to it.
+* `convert_storage`: chooses between the two ways, each of which has a folder of its own:
+* `conversion_by_kernels`: compiled kernels, for large tensors, and for small ones if they are repeated;
+* `conversion_by_numpy`: few elements, for which compiling does not pay, and what kernels leave to NumPy;
+* `conversion_targets`: what both convert to: a format with its sizes, dtypes and inverse map.
 """

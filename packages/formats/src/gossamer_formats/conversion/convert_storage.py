@@ -7,20 +7,20 @@ from functools import cache
 
 import numpy as np
 
-from gossamer_formats.conversion.numpy.elements.stored_elements import (
+from gossamer_formats.conversion.conversion_kind import ConversionKind, conversion_kind
+from gossamer_formats.conversion_by_kernels.element_options import ElementOptions
+from gossamer_formats.conversion_by_numpy.store_elements import store_elements
+from gossamer_formats.conversion_by_numpy.stored_elements import (
     select_elements,
     sorted_elements,
     stored_elements,
 )
-from gossamer_formats.conversion.numpy.storage.store_elements import store_elements
-from gossamer_formats.conversion.target.conversion_kind import ConversionKind, conversion_kind
-from gossamer_formats.conversion.target.conversion_options import (
+from gossamer_formats.conversion_targets.conversion_options import (
     DEFAULT_OPTIONS,
     ConversionOptions,
 )
-from gossamer_formats.conversion.target.conversion_target import ConversionTarget
-from gossamer_formats.conversion.target.converted_storage import ConvertedStorage
-from gossamer_formats.conversion.target.element_options import ElementOptions
+from gossamer_formats.conversion_targets.conversion_target import ConversionTarget
+from gossamer_formats.conversion_targets.converted_storage import ConvertedStorage
 from gossamer_formats.registry.compiler import find_compiler, find_machine, thread_count
 from gossamer_formats.storage import Storage
 
@@ -86,6 +86,6 @@ def _kernel_options(kind: ConversionKind, values: int) -> ElementOptions:
 def _converter_by_kernels() -> Callable[..., ConvertedStorage | None]:
     """Return the function that converts by kernels. Most processes convert no large storage, so that they
     need not import it."""
-    from gossamer_formats.conversion.convert_by_kernels import convert_by_kernels
+    from gossamer_formats.conversion_by_kernels.convert_by_kernels import convert_by_kernels
 
     return convert_by_kernels

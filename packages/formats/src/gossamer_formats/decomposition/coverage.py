@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.numpy.elements.visited_coordinates import (
+from gossamer_formats.conversion_by_numpy.visited_coordinates import (
     VisitedCoordinates,
     visited_coordinates,
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gossamer_formats.array_protocol import NotAnArray
-from gossamer_formats.conversion.target.conversion_options import Zeros
+from gossamer_formats.conversion_targets.conversion_options import Zeros
 from gossamer_formats.decomposition.part import Part, part_of
 from gossamer_formats.memo import MemoKey
 from gossamer_formats.permutation import stored_count, with_fill

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gossamer_formats.conversion.target.recognized_formats import is_format
+from gossamer_formats.conversion_targets.recognized_formats import is_format
 from gossamer_formats.decomposition.decomposition import Decomposition
 from gossamer_formats.decomposition.part import Part
 from gossamer_formats.permutation import compose

@@ -7,11 +7,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gossamer_formats.conversion.numpy.elements.stored_elements import Elements, select_elements
-from gossamer_formats.conversion.numpy.storage.store_elements import store_elements
-from gossamer_formats.conversion.target.conversion_kind import require_rank
-from gossamer_formats.conversion.target.conversion_options import ConversionOptions
-from gossamer_formats.conversion.target.conversion_target import conversion_target
+from gossamer_formats.conversion.conversion_kind import require_rank
+from gossamer_formats.conversion_by_numpy.store_elements import store_elements
+from gossamer_formats.conversion_by_numpy.stored_elements import Elements, select_elements
+from gossamer_formats.conversion_targets.conversion_options import ConversionOptions
+from gossamer_formats.conversion_targets.conversion_target import conversion_target
 from gossamer_formats.decomposition.part import Part, part_of
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError

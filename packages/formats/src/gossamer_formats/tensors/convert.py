@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_formats.conversion.convert_storage import convert_storage
-from gossamer_formats.conversion.target.conversion_options import (
+from gossamer_formats.conversion_targets.conversion_options import (
     ConversionOptions,
     Duplicates,
     Zeros,
 )
-from gossamer_formats.conversion.target.conversion_target import conversion_target
+from gossamer_formats.conversion_targets.conversion_target import conversion_target
 from gossamer_formats.registry.composable_formats import find_composable
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError

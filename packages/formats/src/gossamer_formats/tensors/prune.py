@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gossamer_formats.checks.array_checks import VALUE_DTYPES, require_dtype
-from gossamer_formats.conversion.target.conversion_target import conversion_target
+from gossamer_formats.conversion_targets.conversion_target import conversion_target
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.memory.ownership import adopt_array
 from gossamer_formats.pruning.pruning_rule import Nonzeros, PruningRule

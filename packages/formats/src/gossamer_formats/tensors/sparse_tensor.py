@@ -18,13 +18,13 @@ from gossamer_formats.checks.owned_storage import (
 )
 from gossamer_formats.checks.storage_checks import check_storage
 from gossamer_formats.composable_names import ComposableName
-from gossamer_formats.conversion.numpy.storage.csr_matrices import transposed_storage
-from gossamer_formats.conversion.target.conversion_options import (
+from gossamer_formats.conversion_by_numpy.csr_matrices import transposed_storage
+from gossamer_formats.conversion_targets.conversion_options import (
     ConversionOptions,
     Duplicates,
     Zeros,
 )
-from gossamer_formats.conversion.target.recognized_formats import is_format
+from gossamer_formats.conversion_targets.recognized_formats import is_format
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.memo import MemoKey
 from gossamer_formats.registry.operators import operator_of
@@ -43,7 +43,7 @@ from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.message_texts import counted, readable_size
 
 if TYPE_CHECKING:
-    from gossamer_formats.conversion.target.converted_storage import ConvertedStorage
+    from gossamer_formats.conversion_targets.converted_storage import ConvertedStorage
 
 
 class SparseTensor(NotAnArray):
@@ -199,7 +199,7 @@ class SparseTensor(NotAnArray):
 
     def toarray(self) -> Array:
         """Return the dense array; duplicates are added."""
-        from gossamer_formats.conversion.numpy.elements.dense import to_dense
+        from gossamer_formats.conversion_by_numpy.stored_elements import to_dense
 
         return to_dense(self.checked_storage())
 
@@ -275,7 +275,7 @@ class SparseTensor(NotAnArray):
             return self
         # The parts of a composable format have orders of rows of their own.
         # Imported late: most programs convert no tensor.
-        from gossamer_formats.conversion.target.conversion_target import conversion_target
+        from gossamer_formats.conversion_targets.conversion_target import conversion_target
         from gossamer_formats.registry.composable_formats import find_composable
 
         composable = find_composable(format) if order is None else None

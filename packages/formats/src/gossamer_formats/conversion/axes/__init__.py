@@ -1,1 +1,0 @@
-"""The axes of a target, built one after the other from the elements."""

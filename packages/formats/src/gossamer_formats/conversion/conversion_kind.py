@@ -1,0 +1,98 @@
+"""Conversions between two formats with equal options: whether they are possible, and how many there were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import get_args
+
+import msgspec
+
+from gossamer_formats.checks.array_checks import INDEX_DTYPES
+from gossamer_formats.checks.storage_checks import require_one_buffer
+from gossamer_formats.conversion_by_kernels.element_options import ElementOptions
+from gossamer_formats.conversion_targets.conversion_options import (
+    ConversionOptions,
+    Duplicates,
+    Zeros,
+)
+from gossamer_formats.conversion_targets.conversion_target import ConversionTarget
+from gossamer_formats.storage import Storage, shape_of
+from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
+from gossamer_ir.errors import FormatError
+from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.support.bounded_dict import put_bounded
+from gossamer_ir.support.message_texts import counted, either
+
+
+class ConversionKind(msgspec.Struct, eq=False):
+    """Conversions between two formats with equal options. `value_count`: the number of values so far. The
+    time that NumPy takes is at most the time that was saved by not compiling sooner. `kernel_options` are the
+    options of kernels on this machine, by the number of threads."""
+
+    element_options: ElementOptions
+    value_count: int = 0
+    kernel_options: dict[int, ElementOptions] = {}
+
+
+MAX_KINDS = 64
+"""The number of kinds that are kept for a target."""
+
+
+def conversion_kind(
+    source: Storage, target: ConversionTarget, options: ConversionOptions
+) -> ConversionKind:
+    """Return the kind of a conversion; one object for equal arguments.
+
+    Raises `FormatError` if the conversion is not possible: `format.dimensions`, `format.index_dtype`,
+    `format.parameter.value`.
+    """
+    key = (source.description, options)
+    kind: ConversionKind | None = target.memo.get(key)
+    if kind is None:
+        # Checked once: whatever the checks depend on is in the key.
+        require_rank(target.description, len(source.shape))
+        require_one_buffer(target.description)
+        _require_index_dtype(options.index_dtype)
+        _require_word("duplicates", options.duplicates, get_args(Duplicates))
+        _require_word("zeros", options.zeros, (None, *get_args(Zeros)))
+        is_filled = not stores_only_elements(source.description)
+        kind = ConversionKind(
+            ElementOptions(
+                drop_zeros=options.zeros == "drop" or (options.zeros is None and is_filled),
+                index_dtype=options.index_dtype,
+                wants_permutation=options.wants_permutation,
+                adds_repeated=options.duplicates == "sum",
+            )
+        )
+        put_bounded(target.memo, key, kind, limit=MAX_KINDS)
+    return kind
+
+
+def _require_index_dtype(dtype: str | None) -> None:
+    if dtype not in (None, *INDEX_DTYPES):
+        raise FormatError(
+            "format.index_dtype",
+            f"The dtype of indices is {dtype!r}; expected {either(INDEX_DTYPES)}.",
+        )
+
+
+def _require_word(option: str, word: str | None, expected: Sequence[str | None]) -> None:
+    if word not in expected:
+        words = ", ".join(map(repr, expected))
+        raise FormatError(
+            "format.parameter.value", f"The option '{option}' is {word!r}; expected one of {words}."
+        )
+
+
+def require_rank(target: FormatDescription, rank: int) -> None:
+    """Refuse a tensor with another number of dimensions than a format: `format.dimensions`.
+
+    >>> from gossamer_formats.descriptions.csr import csr
+    >>> require_rank(csr(), 2)
+    """
+    if len(shape_of(target)) != rank:
+        raise FormatError(
+            "format.dimensions",
+            f"The tensor has {counted(rank, 'dimension')}, but the format '{target.name}' has "
+            f"{len(shape_of(target))}.",
+        )

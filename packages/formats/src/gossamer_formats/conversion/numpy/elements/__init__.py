@@ -1,1 +1,0 @@
-"""The elements of a storage as arrays of coordinates."""

@@ -1,1 +1,0 @@
-"""The storage of elements in a format, from arrays of coordinates."""

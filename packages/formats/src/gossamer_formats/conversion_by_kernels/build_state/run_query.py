@@ -1,0 +1,34 @@
+"""Kernels that find out what an axis needs to know about all elements: the attribute queries of PLDI 2020."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gossamer_formats.conversion_by_kernels.build_state.target_axes import TargetAxes
+from gossamer_formats.conversion_by_kernels.kernels.kernel_call import run_kernel
+from gossamer_formats.conversion_by_kernels.kernels.loop_nest import Tail
+from gossamer_formats.conversion_by_kernels.recording.not_direct import NotDirectError
+from gossamer_ir.nodes import Stmt
+
+
+def run_query(
+    target_axes: TargetAxes,
+    stmts: Sequence[Stmt],
+    arguments: Mapping[str, Any],
+    *,
+    before: Sequence[Stmt] = (),
+    after: Sequence[Stmt] = (),
+    tail: Tail | None = None,
+) -> None:
+    """Run a kernel with statements for each element, others before and after the loops, and one after some
+    inner loops.
+
+    Raises `NotDirectError` if there may be only one kernel.
+    """
+    # Each kernel would compare all values with zero again: elements that are left out are collected first.
+    if target_axes.requires.one_kernel:
+        raise NotDirectError("a query needs a kernel of its own")
+    loops = target_axes.loop.around([*target_axes.elements.stmts, *stmts], tail)
+    body = [*target_axes.elements.starts, *before, *loops, *after]
+    run_kernel(target_axes.recorder, body, {**target_axes.arguments.by_name, **arguments})

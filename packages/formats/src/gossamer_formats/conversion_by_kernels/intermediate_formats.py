@@ -1,0 +1,164 @@
+"""Conversions in one pass, or by way of other formats, which sort the elements as the target needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from gossamer_formats.checks.coordinate_order import without_order
+from gossamer_formats.conversion_by_kernels.build_storage import build_storage
+from gossamer_formats.conversion_by_kernels.element_options import ElementOptions
+from gossamer_formats.conversion_by_kernels.recording.not_direct import NotDirectError
+from gossamer_formats.conversion_by_kernels.recording.recorded_storage import (
+    RecordedConversion,
+    RecordedStorage,
+    composed,
+)
+from gossamer_formats.conversion_by_kernels.recording.recorder import Recorder
+from gossamer_formats.conversion_by_kernels.repeated_elements import (
+    declares_distinct_elements,
+    elements_in_order,
+    has_repeated_elements,
+    with_sums,
+)
+from gossamer_formats.conversion_by_kernels.sorting_formats import (
+    CSR,
+    compressed_formats,
+    sorting_formats,
+)
+from gossamer_formats.conversion_by_kernels.source.element_order import needs_order
+from gossamer_formats.conversion_targets.conversion_target import ConversionTarget
+from gossamer_formats.descriptions.coo import coo
+from gossamer_formats.storage import shape_of
+
+
+def record_conversion(
+    recorder: Recorder,
+    source: RecordedStorage,
+    target: ConversionTarget,
+    options: ElementOptions,
+    *,
+    drop_sums: bool = False,
+) -> RecordedConversion | None:
+    """Return a storage in another format; None if this is left to NumPy: repeated elements that are kept, and
+    whatever cannot be stored. `drop_sums` leaves out sums of repeated elements that are zero."""
+    if options.drop_zeros:
+        return _without_zeros(recorder, source, target, options)
+    try:
+        with recorder.attempt():
+            return build_storage(recorder, source, target, options)
+    except NotDirectError as error:
+        if not error.needs_order:
+            return None
+    rank = len(source.shape)
+    if declares_distinct_elements(source):
+        return _first_through(recorder, source, target, options, by=sorting_formats(rank))
+    through_compressed = _first_through(
+        recorder, source, target, options, by=compressed_formats(rank)
+    )
+    if through_compressed is not None:
+        return through_compressed
+    return _from_sorted(recorder, source, target, options, drop_sums=drop_sums)
+
+
+def _first_through(
+    recorder: Recorder,
+    source: RecordedStorage,
+    target: ConversionTarget,
+    options: ElementOptions,
+    *,
+    by: Sequence[Sequence[ConversionTarget]],
+) -> RecordedConversion | None:
+    """Return the storage after conversions by way of the first formats that suit; None if none do."""
+    for formats in by:
+        try:
+            with recorder.attempt():
+                return _through(recorder, source, (*formats, target), options)
+        except NotDirectError:
+            continue
+    return None
+
+
+def _through(
+    recorder: Recorder,
+    source: RecordedStorage,
+    targets: Sequence[ConversionTarget],
+    options: ElementOptions,
+) -> RecordedConversion:
+    """Return the storage after several conversions."""
+    first, *others = targets
+    first_options = options._replace(requires_order=not others or needs_order(first.description))
+    if not others:
+        return build_storage(recorder, source, first, first_options)
+    before = build_storage(recorder, source, first, first_options._replace(index_dtype=None))
+    after = _through(recorder, before.storage, others, options)
+    return after._replace(permutation=composed(recorder, before, after))
+
+
+def _from_sorted(
+    recorder: Recorder,
+    source: RecordedStorage,
+    target: ConversionTarget,
+    options: ElementOptions,
+    *,
+    drop_sums: bool,
+) -> RecordedConversion | None:
+    """Return the storage of elements in any order, which may be repeated: they are sorted and added first."""
+    try:
+        with recorder.attempt():
+            in_order = elements_in_order(recorder, source, options)
+    except NotDirectError:
+        return None
+    if not has_repeated_elements(recorder, in_order.storage):
+        by = ((), *compressed_formats(len(source.shape)))
+        after = _first_through(recorder, in_order.storage, target, options, by=by)
+        if after is None:
+            return None
+        return after._replace(permutation=composed(recorder, in_order, after))
+    if not options.adds_repeated:
+        return None
+    # A sum has several values of the source.
+    sum_options = options._replace(drop_zeros=drop_sums, wants_permutation=False)
+    return record_conversion(recorder, with_sums(recorder, in_order.storage), target, sum_options)
+
+
+def _without_zeros(
+    recorder: Recorder, source: RecordedStorage, target: ConversionTarget, options: ElementOptions
+) -> RecordedConversion | None:
+    """Return the storage without zeros. Unless one kernel can store it, the elements are collected first: so
+    values are compared with zero once."""
+    once = options._replace(in_one_kernel=True)
+    try:
+        with recorder.attempt():
+            return build_storage(recorder, source, target, once)
+    except NotDirectError:
+        pass
+    collected = _collected(recorder, source, once._replace(index_dtype=None))
+    if collected is None:
+        return None
+    nonzero_options = options._replace(drop_zeros=False)
+    after = record_conversion(recorder, collected.storage, target, nonzero_options, drop_sums=True)
+    if after is None:
+        return None
+    return after._replace(permutation=composed(recorder, collected, after))
+
+
+def _collected(
+    recorder: Recorder, source: RecordedStorage, options: ElementOptions
+) -> RecordedConversion | None:
+    """Return the elements whose value is not zero, sorted if this takes one kernel."""
+    for compact in (CSR, _collection(len(source.shape))):
+        if len(source.shape) == len(shape_of(compact.description)):
+            collection_options = options._replace(requires_order=compact is CSR)
+            try:
+                with recorder.attempt():
+                    return build_storage(recorder, source, compact, collection_options)
+            except NotDirectError:
+                continue
+    return None
+
+
+@cache
+def _collection(dimensions: int) -> ConversionTarget:
+    """Return the coordinates of elements, in any order."""
+    return ConversionTarget(without_order(coo(dimensions=dimensions)))

@@ -1,0 +1,153 @@
+"""The order of elements that declarations do not tell: a kernel compares each with the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gossamer_formats.conversion_by_kernels.kernels.kernel_call import ArrayArgument, run_kernel
+from gossamer_formats.conversion_by_kernels.kernels.loop_nest import wrap_in_nest
+from gossamer_formats.conversion_by_kernels.kernels.statements import (
+    compare,
+    define_local,
+    let,
+    load_local,
+    logical_and,
+    logical_or,
+    loop,
+    select,
+    store,
+    store_local,
+    when,
+)
+from gossamer_formats.conversion_by_kernels.recording.array_scalars import has_flag
+from gossamer_formats.conversion_by_kernels.source.element_loop import ElementLoop
+from gossamer_formats.conversion_by_kernels.source.element_order import (
+    UNKNOWN,
+    ElementOrder,
+    NextDigit,
+    without_repetitions,
+)
+from gossamer_formats.conversion_targets.inverse_map import logical_var
+from gossamer_ir.core.build import ONE, ZERO, add, floordiv, index, index_var, mul, sub
+from gossamer_ir.nodes import Const, Expr, For, Let, Load, Select, Stmt, Store
+from gossamer_ir.traversal.substitute import resolve
+
+COMPARED_LANES = 16
+"""The number of elements of a list that are compared at once."""
+
+FLAGS = "FLAGS"
+"""The array in which a lane stores 1 if an element does not follow the one before."""
+
+FLAG_DTYPE = "int32"
+"""As wide as most indices, so that the comparison of as many lanes is the mask of a store."""
+
+
+def observed_order(order: ElementOrder, elements: ElementLoop) -> ElementOrder:
+    """Return the order of elements that may be repeated, or in another order than that of the loops: all that
+    is known is found by comparing them.
+
+    Only lexicographic orders are recognized.
+    """
+    dimensions = without_repetitions([digit.dimension for digit in order.digits])
+    if not dimensions or len(set(dimensions)) < len(dimensions):
+        return UNKNOWN
+    if not _is_ascending(elements, dimensions):
+        return UNKNOWN
+    return ElementOrder(
+        tuple(NextDigit(dimension, ascends=True) for dimension in dimensions), are_distinct=True
+    )
+
+
+def _is_ascending(elements: ElementLoop, dimensions: Sequence[int]) -> bool:
+    """Return whether elements are distinct and sorted by logical coordinates in an order."""
+    recorder = elements.arguments.recorder
+    body = _compare_in_vectors(elements, dimensions) or _compare_in_turn(elements, dimensions)
+    flags = recorder.compute(np.zeros, COMPARED_LANES, FLAG_DTYPE)
+    argument = ArrayArgument(flags, FLAG_DTYPE, (index(COMPARED_LANES),))
+    run_kernel(recorder, body, {**elements.arguments.by_name, FLAGS: argument})
+    return not recorder.decide(has_flag, flags)
+
+
+def _compare_in_turn(elements: ElementLoop, dimensions: Sequence[int]) -> list[Stmt]:
+    """Return the kernel that keeps the coordinates of the element before in local variables."""
+    starts = [*define_local("UNSORTED", ZERO)]
+    for dimension in dimensions:
+        starts += define_local(_last_name(dimension), index(-1))
+    # No branch: what is stored depends on all elements.
+    is_after = _is_after(
+        [logical_var(dimension) for dimension in dimensions],
+        [load_local(_last_name(dimension)) for dimension in dimensions],
+    )
+    unsorted = select(is_after, load_local("UNSORTED"), ONE)
+    updates = [
+        store_local(_last_name(dimension), logical_var(dimension)) for dimension in dimensions
+    ]
+    loops = _around_first(elements, [store_local("UNSORTED", unsorted), *updates])
+    return [*starts, *loops, store(FLAGS, ZERO, load_local("UNSORTED"), FLAG_DTYPE)]
+
+
+def _around_first(elements: ElementLoop, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    """Return the loops around statements for the first one of elements that are known to be sorted if the
+    first ones are: those of a block."""
+    if elements.listed is None:
+        return elements.around(body)
+    single = {f"x_{name}" for name in elements.listed.repeated}
+    nest = [
+        let(each.var, ZERO) if isinstance(each, For) and each.var in single else each
+        for each in elements.nest
+    ]
+    return wrap_in_nest(nest, body)
+
+
+def _compare_in_vectors(elements: ElementLoop, dimensions: Sequence[int]) -> list[Stmt] | None:
+    """Return the kernel that loads each element and the one before, several pairs at once; None unless all
+    elements are visited by one loop that only binds variables."""
+    match elements.nest:
+        case (For(start=start) as outer, *bindings) if start == ZERO:
+            pass
+        case _:
+            return None
+    if elements.condition is not None or not all(isinstance(each, Let) for each in bindings):
+        return None
+    chunk, lane, pair = index_var("chunk"), index_var("lane"), index_var("pair")
+    pairs = sub(outer.extent, ONE)
+    chunks = floordiv(pairs, index(COMPARED_LANES))
+    values = {each.var.name: each.value for each in bindings if isinstance(each, Let)}
+
+    def compare_next(before: Expr, at: Expr) -> Store:
+        first, second = ({**values, outer.var: at} for at in (before, add(before, ONE)))
+        is_after = _is_after(
+            [resolve(logical_var(dimension), second) for dimension in dimensions],
+            [resolve(logical_var(dimension), first) for dimension in dimensions],
+        )
+        flag = Select(is_after, Load(FLAGS, (at,), FLAG_DTYPE), Const(FLAG_DTYPE, "1"))
+        return Store(FLAGS, (at,), flag)
+
+    in_chunk = [compare_next(add(mul(chunk, index(COMPARED_LANES)), lane), lane)]
+    lanes = For(lane.name, ZERO, index(COMPARED_LANES), tuple(in_chunk), kind="vectorized")
+    loops = [
+        loop(chunk.name, ZERO, chunks, [lanes]),
+        loop(pair.name, mul(chunks, index(COMPARED_LANES)), pairs, [compare_next(pair, ZERO)]),
+    ]
+    # The quotient of -1 is negative.
+    return [when(compare("gt", outer.extent, ONE), loops)]
+
+
+def _last_name(dimension: int) -> str:
+    return f"LAST{dimension}"
+
+
+def _is_after(coordinates: Sequence[Expr], others: Sequence[Expr]) -> Expr:
+    """Return the condition that coordinates follow others in the lexicographic order.
+
+    >>> from gossamer_ir.script import print_expr
+    >>> print_expr(_is_after([index_var("l1"), index_var("l0")], [index_var("k1"), index_var("k0")]))
+    'l1 > k1 or l1 == k1 and l0 > k0'
+    """
+    after = compare("gt", coordinates[0], others[0])
+    if len(coordinates) == 1:
+        return after
+    is_equal = compare("eq", coordinates[0], others[0])
+    return logical_or(after, logical_and(is_equal, _is_after(coordinates[1:], others[1:])))
