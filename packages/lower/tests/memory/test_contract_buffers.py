@@ -396,3 +396,34 @@ def test_threads_have_local_memory_and_blocks_shared_memory(scope, loop, shape):
     x, y = np.arange(96, dtype=np.float32).reshape(3, 32), np.zeros((3, 32), np.float32)
     run(module, {"x": x, "y": y, "m": 3})
     np.testing.assert_array_equal(y, 2 * x)
+
+
+FUSED = """
+@T.prim_func
+def copied(x: T.handle, y: T.handle, m: T.int64) -> None:
+    T.func_attr({{"sparse_tir_level": 0}})
+    X = T.match_buffer(x, (m * 6, 4), "float32")
+    Y = T.match_buffer(y, (m * 6, 4), "float32")
+    for i in T.serial(m):
+        tile = T.alloc_buffer((m * 6, 4), "float32", scope="shared")
+        for t_0 in T.serial(2):
+            for t in T.thread_binding(16, thread="threadIdx.x"):
+                if {condition}:
+                    tile[i * 6 + (t_0 * 16 + t) // 4, (t_0 * 16 + t) % 4] = X[i * 6 + (t_0 * 16 + t) // 4, (t_0 * 16 + t) % 4]
+        for t_1 in T.thread_binding(24, thread="threadIdx.y"):
+            Y[i * 6 + t_1 // 4, t_1 % 4] = tile[i * 6 + t_1 // 4, t_1 % 4] * 2.0
+"""  # noqa: E501  (scripts have no line breaks inside an expression)
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [("t_0 * 16 + t < 24", 6), ("24 > t_0 * 16 + t", 6), ("t < 24 - t_0 * 16", 6), ("t_0 < 24", 8)],
+)
+def test_a_tile_that_fused_loops_fill_has_the_size_of_the_tile(condition, rows):
+    module = contract_buffers(parse_module(FUSED.format(condition=condition)))
+    (buffer,) = (node.buffer for node in walk(module.functions[0]) if isinstance(node, Allocate))
+    assert [integer_value(extent) for extent in buffer.shape] == [rows, 4]
+    x, y = np.arange(72, dtype=np.float32).reshape(18, 4), np.zeros((18, 4), np.float32)
+    if rows == 6:
+        run(module, {"x": x, "y": y, "m": 3})
+        np.testing.assert_array_equal(y, 2 * x)

@@ -12,7 +12,7 @@ merges all accesses, which must share the invariant part, and uses the condition
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import msgspec
@@ -42,7 +42,9 @@ from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.core.statement_kinds import Body, effects_of
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import (
+    Binary,
     Buffer,
+    Const,
     Expr,
     For,
     Function,
@@ -151,24 +153,50 @@ class _BoundVars:
         form = affine_of(index)
         fixed = {atom: by for atom, by in form.terms.items() if self._is_free(atom)}
         rest = form - Affine(fixed, 0)
-        ends = ends_of(rest, self._values_of)
+        ends = ends_of(rest, partial(self._values_of, enclosing=enclosing))
         if ends is not None:
             return Interval(Affine(fixed, 0), *ends)
         # Without an invariant part, the whole dimension is accessed and contraction would save nothing.
         lengths = tuple(self._lengths(rest, enclosing)) if fixed else ()
         return Interval(Affine(fixed, 0), lengths=lengths) if lengths else None
 
-    def _values_of(self, atom: Expr) -> range | None:
-        """Return the values that an atom may have, if constants bound them: a variable, or an element of an
-        index array. A masked load has other values in its inactive lanes."""
-        if isinstance(atom, Var):
-            return self._values.get(atom.name)
+    def _values_of(self, atom: Expr, enclosing: _Conditions) -> range | None:
+        """Return the values that an atom may have, if constants bound them: a variable, a part of one, or an
+        element of an index array. A masked load has other values in its inactive lanes."""
+        match atom:
+            case Var():
+                return self._values.get(atom.name)
+            case Binary(op="floordiv" | "floormod", rhs=Const() as divisor):
+                return self._parts_of(atom, integer_value(divisor) or 0, enclosing)
         load = unwidened(atom)
         if not isinstance(load, Load) or load.predicate is not None:
             return None
         fact = self._facts.last(load.buffer, InRange)
         low, high = (None, None) if fact is None else map(integer_value, (fact.low, fact.high))
         return None if low is None or high is None else range(low, high)
+
+    def _parts_of(self, atom: Binary, divisor: int, enclosing: _Conditions) -> range | None:
+        """Return the values of a quotient or a remainder: a loop over fused loops computes their variables
+        like this. A condition that keeps the dividend below a constant is that of a split loop."""
+        dividend = affine_of(atom.lhs)
+        ends = ends_of(dividend, partial(self._values_of, enclosing=enclosing))
+        if ends is None or divisor <= 0:
+            return None
+        low, high = ends[0], min([ends[1], *self._limits(dividend, enclosing)])
+        if high < low:
+            return None
+        first, last = low // divisor, high // divisor
+        if atom.op == "floordiv":
+            return range(first, last + 1)
+        return range(low % divisor, high % divisor + 1) if first == last else range(divisor)
+
+    def _limits(self, form: Affine, enclosing: _Conditions) -> Iterator[int]:
+        """Yield the constants that a form does not exceed, since conditions say so."""
+        for condition in enclosing:
+            slack = slack_of(condition)
+            limit = None if slack is None else slack + form
+            if limit is not None and not limit.terms and self._is_exact(condition):
+                yield limit.constant
 
     def _lengths(self, rest: Affine, enclosing: _Conditions) -> Iterator[Affine]:
         """Yield upper bounds (exclusive) of the varying part, if it is not negative."""
