@@ -25,7 +25,7 @@ from gossamer.operator_calls.operands.checked_operands import (
     kernel_arguments,
     kernel_request,
 )
-from gossamer.operator_calls.program import module_of
+from gossamer.operator_calls.operator_program import module_of
 from gossamer.operators import NAMES, operator_named
 from gossamer.resolve_target import machine_for
 from gossamer_formats import from_scipy

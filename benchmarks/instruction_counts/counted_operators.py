@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks.instruction_counts.emulated_instructions import ArgumentOfC
-from gossamer.operator_calls.program import Variant, module_of
+from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators import operator_named
 from gossamer_ir.nodes import Module
 from gossamer_testkit.bsr_product import bsr_product

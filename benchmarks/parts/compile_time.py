@@ -50,7 +50,7 @@ if done_before != "import gossamer":
             importlib.import_module(module.name)
 from gossamer.operator_calls.kernels import KernelRequest, kernel_for
 from gossamer.operators import operator_named
-from gossamer.operator_calls.program import Variant
+from gossamer.operator_calls.operator_program import Variant
 from gossamer_ir.interchange.records import Stats
 
 stats = Stats(rows=170_000, columns=170_000, nnz=1_200_000, longest_row=9_000, empty_rows=0)

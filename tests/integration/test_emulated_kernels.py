@@ -10,7 +10,7 @@ from scipy import sparse
 
 import gossamer as gs
 from gossamer.cli import main
-from gossamer.operator_calls.program import Variant, module_of
+from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators import operator_named
 from gossamer.operators.spmv import SCRIPT as SPMV
 from gossamer.pipeline import stage_texts

@@ -17,7 +17,7 @@ from scipy import sparse
 
 import gossamer
 from gossamer.build_kernels import build_kernel
-from gossamer.operator_calls.program import Variant, module_of
+from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators import operator_named
 from gossamer.pipeline import lower_by_stage, schedule_for_target
 from gossamer.resolve_target import resolve_target
@@ -181,7 +181,7 @@ BUILD = """
 import json, sys
 from gossamer.build_kernels import build_kernel
 from gossamer.operators import operator_named
-from gossamer.operator_calls.program import Variant, module_of
+from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer_backend import ArtifactCache
 from gossamer_ir.interchange.records import Schedule, Stats, Step
 
@@ -247,7 +247,7 @@ NAMED = """
 import json, sys
 from gossamer.operator_calls.kernels import KernelRequest, kernel_for
 from gossamer.operators import operator_named
-from gossamer.operator_calls.program import Variant
+from gossamer.operator_calls.operator_program import Variant
 from gossamer_ir.interchange.records import Stats
 
 request = KernelRequest(operator_named("spmm").program, Variant(features=9), Stats(9, 9, 30, 9, 0))

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from scipy import sparse
 
-from gossamer.operator_calls.program import StoredFormat, Variant, module_of
+from gossamer.operator_calls.operator_program import StoredFormat, Variant, module_of
 from gossamer.operators.spmv import PROGRAM as SPMV
 from gossamer_formats import format_named, from_scipy
 from gossamer_formats.descriptions.sell import sell

@@ -12,7 +12,7 @@ from scipy import sparse
 import gossamer as gs
 from gossamer.build_kernels import compile_artifact
 from gossamer.cli import main
-from gossamer.operator_calls.program import Variant, module_of
+from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators import operator_named
 from gossamer.resolve_target import machine_for, registry
 from gossamer_ir.core.dtypes import NUMBERS, vscale_factor

@@ -180,7 +180,7 @@ def test_the_layering_contracts_know_every_package(distributions, root):
 
 KERNEL_MAKERS = (
     "gossamer.build_kernels",
-    "gossamer.operator_calls.program",
+    "gossamer.operator_calls.operator_program",
     "gossamer_backend.compiled_checks.compiled_check",
     "gossamer_generic_cpu.plugin",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gossamer.operator_calls.program import Variant, module_of
+from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators import operator_named
 from gossamer.pipeline import lower_by_stage
 from gossamer_ir.interchange.records import Schedule

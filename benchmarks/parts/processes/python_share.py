@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import NamedTuple, TypeAlias
 
-from gossamer.operator_calls.program import Variant, module_of
+from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators import NAMES, operator_named
 from gossamer.pipeline import lower_by_stage, schedule_for_target
 from gossamer.resolve_target import registry, resolve_target

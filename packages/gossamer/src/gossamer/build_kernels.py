@@ -84,7 +84,7 @@ def build_kernel(
     Raises `VerifyError`, `ScheduleError`, `UnsupportedError`, `PluginError`, and `ArgumentError` for a target
     that is unknown or does not work on this machine.
 
-    >>> from gossamer.operator_calls.program import Variant, module_of
+    >>> from gossamer.operator_calls.operator_program import Variant, module_of
     >>> from gossamer.operators.spmv import PROGRAM
     >>> module = module_of(PROGRAM, Variant())
     >>> first, second = build_kernel(module), build_kernel(module)

@@ -164,7 +164,7 @@ def _with_fixed_vectors(module: Module, plugin: Plugin | None, target: Target | 
 def next_stage(module: Module, *, plugin: Plugin | None = None) -> Module:
     """Lower a module to the next stage, with the passes of plugins for the extension points between.
 
-    >>> from gossamer.operator_calls.program import Variant, module_of
+    >>> from gossamer.operator_calls.operator_program import Variant, module_of
     >>> from gossamer.operators.spmv import PROGRAM
     >>> position = next_stage(module_of(PROGRAM, Variant()))
     >>> position.stage, next_stage(position).stage
@@ -220,7 +220,7 @@ def stage_texts(
 ) -> dict[str, str]:
     """Return the text of a module at each stage, and the texts of the backend (`llvm`, `asm`).
 
-    >>> from gossamer.operator_calls.program import Variant, module_of
+    >>> from gossamer.operator_calls.operator_program import Variant, module_of
     >>> from gossamer.operators.spmv import PROGRAM
     >>> texts = stage_texts(module_of(PROGRAM, Variant()))
     >>> list(texts)

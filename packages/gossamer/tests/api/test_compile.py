@@ -13,7 +13,7 @@ from scipy import sparse
 
 import gossamer as gs
 from gossamer.api.compile import to_module
-from gossamer.operator_calls.program import Variant, module_of
+from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators import NAMES, operator_named
 from gossamer.operators.spmm import SCRIPT
 from gossamer_ir.errors import ParseError, ScheduleError, UserError, VerifyError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import gossamer as gs
-from gossamer.operator_calls.program import Variant, module_of
+from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators import NAMES, operator_named
 from gossamer.pipeline import flat_module, schedule_for_target
 from gossamer.resolve_target import resolve_target

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gossamer as gs
-from gossamer.operator_calls.program import Variant, module_of
+from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators import operator_named
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")

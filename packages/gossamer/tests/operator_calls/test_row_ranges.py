@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.operator_calls import row_ranges, single_kernel
+from gossamer.operator_calls import bind_kernel, row_ranges
 from gossamer.operator_calls.bound_kernels import BoundKernels
 from gossamer.operator_calls.operands import csr_matrix, long_rows
 from gossamer_formats import from_scipy
@@ -97,7 +97,7 @@ def test_ctrl_c_is_noticed_between_ranges(monkeypatch):
             gs.spmm(A, B)
 
     seen = []
-    original = single_kernel.arguments_by_rows
+    original = bind_kernel.arguments_by_rows
 
     def counted(*args: Any) -> Any:
         for part in original(*args):
@@ -106,7 +106,7 @@ def test_ctrl_c_is_noticed_between_ranges(monkeypatch):
                 threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT)).start()
             yield part
 
-    monkeypatch.setattr(single_kernel, "arguments_by_rows", counted)
+    monkeypatch.setattr(bind_kernel, "arguments_by_rows", counted)
     # Processes that a shell starts in the background ignore the signal.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

@@ -9,7 +9,7 @@ from masks import KINDS
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.operator_calls.program import Variant, module_of
+from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators.attention import PROGRAM
 from gossamer.pipeline import lower_by_stage
 from gossamer_formats import from_arrays, from_scipy

@@ -19,7 +19,7 @@ def test_the_module_of_an_operator_is_its_parsed_script(name):
 def test_the_module_of_an_operator_needs_no_parser():
     code = (
         "import sys; from gossamer.operators.spmv import PROGRAM; "
-        "from gossamer.operator_calls.program import Variant, module_of; "
+        "from gossamer.operator_calls.operator_program import Variant, module_of; "
         "module_of(PROGRAM, Variant()); print(*sys.modules)"
     )
     modules = subprocess.run(

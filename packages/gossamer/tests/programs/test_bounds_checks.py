@@ -6,7 +6,7 @@ import pytest
 from script_runs import program
 from sparse_programs import PROGRAMS
 
-from gossamer.operator_calls.program import Variant, module_of
+from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators import NAMES, operator_named
 from gossamer.pipeline import flat_module, lower_by_stage
 from gossamer_ir.interchange.records import Schedule

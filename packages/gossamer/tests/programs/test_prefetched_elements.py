@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.operator_calls.program import Variant, module_of
+from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators.spmv import PROGRAM
 from gossamer.pipeline import schedule_for_target
 from gossamer.resolve_target import resolve_elsewhere

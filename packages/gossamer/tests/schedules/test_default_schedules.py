@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 
-from gossamer.operator_calls.program import Variant, module_of
+from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators import operator_named
 from gossamer.pipeline import flat_module
 from gossamer_ir.core.dtypes import DType

@@ -7,8 +7,7 @@ import pytest
 from gossamer_ir.interchange.records import Stats
 from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.column_tiles import MAX_PANEL, MIN_PANEL, PACKED_BYTES, column_tiling
-from gossamer_machine.sizing.row_sums import has_partial_sums
-from gossamer_machine.sizing.row_windows import window_rows
+from gossamer_machine.sizing.row_lengths import has_partial_sums, window_rows
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gossamer.cli.options import require_range
 from gossamer.cli.read_input import read_input
-from gossamer.operator_calls.program import Variant, module_of
+from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators import NAMES, operator_named
 from gossamer_formats.internal_api import VALUE_DTYPES
 from gossamer_ir.core.axis_kinds import index_handles

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import msgspec
 
-from gossamer.operator_calls.program import OperatorProgram, StoredFormat, Variant, module_of
+from gossamer.operator_calls.operator_program import (
+    OperatorProgram,
+    StoredFormat,
+    Variant,
+    module_of,
+)
 from gossamer.targets import DEFAULT_TARGET, parse_target
 from gossamer_backend.internal_api import compiling
 from gossamer_ir.interchange.records import Stats, Target

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec
 
 import numpy as np
 
+from gossamer.operator_calls.bind_kernel import bind_kernel
 from gossamer.operator_calls.fast_path.plans import Adapt, Plans
 from gossamer.operator_calls.fast_path.repeated_products import count_call
 from gossamer.operator_calls.format_operators import format_operator
@@ -19,9 +20,8 @@ from gossamer.operator_calls.operands.checked_operands import (
 )
 from gossamer.operator_calls.operands.dense_operands import output_array
 from gossamer.operator_calls.operands.matrix_operand import MatrixOperand
-from gossamer.operator_calls.program import OperatorProgram
-from gossamer.operator_calls.run_program import run_program
-from gossamer.operator_calls.single_kernel import bind_kernel
+from gossamer.operator_calls.operator_program import OperatorProgram
+from gossamer.operator_calls.run_operator import run_operator
 from gossamer_backend import HOST, BoundCall, CallPlan
 from gossamer_formats import Array, SparseTensor
 from gossamer_ir.errors import ArgumentError
@@ -163,7 +163,7 @@ class Operator(Generic[P]):
     ) -> Array:
         """Return alpha times the result for checked operands, plus beta times `out`, in `out` if it is
         given."""
-        return run_program(
+        return run_operator(
             self.program,
             operands,
             alpha=alpha,
@@ -216,7 +216,7 @@ class Operator(Generic[P]):
         device = checked.device(out)
         if device != HOST:
             # Imported late: most arrays are on the host.
-            from gossamer.operator_calls.device_call import bind_on_device
+            from gossamer.operator_calls.bind_on_device import bind_on_device
 
             assert has_one_kernel(checked)
             call, _ = bind_on_device(self.program, checked, out=out, device=device, target=target)
@@ -230,7 +230,7 @@ class Operator(Generic[P]):
         )
         if is_in_parts(checked):
             # Imported late: most matrices have one format.
-            from gossamer.operator_calls.parts import bind_parts
+            from gossamer.operator_calls.bind_parts import bind_parts
 
             return bind_parts(self.program, checked, result, target=target, check=check)
         assert has_one_kernel(checked)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from gossamer.operator_calls.operands.checked_operands import M, Operands
 from gossamer.operator_calls.operands.dense_operands import NATIVE, number_operand
-from gossamer.operator_calls.program import FACTOR, OperatorProgram
+from gossamer.operator_calls.operator_program import FACTOR, OperatorProgram
 from gossamer_formats import Array
 from gossamer_ir.errors import ArgumentError
 

@@ -19,7 +19,7 @@ from gossamer.operator_calls.operands.dense_operands import (
 )
 from gossamer.operator_calls.operands.device_operands import shape_of_array
 from gossamer.operator_calls.operator import operator
-from gossamer.operator_calls.program import OperatorProgram
+from gossamer.operator_calls.operator_program import OperatorProgram
 from gossamer.operators.sddmm import sddmm
 from gossamer.operators.spmm import spmm
 from gossamer_formats import Array, SparseTensor

@@ -9,7 +9,7 @@ from gossamer.operator_calls.operands.dense_operands import dense_operand, opera
 from gossamer.operator_calls.operands.device_operands import shape_of_array
 from gossamer.operator_calls.operands.matrix_operand import MatrixOperand, pattern_operand
 from gossamer.operator_calls.operator import operator
-from gossamer.operator_calls.program import OperatorProgram
+from gossamer.operator_calls.operator_program import OperatorProgram
 from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
 

@@ -10,7 +10,7 @@ from gossamer.operator_calls.operands.checked_operands import Operands
 from gossamer.operator_calls.operands.matrix_operand import MatrixOperand
 from gossamer.operator_calls.operands.product_operands import product_operands
 from gossamer.operator_calls.operator import operator
-from gossamer.operator_calls.program import OperatorProgram
+from gossamer.operator_calls.operator_program import OperatorProgram
 from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
 

@@ -10,7 +10,7 @@ import gossamer as gs
 from gossamer.operator_calls.operands import csr_matrix as csr_module
 from gossamer.operator_calls.operands import long_rows
 from gossamer.operator_calls.operands.csr_matrix import csr_matrix, csr_pattern
-from gossamer.operator_calls.program import OperatorProgram
+from gossamer.operator_calls.operator_program import OperatorProgram
 from gossamer_ir.errors import FormatError
 
 DENSE = np.array([[1, 0, 2, 3], [0, 0, 0, 0], [4, 5, 6, 7]], np.float32)

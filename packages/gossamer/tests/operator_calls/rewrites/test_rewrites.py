@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer.operator_calls.program import Variant, module_of
+from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operator_calls.rewrites.remove_inits import remove_inits
 from gossamer.operator_calls.rewrites.scale_values import scale_values
 from gossamer.operator_calls.rewrites.separate_inits import separate_inits

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from gossamer.operator_calls.operands.stored_matrix import StoredMatrix, format_of_storage
-from gossamer.operator_calls.program import Variant, module_of
+from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operator_calls.rewrites.whole_blocks import block_counts
 from gossamer.operators.spmm import PROGRAM
 from gossamer_formats import from_scipy

@@ -11,7 +11,7 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
 from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.operand_copies import row_packing
-from gossamer_machine.sizing.row_sums import has_partial_sums
+from gossamer_machine.sizing.row_lengths import has_partial_sums
 from gossamer_machine.sizing.thread_copies import thread_tile_packing
 
 CsrForm: TypeAlias = Literal["packed_sums", "sums", "packed_tiles", "selected_rows"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_machine.sizing.block_tiles import block_tile
+from gossamer_machine.sizing.blocks import block_tile
 from gossamer_machine.sizing.operand_copies import shared_tile_packing
 from gossamer_tune.model.csr_times_dense import RESULT_CYCLES
 from gossamer_tune.model.estimate import Estimate

@@ -27,7 +27,7 @@ from gossamer_ir.support.bounded_dict import put_bounded
 
 if TYPE_CHECKING:
     from gossamer.operator_calls.chosen_format import PreparedMatrix
-    from gossamer.operator_calls.program import OperatorProgram
+    from gossamer.operator_calls.operator_program import OperatorProgram
     from gossamer_tune import FormatChoice
 
 MIN_NONZEROS = 1 << 14

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gossamer.operator_calls.operands.stored_matrix import StoredMatrix
-from gossamer.operator_calls.program import StoredFormat
+from gossamer.operator_calls.operator_program import StoredFormat
 from gossamer_formats import Array, Decomposition, Part
 
 

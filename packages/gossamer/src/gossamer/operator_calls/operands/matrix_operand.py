@@ -10,7 +10,7 @@ from gossamer.operator_calls.operands.csr_arrays import ArraysMatrix, arrays_mat
 from gossamer.operator_calls.operands.csr_matrix import CsrMatrix, csr_matrix, csr_pattern
 from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts
 from gossamer.operator_calls.operands.stored_matrix import stored_matrix
-from gossamer.operator_calls.program import OperatorProgram
+from gossamer.operator_calls.operator_program import OperatorProgram
 from gossamer_formats import Array, Decomposition
 
 

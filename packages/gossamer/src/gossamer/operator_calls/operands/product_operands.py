@@ -8,7 +8,7 @@ from gossamer.operator_calls.operands.checked_operands import Operands
 from gossamer.operator_calls.operands.dense_operands import dense_operand
 from gossamer.operator_calls.operands.device_operands import shape_of_array
 from gossamer.operator_calls.operands.matrix_operand import MatrixOperand, matrix_operand
-from gossamer.operator_calls.program import OperatorProgram
+from gossamer.operator_calls.operator_program import OperatorProgram
 from gossamer_formats import Array
 
 

@@ -11,7 +11,7 @@ from gossamer_ir.traversal.rewrite import rewrite
 def remove_inits(module: Module) -> Module:
     """Return the module without the inits of iterations, which then add to what their outputs contain.
 
-    >>> from gossamer.operator_calls.program import Variant, module_of
+    >>> from gossamer.operator_calls.operator_program import Variant, module_of
     >>> from gossamer.operators.spmv import PROGRAM
     >>> (iteration,) = remove_inits(module_of(PROGRAM, Variant())).functions[0].body
     >>> iteration.init

@@ -26,7 +26,7 @@ def scale_values(module: Module, *, handle: str, factor: str) -> Module:
     of the buffer with this handle is multiplied. No name of the module may be `factor`, with or without a
     capital, or `One`.
 
-    >>> from gossamer.operator_calls.program import Variant, module_of
+    >>> from gossamer.operator_calls.operator_program import Variant, module_of
     >>> from gossamer.operators.spmv import PROGRAM
     >>> from gossamer_testkit.show import body_text
     >>> scaled = scale_values(module_of(PROGRAM, Variant()), handle="a", factor="alpha")

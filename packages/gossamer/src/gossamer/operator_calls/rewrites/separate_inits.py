@@ -18,7 +18,7 @@ def separate_inits(module: Module) -> Module:
     The kernel of a part then initializes all rows in a parallel loop, and its schedule is that of a part that
     adds: formats that visit a row several times, such as tiles, have no schedule with an init.
 
-    >>> from gossamer.operator_calls.program import Variant, module_of
+    >>> from gossamer.operator_calls.operator_program import Variant, module_of
     >>> from gossamer.operators.spmv import PROGRAM
     >>> init, updates = separate_inits(module_of(PROGRAM, Variant())).functions[0].body
     >>> init.kinds, updates.kinds, updates.init

@@ -27,7 +27,6 @@ from gossamer_ir.transform.decomposition.decomposed_iterations import (
     decomposed_iteration,
 )
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
-from gossamer_ir.transform.decomposition.disjoint_rows import disjoint_relations
 from gossamer_ir.transform.decomposition.instantiated_format import (
     InstantiatedFormat,
     NamedFormat,
@@ -35,7 +34,12 @@ from gossamer_ir.transform.decomposition.instantiated_format import (
     with_fresh_vars,
 )
 from gossamer_ir.transform.decomposition.remove_tensor import without_tensor
-from gossamer_ir.transform.decomposition.rows_of_parts import RowsOf, RowsOfParts, none_initialize
+from gossamer_ir.transform.decomposition.rows_of_parts import (
+    RowsOf,
+    RowsOfParts,
+    disjoint_relations,
+    none_initialize,
+)
 from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import Namer, namer_of

@@ -6,7 +6,7 @@ from gossamer_ir.interchange.records import Stats
 from gossamer_ir.support.message_texts import readable_size
 from gossamer_machine.cache_line import LINE_BYTES
 from gossamer_machine.machine import Machine
-from gossamer_machine.sizing.reuse import is_used_often
+from gossamer_machine.sizing.operand_copies import is_used_often
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder

@@ -16,9 +16,9 @@ from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Function, Iteration
 from gossamer_ir.support.message_texts import counted
 from gossamer_machine.machine import Machine
-from gossamer_machine.sizing.block_tiles import IN_FLIGHT
+from gossamer_machine.sizing.blocks import IN_FLIGHT
 from gossamer_machine.sizing.csr_form import CsrForm
-from gossamer_machine.sizing.row_sums import MIN_TERMS
+from gossamer_machine.sizing.row_lengths import MIN_TERMS
 from gossamer_schedule.definition.made_names import cache_name
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init, may_reassociate

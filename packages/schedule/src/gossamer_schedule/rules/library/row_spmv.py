@@ -16,7 +16,7 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Module
 from gossamer_machine.machine import Machine
-from gossamer_machine.sizing.short_rows import SHORT_ROW
+from gossamer_machine.sizing.row_lengths import SHORT_ROW
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.prefetching.element_prefetching import (

@@ -1,4 +1,4 @@
-"""Tiles of products of blocks with a dense matrix: the rows and the vectors that are summed in registers.
+"""Products of blocks: tiles that are summed in registers, and the columns from which lanes pay.
 
 The rule for schedules and the model of formats ask here, so that the model expects the tiles that the rule
 makes.
@@ -9,6 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_machine.machine import Machine
+
+MIN_LANE_COLUMNS = 3
+"""Minimum number of columns of a block for them to be lanes of a product with a vector (measured on an Intel
+CPU, against scalar code on blocks: 1.6 to 2.3 times faster at 3 columns; against CSR: 1.35 at 3, where lanes
+are masked, 3 at 4)."""
 
 MAX_TILE_VECTORS = 4
 """Maximum number of vectors of a tile. With more, each load of a vector is used by too few rows."""

@@ -17,7 +17,7 @@ from gossamer.operator_calls.operands.checked_operands import (
 )
 from gossamer.operator_calls.operands.csr_matrix import CsrMatrix
 from gossamer.operator_calls.operands.matrix_operand import KernelMatrix
-from gossamer.operator_calls.program import OperatorProgram
+from gossamer.operator_calls.operator_program import OperatorProgram
 from gossamer.operator_calls.row_ranges import arguments_by_rows
 from gossamer_backend import BoundCall, Kernel
 from gossamer_formats import Array

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gossamer as gs
-from gossamer.operator_calls import device_call
+from gossamer.operator_calls import bind_on_device
 from gossamer_ir.errors import ArgumentError
 
 ADDRESS = 1 << 40
@@ -73,7 +73,7 @@ def test_shapes_are_those_of_the_interface(name):
 def test_a_backend_that_cannot_make_arrays_is_named(monkeypatch):
     kernel = SimpleNamespace(signature=SimpleNamespace(buffers=()))
     monkeypatch.setattr(
-        device_call, "kernel_for", lambda request, *, target: SimpleNamespace(kernel=kernel)
+        bind_on_device, "kernel_for", lambda request, *, target: SimpleNamespace(kernel=kernel)
     )
     message = refused(ArgumentError, "operand.allocation", B=B)
     assert "'generic-cpu' cannot make arrays on the device 'cuda:0'" in message

@@ -19,7 +19,7 @@ from gossamer.operator_calls.operands.dense_operands import (
 )
 from gossamer.operator_calls.operands.device_operands import device_view, require_contiguous
 from gossamer.operator_calls.operands.matrix_operand import KernelMatrix
-from gossamer.operator_calls.program import OperatorProgram, Variant
+from gossamer.operator_calls.operator_program import OperatorProgram, Variant
 from gossamer.operator_calls.scaled_products import SCALING
 from gossamer.targets import DEFAULT_TARGET, parse_target
 from gossamer_backend import BoundCall, Device

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from gossamer.operator_calls.bind_kernel import prepare_kernel
 from gossamer.operator_calls.fast_path.plans import Plans
 from gossamer.operator_calls.operands.checked_operands import (
     Operands,
@@ -12,15 +13,14 @@ from gossamer.operator_calls.operands.checked_operands import (
 )
 from gossamer.operator_calls.operands.dense_operands import output_array
 from gossamer.operator_calls.operands.matrix_operand import MatrixOperand
-from gossamer.operator_calls.program import OperatorProgram
+from gossamer.operator_calls.operator_program import OperatorProgram
 from gossamer.operator_calls.scaled_products import is_scaled, scale_output, with_factors
-from gossamer.operator_calls.single_kernel import prepare_kernel
 from gossamer_backend import HOST
 from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
 
 
-def run_program(
+def run_operator(
     program: OperatorProgram,
     operands: Operands[MatrixOperand],
     *,
@@ -41,7 +41,7 @@ def run_program(
     device = operands.device(out)
     if device != HOST:
         # Imported late: most arrays are on the host.
-        from gossamer.operator_calls.device_call import bind_on_device, bind_scaling
+        from gossamer.operator_calls.bind_on_device import bind_on_device, bind_scaling
 
         assert has_one_kernel(operands), "the parts of a decomposition are on the host"
         call, on_device = bind_on_device(program, operands, out=out, device=device, target=target)
@@ -79,7 +79,7 @@ def _prepared(
     """Build all kernels, and return the function that computes a result by them."""
     if is_in_parts(operands):
         # Imported late: most matrices have one format.
-        from gossamer.operator_calls.parts import bind_parts
+        from gossamer.operator_calls.bind_parts import bind_parts
 
         return bind_parts(program, operands, result, target=target, plans=plans)
     assert has_one_kernel(operands)

@@ -20,7 +20,7 @@ from gossamer.operator_calls.operands.checked_operands import Operands
 from gossamer.operator_calls.operands.dense_operands import NATIVE
 from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts, stored_part
 from gossamer.operator_calls.operands.stored_matrix import StoredMatrix
-from gossamer.operator_calls.program import OperatorProgram
+from gossamer.operator_calls.operator_program import OperatorProgram
 from gossamer_backend import BoundCall
 from gossamer_backend.internal_api import new_array
 from gossamer_formats import Array, Part
