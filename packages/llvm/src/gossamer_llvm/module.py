@@ -15,6 +15,7 @@ from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_llvm.abi import CODE_ALIGNMENT, Abi
 from gossamer_llvm.dispatch import EXPR_EMITTERS, STMT_EMITTERS
+from gossamer_llvm.emitter.debug_lines import debug_lines
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, ModuleEmitter, Value
 from gossamer_llvm.emitter.function_summary import FunctionSummary, summarize
 from gossamer_llvm.emitter.ir_builder import COLD, HOT, STREAMING, IRBuilder
@@ -23,7 +24,7 @@ from gossamer_llvm.fragments.streaming import enable_matrix_registers, streaming
 
 
 @typed
-def emit(flat: Module, *, abi: Abi) -> str:
+def emit(flat: Module, *, abi: Abi, script: str | None = None) -> str:
     """Return the LLVM IR of a verified flat module, with one exported function `gossamer_kernel`.
 
     On a device, each function is a kernel: `gossamer_kernel`, or `gossamer_kernel_<number>` for all but the
@@ -31,7 +32,8 @@ def emit(flat: Module, *, abi: Abi) -> str:
     Its parameters are those of the entry in order (a handle is a pointer, an integer or bool scalar is an
     i64, a float keeps its type), then a pointer to the workspace; it returns a status. Raises
     `UnsupportedError` (`llvm.<construct>`) for constructs that cannot be lowered. The text contains no names
-    of the module.
+    of the module. `script` is the name of a file with its text (`print_module`), if debug information is to
+    name the lines of that.
 
     >>> from gossamer_ir.core.build import index_var
     >>> from gossamer_ir.nodes import For, While, Buffer, Function, Module, Param, Store
@@ -50,6 +52,8 @@ def emit(flat: Module, *, abi: Abi) -> str:
         )
     summaries = {function.name: summarize(function) for function in flat.functions}
     module = _new_module_emitter(flat, abi, summaries)
+    if script is not None:
+        module.debug = debug_lines(flat, script, add=module.new_metadata)
     # Without matrix registers, the buffers that need them are refused where they are allocated.
     streaming = streaming_functions(flat) if abi.matrix_registers else frozenset[str]()
     # Two pointers of a function may be one array if a caller passes it twice; then nothing is `noalias`.
@@ -83,9 +87,14 @@ def _new_function_emitter(
         if module.abi.is_device
         else _attribute_groups(summary, is_entry=is_entry, is_streaming=is_streaming)
     )
+    subprogram = None
+    if module.debug is not None:
+        subprogram = module.debug.subprogram(function, module.symbols[function.name])
+        attributes += f" !dbg {subprogram}"
     emitter = FunctionEmitter(
         module,
         IRBuilder(f"{signature} {attributes}"),
+        subprogram=subprogram,
         overflow=overflow_of(function),
         facts=fact_index(function.facts),
         shared=summary.passed,
@@ -272,5 +281,6 @@ def _module_text(module: ModuleEmitter) -> str:
     if module.abi.streaming_attributes:
         of_streaming = " ".join(["nounwind", *module.abi.streaming_attributes])
         groups.append(f"attributes {STREAMING} = {{ {of_streaming} }}")
-    text = "\n".join([*parts, *groups, *metadata, ""])
+    named = () if module.debug is None else module.debug.named_metadata
+    text = "\n".join([*parts, *groups, *named, *metadata, ""])
     return in_llvm_units(text, module.abi.vscale_bits)

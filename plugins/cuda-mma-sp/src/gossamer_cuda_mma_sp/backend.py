@@ -16,7 +16,7 @@ from gossamer_backend.plugin_api import (
     combined_version,
     require_compilable,
 )
-from gossamer_cuda_mma_sp.device_code import DeviceCode
+from gossamer_cuda_mma_sp.device_code import DeviceCode, kernels_of
 from gossamer_cuda_mma_sp.sparsity.block_intrinsics import block_products_of
 from gossamer_cuda_mma_sp.sparsity.structured_intrinsics import structured_products_of
 from gossamer_cuda_mma_sp.target.gpu import Gpu, explicit_gpu_target, gpu_of, machine_of_gpu
@@ -100,7 +100,7 @@ class CudaBackend:
             target=explicit_gpu_target(target),
             signature=_signature(module, split, gpu),
             code=DeviceCode(ptx.ptx_text(split, gpu), split).encode(),
-            guarded=guarded_buffers(ptx.kernels_of(split)),
+            guarded=guarded_buffers(kernels_of(split)),
             metadata=(("architecture", gpu.architecture.name), ("ptx", gpu.ptx)),
         )
 
@@ -182,7 +182,6 @@ def _signature(module: Module, split: Module, gpu: Gpu) -> Signature:
 
 def _cuda_text(split: Module) -> str:
     """Return the kernels of a split module as CUDA C++, or why there is no such text."""
-    from gossamer_cuda_mma_sp.codegen.ptx import kernels_of
     from gossamer_cuda_mma_sp.cuda_cpp.print_cuda import print_cuda
 
     try:

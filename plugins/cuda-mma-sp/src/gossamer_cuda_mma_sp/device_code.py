@@ -14,6 +14,16 @@ GridShape: TypeAlias = tuple[int, int, int]
 """Numbers of blocks, or of threads of a block, along x, y and z."""
 
 
+SCRIPT_NAME = f"{KERNEL_SYMBOL}.py"
+"""The file whose lines PTX with line information names: it has the printed kernels."""
+
+
+def kernels_of(split: Module) -> Module:
+    """Return a module of the kernels of a split module alone."""
+    kernels = tuple(function for function in split.functions if function.name != split.entry)
+    return Module("flat", kernels, kernels[0].name if kernels else split.entry)
+
+
 class DeviceCode(msgspec.Struct, frozen=True):
     """The PTX of kernels, and the split module whose entry launches them. The kernel of function number n is
     `gossamer_kernel` if n is 1, else `gossamer_kernel_<n - 1>`.
@@ -36,6 +46,13 @@ class DeviceCode(msgspec.Struct, frozen=True):
         """Decode the bytes of `encode`."""
         ptx, module = msgspec.msgpack.decode(data, type=tuple[str, bytes])
         return DeviceCode(ptx, loads(module))
+
+    @property
+    def script(self) -> str:
+        """The kernels as script text, whose lines PTX with line information names."""
+        from gossamer_ir.script import print_module
+
+        return print_module(kernels_of(self.module))
 
     @property
     def symbols(self) -> dict[str, str]:

@@ -5,10 +5,10 @@ from typing import get_args
 
 import pytest
 
-from gossamer_cuda_mma_sp.codegen.ptx import kernels_of, split_module
+from gossamer_cuda_mma_sp.codegen.ptx import split_module
 from gossamer_cuda_mma_sp.cuda_cpp.expressions import CPP_NAMES
 from gossamer_cuda_mma_sp.cuda_cpp.print_cuda import print_cuda
-from gossamer_cuda_mma_sp.device_code import DeviceCode
+from gossamer_cuda_mma_sp.device_code import DeviceCode, kernels_of
 from gossamer_cuda_mma_sp.target.gpu import gpu_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.records import Target

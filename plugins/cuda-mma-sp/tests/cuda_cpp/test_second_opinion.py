@@ -12,9 +12,8 @@ from cuda_toolchain import toolchain_program
 from msgspec.structs import replace
 
 from gossamer_cuda_mma_sp.backend import CudaBackend
-from gossamer_cuda_mma_sp.codegen.ptx import kernels_of
 from gossamer_cuda_mma_sp.cuda_cpp.print_cuda import print_cuda
-from gossamer_cuda_mma_sp.device_code import DeviceCode
+from gossamer_cuda_mma_sp.device_code import DeviceCode, kernels_of
 from gossamer_ir.interchange.records import Target
 from gossamer_testkit import BackendSuite, corpus_names
 

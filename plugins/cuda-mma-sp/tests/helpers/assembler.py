@@ -6,7 +6,7 @@ import pytest
 from cuda_toolchain import toolchain_program
 
 
-def assembled(text, architecture, folder):
+def assembled(text, architecture, folder, *options):
     """What the assembler says of a text; the test is skipped without an assembler for the architecture."""
     program = toolchain_program("ptxas")
     if program is None:
@@ -18,6 +18,7 @@ def assembled(text, architecture, folder):
         "-arch",
         architecture,
         "-v",
+        *options,
         "-o",
         str(folder / "kernel.cubin"),
         str(source),

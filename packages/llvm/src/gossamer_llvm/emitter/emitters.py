@@ -17,6 +17,7 @@ from gossamer_ir.nodes import Buffer, Compare, Expr, Load, Stmt
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_llvm.abi import LANE_COUNTS, Abi
+from gossamer_llvm.emitter.debug_lines import DebugLines
 from gossamer_llvm.emitter.ir_builder import IRBuilder
 from gossamer_llvm.emitter.types import value_type
 
@@ -77,6 +78,8 @@ class ModuleEmitter(msgspec.Struct):
     """The declaration of each external function."""
     definitions: list[str] = []
     metadata: list[str] = []
+    debug: DebugLines | None = None
+    """The lines of its text, if instructions are to name them."""
     checked_dtypes: set[str] = msgspec.field(default_factory=set)
     """The dtypes that LLVM accepts, of those that were met."""
     helpers: int = 0
@@ -177,6 +180,8 @@ class FunctionEmitter(msgspec.Struct):
     """The name of the function in LLVM; None if nothing asks for it."""
     shared_bytes: int = 0
     """The size of its buffers in the shared memory of a block."""
+    subprogram: str | None = None
+    """The metadata of the function, if instructions name lines."""
     block: tuple[int, int, int] = (1, 1, 1)
     """The threads of a block along x, y and z."""
 
@@ -195,9 +200,15 @@ class FunctionEmitter(msgspec.Struct):
         """Emit statements, and free at their end what they allocated."""
         self._enter()
         before, registers = len(self.heap), self.used_registers
+        outer = self.builder.location
         with self.scope():
             for node in body:
+                if self.module.debug is not None and self.subprogram is not None:
+                    at = self.module.debug.location(node, self.subprogram)
+                    # Emission makes statements that are not in the text: they belong to the one around.
+                    self.builder.location = outer if at is None else at
                 self.module.stmts[type(node)](self, node)
+        self.builder.location = outer
         # Freed at the end of the body, and again at the exit: a freed slot holds null.
         for slot in self.heap[before:]:
             self._free(slot)

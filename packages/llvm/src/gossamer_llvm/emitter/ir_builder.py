@@ -42,10 +42,12 @@ class IRBuilder:
         self._loops: list[_LoopLines] = []
         self._depths: dict[str, int] = {}
         self.block = "start"
+        self.location: str | None = None
+        """The metadata with the place of the instructions in the text of the module, if that is wanted."""
 
     def line(self, text: str) -> None:
         """Append an instruction without a result."""
-        self._lines.append(f"  {text}")
+        self._lines.append(self._located(text))
 
     def value(self, text: str) -> str:
         """Emit an instruction and return the name of its result.
@@ -89,15 +91,18 @@ class IRBuilder:
 
     def define(self, name: str, text: str) -> None:
         """Append the instruction of a forward name."""
-        self._lines.append(f"  {name} = {text}")
+        self._lines.append(self._located(f"{name} = {text}"))
 
     def _append(self, lines: list[str] | list[str | list[str]], text: str, *, depth: int) -> str:
         self._values += 1
         name = f"%v{self._values}"
-        lines.append(f"  {name} = {text}")
+        lines.append(self._located(f"{name} = {text}"))
         if depth:
             self._depths[name] = depth
         return name
+
+    def _located(self, text: str) -> str:
+        return f"  {text}" if self.location is None else f"  {text}, !dbg {self.location}"
 
     def enter_loop(self) -> None:
         """Start a loop, which ends with `leave_loop`; the current block must not have ended."""

@@ -8,6 +8,7 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from gossamer_cuda_mma_sp.codegen.fragments.lower_fragments import lower_fragments
+from gossamer_cuda_mma_sp.device_code import SCRIPT_NAME, kernels_of
 from gossamer_cuda_mma_sp.target.gpu import Gpu
 from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.errors import InternalError
@@ -28,13 +29,8 @@ def split_module(module: Module, gpu: Gpu) -> Module:
 
 def device_text(module: Module, gpu: Gpu) -> str:
     """Return the LLVM IR of the kernels of a split module as it is emitted, before any pass."""
-    return emit(kernels_of(module), abi=_abi(gpu))
-
-
-def kernels_of(split: Module) -> Module:
-    """Return a module of the kernels of a split module alone."""
-    kernels = tuple(function for function in split.functions if function.name != split.entry)
-    return Module("flat", kernels, kernels[0].name if kernels else split.entry)
+    script = SCRIPT_NAME if gpu.has_line_info else None
+    return emit(kernels_of(module), abi=_abi(gpu), script=script)
 
 
 def ptx_text(module: Module, gpu: Gpu) -> str:

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from gossamer_backend.plugin_api import NOT_GUARDED, Artifact, ExportParts
-from gossamer_cuda_mma_sp.device_code import DeviceCode
+from gossamer_cuda_mma_sp.device_code import SCRIPT_NAME, DeviceCode
 from gossamer_cuda_mma_sp.export.ptxas import assembled
 from gossamer_cuda_mma_sp.interpreter.program import parse_ptx
+from gossamer_cuda_mma_sp.target.gpu import gpu_of
 from gossamer_ir.interchange.kernel_abi import KERNEL_SYMBOL, WORKSPACE_FIELDS, workspace_field
 from gossamer_ir.nodes import Expr, Function, Launch, Module
 from gossamer_ir.script import print_expr, print_module
@@ -32,12 +33,16 @@ _WORKSPACE = {
 
 def exported_kernels(artifact: Artifact, symbol: str) -> ExportParts:
     """Return the PTX of an artifact and its machine code, if `ptxas` is found. The names of kernels begin
-    with the symbol instead of `gossamer_kernel`."""
+    with the symbol instead of `gossamer_kernel`. If the PTX names lines, the script that has them is written,
+    too."""
     code = DeviceCode.decode(artifact.code)
     ptx = _KERNEL.sub(symbol, code.ptx)
     architecture = artifact.metadatum("architecture")
     files, missing = {"ptx": (f"{symbol}.ptx", ptx.encode())}, {}
-    machine_code = assembled(ptx, architecture)
+    has_lines = gpu_of(artifact.parsed_target()).has_line_info
+    if has_lines:
+        files["script"] = (_KERNEL.sub(symbol, SCRIPT_NAME), code.script.encode())
+    machine_code = assembled(ptx, architecture, has_line_info=has_lines)
     if machine_code.cubin is None:
         missing["cubin"] = machine_code.reason or "ptxas wrote nothing"
     else:

@@ -33,15 +33,17 @@ def ptxas_path() -> str | None:
     return next(map(str, paths), shutil.which("ptxas"))
 
 
-def assembled(ptx: str, architecture: str) -> Assembled:
-    """Return the machine code of PTX for an architecture."""
+def assembled(ptx: str, architecture: str, *, has_line_info: bool = False) -> Assembled:
+    """Return the machine code of PTX for an architecture, with the lines that the PTX names if it has such
+    information."""
     program = ptxas_path()
     if program is None:
         return Assembled(None, "no ptxas was found")
     with tempfile.TemporaryDirectory() as folder:
         source, cubin = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
         source.write_text(ptx)
-        command = [program, "-arch", architecture, "-o", str(cubin), str(source)]
+        options = ["-lineinfo"] if has_line_info else []
+        command = [program, "-arch", architecture, *options, "-o", str(cubin), str(source)]
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=PTXAS_SECONDS, check=False

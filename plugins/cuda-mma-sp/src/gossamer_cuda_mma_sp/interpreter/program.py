@@ -10,6 +10,7 @@ import msgspec
 from gossamer_ir.errors import InternalError
 
 _COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_LINES = re.compile(r"^\s*\.(?:loc|file)\b[^\n]*", re.MULTILINE)
 _ENTRY = re.compile(r"\.entry\s+(\w+)\s*\((.*?)\)(.*?)\{", re.DOTALL)
 _REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+(%\w+?)<(\d+)>")
 _REGISTER = re.compile(r"\.reg\s+\.(\w+)\s+(%?\w+)")
@@ -54,7 +55,7 @@ def parse_ptx(text: str) -> dict[str, KernelProgram]:
     >>> program.params, [each.name for each in program.instructions], program.labels
     (('f_param_0',), ['bra', 'ret'], {'L': 0})
     """
-    text = _COMMENTS.sub("", text)
+    text = _LINES.sub("", _COMMENTS.sub("", text))
     kernels = {}
     for entry in _ENTRY.finditer(text):
         params = tuple(re.findall(r"(\w+)\s*(?:,|$)", entry[2].strip()))

@@ -21,13 +21,17 @@ DRIVERS = ("pycuda", "cuda-bindings", "ctypes", INTERPRETER)
 HOST_ARRAYS = ("refuse", "copy")
 """What happens to arrays of the host: a kernel refuses them, or copies them to the GPU and back."""
 
+LINE_INFO = ("no", "yes")
+"""Whether PTX names the lines of the printed kernels."""
+
 _ERRORS = "cuda"
 """The first part of the codes of errors."""
 
 
 class Gpu(msgspec.Struct, frozen=True):
     """A GPU: its architecture, the version of PTX for it, the number of its multiprocessors, the driver that
-    runs kernels, if the target names one, its number, and whether kernels copy arrays of the host to it.
+    runs kernels, if the target names one, its number, whether kernels copy arrays of the host to it, and
+    whether their PTX names the lines of the printed program.
 
     >>> gpu = gpu_of(Target.parse("cuda-mma-sp:arch=sm_90,ptx=8.5"))
     >>> gpu.architecture.name, gpu.ptx, gpu.multiprocessors, gpu.llvm_features
@@ -40,6 +44,7 @@ class Gpu(msgspec.Struct, frozen=True):
     driver: str | None = None
     number: int = 0
     copies: bool = False
+    has_line_info: bool = False
 
     @property
     def is_interpreted(self) -> bool:
@@ -55,7 +60,7 @@ class Gpu(msgspec.Struct, frozen=True):
 def gpu_of(target: Target) -> Gpu:
     """Return the GPU of a target; raise `ArgumentError` (`cuda.option`, `cuda.option_value`) if an option or
     its value is unknown."""
-    names = ("arch", "ptx", "multiprocessors", "driver", "device", "host_arrays")
+    names = ("arch", "ptx", "multiprocessors", "driver", "device", "host_arrays", "lineinfo")
     require_options(target, names=names, model={}, errors=_ERRORS)
     architecture = ARCHITECTURES.get(target.option("arch", DEFAULT_ARCHITECTURE))
     if architecture is None:
@@ -70,6 +75,8 @@ def gpu_of(target: Target) -> Gpu:
     _require_one_of(target, "driver", driver, (None, *DRIVERS))
     host_arrays = target.option("host_arrays", HOST_ARRAYS[0])
     _require_one_of(target, "host_arrays", host_arrays, HOST_ARRAYS)
+    line_info = target.option("lineinfo", LINE_INFO[0])
+    _require_one_of(target, "lineinfo", line_info, LINE_INFO)
     return Gpu(
         architecture,
         ptx,
@@ -77,6 +84,7 @@ def gpu_of(target: Target) -> Gpu:
         driver,
         _number(target, "device", 0, least=0),
         host_arrays == "copy" or driver == INTERPRETER,
+        line_info == "yes",
     )
 
 
@@ -114,6 +122,8 @@ def explicit_gpu_target(target: Target) -> str:
         options["device"] = str(gpu.number)
     if gpu.copies and not gpu.is_interpreted:
         options["host_arrays"] = "copy"
+    if gpu.has_line_info:
+        options["lineinfo"] = "yes"
     return Target(target.backend, tuple(options.items())).text
 
 
