@@ -54,12 +54,14 @@ STMTS: dict[str, tuple[str, ...]] = {
     ),
     "Only `Atomic` may update an element that other threads update; any other access is refused": (
         "gossamer_ir.interpret.translator:_noted",
+        "gossamer_ir.verify.statements.atomics:_mixed",
         "gossamer_ir.verify.statements.atomics:check_shared",
         "gossamer_lower.host.lower_atomics:_lowered",
     ),
     "Nothing is concluded from a body or a module in any other form": (
         "gossamer_ir.interchange.scratch_layout:scratch_layout",
         "gossamer_ir.script.parser.functions:_guessed_stage",
+        "gossamer_ir.verify.statements.atomics:_branches",
         "gossamer_lower.device.thread_reductions:_Finder.visit",
         "gossamer_lower.host.index_array_tests.row_loop:row_loop_of",
         "gossamer_lower.vector.lane_reductions:lane_reduction",

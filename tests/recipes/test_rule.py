@@ -28,6 +28,7 @@ WITHOUT_RANDOM_PROGRAMS = {
     "group_spmm": NO_SUCH_AXES,
     "slice_spmv": NO_SUCH_AXES,
     "grid_block_spmm": "the machine has no grid of threads",
+    "grid_iterations": "the machine has no grid of threads",
     "grid_rows": "the machine has no grid of threads",
     "structured_rows": NO_SUCH_AXES,
     "structured_spmm": "the machine has no grid of threads",

@@ -26,6 +26,7 @@ from verified_modules import (
 )
 
 from gossamer_ir.core.build import ONE, ZERO, handle, index
+from gossamer_ir.errors import VerifyError
 from gossamer_ir.nodes import (
     Allocate,
     AttachAxis,
@@ -50,6 +51,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
+from gossamer_ir.script import parse_module
 from gossamer_ir.verify import diagnostics, verify
 
 RIGHT = {
@@ -136,3 +138,28 @@ ACCUMULATIONS = {
 def test_points_that_meet_may_accumulate_by_one_reducer_and_nothing_else(expr, is_right):
     reported = diagnostics(sparse(over(["I", "J"], "SR", Store("C", (V0,), expr))))
     assert [one.code for one in reported] == ([] if is_right else ["verify.iteration.conflict"])
+
+
+FUSED_BLOCKS = """
+@T.prim_func
+def f(x: T.handle, y: T.handle, n: T.int64) -> None:
+    T.stage("flat")
+    X = T.match_buffer(x, (n,), "float32")
+    Y = T.match_buffer(y, (n,), "float32")
+    for i in T.thread_binding(n, thread="blockIdx.x"):
+        Y[i] = 0.0
+    for j in T.thread_binding(n, thread="blockIdx.x"):
+        if j < 2:
+            {plain}
+        else:
+            {atomic}
+"""
+PLAIN, ATOMIC = "Y[j] = X[j]", "T.atomic_add(Y[2], X[j])"
+
+
+def test_launches_and_loops_that_were_fused_access_a_buffer_in_ways_of_their_own():
+    verify(parse_module(FUSED_BLOCKS.format(plain=PLAIN, atomic=ATOMIC)))
+    mixed = FUSED_BLOCKS.format(plain=PLAIN, atomic=f"{ATOMIC}\n            {PLAIN}")
+    with pytest.raises(VerifyError) as caught:
+        verify(parse_module(mixed))
+    assert caught.value.code == "verify.atomic.shared"

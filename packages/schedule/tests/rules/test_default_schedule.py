@@ -227,6 +227,7 @@ OF_SEVERAL_ITERATIONS = (
 WITHOUT_SCRIPT = (
     "block_spmv",
     "grid_block_spmm",
+    "grid_iterations",
     "grid_rows",
     "structured_rows",
     "structured_spmm",

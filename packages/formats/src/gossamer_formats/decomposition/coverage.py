@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -52,6 +53,23 @@ def coverage_of(parts: Sequence[Storage], dimension: int, length: int) -> Covera
             initializing.append(index)
     adding = tuple(index for index in range(len(parts)) if index not in initializing)
     return Coverage(tuple(initializing), adding, np.flatnonzero(~covered))
+
+
+def disjoint_pairs(parts: Sequence[Storage], dimension: int) -> tuple[tuple[int, int], ...]:
+    """Return the pairs of parts, by index, that have no coordinate of a dimension in common.
+
+    >>> from gossamer_formats import csr
+    >>> arrays = {"indptr": np.array([0, 1]), "indices": np.array([0]), "data": np.ones(1)}
+    >>> tensor = Storage(csr("float64"), {"m": 1, "n": 1, "nnz": 1}, arrays)
+    >>> disjoint_pairs([tensor, tensor], 0)
+    ()
+    """
+    visited = [np.unique(visited_coordinates(part, dimension).coordinates) for part in parts]
+    return tuple(
+        (first, second)
+        for first, second in combinations(range(len(parts)), 2)
+        if not np.isin(visited[first], visited[second], assume_unique=True).any()
+    )
 
 
 def _in_order(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -225,7 +226,12 @@ class Decomposition(NotAnArray):
         return gathered[:-1]
 
     def rewrite(
-        self, program: Module | str, buffer_name: str = "A", *, declares_rows: bool = False
+        self,
+        program: Module | str,
+        buffer_name: str = "A",
+        *,
+        declares_rows: bool = False,
+        at_once: bool = False,
     ) -> Module:
         """Return a program at the coordinate stage, in which the parts are stored instead of a buffer.
 
@@ -237,6 +243,11 @@ class Decomposition(NotAnArray):
         If it `declares_rows`, the program declares for each two parts that initialize rows that these are
         different ones. Then one parallel loop can run the iterations of all these parts
         (`horizontal_fuse`), which the default schedule does; each call of a kernel checks the rows.
+
+        If all parts are to be computed `at_once`, in one launch of a GPU, only parts initialize that have no
+        rows in common with any other one, and the program declares for each two parts without common rows
+        that these are different ones. Where parts share rows, or one has a row several times, the default
+        schedule of a machine with grids of threads accumulates atomically.
 
         Raises `FormatError` (`format.program`) if a format cannot be used by the program.
 
@@ -263,13 +274,35 @@ class Decomposition(NotAnArray):
         from gossamer_ir.script import parse_module
 
         module = parse_module(program) if isinstance(program, str) else program
-        rows = partial(self._rows_of_parts, are_declared=declares_rows)
+        rows = (
+            self._rows_at_once
+            if at_once
+            else partial(self._rows_of_parts, are_declared=declares_rows)
+        )
         return program_over_parts(module, buffer_name, self.parts, rows=rows)
 
     def _rows_of_parts(self, dimension: int, *, are_declared: bool) -> RowsOfParts:
         initializing, _, left = self.coverage(dimension)
         names = tuple(self.parts[number].name for number in initializing)
-        return RowsOfParts(names, are_all=not left.size, are_declared=are_declared)
+        pairs = tuple(combinations(names, 2)) if are_declared else ()
+        return RowsOfParts(names, are_all=not left.size, disjoint=pairs)
+
+    def _rows_at_once(self, dimension: int) -> RowsOfParts:
+        from gossamer_formats.decomposition.coverage import disjoint_pairs
+
+        storages = [part.tensor.storage for part in self.parts]
+        pairs = disjoint_pairs(storages, dimension)
+        initializing, _, left = self.coverage(dimension)
+        alone = [
+            number
+            for number in initializing
+            if sum(number in pair for pair in pairs) == len(storages) - 1
+        ]
+        return RowsOfParts(
+            tuple(self.parts[number].name for number in alone),
+            are_all=not left.size and len(alone) == len(initializing),
+            disjoint=tuple((self.parts[a].name, self.parts[b].name) for a, b in pairs),
+        )
 
     def __matmul__(self, other: Any) -> Any:
         """Return the product with a dense matrix or vector; needs distribution `gossamer`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 
 from gossamer_ir.analysis.accesses.linear_form import LinearForm
 from gossamer_ir.analysis.statements.atomic_accumulation import is_atomic, shared_names
@@ -12,8 +12,9 @@ from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import coordinate_of, without_changing
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.facts.fact_index import fact_index
-from gossamer_ir.nodes import For, Function, Load, Relation, SortedSegments
+from gossamer_ir.nodes import For, Function, Load, Relation, SortedSegments, Store
 from gossamer_ir.traversal.buffer_uses import buffers_written, outer_writes
+from gossamer_ir.traversal.walk import stmts
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.used_buffers import conflicting_buffers
 from gossamer_schedule.cursor.variable_values import values_at
@@ -28,6 +29,27 @@ def atomic_buffers(loop: For) -> frozenset[str]:
     return frozenset(outer_writes(loop.body) if names is None else names)
 
 
+def jointly_atomic_buffers(loop: For) -> frozenset[str]:
+    """Return the buffers that the iterations of a loop accumulate atomically, without those whose updates
+    are all in a loop inside that is annotated for them, too: these are atomic without the loop around."""
+    inside = [inner for inner in stmts(loop.body) if isinstance(inner, For) and is_atomic(inner)]
+    return frozenset(
+        name for name in atomic_buffers(loop) if not _is_updated_only_in(loop, name, inside)
+    )
+
+
+def _is_updated_only_in(loop: For, buffer_name: str, inside: Sequence[For]) -> bool:
+    covered = [inner for inner in inside if buffer_name in atomic_buffers(inner)]
+    stores = {id(store) for inner in covered for store in _stores_to(inner, buffer_name)}
+    return all(id(store) in stores for store in _stores_to(loop, buffer_name))
+
+
+def _stores_to(loop: For, buffer_name: str) -> Iterator[Store]:
+    for stmt in stmts(loop.body):
+        if isinstance(stmt, Store) and stmt.buffer == buffer_name:
+            yield stmt
+
+
 def require_independent(first: Cursor, second: Cursor) -> None:
     """Refuse two loops if an iteration of one may access an element that an iteration of the other writes.
 
@@ -38,7 +60,7 @@ def require_independent(first: Cursor, second: Cursor) -> None:
     """
     one, other = first.node, second.node
     shared = atomic_buffers(one) & atomic_buffers(other)
-    either = atomic_buffers(one) | atomic_buffers(other)
+    either = jointly_atomic_buffers(one) | jointly_atomic_buffers(other)
     changing = buffers_written(one.body) | buffers_written(other.body)
     # Sorted, so that the same program always gives the same error.
     for buffer in sorted(conflicting_buffers((one,), (other,)) - shared):

@@ -34,6 +34,20 @@ def required_shared_buffers(cursor: Cursor) -> tuple[str, ...]:
     return shared
 
 
+def required_accumulated_buffers(cursor: Cursor) -> tuple[str, ...]:
+    """Return the buffers from outside the loop at a cursor that it only accumulates into, whether or not its
+    iterations share elements: those of another loop may have them in common.
+
+    Raises as `required_shared_buffers`.
+    """
+    required_shared_buffers(cursor)
+    return tuple(
+        name
+        for name in sorted(outer_writes(cursor.node.body))
+        if is_accumulated(cursor.node, name) and not _is_aliased(cursor, name)
+    )
+
+
 def _is_aliased(cursor: Cursor, buffer_name: str) -> bool:
     """Return whether the loop also uses the memory of a buffer under another name."""
     handles = {item.name: item.handle for item in all_buffers(cursor.function)}

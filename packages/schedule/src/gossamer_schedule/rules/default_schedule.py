@@ -21,6 +21,7 @@ from gossamer_schedule.rules.canonical.forms import ProgramForm, forms_of
 from gossamer_schedule.rules.first_match import first_match
 from gossamer_schedule.rules.ordered_rules import (
     COMBINING_RULES,
+    GRID_ITERATION_RULES,
     GRID_RULES,
     ITERATION_RULES,
     RULES,
@@ -163,6 +164,5 @@ def _required_choices(report: ScheduleReport, point: SchedulePoint) -> ScheduleR
 
 def _context(machine: Machine, stats: Stats | None) -> RuleContext:
     """Return the context of a whole program, with the rules for siblings and for its single iterations."""
-    return RuleContext(
-        stats, machine=machine, sibling_rules=SIBLING_RULES, iteration_rules=ITERATION_RULES
-    )
+    rules = ITERATION_RULES if machine.grid is None else GRID_ITERATION_RULES
+    return RuleContext(stats, machine=machine, sibling_rules=SIBLING_RULES, iteration_rules=rules)

@@ -51,6 +51,7 @@ ORDERED_RULES = (
     OrderedRule("grid_rows", is_for_grids=True),
     OrderedRule("structured_spmm", is_for_grids=True),
     OrderedRule("grid_block_spmm", is_for_grids=True),
+    OrderedRule("grid_iterations", combines_rules=True, is_for_grids=True),
 )
 
 
@@ -83,5 +84,8 @@ ITERATION_RULES = Rules(lambda rule: not (rule.combines_rules or rule.is_for_gri
 GRID_RULES = Rules(lambda rule: rule.is_for_grids)
 """The rules for machines that run grids of threads."""
 
-COMBINING_RULES = Rules(lambda rule: rule.combines_rules)
-"""The rules for programs of several iterations."""
+GRID_ITERATION_RULES = Rules(lambda rule: rule.is_for_grids and not rule.combines_rules)
+"""The rules for programs of one iteration, on machines that run grids of threads."""
+
+COMBINING_RULES = Rules(lambda rule: rule.combines_rules and not rule.is_for_grids)
+"""The rules for programs of several iterations, on a CPU."""

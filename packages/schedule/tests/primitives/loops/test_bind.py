@@ -25,6 +25,8 @@ for i in T.serial(8):
             Z[wi, wj] = X[wi, wj]
 """
 IN_BLOCKS = BLOCKS.replace("i in T.serial(8)", 'i in T.thread_binding(8, thread="blockIdx.x")')
+PRODUCTS = SCATTER.replace("= W[vi]", "= V[T.int64(P[vi])] * W[vi]")
+SUMS = SCATTER.replace("= W[vi]", "= V[T.int64(P[vi])] + W[vi]")
 REFUSED = [
     ("bind.thread", COPY, {"loop": "i", "thread": "threadIdx.w"}),
     ("bind.start", LATE, {"loop": "i", "thread": "blockIdx.x"}),
@@ -35,6 +37,8 @@ REFUSED = [
     ("bind.race", SKEWED, {"loop": "i", "thread": "blockIdx.x"}),
     ("bind.not_proved", SCATTER, {"loop": "i", "thread": "threadIdx.x"}),
     ("bind.not_reducer", LAST_WINS, {"loop": "j", "thread": "threadIdx.x"}),
+    ("bind.not_atomic", PRODUCTS, {"loop": "i", "thread": "blockIdx.x", "accumulate": "atomic"}),
+    ("bind.no_reduction", SCATTER, {"loop": "i", "thread": "blockIdx.x", "accumulate": "atomic"}),
 ]
 
 
@@ -64,3 +68,23 @@ def test_threads_of_a_block_combine_the_terms_of_a_reduction(program, require_sp
     builder.split("j", factors=(None, 4)).bind("j_1", thread="threadIdx.x")
     assert "reassociates" in print_module(builder.module)
     require_spmv(builder.module)
+
+
+@pytest.mark.parametrize("thread", ["blockIdx.x", "threadIdx.x"])
+def test_elements_that_iterations_share_are_accumulated_atomically(program, thread):
+    module = ScheduleBuilder(program(SUMS)).bind("i", thread=thread, accumulate="atomic").module
+    assert loop_named(module, "i").annotations == (("atomic", "V"),)
+    assert reason_of(apply, program(SUMS), Step("bind", {"loop": "i", "thread": thread})) == (
+        "bind.not_proved"
+    )
+
+
+def test_elements_that_the_threads_of_another_loop_may_have_are_atomic_too(program):
+    distinct = SUMS.replace("T.int64(P[vi])", "vi")
+    builder = ScheduleBuilder(program(distinct)).bind("i", thread="blockIdx.x", accumulate="atomic")
+    assert loop_named(builder.module, "i").annotations == (("atomic", "V"),)
+
+
+def test_a_loop_that_accumulates_into_nothing_has_no_annotation(program):
+    builder = ScheduleBuilder(program(COPY)).bind("i", thread="blockIdx.x", accumulate="atomic")
+    assert loop_named(builder.module, "i").annotations == ()

@@ -1,4 +1,4 @@
-"""`horizontal_fuse`: parallel loops of independent iterations become one."""
+"""`horizontal_fuse`: concurrent loops of independent iterations become one."""
 
 from __future__ import annotations
 
@@ -131,6 +131,40 @@ def test_atomic_updates_of_both_loops_are_kept_apart_by_nothing():
     assert reason_of(horizontal_fuse, plain, "i", "j") == "horizontal_fuse.not_proved"
 
 
+BLOCKS = """
+    for i in T.thread_binding(s, thread="blockIdx.x"):
+        for a in T.thread_binding(2, thread="threadIdx.x"):
+            if a < 1:
+                Y[T.int64(P[0, i])] = 2.0 * X[i]
+    for j in T.thread_binding((t + 1) // 2, thread="blockIdx.x", annotations={"atomic": "Y"}):
+        for b in T.thread_binding(2, thread="threadIdx.x", annotations={"atomic": "Y"}):
+            if j * 2 + b < t:
+                Y[T.int64(Q[0, j * 2 + b])] = Y[T.int64(Q[0, j * 2 + b])] + 1.0
+"""
+
+
+@pytest.mark.parametrize(("p", "q"), [((0, 3, 4), (1, 5, 6)), ((), (1, 5)), ((), ())])
+def test_blocks_of_threads_are_divided_among_loops(p, q):
+    module = program(BLOCKS)
+    result = horizontal_fuse(module, "i", "j")
+    assert outcome(result.module, p, q) == outcome(module, p, q)
+    loop = fused_loop_of(result.module)
+    # Only the loop over threads says that updates are atomic: plain ones stay plain.
+    assert (loop.kind, loop.thread, loop.annotations) == ("thread_binding", "blockIdx.x", ())
+    text = print_module(result.module)
+    assert 'i_fused in T.thread_binding(s + (t + 1) // 2, thread="blockIdx.x")' in text
+    assert 'b in T.thread_binding(2, thread="threadIdx.x", annotations={"atomic": "Y"})' in text
+
+
+def test_an_update_that_no_inner_loop_makes_atomic_is_not_mixed_with_plain_ones():
+    module = program(
+        BLOCKS.replace(
+            ', thread="threadIdx.x", annotations={"atomic": "Y"}', ', thread="threadIdx.x"'
+        )
+    )
+    assert reason_of(horizontal_fuse, module, "i", "j") == "horizontal_fuse.not_proved"
+
+
 INIT = """
     for j in T.parallel(t):
         for u in T.serial(4):
@@ -163,6 +197,20 @@ REFUSED = {
     "one loop": ("horizontal_fuse.loops", FIRST, ("i",)),
     "a loop twice": ("horizontal_fuse.loops", FIRST + SECOND, ("i", "i")),
     "a serial loop": ("horizontal_fuse.kind", FIRST + SERIAL, ("i", "j")),
+    "blocks beside a parallel loop": (
+        "horizontal_fuse.kind", BLOCKS[: BLOCKS.index("    for j")] + THIRD, ("i", "k"),
+    ),
+    "threads": (
+        "horizontal_fuse.kind",
+        THIRD.replace("parallel(n)", 'thread_binding(4, thread="threadIdx.x")') + FIRST, ("k", "i"),
+    ),
+    "other axes": (
+        "horizontal_fuse.kind", BLOCKS.replace("blockIdx.x", "blockIdx.y", 1), ("i", "j"),
+    ),
+    "other numbers of threads": (
+        "horizontal_fuse.extent", BLOCKS.replace("a in T.thread_binding(2", "a in T.thread_binding(4"),
+        ("i", "j"),
+    ),
     "a start": ("horizontal_fuse.start", THIRD + LATER, ("k", "l")),
     "another order": ("horizontal_fuse.not_adjacent", FIRST + THIRD, ("k", "i")),
     "a statement between": (

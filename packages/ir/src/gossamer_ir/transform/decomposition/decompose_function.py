@@ -96,9 +96,8 @@ def decompose_function(
 
     def recorded_rows(dimension: int) -> RowsOfParts:
         rows_of_parts = rows(dimension)
-        if rows_of_parts.are_declared:
-            names = rows_of_parts.initializing
-            relations.update(dict.fromkeys(disjoint_relations(instantiated, names, dimension)))
+        pairs = rows_of_parts.disjoint
+        relations.update(dict.fromkeys(disjoint_relations(instantiated, pairs, dimension)))
         return rows_of_parts
 
     body: list[Stmt] = []

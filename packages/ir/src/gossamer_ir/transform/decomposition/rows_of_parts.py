@@ -4,7 +4,6 @@ declare that parts have none in common."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import combinations
 from typing import TypeAlias
 
 import msgspec
@@ -16,12 +15,12 @@ from gossamer_ir.transform.decomposition.instantiated_format import Instantiated
 
 class RowsOfParts(msgspec.Struct, frozen=True):
     """The parts, by name, that initialize the elements that they visit, since none before them visits these.
-    If they visit all that the undivided iteration initializes (`are_all`), nothing else does. If they
-    `are_declared`, the program declares that they have no rows in common."""
+    If they visit all that the undivided iteration initializes (`are_all`), nothing else does. The program
+    declares that the parts of each pair in `disjoint` have no rows in common."""
 
     initializing: Collection[str] = ()
     are_all: bool = False
-    are_declared: bool = False
+    disjoint: Collection[tuple[str, str]] = ()
 
 
 RowsOf: TypeAlias = Callable[[int], RowsOfParts]
@@ -32,15 +31,15 @@ def none_initialize(dimension: int) -> RowsOfParts:
     """Return that nothing is known, so that all parts add.
 
     >>> none_initialize(0)
-    RowsOfParts(initializing=(), are_all=False, are_declared=False)
+    RowsOfParts(initializing=(), are_all=False, disjoint=())
     """
     return RowsOfParts()
 
 
 def disjoint_relations(
-    formats: Sequence[InstantiatedFormat], names: Collection[str], dimension: int
+    formats: Sequence[InstantiatedFormat], pairs: Collection[tuple[str, str]], dimension: int
 ) -> Iterator[Relation]:
-    """Yield the relations of the axes along which the named parts store a dimension, for each pair of them.
+    """Yield the relations of the axes along which the parts of each of these pairs store a dimension.
 
     Parts whose coordinates in the dimension are not those of a sorted axis are left out: kernels cannot check
     such a relation.
@@ -65,16 +64,14 @@ def disjoint_relations(
     ...     )
     ...     for name in "pq"
     ... )
-    >>> [(found.kind, found.left, found.right) for found in disjoint_relations([p, q], "pq", 0)]
+    >>> [(found.kind, found.left, found.right) for found in disjoint_relations([p, q], [("p", "q")], 0)]
     [('disjoint', 'I_p', 'I_q')]
     """
-    axes = [
-        axis
-        for format in formats
-        if format.name in names and (axis := _axis_along(format, dimension)) is not None
-    ]
-    for left, right in combinations(axes, 2):
-        yield Relation("disjoint", left, right)
+    axes = {format.name: _axis_along(format, dimension) for format in formats}
+    for first, second in pairs:
+        left, right = axes[first], axes[second]
+        if left is not None and right is not None:
+            yield Relation("disjoint", left, right)
 
 
 def _axis_along(format: InstantiatedFormat, dimension: int) -> str | None:

@@ -1,11 +1,15 @@
 """Checks of atomic updates.
 
 A buffer that is updated atomically has one operation, and no other statement accesses it: an ordinary
-access could run at the same time in another thread, and different operations do not commute.
+access could run at the same time in another thread, and different operations do not commute. This holds for
+statements that run at once. Loops that are bound to threads are launches, which follow each other. The
+branches of a condition around all that iterations do are those of loops that were fused, whose elements are
+different or shared by atomic updates alone (`horizontal_fuse`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from gossamer_ir.analysis.statements.atomic_accumulation import (
@@ -16,7 +20,7 @@ from gossamer_ir.analysis.statements.atomic_accumulation import (
     plain_update,
     shared_names,
 )
-from gossamer_ir.nodes import Atomic, For, Function
+from gossamer_ir.nodes import Atomic, For, Function, If, Let, Stmt
 from gossamer_ir.traversal.access_types import ACCESSES
 from gossamer_ir.traversal.walk import collect, stmts
 from gossamer_ir.verify.context import At, VerifyContext
@@ -72,21 +76,48 @@ def check_marked_loop(context: VerifyContext, loop: For, at: At) -> None:
 
 
 def check_shared(context: VerifyContext, function: Function, at: At) -> None:
-    """Check that each atomically updated buffer has one operation and no other access."""
+    """Check that each atomically updated buffer has one operation and no other access that runs at once."""
+    # Most functions have no atomic updates.
+    if not any(isinstance(stmt, Atomic) for stmt in stmts(function.body)):
+        return
+    for name in sorted({name for body in _concurrent(function.body) for name in _mixed(body)}):
+        context.report(
+            "verify.atomic.shared",
+            f"'{name}' is updated atomically, but other statements or another atomic operation "
+            "access it too.",
+            at,
+        )
+
+
+def _mixed(body: tuple[Stmt, ...]) -> Iterator[str]:
+    """Yield the buffers that statements update atomically, and access otherwise."""
     ops: dict[str, set[str]] = {}
-    for stmt in stmts(function.body):
+    for stmt in stmts(body):
         if isinstance(stmt, Atomic):
             ops.setdefault(stmt.buffer, set()).add(stmt.op)
-    # Most functions have no atomic updates, and the accesses below are those of the whole function.
-    if not ops:
-        return
-    accesses = collect(_OTHER_ACCESSES, *function.body)
-    accessed = {node.buffer for node in accesses}
-    for name in sorted(ops):
-        if name in accessed or len(ops[name]) > 1:
-            context.report(
-                "verify.atomic.shared",
-                f"'{name}' is updated atomically, but other statements or another atomic operation "
-                "access it too.",
-                at,
-            )
+    accessed = {node.buffer for node in collect(_OTHER_ACCESSES, *body)} if ops else set()
+    yield from (name for name in ops if name in accessed or len(ops[name]) > 1)
+
+
+def _concurrent(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, ...]]:
+    """Yield the statements of each launch, and those outside of all."""
+    outside: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, For) and stmt.thread is not None:
+            yield from _branches((stmt,))
+        else:
+            outside.append(stmt)
+    yield from _branches(tuple(outside))
+
+
+def _branches(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, ...]]:
+    """Yield the branches of the condition around all that loops do; the statements if there is none."""
+    others = [stmt for stmt in body if not isinstance(stmt, Let)]
+    match others:
+        case [For() as loop]:
+            yield from _branches(loop.body)
+        case [If() as choice]:
+            yield from _branches(choice.then_body)
+            yield from _branches(choice.else_body)
+        case _:
+            yield body

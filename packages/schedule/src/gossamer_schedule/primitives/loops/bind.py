@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.bounds.loops_by_name import loops_of
+from gossamer_ir.analysis.statements.atomic_accumulation import atomic_annotation
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.limits import MAX_BLOCK_THREADS
 from gossamer_ir.nodes import For, ThreadTag
@@ -16,16 +19,27 @@ from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.races import require_no_race
+from gossamer_schedule.legality.shared_accumulation import required_accumulated_buffers
 from gossamer_schedule.reductions.reduction_loops import is_reduction_loop, required_concurrent_body
 
 
 @primitive(stages=LOOP_STAGES)
-def bind(root: Cursor, loop: str, *, thread: ThreadTag, function: str | None = None) -> Change:
+def bind(
+    root: Cursor,
+    loop: str,
+    *,
+    thread: ThreadTag,
+    accumulate: Literal["atomic"] | None = None,
+    function: str | None = None,
+) -> Change:
     """Bind a serial loop to a thread axis such as "blockIdx.x" or "threadIdx.x".
 
     The loop starts at 0, and different iterations access different elements, as in `parallel`. A loop bound
     to the threads of a block (a "threadIdx" axis) may instead feed only reduction iterators of reductions:
-    the threads combine the terms, and the blocks are annotated `reassociates`.
+    the threads combine the terms, and the blocks are annotated `reassociates`. With `accumulate="atomic"`,
+    iterations of a loop on any axis may share elements that they only accumulate into, as in `parallel`. All
+    updates of buffers that the loop only accumulates into are atomic then, since threads of another loop of
+    the launch may have their elements, too (`horizontal_fuse`); it is annotated `atomic` with their names.
 
     The outermost bound loop launches a kernel. Within it, loops bound to one axis have the same extent and
     are not nested, and extents do not vary. The extent of a "threadIdx" axis is a constant from 1 to 1024.
@@ -41,6 +55,8 @@ def bind(root: Cursor, loop: str, *, thread: ThreadTag, function: str | None = N
     * `.race`: iterations access the same element
     * `.not_proved`: they may
     * `.not_reducer`: a block of a reduction loop is not a reduction
+    * `.not_atomic`: atomic updates by another reducer, or of other values than numbers
+    * `.no_reduction`: with atomic updates, the loop accesses shared elements otherwise
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_testkit.show import body_text
@@ -61,13 +77,28 @@ def bind(root: Cursor, loop: str, *, thread: ThreadTag, function: str | None = N
     require_zero_start(cursor)  # as do the indices of threads, which replace the variable
     _require_no_nested_axis(cursor, thread=thread)
     _require_extent(cursor, thread=thread)
+    bound = _atomic_loop(cursor) if accumulate == "atomic" else _plain_loop(cursor, thread=thread)
+
+    changed = replace(bound, kind="thread_binding", thread=thread)
+
+    return Change(cursor.replaced_by((changed,)), (loop,))
+
+
+def _plain_loop(cursor: Cursor, *, thread: str) -> For:
+    """Return the loop whose iterations share no elements, or combine the terms of reductions."""
     # Only the threads of one block can combine terms.
     is_reduction = thread.startswith("threadIdx") and is_reduction_loop(cursor)
     body = required_concurrent_body(cursor, is_reduction=is_reduction, require=require_no_race)
+    loop: For = replace(cursor.node, body=body)
+    return loop
 
-    bound = replace(cursor.node, kind="thread_binding", thread=thread, body=body)
 
-    return Change(cursor.replaced_by((bound,)), (loop,))
+def _atomic_loop(cursor: Cursor) -> For:
+    """Return the loop with the annotation of the buffers that it only accumulates into, if any."""
+    names = required_accumulated_buffers(cursor)
+    loop: For = cursor.node
+    marks = (*loop.annotations, atomic_annotation(names)) if names else loop.annotations
+    return replace(loop, annotations=marks)
 
 
 def _require_no_nested_axis(cursor: Cursor, *, thread: str) -> None:

@@ -1,4 +1,4 @@
-"""`horizontal_fuse`: fuse parallel loops, one after the other, into one parallel loop."""
+"""`horizontal_fuse`: fuse concurrent loops, one after the other, into one loop, which is one launch."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.annotations import ATOMIC
 from gossamer_ir.core.build import ZERO, add, index_var, integer_value, sub
 from gossamer_ir.core.integers import MAX_INT64
+from gossamer_ir.errors import Place
 from gossamer_ir.nodes import AnnotationValue, Binary, Compare, Expr, For, Function, If, Stmt
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import substitute, substitute_body
+from gossamer_ir.traversal.walk import stmts
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.program_points import point_in_function
@@ -26,14 +28,15 @@ from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.made_names import horizontally_fused_name
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error, text_of
-from gossamer_schedule.legality.independent_loops import atomic_buffers, require_independent
+from gossamer_schedule.legality.independent_loops import jointly_atomic_buffers, require_independent
 from gossamer_schedule.legality.loop_invariance import require_unchanged
 from gossamer_schedule.nests.init_checks import blocks_with_init, reinitializing_loops
 
 
 @primitive(stages=LOOP_STAGES)
 def horizontal_fuse(root: Cursor, *loops: str, function: str | None = None) -> Change:
-    """Fuse parallel loops, which follow each other, into one parallel loop `<first>_fused`.
+    """Fuse loops that are all parallel, or all bound to one axis of blocks such as "blockIdx.x", and follow
+    each other, into one such loop `<first>_fused`.
 
     The fused loop runs over the sum of their extents, which may be symbolic. Each of its iterations is one of
     one of the loops, so that one launch distributes the iterations of all of them. Its weight is the sum of
@@ -42,12 +45,15 @@ def horizontal_fuse(root: Cursor, *loops: str, function: str | None = None) -> C
 
     Iterations of different loops run at once, so none may access an element that one of another loop writes,
     unless both accumulate it atomically. Elements that index arrays select are different where these are
-    declared `disjoint`.
+    declared `disjoint`. Updates stay plain where they were: the fused loop is annotated `atomic` for a buffer
+    only where a loop that it fuses is, and no annotated loop inside of that has all updates. Loops inside
+    that are bound to one axis need the same extent, since all are in one kernel.
 
     Raises `ScheduleError` with a code `schedule.horizontal_fuse.*`:
 
     * `.loops`: fewer than two loops, or one twice
-    * `.kind`: a loop is not parallel
+    * `.kind`: the loops are neither all parallel nor all bound to one axis of blocks
+    * `.extent`: loops inside are bound to one axis and have different extents
     * `.start`: a loop does not start at 0
     * `.not_adjacent`: other statements are between the loops, or around one of them
     * `.annotations`: a loop has other annotations than `atomic`
@@ -77,11 +83,12 @@ def horizontal_fuse(root: Cursor, *loops: str, function: str | None = None) -> C
     """
     cursors = [find_loop(root, loop=name) for name in loops]
 
-    _require_parallel(cursors)
+    _require_concurrent(cursors)
     nests = [_nest_of(cursor) for cursor in cursors]
     _require_adjacent(nests)
     _require_extents(nests)
     _require_inits_inside(nests)
+    _require_one_launch(nests)
     for first, second in combinations(cursors, 2):
         require_independent(first, second)
 
@@ -134,7 +141,7 @@ def _runs_once(node: Function | Stmt) -> bool:
     return integer_value(node.extent) == 1
 
 
-def _require_parallel(cursors: Sequence[Cursor]) -> None:
+def _require_concurrent(cursors: Sequence[Cursor]) -> None:
     names = [cursor.node.var for cursor in cursors]
     if len(names) < 2 or len(set(names)) < len(names):
         raise schedule_error(
@@ -143,13 +150,7 @@ def _require_parallel(cursors: Sequence[Cursor]) -> None:
         )
     for cursor in cursors:
         loop: For = cursor.node
-        if loop.kind != "parallel":
-            raise schedule_error(
-                "horizontal_fuse.kind",
-                f"Loop '{loop.var}' is {loop.kind}, and horizontal_fuse fuses parallel loops.",
-                hint=f"Apply parallel to '{loop.var}' before.",
-                place=cursor.place,
-            )
+        _require_kind_of(loop, cursors[0].node, place=cursor.place)
         require_zero_start(cursor)
         if any(key != ATOMIC for key, _ in loop.annotations):
             raise schedule_error(
@@ -160,6 +161,41 @@ def _require_parallel(cursors: Sequence[Cursor]) -> None:
             )
 
 
+def _require_kind_of(loop: For, first: For, *, place: Place) -> None:
+    """Refuse a loop that does not run as the first one does: in parallel, or on an axis of blocks. Threads of
+    a block are a constant number, which a sum of extents would exceed."""
+    if loop.kind == "parallel" == first.kind:
+        return
+    is_of_blocks = loop.thread is not None and loop.thread.startswith("blockIdx")
+    if not (is_of_blocks and loop.thread == first.thread):
+        axis = "" if loop.thread is None else f" to '{loop.thread}'"
+        raise schedule_error(
+            "horizontal_fuse.kind",
+            f"Loop '{loop.var}' is {loop.kind.replace('_', ' ')}{axis}, and horizontal_fuse fuses loops that "
+            "are all parallel, or all bound to one axis of blocks.",
+            hint="Apply parallel, or bind with thread='blockIdx.x', to each of them before.",
+            place=place,
+        )
+
+
+def _require_one_launch(nests: Sequence[_Nest]) -> None:
+    """Refuse loops inside that are bound to one axis and have different extents, or would be nested."""
+    extents: dict[str, Expr] = {}
+    for nest in nests:
+        for inner in stmts(nest.loop.body):
+            if not isinstance(inner, For) or inner.thread is None:
+                continue
+            extent = extents.setdefault(inner.thread, inner.extent)
+            if extent != inner.extent:
+                raise schedule_error(
+                    "horizontal_fuse.extent",
+                    f"Loop '{inner.var}' is bound to '{inner.thread}' with the extent "
+                    f"{text_of(inner.extent)}, and another loop on that axis has {text_of(extent)}.",
+                    hint="Split the loops so that each part has as many threads.",
+                    place=nest.cursor.place,
+                )
+
+
 def _require_adjacent(nests: Sequence[_Nest]) -> None:
     """Refuse loops that are not statements of one body, one directly after the other."""
     for before, after in pairwise(nest.top for nest in nests):
@@ -167,7 +203,7 @@ def _require_adjacent(nests: Sequence[_Nest]) -> None:
             raise schedule_error(
                 "horizontal_fuse.not_adjacent",
                 f"Loop '{after.node.var}' does not directly follow the loop before it.",
-                hint="Name all parallel loops of one body in their order.",
+                hint="Name all such loops of one body in their order.",
                 place=after.place,
             )
 
@@ -245,7 +281,8 @@ def _fused_loop(nests: Sequence[_Nest], name: str) -> For:
         ZERO,
         offset,
         body,
-        kind="parallel",
+        kind=loops[0].kind,
+        thread=loops[0].thread,
         annotations=_annotations(loops),
         weight=reduce(add, weights) if is_weighted else None,
         grain=_largest_grain(loops),
@@ -265,6 +302,7 @@ def _larger(one: Expr, other: Expr) -> Expr:
 
 
 def _annotations(loops: Sequence[For]) -> tuple[tuple[str, AnnotationValue], ...]:
-    """Return the annotation of the fused loop: the buffers that one of the loops accumulates atomically."""
-    names = sorted({name for loop in loops for name in atomic_buffers(loop)})
+    """Return the annotation of the fused loop: the buffers that one of the loops accumulates atomically,
+    where no loop inside says so."""
+    names = sorted({name for loop in loops for name in jointly_atomic_buffers(loop)})
     return (atomic_annotation(names),) if names else ()

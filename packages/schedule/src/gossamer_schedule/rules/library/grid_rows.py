@@ -12,7 +12,7 @@ from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Module
 from gossamer_machine import Grid
 from gossamer_schedule.rules.analysis.iterations import axes_of, single_iteration
-from gossamer_schedule.rules.decisions.grid_threads import (
+from gossamer_schedule.rules.decisions.grids.grid_threads import (
     block_threads,
     feature_threads,
     run_rows_and_features,

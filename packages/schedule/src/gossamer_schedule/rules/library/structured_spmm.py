@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from gossamer_ir.nodes import Module
 from gossamer_machine import Grid
-from gossamer_schedule.rules.decisions.grid_threads import run_rows_and_features
+from gossamer_schedule.rules.decisions.grids.grid_threads import run_rows_and_features
 from gossamer_schedule.rules.patterns.structured_product import (
     StructuredProduct,
     structured_product,

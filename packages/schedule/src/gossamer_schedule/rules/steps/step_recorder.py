@@ -48,8 +48,10 @@ class StepRecorder:
     def annotate(self, name: str, *, key: str, value: bool | int | str) -> None:
         self._record("annotate", name=name, key=key, value=value)
 
-    def bind(self, loop: str, *, thread: ThreadTag) -> None:
-        self._record("bind", loop=loop, thread=thread)
+    def bind(
+        self, loop: str, *, thread: ThreadTag, accumulate: Literal["atomic"] | None = None
+    ) -> None:
+        self._record("bind", loop=loop, thread=thread, accumulate=accumulate)
 
     def blockize(self, loop: str) -> None:
         self._record("blockize", loop=loop)

@@ -1,0 +1,1 @@
+"""Decisions on grids of threads."""
