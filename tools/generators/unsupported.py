@@ -32,6 +32,19 @@ SECTIONS: dict[str, dict[str, str]] = {
         "verify.buffer.siblings": "a buffer with several varied axes of one parent, without the prefix "
         "sums of their products",
     },
+    "Gradients": {
+        "adjoint.expression": "an operation without a derivative, such as `floor` or a conversion to "
+        "integers",
+        "adjoint.init": "an init that is not that of one update in the body of its iteration",
+        "adjoint.order": "elements that depend on others of the same buffer, and scratch memory that an "
+        "iteration uses again",
+        "adjoint.overwritten": "values that are lost: of a buffer that is overwritten in part, or read "
+        "before it is written",
+        "adjoint.reduction": "reductions by other reducers than sums, minima and maxima; the latter without "
+        "a constant init",
+        "adjoint.statement": "tuples of reducers and other statements than iterations, stores, lets and "
+        "conditions",
+    },
     "Lowering to the flat stage": {
         "lower.lower_iterations.unsorted_lookup": "an access that searches for a coordinate in an "
         "axis that is not sorted and unique",

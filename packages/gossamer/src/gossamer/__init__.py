@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from gossamer.api.adjoint import adjoint
     from gossamer.api.compile import compile
     from gossamer.api.explain import explain
     from gossamer.api.export import export
@@ -49,6 +50,7 @@ __all__ = [
     "Decomposition",
     "SparseTensor",
     "__version__",
+    "adjoint",
     "attention",
     "compile",
     "decompose",
@@ -78,6 +80,7 @@ _HOMES = {
     "CsrArrays": "gossamer.operator_calls.operands.csr_arrays",
     "Decomposition": "gossamer_formats",
     "SparseTensor": "gossamer_formats",
+    "adjoint": "gossamer.api.adjoint",
     "attention": "gossamer.operators.attention",
     "compile": "gossamer.api.compile",
     "decompose": "gossamer_formats",

@@ -13,6 +13,7 @@ from gossamer_ir.core.iteration_axes import (
 )
 from gossamer_ir.facts.fact_kinds import buffers_of_fact
 from gossamer_ir.nodes import (
+    AnyBuffer,
     Axis,
     Function,
     Iteration,
@@ -25,7 +26,7 @@ from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_ir.traversal.walk import walk
 
 
-def without_tensor(function: Function, stored: Sequence[SparseBuffer]) -> Function:
+def without_tensor(function: Function, stored: Sequence[AnyBuffer]) -> Function:
     """Remove the undivided buffers, and the axes and parameters that only these used."""
     buffers = tuple(buffer for buffer in function.buffers if buffer not in stored)
     used = {name for stmt in function.body for name in _iterated(stmt)}

@@ -1,0 +1,213 @@
+"""The statements of an adjoint: each adds to the gradients of what a store of the program reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from gossamer_ir.core.build import zero_of
+from gossamer_ir.core.constants import constant
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import (
+    Axis,
+    Binary,
+    Compare,
+    Expr,
+    Function,
+    Iteration,
+    Load,
+    Param,
+    Select,
+    SparseBuffer,
+    Stmt,
+    Store,
+)
+from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_ir.transform.differentiation.accumulations import (
+    accumulation,
+    assignment,
+    iterated_store,
+)
+from gossamer_ir.transform.differentiation.active_buffers import reads_of
+from gossamer_ir.transform.differentiation.expression_gradients import Contribution, contributions
+from gossamer_ir.transform.differentiation.store_sites import StoreSite, visits_all_elements
+from gossamer_ir.transform.split_init import axes_of_init
+from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_read
+from gossamer_ir.traversal.names import Namer
+
+GRADIENT = "_grad"
+"""What follows the name of a buffer or handle in the name of its gradient."""
+
+
+class ReversePass:
+    """Makes the statements of an adjoint."""
+
+    def __init__(
+        self,
+        function: Function,
+        buffers: Iterable[SparseBuffer],
+        active: frozenset[str],
+        namer: Namer,
+    ) -> None:
+        self._axes_by_name = items_by_name(function.axes)
+        self.buffers = items_by_name(buffers)
+        self.active = active
+        self.namer = namer
+        self.params: list[Param] = []
+        self._gradients: dict[str, SparseBuffer] = {}
+        self._initialized: set[str] = set()
+
+    def declare_gradients(self, passed: Sequence[str]) -> None:
+        """Declare the gradient of each active buffer; those of `passed` ones have parameters."""
+        for name in (*passed, *sorted(self.active - {*passed})):
+            buffer = self.buffers[name]
+            handle = None
+            if name in passed:
+                handle = self.namer.fresh(f"{buffer.handle}{GRADIENT}")
+                self.params.append(Param(handle, "handle"))
+            self._gradients[name] = self._declare(
+                replace(buffer, handle=handle), f"{name}{GRADIENT}"
+            )
+
+    def _declare(self, buffer: SparseBuffer, name: str) -> SparseBuffer:
+        declared = replace(buffer, name=self.namer.fresh(name), fill=None)
+        self.buffers[declared.name] = declared
+        return declared
+
+    def reversed_body(self, sites: Sequence[StoreSite], results: Sequence[str]) -> tuple[Stmt, ...]:
+        body: list[Stmt] = []
+        read = {name for site in sites for name in reads_of(site)}
+        for name in results:
+            if name in read & self.active:
+                body.append(self._copied_gradient(name))
+        for site in reversed(sites):
+            if site.buffer in self.active:
+                body += self._adjoint_of(site)
+        return tuple(body)
+
+    def _copied_gradient(self, name: str) -> Stmt:
+        """Return the copy of the gradient of a result that the program reads again: its total is not that
+        which is passed."""
+        passed, buffer = self._gradients[name], self.buffers[name]
+        total = self._declare(replace(buffer, handle=None), f"{name}_total{GRADIENT}")
+        self._gradients[name] = total
+        self._initialized.add(name)
+        return assignment(total, passed.name)
+
+    def _adjoint_of(self, site: StoreSite) -> list[Stmt]:
+        gradient = self._gradients[site.buffer]
+        seed: Expr = Load(gradient.name, site.indices, gradient.dtype)
+        body: list[Stmt] = []
+        if site.op in ("min", "max"):
+            seed = self._shared(site, seed, body)
+        elif site.op not in ("assign", "add"):
+            raise _reduction_error(site, f"with the reducer '{site.op}'")
+        for each in _summed(contributions(site.value, seed, self.active)):
+            body += self._added(site, each)
+        if site.init is not None:
+            for each in _summed(contributions(site.init, seed, self.active)):
+                body += self._added(_site_of_init(site, self._axes_by_name), each)
+        return body
+
+    def _added(self, site: StoreSite, each: Contribution) -> list[Stmt]:
+        """Return the statements that add a contribution to the gradient of its buffer."""
+        gradient = self._gradients[each.load.buffer]
+        indices = each.load.indices
+        is_first = each.load.buffer not in self._initialized
+        self._initialized.add(each.load.buffer)
+        conditions = (*site.conditions, *each.conditions)
+        body: list[Stmt] = []
+        # A gradient that is passed holds zeros where nothing is added to it.
+        if is_first and gradient.handle is None:
+            is_first = not conditions and visits_all_elements(site, gradient, indices)
+            if not is_first:
+                body.append(assignment(gradient, zero_of(gradient.dtype)))
+        body.append(
+            accumulation(
+                site, gradient, indices, each.gradient,
+                conditions=conditions, is_first=is_first,
+            )
+        )  # fmt: skip
+        return body
+
+    def _shared(self, site: StoreSite, seed: Expr, body: list[Stmt]) -> Expr:
+        """Return the gradient of a value that was reduced by `min` or `max`: that of the result, divided by
+        the number of values that are equal to it, for these, and 0 for others."""
+        buffer = self.buffers[site.buffer]
+        if site.init is None or buffers_read(site.init) & self.active:
+            raise _reduction_error(site, "without an init that is constant")
+        result = Load(buffer.name, site.indices, buffer.dtype)
+        is_result = Compare("eq", site.value, result)
+        zero = zero_of(buffer.dtype)
+        count = self._declare(replace(buffer, handle=None), f"{buffer.name}_count")
+        tie = Select(is_result, constant(1, buffer.dtype), zero)
+        body.append(
+            accumulation(
+                site,
+                count,
+                site.indices,
+                tie,
+                conditions=site.conditions,
+                is_first=True,
+            )
+        )
+        number = Load(count.name, site.indices, count.dtype)
+        return Select(is_result, Binary("div", seed, number), zero)
+
+    def recomputed(self, sites: Sequence[StoreSite], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Return the stores of the program to scratch buffers whose values a body reads."""
+        needed = set(buffers_accessed(*body))
+        stmts: list[Stmt] = []
+        for site in reversed(sites):
+            if site.buffer in needed and self.buffers[site.buffer].handle is None:
+                stmt = _original(site, self.buffers[site.buffer].dtype)
+                stmts.insert(0, stmt)
+                needed |= buffers_accessed(stmt)
+        return tuple(stmts)
+
+
+def _site_of_init(site: StoreSite, axes_by_name: Mapping[str, Axis]) -> StoreSite:
+    """Return the store of an init: it runs for each element, under no condition."""
+    assert site.init is not None
+    init = Store(site.buffer, site.indices, site.init)
+    node = Iteration(site.name, site.axes, site.kinds, site.vars, (), (init,))
+    kept = axes_of_init(node, axes_by_name)
+    return replace(
+        site,
+        axes=tuple(axis for axis, _ in kept),
+        kinds="S" * len(kept),
+        vars=tuple(var for _, var in kept),
+        conditions=(),
+    )
+
+
+def _original(site: StoreSite, dtype: str) -> Stmt:
+    """Return the iteration of a store."""
+    value = site.value
+    if site.op != "assign":
+        value = Binary(site.op, Load(site.buffer, site.indices, dtype), value)
+    store = Store(site.buffer, site.indices, value)
+    init = () if site.init is None else (replace(store, value=site.init),)
+    return iterated_store(site, store, init=init, conditions=site.conditions)
+
+
+def _reduction_error(site: StoreSite, what: str) -> UnsupportedError:
+    return UnsupportedError(
+        "adjoint.reduction",
+        f"Iteration '{site.name}' reduces '{site.buffer}' {what}, so that its adjoint is not defined.",
+        hint="Sums have adjoints, and minima and maxima with a constant init.",
+    )
+
+
+def _summed(each: Iterable[Contribution]) -> list[Contribution]:
+    """Return contributions with those to the same elements under the same conditions added up."""
+    sums: dict[tuple[Load, tuple[Expr, ...]], Contribution] = {}
+    for one in each:
+        key = (one.load, one.conditions)
+        if key in sums:
+            total = Binary("add", sums[key].gradient, one.gradient)
+            sums[key] = replace(one, gradient=total)
+        else:
+            sums[key] = one
+    return list(sums.values())

@@ -1,0 +1,187 @@
+"""The stores of a function at the coordinate stage, each with the iterations and conditions around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import Literal, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.statements.reductions import match_reduction
+from gossamer_ir.core.build import var_name
+from gossamer_ir.core.iteration_axes import all_axis_names
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import (
+    Expr,
+    Function,
+    If,
+    Iteration,
+    IterationAxis,
+    Let,
+    ReduceOp,
+    SparseBuffer,
+    Stmt,
+    Store,
+    Unary,
+)
+from gossamer_ir.traversal.substitute import resolve
+
+StoreOp: TypeAlias = Literal["assign"] | ReduceOp
+
+
+class StoreSite(msgspec.Struct, frozen=True, kw_only=True):
+    """A store with all that decides when it runs. Variables of lets are replaced by their values."""
+
+    name: str
+    """The label of the innermost iteration."""
+    axes: tuple[IterationAxis, ...]
+    """Of all iterations around it, outermost first."""
+    kinds: str
+    vars: tuple[str, ...]
+    depths: tuple[int, ...]
+    """For each iteration around it, its number in the function; two sites share those with equal numbers."""
+    conditions: tuple[Expr, ...]
+    """They all hold where the store runs. A later one may be evaluated only if the earlier ones hold."""
+    op: StoreOp
+    buffer: str
+    indices: tuple[Expr, ...]
+    value: Expr
+    """What is assigned, or combined with the old value."""
+    init: Expr | None = None
+    """The value before the first update of an element."""
+
+
+class _Nest(msgspec.Struct, frozen=True, kw_only=True):
+    """What surrounds a statement."""
+
+    name: str
+    axes: tuple[IterationAxis, ...]
+    kinds: str
+    vars: tuple[str, ...]
+    depths: tuple[int, ...]
+    conditions: tuple[Expr, ...]
+    inits: tuple[Store, ...]
+    """Those of the innermost iteration."""
+
+    @classmethod
+    def around(cls, function: Function) -> _Nest:
+        """Return what surrounds the body of a function: nothing."""
+        return cls(
+            name=function.name, axes=(), kinds="", vars=(), depths=(), conditions=(), inits=()
+        )
+
+
+def store_sites(function: Function) -> tuple[StoreSite, ...]:
+    """Return the stores of a function in the order in which they run.
+
+    Raises `UnsupportedError`: `adjoint.statement` for other statements than iterations, stores, lets and
+    conditions; `adjoint.init` for an init that is not that of one update in its iteration.
+    """
+    collector = _SiteCollector()
+    collector.visit_body(function.body, _Nest.around(function), {})
+    return tuple(collector.sites)
+
+
+class _SiteCollector:
+    def __init__(self) -> None:
+        self.sites: list[StoreSite] = []
+        self._iterations = 0
+
+    def visit_body(self, body: Iterable[Stmt], nest: _Nest, outer: Mapping[str, Expr]) -> None:
+        values = dict(outer)
+        for stmt in body:
+            match stmt:
+                case Let(var, value):
+                    values[var.name] = resolve(value, values)
+                case Store():
+                    self._add_store(resolve(stmt, values), nest)
+                case If(condition, then_body, else_body):
+                    self._visit_branches(
+                        resolve(condition, values), then_body, else_body, nest, values
+                    )
+                case Iteration():
+                    self._visit_iteration(stmt, nest, values)
+                case _:
+                    raise UnsupportedError(
+                        "adjoint.statement",
+                        f"The adjoint of a statement of type {type(stmt).__name__} is not defined.",
+                        hint="Write the program with iterations, stores, lets and conditions.",
+                    )
+
+    def _visit_branches(
+        self,
+        condition: Expr,
+        then_body: tuple[Stmt, ...],
+        else_body: tuple[Stmt, ...],
+        nest: _Nest,
+        values: Mapping[str, Expr],
+    ) -> None:
+        holds = (*nest.conditions, condition)
+        self.visit_body(then_body, replace(nest, conditions=holds), values)
+        fails = (*nest.conditions, Unary("not", condition))
+        self.visit_body(else_body, replace(nest, conditions=fails), values)
+
+    def _visit_iteration(self, node: Iteration, nest: _Nest, values: Mapping[str, Expr]) -> None:
+        number = self._iterations = self._iterations + 1
+        inits = tuple(stmt for stmt in node.init if isinstance(stmt, Store))
+        inner = _Nest(
+            name=node.name,
+            axes=nest.axes + node.axes,
+            kinds=nest.kinds + node.kinds,
+            vars=nest.vars + node.vars,
+            depths=(*nest.depths, *[number] * len(node.vars)),
+            conditions=nest.conditions,
+            inits=tuple(resolve(init, values) for init in inits),
+        )
+        before = len(self.sites)
+        self.visit_body(node.body, inner, values)
+        direct = [site for site in self.sites[before:] if site.depths[-1] == number]
+        used = [site for site in direct if site.init is not None]
+        if len(inits) != len(node.init) or len(used) != len(inits):
+            raise UnsupportedError(
+                "adjoint.init",
+                f"The init of iteration '{node.name}' is not that of one update in its body, so that its "
+                "adjoint is not defined.",
+                hint="Give each update an iteration with an init of its own.",
+            )
+
+    def _add_store(self, store: Store, nest: _Nest) -> None:
+        reduction = match_reduction(store)
+        inits = [init for init in nest.inits if init.buffer == store.buffer]
+        is_of_store = len(inits) == 1 and inits[0].indices == store.indices
+        self.sites.append(
+            StoreSite(
+                name=nest.name,
+                axes=nest.axes,
+                kinds=nest.kinds,
+                vars=nest.vars,
+                depths=nest.depths,
+                conditions=nest.conditions,
+                op="assign" if reduction is None else reduction.op,
+                buffer=store.buffer,
+                indices=store.indices,
+                value=store.value if reduction is None else reduction.value,
+                init=inits[0].value if is_of_store else None,
+            )
+        )
+
+
+def visits_all_elements(site: StoreSite, buffer: SparseBuffer, indices: Sequence[Expr]) -> bool:
+    """Return whether the iterations of a store, if it accessed these elements of a buffer under no condition,
+    would visit all of them: they are over the buffer's axes, and reduce all others."""
+    axis_of_var = dict(zip(site.vars, all_axis_names(site.axes), strict=True))
+    indexed = [axis_of_var.get(var_name(index) or "") for index in indices]
+    return indexed == list(buffer.axes)
+
+
+def visits_once(site: StoreSite, indices: Sequence[Expr]) -> bool:
+    """Return whether the iterations of a store have no variable besides these indices."""
+    return {*site.vars} <= {var_name(index) for index in indices}
+
+
+def are_exclusive(first: StoreSite, second: StoreSite) -> bool:
+    """Return whether two stores are in the two branches of one condition."""
+    pairs = product(first.conditions, second.conditions)
+    return any(one == Unary("not", other) or other == Unary("not", one) for one, other in pairs)

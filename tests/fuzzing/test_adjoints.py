@@ -1,0 +1,75 @@
+"""Adjoints of random programs agree with differences of the programs' results, or are refused by name."""
+
+from collections import Counter
+from random import Random
+
+import numpy as np
+import pytest
+
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.errors import GossamerError, UnsupportedError
+from gossamer_ir.interpret import GuardFailed
+from gossamer_ir.nodes import Cast
+from gossamer_ir.transform.specialize import specialize
+from gossamer_ir.traversal.buffer_uses import buffers_read_in, buffers_written
+from gossamer_ir.traversal.node_index import nodes_of_type
+from packages.ir.tests.helpers.gradient_checks import checked_gradients
+from tests.fuzzing.programs.draw_program import draw_program
+
+pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
+
+REFUSED = {
+    "adjoint.expression",
+    "adjoint.init",
+    "adjoint.order",
+    "adjoint.overwritten",
+    "adjoint.reduction",
+    "adjoint.statement",
+}
+
+
+def test_gradients_of_random_programs_agree_with_differences():
+    results = Counter(result_of(seed) for seed in range(240))
+    assert results["checked"] >= 20
+    assert results.keys() <= {"checked", "without gradients", "rounded", "another error", *REFUSED}
+
+
+def result_of(seed):
+    program = draw_program(Random(seed))
+    module = program.module
+    (function,) = module.functions
+    floats = [each.name for each in function.buffers if DType.parse(each.dtype).is_float]
+    try:
+        module = specialize(module, {}, dtypes=dict.fromkeys(floats, "float64"))
+    except GossamerError:
+        return "rounded"
+    (function,) = module.functions
+    # A step of a difference is less than what rounding to another dtype changes.
+    if any(
+        cast.dtype in ("float16", "bfloat16", "float32") for cast in nodes_of_type(function, Cast)
+    ):
+        return "rounded"
+    written = buffers_written(function.body)
+    read = {*floats} & buffers_read_in(function.body) - written
+    passed = {each.name for each in function.buffers if each.handle is not None}
+    if not read & passed or not written & passed & {*floats}:
+        return "without gradients"
+    try:
+        checked_gradients(module, arguments_of(program, module, seed))
+    except UnsupportedError as error:
+        return error.code
+    except GuardFailed:
+        return "another error"
+    return "checked"
+
+
+def arguments_of(program, module, seed):
+    """The arguments of a program, with values at which results are smooth: no two are equal."""
+    rng = np.random.default_rng(seed)
+    (function,) = module.functions
+    of_floats = {each.handle for each in function.buffers if each.dtype == "float64"}
+    arguments = {**program.sizes}
+    for name, array in program.arrays.items():
+        smooth = rng.uniform(0.5, 2.0, array.shape) * rng.choice([-1, 1], array.shape)
+        arguments[name] = smooth if name in of_floats else array
+    return arguments
