@@ -12,8 +12,8 @@ The table "Modules for plugins" in `docs/plugins.md` lists the modules of all pa
 * Arguments: `ArgumentChecker` for a kernel whose arrays are in a `Memory`, its `MatchedArguments`,
   `view_of`, which returns the `ArrayView` of an array of any package, and `exported_capsule` for
   `__dlpack__`
-* Checks and versions: `require_compilable`, `required_capabilities`, `package_versions`,
-  `combined_version`
+* Checks and versions: `require_compilable`, `required_capabilities`, `errors_are_reasons` for `probe`,
+  `package_versions`, `combined_version`
 * The ABI: `KERNEL_SYMBOL`, the statuses `OK`, `OUT_OF_BOUNDS`, `OUT_OF_MEMORY` and `INTERRUPTED`,
   `NOT_GUARDED`, `Workspace`, `prototype`, `evaluate_size` for the shapes in a signature,
   and `numpy_dtype` for its arrays
@@ -51,6 +51,7 @@ from gossamer_backend.registry.protocol import (
     NativeFunctions,
     Probe,
     SourceInspection,
+    errors_are_reasons,
 )
 from gossamer_backend.registry.requirements import require_compilable
 from gossamer_ir.interchange.kernel_abi import (
@@ -103,6 +104,7 @@ __all__ = [
     "available_cpus",
     "combined_version",
     "compiling",
+    "errors_are_reasons",
     "evaluate_size",
     "exported_capsule",
     "get_num_threads",

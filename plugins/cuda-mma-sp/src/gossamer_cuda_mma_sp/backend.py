@@ -14,6 +14,7 @@ from gossamer_backend.plugin_api import (
     Kernel,
     Probe,
     combined_version,
+    errors_are_reasons,
     require_compilable,
 )
 from gossamer_cuda_mma_sp.device_code import DeviceCode, kernels_of
@@ -58,13 +59,11 @@ class CudaBackend:
         """Return the target for most GPUs, and that whose kernels are interpreted here."""
         return (self.name, f"{self.name}:driver=interpreter")
 
+    @errors_are_reasons
     def probe(self, target: Target) -> Probe:
         """Return whether the driver of the target works here and takes its code, else what is missing: a
         package, the library of the driver, a GPU, or a later version."""
-        try:
-            gpu, resolved = gpu_of(target), explicit_gpu_target(target)
-        except ArgumentError as error:
-            return Probe.of_error(error)
+        gpu, resolved = gpu_of(target), explicit_gpu_target(target)
         if gpu.is_interpreted:
             return Probe(usable=True, resolved=resolved)
         try:

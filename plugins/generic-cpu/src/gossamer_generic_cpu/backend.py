@@ -9,6 +9,7 @@ from gossamer_backend.plugin_api import (
     Artifact,
     Kernel,
     Probe,
+    errors_are_reasons,
     require_compilable,
 )
 from gossamer_generic_cpu.version import plugin_version
@@ -48,16 +49,12 @@ class GenericCpu:
 
         return compiler.abi_of(target).functions
 
+    @errors_are_reasons
     def probe(self, target: Target) -> Probe:
         """Return whether this machine has the features of the target's CPU, or can emulate it."""
         from gossamer_generic_cpu.target import cpus
-        from gossamer_host_runtime import parallelism_of
 
-        try:
-            parallelism_of(target)
-            required = frozenset() if cpus.is_host(target) else cpus.resolve_cpu(target).required
-        except ArgumentError as error:
-            return Probe.of_error(error)
+        required = frozenset() if cpus.is_host(target) else cpus.resolve_cpu(target).required
         if cpus.is_cross_compiled(target):
             return _cross_compiled_probe(target)
         missing = cpus.missing_features(required)
@@ -86,12 +83,10 @@ class GenericCpu:
         from gossamer_generic_cpu.codegen import compiler
         from gossamer_generic_cpu.codegen.target_machines import triple_of
         from gossamer_generic_cpu.target import cpus
-        from gossamer_host_runtime import parallelism_of
         from gossamer_llvm import guarded_buffers
 
         require_compilable(self, module, target)
         cpu = cpus.resolve_cpu(target)
-        parallelism_of(target)
         compiled = compiler.object_code(module, target)
         facts = {
             "triple": triple_of(target),

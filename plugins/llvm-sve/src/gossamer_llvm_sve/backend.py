@@ -8,6 +8,7 @@ from gossamer_backend.plugin_api import (
     Kernel,
     Probe,
     combined_version,
+    errors_are_reasons,
     require_compilable,
 )
 from gossamer_ir import signature_of
@@ -51,16 +52,12 @@ class ScalableBackend:
         """Return the target for all CPUs with the extension, and that for one CPU."""
         return (self.name, f"{self.name}:cpu={self._extension.cpus[1].name}")
 
+    @errors_are_reasons
     def probe(self, target: Target) -> Probe:
         """Return whether this machine can run kernels: it has SVE, or an emulator and a cross compiler."""
         from gossamer_emulation import reason_against_emulation
-        from gossamer_host_runtime import parallelism_of
 
-        try:
-            parallelism_of(target)
-            cpu, resolved = cpu_of(target), explicit_target(target)
-        except ArgumentError as error:
-            return Probe.of_error(error)
+        cpu, resolved = cpu_of(target), explicit_target(target)
         if is_native(self._extension):
             reason = reason_against_native(cpu)
         else:
@@ -77,13 +74,11 @@ class ScalableBackend:
         `UnsupportedError` (`llvm.<construct>`) names a construct that is not lowered, `ArgumentError` an
         unknown option.
         """
-        from gossamer_host_runtime import parallelism_of
         from gossamer_llvm import guarded_buffers
         from gossamer_llvm_sve import codegen
 
         require_compilable(self, module, target)
         cpu = cpu_of(target)
-        parallelism_of(target)
         features = " ".join(cpu.features)
         return Artifact(
             backend=self.name,

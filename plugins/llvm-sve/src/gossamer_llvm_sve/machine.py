@@ -7,7 +7,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from gossamer_emulation import EmulatedMachine
-from gossamer_host_runtime import host, sve_vector_bits
+from gossamer_host_runtime import host, parallelism_of, sve_vector_bits
 from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
@@ -102,7 +102,8 @@ class ScalableCpu(NamedTuple):
 
 def cpu_of(target: Target) -> ScalableCpu:
     """Return the CPU of a target; raise `ArgumentError` (`scalable_cpu.option`, `scalable_cpu.option_value`,
-    `scalable_cpu.vector_bits`, `scalable_cpu.streaming_bits`) if an option or its value is unknown."""
+    `scalable_cpu.vector_bits`, `scalable_cpu.streaming_bits`, `threads.count`) if an option or its value is
+    unknown."""
     extension = EXTENSIONS[target.backend]
     _require_options(target, extension)
     model = _model(target, extension)
@@ -139,6 +140,8 @@ def _require_options(target: Target, extension: VectorExtension) -> None:
     threads = [_THREADS] if extension.runs_natively else []
     allowed = ["cpu", "features", "vl_min", "vector_bits", *streaming, *_MODEL, *threads]
     require_options(target, names=allowed, model=_MODEL, errors=_ERRORS)
+    # The function of a kernel's threads is made when it is loaded, but a wrong number is refused before.
+    parallelism_of(target)
 
 
 def machine_of_cpu(target: Target) -> Machine:

@@ -6,12 +6,14 @@ machine; `load` may need one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, runtime_checkable
 
 import msgspec
 import numpy as np
 
+from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.arrays import Array
@@ -20,8 +22,9 @@ if TYPE_CHECKING:
     from gossamer_backend.arguments.device import Device
     from gossamer_backend.artifact import Artifact
     from gossamer_backend.call.kernel import Kernel
-    from gossamer_ir.errors import ArgumentError
     from gossamer_machine.machine import Machine
+
+P = ParamSpec("P")
 
 API_VERSION = 2
 """The version of this protocol; plugins written for another version are refused."""
@@ -53,6 +56,29 @@ class Probe(msgspec.Struct, frozen=True):
         return Probe(usable=False, reason=f"{diagnostic.message} {diagnostic.hint}".strip())
 
 
+def errors_are_reasons(probe: Callable[P, Probe]) -> Callable[P, Probe]:
+    """Return `Backend.probe` as it must be: an `ArgumentError` about the options of a target becomes the
+    reason why the target is not usable. A decorator for backends that raise such errors.
+
+    >>> from gossamer_ir.errors import ArgumentError
+    >>> class Toy:
+    ...     @errors_are_reasons
+    ...     def probe(self, target):
+    ...         raise ArgumentError("toy.cpu", "There is no CPU 'x'.")
+    >>> Toy().probe(Target("toy"))
+    Probe(usable=False, reason="There is no CPU 'x'.", resolved=None)
+    """
+
+    @wraps(probe)
+    def checked(*args: P.args, **keywords: P.kwargs) -> Probe:
+        try:
+            return probe(*args, **keywords)
+        except ArgumentError as error:
+            return Probe.of_error(error)
+
+    return checked
+
+
 @runtime_checkable
 class Backend(Protocol):
     """Compiles flat modules to kernels. The module `capabilities` lists the words of `capabilities`."""
@@ -77,7 +103,8 @@ class Backend(Protocol):
         """Return targets to offer to users, the default first."""
 
     def probe(self, target: Target) -> Probe:
-        """Return whether `load` works for a target on this machine; never raises for a valid target."""
+        """Return whether `load` works for a target on this machine; never raises for a valid target.
+        `errors_are_reasons` makes a probe of the errors of options."""
 
     def machine(self, target: Target) -> Machine:
         """Return the machine of a resolved target, for which rules schedule programs; needs no device."""

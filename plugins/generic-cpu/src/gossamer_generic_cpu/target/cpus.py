@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gossamer_generic_cpu.target.vectors import vector_bits
-from gossamer_host_runtime import Cpu, architecture, host, host_cpu
+from gossamer_host_runtime import Cpu, architecture, host, host_cpu, parallelism_of
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.support.items_by_name import items_by_name
@@ -53,8 +53,8 @@ def cpu_names(target: Target) -> tuple[str, ...]:
 
 def resolve_cpu(target: Target) -> Cpu:
     """Return the CPU of a target; raise `ArgumentError` (`generic_cpu.option`, `generic_cpu.arch`,
-    `generic_cpu.cpu`, `generic_cpu.features`, `generic_cpu.option_value`) if an option or its value is
-    unknown."""
+    `generic_cpu.cpu`, `generic_cpu.features`, `generic_cpu.option_value`, `threads.count`) if an option or
+    its value is unknown."""
     _require_options(target)
     if is_cross_compiled(target):
         return _named_cpu(target, target.option("cpu", _default_cpu(target)))
@@ -113,6 +113,8 @@ def missing_features(required: frozenset[str]) -> tuple[str, ...]:
 
 def _require_options(target: Target) -> None:
     require_options(target, names=OPTIONS, model=_MODEL, errors="generic_cpu")
+    # The function of a kernel's threads is made when it is loaded, but a wrong number is refused before.
+    parallelism_of(target)
 
 
 def _resolved_host(name: str, features: str) -> Cpu:
