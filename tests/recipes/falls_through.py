@@ -25,7 +25,7 @@ STMTS: dict[str, tuple[str, ...]] = {
         "gossamer_schedule.reductions.reassociation:is_reduction",
     ),
     "Only a let is moved or replaced by its value; what any other statement binds stays": (
-        "gossamer_lower.device.check_stores:check_stores",
+        "gossamer_lower.device.check_stores:_StoreChecker.__init__",
         "gossamer_lower.device.lower_cross_thread_reduction:_Lowerer.__init__",
         "gossamer_lower.device.insert_sync:_Inserter.__init__",
         "gossamer_lower.device.split_host_device:_Splitter.body",
@@ -138,7 +138,7 @@ STMTS: dict[str, tuple[str, ...]] = {
         "gossamer_lower.device.kernel_functions:is_private",
     ),
     "Only these bind threads, select them or store in a kernel; others are refused as code is emitted": (
-        "gossamer_lower.device.check_stores:_check_stmt",
+        "gossamer_lower.device.check_stores:_StoreChecker.check",
         "gossamer_lower.device.insert_sync:_Inserter._stmt",
     ),
     "Only a guard ends a thread before others of its block": (),

@@ -6,7 +6,7 @@ order or in one that the format defines."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +29,7 @@ from gossamer_formats.conversion_targets.inverse_map import (
 from gossamer_formats.conversion_targets.known_sizes import KnownSizes
 from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
 from gossamer_ir.errors import FormatError
-from gossamer_ir.nodes import Axis, FormatDescription
+from gossamer_ir.nodes import Axis, FormatDescription, Load
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.items_by_name import items_by_name
 
@@ -80,25 +80,40 @@ def axis_coordinates(
         if solved.extent is not None:
             sizes.bind(axes[name].length, solved.extent)
         coordinates[name] = _evaluate(solved, logical, sizes)
-    contents = []
+    along_axes = AxisCoordinates(coordinates, [])
     for load, solved in inverse.contents.items():
-        names = indexing_axes(description, load)
-        values = _evaluate(solved, logical, sizes)
-        listed = None
-        if load.buffer in target.orders:
-            extent = solved.extent
-            counts = None if extent is None else np.bincount(values, minlength=extent)
-            listed = listed_contents(target, load.buffer, counts)
-        unknown = [name for name in names if name not in coordinates]
-        groups = [coordinates[name] for name in names if name in coordinates]
-        ranks = _ranks(groups, values, listed)
-        total = listed.size if listed is not None else int(ranks.max(initial=-1)) + 1
-        indexing = [axes[name] for name in unknown]
-        _set_digits(coordinates, indexing, ranks=ranks, total=total, sizes=sizes)
-        contents.append(StoredContents(load.buffer, names, values, listed, unused_content(solved)))
-    along_axes = AxisCoordinates(coordinates, contents)
+        contents = _stored_contents(target, load, solved, _evaluate(solved, logical, sizes))
+        _rank_contents(along_axes, contents, axes, sizes)
     _require_map(description, logical, along_axes, sizes)
     return along_axes
+
+
+def _stored_contents(
+    target: ConversionTarget, load: Load, solved: Solved, values: Array
+) -> StoredContents:
+    listed = None
+    if load.buffer in target.orders:
+        extent = solved.extent
+        counts = None if extent is None else np.bincount(values, minlength=extent)
+        listed = listed_contents(target, load.buffer, counts)
+    names = indexing_axes(target.description, load)
+    return StoredContents(load.buffer, names, values, listed, unused_content(solved))
+
+
+def _rank_contents(
+    along_axes: AxisCoordinates,
+    contents: StoredContents,
+    by_name: Mapping[str, Axis],
+    sizes: KnownSizes,
+) -> None:
+    """Add contents, and the coordinates along the axes that only index them: these are ranks of contents."""
+    coordinates, listed = along_axes.coordinates, contents.listed
+    groups = [coordinates[name] for name in contents.axis_names if name in coordinates]
+    ranks = _ranks(groups, contents.values, listed)
+    total = listed.size if listed is not None else int(ranks.max(initial=-1)) + 1
+    indexing = [by_name[name] for name in contents.axis_names if name not in coordinates]
+    _set_digits(coordinates, indexing, ranks=ranks, total=total, sizes=sizes)
+    along_axes.contents.append(contents)
 
 
 def _require_map(

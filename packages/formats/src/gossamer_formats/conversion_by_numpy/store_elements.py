@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from gossamer_formats.checks.array_checks import INDEX_DTYPES
-from gossamer_formats.conversion_by_numpy.assembly import assemble
+from gossamer_formats.conversion_by_numpy.assembly import Assembly, assemble
 from gossamer_formats.conversion_by_numpy.distinct import distinct
 from gossamer_formats.conversion_by_numpy.stored_elements import Elements, select_elements
 from gossamer_formats.conversion_targets.conversion_options import ConversionOptions, Duplicates
@@ -56,13 +56,23 @@ def store_elements(
     if repeats and options.duplicates == "keep":
         target = replace(target, description=_with_repetitions(target.description), memo={})
     assembly = assemble(target, elements.coordinates, source.shape)
+    storage = _storage_of(assembly, target.description, values, index_dtype=options.index_dtype)
+    require_same_shape(storage, source)
+    if is_sum:
+        return ConvertedStorage(storage, None)
     permutation = np.full(assembly.value_count, UNSTORED)
     permutation[assembly.value_indices] = elements.value_indices
+    return ConvertedStorage(storage, permutation)
+
+
+def _storage_of(
+    assembly: Assembly, description: FormatDescription, values: Array, *, index_dtype: str | None
+) -> Storage:
+    """Return the storage of arrays, in the dtypes of the values and of the indices (None: the narrowest)."""
     stored = np.zeros(assembly.value_count, values.dtype)
     stored[assembly.value_indices] = values
     described = with_index_dtype(
-        target.description,
-        options.index_dtype or _narrowest_dtype(target.description, assembly.arrays),
+        description, index_dtype or _narrowest_dtype(description, assembly.arrays)
     )
     described = with_value_dtype(described, values.dtype.name)
     dtypes = index_dtypes(described)
@@ -70,9 +80,7 @@ def store_elements(
         handle: _narrowed(array, handle, dtypes[handle])
         for handle, array in assembly.arrays.items()
     }
-    storage = Storage(described, assembly.sizes, {**arrays, values_handle(described): stored})
-    require_same_shape(storage, source)
-    return ConvertedStorage(storage, None if is_sum else permutation)
+    return Storage(described, assembly.sizes, {**arrays, values_handle(described): stored})
 
 
 def _merged(elements: Elements, values: Array, duplicates: Duplicates) -> tuple[Elements, Array]:

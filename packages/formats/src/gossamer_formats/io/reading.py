@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from operator import index
 from pathlib import Path
@@ -71,11 +72,23 @@ def read(
     options: dict[str, Any] = {"require_fits": partial(require_fits, file, max_bytes=limit)}
     if format.takes_shape:
         options["shape"] = lengths
-    try:
-        # Within `try`, because the system may refuse to look.
+    with _reading(file):
+        # Inside, because the system may refuse to look.
         _require_file(file)
         reader = partial(_read_by, format, suffix, options)
         tensor = _load(file, reader, dtype=dtype)
+    if lengths not in (None, tensor.shape):
+        raise FormatError(
+            "format.read.shape", f"'{file}' has the shape {tensor.shape}; expected {lengths}."
+        )
+    return tensor
+
+
+@contextmanager
+def _reading(file: Path) -> Iterator[None]:
+    """Turn the errors of the system and of libraries about a file into a `FormatError`."""
+    try:
+        yield
     except MemoryError as error:
         raise FormatError(
             "format.read.memory", f"'{file}' needs more memory than is available."
@@ -86,11 +99,6 @@ def read(
             f"'{file}' cannot be read: {_first_line(error)}.",
             hint="Check that the file is complete and has the right suffix.",
         ) from error
-    if lengths not in (None, tensor.shape):
-        raise FormatError(
-            "format.read.shape", f"'{file}' has the shape {tensor.shape}; expected {lengths}."
-        )
-    return tensor
 
 
 def _read_by(format: FileFormat, suffix: str, options: dict[str, Any], file: Path) -> Any:

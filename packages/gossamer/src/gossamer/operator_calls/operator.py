@@ -213,6 +213,21 @@ class Operator(Generic[P]):
             bound: BoundCall | BoundKernels = bind(*operands, out=out, **options)
             return bound
         checked = self.operands(*operands)
+        if checked.device(out) == HOST:
+            for operand, original in zip(checked.dense.values(), operands[1:], strict=False):
+                # Numbers have no memory that the caller could write to later.
+                if isinstance(original, np.ndarray):
+                    _require_itself(operand, original)
+        return self._bind_checked(checked, out=out, target=target, check=check)
+
+    def _bind_checked(
+        self,
+        checked: Operands[MatrixOperand],
+        *,
+        out: Array,
+        target: str | Target | None,
+        check: bool,
+    ) -> BoundCall | BoundKernels:
         device = checked.device(out)
         if device != HOST:
             # Imported late: most arrays are on the host.
@@ -221,10 +236,6 @@ class Operator(Generic[P]):
             assert has_one_kernel(checked)
             call, _ = bind_on_device(self.program, checked, out=out, device=device, target=target)
             return call
-        for operand, original in zip(checked.dense.values(), operands[1:], strict=False):
-            # Numbers have no memory that the caller could write to later.
-            if isinstance(original, np.ndarray):
-                _require_itself(operand, original)
         _, result = output_array(
             out, dtype=checked.dtype, shape=checked.shape, inputs=checked.inputs
         )

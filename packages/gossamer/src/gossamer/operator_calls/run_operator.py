@@ -15,7 +15,7 @@ from gossamer.operator_calls.operands.dense_operands import output_array
 from gossamer.operator_calls.operands.matrix_operand import MatrixOperand
 from gossamer.operator_calls.operator_program import OperatorProgram
 from gossamer.operator_calls.scaled_products import is_scaled, scale_output, with_factors
-from gossamer_backend import HOST
+from gossamer_backend import HOST, Device
 from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
 
@@ -40,17 +40,7 @@ def run_operator(
         program, operands = with_factors(program, operands, alpha=alpha, beta=beta, out=out)
     device = operands.device(out)
     if device != HOST:
-        # Imported late: most arrays are on the host.
-        from gossamer.operator_calls.bind_on_device import bind_on_device, bind_scaling
-
-        assert has_one_kernel(operands), "the parts of a decomposition are on the host"
-        call, on_device = bind_on_device(program, operands, out=out, device=device, target=target)
-        if beta not in (0, 1):
-            dtype = operands.dtype
-            bind_scaling(on_device, beta, dtype=dtype, device=device, target=target)()
-        call()
-        device_result: Array = on_device
-        return device_result
+        return _run_on_device(program, operands, beta=beta, out=out, device=device, target=target)
     # After the factors, whose errors name `alpha` and `beta`.
     result, array = output_array(
         out, dtype=operands.dtype, shape=operands.shape, inputs=operands.inputs
@@ -65,6 +55,27 @@ def run_operator(
     if program.adds:
         scale_output(array, beta)
     run()
+    return result
+
+
+def _run_on_device(
+    program: OperatorProgram,
+    operands: Operands[MatrixOperand],
+    *,
+    beta: float,
+    out: Array | None,
+    device: Device,
+    target: str | Target | None,
+) -> Array:
+    # Imported late: most arrays are on the host.
+    from gossamer.operator_calls.bind_on_device import bind_on_device, bind_scaling
+
+    assert has_one_kernel(operands), "the parts of a decomposition are on the host"
+    call, on_device = bind_on_device(program, operands, out=out, device=device, target=target)
+    if beta not in (0, 1):
+        bind_scaling(on_device, beta, dtype=operands.dtype, device=device, target=target)()
+    call()
+    result: Array = on_device
     return result
 
 
