@@ -321,6 +321,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
         "gossamer_lower.axes.fiber_positions:element_number",
         "gossamer_lower.buffers.layout.storage_layout:StorageLayout._is_plain",
         "gossamer_lower.iterations.nests.iterator_kinds:_is_digit_of",
+        "gossamer_lower.memory.index_ranges:_BoundVars._values_of",
         "gossamer_schedule.nests.floor_multiples:dividend_of_floor",
         "gossamer_schedule.nests.split_variable:split_variable",
         "gossamer_schedule.regions.iterator_map:_digit_of",
