@@ -86,7 +86,7 @@ def distributions():
     return read_distributions()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def root():
     return ROOT
 

@@ -137,6 +137,42 @@ def test_attention_runs_on_the_device(scale):
     np.testing.assert_allclose(to_host(result), expected, rtol=FEATURES * 1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("heads", [(2,), (3, 2), (0, 2), (1, 1, 1)])
+def test_attention_has_heads_and_batches_on_the_device(heads):
+    matrix = matrix_of()
+    dense = [integers(*heads, size, FEATURES) for size in (ROWS, COLUMNS, COLUMNS)]
+    arrays, copied = [to_device(array) for array in dense], STORAGE.copied
+    result = gs.attention(on_device(matrix), *arrays, target=TARGET)
+    out = to_device(np.full(result.shape, np.nan, np.float32))
+    assert gs.attention(on_device(matrix), *arrays, 0.5, out=out, target=TARGET) is out
+    DEFAULT.synchronize()
+    assert STORAGE.copied == copied
+    assert result.shape == (*heads, ROWS, FEATURES)
+    for array, scale in ((result, FEATURES**-0.5), (out, 0.5)):
+        expected = np.zeros(result.shape)
+        for head in np.ndindex(heads):
+            expected[head] = attended(matrix, *(each[head] for each in dense), scale)
+        np.testing.assert_allclose(to_host(array), expected, rtol=FEATURES * 1e-6, atol=1e-6)
+
+
+def test_heads_on_a_device_must_agree():
+    matrix, operands = on_device(matrix_of()), [(2, ROWS, FEATURES), *2 * [(3, COLUMNS, FEATURES)]]
+    arrays = [to_device(integers(*shape)) for shape in operands]
+    with pytest.raises(
+        ArgumentError, match=r"'K' has the shape \(3, 4, 3\); expected \(2,\)"
+    ) as caught:
+        gs.attention(matrix, *arrays, target=TARGET)
+    assert caught.value.code == "operand.heads"
+    with pytest.raises(ArgumentError) as caught:
+        gs.attention(matrix, arrays[0], *2 * [integers(2, COLUMNS, FEATURES)], target=TARGET)
+    assert caught.value.code == "operand.device"
+    out = SeparateArray((2, ROWS, FEATURES + 1), np.float32)
+    right = [to_device(integers(2, COLUMNS, FEATURES)) for _ in "KV"]
+    with pytest.raises(ArgumentError) as caught:
+        gs.attention(matrix, arrays[0], *right, out=out, target=TARGET)
+    assert caught.value.code == "operand.shape"
+
+
 def test_a_bound_operator_reads_the_arrays_again():
     matrix, dense = matrix_of(), integers(COLUMNS, FEATURES)
     B, out = to_device(dense), SeparateArray((ROWS, FEATURES), np.float32)

@@ -20,13 +20,17 @@ TARGET = "cuda-mma-sp:driver=ctypes"
 ROWS, COLUMNS, FEATURES = 6, 5, 4
 
 
-@pytest.fixture
-def gpu(root, monkeypatch, tmp_path):
-    monkeypatch.setattr(sys, "path", [*sys.path, str(root / "plugins/cuda-mma-sp/tests/helpers")])
-    from fake_drivers import installed_drivers
+@pytest.fixture(scope="module")
+def gpu(root, tmp_path_factory):
+    """The GPU of all tests: kernels that the process keeps are loaded there."""
+    folder = str(tmp_path_factory.mktemp("driver"))
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        helpers = str(root / "plugins/cuda-mma-sp/tests/helpers")
+        monkeypatch.setattr(sys, "path", [*sys.path, helpers])
+        from fake_drivers import installed_drivers
 
-    with installed_drivers(monkeypatch, str(tmp_path)) as gpu:
-        yield gpu
+        with installed_drivers(monkeypatch, folder) as gpu:
+            yield gpu
 
 
 def on_gpu(array):
@@ -57,3 +61,15 @@ def test_operators_run_on_a_gpu(gpu):
     wrong[2] = COLUMNS
     with pytest.raises(ArgumentError, match="Element 2 of 'indices' is 5"):
         gs.spmm(csr_on_gpu(matrix, indices=wrong), B, target=TARGET)
+
+
+def test_attention_takes_heads_of_a_gpu(gpu):
+    pattern = sparse.csr_array(np.tri(4, dtype=np.float32))
+    Q, K, V = (np.zeros((2, 4, 3), np.float32) for _ in range(3))
+    V[0], V[1] = 1, np.arange(4)[:, np.newaxis]
+    before = len(gpu.calls)
+    result = gs.attention(csr_on_gpu(pattern), *map(on_gpu, (Q, K, V)), target=TARGET)
+    # Equal scores: the mean of the rows up to each one.
+    means = np.cumsum(V, axis=1) / np.arange(1, 5)[:, np.newaxis]
+    np.testing.assert_allclose(result.to_numpy(), means, rtol=1e-6)
+    assert gpu.calls[before:].count("cuLaunchKernel") >= 2 * 6

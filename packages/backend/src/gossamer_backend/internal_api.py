@@ -13,6 +13,7 @@ from gossamer_ir.support.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from gossamer_backend.arguments.array_view import ArrayView, address
     from gossamer_backend.arguments.match import ArgumentValue
+    from gossamer_backend.arguments.subarray import subarray
     from gossamer_backend.arguments.view_of import view_of
     from gossamer_backend.cache.versions import extension_versions
     from gossamer_backend.call.allocation import new_array
@@ -46,6 +47,7 @@ _HOMES = {
     "fixed_arguments": "gossamer_backend.call.native_plan",
     "function_of_integers": "gossamer_backend.call.plan_source",
     "new_array": "gossamer_backend.call.allocation",
+    "subarray": "gossamer_backend.arguments.subarray",
     "unattached_message": "gossamer_backend.registry.installed_backends",
     "view_of": "gossamer_backend.arguments.view_of",
 }
@@ -68,6 +70,7 @@ __all__ = [
     "fixed_arguments",
     "function_of_integers",
     "new_array",
+    "subarray",
     "unattached_message",
     "view_of",
 ]

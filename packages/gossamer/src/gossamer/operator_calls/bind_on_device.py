@@ -60,7 +60,9 @@ def bind_on_device(
         else array
         for name, array in operands.dense.items()
     }
-    result = _required_output(backend, operands, out, device=device)
+    result = _required_output(
+        backend, out, dtype=operands.dtype, shape=operands.shape, device=device
+    )
     arguments = kernel_arguments(operands._replace(dense=dense), program, result)
     return kernel.bind(**arguments), result
 
@@ -82,19 +84,41 @@ def _backend_of(target: Target) -> ValidatingBackend:
     return resolve_target(target)[0]
 
 
-def _required_output(
-    backend: ValidatingBackend, operands: Operands[KernelMatrix], out: Any, *, device: Device
+def output_on_device(
+    out: Any,
+    *,
+    dtype: str,
+    shape: tuple[int, ...],
+    device: Device,
+    target: str | Target | None,
 ) -> Any:
-    """Return the array for the result; raise if `out` is not one, or if the backend cannot allocate one."""
-    dtype = NATIVE[operands.dtype]
+    """Return the array of a device for a result: `out`, or a new one of the backend of a target.
+
+    Raises `ArgumentError` if `out` is not such an array, or if the backend cannot allocate one.
+    """
+    wanted = parse_target(DEFAULT_TARGET if target is None else target)
+    return _required_output(_backend_of(wanted), out, dtype=dtype, shape=shape, device=device)
+
+
+def _required_output(
+    backend: ValidatingBackend,
+    out: Any,
+    *,
+    dtype: str,
+    shape: tuple[int, ...],
+    device: Device,
+) -> Any:
+    native = NATIVE[dtype]
     if out is None:
-        array = backend.new_array(operands.shape, dtype, device=device)
+        array = backend.new_array(shape, native, device=device)
         return _required_array(backend, array, device=device, hint="Pass out=...")
     view = device_view("out", out)
     assert view is not None, "operands on several devices were refused"
-    if view.dtype != dtype:
-        raise ArgumentError("operand.dtype", f"'out' has the dtype {view.dtype}; expected {dtype}.")
-    require_shape("out", view, shape=operands.shape)
+    if view.dtype != native:
+        raise ArgumentError(
+            "operand.dtype", f"'out' has the dtype {view.dtype}; expected {native}."
+        )
+    require_shape("out", view, shape=shape)
     require_contiguous("out", view)
     return out
 

@@ -17,7 +17,12 @@ from gossamer.operator_calls.operands.dense_operands import (
     operand_dtype,
     output_array,
 )
-from gossamer.operator_calls.operands.device_operands import shape_of_array
+from gossamer.operator_calls.operands.device_operands import (
+    common_device,
+    device_view,
+    require_contiguous,
+    shape_of_array,
+)
 from gossamer.operator_calls.operator import operator
 from gossamer.operator_calls.operator_program import OperatorProgram
 from gossamer.operators.sddmm import sddmm
@@ -146,7 +151,8 @@ def attention(
     float64. They may have further dimensions in front, such as batches and heads, which are the same for
     all three and for the result. `scale` is 1 / sqrt(d) by default. The values of the pattern are ignored,
     and may be bools or integers, too; explicit zeros count, and duplicates count as often as they are
-    stored. The pattern and `out` are as for `spmm`. The rows are fused, so the temporary memory of a thread
+    stored. The pattern and `out` are as for `spmm`, also on a device, where each head is a call. On CPUs rows
+    are fused, so the temporary memory of a thread
     is one number for each element of the longest of its rows. In float32, a pattern with rows of more than
     2**24 elements takes a number for each of all its elements.
 
@@ -162,7 +168,7 @@ def attention(
            [5., 6.],
            [0., 0.]])
     """
-    if isinstance(Q, np.ndarray) and Q.ndim > 2:
+    if len(_shape(Q)) > 2:
         return _compute_by_heads(pattern, (Q, K, V), scale, out=out, target=target)
     checked = operands(pattern, Q, K, V, scale)
     # The fused kernel sums a row at once, which loses terms of rows this long.
@@ -212,6 +218,16 @@ def _tensor(pattern: Any, Q: Array) -> SparseTensor:
     return SparseTensor.of_checked(csr_pattern(pattern, dtype=operand_dtype("Q", Q)).storage)
 
 
+def _shape(array: Any) -> tuple[int, ...]:
+    """Return the shape of an array of NumPy or of a device; an empty one for anything else, which is refused
+    later."""
+    if isinstance(array, np.ndarray):
+        shape: tuple[int, ...] = array.shape
+        return shape
+    view = device_view("the array", array)
+    return () if view is None else view.shape
+
+
 def _compute_by_heads(
     pattern: Any,
     dense: tuple[Array, Array, Array],
@@ -221,14 +237,10 @@ def _compute_by_heads(
     target: str | Target | None,
 ) -> Array:
     """Return the results of all heads, whose numbers are the first dimensions of the dense operands."""
+    _require_same_heads(dense)
+    if not isinstance(dense[0], np.ndarray):
+        return _compute_heads_on_device(pattern, dense, scale, out=out, target=target)
     heads = dense[0].shape[:-2]
-    for name, array in zip("KV", dense[1:], strict=True):
-        if not isinstance(array, np.ndarray) or array.shape[:-2] != heads:
-            raise ArgumentError(
-                "operand.heads",
-                f"'{name}' has the shape {np.shape(array)}; expected {heads} before its last two dimensions.",
-                hint="Q, K and V have the same heads and batches.",
-            )
     matrix = pattern if isinstance(pattern, SparseTensor) else _tensor(pattern, dense[0])
     first = dense[0].reshape(-1, *dense[0].shape[-2:])
     shape = (*heads, matrix.shape[0], first.shape[-1])
@@ -239,4 +251,47 @@ def _compute_by_heads(
     for head in np.ndindex(heads):
         q, k, v = (operand[head] for operand in dense)
         attention(matrix, q, k, v, scale, out=array[head], target=target)
+    return result
+
+
+def _require_same_heads(dense: tuple[Array, Array, Array]) -> None:
+    heads = _shape(dense[0])[:-2]
+    for name, array in zip("KV", dense[1:], strict=True):
+        shape = _shape(array)
+        if len(shape) != len(heads) + 2 or shape[:-2] != heads:
+            raise ArgumentError(
+                "operand.heads",
+                f"'{name}' has the shape {shape or np.shape(array)}; expected {heads} before its last two "
+                "dimensions.",
+                hint="Q, K and V have the same heads and batches.",
+            )
+
+
+def _compute_heads_on_device(
+    pattern: Any,
+    dense: tuple[Any, Any, Any],
+    scale: float | None,
+    *,
+    out: Any,
+    target: str | Target | None,
+) -> Any:
+    """Return the results of all heads of arrays of a device: one call for each, which does not wait."""
+    # Imported late: most arrays are on the host.
+    from gossamer.operator_calls.bind_on_device import output_on_device
+    from gossamer_backend.internal_api import subarray
+
+    arrays = {name: [array] for name, array in zip("QKV", dense, strict=True)}
+    device = common_device(arrays if out is None else {**arrays, "out": [out]})
+    for name, array in zip("QKV", dense, strict=True):
+        view = device_view(name, array)
+        assert view is not None, "arrays of several devices were refused"
+        require_contiguous(name, view)
+    *heads, rows, features = _shape(dense[0])
+    dtype = operand_dtype("Q", dense[0])
+    assert dtype is not None, "operands of several heads are arrays"
+    shape = (*heads, rows, features)
+    result = output_on_device(out, dtype=dtype, shape=shape, device=device, target=target)
+    for head in np.ndindex(*heads):
+        q, k, v, of_head = (subarray(array, head) for array in (*dense, result))
+        attention(pattern, q, k, v, scale, out=of_head, target=target)
     return result

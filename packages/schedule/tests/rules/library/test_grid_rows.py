@@ -74,6 +74,13 @@ def test_threads_of_a_warp_add_up_long_rows(mean, lanes):
     assert factors == ([128] if lanes is None else [lanes, 128 // lanes])
 
 
+@pytest.mark.parametrize(("mean", "is_flat"), [(3, False), (4, True), (100, True)])
+def test_values_that_depend_on_long_rows_find_them(mean, is_flat):
+    stats = Stats(rows=100, columns=5000, nnz=100 * mean, longest_row=2 * mean, empty_rows=0)
+    schedule = default_schedule(module_of(scaled("csr", "A[i, j] * R[i]")), GPU, stats)
+    assert [step.op for step in schedule.coordinate] == ["sparse_fuse"] * is_flat
+
+
 @pytest.mark.parametrize("module", [module_of(CSR + DOT), parse_module(script("csr_spmm"))])
 def test_elements_of_reductions_are_in_registers(module):
     steps = [step for step in default_schedule(module, GPU).loop if step.op == "cache_write"]

@@ -3,7 +3,7 @@
 A product has a thread for each element of the result: rows and features are threads of a block, and blocks
 have as many rows as fill them. A sum over a row has a thread for each row, or several that add up what they
 have if rows are long. A sum over features has the threads of a warp. Values that depend on their row have a
-thread for each row, and other values of stored elements one for each of them.
+thread for each row unless rows are long, and other values of stored elements one for each of them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def grid_rows(module: Module, context: RuleContext) -> PatternMatch | None:
         return PatternMatch(products.text, trace)
     if values is None:
         return None
-    if values.is_flat:
+    mean = None if context.stats is None else context.stats.mean_row
+    if values.is_flat or _row_threads(mean, grid) is not None:
         _bind_slots(trace, _run_all_slots(trace, module, values), grid)
     else:
         _bind(trace, values.row, threads=block_threads(grid))
@@ -78,23 +79,29 @@ def _reduction_match(
 def _run_rows(trace: TraceBuilder, pattern: RowReduction, grid: Grid, stats: Stats | None) -> None:
     """Compute each row by a thread, or by the threads of a warp, or a part of it, if its elements are
     enough."""
-    mean = pattern.width if stats is None else stats.mean_row
-    if mean is None or mean < LEAST_SHARED_ROW or not pattern.is_regular:
+    lanes = _row_threads(pattern.width if stats is None else stats.mean_row, grid)
+    if lanes is None or not pattern.is_regular:
         _accumulate_in_register(trace, pattern, pattern.row)
         _bind(trace, pattern.row, threads=block_threads(grid))
         trace.decide(
             "a thread for each row", "one thread adds up the elements of a row in their order"
         )
         return
-    lanes = min(grid.warp, 1 << int(mean).bit_length() - 1)
     # The length of a row is split before rows beyond the last one get a length, so that accesses are proved.
     _, lane = trace.split(pattern.position, factors=(None, lanes))
     blocks, rows = trace.split(pattern.row, factors=(None, block_threads(grid) // lanes))
     _bind_products(trace, blocks, rows, lane)
     trace.decide(
         f"{lanes} threads for each row add up what they have",
-        f"rows have {mean:.3g} elements on average, and threads of a warp read adjacent ones",
+        "rows are long on average, and threads of a warp read adjacent elements",
     )
+
+
+def _row_threads(mean: float | None, grid: Grid) -> int | None:
+    """Return the threads of a warp that rows of this mean length share; None if one thread has a row."""
+    if mean is None or mean < LEAST_SHARED_ROW:
+        return None
+    return min(grid.warp, 1 << int(mean).bit_length() - 1)
 
 
 def _bind_products(trace: TraceBuilder, blocks: str, elements: str, lane: str) -> None:
