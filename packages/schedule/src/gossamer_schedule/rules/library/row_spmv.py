@@ -29,9 +29,13 @@ from gossamer_schedule.rules.decisions.rows_in_lanes import (
     run_rows_in_lanes,
 )
 from gossamer_schedule.rules.decisions.scalable_vectors.row_vector_groups import (
-    NO_GROUPS,
     row_vector_groups,
     versions_of_rows,
+)
+from gossamer_schedule.rules.decisions.scalable_vectors.unrolled_rows import (
+    may_unroll_rows,
+    run_groups_in_parallel,
+    whole_groups_and_rest,
 )
 from gossamer_schedule.rules.decisions.verdict import Verdict, pays_not
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction, row_reduction
@@ -108,23 +112,38 @@ def row_spmv(module: Module, context: RuleContext) -> PatternMatch | None:
 def _run_row_by_row(trace: TraceBuilder, pattern: RowReduction, *, context: RuleContext) -> None:
     """Run the terms of a row in lanes if they are enough, and in groups of vectors if they fill one."""
     chosen = _lanes(pattern, context)
-    groups, prefetching = NO_GROUPS, _element_prefetching_verdict(pattern, context, chosen)
     # Siblings share the loop over rows, of which there is one version then.
     if isinstance(chosen.lanes, str) and not context.is_sibling:
-        groups = row_vector_groups(pattern, context.machine, _mean_row(pattern, context.stats))
-    for version, vectors in versions_of_rows(trace, pattern, groups):
-        _accumulate_rows(trace, version, chosen, vectors=vectors, prefetching=prefetching)
+        _run_scalable_rows(trace, pattern, chosen, context=context)
+        return
+    prefetching = _element_prefetching_verdict(pattern, context, chosen)
+    _accumulate_rows(trace, pattern)
+    _run_terms(trace, pattern, chosen, prefetching=prefetching)
+    run_rows_in_parallel(trace, pattern.row, before=pattern.before, vectors=1)
 
 
-def _accumulate_rows(
-    trace: TraceBuilder,
-    pattern: RowReduction,
-    chosen: _Lanes,
-    *,
-    vectors: int,
-    prefetching: Verdict,
+def _run_scalable_rows(
+    trace: TraceBuilder, pattern: RowReduction, chosen: _Lanes, *, context: RuleContext
 ) -> None:
-    """Keep the result of a row in a register, and run its terms in lanes, or in groups of vectors."""
+    """Run terms in scalable vectors, in groups of these where they fill one, and rows in groups."""
+    groups = row_vector_groups(pattern, context.machine, _mean_row(pattern, context.stats))
+    versions = versions_of_rows(trace, pattern, groups)
+    # First in all versions: names that one of them frees later are not taken by another.
+    for version, _ in versions:
+        _accumulate_rows(trace, version)
+    for version, vectors in versions:
+        if may_unroll_rows(version):
+            whole, rest = whole_groups_and_rest(trace, version)
+            _run_terms(trace, whole, chosen, vectors=vectors)
+            _run_terms(trace, rest, chosen)
+            run_groups_in_parallel(trace, whole)
+        else:
+            _run_terms(trace, version, chosen, vectors=vectors)
+            run_rows_in_parallel(trace, version.row, before=version.before, vectors=1)
+
+
+def _accumulate_rows(trace: TraceBuilder, pattern: RowReduction) -> None:
+    """Keep the result of a row in a register."""
     trace.accumulate_locally(
         pattern.block, buffer=pattern.output, holder=pattern.row, reduction=pattern.reduction
     )
@@ -132,6 +151,17 @@ def _accumulate_rows(
         "a row's result in a register",
         f"the terms of row {pattern.row} are consecutive iterations, so memory is written once per row",
     )
+
+
+def _run_terms(
+    trace: TraceBuilder,
+    pattern: RowReduction,
+    chosen: _Lanes,
+    *,
+    vectors: int = 1,
+    prefetching: Verdict | None = None,
+) -> None:
+    """Run the terms of a row one at a time, in lanes, or in groups of vectors."""
     if vectors > 1:
         _, vector, lane = trace.split(pattern.position, factors=(None, vectors, chosen.lanes))
         trace.vectorize(lane, rest=chosen.rest)
@@ -140,19 +170,18 @@ def _accumulate_rows(
             f"{chosen.lanes} partial results in lanes, {vectors} vectors at a time, the rest {chosen.rest}",
             "the vectors of a group need no masks, and share the instructions of the loop",
         )
-    else:
-        if chosen.lanes != 1:
-            _run_in_lanes(trace, pattern, chosen, prefetching=prefetching)
-        trace.decide(chosen.what, chosen.why)
-    run_rows_in_parallel(trace, pattern.row, before=pattern.before, vectors=1)
+        return
+    if chosen.lanes != 1:
+        _run_in_lanes(trace, pattern, chosen, prefetching=prefetching)
+    trace.decide(chosen.what, chosen.why)
 
 
 def _run_in_lanes(
-    trace: TraceBuilder, pattern: RowReduction, chosen: _Lanes, *, prefetching: Verdict
+    trace: TraceBuilder, pattern: RowReduction, chosen: _Lanes, *, prefetching: Verdict | None
 ) -> None:
     """Run the terms of a row in lanes, with the elements of later rows prefetched if that pays."""
     vector, lane = trace.split(pattern.position, factors=(None, chosen.lanes))
-    if prefetching.pays and isinstance(chosen.lanes, int):
+    if prefetching is not None and prefetching.pays and isinstance(chosen.lanes, int):
         # Before lanes are vectorized: they are the consecutive elements of an iteration.
         prefetch_elements(trace, pattern, loop_name=vector, lanes=chosen.lanes, why=prefetching.why)
     trace.vectorize(lane, rest=chosen.rest)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from itertools import pairwise
 
 import msgspec
@@ -87,6 +89,20 @@ class RowReduction(msgspec.Struct, frozen=True):
         return (
             f"each element {self.output}[{element}] reduces over {self.position}, the stored columns "
             f"of row {self.row}"
+        )
+
+    def with_names(self, names: Mapping[str, str]) -> RowReduction:
+        """Return the pattern with other names, or texts, for loops and the block, where they have them."""
+        row = names.get(self.row, self.row)
+        before = self.before
+        if before is not None:
+            before = re.sub(rf"\b{re.escape(self.row)}\b", row, before)
+        return replace(
+            self,
+            row=row,
+            position=names.get(self.position, self.position),
+            block=names.get(self.block, self.block),
+            before=before,
         )
 
 

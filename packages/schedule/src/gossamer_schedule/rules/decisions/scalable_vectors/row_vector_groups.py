@@ -7,22 +7,19 @@ known at run time only, as the length of vectors is, so there may be two version
 
 from __future__ import annotations
 
-import re
-
 import msgspec
-from msgspec.structs import replace
 
 from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS
 from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
-GROUP_VECTORS = 4
+GROUP_VECTORS = 3
 """Vectors of a group. All add to one vector of partial sums: a gather takes longer than an addition.
 
-Counted for SpMV with 64 elements in a row at 128, 256, 512, 1024 and 2048 bits: 96, 58, 40, 29 and 22
-instructions for a row in groups, 124, 69, 40, 26 and 20 vector by vector, and 99, 59, 38, 29 and 22 in groups
-of 3. So groups pay if a row fills one."""
+Counted for SpMV with 64 elements in a row at 128, 256 and 512 bits: 97, 57 and 36 instructions for a row in
+groups, 94, 57 and 38 in groups of 4, 104, 60 and 38 in groups of 2, and 123, 67 and 39 vector by vector. So
+groups pay if a row fills one."""
 
 MOST_UNITS = 16
 """The longest vectors of Arm SVE, in units of vscale. Versions for longer ones are not worth their code."""
@@ -35,9 +32,6 @@ class RowVectorGroups(msgspec.Struct, frozen=True):
     pays: bool
     why: str
     condition: str | None = None
-
-
-NO_GROUPS = RowVectorGroups(pays=False, why="vectors are not scalable")
 
 
 def row_vector_groups(
@@ -81,14 +75,6 @@ def versions_of_rows(
         f"a version of the rows for groups of {GROUP_VECTORS} vectors, and one without", groups.why
     )
     return tuple(
-        (_renamed(pattern, dict(zip(names, version, strict=True))), vectors)
+        (pattern.with_names(dict(zip(names, version, strict=True))), vectors)
         for version, vectors in zip(versions, (GROUP_VECTORS, 1), strict=True)
     )
-
-
-def _renamed(pattern: RowReduction, names: dict[str, str]) -> RowReduction:
-    row, position, block = (names[name] for name in (pattern.row, pattern.position, pattern.block))
-    before = pattern.before
-    if before is not None:
-        before = re.sub(rf"\b{re.escape(pattern.row)}\b", row, before)
-    return replace(pattern, row=row, position=position, block=block, before=before)
