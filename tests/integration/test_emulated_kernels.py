@@ -149,7 +149,8 @@ def matrix_with_rows(lengths, columns):
 @pytest.mark.unserialized
 @pytest.mark.parametrize("vectors", [1, 6])
 def test_rows_are_right_in_groups_of_vectors_and_without(vectors, emulated_target):
-    """Rows fill a group of four vectors on average, or do not. Without statistics, the kernel finds out."""
+    """Rows fill a group of vectors on average, or do not. Without statistics, the kernel finds out. The last
+    row is left over from the groups of rows."""
     lanes = bits_of(emulated_target) // 32
     length = vectors * lanes
     lengths = (0, length - 1, length, length + 1, 0, 2 * length + lanes + 3, 4 * lanes, 1, length)
