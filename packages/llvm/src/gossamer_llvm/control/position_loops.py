@@ -39,7 +39,7 @@ from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import collect
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
-from gossamer_llvm.values.division import vscale_factor
+from gossamer_llvm.values.division import factor_of_vscale
 
 MAX_POSITION = 1 << 62
 """A bound of positions, exclusive: a position plus the lanes of a vector does not wrap."""
@@ -96,7 +96,7 @@ def group_loop(emitter: FunctionEmitter, loop: For) -> PositionLoop | None:
         return None
     match loop.extent:
         case Binary(op="floordiv", lhs=limit, rhs=divisor):
-            step = vscale_factor(divisor)
+            step = factor_of_vscale(divisor)
             return None if step is None else position_loop(emitter, loop, limit=limit, step=step)
     return None
 

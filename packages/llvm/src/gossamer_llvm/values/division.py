@@ -44,15 +44,15 @@ def vscale_multiple(divisor: Expr) -> int | None:
     >>> vscale_multiple(mul(index(4), VScale())), vscale_multiple(mul(index(3), VScale()))
     (4, None)
     """
-    factor = vscale_factor(divisor)
+    factor = factor_of_vscale(divisor)
     return factor if factor is not None and factor & (factor - 1) == 0 else None
 
 
-def vscale_factor(divisor: Expr) -> int | None:
+def factor_of_vscale(divisor: Expr) -> int | None:
     """Return the positive factor of an int64 that is a multiple of vscale; None for any other expression.
 
     >>> from gossamer_ir.core.build import index, mul
-    >>> vscale_factor(mul(index(3), VScale())), vscale_factor(index(3))
+    >>> factor_of_vscale(mul(index(3), VScale())), factor_of_vscale(index(3))
     (3, None)
     """
     if dtype_of(divisor) != "int64":
