@@ -20,6 +20,7 @@ from gossamer_backend.plugin_api import (
 from gossamer_cuda_mma_sp.device_code import DeviceCode, kernels_of
 from gossamer_cuda_mma_sp.sparsity.block_intrinsics import block_products_of
 from gossamer_cuda_mma_sp.sparsity.structured_intrinsics import structured_products_of
+from gossamer_cuda_mma_sp.target.architectures import NATIVE
 from gossamer_cuda_mma_sp.target.gpu import Gpu, explicit_gpu_target, gpu_of, machine_of_gpu
 from gossamer_ir import scratch_layout, signature_of
 from gossamer_ir.errors import ArgumentError, UnsupportedError
@@ -63,6 +64,7 @@ class CudaBackend:
     def probe(self, target: Target) -> Probe:
         """Return whether the driver of the target works here and takes its code, else what is missing: a
         package, the library of the driver, a GPU, or a later version."""
+        target = _named(target)
         gpu, resolved = gpu_of(target), explicit_gpu_target(target)
         if gpu.is_interpreted:
             return Probe(usable=True, resolved=resolved)
@@ -74,6 +76,7 @@ class CudaBackend:
 
     def machine(self, target: Target) -> Machine:
         """Return the machine of a target, which runs grids of threads."""
+        target = _named(target)
         gpu = gpu_of(target)
         return replace(
             machine_of_gpu(target),
@@ -91,6 +94,7 @@ class CudaBackend:
         from gossamer_llvm import guarded_buffers
 
         require_compilable(self, module, target)
+        target = _named(target)
         gpu = gpu_of(target)
         split = ptx.split_module(module, gpu)
         return Artifact(
@@ -108,7 +112,7 @@ class CudaBackend:
         kernels as CUDA C++."""
         from gossamer_cuda_mma_sp.codegen import ptx
 
-        gpu = gpu_of(target)
+        gpu = gpu_of(_named(target))
         split = ptx.split_module(module, gpu)
         text = ptx.ptx_text(split, gpu)
         return {
@@ -161,6 +165,15 @@ class CudaBackend:
         copy = self.new_array(array.shape, array.dtype, device=device)
         copy.copy_from(array)
         return copy
+
+
+def _named(target: Target) -> Target:
+    """Return a target that names its architecture, which the driver says for `arch=native`."""
+    if target.option("arch") != NATIVE:
+        return target
+    from gossamer_cuda_mma_sp.device.native_architecture import with_native_architecture
+
+    return with_native_architecture(target)
 
 
 def _opened(gpu: Gpu) -> GpuDevice:

@@ -26,6 +26,9 @@ PTX_VERSIONS = tuple(CUDA_VERSIONS)
 
 KIB = 1024
 
+NATIVE = "native"
+"""The value of the option `arch` for the architecture of the GPU of this machine."""
+
 
 class GpuArchitecture(msgspec.Struct, frozen=True):
     """An architecture by the name that PTX has for it, and what a kernel may use there.
