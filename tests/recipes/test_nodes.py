@@ -22,8 +22,14 @@ from gossamer_ir.nodes import (
     Node,
 )
 from tests.conventions.syntax_trees import nodes_of, tree_of
-from tests.recipes import falls_through
-from tests.recipes.recipe_pages import definitions, listed_files, module_of, path_of, sources
+from tests.recipes.recipe_pages import (
+    definitions,
+    listed_files,
+    module_of,
+    others_above_definitions,
+    path_of,
+    sources,
+)
 
 pytestmark = pytest.mark.unserialized
 
@@ -122,27 +128,21 @@ def _has_table_of(names, tree):
     return False
 
 
-@pytest.mark.parametrize(
-    ("types", "falls_through"),
-    [(STMTS, falls_through.STMTS), (EXPRS, falls_through.EXPRS)],
-    ids=["statements", "expressions"],
-)
-def test_all_other_code_that_distinguishes_types_is_right_for_a_new_one(root, types, falls_through):
-    """Functions and constants about two or more types are in a file of the list "Add a node", or in
-    `tests/recipes/falls_through.py` with the reason why they need no change."""
+@pytest.mark.parametrize(("word", "types"), [("statements", STMTS), ("expressions", EXPRS)])
+def test_all_other_code_that_distinguishes_types_says_what_it_does_with_others(root, word, types):
+    """Functions and constants about two or more types are in a file of the list "Add a node", or below a
+    comment `# Other statements: ...` or `# Other expressions: ...`, which is right for a new one."""
     names = {kind.__name__ for kind in types}
     listed = listed_files(root, "Add a node")
-    groups = {
-        f"{module_of(path)}:{name}"
-        for path in sources(root)
-        if path.relative_to(root).as_posix() not in listed
-        for name, group in _groups_of_types(path.read_text())
-        if _needs_reason(names & group)
-    }
-    reasons = [place for places in falls_through.values() for place in places]
-    assert sorted(groups.difference(reasons)) == []
-    assert sorted({*reasons} - groups) == []
-    assert len({*reasons}) == len(reasons)
+    wrong = set()
+    for path in sources(root):
+        text = path.read_text()
+        groups = {name for name, group in _groups_of_types(text) if _needs_reason(names & group)}
+        if path.relative_to(root).as_posix() in listed:
+            groups = set()
+        stated = {name for name, about in others_above_definitions(text) if about == word}
+        wrong |= {f"{module_of(path)}:{name}" for name in groups ^ stated}
+    assert sorted(wrong) == []
 
 
 def _needs_reason(group):
@@ -179,6 +179,13 @@ def test_the_types_that_a_function_tells_apart_are_found_together(body, group):
     function = f"def f(x, y):\n {body}\n"
     groups = _groups_of_types("class A:\n" + textwrap.indent(function, " "))
     assert ("A.f", group) in [(name, types & names) for name, names in groups]
+
+
+def test_a_comment_about_others_belongs_to_the_definition_below():
+    text = (
+        "# Other statements and expressions: stay.\n# More.\n@cache\ndef f():\n    ...\n\nT = 1\n"
+    )
+    assert [*others_above_definitions(text)] == [("f", "statements"), ("f", "expressions")]
 
 
 def test_one_test_for_a_type_that_the_table_describes_needs_a_reason():

@@ -11,6 +11,7 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Binary, Cast, Const, Expr, Load, Var
 from gossamer_ir.support.arrays import Array
 
+# Other operations: refused.
 _OPERATIONS: dict[str, Callable[..., Any]] = {
     "add": np.add,
     "sub": np.subtract,
@@ -22,6 +23,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
 }
 
 
+# Other expressions: refused.
 def evaluate_arrays(
     expr: Expr,
     vars: Mapping[str, Array | int],

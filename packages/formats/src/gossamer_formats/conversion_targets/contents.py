@@ -38,6 +38,7 @@ def unused_content(solved: Solved) -> int:
     return solved.extent if solved.extent is not None and _is_leading(solved.value) else 0
 
 
+# Other expressions: not optimized.
 def _is_leading(value: Expr) -> bool:
     """Return whether a value is a logical coordinate or its leading digit. After the last value of another
     digit, the next block begins."""

@@ -145,6 +145,7 @@ def _solve(description: FormatDescription, equations: list[_Equation]) -> Invers
     return InverseMap(coordinates, contents, reaches_all)
 
 
+# Other expressions: nothing is concluded from them.
 def _load_of(atom: Expr) -> Load | None:
     value = atom.value if isinstance(atom, Cast) else atom
     return value if isinstance(value, Load) else None

@@ -8,6 +8,7 @@ from gossamer_ir.core.integers import UNBOUNDED
 from gossamer_ir.core.operations import DIVISIONS
 from gossamer_ir.nodes import Binary, BinaryOp, Cast, Const, Expr, Load, Var
 
+# Other operations: refused.
 _OPERATIONS: frozenset[BinaryOp] = frozenset(
     {"add", "sub", "mul", "floordiv", "floormod", "min", "max"}
 )
@@ -17,6 +18,7 @@ class NotArithmeticError(Exception):
     """An expression that has no value here; its argument is the name of the node's class."""
 
 
+# Other expressions: refused.
 def evaluate_integer(
     expr: Expr,
     vars: Mapping[str, int | float | bool],

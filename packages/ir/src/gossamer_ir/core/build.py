@@ -139,6 +139,7 @@ def folded(op: BinaryOp, lhs: Expr, rhs: Expr) -> Const | None:
     return None if is_undefined else Const("int64", str(evaluated(op, left, right)))
 
 
+# Other operations: none occurs; this makes the operations itself.
 _CONSTRUCTORS: dict[BinaryOp, Callable[[Expr, Expr], Expr]] = {
     "add": add,
     "sub": sub,

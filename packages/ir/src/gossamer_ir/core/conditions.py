@@ -84,6 +84,7 @@ def conjuncts(condition: Expr | None) -> Iterator[Expr]:
 class ShortCircuit(NamedTuple):
     """A condition whose second operand is evaluated only if the first one does not decide the result."""
 
+    # Other operations: none occurs; this makes the operations itself.
     op: Literal["and", "or"]
     first: Expr
     second: Expr

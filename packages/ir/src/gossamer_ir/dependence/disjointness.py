@@ -278,6 +278,7 @@ def _is_narrow(
     return abs(count) * width + value_span(form, varying, loops=loops) < 1 << 64
 
 
+# Other expressions and operations: nothing is concluded from them.
 def _is_nonnegative(expr: Expr, loops: LoopsByName) -> bool:
     """Return whether an expression is not negative because its operands are loops that start at 0, and
     nothing wraps."""

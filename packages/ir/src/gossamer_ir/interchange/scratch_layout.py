@@ -30,6 +30,7 @@ class ScratchLayout(msgspec.Struct, frozen=True):
     size: Expr | None
 
 
+# Other statements: nothing is concluded from them.
 @typed
 def scratch_layout(module: Module) -> ScratchLayout:
     """Return the layout of the buffers in global memory that the entry of a flat module allocates outside of

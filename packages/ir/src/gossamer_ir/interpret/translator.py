@@ -64,6 +64,7 @@ Enclosing: TypeAlias = For | If | Let
 """A statement that contains the current one or, for a let, precedes it in the same body."""
 
 
+# Other statements: refused around a block with an init.
 _AROUND_INITS = (For, If, While, Block, Iteration)
 """The statements through which an init is hoisted, or at which it stays."""
 
@@ -140,6 +141,7 @@ class Translator:
         """Return the number of lanes on the interpreted machine."""
         return lanes.count * (self.program.vscale if lanes.scalable else 1)
 
+    # Other statements: refused around a block with an init.
     def _stmt(self, node: Stmt) -> Exec:
         if has_bodies(type(node)) and not isinstance(node, _AROUND_INITS):
             _require_no_init(node)
@@ -173,6 +175,7 @@ def call_in_order(steps: tuple[Exec, ...]) -> Exec:
     return run
 
 
+# Other statements: refused if they update what other threads update; only `Atomic` may.
 def _noted(node: Stmt, run: Exec) -> Exec:
     """Return the function of a statement with a note of which one runs, for the accesses that it makes."""
     reduction = match_reduction(node) if isinstance(node, Store) else None

@@ -213,6 +213,7 @@ def _with_one_dtype(nodes: list[Expr]) -> list[Expr]:
     return [_converted_to_scalar(node, firm[0]) for node in nodes]
 
 
+# Other operations: none occurs; this makes the operations itself.
 _LIMITS: tuple[ReduceOp, ...] = ("min", "max")
 
 

@@ -21,6 +21,7 @@ BUFFER_NODES: Any = _buffer_nodes()
 INDEXED_NODES: Any = tuple(kind for kind in BUFFER_NODES if kind not in CHECKING_STMTS)
 """Those of them that address elements: a check names a buffer only for its error message."""
 
+# Other expressions: those that read memory fail the test of `READS`.
 READS: tuple[type[Load], type[Search]] = (Load, Search)
 """The types of expressions that read memory."""
 

@@ -19,6 +19,7 @@ _LEAF_TYPES = re.compile(
 _NAME_TYPES = re.compile(r"(Name|tuple\[Name, \.\.\.\])( \| None)?")
 _STMT_TYPES = re.compile(r"tuple\[(Stmt|Store), \.\.\.\]")
 
+# Other expressions: none lacks operands but these, which walks may skip.
 LEAVES: frozenset[type[Any]] = frozenset({Const, Lanes, Var, VScale, type(None)})
 """Field types that contain no further nodes."""
 

@@ -47,6 +47,7 @@ class LoopMask(NamedTuple):
     limit: Expr
 
 
+# Other expressions: not optimized.
 def loop_mask(emitter: FunctionEmitter, loop: For) -> LoopMask | None:
     """Return the mask of a loop with an iteration for each vector of elements from 0 to a limit; None for any
     other loop."""
@@ -91,6 +92,7 @@ def _is_same(emitter: FunctionEmitter, limit: Expr, loop: For) -> bool:
     return free_vars(limit).isdisjoint(inside) and buffers_read(limit) <= emitter.unchanging
 
 
+# Other expressions: not optimized.
 def may_run_without_lanes(emitter: FunctionEmitter, loop: For, loop_mask: LoopMask) -> bool:
     """Return whether an iteration in which no lane is active changes nothing and cannot fail: it only
     accumulates in private vectors, by elements that are loaded under the mask."""
@@ -105,6 +107,7 @@ def may_run_without_lanes(emitter: FunctionEmitter, loop: For, loop_mask: LoopMa
     )
 
 
+# Other expressions: not optimized.
 def _keeps_masked_lanes(emitter: FunctionEmitter, stmt: Stmt, mask: Compare) -> bool:
     match stmt:
         case Store(
@@ -115,6 +118,7 @@ def _keeps_masked_lanes(emitter: FunctionEmitter, stmt: Stmt, mask: Compare) -> 
     return False
 
 
+# Other expressions: those that read memory fail the test of `READS`.
 def _cannot_fail(emitter: FunctionEmitter, node: Expr, mask: Compare) -> bool:
     match node:
         case Load():

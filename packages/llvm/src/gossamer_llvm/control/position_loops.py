@@ -56,6 +56,7 @@ class PositionLoop(msgspec.Struct, frozen=True):
     body: tuple[Stmt, ...]
 
 
+# Other expressions: not optimized.
 def position_loop(
     emitter: FunctionEmitter, loop: For, *, limit: Expr, step: int, mask: Compare | None = None
 ) -> PositionLoop | None:
@@ -149,6 +150,7 @@ def _split(form: Affine) -> tuple[Affine, Affine]:
     return Affine(start, 0), Affine(vectors, form.constant)
 
 
+# Other statements: stay; only a let is moved or replaced by its value.
 def _with_values_of_lets(body: tuple[Stmt, ...], unchanging: Set[str]) -> tuple[Stmt, ...]:
     """Return a body in which the integers that lets bind are written out, unless memory that they are read
     from may change."""
@@ -220,6 +222,7 @@ def _is_length(emitter: FunctionEmitter, limit: Expr) -> bool:
     return outer == other and between is not None and between >= 0
 
 
+# Other expressions: not optimized.
 def _element(atom: Expr) -> Load | None:
     """Return the element that an atom is, converted to int64 or not."""
     value = atom.value if isinstance(atom, Cast) and atom.dtype == "int64" else atom

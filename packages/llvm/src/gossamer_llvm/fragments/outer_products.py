@@ -84,6 +84,7 @@ def _updates(emitter: FunctionEmitter, loop: For) -> tuple[_Update, ...]:
     return updates if len(updates) == len(updates_or_none) and read.isdisjoint(written) else ()
 
 
+# Other statements: stay; only a let is moved or replaced by its value.
 def _without_lets(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """Return statements with the values of variables that they bind: copies of unrolled loops share these."""
     values: dict[str, Expr] = {}
@@ -178,6 +179,7 @@ def _product(emitter: FunctionEmitter, term: Expr, row: str) -> _Product | None:
     return None
 
 
+# Other expressions: nothing is concluded from them.
 def _element(factor: Expr) -> Load | None:
     """Return the scalar that is in all lanes of a factor, if it is loaded."""
     match _without_cast(factor):

@@ -120,6 +120,7 @@ def tile_of(emitter: FunctionEmitter, node: Load | Store) -> int:
     return fragment.first + number
 
 
+# Other expressions: refused.
 def _required_row(emitter: FunctionEmitter, node: Load | Store, dtype: str) -> _Row:
     """Return the row that is accessed; refuse any other part of a buffer."""
     buffer = emitter.fragments[node.buffer].buffer

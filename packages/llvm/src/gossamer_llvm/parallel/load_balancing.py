@@ -66,6 +66,7 @@ def define_search(emitter: FunctionEmitter, weight: str, captures: Captures) -> 
     return symbol
 
 
+# Other expressions: their operands are visited.
 def _collect_captures(
     emitter: FunctionEmitter, node: Expr, var_name: str, captures: Captures
 ) -> None:

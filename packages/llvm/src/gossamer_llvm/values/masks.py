@@ -33,6 +33,7 @@ def emit_predicate(emitter: FunctionEmitter, node: Expr | None) -> Value:
     return emitter.expr(node)
 
 
+# Other expressions: not optimized.
 def _constant_mask(node: Expr | None) -> bool | None:
     match node:
         case None:
@@ -44,6 +45,7 @@ def _constant_mask(node: Expr | None) -> bool | None:
     return None
 
 
+# Other expressions: not optimized.
 def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
     """Return the mask of `lt(Ramp(base, 1, L), Broadcast(limit, L))`; None for other comparisons.
 

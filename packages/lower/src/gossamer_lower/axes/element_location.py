@@ -52,6 +52,7 @@ class ElementLocation(msgspec.Struct):
         return self.present_condition()
 
 
+# Other expressions: those that read memory fail the test of `READS`.
 def _parts_with_loads(expr: Expr) -> Iterator[Expr]:
     """Yield the parts of an index that load from memory. Of a search only its operands: the search itself
     finds nothing where there is no fiber."""

@@ -12,6 +12,7 @@ FoundSearches: TypeAlias = Mapping[Expr, Search]
 """The variables of lets that hold the element that an exact search found, or -1; and the search."""
 
 
+# Other expressions and operations: nothing is concluded from them.
 def element_number(start: Expr, position: Expr, searches: FoundSearches) -> Expr:
     """Return start + position, simplified to the element from which the position was computed, if any.
 
@@ -44,6 +45,7 @@ def position_in_fiber(element: Expr, start: Expr) -> Expr:
     return Select(Compare("lt", element, ZERO), element, sub(element, start))
 
 
+# Other expressions: nothing is concluded from them.
 def element_found(position: Expr, start: Expr, searches: FoundSearches) -> Search | Var | None:
     """Return the element that an exact search found, if the position is that of the element in the fiber with
     this start; else None. The element is the search itself, or the variable of its let."""

@@ -55,6 +55,7 @@ def expand_reducers(module: Module) -> Module:
     return map_functions(module, _expand_function)
 
 
+# Other statements: none applies a declared reducer but `Combine`.
 def _expand_function(function: Function) -> Function:
     if not function.reducers:
         return function

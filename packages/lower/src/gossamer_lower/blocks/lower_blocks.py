@@ -106,6 +106,7 @@ class _BlockLowerer:
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return map_stmts(body, self._stmt)
 
+    # Other statements: only their bodies are visited.
     def _stmt(self, stmt: Stmt) -> tuple[Stmt, ...]:
         match stmt:
             case Block():
@@ -260,6 +261,7 @@ def _path_to(stmt: Stmt, block: Block) -> tuple[LoopOrCondition, ...] | None:
     return None
 
 
+# Other statements: only their bodies are visited.
 def _bodies_on_path(stmt: Stmt) -> Iterator[tuple[tuple[LoopOrCondition, ...], tuple[Stmt, ...]]]:
     """Yield the bodies of a statement, each with the loop or condition that it adds to the path."""
     for body in effects_of(stmt).bodies:

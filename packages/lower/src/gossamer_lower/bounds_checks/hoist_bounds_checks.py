@@ -65,6 +65,7 @@ def hoist_bounds_checks(module: Module) -> Module:
     return map_functions(module, _hoist_function)
 
 
+# Other statements: stay, and end what may be moved; only a guard is moved or removed.
 def _hoist_function(function: Function) -> Function:
     if not contains(Guard, *function.body):
         return function
@@ -94,6 +95,7 @@ class _BoundsCheckHoister:
                 return self._loop(stmt)
         return (with_bodies(stmt, self.body),)
 
+    # Other statements: stay, and end what may be moved; only a guard is moved or removed.
     def _loop(self, loop: For) -> tuple[Stmt, ...]:
         with self._point.inside(loop):
             body = self.body(loop.body)

@@ -30,12 +30,14 @@ class _StoreChecker:
     """Checks the statements of one kernel. `threads` are the axes of the enclosing loops over threads, by
     their variables."""
 
+    # Other statements: stay; only a let is moved or replaced by its value.
     def __init__(self, function: Function) -> None:
         every = tuple(stmts(function.body))
         self._name = function.name
         self._scopes = {buffer.name: buffer.scope for buffer in allocations(every)}
         self._lets = {stmt.var.name: stmt for stmt in every if isinstance(stmt, Let)}
 
+    # Other statements: refused as code is emitted; only these bind threads, select them or store.
     def check(self, stmt: Stmt, threads: Mapping[str, str]) -> None:
         if isinstance(stmt, For) and stmt.thread is not None and integer_value(stmt.extent) != 1:
             threads = {**threads, stmt.var: stmt.thread}

@@ -98,6 +98,7 @@ def insert_sync(function: Function) -> Function:
 class _Inserter:
     """Inserts barriers into the body of a kernel. `pending` are the accesses since the last barrier."""
 
+    # Other statements: stay; only a let is moved or replaced by its value.
     def __init__(self, function: Function) -> None:
         self._name, self._namer = function.name, namer_of(function)
         self._axes: dict[str, Expr] = {
@@ -118,6 +119,7 @@ class _Inserter:
         """Return the statements of a body, with the barriers between them."""
         return tuple([new for stmt in body for new in self._stmt(stmt, place)])
 
+    # Other statements: refused as code is emitted; only these bind threads, select them or store.
     def _stmt(self, stmt: Stmt, place: _Surroundings) -> tuple[Stmt, ...]:
         if not self._missing(place, ""):
             return (stmt,)

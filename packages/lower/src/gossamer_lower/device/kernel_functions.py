@@ -164,6 +164,7 @@ def is_on_host(*exprs: Expr) -> bool:
     )
 
 
+# Other statements: none starts a grid of threads but these.
 def has_grid(stmt: Stmt) -> bool:
     """Return whether a statement has loops for a grid of threads, or parallel ones."""
     return any(
@@ -173,6 +174,7 @@ def has_grid(stmt: Stmt) -> bool:
     )
 
 
+# Other statements: none makes memory of a block or a thread but an allocation.
 def is_private(stmt: Stmt) -> bool:
     """Return whether a statement allocates memory of a block or a thread."""
     return isinstance(stmt, Allocate) and stmt.buffer.scope != "global"

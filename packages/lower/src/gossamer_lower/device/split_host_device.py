@@ -78,6 +78,7 @@ def split_host_device(module: Module) -> Module:
 class _Splitter:
     """Splits the body of an entry, and collects the kernels."""
 
+    # Other statements: none starts a grid of threads but these.
     def __init__(self, functions: dict[str, Function], entry: Function) -> None:
         self.kernels: list[Function] = []
         self._functions, self._entry = functions, entry
@@ -92,6 +93,7 @@ class _Splitter:
         self._lets: list[Let] = []
         self._private: list[Allocate] = []
 
+    # Other statements: stay; only a let is moved or replaced by its value.
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Return a body of the host. Consecutive statements without a grid are one kernel."""
         new: list[Stmt] = []
@@ -114,6 +116,7 @@ class _Splitter:
             new += host
         return (*new, self._single(pending)) if pending else tuple(new)
 
+    # Other statements: refused on the host of a grid, or run in a kernel.
     def _host_stmt(self, stmt: Stmt) -> tuple[Stmt, ...] | None:
         """Return what the host does for a statement; None if a thread runs it."""
         match stmt:

@@ -79,6 +79,7 @@ class _Finder:
         self.extents: list[Mapping[ThreadTag, int]] = []
         self._bound, self._written = bound, written
 
+    # Other statements: nothing is concluded from them.
     def visit(
         self, stmt: Stmt, extents: Mapping[ThreadTag, int], conditions: tuple[Expr, ...]
     ) -> bool:

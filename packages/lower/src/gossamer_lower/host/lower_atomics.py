@@ -74,6 +74,7 @@ def _lower_function(function: Function) -> Function:
     return replace(function, body=rewrite_body(function.body, rule))
 
 
+# Other statements: refused if they update what other threads update; only `Atomic` may.
 def _lowered(loop: For, allocated: Set[str], namer: Namer) -> For:
     """Return the loop with atomic accumulations into shared buffers. Buffers that the function allocates
     (`allocated`) are not shared: each thread has its own."""

@@ -106,6 +106,7 @@ def _require_rank(name: str, rank: int, index_count: int) -> None:
         )
 
 
+# Other expressions: their operands are visited.
 def _with_values(function: Function, name: str, indices: tuple[str, ...], value: str) -> Function:
     from gossamer_ir.script import parse_expr  # Imported late: no other pass needs the parser.
 

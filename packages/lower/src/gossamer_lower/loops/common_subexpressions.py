@@ -28,6 +28,7 @@ from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import collect, contains
 
 
+# Other statements: stay, or only their bodies change.
 def cse_unrolled(
     body: tuple[Stmt, ...], varying: str, *, namer: Namer
 ) -> tuple[tuple[Let, ...], tuple[Stmt, ...]]:
@@ -52,6 +53,7 @@ def cse_unrolled(
 
 
 class _CommonExprHoister:
+    # Other statements: stay, or only their bodies change.
     def __init__(self, body: tuple[Stmt, ...], varying: str, namer: Namer) -> None:
         self._varying = {varying, *(stmt.var.name for stmt in body if isinstance(stmt, Let))}
         self._prefix = varying
@@ -65,6 +67,7 @@ class _CommonExprHoister:
         """The lets before all copies."""
         return (*self._hoisted, *self._shared.values())
 
+    # Other statements: stay, or only their bodies change.
     def hoists(self, stmt: Stmt) -> bool:
         """Move a let before all copies if its value is the same in each."""
         if not isinstance(stmt, Let) or not self._is_same(stmt.value):
@@ -81,9 +84,11 @@ class _CommonExprHoister:
             return self._let(node).var
         return map_children(node, self.node)
 
+    # Other expressions: not optimized.
     def _is_shared(self, expr: Expr) -> bool:
         return not isinstance(expr, Ramp) and contains(Load, expr) and self._is_same(expr)
 
+    # Other expressions: not optimized.
     def _is_same(self, expr: Expr) -> bool:
         """Return whether an expression can be evaluated before all copies, with the same value."""
         if not self._varying.isdisjoint(free_vars(expr)):

@@ -81,6 +81,7 @@ def _body(body: Stmts, function: Function, namer: Namer) -> Stmts:
     return map_stmts(body, lambda stmt: (_stmt(stmt, function, namer),))
 
 
+# Other statements: stay, or only their bodies change.
 def _stmt(stmt: Stmt, function: Function, namer: Namer) -> Stmt:
     match stmt:
         # Not into `while`: the address is the same in each iteration, but the loop may never run.
@@ -104,6 +105,7 @@ def _loop(loop: For, function: Function, namer: Namer) -> Stmt:
     return replace(loop, body=tuple(body))
 
 
+# Other statements: stay, or only their bodies change.
 def _separate_part(loop: For) -> For | If | None:
     """Return the statement of the body that alone depends on addresses, if the body has other loops.
 
@@ -146,6 +148,8 @@ def _misalignments(stmt: Stmt) -> Iterator[Expr]:
         yield from filter(_is_misalignment, walk(mask))
 
 
+# Other expressions: not optimized.
+# Other operations: their operands are visited.
 def _is_misalignment(node: object) -> bool:
     """Return whether an expression is the remainder of an address, in elements or in bytes."""
     match node:

@@ -58,6 +58,7 @@ class CodeBuilder:
         """Return a scalar dtype with the lanes of the values here."""
         return self.lanes.with_scalar(scalar).text
 
+    # Other expressions: not optimized.
     def term(self, value: Expr) -> Term:
         """Return the value as the variable of a new let."""
         # Lets of lets would only make the generated code longer.
@@ -281,8 +282,10 @@ class Term:
         return self.code.term(Unary("not" if is_condition else "bitnot", self.expr))
 
 
+# Other operations: none occurs; this makes the operations itself.
 _OF_BITS: dict[BinaryOp, BinaryOp] = {"and": "bitand", "or": "bitor"}
 
 
+# Other expressions: not optimized.
 def _is_constant(value: Expr) -> bool:
     return isinstance(value, Broadcast) and isinstance(value.value, Const)

@@ -177,6 +177,7 @@ def _replaced(body: tuple[Stmt, ...], function: Function) -> tuple[Stmt, ...]:
     return result
 
 
+# Other statements: stay, or only their bodies change.
 def _body_with_allocation(
     body: tuple[Stmt, ...], buffer: Buffer, function: Function, *, ranges: Intervals | None = None
 ) -> tuple[Stmt, ...]:

@@ -144,6 +144,7 @@ class _AllocationHoister:
         self._conditional = outer
         return reuse_if_same(body, tuple(kept)), tuple(leaving)
 
+    # Other statements: only their bodies are visited.
     def _stmt(self, stmt: Stmt) -> tuple[Stmt | None, tuple[_HoistedBuffer, ...]]:
         """Return the statement without hoisted allocations, and the buffers to allocate before it."""
         match stmt:

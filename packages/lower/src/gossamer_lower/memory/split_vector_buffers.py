@@ -84,6 +84,7 @@ def _split_function(function: Function) -> Function:
     return with_body(function, rewrite_body(function.body, _rule_for(vectors), leaves=False))
 
 
+# Other statements: the buffers that they access stay.
 def _rule_for(vectors: Mapping[str, Mapping[_VectorIndex, Buffer]]) -> Any:
     """Return the rewrite that replaces buffers by those of their vectors."""
 
@@ -125,6 +126,7 @@ def _vector_indices(nodes: Iterable[Any], lanes: Lanes) -> list[_VectorIndex] | 
     return None if None in indices else sorted(each for each in indices if each is not None)
 
 
+# Other expressions: nothing is concluded from them.
 def _vector_index(indices: tuple[Expr, ...], lanes: Lanes) -> _VectorIndex | None:
     """Return the index of a whole vector; None if it is not constant."""
     *outer, last = indices

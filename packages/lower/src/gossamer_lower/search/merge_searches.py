@@ -126,6 +126,7 @@ class _SearchMerger:
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return map_stmts(body, self._stmt)
 
+    # Other statements: stay, or only their bodies change.
     def _stmt(self, stmt: Stmt) -> tuple[Stmt, ...]:
         match stmt:
             case Let():
@@ -148,6 +149,7 @@ class _SearchMerger:
         start, extent = resolve(loop.start, self._values), resolve(loop.extent, self._values)
         return replace(loop, start=start, extent=extent)
 
+    # Other expressions: not optimized.
     def _let(self, let: Let) -> tuple[Stmt, ...]:
         for enclosing in self._loops[-1:]:
             enclosing.bound.add(let.var.name)

@@ -276,6 +276,7 @@ def _bound_of(outer: For, inner: For, condition: Expr) -> Expr | None:
     return expr_of(form.base + UNIT) if is_bound else None
 
 
+# Other statements: nothing is concluded from them.
 def lane_reduction(loop: For) -> LaneReduction | None:
     """Return the reduction that a vectorized loop consists of; None for any other loop."""
     condition: Expr | None = None
@@ -316,6 +317,7 @@ def _lanes_combined(op: ReduceOp, lanes: Expr) -> LaneReduce:
     return LaneReduce(_OF_BOOLS.get(op, op) if is_bool else op, lanes)
 
 
+# Other operations: keep their names; only `min` and `max` of bools have others.
 _OF_BOOLS: dict[ReduceOp, ReduceOp] = {"min": "and", "max": "or"}
 
 

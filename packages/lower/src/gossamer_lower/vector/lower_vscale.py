@@ -69,6 +69,7 @@ def lower_vscale(module: Module, *, vscale: int) -> Module:
     return map_functions(module, lambda function: rewrite(function, rule))
 
 
+# Other expressions: their parts are replaced.
 def _with_constant(node: Node, vscale: int) -> Any | None:
     """Return a node whose children have a constant for vscale with one itself; None if nothing changes."""
     match node:

@@ -79,6 +79,7 @@ class _LoopVectorizer(PointVisitor):
         self._locals: dict[str, tuple[Expr, ...]] = {}
         self._allocated = buffers_allocated(function.body)
 
+    # Other statements: only their bodies are visited.
     def stmt(self, stmt: Stmt) -> tuple[Stmt, ...]:
         match stmt:
             case Allocate():

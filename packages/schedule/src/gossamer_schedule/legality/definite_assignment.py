@@ -37,6 +37,7 @@ def definitely_assigns(body: Sequence[Stmt], buffer_name: str) -> bool:
     return False
 
 
+# Other statements: nothing is concluded from them.
 def _stmt_assigns(stmt: Stmt, buffer_name: str) -> bool:
     """Return whether a statement that uses the buffer always stores to it, and reads nothing of it before."""
     effects = effects_of(stmt)

@@ -93,6 +93,7 @@ def _is_same_domain(
     )
 
 
+# Other expressions and operations: refused.
 def _required_operation(
     after: Cursor, store: Store, reduction: Reduction
 ) -> tuple[Load, BinaryOp, Expr]:

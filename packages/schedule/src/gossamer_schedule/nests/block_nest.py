@@ -46,6 +46,7 @@ class BlockNest(msgspec.Struct, frozen=True):
         name: str = self.block.node.name
         return name
 
+    # Other statements: end the nest of a block, to which only loops and conditions belong.
     @property
     def known_above(self) -> set[str]:
         """The parameters of the function, and the variables of loops and blocks around the nest."""
@@ -58,6 +59,7 @@ class BlockNest(msgspec.Struct, frozen=True):
         return names
 
 
+# Other statements: end the nest of a block, to which only loops and conditions belong.
 def enclosing_loops_and_conditions(cursor: Cursor) -> tuple[LoopOrCondition, ...]:
     """Return the innermost loops and conditions around a statement with no other statement between them,
     outermost first."""
@@ -115,6 +117,7 @@ def reduction_nest(cursor: Cursor) -> BlockNest:
     return BlockNest(cursor, parts[start:])
 
 
+# Other statements: end the nest of a block, to which only loops and conditions belong.
 def single_block(body: tuple[Stmt, ...]) -> Block | None:
     """Return the block of a body that consists of loops around one block, else None."""
     while len(body) == 1 and isinstance(body[0], For):

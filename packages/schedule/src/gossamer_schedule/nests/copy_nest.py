@@ -116,6 +116,7 @@ def _without_iterator_prefix(var_name: str) -> str:
     return var_name[1:] if var_name.startswith("v") and var_name[1:].isidentifier() else var_name
 
 
+# Other statements: none is in the nests that this package makes.
 def names_of_nest(nest: Stmt) -> tuple[str, ...]:
     """Return the names of the block of a nest and of its loops, from the outermost."""
     loops = []

@@ -15,6 +15,7 @@ from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import substitute_body
 
 
+# Other expressions and operations: nothing is concluded from them.
 def split_variable(
     body: tuple[Stmt, ...], loop_name: str, digits: Mapping[str, Digit]
 ) -> tuple[Stmt, ...]:

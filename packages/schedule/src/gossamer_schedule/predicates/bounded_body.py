@@ -47,6 +47,7 @@ def with_bounded_digits(body: tuple[Stmt, ...], names: Set[str]) -> tuple[Stmt, 
     return rewrite_body(body, rule, leaves=False)
 
 
+# Other statements: get a condition around them.
 def with_bounded_iterations(
     body: tuple[Stmt, ...], loop_name: str, *, extent: Expr, is_always_reached: bool = False
 ) -> tuple[Stmt, ...]:
@@ -82,6 +83,7 @@ def _stmts_outside_blocks(body: tuple[Stmt, ...]) -> list[Any]:
     return stmts
 
 
+# Other statements: get a condition around them.
 def _loads_depend_on(loop: For) -> bool:
     """Return whether further iterations of a loop may load further elements that no predicate protects: in
     loop bounds, iterator values and predicates themselves."""
@@ -102,6 +104,7 @@ def _is_reduction_loop_of(node: Node, loop_name: str) -> bool:
     return isinstance(node, Block) and bool(node.init) and loop_name in reduction_loops(node, {})
 
 
+# Other statements: get a condition around them.
 def _with_bounds(node: Node, loop_name: str, *, extent: Expr, is_always_reached: bool) -> Any:
     """Return a statement whose blocks and loop bounds are restricted to iterations below the extent."""
     if isinstance(node, Block):

@@ -31,6 +31,7 @@ class LoopBound(msgspec.Struct, frozen=True):
     is_lower: bool
 
 
+# Other expressions: nothing is concluded from them.
 def loop_bound_of(part: Expr, block: Block, loops: Sequence[For]) -> LoopBound | None:
     """Return the bound that a condition gives for one of the loops; None if it is not such a condition.
 

@@ -32,6 +32,7 @@ class TermReduction(msgspec.Struct, frozen=True):
         return replace(term, value=Binary(self.op, old, term.value))
 
 
+# Other statements: none applies a declared reducer but `Combine`.
 def term_reduction_of(block: Block, function: Function) -> TermReduction | None:
     """Return the reduction that a block consists of, else None."""
     if not is_reduction(block):

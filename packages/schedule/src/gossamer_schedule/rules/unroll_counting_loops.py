@@ -54,6 +54,8 @@ def unroll_counting_loops(module: Module) -> Module:
     return module
 
 
+# Other statements: nothing is concluded from them.
+# Other expressions: not optimized.
 def _only_counts(body: Sequence[Stmt]) -> bool:
     """Return whether a body binds variables, and adds to one element that an index array selects."""
     *bindings, last = body

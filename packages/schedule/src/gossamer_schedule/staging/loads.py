@@ -36,6 +36,7 @@ from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import children
 from gossamer_schedule.cursor.cursor_at import Cursor
 
+# Other statements: their expressions count as evaluations.
 HEADERS = (Allocate, Block, For)
 """The statements whose own expressions are ranges, sizes and predicates."""
 
@@ -129,6 +130,7 @@ class _BlockContext(msgspec.Struct, frozen=True):
 _EnclosedStmt: TypeAlias = StmtInContext[_BlockContext]
 
 
+# Other statements: their expressions count as evaluations.
 def _context_inside(enclosed: _EnclosedStmt, body: Body) -> _BlockContext:
     """Return the context of a body of a statement. An init also runs if the loops of the reduction are
     empty."""

@@ -80,6 +80,7 @@ def _caching_block(
     return block if reduction is None else _starting_from_identity(block, cached, reduction)
 
 
+# Other statements: nothing is concluded from them.
 def _without_loaded_conditions(cursor: Cursor, block: Block, element: WrittenElement) -> Block:
     """Return a block that writes the cache, without the conditions of the copied elements that load.
 

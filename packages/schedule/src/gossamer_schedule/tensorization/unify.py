@@ -87,6 +87,7 @@ def _loop_match(pattern_loops: Sequence[For], loops: Sequence[For]) -> Match | N
     return Match(names, scalars, {})
 
 
+# Other expressions: their operands are visited.
 def _unified_nodes(pattern: Any, node: Any, match: Match) -> Iterator[Match]:
     """Yield the extensions of a match to a part of the pattern and a part of the nest."""
     if isinstance(pattern, Var):
@@ -146,6 +147,7 @@ def _matches_with_scalar(pattern: Var, expr: Expr, match: Match) -> Iterator[Mat
             yield replace(match, scalars=scalars)
 
 
+# Other expressions: their operands are visited.
 def _matches_with_buffer(pattern: Load | Store, access: Node, match: Match) -> Iterator[Match]:
     """Yield the match with a buffer of the pattern bound to the accessed one, always at the same indices."""
     # The implementation accesses all elements.

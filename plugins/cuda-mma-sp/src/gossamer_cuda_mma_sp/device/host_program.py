@@ -158,6 +158,7 @@ class _Call:
         for stmt in body:
             self._stmt(stmt)
 
+    # Other statements: refused on the host of a grid, or run in a kernel.
     def _stmt(self, stmt: Stmt) -> None:
         match stmt:
             case Let():
@@ -207,6 +208,7 @@ class _Call:
                 return np.float64(value)
         return np.int64(value)
 
+    # Other expressions and operations: taken or refused by `evaluate_size`.
     def _value(self, expr: Expr) -> ScalarValue:
         match expr:
             case Var():

@@ -149,6 +149,7 @@ class _Group:
             registers = [_items(each) for each in instruction.operands]
             multiply_in_warps(self, instruction.suffixes, registers, ready)
 
+    # Other operations: none occurs; these are instructions of PTX, some with the names of operations.
     def _execute(self, instruction: Instruction, lanes: LaneNumbers) -> None:
         name, suffixes, operands = instruction.name, instruction.suffixes, instruction.operands
         handler = _HANDLERS.get(name)
@@ -365,6 +366,7 @@ class _Group:
         a, b = (self.read(each, PTX_DTYPES[suffixes[-1]], lanes) for each in operands[1:3])
         self.write(operands[0], least_or_greatest(name, a, b, keeps_nan="NaN" in suffixes), lanes)
 
+    # Other operations: none occurs; these are instructions of PTX, some with the names of operations.
     def compare(
         self, suffixes: tuple[str, ...], operands: tuple[str, ...], lanes: LaneNumbers
     ) -> None:
@@ -452,6 +454,7 @@ def _extreme(name: str) -> Any:
     return lambda group, suffixes, operands, lanes: group.extreme(suffixes, operands, lanes, name)
 
 
+# Other operations: none occurs; these are instructions of PTX, some with the names of operations.
 _HANDLERS: Mapping[str, Any] = {
     "ld": _Group.load,
     "ldu": _Group.load,
@@ -474,6 +477,7 @@ _HANDLERS: Mapping[str, Any] = {
     "shfl": _shuffle,
 }
 _UNDEFINED = 0xA5A5A5A5
+# Other operations: none occurs; these are instructions of PTX, some with the names of operations.
 _ATOMICS: Mapping[str, Any] = {
     "add": lambda old, value: old + value,
     "min": lambda old, value: np.minimum(old, value),

@@ -21,6 +21,7 @@ from gossamer_ir.nodes import Cast, Expr, Load, Var
 from gossamer_ir.traversal.rewrite import rewrite
 
 
+# Other expressions: their operands are visited.
 def in_kernel(builder: SourceLoopBuilder, result: Expr) -> Expr:
     """Return a result of the map with the coordinates, sizes and arrays of the kernel."""
     description, sizes = builder.storage.description, builder.storage.sizes
@@ -59,6 +60,7 @@ def bounds_of(builder: SourceLoopBuilder, result: Expr) -> tuple[int | None, int
     return low, high
 
 
+# Other expressions: their operands are visited.
 def _count_of(builder: SourceLoopBuilder, atom: Expr) -> int | None:
     """Return the number of values 0, 1, ... of a coordinate or of an element of an index array."""
     description = builder.storage.description

@@ -48,6 +48,7 @@ class SolvedAxis(NamedTuple):
     array: str
 
 
+# Other expressions: nothing is concluded from them.
 @lru_cache(maxsize=256)
 def solved_axis(
     description: FormatDescription, layout: tuple[tuple[str, int], ...]

@@ -56,6 +56,7 @@ def _for_whole_blocks(function: Function) -> Function:
     return replace(function, axes=axes, body=body)
 
 
+# Other operations: their operands are visited.
 def _rounded_up(expr: Expr) -> tuple[Expr, Expr] | None:
     """Return size and block of `(size + block - 1) // block`; None for anything else."""
     match expr:

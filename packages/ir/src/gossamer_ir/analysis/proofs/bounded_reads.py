@@ -77,6 +77,7 @@ class BoundedReads:
             self._point.assume(condition)
             return self._is_proved_below(node)
 
+    # Other expressions: those that read memory fail the test of `READS`.
     def _is_proved(self, read: Load | Search) -> bool:
         """Return whether the element, or the whole range that is searched, is proved to be in bounds."""
         indices = read.indices if isinstance(read, Load) else (*read.prefix, read.begin)

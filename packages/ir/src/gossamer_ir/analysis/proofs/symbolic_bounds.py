@@ -138,6 +138,7 @@ class SymbolicBounds:
         last = affine_of(sub(extent, ONE))
         return self.chosen("max", low, NOTHING), self.chosen("min", high, last)
 
+    # Other operations: none occurs; this makes the operations itself.
     def chosen(self, op: Literal["min", "max"], first: Affine, second: Affine) -> Affine:
         """Return the minimum or maximum of two bounds: one of them if their order is proved."""
         apart = expr_of(first - second)
@@ -158,6 +159,7 @@ class SymbolicBounds:
             result = combine(result, part, coefficient)
         return result
 
+    # Other expressions and operations: nothing is concluded from them.
     def _end_of_atom(self, atom: Expr, loop: For, *, up: bool) -> Affine | None:
         if loop.var not in free_vars(atom):
             return Affine({atom: 1}, 0)

@@ -7,6 +7,7 @@ from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.walk import collect, contains
 
 
+# Other expressions: those that read memory fail the test of `READS`.
 def split_condition(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], Expr | None]:
     """Return a body without the condition under which all of it runs, and the condition, if it may become
     part of the predicate of a block; else the body and None.

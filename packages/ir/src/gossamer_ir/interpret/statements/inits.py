@@ -99,6 +99,7 @@ class _InitDependences:
     those that feed any iterator, and `needed` those on which `bound` depends.
     """
 
+    # Other statements: refused around a block with an init.
     def __init__(self, node: Block, around: list[EnclosingStmt]) -> None:
         self._lets = {
             enclosing.node.var.name: enclosing.node.value
@@ -147,6 +148,7 @@ def _selecting_iters(iters: tuple[BlockIter, ...], names: set[str]) -> list[Bloc
     return selected
 
 
+# Other statements: refused around a block with an init.
 def _nest(
     node: Block,
     around: list[EnclosingStmt],
@@ -211,6 +213,7 @@ def _of_new_elements(block_name: str, init: Exec, repeats: tuple[str, ...]) -> E
     return run
 
 
+# Other statements: refused around a block with an init.
 def _inside_stmt(
     enclosing: EnclosingStmt, body: Exec, *, unbound: set[str], translator: Translator
 ) -> Exec:

@@ -68,6 +68,7 @@ def parse_parts(
     return context, tuple(body)
 
 
+# Other statements: nothing is concluded from them.
 def _guessed_stage(function: Function) -> StageName:
     """Return the stage of a published script without a level.
 

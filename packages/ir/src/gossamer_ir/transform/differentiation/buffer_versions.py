@@ -91,6 +91,7 @@ class _Numbering:
                 "so that its adjoint depends on the order of iterations.",
             )
 
+    # Other operations: stores like any other; the reverse pass refuses their reductions.
     def _write(self, site: StoreSite) -> None:
         name, stores = site.buffer, self._stores[site.buffer]
         if name not in self.current:

@@ -127,6 +127,7 @@ def _sign(operand: Expr) -> Expr:
     return _if_positive(operand, _like(operand, 1), negative)
 
 
+# Other operations: refused, as one without a derivative.
 DERIVATIVES_OF_OPERATIONS: dict[BinaryOp, Derivative] = {
     "add": lambda seed, lhs, rhs: (lambda: seed, lambda: seed),
     "sub": lambda seed, lhs, rhs: (lambda: seed, lambda: neg(seed)),

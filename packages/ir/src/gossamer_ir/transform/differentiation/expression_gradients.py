@@ -27,6 +27,7 @@ class Contribution(msgspec.Struct, frozen=True):
     conditions: tuple[Expr, ...] = ()
 
 
+# Other expressions: refused.
 def contributions(expr: Expr, seed: Expr, active: Collection[str]) -> Iterator[Contribution]:
     """Yield the gradient of each element of the active buffers that an expression reads; `seed` is the
     gradient of its value.

@@ -95,6 +95,7 @@ class ReversePass:
         self._initialized.add(name)
         return assignment(total, passed.name)
 
+    # Other operations: refused.
     def _adjoint_of(self, site: StoreSite) -> list[Stmt]:
         gradient = self._gradients[site.buffer]
         seed: Expr = Load(gradient.name, site.indices, gradient.dtype)

@@ -89,6 +89,7 @@ class _SiteCollector:
         self.sites: list[StoreSite] = []
         self._iterations = 0
 
+    # Other statements: refused.
     def visit_body(self, body: Iterable[Stmt], nest: _Nest, outer: Mapping[str, Expr]) -> None:
         values = dict(outer)
         for stmt in body:

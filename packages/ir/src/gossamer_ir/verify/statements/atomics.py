@@ -75,6 +75,7 @@ def check_marked_loop(context: VerifyContext, loop: For, at: At) -> None:
         )
 
 
+# Other statements: refused if they update what other threads update; only `Atomic` may.
 def check_shared(context: VerifyContext, function: Function, at: At) -> None:
     """Check that each atomically updated buffer has one operation and no other access that runs at once."""
     # Most functions have no atomic updates.
@@ -89,6 +90,7 @@ def check_shared(context: VerifyContext, function: Function, at: At) -> None:
         )
 
 
+# Other statements: refused if they update what other threads update; only `Atomic` may.
 def _mixed(body: tuple[Stmt, ...]) -> Iterator[str]:
     """Yield the buffers that statements update atomically, and access otherwise."""
     ops: dict[str, set[str]] = {}
@@ -110,6 +112,7 @@ def _concurrent(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, ...]]:
     yield from _branches(tuple(outside))
 
 
+# Other statements: nothing is concluded from them.
 def _branches(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, ...]]:
     """Yield the branches of the condition around all that loops do; the statements if there is none."""
     others = [stmt for stmt in body if not isinstance(stmt, Let)]

@@ -234,6 +234,7 @@ def _unset_in_init(context: VerifyContext, node: Block) -> set[str]:
     return reductions | idle | lets
 
 
+# Other statements: none selects an element of an init, which only stores.
 def _selecting_vars(init: tuple[Stmt, ...]) -> set[str]:
     """Return the variables in the indices of an init's stores, also through lets of the init. These may be
     reduction iterators, as in a store to the column of a compressed row, where several points write one

@@ -67,11 +67,14 @@ def check_write_conflicts(
             )
 
 
+# Other statements: none applies a declared reducer but `Combine`.
 def _accumulates(write: Store | Atomic) -> bool:
     # Its operation is commutative by definition, so that only a store has to be recognized.
     return isinstance(write, Atomic) or is_order_independent_update(write)
 
 
+# Other expressions: nothing is concluded from them.
+# Other operations: each stands for itself, but sums and differences for each other.
 def is_order_independent_update(store: Store) -> bool:
     """Return whether a store combines its element, by one reducer, with values that do not read the buffer.
 
@@ -109,6 +112,7 @@ def _has_one_element(context: VerifyContext, name: str) -> bool:
     return axis is not None and not is_varied(axis) and width_of(axis) == ONE
 
 
+# Other statements: none applies a declared reducer but `Combine`.
 def _writes(
     body: Iterable[Stmt], at: At, field: str, lets: Lets
 ) -> Iterator[tuple[Store | Atomic, At, Lets]]:

@@ -106,6 +106,7 @@ class ConditionRemover:
         with self.holding(Unary("not", condition)):
             return IfThenElse(condition, if_true, self.expr(node.if_false))
 
+    # Other operations: their operands are visited.
     def without_proved(self, condition: Expr) -> Expr | None:
         """Return a condition without the position conditions that are proved; None if all of it is."""
         if condition in self._conditions and self._holds(condition):
@@ -165,6 +166,7 @@ class ConditionRemover:
         return False
 
 
+# Other expressions: nothing is concluded from them.
 def _fiber_search(start: Expr, element: Expr) -> Search | None:
     """Return the search that found the fiber of an element, which begins at `start`; None if none did."""
     match _unwidened(start):

@@ -65,6 +65,7 @@ class _ConditionProver:
                         self._remover.know(condition)
         return tuple(result)
 
+    # Other statements: stay, and end what may be moved; only a guard is moved or removed.
     def _stmt(self, stmt: Stmt) -> Stmt | None:
         if isinstance(stmt, Guard):
             condition = self._remover.without_proved(stmt.condition)

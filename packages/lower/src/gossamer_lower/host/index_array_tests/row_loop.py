@@ -77,6 +77,7 @@ class RowLoop(msgspec.Struct, frozen=True):
     loop: For
 
 
+# Other statements: nothing is concluded from them.
 def row_loop_of(module: Module) -> RowLoop | None:
     """Return the parallel loop of a flat module if each of its iterations only uses its own row of the index
     arrays: values of other rows are at most addresses of prefetches. None if anything is not proved."""

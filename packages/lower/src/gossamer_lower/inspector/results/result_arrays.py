@@ -113,6 +113,7 @@ def _moved(end: Expr, by: int) -> Expr:
     return sub(end, index(-by)) if by < 0 else add(end, index(by))
 
 
+# Other expressions: not optimized.
 def _parts(value: Expr) -> tuple[Search, int]:
     """Return a search and the constant that is added to it."""
     if isinstance(value, Search):

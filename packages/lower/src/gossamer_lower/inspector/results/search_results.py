@@ -146,6 +146,7 @@ class _SearchExtractor:
             )
         return tuple(result)
 
+    # Other statements: searches in their bodies stay.
     def _stmt(
         self, stmt: Stmt, around: tuple[LoopOrCondition, ...], values: Mapping[str, Expr]
     ) -> Any:
@@ -253,6 +254,8 @@ class _SearchExtractor:
         )
 
 
+# Other expressions: not optimized.
+# Other operations: refused.
 def _is_search(node: Any) -> bool:
     """Return whether a node is a search, possibly with a constant added or subtracted."""
     is_moved = isinstance(node, Binary) and node.op in ("add", "sub")

@@ -47,6 +47,7 @@ class IteratorKinds:
         self._index_buffers = index_buffers
         self._translator = translator
 
+    # Other statements: none selects an element of an init, which only stores.
     def with_kind(
         self, iterator: BlockIter, init: tuple[Stmt, ...], *, nest: LoopNest
     ) -> BlockIter:
@@ -106,6 +107,7 @@ class IteratorKinds:
         is_coordinate = self._translator.coordinate(iterator) in store.indices
         return is_only and is_coordinate and not indices.padded
 
+    # Other expressions: nothing is concluded from them.
     def _is_own_value(self, index: Expr, position: Expr) -> bool:
         """Return whether an index is an element, at the position, of an array whose values are distinct."""
         load = index.value if isinstance(index, Cast) else index
@@ -116,6 +118,7 @@ class IteratorKinds:
         )
 
 
+# Other expressions: nothing is concluded from them.
 def _with_searches(store: Store, lets: Mapping[Expr, Expr]) -> Store:
     """Return a store whose indices are the searches that lets bind. A store follows the guard that the
     searches found its element, so the condition of such a let holds."""
@@ -134,6 +137,7 @@ def _is_place_of(index: Expr, position: Expr) -> bool:
     return index == position or (isinstance(index, Search) and index.value == position)
 
 
+# Other expressions and operations: nothing is concluded from them.
 def _is_digit_of(index: Expr, position: Expr, nest: LoopNest) -> bool:
     """Return whether an index counts over blocks of one size, such as `io * 4 + ii`, and the position is the
     number of the block or the place in it: the index determines both."""

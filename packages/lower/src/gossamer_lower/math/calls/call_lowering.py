@@ -51,6 +51,7 @@ class CallLowerer:
         """Return an expression as `expr` does, and anything else as it is."""
         return self.expr(value) if type(value) in EXPRS else value
 
+    # Other expressions: their operands are visited.
     def expr(self, node: Expr) -> Expr:
         """Return the expression with calls replaced by their values."""
         match node:
@@ -76,6 +77,7 @@ class CallLowerer:
         if_false = self.under(_negated(condition)).expr(node.if_false)
         return IfThenElse(condition, if_true, if_false)
 
+    # Other expressions: their operands are visited.
     def _call(self, call: Expr) -> Expr:
         """Return the value of a call, or of a float division, which is treated as one."""
         args: tuple[Expr, ...]

@@ -14,6 +14,7 @@ INTEGER_FUNCTIONS = ("find_nth_bit",)
 """Functions of integers that are lowered unless they are instructions."""
 
 
+# Other expressions: none lacks an instruction but calls and divisions.
 def is_lowered(node: Node, instructions: Collection[str]) -> bool:
     """Return whether a node is a call, or a division of floats, without an instruction."""
     # No target has divisions of floats that round down.

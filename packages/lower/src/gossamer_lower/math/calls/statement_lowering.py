@@ -47,6 +47,8 @@ class _MathLowerer:
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return map_stmts(body, self._stmt)
 
+    # Other statements: calls in them are computed before; refused if evaluated again.
+    # Other expressions: stay; only calls and divisions of floats are lowered.
     def _stmt(self, stmt: Stmt) -> tuple[Stmt, ...]:
         # Most statements have no call, and a search for one is much faster than rewriting them.
         nodes = collect((Binary, Call), *effects_of(stmt).evaluates)

@@ -95,6 +95,7 @@ class _PaddedStore(msgspec.Struct, frozen=True):
     padding: Expr
 
 
+# Other expressions: refused.
 def _required_padded_store(cursor: Cursor) -> _PaddedStore:
     """Return the parts of the padded store; refuse other blocks.
 

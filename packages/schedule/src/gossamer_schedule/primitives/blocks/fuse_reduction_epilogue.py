@@ -207,6 +207,7 @@ def _require_same_elements(
         )
 
 
+# Other operations: their results are marked as rounded differently.
 def _starting_from_epilogue(
     block: Block, reduction: Reduction, epilogue: Epilogue, *, start: Expr
 ) -> Stmt:

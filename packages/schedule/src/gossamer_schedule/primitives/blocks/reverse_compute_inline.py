@@ -97,6 +97,7 @@ def reverse_compute_inline(root: Cursor, block: str, *, function: str | None = N
     return Change(root.with_function(without_buffer(without, load.buffer)), ())
 
 
+# Other expressions: refused.
 def _required_own_load(cursor: Cursor, store: Store) -> Load:
     """Return the only load from an allocated buffer that the block indexes by all of its iterators."""
     allocated = {buffer.name for buffer in all_buffers(cursor.function) if buffer.handle is None}

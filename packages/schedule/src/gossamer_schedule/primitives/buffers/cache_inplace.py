@@ -152,6 +152,7 @@ def _copy_nests(
     )
 
 
+# Other statements: refused if they access the buffer.
 def _require_loads_and_stores(cursor: Cursor, buffer_name: str) -> None:
     """Refuse a block whose body does not both load from the buffer and store to it."""
     nodes = [node for node in walk(*cursor.node.body) if isinstance(node, (Load, Store, Combine))]

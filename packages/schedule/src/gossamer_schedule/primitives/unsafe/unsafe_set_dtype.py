@@ -38,6 +38,7 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.unsafe_mark import marked_unsafe
 from gossamer_schedule.errors import schedule_error
 
+# Other operations: computed in the old dtype, and the result is converted.
 _WIDENED_OPS = ("add", "sub", "mul", "min", "max")
 """Operations that are computed in the new dtype if their result is stored."""
 
@@ -116,6 +117,7 @@ def _require_numbers(old: AnyBuffer, dtype: str) -> None:
             )
 
 
+# Other statements: none applies a declared reducer but `Combine`.
 def _require_plain(function: Function, buffer_name: str) -> None:
     """Refuse a buffer that is not only loaded and stored: other uses cannot be converted."""
     combined = {
@@ -174,6 +176,7 @@ class _DtypeConverter:
             return Cast(node.dtype, self._load(node))
         return map_children(node, self.visit)
 
+    # Other expressions: their operands are visited.
     def _in_new_dtype(self, value: Expr) -> Expr:
         """Return a stored value, computed in the new dtype as far as its operations allow."""
         # Its elements have the new dtype already; a conversion there and back would round them.
@@ -190,6 +193,7 @@ class _DtypeConverter:
         passthrough = None if load.passthrough is None else self._in_new_dtype(load.passthrough)
         return replace(converted, dtype=self._with_lanes_of(load.dtype), passthrough=passthrough)
 
+    # Other expressions: their operands are visited.
     def _converted(self, value: Expr) -> Expr:
         """Return a value of another dtype, converted to the new one."""
         if isinstance(value, Const):

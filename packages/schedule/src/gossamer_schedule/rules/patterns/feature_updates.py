@@ -78,6 +78,7 @@ def feature_updates(function: Function, iteration: Iteration) -> FeatureUpdates 
     )
 
 
+# Other statements: nothing is concluded from them.
 def _updated(iteration: Iteration) -> Store | None:
     """Return the one reduction of an iteration without an init, which may be under conditions that do not
     depend on the output."""

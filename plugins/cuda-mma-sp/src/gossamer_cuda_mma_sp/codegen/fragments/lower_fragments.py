@@ -203,6 +203,7 @@ class _FragmentLowerer:
         """Return the statements of a body for the lanes of a warp."""
         return tuple([new for stmt in body for new in self._stmt(stmt)])
 
+    # Other statements: refused if they access fragments.
     def _stmt(self, stmt: Stmt) -> tuple[Stmt, ...]:
         if isinstance(stmt, Allocate) and stmt.buffer.name in self._layouts:
             layout = self._layouts[stmt.buffer.name]
@@ -223,6 +224,7 @@ class _FragmentLowerer:
                 return (If(stmt.condition, self.body(stmt.then_body), self.body(stmt.else_body)),)
         raise self._access_error(stmt)
 
+    # Other statements: refused if they access fragments.
     def _is_used(self, node: Node) -> bool:
         return any(each.buffer in self._fragments for each in collect(BUFFER_NODES, node)) or any(
             buffer.name in self._fragments
@@ -359,6 +361,7 @@ def _tiles(product: MatrixProduct, instruction: MatrixInstruction) -> TileCounts
     )
 
 
+# Other statements: refused if they access fragments.
 def _stores(
     body: tuple[Stmt, ...],
     loops: tuple[For, ...],

@@ -55,6 +55,7 @@ def matrix_product(loop: For, fragments: Mapping[str, Buffer]) -> MatrixProduct 
     return None
 
 
+# Other statements: refused if they access fragments.
 def _single_store(loop: For) -> tuple[dict[str, int], Store | None]:
     """Return the extents of loops around a single store, in terms of their variables; no store if there is
     anything else."""
@@ -81,6 +82,7 @@ def _single_store(loop: For) -> tuple[dict[str, int], Store | None]:
                 return extents, None
 
 
+# Other expressions and operations: nothing is concluded from them.
 def _factors(store: Store) -> tuple[Load, Load] | None:
     """Return the elements whose product a store adds to its own element."""
     match store.value:
@@ -134,6 +136,7 @@ def _index_load(at: Expr, a: Load) -> Load | None:
     return None
 
 
+# Other expressions: nothing is concluded from them.
 def _index_in_group(index_: Expr) -> Load | None:
     match index_:
         case Binary(op="floormod", lhs=value, rhs=size) if integer_value(size) == GROUP:

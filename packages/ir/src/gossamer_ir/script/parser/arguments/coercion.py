@@ -40,6 +40,7 @@ def literal(
     return Broadcast(scalar, Lanes(dtype.lanes, dtype.scalable))
 
 
+# Other expressions: keep their dtype; only literals and declared values change it.
 def with_int64_operands(value: Expr) -> Expr:
     """Return an expression of narrower integers in int64, with each load and variable widened.
 
@@ -104,6 +105,7 @@ def stored_as(context: ParserContext, value: Expr, dtype: str) -> Expr:
     return Cast(dtype, value) if is_of_sizes and _is_declared(context, value, dtype) else value
 
 
+# Other expressions: keep their dtype; only literals and declared values change it.
 def _is_declared(context: ParserContext, value: Expr, dtype: str) -> bool:
     """Return whether all operands of an expression are declared with a dtype in the text, or fit it."""
     match value:
