@@ -70,6 +70,29 @@ for b in T.thread_binding((n + 31) // 32, thread="blockIdx.x"):
 """,
     )
     yield over_vectors(
+        "async_copy_float32",
+        "Threads wait for their copies to shared memory and for each other; they store elements of others.",
+        "copied",
+        {"x": ["counting", "float32"], "y": ["untouched", "float32"]},
+        """
+for b in T.thread_binding((n + 31) // 32, thread="blockIdx.x"):
+    S = T.alloc_buffer((2, 32), "float32", scope="shared")
+    for t in T.thread_binding(32, thread="threadIdx.x"):
+        if b * 32 + t < n:
+            with T.async_copy():
+                S[0, t] = X[b * 32 + t]
+        T.commit_group()
+        if b * 32 + t < n:
+            with T.async_copy():
+                S[1, t] = X[b * 32 + t]
+        T.commit_group()
+        T.wait_group(1)
+        T.barrier()
+        if b * 32 + 31 - t < n:
+            Y[b * 32 + 31 - t] = S[0, 31 - t]
+""",
+    )
+    yield over_vectors(
         "shuffle_float32",
         "Threads get values of others, and give them back.",
         "copied",

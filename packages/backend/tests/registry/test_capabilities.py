@@ -8,6 +8,7 @@ from gossamer_ir.core.build import ONE, ZERO, index_var
 from gossamer_ir.core.constants import constant
 from gossamer_ir.nodes import (
     Allocate,
+    AsyncCopy,
     Atomic,
     Barrier,
     Binary,
@@ -63,6 +64,7 @@ NEEDS = {
     "a launch": (Launch("g", ()), {"launch"}),
     "a barrier": (Barrier(), {"barrier"}),
     "a shuffle": (Shuffle("xor", INDEX, ONE, 1), {"shuffle"}),
+    "an asynchronous copy": (AsyncCopy(()), {"async_copy"}),
     "a prefetch": (Prefetch("X", (INDEX,)), {"prefetch"}),
     "an atomic accumulation": (Atomic("add", "X", (INDEX,), INDEX), {"atomic"}),
     "a loop whose iterations share elements": (

@@ -434,6 +434,26 @@ class Shuffle(Node, frozen=True):
     width: int = 32
 
 
+class AsyncCopy(Node, frozen=True):
+    """Begins a copy to shared memory: its body is a store of what it loads from global memory, of 4, 8 or 16
+    bytes. Elements have their values, and may be accessed, after a `WaitGroup` of the thread for the group of
+    the copy; other threads need a barrier after that. On a machine without such copies it is the store."""
+
+    body: tuple[Stmt, ...]
+
+
+class CommitGroup(Node, frozen=True):
+    """Makes a group of the copies that a thread has begun since its last one, possibly none. Outside of the
+    loops over the threads of a block, each thread does so."""
+
+
+class WaitGroup(Node, frozen=True):
+    """Waits until at most `pending` groups of copies of a thread are not complete: those that were committed
+    last. Outside of the loops over the threads of a block, each thread does so."""
+
+    pending: int
+
+
 class ParallelFor(Node, frozen=True):
     """Calls `function(begin, end, *args)` for chunks that partition [start, start + extent), in any order
     and on several threads. `weight` (an expression in `var`) and `grain` have the same meaning as in
@@ -466,7 +486,7 @@ class Launch(Node, frozen=True):
 
 Stmt: TypeAlias = Union[
     Store, Combine, Atomic, Let, Allocate, If, While, For, Block, Iteration, Prefetch, Guard,
-    Barrier, Shuffle, ParallelFor, Launch,
+    Barrier, Shuffle, AsyncCopy, CommitGroup, WaitGroup, ParallelFor, Launch,
 ]  # fmt: skip
 
 

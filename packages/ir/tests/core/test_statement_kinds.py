@@ -20,12 +20,14 @@ from gossamer_ir.nodes import (
     EXPRS,
     STMTS,
     Allocate,
+    AsyncCopy,
     Atomic,
     Barrier,
     Block,
     BlockIter,
     Buffer,
     Combine,
+    CommitGroup,
     Const,
     For,
     Guard,
@@ -42,6 +44,7 @@ from gossamer_ir.nodes import (
     Store,
     ThreadExtent,
     Unary,
+    WaitGroup,
     While,
 )
 from gossamer_ir.traversal.access_types import (
@@ -89,6 +92,9 @@ SAMPLES = {
     Guard: Guard(A, "X"),
     Barrier: Barrier(),
     Shuffle: Shuffle("xor", index_var("other"), A, 1),
+    AsyncCopy: AsyncCopy((STORE,)),
+    CommitGroup: CommitGroup(),
+    WaitGroup: WaitGroup(1),
     ParallelFor: ParallelFor("f", "i", A, B, (handle("y"), C), D),
     Launch: Launch("f", (handle("y"), A), (ThreadExtent("threadIdx.x", B),)),
 }
@@ -203,6 +209,7 @@ def test_a_body_that_may_not_run_says_so():
     }
     assert always == {
         "Combine": [True],
+        "AsyncCopy": [True],
         "If": [False, False],
         "While": [False],
         "For": [False],

@@ -21,6 +21,7 @@ from gossamer_ir.core.math_functions import FUNCTIONS
 from gossamer_ir.facts.fact_kinds import buffers_of_fact
 from gossamer_ir.nodes import (
     Allocate,
+    AsyncCopy,
     Atomic,
     AttachAxis,
     Barrier,
@@ -34,6 +35,7 @@ from gossamer_ir.nodes import (
     Call,
     Cast,
     Combine,
+    CommitGroup,
     Compare,
     CompressedFixed,
     CompressedVaried,
@@ -81,6 +83,7 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
     VScale,
+    WaitGroup,
     While,
 )
 from gossamer_ir.traversal.buffer_uses import buffers_read
@@ -355,7 +358,7 @@ class Generator:
             ],
             "flat": [
                 self.loop, self.while_, self.allocate, self.prefetch, self.guard, self.atomic,
-                self.barrier, self.shuffle,
+                self.barrier, self.shuffle, self.async_copy, self.group,
                 *([] if self.callee is None else [self.parallel_for, self.launch]),
             ],
         }  # fmt: skip
@@ -508,6 +511,12 @@ class Generator:
         return Shuffle(
             self.one(("xor", "down")), var, value, self.one((1, 2, 3)), self.one((4, 32))
         )
+
+    def async_copy(self, fuel: int) -> Any:
+        return AsyncCopy((self.store(0),))
+
+    def group(self, fuel: int) -> Any:
+        return self.one((CommitGroup(), WaitGroup(0), WaitGroup(2)))
 
     def prefetch(self, fuel: int) -> Any:
         buffer = self.one(self.buffers)

@@ -46,6 +46,7 @@ from gossamer_ir.core.build import ONE, ZERO, handle, index, index_var
 from gossamer_ir.errors import VerifyError
 from gossamer_ir.nodes import (
     Allocate,
+    AsyncCopy,
     Atomic,
     AttachAxis,
     Binary,
@@ -78,6 +79,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Store,
     Var,
+    WaitGroup,
 )
 from gossamer_ir.verify import diagnostics, verify
 
@@ -231,6 +233,21 @@ CASES = {
         module(Shuffle("xor", index_var("a"), ZERO, 8, 8), stage="flat"),
         BODY,
     ),
+    "verify.copy.body": (module(AsyncCopy(()), stage="flat"), BODY),
+    "verify.copy.scope": (
+        module(AsyncCopy((Store("X", (ZERO,), Load("X", (ONE,), "float32")),)), stage="flat"),
+        BODY,
+    ),
+    "verify.copy.size": (
+        module(
+            Allocate(Buffer("S", (N,), "float16", scope="shared")),
+            Allocate(Buffer("G", (N,), "float16")),
+            AsyncCopy((Store("S", (ZERO,), Load("G", (ZERO,), "float16")),)),
+            stage="flat",
+        ),
+        ("functions", 0, "body", 2),
+    ),
+    "verify.wait.pending": (module(WaitGroup(-1), stage="flat"), BODY),
     "verify.for.thread": (module(loop(kind="thread_binding")), BODY),
     "verify.thread.tag": (module(loop(kind="thread_binding", thread="threadIdx.w")), BODY),
     "verify.thread.duplicate": (

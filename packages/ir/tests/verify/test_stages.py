@@ -20,6 +20,7 @@ ROWS = {
     **dict.fromkeys(("Search", "Block"), ("position", "loop")),
     **dict.fromkeys(("Ramp", "Broadcast", "LaneReduce", "TransposeReduce"), VECTORS),
     **dict.fromkeys(("ParallelFor", "Launch", "Atomic", "Barrier", "Shuffle"), ("flat",)),
+    **dict.fromkeys(("AsyncCopy", "CommitGroup", "WaitGroup"), ("flat",)),
     "Iteration": ("coordinate",),
 }
 

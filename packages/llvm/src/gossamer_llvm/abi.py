@@ -74,5 +74,7 @@ class Abi(msgspec.Struct, frozen=True):
     """The number of matrix registers (tiles of Arm SME, for elements of 32 bits)."""
     is_device: bool = False
     """True if functions are kernels that threads of a device run, without a heap and a C library."""
+    async_copies: bool = False
+    """True if a device copies to shared memory while its threads go on."""
     streaming_attributes: tuple[str, ...] = ()
     """The attributes of functions that run in streaming mode, instead of `attributes`."""

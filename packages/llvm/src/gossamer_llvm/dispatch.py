@@ -13,7 +13,7 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Node
 from gossamer_llvm.control import control_flow, launches
 from gossamer_llvm.emitter.emitters import EmitExpr, EmitStmt, FunctionEmitter
-from gossamer_llvm.memory import allocate, atomic_updates, loads_and_stores
+from gossamer_llvm.memory import allocate, async_copies, atomic_updates, loads_and_stores
 from gossamer_llvm.parallel import parallel_for
 from gossamer_llvm.values import operations, scalars_and_vectors, transposes
 
@@ -63,6 +63,9 @@ STMT_EMITTERS: dict[type, EmitStmt] = {
     nodes.Guard: control_flow.emit_guard,
     nodes.Barrier: control_flow.emit_barrier,
     nodes.Shuffle: control_flow.emit_shuffle,
+    nodes.AsyncCopy: async_copies.emit_async_copy,
+    nodes.CommitGroup: async_copies.emit_commit_group,
+    nodes.WaitGroup: async_copies.emit_wait_group,
     nodes.ParallelFor: parallel_for.emit_parallel_for,
     nodes.Launch: launches.emit_launch,
 }

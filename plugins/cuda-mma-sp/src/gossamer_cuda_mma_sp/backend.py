@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from gossamer_cuda_mma_sp.device.gpu_device import GpuDevice
 
 _VERSIONED = ("gossamer-cuda-mma-sp", "gossamer-llvm", "llvmlite")
-_GRID = frozenset({"thread_binding", "barrier", "shuffle", "scope.shared", "scope.fragment"})
+_GRID = frozenset(
+    {"thread_binding", "barrier", "shuffle", "scope.shared", "scope.fragment", "async_copy"}
+)
 
 
 class CudaBackend:

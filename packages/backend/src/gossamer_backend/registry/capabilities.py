@@ -9,6 +9,7 @@
 | `vectors.scalable`  | vectors whose lanes are a multiple of vscale          |
 | `thread_binding`    | loops bound to the threads of a grid                  |
 | `search`, `while`, `guard`, `parallel`, `launch`, `prefetch`, `barrier`, `shuffle` | the node of that name |
+| `async_copy`        | an `AsyncCopy`                                        |
 | `atomic`            | accumulations that several threads make into one element |
 
 `bool`, `int64` and `handle` values and the scope `global` need no word. An intrinsic `Call` (a
@@ -25,6 +26,7 @@ import msgspec
 from gossamer_ir.analysis.statements.atomic_accumulation import is_atomic
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import (
+    AsyncCopy,
     Atomic,
     Barrier,
     Buffer,
@@ -125,6 +127,7 @@ CAPABILITIES: dict[type[Node], RequiredWords] = {
     Guard: RequiredWords(("guard",)),
     Barrier: RequiredWords(("barrier",)),
     Shuffle: RequiredWords(("shuffle",)),
+    AsyncCopy: RequiredWords(("async_copy",)),
     ParallelFor: RequiredWords(("parallel",)),
     Launch: RequiredWords(("launch",)),
     Buffer: RequiredWords(words_of=_of_buffer),

@@ -19,10 +19,12 @@ from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
     Allocate,
+    AsyncCopy,
     Atomic,
     Barrier,
     Block,
     Combine,
+    CommitGroup,
     Expr,
     For,
     Guard,
@@ -38,6 +40,7 @@ from gossamer_ir.nodes import (
     Store,
     Unary,
     Var,
+    WaitGroup,
     While,
 )
 
@@ -220,6 +223,11 @@ STMT_KINDS: dict[type[Any], StmtKind] = {
         vars=lambda stmt: (stmt.var.name,),
         synchronizes=True,
     ),
+    AsyncCopy: StmtKind(
+        lambda stmt: Effects(bodies=(Body("body", stmt.body, always_runs=True),)),
+    ),
+    CommitGroup: StmtKind(lambda stmt: Effects()),
+    WaitGroup: StmtKind(lambda stmt: Effects()),
     ParallelFor: StmtKind(_parallel_for, vars=lambda stmt: (stmt.var,), is_loop=True),
     Launch: StmtKind(_launch),
 }

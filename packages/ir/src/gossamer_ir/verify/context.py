@@ -10,7 +10,7 @@ import msgspec
 
 from gossamer_ir.core.limits import MAX_DEPTH
 from gossamer_ir.errors import Diagnostic, Place
-from gossamer_ir.nodes import AnyBuffer, Axis, Expr, For, Function, Node, Reducer, StageName
+from gossamer_ir.nodes import AnyBuffer, Axis, Expr, For, Function, Node, Reducer, Scope, StageName
 from gossamer_ir.traversal.names import is_identifier
 
 
@@ -54,6 +54,7 @@ class KnownBuffer(msgspec.Struct, frozen=True):
 
     dtype: str
     rank: int
+    scope: Scope = "global"
 
 
 ExprCheck: TypeAlias = Callable[["VerifyContext", Any, At], "str | None"]
@@ -149,7 +150,7 @@ class VerifyContext:
         """Declare a buffer to the end of the scope."""
         self.define_name(buffer.name, at)
         if buffer.name not in self.buffers:
-            self.buffers[buffer.name] = KnownBuffer(buffer.dtype, rank)
+            self.buffers[buffer.name] = KnownBuffer(buffer.dtype, rank, buffer.scope)
             self._scoped.append(buffer.name)
 
     @contextmanager

@@ -321,6 +321,13 @@ def _types_of_arguments(arguments: str) -> list[str]:
         depth += (mark in "<(") - (mark in ">)")
         if mark == "," and depth == 0:
             item = arguments[start:number].strip()
-            types.append(item[: item.index(">") + 1] if item[0] == "<" else item.split(" ")[0])
+            types.append(_type_of(item))
             start = number + 1
     return types
+
+
+def _type_of(argument: str) -> str:
+    if argument[0] == "<":
+        return argument[: argument.index(">") + 1]
+    type_, following = argument.split(" ")[:2]
+    return f"{type_} {following}" if following.startswith("addrspace(") else type_

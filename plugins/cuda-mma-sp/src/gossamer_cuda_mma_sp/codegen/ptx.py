@@ -19,6 +19,8 @@ from gossamer_llvm.target_machines import cross_target_machine
 from gossamer_lower import split_host_device
 
 TRIPLE = "nvptx64-nvidia-cuda"
+FIRST_WITH_ASYNC_COPIES = 80
+"""The number of the first architecture that copies to shared memory asynchronously."""
 _EXTERNAL = re.compile(r"^\.extern\b.*", re.MULTILINE)
 
 
@@ -62,6 +64,7 @@ def _abi(gpu: Gpu) -> Abi:
         data_layout=str(_target_machine(gpu).target_data),
         functions=INSTRUCTIONS,
         is_device=True,
+        async_copies=gpu.architecture.number >= FIRST_WITH_ASYNC_COPIES,
         loop_alignment=0,
     )
 

@@ -346,4 +346,30 @@ template <int width, class T> __device__ T shuffle_down(T x, int offset) {
   return shuffled(x, [=](unsigned word) { return __shfl_down_sync(lanes, word, offset, width); });
 }
 
+// --- asynchronous copies ------------------------------------------------------------------------
+
+// Arrays of callers are aligned to their elements only; a copy is to an address that is a multiple of its size.
+template <int count, class T> __device__ void copy_async(T* target, const T* source) {
+#if __CUDA_ARCH__ >= 800
+  constexpr int size = count * sizeof(T);
+  if (((reinterpret_cast<uintptr_t>(target) | reinterpret_cast<uintptr_t>(source)) & (size - 1)) == 0) {
+    auto shared = static_cast<unsigned>(__cvta_generic_to_shared(target));
+    auto global = __cvta_generic_to_global(source);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" :: "r"(shared), "l"(global), "n"(size) : "memory");
+    return;
+  }
+#endif
+  for (int number = 0; number < count; ++number) target[number] = source[number];
+}
+inline __device__ void commit_group() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+template <int pending> __device__ void wait_group() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory");
+#endif
+}
+
 }  // namespace gs

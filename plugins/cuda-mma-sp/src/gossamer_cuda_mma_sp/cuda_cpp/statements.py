@@ -15,17 +15,23 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.interchange.kernel_abi import workspace_field
 from gossamer_ir.nodes import (
     Allocate,
+    AsyncCopy,
     Atomic,
     Barrier,
     Buffer,
+    CommitGroup,
+    Expr,
     For,
     Guard,
     If,
     Let,
+    Load,
     Prefetch,
+    Ramp,
     Shuffle,
     Stmt,
     Store,
+    WaitGroup,
     While,
 )
 
@@ -134,6 +140,30 @@ def _shuffle(function: PrintedFunction, node: Shuffle) -> Iterator[str]:
     yield f"const {cpp_type(node.var.dtype)} {function.name(node.var.name)} = {shuffled};"
 
 
+def _async_copy(function: PrintedFunction, node: AsyncCopy) -> Iterator[str]:
+    (store,) = node.body
+    assert isinstance(store, Store)
+    assert isinstance(store.value, Load)
+    places = [
+        f"&{function.name(each.buffer)}[{element_position(function, each.buffer, _first(each))}]"
+        for each in (store, store.value)
+    ]
+    yield f"gs::copy_async<{DType.parse(store.value.dtype).lanes}>({', '.join(places)});"
+
+
+def _first(node: Load | Store) -> tuple[Expr, ...]:
+    """Return the indices of the first element of a copy."""
+    return tuple(each.base if isinstance(each, Ramp) else each for each in node.indices)
+
+
+def _commit_group(function: PrintedFunction, node: CommitGroup) -> Iterator[str]:
+    yield "gs::commit_group();"
+
+
+def _wait_group(function: PrintedFunction, node: WaitGroup) -> Iterator[str]:
+    yield f"gs::wait_group<{node.pending}>();"
+
+
 def _prefetch(function: PrintedFunction, node: Prefetch) -> Iterator[str]:
     # A hint, and the address may be out of bounds.
     yield f"// prefetch {function.name(node.buffer)}"
@@ -161,6 +191,9 @@ CPP_STMTS: dict[type, _Printer] = {
     Barrier: _barrier,
     Prefetch: _prefetch,
     Shuffle: _shuffle,
+    AsyncCopy: _async_copy,
+    CommitGroup: _commit_group,
+    WaitGroup: _wait_group,
     Guard: _guard,
 }
 """The printer of each type of statement. Those that earlier passes replace, and launches, have none."""

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer_cuda_mma_sp.device_code import GridShape
+from gossamer_cuda_mma_sp.interpreter.async_copies import AsyncCopies
 from gossamer_cuda_mma_sp.interpreter.memory import (
     GLOBAL_BASE,
     LOCAL_BASE,
@@ -92,6 +93,7 @@ class _Group:
         self._live = np.ones(count, np.bool_)
         self._waits = np.zeros(count, np.bool_)
         self._waits_for_warp = np.zeros(count, np.bool_)
+        self._copies = AsyncCopies(count)
 
     def run(self) -> None:
         while True:
@@ -298,6 +300,24 @@ class _Group:
             )[0]
         self.write(result, old, lanes)
 
+    def copy_async(
+        self, suffixes: tuple[str, ...], operands: tuple[str, ...], lanes: LaneNumbers
+    ) -> None:
+        """Begin a copy to shared memory, end a group of copies, or wait for groups."""
+        if "commit_group" in suffixes:
+            self._copies.commit(lanes)
+            return
+        if "wait_group" in suffixes:
+            for copy in self._copies.wait(lanes, int(operands[0])):
+                self._shared.complete_copy(copy.at, copy.data, self._threads(copy.lanes))
+            return
+        size = int(operands[2])
+        memory, target = self._place(operands[0], "shared", lanes)
+        source_memory, source = self._place(operands[1], "global", lanes)
+        data = source_memory.load(source, size, self._threads(lanes))
+        memory.begin_copy(target, size, self._threads(lanes))
+        self._copies.begin(lanes, target, data)
+
     # --- other instructions -----------------------------------------------------------------
 
     def move(
@@ -475,6 +495,7 @@ _HANDLERS: Mapping[str, Any] = {
     "bfi": _Group.insert_bits,
     "prmt": _permute,
     "shfl": _shuffle,
+    "cp": _Group.copy_async,
 }
 _UNDEFINED = 0xA5A5A5A5
 # Other operations: none occurs; these are instructions of PTX, some with the names of operations.

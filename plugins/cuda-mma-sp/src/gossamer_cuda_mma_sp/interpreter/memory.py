@@ -99,6 +99,7 @@ class TrackedMemory:
         self._write_epoch = np.zeros(size, np.int64)
         self._read_epoch = np.zeros(size, np.int64)
         self._is_atomic = np.zeros(size, np.bool_)
+        self._is_in_flight = np.zeros(size, np.bool_)
 
     def load(self, at: LaneNumbers, size: int, threads: ThreadNumbers) -> Array:
         """Return the bytes of an access of each thread."""
@@ -114,6 +115,20 @@ class TrackedMemory:
     def store(self, at: LaneNumbers, data: Array, threads: ThreadNumbers) -> None:
         """Store the bytes of each thread."""
         part = self._checked(at, data.shape[1])
+        self._store(part, data, threads)
+
+    def begin_copy(self, at: LaneNumbers, size: int, threads: ThreadNumbers) -> None:
+        """Begin an asynchronous copy to bytes of each thread. Nothing may access them before its end."""
+        part = self._checked(at, size)
+        self._store(part, self._bytes[part], threads)
+        self._is_in_flight[part] = True
+
+    def complete_copy(self, at: LaneNumbers, data: Array, threads: ThreadNumbers) -> None:
+        """Store what was copied, as if it were stored now."""
+        self._is_in_flight[at[:, None] + np.arange(data.shape[1])] = False
+        self.store(at, data, threads)
+
+    def _store(self, part: LaneNumbers, data: Array, threads: ThreadNumbers) -> None:
         if np.unique(part).size != part.size:
             raise DeviceFaultError(f"two threads write one element of {self._name} memory")
         self._require_no_race(part, self._writer, self._write_epoch, threads, "writes", "wrote")
@@ -142,6 +157,10 @@ class TrackedMemory:
         is_inside = (at >= 0) & (at + size <= self._bytes.size)
         if not is_inside.all() or not self._is_allocated[part].all():
             raise DeviceFaultError(f"a thread accesses {self._name} memory out of bounds")
+        if self._is_in_flight[part].any():
+            raise DeviceFaultError(
+                f"a thread accesses {self._name} memory to which an asynchronous copy is not complete"
+            )
         return part
 
     def _require_no_race(

@@ -22,10 +22,12 @@ from gossamer_ir.interpret.threads.watched_views import buffer_view
 from gossamer_ir.interpret.translator import EnclosingStmt, Translator
 from gossamer_ir.nodes import (
     Allocate,
+    AsyncCopy,
     Atomic,
     Barrier,
     Block,
     Combine,
+    CommitGroup,
     For,
     Guard,
     If,
@@ -36,6 +38,7 @@ from gossamer_ir.nodes import (
     Prefetch,
     Shuffle,
     Store,
+    WaitGroup,
     While,
 )
 
@@ -158,6 +161,30 @@ def _shuffle(node: Shuffle, translator: Translator) -> Exec:
     return run
 
 
+def _async_copy(node: AsyncCopy, translator: Translator) -> Exec:
+    """Run the store; elements that threads watch have their values only after a wait."""
+    body = translator.body(node.body)
+
+    def run(frame: Frame) -> None:
+        frame.grid.is_copying = True
+        body(frame)
+        frame.grid.is_copying = False
+
+    return run
+
+
+def _commit_group(_node: CommitGroup, _translator: Translator) -> Exec:
+    return lambda frame: frame.grid.copies.commit(frame.grid.path)
+
+
+def _wait_group(node: WaitGroup, _translator: Translator) -> Exec:
+    def run(frame: Frame) -> None:
+        for copied in frame.grid.copies.wait(frame.grid.path, node.pending):
+            copied.view.complete(copied.where)
+
+    return run
+
+
 STMT_TRANSLATIONS: dict[type, Callable[[Any, Translator], Exec]] = {
     Store: translate_store,
     Combine: combine_elements,
@@ -173,6 +200,9 @@ STMT_TRANSLATIONS: dict[type, Callable[[Any, Translator], Exec]] = {
     Guard: _guard,
     Barrier: _barrier,
     Shuffle: _shuffle,
+    AsyncCopy: _async_copy,
+    CommitGroup: _commit_group,
+    WaitGroup: _wait_group,
     ParallelFor: parallel_for,
     Launch: launch,
 }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
 from gossamer_ir.core.statement_kinds import effects_of
+from gossamer_ir.interpret.threads.pending_copies import PendingCopies
 from gossamer_ir.nodes import ReduceOp, Stmt, ThreadTag
 from gossamer_ir.traversal.statement_queries import names_bound
 
@@ -78,16 +79,18 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class ThreadGrid:
-    """The state of the threads of a running function: the moment, and the number of loops over threads that
-    have run."""
+    """The state of the threads of a running function: the moment, the number of loops over threads that have
+    run, whether the running store is an asynchronous copy, and the copies that are not complete."""
 
-    __slots__ = ("barriers", "path", "runs", "stmt")
+    __slots__ = ("barriers", "copies", "is_copying", "path", "runs", "stmt")
 
     def __init__(self) -> None:
         self.path: ThreadPath = ()
         self.barriers = 0
         self.runs = 0
         self.stmt: RunningStmt | None = None
+        self.is_copying = False
+        self.copies: PendingCopies[Any] = PendingCopies()
 
     def new_run(self) -> int:
         """Return a number for an execution of a loop."""

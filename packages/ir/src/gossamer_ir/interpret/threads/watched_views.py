@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any, TypeAlias
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.interpret.memory.views import View, ViewIndices
@@ -21,13 +23,14 @@ class WatchedView(View):
     """A view of memory that the threads of a grid share, with the last accesses to each element. Each block
     has a copy of a buffer in shared memory, whose elements must be written before they are read."""
 
-    __slots__ = ("_grid", "_is_shared", "_reads", "_writes")
+    __slots__ = ("_grid", "_in_flight", "_is_shared", "_reads", "_writes")
 
     def __init__(self, buffer: Buffer, array: Array, grid: ThreadGrid) -> None:
         super().__init__(buffer.name, array, dtype=buffer.dtype)
         self._grid, self._is_shared = grid, buffer.scope == "shared"
         self._writes: dict[ArrayIndex, Moment] = {}
         self._reads: dict[ArrayIndex, dict[ThreadPath, Moment]] = {}
+        self._in_flight: set[ArrayIndex] = set()
 
     def read(self, indices: ViewIndices) -> Any:
         """Return the element at indices."""
@@ -60,6 +63,7 @@ class WatchedView(View):
 
     def _note_read(self, where: ArrayIndex) -> None:
         now, written = self._grid.moment(), self._writes.get(where)
+        self._require_complete(where, now)
         if written is not None:
             self._require_order(where, written, now)
         elif self._is_shared:
@@ -72,10 +76,27 @@ class WatchedView(View):
 
     def _note_write(self, where: ArrayIndex) -> None:
         now = self._grid.moment()
+        self._require_complete(where, now)
         earlier = [self._writes[where]] if where in self._writes else []
         for moment in (*earlier, *self._reads.pop(where, {}).values()):
             self._require_order(where, moment, now)
         self._writes[where] = now
+        if self._grid.is_copying and self._is_shared:
+            self._in_flight.add(where)
+            self._grid.copies.begin(now.path, CopiedElement(self, where))
+
+    def complete(self, where: ArrayIndex) -> None:
+        """End the asynchronous copy of an element: it is as if it were stored now."""
+        self._in_flight.discard(where)
+        self._writes[where] = replace(self._writes[where], barriers=self._grid.barriers)
+
+    def _require_complete(self, where: ArrayIndex, now: Moment) -> None:
+        if where in self._in_flight:
+            raise InterpreterError(
+                f"{_text_of(now)} accesses {self._element(where)}, which an asynchronous copy writes: the "
+                "thread that began it has not waited for it.",
+                buffer_name=self.name,
+            )
 
     def _require_order(self, where: ArrayIndex, earlier: Moment, now: Moment) -> None:
         pair = concurrent_iterations(earlier, now, in_block=self._is_shared)
@@ -90,6 +111,13 @@ class WatchedView(View):
 
     def _element(self, where: ArrayIndex) -> str:
         return f"{self.name}[{', '.join(map(str, where))}]"
+
+
+class CopiedElement(msgspec.Struct, frozen=True):
+    """An element that an asynchronous copy writes."""
+
+    view: WatchedView
+    where: ArrayIndex
 
 
 def buffer_view(buffer: Buffer, array: Array, *, grid: ThreadGrid | None) -> View:

@@ -9,11 +9,13 @@ from gossamer_ir.nodes import (
     Allocate,
     Annotations,
     AnnotationValue,
+    AsyncCopy,
     Atomic,
     AttachAxis,
     Barrier,
     Block,
     Combine,
+    CommitGroup,
     Expr,
     For,
     FuseAxes,
@@ -28,6 +30,7 @@ from gossamer_ir.nodes import (
     Shuffle,
     Stmt,
     Store,
+    WaitGroup,
     While,
 )
 from gossamer_ir.script.printer.blocks import write_block_head
@@ -236,6 +239,19 @@ def _write_shuffle(p: Printer, node: Shuffle) -> None:
     p.w.end_line(f", {node.offset}, width={node.width})")
 
 
+def _write_async_copy(p: Printer, node: AsyncCopy) -> None:
+    p.w.end_line("with T.async_copy():")
+    write_body(p, node.body, "body")
+
+
+def _write_commit_group(p: Printer, _node: CommitGroup) -> None:
+    p.w.end_line("T.commit_group()")
+
+
+def _write_wait_group(p: Printer, node: WaitGroup) -> None:
+    p.w.end_line(f"T.wait_group({node.pending})")
+
+
 def _write_args(p: Printer, args: tuple[Expr, ...]) -> None:
     p.w.put("[")
     for number, arg in p.w.separated(args):
@@ -290,6 +306,9 @@ STMT_PRINTERS: Mapping[type, Callable[[Printer, Any], None]] = {
     Guard: _write_guard,
     Barrier: _write_barrier,
     Shuffle: _write_shuffle,
+    AsyncCopy: _write_async_copy,
+    CommitGroup: _write_commit_group,
+    WaitGroup: _write_wait_group,
     ParallelFor: _write_parallel_for,
     Launch: _write_launch,
 }

@@ -10,6 +10,7 @@ import msgspec
 from gossamer_ir.nodes import (
     STAGES,
     Allocate,
+    AsyncCopy,
     Atomic,
     Barrier,
     Binary,
@@ -19,6 +20,7 @@ from gossamer_ir.nodes import (
     Call,
     Cast,
     Combine,
+    CommitGroup,
     Compare,
     Const,
     For,
@@ -45,6 +47,7 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
     VScale,
+    WaitGroup,
     While,
 )
 from gossamer_ir.support.items_by_name import items_by_name
@@ -52,7 +55,7 @@ from gossamer_ir.verify.context import ExprCheck, Stage, StmtCheck
 from gossamer_ir.verify.declarations.reducers import check_combine
 from gossamer_ir.verify.expressions import buffer_accesses, expression_checks, vector_expressions
 from gossamer_ir.verify.stages import coordinate, flat
-from gossamer_ir.verify.statements import statement_checks
+from gossamer_ir.verify.statements import async_copies, statement_checks
 from gossamer_ir.verify.statements.atomics import check_atomic
 
 Stages: TypeAlias = tuple[StageName, ...]
@@ -113,6 +116,9 @@ STMT_RULES: dict[type[Node], StmtRule] = {
     Atomic: StmtRule(check_atomic, ("flat",)),
     Barrier: StmtRule(flat.check_barrier, ("flat",)),
     Shuffle: StmtRule(flat.check_shuffle, ("flat",)),
+    AsyncCopy: StmtRule(async_copies.check_async_copy, ("flat",)),
+    CommitGroup: StmtRule(async_copies.check_commit_group, ("flat",)),
+    WaitGroup: StmtRule(async_copies.check_wait_group, ("flat",)),
     ParallelFor: StmtRule(flat.check_parallel_for, ("flat",)),
     Launch: StmtRule(flat.check_launch, ("flat",)),
 }

@@ -11,6 +11,7 @@ from gossamer_ir.nodes import (
     Atomic,
     AtomicOp,
     Barrier,
+    CommitGroup,
     Expr,
     Guard,
     Launch,
@@ -19,6 +20,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
     ThreadExtent,
+    WaitGroup,
 )
 from gossamer_ir.script.parser.arguments.call_arguments import bind, call_name, items, method_of
 from gossamer_ir.script.parser.arguments.coercion import required_in_dtype, stored_as
@@ -27,7 +29,7 @@ from gossamer_ir.script.parser.arguments.name_lookup import (
     index_nodes,
     unknown_member_error,
 )
-from gossamer_ir.script.parser.arguments.statics import required_bool, required_text
+from gossamer_ir.script.parser.arguments.statics import required_bool, required_int, required_text
 from gossamer_ir.script.parser.declarations import attributes, facts
 from gossamer_ir.script.parser.expressions import index_maps
 from gossamer_ir.script.parser.expressions.calls import access_arguments
@@ -110,6 +112,16 @@ def _parse_barrier(context: ParserContext, call: ast.Call) -> Stmt:
     return Barrier()
 
 
+def _parse_commit_group(context: ParserContext, call: ast.Call) -> Stmt:
+    bind(context, call, "", required=0)  # refuses any argument
+    return CommitGroup()
+
+
+def _parse_wait_group(context: ParserContext, call: ast.Call) -> Stmt:
+    arguments = bind(context, call, "pending", required=1)
+    return WaitGroup(required_int(context, arguments["pending"], "a number of groups"))
+
+
 def _arguments(context: ParserContext, node: ast.expr | None) -> tuple[Expr, ...]:
     nodes = [] if node is None else items(context, node, "arguments")
     return tuple([_argument(context, item) for item in nodes])
@@ -177,6 +189,8 @@ CALL_STMT_PARSERS: Mapping[str, StmtParser] = {
     "prefetch": _parse_prefetch,
     "guard": _parse_guard,
     "barrier": _parse_barrier,
+    "commit_group": _parse_commit_group,
+    "wait_group": _parse_wait_group,
     "parallel_for": _parse_parallel_for,
     "launch": _parse_launch,
 }

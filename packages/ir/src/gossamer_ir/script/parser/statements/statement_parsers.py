@@ -10,6 +10,7 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import (
     Allocate,
+    AsyncCopy,
     Binary,
     If,
     Iteration,
@@ -223,7 +224,7 @@ def _parse_with_stmt(context: ParserContext, node: ast.With) -> Stmt | None:
     call = node.items[0].context_expr
     parser = WITH_PARSERS.get(call_name(call) or "")
     if parser is None or len(node.items) != 1 or not isinstance(call, ast.Call):
-        hint = "Expected T.block, T.init or T.sp.iteration."
+        hint = "Expected T.block, T.init, T.async_copy or T.sp.iteration."
         raise context.error("with", "This is not allowed in a with statement.", call, hint=hint)
     return parser(context, node, call)
 
@@ -254,6 +255,11 @@ def _parse_iteration(context: ParserContext, node: ast.With, call: ast.Call) -> 
     return Iteration(name, axes, kinds, names, body, parts.init or (), parts.annotations or ())
 
 
+def _parse_async_copy(context: ParserContext, node: ast.With, call: ast.Call) -> Stmt:
+    bind(context, call, "", required=0)  # refuses any argument
+    return AsyncCopy(parse_body(context, node.body))
+
+
 def _require_new(context: ParserContext, target: ast.Name) -> None:
     if context.lookup(target.id) is not None:
         raise _reassignment_error(context, target)
@@ -271,6 +277,7 @@ def _reassignment_error(context: ParserContext, target: ast.expr) -> ParseError:
 WITH_PARSERS: dict[str, Callable[[ParserContext, ast.With, ast.Call], Stmt | None]] = {
     "init": _parse_init,
     "block": _parse_block,
+    "async_copy": _parse_async_copy,
     **dict.fromkeys(ITERATION_CALLS, _parse_iteration),
 }
 """The calls of `T` that a `with` statement may have, each with its parser."""
