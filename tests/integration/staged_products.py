@@ -43,9 +43,9 @@ def tiled_matmul() -> ScheduleBuilder:
     return schedule.reorder(loops=("i_0", "j_0", "p_0", "i_1", "j_1", "p_1"))
 
 
-def staged_matmul(*, threads: int = 96) -> ScheduleBuilder:
+def staged_matmul(*, threads: int = 96, stages: int = 1) -> ScheduleBuilder:
     """A dense product: a block of threads has a tile of sums, and stages 8 columns of A and 8 rows of B at a
-    time."""
+    time, in a pipeline if there are several stages."""
     schedule = tiled_matmul()
     copies = [
         schedule.cache_read("matmul", buffer=buffer, scope="shared").names[1] for buffer in "AB"
@@ -53,6 +53,8 @@ def staged_matmul(*, threads: int = 96) -> ScheduleBuilder:
     schedule.decompose_reduction("matmul", loop="p_0")
     for copy in copies:
         schedule.compute_at(copy, loop="p_0")
+    if stages > 1:
+        schedule.pipeline("p_0", stages=stages)
     schedule.bind("i_0", thread="blockIdx.y").bind("j_0", thread="blockIdx.x")
     for block in (*copies, "matmul_init"):
         distribute(schedule, schedule.get_loops(block)[-2:], threads)
@@ -60,8 +62,11 @@ def staged_matmul(*, threads: int = 96) -> ScheduleBuilder:
     return schedule
 
 
-def staged_bsr(height: int, width: int, features: int, *, threads: int = 64) -> ScheduleBuilder:
-    """BSR times dense: a block of threads has a block row, and stages a block and the rows that it needs."""
+def staged_bsr(
+    height: int, width: int, features: int, *, threads: int = 64, stages: int = 1
+) -> ScheduleBuilder:
+    """BSR times dense: a block of threads has a block row, and stages a block and the rows that it needs, in
+    a pipeline if there are several stages."""
     sizes = {"bh": height, "bw": width, "feat": features}
     module = lower_buffers(lower_iterations(specialize(bsr_product(), sizes)))
     schedule = ScheduleBuilder(module)
@@ -73,6 +78,8 @@ def staged_bsr(height: int, width: int, features: int, *, threads: int = 64) -> 
     schedule.decompose_reduction("bsrmm", loop="jo")
     for copy in copies:
         schedule.compute_at(copy, loop="jo")
+    if stages > 1:
+        schedule.pipeline("jo", stages=stages)
     schedule.bind("io", thread="blockIdx.x")
     for block in (*copies, "bsrmm_init"):
         distribute(schedule, schedule.get_loops(block)[-2:], threads)

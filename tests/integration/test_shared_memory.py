@@ -10,15 +10,15 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer_cuda_mma_sp.backend import CudaBackend
-from gossamer_cuda_mma_sp.codegen.ptx import split_module
+from gossamer_cuda_mma_sp.codegen.ptx import ptx_text, split_module
 from gossamer_cuda_mma_sp.device_code import DeviceCode
 from gossamer_cuda_mma_sp.export.ptxas import assembled, ptxas_path
 from gossamer_cuda_mma_sp.target.gpu import gpu_of
 from gossamer_ir.errors import ArgumentError, ScheduleError
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.interpret import run
-from gossamer_ir.nodes import Allocate
-from gossamer_ir.script import print_expr
+from gossamer_ir.interpret import InterpreterError, run
+from gossamer_ir.nodes import Allocate, AsyncCopy, Barrier, WaitGroup
+from gossamer_ir.script import parse_module, print_expr, print_module
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower import lower_to_flat
 from tests.integration.block_problems import block_problem
@@ -77,6 +77,52 @@ def test_blocks_of_bsr_are_staged_with_the_rows_that_they_need(size):
     problem.require(lambda **arguments: run(split(schedule), arguments), sizes=sizes)
 
 
+@pytest.mark.parametrize("stages", [2, 3, 4])
+def test_later_tiles_are_copied_while_earlier_ones_are_multiplied(stages):
+    schedule = staged_matmul(threads=256, stages=stages)
+    module = split(schedule)
+    assert [node.pending for node in collect(WaitGroup, module)] == [stages - 2]
+    assert len(collect(Barrier, module)) == 1
+    assert len(collect(AsyncCopy, module)) == 2 * stages
+    arguments = dense_problem()
+    run(module, arguments)
+    np.testing.assert_array_equal(arguments["c"], arguments["a"] @ arguments["b"])
+    arguments["c"][:] = np.nan
+    compiled(schedule)(**arguments)
+    np.testing.assert_array_equal(arguments["c"], arguments["a"] @ arguments["b"])
+
+
+@pytest.mark.parametrize("stages", [2, 3])
+def test_blocks_of_a_row_are_copied_ahead(stages):
+    """The numbers of blocks of rows vary: some have fewer than there are stages."""
+    schedule = staged_bsr(4, 4, 8, threads=32, stages=stages)
+    sizes = {"bh": 4, "bw": 4, "feat": 8}
+    problem = block_problem(4, 4, 8, lengths=(0, 1, 2, 5))
+    assert collect(AsyncCopy, split(schedule))
+    problem.require(compiled(schedule), sizes=sizes)
+    problem.require(lambda **arguments: run(split(schedule), arguments), sizes=sizes)
+
+
+@pytest.mark.parametrize("defect", ["pending", "stages", "barrier"])
+def test_a_wrong_pipeline_is_found(defect):
+    """A wait for too few groups, too few stages, or no barrier after the wait."""
+    text = print_module(split(staged_matmul(threads=256, stages=3)))
+    change = {"pending": ("T.wait_group(1)", "T.wait_group(2)"), "stages": (" % 3", " % 2")}
+    broken = parse_module(text.replace(*change.get(defect, ("T.barrier()", "pass"))))
+    assert broken != parse_module(text)
+    arguments = dense_problem()
+    if defect == "pending":
+        with pytest.raises(InterpreterError, match="which an asynchronous copy writes"):
+            run(broken, arguments)
+    backend = CudaBackend()
+    artifact = backend.compile(lower_to_flat(staged_matmul(threads=256, stages=3).module), TARGET)
+    code = DeviceCode("", broken)
+    ptx = ptx_text(broken, gpu_of(TARGET))
+    kernel = backend.load(replace(artifact, code=replace(code, ptx=ptx).encode()))
+    with pytest.raises(ArgumentError, match=r"race: a thread|copy is not complete"):
+        kernel(**arguments)
+
+
 def test_a_missing_barrier_is_a_race():
     backend = CudaBackend()
     artifact = backend.compile(lower_to_flat(staged_matmul(threads=256).module), TARGET)
@@ -103,7 +149,7 @@ def test_ptxas_assembles_staged_products(architecture):
     if ptxas_path() is None:
         pytest.skip("there is no ptxas")
     target = Target.parse(f"cuda-mma-sp:arch={architecture}")
-    for schedule in (staged_matmul(), staged_bsr(8, 8, 32)):
+    for schedule in (staged_matmul(), staged_bsr(8, 8, 32, stages=3)):
         text = CudaBackend().texts(lower_to_flat(schedule.module), target)["ptx"]
         assert "bar.sync" in text
         result = assembled(text, architecture)

@@ -9,6 +9,7 @@ from gossamer_lower.bounds_check_flat import bounds_check_flat
 from gossamer_lower.bounds_checks.hoist_bounds_checks import hoist_bounds_checks
 from gossamer_lower.bounds_checks.insert_bounds_checks import insert_bounds_checks
 from gossamer_lower.buffers.lower_buffers import lower_buffers
+from gossamer_lower.device.inject_pipeline import inject_pipeline
 from gossamer_lower.device.lower_cross_thread_reduction import lower_cross_thread_reduction
 from gossamer_lower.device.split_host_device import split_host_device
 from gossamer_lower.host.check_index_arrays import check_index_arrays
@@ -58,6 +59,7 @@ __all__ = [
     "hoist_bounds_checks",
     "hoist_invariant_loads",
     "hoist_searches",
+    "inject_pipeline",
     "insert_bounds_checks",
     "load_windows",
     "lower_atomics",

@@ -19,6 +19,7 @@ from gossamer_lower.blocks.lower_blocks import lower_blocks
 from gossamer_lower.bounds_checks.hoist_bounds_checks import hoist_bounds_checks
 from gossamer_lower.bounds_checks.insert_bounds_checks import insert_bounds_checks
 from gossamer_lower.buffers.lower_buffers import lower_buffers
+from gossamer_lower.device.inject_pipeline import inject_pipeline
 from gossamer_lower.device.lower_cross_thread_reduction import lower_cross_thread_reduction
 from gossamer_lower.device.split_host_device import split_host_device
 from gossamer_lower.host.check_index_arrays import check_index_arrays
@@ -98,6 +99,7 @@ ORDERED_PASSES: tuple[Callable[..., Module], ...] = (
     unswitch_on_alignment,
     # --- On request, for a target.
     lower_math,
+    inject_pipeline,
     lower_cross_thread_reduction,
     split_host_device,
 )

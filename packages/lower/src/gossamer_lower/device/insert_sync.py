@@ -7,14 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.core.build import ZERO, index_var, integer_value
 from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.core.statement_kinds import CHECKING_STMTS, SYNCHRONIZING_STMTS, effects_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     STMTS,
+    AsyncCopy,
     Atomic,
     Barrier,
+    Binary,
     Compare,
     Const,
     Expr,
@@ -27,6 +30,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
     Var,
+    WaitGroup,
     While,
 )
 from gossamer_ir.traversal.access_types import READS
@@ -114,6 +118,7 @@ class _Inserter:
             if axis.startswith("threadIdx") and integer_value(extent) != 1
         }
         self._pending: set[_SharedAccess] = set()
+        self._copied: set[_SharedAccess] = set()
 
     def body(self, body: tuple[Stmt, ...], place: _Surroundings) -> tuple[Stmt, ...]:
         """Return the statements of a body, with the barriers between them."""
@@ -135,6 +140,12 @@ class _Inserter:
             case _ if isinstance(stmt, SYNCHRONIZING_STMTS):
                 self._pending = set()
                 return (stmt,)
+            case WaitGroup():
+                # What a thread has copied by now is written for the others, whenever it began to.
+                self._pending |= self._copied
+                return (stmt,)
+            case AsyncCopy():
+                return self._by_one_thread(stmt, place)
             case _ if any(not self._is_private(write) for write in effects_of(stmt).writes):
                 self._require_blocks(place)
                 return self._by_one_thread(stmt, place)
@@ -222,6 +233,7 @@ class _Inserter:
                 collected.update(self._accesses_of(node, place.bound, first))
         return collected
 
+    # Other statements: what they write is written when they have run.
     def _accesses_of(
         self, node: Stmt | Expr, bound: Mapping[str, str], first: frozenset[str]
     ) -> Iterator[_SharedAccess]:
@@ -234,6 +246,10 @@ class _Inserter:
         reads = (*effects.reads, *collect(READS, *effects.evaluates))
         yield from self._shared_accesses(reads, bound, first, is_write=False)
         yield from self._shared_accesses(effects.writes, bound, first, is_write=True)
+        if isinstance(node, AsyncCopy):
+            stores = [stmt for stmt in node.body if isinstance(stmt, Store)]
+            for access in self._shared_accesses(stores, bound, first, is_write=True):
+                self._copied.add(replace(access, indices=(), is_by_one=False))
         for body in effects.bodies:
             selected = first | _axes_of_first(body.conditions, bound)
             for inner in body.stmts:
@@ -287,7 +303,29 @@ def _conflict(new: _SharedAccess, old: _SharedAccess) -> bool:
     if new.buffer != old.buffer or not (new.is_write or old.is_write):
         return False
     is_by_same = new.is_by_one and old.is_by_one and new.first == old.first
-    return not (is_by_same and new.indices == old.indices)
+    return not (
+        (is_by_same and new.indices == old.indices)
+        or _are_of_other_stages(new.indices, old.indices)
+    )
+
+
+def _are_of_other_stages(one: tuple[Expr, ...], other: tuple[Expr, ...]) -> bool:
+    """Return whether indices are those of different stages of a pipeline: along a dimension, constants, or
+    numbers that differ by a constant, modulo the number of stages."""
+    return any(map(_is_other_stage, one, other))
+
+
+# Other expressions: nothing is concluded from them.
+def _is_other_stage(one: Expr, other: Expr) -> bool:
+    match one, other:
+        case Const(), Const():
+            return one != other
+        case Binary(op="floormod", lhs=lhs, rhs=rhs), Binary(op="floormod", lhs=other_lhs):
+            count = integer_value(rhs)
+            apart = affine_of(lhs) - affine_of(other_lhs)
+            is_known = rhs == other.rhs and not apart.terms
+            return is_known and bool(count) and apart.constant % (count or 1) != 0
+    return False
 
 
 def _axes_of_first(conditions: Iterable[Expr], bound: Mapping[str, str]) -> frozenset[str]:

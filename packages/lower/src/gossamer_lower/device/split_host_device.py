@@ -26,6 +26,7 @@ from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer, names_in
 from gossamer_ir.traversal.walk import stmts
 from gossamer_lower.device.check_stores import check_stores
+from gossamer_lower.device.inject_pipeline import inject_pipeline
 from gossamer_lower.device.insert_sync import insert_sync
 from gossamer_lower.device.kernel_functions import (
     bound_kernel,
@@ -45,7 +46,8 @@ def split_host_device(module: Module) -> Module:
 
     Each outermost nest of loops that are bound to threads is a kernel, with the buffers of blocks and threads
     that it uses. A parallel loop is one with a thread for each iteration. All other statements are kernels
-    of one thread. Reductions over threads are lowered. Kernels have the barriers that `insert_sync` inserts.
+    of one thread. Pipelined loops overlap iterations (`inject_pipeline`), and reductions over threads are
+    lowered. Kernels have the barriers that `insert_sync` inserts.
 
     Raises `UnsupportedError` (`lower.split_host_device.*`): `.extent` if a number of threads is not known at
     the launch, `.host` if a loop or a condition around kernels reads an array, `.scope` if kernels share a
@@ -64,7 +66,7 @@ def split_host_device(module: Module) -> Module:
     >>> print(print_module(split_host_device(flat)).partition('"float32")')[2].partition("@")[0].strip())
     T.launch("scale_i", [x, n], threads={"blockIdx.x": n})
     """
-    module = lower_cross_thread_reduction(module)
+    module = lower_cross_thread_reduction(inject_pipeline(module))
     functions = items_by_name(module.functions)
     entry = functions[module.entry]
     splitter = _Splitter(functions, entry)

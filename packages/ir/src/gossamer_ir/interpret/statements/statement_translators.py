@@ -174,12 +174,12 @@ def _async_copy(node: AsyncCopy, translator: Translator) -> Exec:
 
 
 def _commit_group(_node: CommitGroup, _translator: Translator) -> Exec:
-    return lambda frame: frame.grid.copies.commit(frame.grid.path)
+    return lambda frame: frame.grid.copies.commit(frame.grid.thread)
 
 
 def _wait_group(node: WaitGroup, _translator: Translator) -> Exec:
     def run(frame: Frame) -> None:
-        for copied in frame.grid.copies.wait(frame.grid.path, node.pending):
+        for copied in frame.grid.copies.wait(frame.grid.thread, node.pending):
             copied.view.complete(copied.where)
 
     return run

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gossamer_ir.core.statement_kinds import effects_of
-from gossamer_ir.interpret.threads.pending_copies import PendingCopies
+from gossamer_ir.interpret.threads.pending_copies import PendingCopies, RunningThread
 from gossamer_ir.nodes import ReduceOp, Stmt, ThreadTag
 from gossamer_ir.traversal.statement_queries import names_bound
 
@@ -100,6 +100,11 @@ class ThreadGrid:
     def moment(self) -> Moment:
         """Return the present moment."""
         return Moment(self.path, self.barriers, self.stmt)
+
+    @property
+    def thread(self) -> RunningThread:
+        """The numbers of the running thread along axes."""
+        return frozenset((each.axis, each.iteration) for each in self.path)
 
 
 def concurrent_iterations(

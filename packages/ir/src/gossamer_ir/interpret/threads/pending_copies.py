@@ -2,61 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
-
-if TYPE_CHECKING:
-    from gossamer_ir.interpret.threads.grid import ThreadPath
+from typing import Generic, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
-_ThreadKey: TypeAlias = frozenset[tuple[str, int]]
-"""The numbers of a thread along axes: two loops over threads run the same threads."""
+RunningThread: TypeAlias = frozenset[tuple[str, int]]
+"""The numbers of a thread along axes: two loops over threads run the same threads. Without those along the
+axes of a block it stands for all threads of the block."""
 
 
 class PendingCopies(Generic[T]):
     """The copies of each thread: those that it has begun, and groups of them.
 
-    A path outside of the loops over the threads of a block stands for all of its threads.
-
-    >>> copies = PendingCopies()
-    >>> copies.begin((), "first")
-    >>> copies.commit(())
-    >>> copies.begin((), "second")
-    >>> copies.commit(())
-    >>> copies.wait((), 1), copies.wait((), 0)
+    >>> copies, first = PendingCopies(), frozenset({("threadIdx.x", 0)})
+    >>> copies.begin(first, "first")
+    >>> copies.commit(first)
+    >>> copies.begin(first, "second")
+    >>> copies.commit(frozenset())
+    >>> copies.wait(first, 1), copies.wait(frozenset(), 0)
     (['first'], ['second'])
     """
 
     def __init__(self) -> None:
-        self._begun: dict[_ThreadKey, list[T]] = {}
-        self._groups: dict[_ThreadKey, list[list[T]]] = {}
+        self._begun: dict[RunningThread, list[T]] = {}
+        self._groups: dict[RunningThread, list[list[T]]] = {}
 
-    def begin(self, path: ThreadPath, copied: T) -> None:
+    def begin(self, thread: RunningThread, copied: T) -> None:
         """Add what a thread copies."""
-        self._begun.setdefault(_key_of(path), []).append(copied)
+        self._begun.setdefault(thread, []).append(copied)
 
-    def commit(self, path: ThreadPath) -> None:
-        """Make a group of what each thread of a path has begun to copy."""
-        for key in self._threads_at(path):
+    def commit(self, thread: RunningThread) -> None:
+        """Make a group of what a thread has begun to copy."""
+        for key in self._threads_at(thread):
             self._groups.setdefault(key, []).append(self._begun.pop(key, []))
 
-    def wait(self, path: ThreadPath, pending: int) -> list[T]:
-        """Return what threads have copied in all of their groups but the last `pending` ones."""
+    def wait(self, thread: RunningThread, pending: int) -> list[T]:
+        """Return what a thread has copied in all of its groups but the last `pending` ones."""
         complete: list[T] = []
-        for key in self._threads_at(path):
+        for key in self._threads_at(thread):
             groups = self._groups.get(key, [])
             count = max(0, len(groups) - pending)
             complete += [copied for group in groups[:count] for copied in group]
             del groups[:count]
         return complete
 
-    def _threads_at(self, path: ThreadPath) -> Iterator[_ThreadKey]:
-        """Return the threads of a path that have copied something. Older groups of others are empty, and
-        complete first."""
-        at = _key_of(path)
-        yield from {key for key in (*self._begun, *self._groups) if at <= key} | {at}
-
-
-def _key_of(path: ThreadPath) -> _ThreadKey:
-    return frozenset((each.axis, each.iteration) for each in path)
+    def _threads_at(self, thread: RunningThread) -> set[RunningThread]:
+        """Return this thread, and those that it stands for and that have copied something. Older groups of
+        others are empty, and complete first."""
+        return {key for key in (*self._begun, *self._groups) if thread <= key} | {thread}

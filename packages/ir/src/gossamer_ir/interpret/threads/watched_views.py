@@ -83,7 +83,7 @@ class WatchedView(View):
         self._writes[where] = now
         if self._grid.is_copying and self._is_shared:
             self._in_flight.add(where)
-            self._grid.copies.begin(now.path, CopiedElement(self, where))
+            self._grid.copies.begin(self._grid.thread, CopiedElement(self, where))
 
     def complete(self, where: ArrayIndex) -> None:
         """End the asynchronous copy of an element: it is as if it were stored now."""

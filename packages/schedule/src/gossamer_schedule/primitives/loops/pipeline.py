@@ -30,8 +30,9 @@ def pipeline(root: Cursor, loop: str, *, stages: int = 2, function: str | None =
 
     The first statements of the body are copies: they fill buffers from data that the loop does not write,
     for the other statements. They may run up to `stages - 1` iterations ahead of these. The buffers are
-    allocated in the loop, or by the function and used nowhere else. A backend without asynchronous copies
-    ignores the annotation `pipeline`. The result's name is that of the loop.
+    allocated in the loop, or by the function and used nowhere else. On GPUs, buffers in shared memory get a
+    copy for each stage, which asynchronous copies fill. Other backends ignore the annotation `pipeline`. The
+    result's name is that of the loop.
 
     Raises `ScheduleError` with a code `schedule.pipeline.*`:
 
