@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gossamer_ir.analysis.accesses.init_nests import reduction_loops, spatial_loops
-from gossamer_ir.nodes import Block, Expr, Stmt
+from gossamer_ir.nodes import Block, Expr, For, Stmt
 from gossamer_ir.traversal.buffer_uses import outer_writes
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import resolve
@@ -42,29 +43,32 @@ def is_accumulation_loop(cursor: Cursor) -> bool:
 
 
 def required_concurrent_body(
-    cursor: Cursor, *, is_reduction: bool, require: Requirement
+    cursor: Cursor, *, is_reduction: bool, require: Requirement, allows_loops: bool = False
 ) -> tuple[Stmt, ...]:
     """Return the body of the loop at a cursor whose iterations will run at the same time.
 
     A reduction must consist of reducers, and gets the annotation of those whose terms are combined in another
-    order. `require` checks any other loop.
+    order. If it `allows_loops`, reducers may be in loops inside, along which they combine with one element,
+    too. `require` checks any other loop.
     """
     body: tuple[Stmt, ...] = cursor.node.body
     if not is_reduction:
         require(cursor)
         return body
-    _require_reducers(cursor)
+    _require_reducers(cursor, allows_loops=allows_loops)
     return with_reassociation_marks(body)
 
 
-def _require_reducers(cursor: Cursor) -> None:
-    """Refuse the loop at a cursor unless its body consists of blocks that are reductions over it.
+def _require_reducers(cursor: Cursor, *, allows_loops: bool) -> None:
+    """Refuse the loop at a cursor unless its body consists of blocks that are reductions over it, and over
+    the loops inside that are allowed.
 
     No block may use the result of another one, which is complete only after the loop.
     """
-    for stmt in cursor.node.body:
+    loops: list[str] = [cursor.node.var]
+    for stmt in _terms(cursor.node.body, loops) if allows_loops else cursor.node.body:
         if isinstance(stmt, Block):
-            _require_one_element(stmt, cursor)
+            _require_one_element(stmt, cursor, loops)
         if not isinstance(stmt, Block) or not _is_lane_reduction(stmt, cursor):
             name = f"Block '{stmt.name}'" if isinstance(stmt, Block) else "A statement"
             raise schedule_error(
@@ -75,6 +79,18 @@ def _require_reducers(cursor: Cursor) -> None:
                 place=cursor.place,
             )
     _require_no_other_use(cursor)
+
+
+def _terms(body: tuple[Stmt, ...], loops: list[str]) -> Iterator[Stmt]:
+    """Yield the statements in loops that one thread runs, or other threads of its block, and note the
+    variables of these loops."""
+    for stmt in body:
+        is_of_block = isinstance(stmt, For) and (stmt.thread or "").startswith("threadIdx")
+        if isinstance(stmt, For) and (stmt.kind in ("serial", "unrolled") or is_of_block):
+            loops.append(stmt.var)
+            yield from _terms(stmt.body, loops)
+        else:
+            yield stmt
 
 
 def _require_no_other_use(cursor: Cursor) -> None:
@@ -91,35 +107,39 @@ def _require_no_other_use(cursor: Cursor) -> None:
             )
 
 
-def _require_one_element(block: Block, cursor: Cursor) -> None:
-    """Refuse a reduction whose element may change along the loop.
+def _require_one_element(block: Block, cursor: Cursor, loops: Sequence[str]) -> None:
+    """Refuse a reduction whose element may change along one of the loops.
 
     Lanes that may or may not share an element can neither be reduced first nor be stored as a vector.
     """
-    varying = _varying_indices(block, cursor)
-    if reduction_of(block) is not None and varying:
-        raise schedule_error(
-            f"{cursor.primitive}.not_proved",
-            f"Cannot prove that block '{block.name}' combines with one element in all iterations "
-            f"of loop '{cursor.node.var}'.",
-            needs=" and ".join(
-                f"{text_of(at)} is the same for every {cursor.node.var}" for at in varying
-            ),
-            place=cursor.place,
-        )
+    for loop_name in loops:
+        varying = _varying_indices(block, cursor, loop_name)
+        if reduction_of(block) is not None and varying:
+            raise schedule_error(
+                f"{cursor.primitive}.not_proved",
+                f"Cannot prove that block '{block.name}' combines with one element in all iterations "
+                f"of loop '{loop_name}'.",
+                needs=" and ".join(
+                    f"{text_of(at)} is the same for every {loop_name}" for at in varying
+                ),
+                place=cursor.place,
+            )
 
 
 def _is_lane_reduction(block: Block, cursor: Cursor) -> bool:
-    is_spatial = cursor.node.var in spatial_loops(block, values_at(cursor))
-    is_one_element = reduction_of(block) is not None and not _varying_indices(block, cursor)
+    loop_name = cursor.node.var
+    is_spatial = loop_name in spatial_loops(block, values_at(cursor))
+    is_one_element = reduction_of(block) is not None and not _varying_indices(
+        block, cursor, loop_name
+    )
     return is_one_element and not (is_spatial and block.init)
 
 
-def _varying_indices(block: Block, cursor: Cursor) -> list[Expr]:
-    """Return the indices of a reduction's element that change along the loop, in terms of loops."""
+def _varying_indices(block: Block, cursor: Cursor, loop_name: str) -> list[Expr]:
+    """Return the indices of a reduction's element that change along a loop, in terms of loops."""
     reduction = reduction_of(block)
     values: dict[str, Any] = {iterator.var: iterator.value for iterator in block.iters} | values_at(
         cursor
     )
     indices = [] if reduction is None else [resolve(at, values) for at in reduction.store.indices]
-    return [at for at in indices if cursor.node.var in free_vars(at)]
+    return [at for at in indices if loop_name in free_vars(at)]

@@ -25,6 +25,13 @@ for i in T.serial(8):
             Z[wi, wj] = X[wi, wj]
 """
 IN_BLOCKS = BLOCKS.replace("i in T.serial(8)", 'i in T.thread_binding(8, thread="blockIdx.x")')
+TOTAL = """
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("total"):
+            vi, vj = T.axis.remap("RR", [i, j])
+            V[0] = V[0] + X[vi, vj]
+"""
 PRODUCTS = SCATTER.replace("= W[vi]", "= V[T.int64(P[vi])] * W[vi]")
 SUMS = SCATTER.replace("= W[vi]", "= V[T.int64(P[vi])] + W[vi]")
 REFUSED = [
@@ -68,6 +75,36 @@ def test_threads_of_a_block_combine_the_terms_of_a_reduction(program, require_sp
     builder.split("j", factors=(None, 4)).bind("j_1", thread="threadIdx.x")
     assert "reassociates" in print_module(builder.module)
     require_spmv(builder.module)
+
+
+def test_a_thread_may_add_up_several_terms_first(program, require_spmv):
+    builder = ScheduleBuilder(examples.SPMV).decompose_reduction("csrmv", loop="j")
+    builder.split("j", factors=(None, 4)).reorder("j_1", "j_0").bind("j_1", thread="threadIdx.x")
+    assert loop_named(builder.module, "j_1").thread == "threadIdx.x"
+    assert "reassociates" in print_module(builder.module)
+    require_spmv(builder.module)
+
+
+@pytest.mark.parametrize("order", [("i", "j"), ("j", "i")])
+def test_threads_of_two_axes_combine_terms(order, program):
+    builder = ScheduleBuilder(program(TOTAL))
+    for loop in order:
+        builder.bind(loop, thread="threadIdx.y" if loop == "i" else "threadIdx.x")
+    assert print_module(builder.module).count('thread="threadIdx') == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "body"),
+    [
+        # Each iteration of the loop inside has another element, whose parts a thread would have to keep.
+        ("bind.not_proved", TOTAL.replace("V[0]", "V[vj]").replace('"RR"', '"RS"')),
+        ("bind.not_reducer", TOTAL.replace("V[0] + X", "X")),
+        ("bind.not_reducer", TOTAL.replace("for j in T.serial(8)", "for j in T.vectorized(8)")),
+    ],
+)
+def test_terms_in_loops_that_a_thread_cannot_keep_are_refused(code, body, program):
+    step = Step("bind", {"loop": "i", "thread": "threadIdx.x"})
+    assert reason_of(apply, program(body), step) == code
 
 
 @pytest.mark.parametrize("thread", ["blockIdx.x", "threadIdx.x"])

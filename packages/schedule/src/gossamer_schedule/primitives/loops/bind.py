@@ -36,10 +36,13 @@ def bind(
 
     The loop starts at 0, and different iterations access different elements, as in `parallel`. A loop bound
     to the threads of a block (a "threadIdx" axis) may instead feed only reduction iterators of reductions:
-    the threads combine the terms, and the blocks are annotated `reassociates`. With `accumulate="atomic"`,
-    iterations of a loop on any axis may share elements that they only accumulate into, as in `parallel`. All
-    updates of buffers that the loop only accumulates into are atomic then, since threads of another loop of
-    the launch may have their elements, too (`horizontal_fuse`); it is annotated `atomic` with their names.
+    the threads combine the terms, and the blocks are annotated `reassociates`. Serial loops inside may have
+    further terms of the same elements: each thread adds up what it has before threads combine.
+
+    With `accumulate="atomic"`, iterations of a loop on any axis may share elements that they only accumulate
+    into, as in `parallel`. All updates of buffers that the loop only accumulates into are atomic then, since
+    threads of another loop of the launch may have their elements, too (`horizontal_fuse`); it is annotated
+    `atomic` with their names.
 
     The outermost bound loop launches a kernel. Within it, loops bound to one axis have the same extent and
     are not nested, and extents do not vary. The extent of a "threadIdx" axis is a constant from 1 to 1024.
@@ -88,7 +91,9 @@ def _plain_loop(cursor: Cursor, *, thread: str) -> For:
     """Return the loop whose iterations share no elements, or combine the terms of reductions."""
     # Only the threads of one block can combine terms.
     is_reduction = thread.startswith("threadIdx") and is_reduction_loop(cursor)
-    body = required_concurrent_body(cursor, is_reduction=is_reduction, require=require_no_race)
+    body = required_concurrent_body(
+        cursor, is_reduction=is_reduction, require=require_no_race, allows_loops=True
+    )
     loop: For = replace(cursor.node, body=body)
     return loop
 
