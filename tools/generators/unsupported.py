@@ -32,6 +32,11 @@ SECTIONS: dict[str, dict[str, str]] = {
         "verify.buffer.siblings": "a buffer with several varied axes of one parent, without the prefix "
         "sums of their products",
     },
+    "Sums of products": {
+        "einsum.co_iteration": "sparse operands of `einsum` of which none has all letters, as in a product "
+        "of two sparse matrices",
+        "einsum.diagonal": "a letter twice in the subscripts of the sparse operand that is iterated",
+    },
     "Gradients": {
         "adjoint.expression": "an operation without a derivative, such as `floor` or a conversion to "
         "integers",
@@ -194,6 +199,8 @@ BY_COMPILE = frozenset(
 )
 """The codes that `gossamer.compile` raises for the program shown."""
 WITHOUT_PROGRAM = {
+    "einsum.co_iteration": "The error is about the operands of `gossamer.einsum`.",
+    "einsum.diagonal": "The error is about the operands of `gossamer.einsum`.",
     "backend.array_dtype": "A verified module has no such buffer, but a signature that a caller made may.",
     "backend.export": "The error is about the code of another backend.",
     "llvm.depth": "The program has more than a thousand nested statements.",

@@ -16,6 +16,7 @@ from gossamer_ir.support.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from gossamer.api.adjoint import adjoint
     from gossamer.api.compile import compile
+    from gossamer.api.einsum import einsum, einsum_program
     from gossamer.api.explain import explain
     from gossamer.api.export import export
     from gossamer.api.matmul_24 import matmul_24
@@ -54,6 +55,8 @@ __all__ = [
     "attention",
     "compile",
     "decompose",
+    "einsum",
+    "einsum_program",
     "explain",
     "export",
     "from_arrays",
@@ -84,6 +87,8 @@ _HOMES = {
     "attention": "gossamer.operators.attention",
     "compile": "gossamer.api.compile",
     "decompose": "gossamer_formats",
+    "einsum": "gossamer.api.einsum",
+    "einsum_program": "gossamer.api.einsum",
     "explain": "gossamer.api.explain",
     "export": "gossamer.api.export",
     "from_arrays": "gossamer_formats",

@@ -20,7 +20,7 @@ from gossamer_backend.plugin_api import (
 from gossamer_cuda_mma_sp.device_code import DeviceCode, kernels_of
 from gossamer_cuda_mma_sp.sparsity.block_intrinsics import block_products_of
 from gossamer_cuda_mma_sp.sparsity.structured_intrinsics import structured_products_of
-from gossamer_cuda_mma_sp.target.architectures import NATIVE
+from gossamer_cuda_mma_sp.target.architectures import NATIVE_ARCH
 from gossamer_cuda_mma_sp.target.gpu import Gpu, explicit_gpu_target, gpu_of, machine_of_gpu
 from gossamer_ir import scratch_layout, signature_of
 from gossamer_ir.errors import ArgumentError, UnsupportedError
@@ -171,7 +171,7 @@ class CudaBackend:
 
 def _named(target: Target) -> Target:
     """Return a target that names its architecture, which the driver says for `arch=native`."""
-    if target.option("arch") != NATIVE:
+    if target.option("arch") != NATIVE_ARCH:
         return target
     from gossamer_cuda_mma_sp.device.native_architecture import with_native_architecture
 

@@ -9,7 +9,7 @@ from gossamer_cuda_mma_sp.driver.device_limits import DeviceLimits
 from gossamer_cuda_mma_sp.target.architectures import (
     ARCHITECTURES,
     CUDA_VERSIONS,
-    NATIVE,
+    NATIVE_ARCH,
     GpuArchitecture,
 )
 from gossamer_cuda_mma_sp.target.gpu import gpu_of
@@ -28,7 +28,7 @@ def with_native_architecture(target: Target) -> Target:
     >>> with_native_architecture(Target.parse("cuda-mma-sp:arch=sm_90")).text
     'cuda-mma-sp:arch=sm_90'
     """
-    if target.option("arch") != NATIVE:
+    if target.option("arch") != NATIVE_ARCH:
         return target
     # The other options are checked before a driver is opened.
     gpu = gpu_of(_with_options(target, arch=next(iter(ARCHITECTURES)), ptx=""))
@@ -38,17 +38,17 @@ def with_native_architecture(target: Target) -> Target:
         limits = gpu_device(gpu.driver, gpu.number).limits
     except ArgumentError as error:
         raise _native_error(error.diagnostics[0].message) from error
-    architecture = architecture_of(limits)
+    architecture = architecture_of_device(limits)
     ptx = target.option("ptx") or _version_for(architecture, limits)
     multiprocessors = target.option("multiprocessors") or str(limits.multiprocessors)
     return _with_options(target, arch=architecture.name, ptx=ptx, multiprocessors=multiprocessors)
 
 
-def architecture_of(limits: DeviceLimits) -> GpuArchitecture:
+def architecture_of_device(limits: DeviceLimits) -> GpuArchitecture:
     """Return the architecture with all instructions of a GPU, or the last one before it.
 
     >>> from gossamer_cuda_mma_sp.driver.device_limits import INTERPRETED
-    >>> [architecture_of(replace(INTERPRETED, compute_capability=at)).name for at in ((8, 6), (9, 0))]
+    >>> [architecture_of_device(replace(INTERPRETED, compute_capability=at)).name for at in ((8, 6), (9, 0))]
     ['sm_86', 'sm_90a']
     """
     present = limits.compute_capability

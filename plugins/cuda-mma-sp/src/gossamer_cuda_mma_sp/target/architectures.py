@@ -26,7 +26,7 @@ PTX_VERSIONS = tuple(CUDA_VERSIONS)
 
 KIB = 1024
 
-NATIVE = "native"
+NATIVE_ARCH = "native"
 """The value of the option `arch` for the architecture of the GPU of this machine."""
 
 

@@ -7,7 +7,7 @@ import msgspec
 from gossamer_cuda_mma_sp.target.architectures import (
     ARCHITECTURES,
     DEFAULT_ARCHITECTURE,
-    NATIVE,
+    NATIVE_ARCH,
     GpuArchitecture,
 )
 from gossamer_ir.core.limits import MAX_BLOCK_THREADS
@@ -65,7 +65,7 @@ def gpu_of(target: Target) -> Gpu:
     require_options(target, names=names, model={}, errors=_ERRORS)
     architecture = ARCHITECTURES.get(target.option("arch", DEFAULT_ARCHITECTURE))
     if architecture is None:
-        expected = f"{NATIVE}, or one of {', '.join(ARCHITECTURES)}"
+        expected = f"{NATIVE_ARCH}, or one of {', '.join(ARCHITECTURES)}"
         raise option_value_error(target, "arch", expected=expected, errors=_ERRORS)
     ptx = target.option("ptx", architecture.default_ptx)
     if ptx not in architecture.versions:

@@ -218,7 +218,8 @@ def _iteration_over(
     if not buffers_written(iteration.init) & set(renamed):
         selecting = _initialized_dimensions(iteration, vars)
 
-    axes, kinds, new_vars = _iterated(format, iteration, vars, kept)
+    stores = not buffers_written(iteration.body).isdisjoint(renamed)
+    axes, kinds, new_vars = _iterated(format, iteration, vars, kept, stores=stores)
     return replace(
         iteration,
         name=namer.fresh(f"{iteration.name}_{format.name}"),
@@ -246,11 +247,14 @@ def _iterated(
     iteration: Iteration,
     vars: Sequence[str],
     kept: Mapping[str, str],
+    *,
+    stores: bool,
 ) -> tuple[tuple[IterationAxis, ...], str, tuple[str, ...]]:
     """Return the axes, the kinds and the variables of the iteration over a part.
 
     The axes of the format are in the place of the first axis of the tensor. `kept` are the new names of the
-    variables over other axes.
+    variables over other axes. If the iteration `stores` elements of the tensor, all axes of the format are
+    spatial: each of its slots is written, also where the coordinates do not depend on one.
     """
     axes: list[IterationAxis] = []
     kinds: list[str] = []
@@ -262,7 +266,8 @@ def _iterated(
             new_vars += [kept[name] for name in item.vars]
         elif not set(new_vars) & set(format.vars):
             axes += [OverAxis(name) for name in format.buffers[0].axes]
-            kinds += _kinds(format, _spatial_coordinates(format, iteration, vars))
+            spatial = _spatial_coordinates(format, iteration, vars)
+            kinds += "S" * len(format.vars) if stores else _kinds(format, spatial)
             new_vars += format.vars
     return tuple(axes), "".join(kinds), tuple(new_vars)
 

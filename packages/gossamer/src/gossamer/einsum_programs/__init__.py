@@ -1,0 +1,1 @@
+"""Sums of products in Einstein's notation, over sparse and dense operands."""
