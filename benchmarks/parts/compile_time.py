@@ -48,7 +48,7 @@ if done_before != "import gossamer":
         package = importlib.import_module(name)
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
-from gossamer.operator_calls.kernels import KernelRequest, kernel_for
+from gossamer.operator_calls.operator_kernels import KernelRequest, kernel_for
 from gossamer.operators import operator_named
 from gossamer.operator_calls.operator_program import Variant
 from gossamer_ir.interchange.records import Stats

@@ -245,7 +245,7 @@ def test_the_installed_command_checks_its_result(op, tmp_path):
 
 NAMED = """
 import json, sys
-from gossamer.operator_calls.kernels import KernelRequest, kernel_for
+from gossamer.operator_calls.operator_kernels import KernelRequest, kernel_for
 from gossamer.operators import operator_named
 from gossamer.operator_calls.operator_program import Variant
 from gossamer_ir.interchange.records import Stats

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 import gossamer as gs
 from gossamer import build_kernels, resolve_target
 from gossamer.cli import main
-from gossamer.operator_calls import kernels
+from gossamer.operator_calls import operator_kernels
 from gossamer.pipeline import stage_texts
 from gossamer.resolve_target import extension_points
 from gossamer_backend import PluginWarning, Registry
@@ -171,7 +171,7 @@ def test_a_cached_kernel_is_found_without_importing_extensions(doubling, monkeyp
     for _ in range(2):  # compiled, then loaded
         sys.modules.pop("acme_doubling", None)
         forget(monkeypatch)
-        kernels._built.clear()
+        operator_kernels._built.clear()
         gs.spmv.forget()
         gs.spmv(csr_array(np.eye(3, dtype=np.float32)), x)
     assert "acme_doubling" not in sys.modules

@@ -19,7 +19,7 @@ import pytest
 from msgspec.structs import replace
 
 import gossamer.build_kernels
-import gossamer.operator_calls.kernels
+import gossamer.operator_calls.operator_kernels
 from gossamer_backend import ArtifactCache
 from gossamer_backend.cache.entry import pack_entry
 from gossamer_ir.script import parse_module
@@ -266,7 +266,7 @@ def test_a_command_whose_cache_cannot_be_used_says_so_once(
     (tmp_path / "file").touch()
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "file"))
     monkeypatch.setattr(gossamer.build_kernels, "_kernels_by_key", {})
-    monkeypatch.setattr(gossamer.operator_calls.kernels, "_built", {})
+    monkeypatch.setattr(gossamer.operator_calls.operator_kernels, "_built", {})
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         output = command("run", "spmv", "--matrix", matrix_file, "--check")

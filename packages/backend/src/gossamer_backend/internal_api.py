@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from gossamer_backend.arguments.argument_checker import ArgumentValue
     from gossamer_backend.arguments.array_view import ArrayView, address
-    from gossamer_backend.arguments.match import ArgumentValue
     from gossamer_backend.arguments.subarray import subarray
     from gossamer_backend.arguments.view_of import view_of
     from gossamer_backend.cache.versions import extension_versions
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gossamer_backend.registry.validating import ValidatingBackend
 
 _HOMES = {
-    "ArgumentValue": "gossamer_backend.arguments.match",
+    "ArgumentValue": "gossamer_backend.arguments.argument_checker",
     "ArrayTest": "gossamer_backend.compiled_checks.array_test",
     "ArrayView": "gossamer_backend.arguments.array_view",
     "Exported": "gossamer_backend.export",

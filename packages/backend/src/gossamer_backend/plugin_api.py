@@ -21,11 +21,11 @@ The table "Modules for plugins" in `docs/plugins.md` lists the modules of all pa
 * State that is shared with gossamer: `ArtifactCache`, and `compiling`, which keeps forks out
 """
 
+from gossamer_backend.arguments.argument_checker import ArgumentChecker, MatchedArguments
 from gossamer_backend.arguments.array_checks import numpy_dtype
 from gossamer_backend.arguments.array_view import ArrayView
 from gossamer_backend.arguments.device import HOST, Device
 from gossamer_backend.arguments.dlpack_export import exported_capsule
-from gossamer_backend.arguments.match import ArgumentChecker, MatchedArguments
 from gossamer_backend.arguments.memory import Memory
 from gossamer_backend.arguments.size_equations import evaluate_size
 from gossamer_backend.arguments.view_of import view_of

@@ -8,7 +8,7 @@ import pytest
 from array_exporters import BFLOAT, Exporter, as_bfloat16
 from array_packages import WAYS
 
-from gossamer_backend.arguments.match import ArgumentChecker
+from gossamer_backend.arguments.argument_checker import ArgumentChecker
 from gossamer_ir.core.build import index_var
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature

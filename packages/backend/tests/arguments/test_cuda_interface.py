@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from gossamer_backend.arguments.argument_checker import ArgumentChecker
 from gossamer_backend.arguments.device import Device
-from gossamer_backend.arguments.match import ArgumentChecker
 from gossamer_backend.arguments.view_of import view_of
 from gossamer_ir import signature_of
 from gossamer_ir.errors import ArgumentError

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gossamer_backend.arguments.match import ArgumentChecker
+from gossamer_backend.arguments.argument_checker import ArgumentChecker
 from gossamer_backend.arguments.scalar_checks import require_size
 from gossamer_ir.core.limits import MAX_SIZE
 from gossamer_ir.errors import ArgumentError

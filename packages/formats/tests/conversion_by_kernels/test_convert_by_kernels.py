@@ -20,7 +20,7 @@ from gossamer_formats import (
 )
 from gossamer_formats.conversion_by_kernels import convert_by_kernels as module
 from gossamer_formats.conversion_by_kernels.convert_by_kernels import convert_by_kernels
-from gossamer_formats.conversion_by_kernels.element_options import ElementOptions
+from gossamer_formats.conversion_by_kernels.kernel_options import KernelOptions
 from gossamer_formats.conversion_by_kernels.results import append_in_parallel
 from gossamer_formats.conversion_targets.conversion_target import (
     ConversionTarget,
@@ -85,7 +85,7 @@ def require_equal_kernels(
     """Requires that kernels convert a tensor, and that the result is that of NumPy."""
     expected, positions = convert(tensor, target, zeros=zeros, order=order, **parameters)
     drop_zeros = zeros != "keep" and not stores_only_elements(tensor.description)
-    options = ElementOptions(drop_zeros, index_dtype=None, wants_permutation=True, threads=threads)
+    options = KernelOptions(drop_zeros, index_dtype=None, wants_permutation=True, threads=threads)
     wanted = conversion_target(target, parameters, rank=tensor.ndim, order=order)
     converted = convert_by_kernels(tensor.storage, wanted, kernel, options)
     assert converted.storage.description == expected.description
@@ -223,7 +223,7 @@ def repeated_elements(shape, *, is_sorted):
 
 def require_sums(tensor, target, parameters, expected, *, drop_zeros):
     """Requires that kernels store the sums of repeated elements that are expected."""
-    options = ElementOptions(
+    options = KernelOptions(
         drop_zeros, index_dtype=None, wants_permutation=True, adds_repeated=True
     )
     wanted = conversion_target(target, parameters, rank=tensor.ndim)
@@ -240,7 +240,7 @@ def test_a_sum_of_negative_zeros_keeps_the_sign():
     tensor = from_arrays("coo", (2, 3), data=values, indices_0=rows, indices_1=columns)
     expected = convert(tensor, "csr").tensor
     np.testing.assert_array_equal(np.signbit(expected.arrays["data"]), [False, True])
-    options = ElementOptions(False, index_dtype=None, wants_permutation=True, adds_repeated=True)
+    options = KernelOptions(False, index_dtype=None, wants_permutation=True, adds_repeated=True)
     wanted = conversion_target("csr", {}, rank=2)
     converted = convert_by_kernels(tensor.storage, wanted, InterpretedKernel, options)
     np.testing.assert_array_equal(np.signbit(converted.storage.values), [False, True])
@@ -293,7 +293,7 @@ def test_kernels_repeat_rows_of_a_users_format(tensors, source, script, sizes, w
 def test_too_few_places_of_repeated_rows_are_an_error(tensors):
     sizes = {"height": 4, "width": 1, "places": 3}
     wanted = conversion_target(parse_format(PLACES_OF_ROWS), sizes, rank=2)
-    options = ElementOptions(False, index_dtype=None, wants_permutation=True)
+    options = KernelOptions(False, index_dtype=None, wants_permutation=True)
     assert convert_by_kernels(tensors["csr"].storage, wanted, InterpretedKernel, options) is None
     with pytest.raises(FormatError, match="3 slots, but"):
         convert(tensors["csr"], parse_format(PLACES_OF_ROWS), **sizes)
@@ -418,7 +418,7 @@ def test_an_unsorted_target_has_the_order_of_the_blocks(source):
     rng = np.random.default_rng(3)
     matrix = sparse.random_array((18, 24), density=0.15, format="csr", rng=rng)
     tensor = shuffled(from_scipy(matrix).asformat(described, **sizes), rng)
-    options = ElementOptions(False, index_dtype=None, wants_permutation=True)
+    options = KernelOptions(False, index_dtype=None, wants_permutation=True)
     for target in (csr("float64", sorted=False), coo("float64", sorted=False)):
         converted = convert_by_kernels(
             tensor.storage, ConversionTarget(target), InterpretedKernel, options

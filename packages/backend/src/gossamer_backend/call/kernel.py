@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-from gossamer_backend.arguments.match import ArgumentValue
+from gossamer_backend.arguments.argument_checker import ArgumentValue
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.call.context import CallContext
 from gossamer_ir.facts.index_arrays import FactChecker

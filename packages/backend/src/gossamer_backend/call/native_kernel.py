@@ -10,8 +10,8 @@ from typing import NoReturn
 import msgspec
 import numpy as np
 
+from gossamer_backend.arguments.argument_checker import ArgumentChecker, ArgumentValue
 from gossamer_backend.arguments.array_view import address
-from gossamer_backend.arguments.match import ArgumentChecker, ArgumentValue
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.call.abi import (
     Parallelism,

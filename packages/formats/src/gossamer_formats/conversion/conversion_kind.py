@@ -9,7 +9,7 @@ import msgspec
 
 from gossamer_formats.checks.array_checks import INDEX_DTYPES
 from gossamer_formats.checks.storage_checks import require_one_buffer
-from gossamer_formats.conversion_by_kernels.element_options import ElementOptions
+from gossamer_formats.conversion_by_kernels.kernel_options import KernelOptions
 from gossamer_formats.conversion_targets.conversion_options import (
     ConversionOptions,
     Duplicates,
@@ -26,12 +26,12 @@ from gossamer_ir.support.message_texts import counted, either
 
 class ConversionKind(msgspec.Struct, eq=False):
     """Conversions between two formats with equal options. `value_count`: the number of values so far. The
-    time that NumPy takes is at most the time that was saved by not compiling sooner. `kernel_options` are the
-    options of kernels on this machine, by the number of threads."""
+    time that NumPy takes is at most the time that was saved by not compiling sooner. `options_by_threads` are
+    the options of kernels on this machine, by the number of threads."""
 
-    element_options: ElementOptions
+    kernel_options: KernelOptions
     value_count: int = 0
-    kernel_options: dict[int, ElementOptions] = {}
+    options_by_threads: dict[int, KernelOptions] = {}
 
 
 MAX_KINDS = 64
@@ -57,7 +57,7 @@ def conversion_kind(
         _require_word("zeros", options.zeros, (None, *get_args(Zeros)))
         is_filled = not stores_only_elements(source.description)
         kind = ConversionKind(
-            ElementOptions(
+            KernelOptions(
                 drop_zeros=options.zeros == "drop" or (options.zeros is None and is_filled),
                 index_dtype=options.index_dtype,
                 wants_permutation=options.wants_permutation,

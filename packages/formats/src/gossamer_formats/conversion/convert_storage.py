@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from gossamer_formats.conversion.conversion_kind import ConversionKind, conversion_kind
-from gossamer_formats.conversion_by_kernels.element_options import ElementOptions
+from gossamer_formats.conversion_by_kernels.kernel_options import KernelOptions
 from gossamer_formats.conversion_by_numpy.store_elements import store_elements
 from gossamer_formats.conversion_by_numpy.stored_elements import (
     select_elements,
@@ -58,27 +58,27 @@ def convert_storage(
     kind.value_count += source.values.size
     compile = find_compiler() if kind.value_count >= MIN_COMPILED else None
     if compile is not None:
-        element_options = _kernel_options(kind, source.values.size)
-        converted = _converter_by_kernels()(source, target, compile, element_options)
+        kernel_options = _kernel_options(kind, source.values.size)
+        converted = _converter_by_kernels()(source, target, compile, kernel_options)
         if converted is not None:
             return converted
     elements = stored_elements(source)
-    drop_zeros = kind.element_options.drop_zeros
+    drop_zeros = kind.kernel_options.drop_zeros
     if drop_zeros:
         elements = select_elements(elements, np.flatnonzero(source.values[elements.value_indices]))
     elements = sorted_elements(elements)
     return store_elements(source, elements, target, options=options, drop_zeros=drop_zeros)
 
 
-def _kernel_options(kind: ConversionKind, values: int) -> ElementOptions:
+def _kernel_options(kind: ConversionKind, values: int) -> KernelOptions:
     """Return the options for the machine and the number of threads that pays for this many values."""
     # Small tensors are converted in some 30 microseconds, so that each call counts.
     threads = values // VALUES_PER_THREAD
     threads = min(thread_count(), threads) if threads > 1 else 1
-    options = kind.kernel_options.get(threads)
+    options = kind.options_by_threads.get(threads)
     if options is None:
-        options = kind.element_options._replace(threads=threads, machine=find_machine())
-        kind.kernel_options[threads] = options
+        options = kind.kernel_options._replace(threads=threads, machine=find_machine())
+        kind.options_by_threads[threads] = options
     return options
 
 

@@ -29,9 +29,9 @@ from gossamer_formats.conversion_by_kernels.build_state.target_axes import (
     with_bindings,
 )
 from gossamer_formats.conversion_by_kernels.coordinates.element_coordinates import with_coordinates
-from gossamer_formats.conversion_by_kernels.element_options import ElementOptions
+from gossamer_formats.conversion_by_kernels.kernel_options import KernelOptions
 from gossamer_formats.conversion_by_kernels.kernels.shared_arguments import SharedArguments
-from gossamer_formats.conversion_by_kernels.recording.not_direct import UnsortedFibersError
+from gossamer_formats.conversion_by_kernels.recording.conversion_errors import UnsortedFibersError
 from gossamer_formats.conversion_by_kernels.recording.recorded_storage import (
     RecordedConversion,
     RecordedStorage,
@@ -58,7 +58,7 @@ from gossamer_ir.nodes import Axis
 
 
 def build_storage(
-    recorder: Recorder, source: RecordedStorage, target: ConversionTarget, options: ElementOptions
+    recorder: Recorder, source: RecordedStorage, target: ConversionTarget, options: KernelOptions
 ) -> RecordedConversion:
     """Return the storage.
 
@@ -91,7 +91,7 @@ def build_storage(
 def _built_storage(
     source: RecordedStorage,
     target: ConversionTarget,
-    options: ElementOptions,
+    options: KernelOptions,
     *,
     loop: ElementLoop,
     order: ElementOrder,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
-from gossamer_formats.conversion_by_kernels.element_options import ElementOptions
 from gossamer_formats.conversion_by_kernels.intermediate_formats import record_conversion
+from gossamer_formats.conversion_by_kernels.kernel_options import KernelOptions
 from gossamer_formats.conversion_by_kernels.recording.branch import (
     Branch,
     RecordedValue,
@@ -36,7 +36,7 @@ MAX_RECORDED = 256
 
 
 def convert_by_kernels(
-    source: Storage, target: ConversionTarget, compile: Compile, options: ElementOptions
+    source: Storage, target: ConversionTarget, compile: Compile, options: KernelOptions
 ) -> ConvertedStorage | None:
     """Return a checked storage in another format, whose arrays are new or those of the source; None if this
     is left to NumPy."""
@@ -57,7 +57,7 @@ def _record(
     target: ConversionTarget,
     *,
     compile: Compile,
-    options: ElementOptions,
+    options: KernelOptions,
     key: Hashable,
 ) -> ConvertedStorage | None:
     """Convert a storage, and record how."""

@@ -7,8 +7,8 @@ from functools import cache
 
 from gossamer_formats.checks.coordinate_order import without_order
 from gossamer_formats.conversion_by_kernels.build_storage import build_storage
-from gossamer_formats.conversion_by_kernels.element_options import ElementOptions
-from gossamer_formats.conversion_by_kernels.recording.not_direct import NotDirectError
+from gossamer_formats.conversion_by_kernels.kernel_options import KernelOptions
+from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.conversion_by_kernels.recording.recorded_storage import (
     RecordedConversion,
     RecordedStorage,
@@ -36,7 +36,7 @@ def record_conversion(
     recorder: Recorder,
     source: RecordedStorage,
     target: ConversionTarget,
-    options: ElementOptions,
+    options: KernelOptions,
     *,
     drop_sums: bool = False,
 ) -> RecordedConversion | None:
@@ -65,7 +65,7 @@ def _first_through(
     recorder: Recorder,
     source: RecordedStorage,
     target: ConversionTarget,
-    options: ElementOptions,
+    options: KernelOptions,
     *,
     by: Sequence[Sequence[ConversionTarget]],
 ) -> RecordedConversion | None:
@@ -83,7 +83,7 @@ def _through(
     recorder: Recorder,
     source: RecordedStorage,
     targets: Sequence[ConversionTarget],
-    options: ElementOptions,
+    options: KernelOptions,
 ) -> RecordedConversion:
     """Return the storage after several conversions."""
     first, *others = targets
@@ -99,7 +99,7 @@ def _from_sorted(
     recorder: Recorder,
     source: RecordedStorage,
     target: ConversionTarget,
-    options: ElementOptions,
+    options: KernelOptions,
     *,
     drop_sums: bool,
 ) -> RecordedConversion | None:
@@ -123,7 +123,7 @@ def _from_sorted(
 
 
 def _without_zeros(
-    recorder: Recorder, source: RecordedStorage, target: ConversionTarget, options: ElementOptions
+    recorder: Recorder, source: RecordedStorage, target: ConversionTarget, options: KernelOptions
 ) -> RecordedConversion | None:
     """Return the storage without zeros. Unless one kernel can store it, the elements are collected first: so
     values are compared with zero once."""
@@ -144,7 +144,7 @@ def _without_zeros(
 
 
 def _collected(
-    recorder: Recorder, source: RecordedStorage, options: ElementOptions
+    recorder: Recorder, source: RecordedStorage, options: KernelOptions
 ) -> RecordedConversion | None:
     """Return the elements whose value is not zero, sorted if this takes one kernel."""
     for compact in (CSR, _collection(len(source.shape))):

@@ -7,7 +7,7 @@ from functools import reduce
 import numpy as np
 
 from gossamer_formats.conversion_by_kernels.build_storage import build_storage
-from gossamer_formats.conversion_by_kernels.element_options import ElementOptions
+from gossamer_formats.conversion_by_kernels.kernel_options import KernelOptions
 from gossamer_formats.conversion_by_kernels.kernels.kernel_call import ArrayArgument, run_kernel
 from gossamer_formats.conversion_by_kernels.kernels.shared_arguments import SharedArguments
 from gossamer_formats.conversion_by_kernels.kernels.statements import (
@@ -21,7 +21,7 @@ from gossamer_formats.conversion_by_kernels.kernels.statements import (
     store_local,
 )
 from gossamer_formats.conversion_by_kernels.recording.array_scalars import first_of
-from gossamer_formats.conversion_by_kernels.recording.not_direct import NotDirectError
+from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.conversion_by_kernels.recording.recorded_storage import (
     RecordedConversion,
     RecordedStorage,
@@ -56,7 +56,7 @@ def declares_distinct_elements(source: RecordedStorage) -> bool:
 
 
 def elements_in_order(
-    recorder: Recorder, source: RecordedStorage, options: ElementOptions
+    recorder: Recorder, source: RecordedStorage, options: KernelOptions
 ) -> RecordedConversion:
     """Return the elements in lexicographic order; those with equal coordinates are in that of the source.
 

@@ -9,7 +9,7 @@ from target_axes_of import target_axes_of, value_of
 
 from gossamer_formats import from_scipy
 from gossamer_formats.conversion_by_kernels.coordinates.array_contents import range_of
-from gossamer_formats.conversion_by_kernels.recording.not_direct import NotDirectError
+from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.conversion_by_numpy.array_expressions import evaluate_arrays
 from gossamer_formats.conversion_targets.inverse_map import Solved, logical_var
 from gossamer_ir.core.build import add, index, mul, sub

@@ -16,7 +16,7 @@ from gossamer_formats.conversion_by_kernels.fibers.coordinate_tables import (
     rank_in_table,
     require_table,
 )
-from gossamer_formats.conversion_by_kernels.recording.not_direct import NotDirectError
+from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_ir.nodes import Load
 from gossamer_ir.traversal.walk import collect
 

@@ -11,7 +11,7 @@ from gossamer_formats import Storage, from_scipy
 from gossamer_formats.conversion_by_kernels.build_state.element_bindings import AxisSlot
 from gossamer_formats.conversion_by_kernels.build_state.target_axes import coordinate_along
 from gossamer_formats.conversion_by_kernels.fibers.fiber_coordinates import fiber_coordinates
-from gossamer_formats.conversion_by_kernels.recording.not_direct import NotDirectError
+from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.descriptions.coo import coo
 
 MATRIX = sparse.random_array((8, 12), density=0.25, format="csr", rng=5, dtype=np.float64)

@@ -15,7 +15,7 @@ from gossamer_formats.conversion_by_kernels.fibers.fiber_counts import (
     is_grouped,
     is_sorted,
 )
-from gossamer_formats.conversion_by_kernels.recording.not_direct import NotDirectError
+from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.descriptions.coo import coo
 
 MATRIX = sparse.random_array((7, 9), density=0.4, format="csr", rng=3, dtype=np.float64)

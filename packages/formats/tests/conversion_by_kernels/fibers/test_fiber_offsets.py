@@ -15,7 +15,7 @@ from gossamer_formats.conversion_by_kernels.fibers.fiber_offsets import (
     slot_total,
     starts_of,
 )
-from gossamer_formats.conversion_by_kernels.recording.not_direct import NotDirectError
+from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_ir.core.axis_kinds import Indptr
 from gossamer_ir.core.build import index, index_var
 

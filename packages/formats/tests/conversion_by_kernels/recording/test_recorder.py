@@ -13,7 +13,7 @@ from gossamer_formats.conversion_by_kernels.recording.branch import (
     merge,
     run_recording,
 )
-from gossamer_formats.conversion_by_kernels.recording.not_direct import NotDirectError
+from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.conversion_by_kernels.recording.recorder import Recorder
 
 

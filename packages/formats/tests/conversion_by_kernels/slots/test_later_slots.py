@@ -8,7 +8,7 @@ from scipy import sparse
 
 from gossamer_formats import convert, from_scipy
 from gossamer_formats.conversion_by_kernels.convert_by_kernels import convert_by_kernels
-from gossamer_formats.conversion_by_kernels.element_options import ElementOptions
+from gossamer_formats.conversion_by_kernels.kernel_options import KernelOptions
 from gossamer_formats.conversion_by_kernels.slots.later_slots import min_elements
 from gossamer_formats.conversion_targets.conversion_target import conversion_target
 from gossamer_ir.nodes import Prefetch
@@ -59,7 +59,7 @@ def fetched_arrays(source, target, machine):
         modules.append(module)
         return InterpretedKernel(module)
 
-    options = ElementOptions(False, index_dtype=None, wants_permutation=False, machine=machine)
+    options = KernelOptions(False, index_dtype=None, wants_permutation=False, machine=machine)
     convert_by_kernels(tensor.storage, conversion_target(target, {}, rank=2), compile, options)
     prefetches = collect(Prefetch, modules[-1].functions[0])
     return {hint.buffer for hint in prefetches}

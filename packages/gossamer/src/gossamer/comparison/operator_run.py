@@ -9,8 +9,8 @@ import numpy as np
 
 from gossamer.comparison.accuracy import Comparison, compare_with_baseline
 from gossamer.comparison.baselines import baseline_of
-from gossamer.operator_calls.kernels import kernel_for
 from gossamer.operator_calls.operands.checked_operands import has_one_kernel, kernel_request
+from gossamer.operator_calls.operator_kernels import kernel_for
 from gossamer.operator_calls.operator_program import module_of
 from gossamer.operators import operator_named
 from gossamer.targets import DEFAULT_TARGET

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gossamer.operator_calls.fast_path.plans import Plans
-from gossamer.operator_calls.kernels import kernel_for
 from gossamer.operator_calls.operands.checked_operands import (
     Operands,
     kernel_arguments,
@@ -17,6 +16,7 @@ from gossamer.operator_calls.operands.checked_operands import (
 )
 from gossamer.operator_calls.operands.csr_matrix import CsrMatrix
 from gossamer.operator_calls.operands.matrix_operand import KernelMatrix
+from gossamer.operator_calls.operator_kernels import kernel_for
 from gossamer.operator_calls.operator_program import OperatorProgram
 from gossamer.operator_calls.row_ranges import arguments_by_rows
 from gossamer_backend import BoundCall, Kernel

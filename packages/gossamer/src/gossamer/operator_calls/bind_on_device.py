@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gossamer.operator_calls.kernels import KernelRequest, kernel_for
 from gossamer.operator_calls.operands.checked_operands import (
     Operands,
     kernel_arguments,
@@ -19,6 +18,7 @@ from gossamer.operator_calls.operands.dense_operands import (
 )
 from gossamer.operator_calls.operands.device_operands import device_view, require_contiguous
 from gossamer.operator_calls.operands.matrix_operand import KernelMatrix
+from gossamer.operator_calls.operator_kernels import KernelRequest, kernel_for
 from gossamer.operator_calls.operator_program import OperatorProgram, Variant
 from gossamer.operator_calls.scaled_products import SCALING
 from gossamer.targets import DEFAULT_TARGET, parse_target

@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from gossamer.operator_calls.bound_kernels import BoundKernels
 from gossamer.operator_calls.fast_path.plans import Plans
-from gossamer.operator_calls.kernels import kernel_for
 from gossamer.operator_calls.operands.checked_operands import Operands
 from gossamer.operator_calls.operands.dense_operands import NATIVE
 from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts, stored_part
 from gossamer.operator_calls.operands.stored_matrix import StoredMatrix
+from gossamer.operator_calls.operator_kernels import kernel_for
 from gossamer.operator_calls.operator_program import OperatorProgram
 from gossamer_backend import BoundCall
 from gossamer_backend.internal_api import new_array

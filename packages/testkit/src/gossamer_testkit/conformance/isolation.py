@@ -40,7 +40,7 @@ def in_another_process(
         answers = Path(directory) / "answers"
         done = subprocess.run(
             # Answers are in a file: it is there after a crash, and no output of the backend disturbs it.
-            [sys.executable, "-m", "gossamer_testkit.conformance.child", str(answers)],
+            [sys.executable, "-m", "gossamer_testkit.conformance.child_process", str(answers)],
             input=pickle.dumps(payload),
             capture_output=True,
             env={**os.environ, "PYTHONHASHSEED": SEED},

@@ -42,7 +42,7 @@ from gossamer_formats.conversion_by_kernels.fibers.fiber_offsets import (
 )
 from gossamer_formats.conversion_by_kernels.kernels.shared_arguments import Size, product_value
 from gossamer_formats.conversion_by_kernels.recording.array_scalars import longest_of, sum_of
-from gossamer_formats.conversion_by_kernels.recording.not_direct import NotDirectError
+from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.conversion_by_kernels.slots.counted_slots import counted_slot
 from gossamer_formats.conversion_by_kernels.slots.slots_in_fibers import sized_slot, take_next
 from gossamer_formats.conversion_by_kernels.source.element_loop import VALUE_INDEX

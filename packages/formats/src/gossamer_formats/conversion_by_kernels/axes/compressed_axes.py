@@ -41,7 +41,7 @@ from gossamer_formats.conversion_by_kernels.recording.array_scalars import (
     size_of,
     total_of,
 )
-from gossamer_formats.conversion_by_kernels.recording.not_direct import NotDirectError
+from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.conversion_by_kernels.slots.slot_ranks import is_repeated, repeated_slots
 from gossamer_formats.conversion_by_kernels.slots.slots_in_fibers import sized_slot
 from gossamer_ir.core.axis_kinds import indices_of, is_varied, width_of

@@ -12,7 +12,7 @@ from gossamer_formats.conversion_by_kernels.build_state.element_bindings import 
 )
 from gossamer_formats.conversion_by_kernels.build_state.target_axes import AxisResult, TargetAxes
 from gossamer_formats.conversion_by_kernels.fibers.fiber_offsets import dense_fibers
-from gossamer_formats.conversion_by_kernels.recording.not_direct import NotDirectError
+from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.conversion_by_kernels.slots.slot_ranks import (
     most_sub_fibers,
     sub_fibers_below,

@@ -8,7 +8,7 @@ from typing import Any
 from gossamer_formats.conversion_by_kernels.build_state.target_axes import TargetAxes
 from gossamer_formats.conversion_by_kernels.kernels.kernel_call import run_kernel
 from gossamer_formats.conversion_by_kernels.kernels.loop_nest import Tail
-from gossamer_formats.conversion_by_kernels.recording.not_direct import NotDirectError
+from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_ir.nodes import Stmt
 
 

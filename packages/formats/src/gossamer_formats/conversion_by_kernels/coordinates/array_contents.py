@@ -21,7 +21,7 @@ from gossamer_formats.conversion_by_kernels.coordinates.ranked_contents import (
 )
 from gossamer_formats.conversion_by_kernels.kernels.shared_arguments import Size
 from gossamer_formats.conversion_by_kernels.kernels.statements import let
-from gossamer_formats.conversion_by_kernels.recording.not_direct import NotDirectError
+from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.conversion_targets.contents import indexing_axes
 from gossamer_formats.conversion_targets.inverse_map import Solved, dimension_of, dimensions_of
 from gossamer_ir.arith.affine import affine_of

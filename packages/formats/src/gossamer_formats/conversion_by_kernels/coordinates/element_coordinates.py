@@ -12,7 +12,7 @@ from gossamer_formats.conversion_by_kernels.coordinates.array_contents import (
     with_contents,
 )
 from gossamer_formats.conversion_by_kernels.kernels.shared_arguments import Size
-from gossamer_formats.conversion_by_kernels.recording.not_direct import NotDirectError
+from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.conversion_targets.contents import require_contents
 from gossamer_formats.conversion_targets.inverse_map import (
     Solved,

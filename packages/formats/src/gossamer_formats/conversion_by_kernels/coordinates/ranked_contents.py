@@ -25,7 +25,7 @@ from gossamer_formats.conversion_by_kernels.kernels.shared_arguments import Size
 from gossamer_formats.conversion_by_kernels.kernels.statements import increment, let, load, store
 from gossamer_formats.conversion_by_kernels.recording.array_scalars import longest_of, size_of
 from gossamer_formats.conversion_by_kernels.recording.branch import RecordedValue
-from gossamer_formats.conversion_by_kernels.recording.not_direct import NotDirectError
+from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.conversion_by_kernels.slots.slots_in_fibers import slot_within
 from gossamer_formats.conversion_targets.contents import (
     declares_distinct,

@@ -10,7 +10,7 @@ from gossamer_formats.conversion_by_kernels.kernels.kernel_call import ArrayArgu
 from gossamer_formats.conversion_by_kernels.kernels.shared_arguments import Size
 from gossamer_formats.conversion_by_kernels.kernels.statements import load, store
 from gossamer_formats.conversion_by_kernels.recording.branch import RecordedValue
-from gossamer_formats.conversion_by_kernels.recording.not_direct import NotDirectError
+from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_ir.core.build import ONE
 from gossamer_ir.nodes import Distinct, Expr
 from gossamer_ir.support.arrays import Array

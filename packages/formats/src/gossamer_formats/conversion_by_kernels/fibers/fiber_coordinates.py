@@ -6,7 +6,7 @@ from gossamer_formats.conversion_by_kernels.build_state.element_bindings import 
 from gossamer_formats.conversion_by_kernels.build_state.target_axes import TargetAxes
 from gossamer_formats.conversion_by_kernels.fibers.gathered_fibers import gathered_fibers
 from gossamer_formats.conversion_by_kernels.fibers.marked_fibers import MarkedFibers, marked_fibers
-from gossamer_formats.conversion_by_kernels.recording.not_direct import NotDirectError
+from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_ir.nodes import Axis
 
 

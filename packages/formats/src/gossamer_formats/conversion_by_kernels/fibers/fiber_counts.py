@@ -30,7 +30,7 @@ from gossamer_formats.conversion_by_kernels.recording.array_scalars import (
     has_flag,
 )
 from gossamer_formats.conversion_by_kernels.recording.branch import RecordedValue
-from gossamer_formats.conversion_by_kernels.recording.not_direct import (
+from gossamer_formats.conversion_by_kernels.recording.conversion_errors import (
     NotDirectError,
     UnsortedFibersError,
 )

@@ -20,7 +20,7 @@ from gossamer_formats.conversion_by_kernels.recording.array_scalars import (
     total_of,
 )
 from gossamer_formats.conversion_by_kernels.recording.branch import RecordedValue
-from gossamer_formats.conversion_by_kernels.recording.not_direct import NotDirectError
+from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.conversion_by_kernels.recording.recorded_storage import is_list
 from gossamer_formats.conversion_targets.dtypes import native_index_dtype
 from gossamer_ir.core.axis_kinds import Indptr, is_varied, width_of

@@ -48,7 +48,7 @@ from gossamer_formats.conversion_by_kernels.recording.array_scalars import (
     first_of,
 )
 from gossamer_formats.conversion_by_kernels.recording.branch import RecordedValue
-from gossamer_formats.conversion_by_kernels.recording.not_direct import NotDirectError
+from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.conversion_by_kernels.source.element_loop import VALUE_INDEX
 from gossamer_formats.conversion_by_kernels.source.element_order import is_grouped_by
 from gossamer_formats.conversion_targets.dtypes import limits_of

@@ -11,7 +11,7 @@ from gossamer_formats.conversion_by_kernels.recording.branch import (
     RecordedCall,
     RecordedValue,
 )
-from gossamer_formats.conversion_by_kernels.recording.not_direct import NotDirectError
+from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.registry.compiler import Compile
 
 

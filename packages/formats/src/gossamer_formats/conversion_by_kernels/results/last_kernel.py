@@ -15,7 +15,7 @@ from gossamer_formats.conversion_by_kernels.build_state.target_axes import (
     TargetAxes,
     coordinate_along,
 )
-from gossamer_formats.conversion_by_kernels.element_options import ElementOptions
+from gossamer_formats.conversion_by_kernels.kernel_options import KernelOptions
 from gossamer_formats.conversion_by_kernels.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion_by_kernels.kernels.shared_arguments import Size
 from gossamer_formats.conversion_by_kernels.kernels.statements import cast, let, when
@@ -23,7 +23,7 @@ from gossamer_formats.conversion_by_kernels.recording.array_scalars import (
     size_of,
 )
 from gossamer_formats.conversion_by_kernels.recording.branch import RecordedValue
-from gossamer_formats.conversion_by_kernels.recording.not_direct import NotDirectError
+from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.conversion_by_kernels.recording.recorded_storage import (
     RecordedConversion,
     RecordedStorage,
@@ -63,7 +63,7 @@ class _ArrayStore(NamedTuple):
     value: Expr
 
 
-def run_last_kernel(target_axes: TargetAxes, options: ElementOptions) -> RecordedConversion:
+def run_last_kernel(target_axes: TargetAxes, options: KernelOptions) -> RecordedConversion:
     """Store indices and values, and return the storage."""
     # Each value is stored without reading its slot: of repeated elements, one would be kept.
     if not target_axes.storage.slots.are_own and not target_axes.order.are_distinct:
@@ -87,7 +87,7 @@ def run_last_kernel(target_axes: TargetAxes, options: ElementOptions) -> Recorde
 
 
 def _shared_results(
-    target_axes: TargetAxes, handle: str, options: ElementOptions
+    target_axes: TargetAxes, handle: str, options: KernelOptions
 ) -> dict[str, RecordedValue]:
     """Return what follows without a kernel if the slots are those of the source."""
     if not target_axes.storage.slots.are_of_source:
@@ -115,7 +115,7 @@ def _coordinate_stores(
 
 
 def _value_stores(
-    target_axes: TargetAxes, described: FormatDescription, options: ElementOptions
+    target_axes: TargetAxes, described: FormatDescription, options: KernelOptions
 ) -> dict[str, _ArrayStore]:
     """Return what is stored in the arrays of values and of their indices in the source."""
     extra, slot = described.buffer.extra_storage, target_axes.value_slot

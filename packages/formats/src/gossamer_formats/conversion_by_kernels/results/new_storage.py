@@ -17,7 +17,7 @@ from gossamer_formats.conversion_by_kernels.build_state.target_axes import (
     logical_dimension,
 )
 from gossamer_formats.conversion_by_kernels.recording.branch import RecordedValue
-from gossamer_formats.conversion_by_kernels.recording.not_direct import NotDirectError
+from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.conversion_by_kernels.recording.recorded_storage import is_shareable
 from gossamer_formats.conversion_by_kernels.recording.recorder import Recorder
 from gossamer_formats.conversion_targets.dtypes import index_dtypes, limits_of, with_index_dtype

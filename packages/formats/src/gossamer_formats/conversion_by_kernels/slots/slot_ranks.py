@@ -25,7 +25,7 @@ from gossamer_formats.conversion_by_kernels.fibers.fiber_offsets import offsets_
 from gossamer_formats.conversion_by_kernels.fibers.fiber_ranks import rank_in_fiber
 from gossamer_formats.conversion_by_kernels.kernels.statements import load
 from gossamer_formats.conversion_by_kernels.recording.branch import RecordedValue
-from gossamer_formats.conversion_by_kernels.recording.not_direct import NotDirectError
+from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.conversion_by_kernels.slots.slots_in_fibers import slot_within, take_next
 from gossamer_formats.conversion_targets.dtypes import native_index_dtype
 from gossamer_formats.storage import ancestors, axes_between

@@ -9,7 +9,7 @@ from gossamer_formats.conversion_by_kernels.recording.array_scalars import (
     size_of,
 )
 from gossamer_formats.conversion_by_kernels.recording.branch import RecordedValue
-from gossamer_formats.conversion_by_kernels.recording.not_direct import NotDirectError
+from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.conversion_by_kernels.recording.recorded_storage import (
     RecordedStorage,
     is_list,

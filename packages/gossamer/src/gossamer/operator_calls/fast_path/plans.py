@@ -15,10 +15,10 @@ from gossamer.operator_calls.fast_path.plan_arguments import (
     structure_of,
 )
 from gossamer.operator_calls.fast_path.repeated_products import CallHistory, CountedCall
-from gossamer.operator_calls.kernels import KernelRequest, kernel_for
 from gossamer.operator_calls.operands.checked_operands import Operands
 from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts
 from gossamer.operator_calls.operands.matrix_operand import KernelMatrix
+from gossamer.operator_calls.operator_kernels import KernelRequest, kernel_for
 from gossamer.operator_calls.row_ranges import is_made_in_ranges
 from gossamer_backend import BoundCall, CallPlan, JointPlan, Kernel, NativeCall
 from gossamer_backend.internal_api import FixedArguments

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar
 
-from gossamer.operator_calls.kernels import KernelRequest
 from gossamer.operator_calls.operands.device_operands import common_device
 from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts
 from gossamer.operator_calls.operands.matrix_operand import KernelMatrix, MatrixOperand
+from gossamer.operator_calls.operator_kernels import KernelRequest
 from gossamer.operator_calls.operator_program import NUMBER_PARAMETERS, OperatorProgram
 from gossamer_backend import Device
 from gossamer_formats import Array

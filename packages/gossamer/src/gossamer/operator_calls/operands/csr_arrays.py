@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer.operator_calls.kernels import KernelRequest
 from gossamer.operator_calls.operands.csr_matrix import POINTERS, SIZES_OF_MATRIX, VALUES_PARAMETER
 from gossamer.operator_calls.operands.dense_operands import NATIVE, require_shape
+from gossamer.operator_calls.operator_kernels import KernelRequest
 from gossamer.operator_calls.operator_program import OperatorProgram, Variant
 from gossamer_backend.internal_api import ArrayView, view_of
 from gossamer_formats.internal_api import INDEX_DTYPES

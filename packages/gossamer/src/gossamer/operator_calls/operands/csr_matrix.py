@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer.operator_calls.kernels import KernelRequest, default_check
 from gossamer.operator_calls.operands.dense_operands import NATIVE
 from gossamer.operator_calls.operands.long_rows import MAX_SUM, block_offsets
+from gossamer.operator_calls.operator_kernels import KernelRequest, default_check
 from gossamer.operator_calls.operator_program import OperatorProgram, Variant
 from gossamer_formats import (
     Array,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from gossamer.operator_calls.kernels import KernelRequest
 from gossamer.operator_calls.operands.csr_arrays import ArraysMatrix, arrays_matrix
 from gossamer.operator_calls.operands.csr_matrix import CsrMatrix, csr_matrix, csr_pattern
 from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts
 from gossamer.operator_calls.operands.stored_matrix import stored_matrix
+from gossamer.operator_calls.operator_kernels import KernelRequest
 from gossamer.operator_calls.operator_program import OperatorProgram
 from gossamer_formats import Array, Decomposition
 

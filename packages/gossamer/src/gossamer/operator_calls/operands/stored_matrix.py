@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from gossamer.operator_calls.kernels import KernelRequest, default_check
 from gossamer.operator_calls.operands.long_rows import MAX_SUM
+from gossamer.operator_calls.operator_kernels import KernelRequest, default_check
 from gossamer.operator_calls.operator_program import (
     PART_SUFFIX,
     OperatorProgram,

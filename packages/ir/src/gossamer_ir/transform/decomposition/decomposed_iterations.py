@@ -36,7 +36,10 @@ from gossamer_ir.transform.decomposition.coverage import covers
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
 from gossamer_ir.transform.decomposition.instantiated_format import InstantiatedFormat
 from gossamer_ir.transform.decomposition.rows_of_parts import RowsOf, RowsOfParts
-from gossamer_ir.transform.decomposition.slots import require_neutral_slots, skipping_unused_slots
+from gossamer_ir.transform.decomposition.unused_slots import (
+    require_neutral_slots,
+    skipping_unused_slots,
+)
 from gossamer_ir.transform.split_init import axes_of_init, split_init, vars_of_init
 from gossamer_ir.traversal.access_types import ACCESSES
 from gossamer_ir.traversal.buffer_uses import buffers_written

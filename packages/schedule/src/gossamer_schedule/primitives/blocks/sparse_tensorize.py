@@ -9,7 +9,7 @@ from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.tensorization.apply import with_intrinsic
+from gossamer_schedule.tensorization.apply_intrinsic import with_intrinsic
 
 
 @primitive(stages=LOOP_STAGES)

@@ -1,4 +1,4 @@
-"""The child process: `python -m gossamer_testkit.conformance.child ANSWERS`, its task on standard input.
+"""The child process, `python -m gossamer_testkit.conformance.child_process ANSWERS`, with its task on stdin.
 
 It writes one line of JSON for each name as soon as that is done. If the process crashes, the last line
 shows which name it was working on.

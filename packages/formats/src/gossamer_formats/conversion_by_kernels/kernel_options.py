@@ -7,7 +7,7 @@ from typing import NamedTuple
 from gossamer_machine.machine import Machine
 
 
-class ElementOptions(NamedTuple):
+class KernelOptions(NamedTuple):
     """Options of a conversion by kernels."""
 
     drop_zeros: bool

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from gossamer_backend.arguments.match import ArgumentChecker
+from gossamer_backend.arguments.argument_checker import ArgumentChecker
 from gossamer_ir.core.build import add, index, index_var, mul
 from gossamer_ir.errors import ArgumentError, InternalError, UnsupportedError
 from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
