@@ -37,6 +37,7 @@ from gossamer_lower.device.kernel_functions import (
     single_kernel,
 )
 from gossamer_lower.device.lower_cross_thread_reduction import lower_cross_thread_reduction
+from gossamer_lower.device.merge_shared_memory import merge_shared_memory
 from gossamer_lower.lowering_pass import lowering_pass
 
 
@@ -47,7 +48,8 @@ def split_host_device(module: Module) -> Module:
     Each outermost nest of loops that are bound to threads is a kernel, with the buffers of blocks and threads
     that it uses. A parallel loop is one with a thread for each iteration. All other statements are kernels
     of one thread. Pipelined loops overlap iterations (`inject_pipeline`), and reductions over threads are
-    lowered. Kernels have the barriers that `insert_sync` inserts.
+    lowered. Kernels have the barriers that `insert_sync` inserts, and buffers in shared memory share it if
+    they are live at different times (`merge_shared_memory`).
 
     Raises `UnsupportedError` (`lower.split_host_device.*`): `.extent` if a number of threads is not known at
     the launch, `.host` if a loop or a condition around kernels reads an array, `.scope` if kernels share a
@@ -71,7 +73,7 @@ def split_host_device(module: Module) -> Module:
     entry = functions[module.entry]
     splitter = _Splitter(functions, entry)
     body = splitter.body(entry.body)
-    kernels = tuple(map(insert_sync, splitter.kernels))
+    kernels = tuple(insert_sync(merge_shared_memory(kernel)) for kernel in splitter.kernels)
     for kernel in splitter.kernels:
         check_stores(kernel)
     return Module("flat", (replace(entry, body=body), *kernels), module.entry)
