@@ -1,4 +1,4 @@
-"""Products with a vector in formats of their own, by default schedules in scalable vectors, emulated at every
+"""Products in formats of their own, by default schedules in scalable vectors, emulated at every
 vector length.
 """
 
@@ -56,3 +56,11 @@ def test_columns_of_blocks_are_right(height, width, bits):
     stored = sparse.bsr_array((blocks, pattern.indices, pattern.indptr), shape=shape)
     result = gs.spmv(stored, x, target=f"llvm-sve:vector_bits={bits}")
     np.testing.assert_array_equal(result, stored @ x)
+
+
+@pytest.mark.parametrize("features", [1, 7, 40])
+def test_tiles_of_columns_are_right(features, emulated_target):
+    stored, dense = matrix(37, 40), integers(40, features)
+    tensor = from_scipy(stored).asformat("tiled_csr", tile_columns=16)
+    result = gs.spmm(tensor, dense, target=emulated_target)
+    np.testing.assert_array_equal(result, stored @ dense)

@@ -42,10 +42,19 @@ def column_tiling(vectors: int, *, vector_bytes: int, rows: int | None) -> Colum
     """
     fitting = PACKED_BYTES // vector_bytes
     feature_tiles = -(-vectors // min(fitting or MAX_PACKED_VECTORS, MAX_PACKED_VECTORS))
-    wanted = MAX_PANEL if rows is None else rows // PANELS
     return ColumnTiling(
         feature_tiles,
         vectors=-(-vectors // feature_tiles),
-        panel=min(max(wanted, MIN_PANEL), MAX_PANEL),
+        panel=panel_rows(rows),
         is_packed=fitting > 0,
     )
+
+
+def panel_rows(rows: int | None) -> int:
+    """Return the rows of a panel of a matrix with a number of rows (None: not known).
+
+    >>> panel_rows(300)
+    150
+    """
+    wanted = MAX_PANEL if rows is None else rows // PANELS
+    return min(max(wanted, MIN_PANEL), MAX_PANEL)

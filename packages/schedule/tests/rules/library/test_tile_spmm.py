@@ -324,3 +324,14 @@ def test_the_last_panel_and_the_last_tile_of_features_may_be_partial():
 def test_unusual_widths(width, features):
     module = scheduled(features=features, width=width)
     require_product(module, 2, 2 if width < 9000 else 1, width, features=features)
+
+
+@pytest.mark.parametrize("features", [1, 128])
+def test_scalable_vectors_have_tiles_whose_rows_are_not_packed(features):
+    scalable = Machine(vector_bits=128, is_scalable=True, fixed_vscale=None)
+    report = schedule_report(sized(COORDINATE, features=features, width=6), scalable)
+    factors = [step.args["factors"] for step in report.schedule.loop if step.op == "split"]
+    assert "4 * T.vscale()" in {factor for each in factors for factor in each}
+    assert "cache_region" not in {step.op for step in report.schedule.loop}
+    (decision,) = (each for each in report.decisions if each.what == "rows of B_data not packed")
+    assert "scalable" in decision.why
