@@ -96,7 +96,9 @@ def _tiling(pattern: TiledReduction, context: RuleContext) -> _Tiling:
         rows=_rows(context),
     )
     features = tiles_holding(pattern.features, vectors=tiling.vectors, lanes=lanes)
-    return _Tiling(features, tiling.panel, _packing(pattern, features, fits=tiling.is_packed))
+    return _Tiling(
+        features, tiling.panel, _packing_verdict(pattern, features, fits=tiling.is_packed)
+    )
 
 
 def _scalable_tiling(pattern: TiledReduction, context: RuleContext) -> _Tiling:
@@ -121,7 +123,7 @@ def _rows(context: RuleContext) -> int | None:
     return None if context.stats is None else context.stats.rows
 
 
-def _packing(pattern: TiledReduction, features: VectorTiles, *, fits: bool) -> Verdict:
+def _packing_verdict(pattern: TiledReduction, features: VectorTiles, *, fits: bool) -> Verdict:
     """Return the verdict on packing, which pays if one vector of each row of a column tile fits."""
     of_vector = features.lanes * _column_bytes(pattern)
     if fits:
