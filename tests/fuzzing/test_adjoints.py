@@ -45,9 +45,8 @@ def result_of(seed):
         return "rounded"
     (function,) = module.functions
     # A step of a difference is less than what rounding to another dtype changes.
-    if any(
-        cast.dtype in ("float16", "bfloat16", "float32") for cast in nodes_of_type(function, Cast)
-    ):
+    dtypes = {cast.dtype for cast in nodes_of_type(function, Cast)} - {"float64"}
+    if any(DType.parse(name).is_float for name in dtypes):
         return "rounded"
     written = buffers_written(function.body)
     read = {*floats} & buffers_read_in(function.body) - written

@@ -12,7 +12,9 @@ from gossamer.einsum_programs.subscripts import Subscripts
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
 
+# Other operations: not reducers of einsum, which refuses them.
 ReducerName: TypeAlias = Literal["sum", "max", "min"]
+# Other operations: refused, as they are not names of reducers.
 UPDATES: dict[ReducerName, tuple[str, float]] = {
     "sum": ("{old} + {new}", 0.0),
     "max": ("T.max({old}, {new})", -float("inf")),
