@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from gossamer_formats.checks.array_checks import INDEX_DTYPES, VALUE_DTYPES
+    from gossamer_formats.checks.array_checks import INDEX_DTYPES
     from gossamer_formats.conversion_by_numpy.stored_elements import stored_elements
     from gossamer_formats.conversion_targets.recognized_formats import is_format
     from gossamer_formats.io.file_formats.by_suffix import NAMED_FILE_FORMATS, suffixes_in_words
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from gossamer_formats.registry.operators import find_operator, ignored_operators
     from gossamer_formats.storage import KEPT_FORMATS, evaluate, shape_of
     from gossamer_formats.tensors.scipy_own_format import borrow_in_own_format
+    from gossamer_formats.value_dtypes import (
+        NUMPY_DTYPES,
+        VALUE_DTYPES,
+        WIDE_DTYPES,
+        converted_values,
+        value_array_dtype,
+    )
 
 _HOMES = {
     "COMPOSABLE_FORMATS": "gossamer_formats.registry.composable_formats",
@@ -31,15 +38,19 @@ _HOMES = {
     "KEPT_FORMATS": "gossamer_formats.storage",
     "MemoKey": "gossamer_formats.memo",
     "NAMED_FILE_FORMATS": "gossamer_formats.io.file_formats.by_suffix",
+    "NUMPY_DTYPES": "gossamer_formats.value_dtypes",
     "UNSTORED": "gossamer_formats.permutation",
-    "VALUE_DTYPES": "gossamer_formats.checks.array_checks",
+    "VALUE_DTYPES": "gossamer_formats.value_dtypes",
+    "WIDE_DTYPES": "gossamer_formats.value_dtypes",
     "available_memory": "gossamer_formats.memory.available_memory",
     "borrow_in_own_format": "gossamer_formats.tensors.scipy_own_format",
+    "converted_values": "gossamer_formats.value_dtypes",
     "evaluate": "gossamer_formats.storage",
     "find_operator": "gossamer_formats.registry.operators",
     "ignored_operators": "gossamer_formats.registry.operators",
     "is_format": "gossamer_formats.conversion_targets.recognized_formats",
     "shape_of": "gossamer_formats.storage",
+    "value_array_dtype": "gossamer_formats.value_dtypes",
     "stored_elements": "gossamer_formats.conversion_by_numpy.stored_elements",
     "suffixes_in_words": "gossamer_formats.io.file_formats.by_suffix",
 }
@@ -51,15 +62,19 @@ __all__ = [
     "KEPT_FORMATS",
     "MemoKey",
     "NAMED_FILE_FORMATS",
+    "NUMPY_DTYPES",
     "UNSTORED",
     "VALUE_DTYPES",
+    "WIDE_DTYPES",
     "available_memory",
     "borrow_in_own_format",
+    "converted_values",
     "evaluate",
     "find_operator",
     "ignored_operators",
     "is_format",
     "shape_of",
+    "value_array_dtype",
     "stored_elements",
     "suffixes_in_words",
 ]

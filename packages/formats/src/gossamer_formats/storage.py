@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
+from gossamer_formats.value_dtypes import converted_values
 from gossamer_ir.analysis.axes.logical_elements import logical_shape
 from gossamer_ir.arith.evaluate_integer import NotArithmeticError, evaluate_integer
 from gossamer_ir.core.axis_kinds import indptr_of, is_varied, width_of, with_declared_order
@@ -144,6 +145,13 @@ def with_value_dtype(description: FormatDescription, dtype: str) -> FormatDescri
     """Return the description with another dtype of its values."""
     buffer = replace(description.buffer, dtype=dtype)
     return replace(description, buffer=buffer)
+
+
+def with_values_in(storage: Storage, dtype: str) -> Storage:
+    """Return the storage with its values converted to another dtype."""
+    values = converted_values(storage.values, storage.description.buffer.dtype, dtype)
+    arrays = {**storage.arrays, values_handle(storage.description): values}
+    return Storage(with_value_dtype(storage.description, dtype), storage.sizes, arrays)
 
 
 def with_order(

@@ -50,7 +50,7 @@ BAD_ARRAYS = [
     ("format.dtype", {"indices": np.zeros(6)}, "indices has the dtype float64"),
     ("format.dtype", {"indptr": np.zeros(5, np.uint32)}, "indptr has the dtype uint32"),
     ("format.dtype", {"data": np.zeros(6, np.complex64)}, "data has the dtype complex64"),
-    ("format.dtype", {"data": np.zeros(6, np.float16)}, "data has the dtype float16"),
+    ("format.dtype", {"data": np.zeros(6, np.int16)}, "data has the dtype int16"),
     ("format.dtype", {"data": np.array(["a"] * 6)}, "data has the dtype <U1"),
 ]
 

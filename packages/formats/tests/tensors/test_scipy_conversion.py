@@ -192,6 +192,6 @@ def test_a_tensor_is_not_made_dense_implicitly():
                 use(made)
 
 
-def test_values_are_float32_or_float64_in_every_format():
-    with pytest.raises(FormatError, match="expected float32 or float64"):
+def test_values_have_one_of_some_dtypes_in_every_format():
+    with pytest.raises(FormatError, match="expected float32, float64, float16 or int8"):
         from_arrays("coo", (2,), indices_0=np.array([1]), data=np.array([1]))

@@ -88,13 +88,13 @@ def test_a_value_too_large_for_float32_becomes_infinite():
     assert np.isinf(tensor.astype("float32").arrays["data"][0])
 
 
-def test_values_are_float32_or_float64(arrays):
-    with pytest.raises(FormatError, match="expected float32 or float64"):
+def test_values_have_one_of_some_dtypes(arrays):
+    with pytest.raises(FormatError, match="expected float32, float64, float16, bfloat16 or int8"):
         from_arrays("csr", (4, 5), **arrays).astype("int64")
     for dtype in ("int64", "nonsense"):
-        with pytest.raises(FormatError, match=f"The dtype is {dtype}; expected float32 or"):
+        with pytest.raises(FormatError, match=f"The dtype is {dtype}; expected float32, float64"):
             from_scipy(sparse.eye_array(3), dtype=dtype)
-        with pytest.raises(FormatError, match=f"The dtype is {dtype}; expected float32 or"):
+        with pytest.raises(FormatError, match=f"The dtype is {dtype}; expected float32, float64"):
             read("any.mtx", dtype=dtype)
 
 

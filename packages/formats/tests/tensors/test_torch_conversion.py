@@ -56,6 +56,34 @@ def test_a_layout_is_kept_in_both_directions(layout, dtype, copy):
 
 @needs_torch
 @quiet
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8"])
+def test_narrow_values_are_kept_in_both_directions(dtype):
+    import torch
+
+    dense = torch.tensor([[0.0, 1.5, -3.0], [127.0, 0.0, 0.0]]).to(getattr(torch, dtype))
+    source = dense.to_sparse_csr()
+    tensor = from_torch(source)
+    assert tensor.value_dtype == dtype
+    np.testing.assert_array_equal(tensor.toarray(), dense.to(torch.float32).numpy())
+    back = to_torch(tensor)
+    assert back.dtype == source.dtype
+    assert torch.equal(back.values(), source.values())
+
+
+@needs_torch
+@quiet
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8"])
+def test_values_are_converted_as_torch_does(dtype):
+    import torch
+
+    values = torch.tensor([[0.1, 1.00390625, 1.01171875, -2.5, 100.75]], dtype=torch.float64)
+    tensor = from_torch(values.to_sparse_csr(), dtype=dtype)
+    expected = values.to(getattr(torch, dtype)).to(torch.float64).numpy()
+    np.testing.assert_array_equal(tensor.toarray(), expected)
+
+
+@needs_torch
+@quiet
 def test_indices_of_32_bits_are_kept():
     import torch
 
@@ -123,8 +151,8 @@ def test_what_torch_could_change_or_must_not_read_is_not_shared():
 def test_values_are_converted_on_request_and_gradients_are_left():
     import torch
 
-    matrix = torch_matrix("coo").to(torch.bfloat16)
-    with pytest.raises(FormatError, match="dtype bfloat16") as caught:
+    matrix = (100 * torch_matrix("coo")).to(torch.int32)
+    with pytest.raises(FormatError, match="dtype int32") as caught:
         from_torch(matrix)
     assert caught.value.code == "format.dtype"
     assert from_torch(matrix, dtype="float32").dtype == "float32"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from gossamer_formats.storage import dtype_name
+from gossamer_formats.value_dtypes import VALUE_DTYPES
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.message_texts import counted, either
 
 INDEX_DTYPES = ("int32", "int64")
 """The dtypes of indices among which a tensor chooses. A format that declares a narrower one keeps it."""
-
-VALUE_DTYPES = ("float32", "float64")
 
 
 def require_vector(name: str, array: Array) -> None:
@@ -31,10 +30,10 @@ def require_dtype(name: str, array: Array, allowed: tuple[str, ...]) -> None:
     )
 
 
-def require_value_dtype(dtype: str) -> None:
+def require_value_dtype(dtype: str, *, allowed: tuple[str, ...] = VALUE_DTYPES) -> None:
     """Raise a `FormatError` unless values may have this dtype."""
-    if dtype not in VALUE_DTYPES:
-        raise FormatError("format.dtype", f"The dtype is {dtype}; expected {either(VALUE_DTYPES)}.")
+    if dtype not in allowed:
+        raise FormatError("format.dtype", f"The dtype is {dtype}; expected {either(allowed)}.")
 
 
 def require_length(name: str, array: Array, length: int, *, reason: str) -> None:

@@ -27,6 +27,7 @@ from gossamer_formats.storage import (
     value_count,
     values_handle,
 )
+from gossamer_formats.value_dtypes import value_array_dtype
 from gossamer_ir.analysis.axes.axis_facts import facts_of_axis
 from gossamer_ir.core.axis_kinds import Indices, indices_of, indptr_of, is_varied
 from gossamer_ir.errors import FormatError, UnsupportedError
@@ -144,7 +145,7 @@ def check_values(storage: Storage) -> None:
     name = values_handle(storage.description)
     values = storage.arrays[name]
     require_vector(name, values)
-    require_dtype(name, values, (storage.description.buffer.dtype,))
+    require_dtype(name, values, (value_array_dtype(storage.description.buffer.dtype).name,))
     require_length(name, values, value_count(storage), reason="one value per nonzero")
 
 

@@ -22,7 +22,8 @@ from gossamer_formats.conversion_targets.conversion_options import (
 from gossamer_formats.conversion_targets.conversion_target import ConversionTarget
 from gossamer_formats.conversion_targets.converted_storage import ConvertedStorage
 from gossamer_formats.registry.compiler import find_compiler, find_machine, thread_count
-from gossamer_formats.storage import Storage
+from gossamer_formats.storage import Storage, with_values_in
+from gossamer_formats.value_dtypes import is_encoded
 
 MIN_COMPILED = 2**17
 """The number of values from which kernels are compiled: NumPy takes about as long as loading a kernel.
@@ -62,6 +63,11 @@ def convert_storage(
         converted = _converter_by_kernels()(source, target, compile, kernel_options)
         if converted is not None:
             return converted
+    dtype = source.description.buffer.dtype
+    if is_encoded(dtype):
+        # NumPy cannot add such values: those of a float32 are rounded once.
+        wide = convert_storage(with_values_in(source, "float32"), target, options=options)
+        return wide._replace(storage=with_values_in(wide.storage, dtype))
     elements = stored_elements(source)
     drop_zeros = kind.kernel_options.drop_zeros
     if drop_zeros:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_formats.checks.array_checks import INDEX_DTYPES, VALUE_DTYPES, require_dtype
+from gossamer_formats.checks.array_checks import INDEX_DTYPES, require_dtype
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.storage import Storage, dtype_name
+from gossamer_formats.value_dtypes import NUMPY_DTYPES
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.support.arrays import Array
 
@@ -18,7 +19,7 @@ def csr_storage(shape: Sequence[int], arrays: Mapping[str, Any]) -> Storage:
     """Return CSR arrays as storage, not copied. Only dtypes are checked, and no column order is declared."""
     for name in ("indptr", "indices"):
         require_dtype(name, arrays[name], INDEX_DTYPES)
-    require_dtype("data", arrays["data"], VALUE_DTYPES)
+    require_dtype("data", arrays["data"], NUMPY_DTYPES)
     description = csr(
         dtype_name(arrays["data"].dtype),
         indptr_dtype=dtype_name(arrays["indptr"].dtype),

@@ -96,7 +96,9 @@ def _merged(elements: Elements, values: Array, duplicates: Duplicates) -> tuple[
             f"The element ({at}) is stored more than once; expected each element once.",
             hint="Use duplicates='sum'.",
         )
-    return select_elements(elements, tuples.firsts), np.add.reduceat(values, tuples.firsts)
+    # NumPy would add small integers in int64.
+    sums = np.add.reduceat(values, tuples.firsts, dtype=values.dtype)
+    return select_elements(elements, tuples.firsts), sums
 
 
 def _with_repetitions(description: FormatDescription) -> FormatDescription:

@@ -9,6 +9,7 @@ import numpy as np
 from gossamer_formats.conversion_by_numpy.array_expressions import evaluate_arrays
 from gossamer_formats.conversion_by_numpy.distinct import sorting_order
 from gossamer_formats.storage import Storage, evaluate, index_array, require_nested_axes
+from gossamer_formats.value_dtypes import decoded_values
 from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.facts.index_arrays import bits_of_words
@@ -72,7 +73,7 @@ def stored_elements(storage: Storage) -> Elements:
 
 
 def to_dense(storage: Storage) -> Array:
-    """Return the dense array of a checked storage; duplicates are added.
+    """Return the dense array of a checked storage; duplicates are added. It is float32 for bfloat16.
 
     >>> from gossamer_formats import csr
     >>> arrays = {"indptr": np.array([0, 2]), "indices": np.array([1, 1]), "data": np.array([2.0, 3.0])}
@@ -80,9 +81,10 @@ def to_dense(storage: Storage) -> Array:
     array([[0., 5., 0.]])
     """
     elements = stored_elements(storage)
-    dense = np.zeros(storage.shape, storage.values.dtype)
+    values = decoded_values(storage.values, storage.description.buffer.dtype)
+    dense = np.zeros(storage.shape, values.dtype)
     # `dense[coordinates] += values` would keep one of several duplicates.
-    np.add.at(dense, elements.coordinates, storage.values[elements.value_indices])
+    np.add.at(dense, elements.coordinates, values[elements.value_indices])
     return dense
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from gossamer_formats.checks.array_checks import INDEX_DTYPES
 from gossamer_formats.storage import dtype_name, values_handle, with_value_dtype
+from gossamer_formats.value_dtypes import value_array_dtype
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, with_index_dtypes
 from gossamer_ir.nodes import FormatDescription, Load
 from gossamer_ir.support.arrays import Array
@@ -36,7 +37,10 @@ def with_dtypes_of(
         return dtype if declared in INDEX_DTYPES and dtype in INDEX_DTYPES else declared
 
     described = _with_index_dtypes(description, chosen)
-    return with_value_dtype(described, dtype_name(arrays[values_handle(description)].dtype))
+    stored = arrays[values_handle(description)].dtype
+    # Only the description tells values of bfloat16 from integers of 16 bits.
+    is_declared = stored == value_array_dtype(description.buffer.dtype)
+    return described if is_declared else with_value_dtype(described, dtype_name(stored))
 
 
 @lru_cache(maxsize=16)

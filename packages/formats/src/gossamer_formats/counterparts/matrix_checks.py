@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_formats.checks.array_checks import VALUE_DTYPES
+from gossamer_formats.value_dtypes import SCIPY_DTYPES, converted_values
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.message_texts import counted, either
@@ -59,10 +59,10 @@ def matrix_values(values: Array, dtype: str | None) -> Array:
     """Return the values as a contiguous array, converted if a dtype is given; raises `FormatError`."""
     dtype_of_values = values.dtype
     native = dtype_of_values.newbyteorder("=")
-    if dtype is None and native.name not in VALUE_DTYPES:
+    if dtype is None and native.name not in SCIPY_DTYPES:
         raise FormatError(
             "format.dtype",
-            f"The matrix has values of dtype {dtype_of_values}; expected {either(VALUE_DTYPES)}.",
+            f"The matrix has values of dtype {dtype_of_values}; expected {either(SCIPY_DTYPES)}.",
             hint="Convert it with matrix.astype('float32').",
         )
     if dtype_of_values.kind not in "fiub":
@@ -70,9 +70,11 @@ def matrix_values(values: Array, dtype: str | None) -> Array:
             "format.dtype",
             f"The matrix has values of dtype {dtype_of_values}; expected real numbers.",
         )
-    # A float64 that is too large for float32 becomes infinite, as in NumPy's own conversion.
-    with np.errstate(over="ignore"):
-        return np.ascontiguousarray(values, dtype=dtype or native)
+    if dtype in (None, native.name):
+        return np.ascontiguousarray(values, dtype=native)
+    # Bools are the numbers 0 and 1.
+    exact = values.astype(np.uint8 if native.kind == "b" else native)
+    return np.ascontiguousarray(converted_values(exact, exact.dtype.name, dtype))
 
 
 def used_slots(indptr: Array, indices: Array) -> int:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from gossamer_formats.checks.array_checks import require_value_dtype
 from gossamer_formats.conversion_targets.recognized_formats import is_format
 from gossamer_formats.decomposition.decomposition import Decomposition
 from gossamer_formats.decomposition.part import Part
 from gossamer_formats.permutation import compose
 from gossamer_formats.tensors.convert import convert
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
+from gossamer_formats.value_dtypes import NUMPY_DTYPES
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.arrays import Array
@@ -22,7 +24,7 @@ def decomposition_from_csr(
     """Return a matrix in parts, made by a function of the matrix in CSR with sorted and unique columns.
 
     The permutations of the parts are those of the tensor, whatever its format. Raises `FormatError`:
-    `format.dimensions`, `format.duplicate`.
+    `format.dimensions`, `format.duplicate`, `format.dtype` for bfloat16.
 
     >>> import numpy as np
     >>> from scipy.sparse import eye_array
@@ -30,6 +32,7 @@ def decomposition_from_csr(
     >>> decomposition_from_csr(tensor, "whole", lambda matrix: [Part("all", matrix, np.arange(2))])
     Decomposition(whole, 2 by 2, 2 nonzeros, float64, 36 bytes, 1 part: all)
     """
+    require_value_dtype(tensor.value_dtype, allowed=NUMPY_DTYPES)
     if tensor.ndim != 2:
         raise FormatError(
             "format.dimensions",

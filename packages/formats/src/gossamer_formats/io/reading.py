@@ -11,13 +11,14 @@ from operator import index
 from pathlib import Path
 from typing import Any
 
-from gossamer_formats.checks.array_checks import VALUE_DTYPES, require_value_dtype
+from gossamer_formats.checks.array_checks import require_value_dtype
 from gossamer_formats.checks.shapes import required_shape
 from gossamer_formats.io.declared_sizes import require_fits
 from gossamer_formats.io.file_format import FileFormat
 from gossamer_formats.io.file_formats.by_suffix import NAMED_FILE_FORMATS, suffix_of
 from gossamer_formats.tensors.scipy_conversion import from_scipy
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
+from gossamer_formats.value_dtypes import WIDE_DTYPES
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.typed_calls import typed
 
@@ -40,7 +41,7 @@ def read(
     | `.npz` | SciPy's `save_npz` | csr; coo unless it has two dimensions |
     | `.bsp.h5`, `.bsp.hdf5` | binsparse 0.1 in HDF5: CSR, CSC, COO, DCSR | its own format |
 
-    Values are converted to `dtype` (float32 or float64). By default float32 and float64 are kept, and
+    Values are converted to `dtype`, that of a `SparseTensor`. By default float32 and float64 are kept, and
     other real numbers and patterns of Matrix Market become float64. `shape` is that of a `.tns` file, by
     default the largest coordinates; another file must have this shape. Raises `FormatError` if the file
     cannot be read.
@@ -131,7 +132,7 @@ def _load(file: Path, reader: Callable[[Path], Any], *, dtype: str | None) -> Sp
 def _converted(matrix: Any, file: Path, *, dtype: str | None) -> SparseTensor:
     """Return the tensor of a SciPy matrix that was read."""
     # Patterns and integers become the dtype that represents most integers exactly.
-    if dtype is None and matrix.dtype.name not in VALUE_DTYPES:
+    if dtype is None and matrix.dtype.name not in WIDE_DTYPES:
         dtype = "float64"
     try:
         return from_scipy(matrix, dtype=dtype, format="csr" if matrix.ndim == 2 else "same")

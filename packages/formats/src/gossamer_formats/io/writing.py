@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from gossamer_formats.checks.array_checks import require_value_dtype
 from gossamer_formats.io.file_formats.by_suffix import (
     FILE_FORMATS,
     NAMED_FILE_FORMATS,
@@ -12,6 +13,7 @@ from gossamer_formats.io.file_formats.by_suffix import (
     suffixes_in_words,
 )
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
+from gossamer_formats.value_dtypes import NUMPY_DTYPES
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.message_texts import counted
 from gossamer_ir.support.typed_calls import typed
@@ -33,7 +35,7 @@ def write(tensor: SparseTensor, path: str | os.PathLike[str], *, pattern: bool =
     out (`.mtx` and `.smtx`). `.smtx` has no values, so others than 1 are refused without it.
 
     Raises `FormatError`: `format.write.pattern`, `format.write.failed` if the system refuses the file,
-    `format.read.suffix` for an unknown suffix, `format.dimensions`.
+    `format.read.suffix` for an unknown suffix, `format.dimensions`, `format.dtype` for bfloat16.
 
     >>> import tempfile
     >>> from scipy.sparse import eye_array
@@ -46,6 +48,7 @@ def write(tensor: SparseTensor, path: str | os.PathLike[str], *, pattern: bool =
     0 1 2
     <BLANKLINE>
     """
+    require_value_dtype(tensor.value_dtype, allowed=NUMPY_DTYPES)
     file = Path(path)
     suffix, format = suffix_of(file)
     if pattern and not format.has_patterns:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gossamer_formats.value_dtypes import value_array_dtype
 from gossamer_ir.support.arrays import Array
 
 HUGE_PAGE = 2 << 20
@@ -48,8 +49,8 @@ def new_arrays(kinds: tuple[ArrayKind, ...], *sizes: int) -> list[Array]:
     if block is None:
         return [make(size, dtype) for make, size, dtype in zip(makers, sizes, dtypes, strict=True)]
     (memory, are_zero), arrays, start = block, [], 0
-    for (dtype, is_zero), itemsize, size in zip(kinds, itemsizes, sizes, strict=True):
-        end = start + size * itemsize
+    for (_, is_zero), dtype, size in zip(kinds, dtypes, sizes, strict=True):
+        end = start + size * dtype.itemsize
         arrays.append(memory[start:end].view(dtype))
         if is_zero and not are_zero:
             arrays[-1].fill(0)
@@ -83,7 +84,7 @@ class _Makers(NamedTuple):
 @cache
 def _makers(kinds: tuple[ArrayKind, ...]) -> _Makers:
     """Return what makes small arrays of some kinds: found once, as it takes as long as making them."""
-    dtypes = [np.dtype(dtype) for dtype, _ in kinds]
+    dtypes = [value_array_dtype(dtype) for dtype, _ in kinds]
     functions = [np.zeros if is_zero else np.empty for _, is_zero in kinds]
     return _Makers(dtypes, functions, [dtype.itemsize for dtype in dtypes])
 

@@ -21,7 +21,9 @@ class Nonzeros(msgspec.Struct, frozen=True, eq=False):
     @property
     def magnitudes(self) -> Array:
         """The absolute values."""
-        return np.abs(self.values)
+        # The magnitude of the least int8 is not one.
+        is_integer = self.values.dtype.kind == "i"
+        return np.abs(self.values.astype(np.int64) if is_integer else self.values)
 
 
 class PruningRule(msgspec.Struct, frozen=True):

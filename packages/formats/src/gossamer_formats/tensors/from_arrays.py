@@ -24,10 +24,11 @@ def from_arrays(
     """Return a tensor made from arrays, which are passed by their names in the format's description.
 
     Arrays are copied. They are those of NumPy, or of a library that exports them by DLPack, on the CPU. They
-    have one dimension: indices of int32 or int64, values of float32 or float64. Sizes
-    that do not follow from the shape and the arrays, such as the size of blocks, are passed as integers.
-    The tensor's description records the dtypes, and which of the axes that are declared as sorted or unique
-    are so: coordinates may have any order.
+    have one dimension: indices of int32 or int64, values of float32, float64, float16 or int8.
+    For bfloat16 the format is a description with that dtype, such as `csr("bfloat16")`, and values are
+    uint16. Sizes that do not follow from the shape and the arrays, such as the size of blocks, are passed as
+    integers. The tensor's description records the dtypes, and which of the axes that are declared as sorted
+    or unique are so: coordinates may have any order.
     Raises a `FormatError` that names the first invalid element.
 
     >>> indptr, indices = np.array([0, 2, 2]), np.array([0, 2])

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_formats.checks.array_checks import VALUE_DTYPES, require_dtype
+from gossamer_formats.checks.array_checks import require_dtype
 from gossamer_formats.conversion_targets.conversion_target import conversion_target
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.memory.ownership import adopt_array
@@ -17,6 +17,7 @@ from gossamer_formats.pruning.pruning_rule import Nonzeros, PruningRule
 from gossamer_formats.registry.formats import FORMATS, formats_with
 from gossamer_formats.storage import Storage
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
+from gossamer_formats.value_dtypes import NUMPY_DTYPES, is_encoded
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.message_texts import counted
@@ -56,6 +57,9 @@ def prune(
     array([[ 4. ,  0. ,  0. ,  3. ],
            [ 0.5, -0.5,  0. ,  0. ]])
     """
+    if isinstance(matrix, SparseTensor) and is_encoded(matrix.value_dtype):
+        decoded = prune(matrix.astype("float32"), format, density=density, **parameters)
+        return decoded.astype(matrix.value_dtype)
     format, parameters = _format_of_pattern(format, parameters)
     rule = _rule_of(format)
     target = conversion_target(format, parameters, rank=2)
@@ -119,7 +123,7 @@ def _elements(matrix: Any) -> Nonzeros:
     """Return the nonzeros of a matrix. Raises `FormatError`."""
     if isinstance(matrix, np.ndarray):
         _require_matrix(matrix.ndim)
-        require_dtype("matrix", matrix, VALUE_DTYPES)
+        require_dtype("matrix", matrix, NUMPY_DTYPES)
         rows, columns = np.nonzero(matrix)
         elements = Nonzeros(matrix.shape, rows, columns, matrix[rows, columns])
     else:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gossamer_formats.checks.array_checks import require_value_dtype
 from gossamer_formats.checks.owned_storage import checked_copy
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.tensors.scipy_own_format import arrays_in_own_format
@@ -15,6 +16,7 @@ from gossamer_formats.tensors.sharing import require_shared
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.tensors.standard_formats import in_format_with
 from gossamer_formats.tensors.tensor_of_arrays import tensor_of_arrays
+from gossamer_formats.value_dtypes import SCIPY_DTYPES
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.typed_calls import typed
@@ -26,9 +28,9 @@ def from_scipy(
     """Return a tensor with the contents of a SciPy sparse matrix or array, in CSR unless `format` is given.
 
     `format="same"` keeps the formats csr, csc, bsr, coo (of any number of dimensions) and dia; dok and lil
-    become csr. Other names are those of `SparseTensor.asformat`. Values must be float32 or float64, unless
-    `dtype` is given, to which real values are converted. In csr and in a format that is kept, the order of
-    coordinates, duplicates and explicit zeros are kept. Raises `FormatError`.
+    become csr. Other names are those of `SparseTensor.asformat`. Values must be float32, float64 or int8,
+    unless `dtype` is given, to which real values are converted. In csr and in a format that is kept, the
+    order of coordinates, duplicates and explicit zeros are kept. Raises `FormatError`.
 
     With `copy=False` the tensor borrows the arrays of the matrix (`SparseTensor.is_borrowed`); `FormatError`
     (`format.copy`) if one must be converted. The caller may change values, but should not change the
@@ -46,6 +48,15 @@ def from_scipy(
     >>> tensor.arrays["data"]
     array([7., 7., 7.])
     """
+    if dtype is not None and dtype not in SCIPY_DTYPES:
+        require_value_dtype(dtype)
+        if not copy:
+            raise FormatError(
+                "format.copy",
+                f"The values of a SciPy matrix must be converted to {dtype}, so they cannot be shared.",
+                hint="Use copy=True.",
+            )
+        return from_scipy(matrix, dtype="float64", format=format).astype(dtype)
     # SciPy's conversions to CSR are not needed for a format that is kept.
     own_arrays = arrays_in_own_format(matrix, dtype) if format == "same" else None
     if own_arrays is not None and matrix.format != "csr":
@@ -74,7 +85,8 @@ def to_scipy(tensor: SparseTensor, *, copy: bool = True) -> Any:
 
     A tensor that does not have two dimensions becomes a `coo_array`. With `copy=False` the result shares the
     arrays of the tensor. They are read-only, so that SciPy raises `ValueError` where it would change them.
-    `FormatError` (`format.copy`) if the tensor must be converted.
+    `FormatError`: `format.copy` if the tensor must be converted, `format.dtype` for values of
+    float16 and bfloat16, which SciPy lacks.
 
     >>> from scipy.sparse import eye_array
     >>> to_scipy(from_scipy(eye_array(2))).nnz
@@ -84,6 +96,7 @@ def to_scipy(tensor: SparseTensor, *, copy: bool = True) -> Any:
     >>> matrix.format, matrix.data is tensor.arrays["data"]
     ('coo', True)
     """
+    require_value_dtype(tensor.value_dtype, allowed=SCIPY_DTYPES)
     converted, matrices = in_format_with(tensor, attrgetter("scipy"))
     if not copy and converted is not tensor:
         raise FormatError(

@@ -33,10 +33,10 @@ from gossamer_formats.storage import (
     Storage,
     dtype_name,
     value_count,
-    values_handle,
-    with_value_dtype,
+    with_values_in,
 )
 from gossamer_formats.tensors.scipy_storage import unchecked_storage
+from gossamer_formats.value_dtypes import value_array_dtype
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.arrays import Array
@@ -168,8 +168,19 @@ class SparseTensor(NotAnArray):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of the values."""
-        return np.dtype(self.description.buffer.dtype)
+        """The dtype of the array of values. It is uint16 for bfloat16, which NumPy lacks (`value_dtype`)."""
+        return value_array_dtype(self.value_dtype)
+
+    @property
+    def value_dtype(self) -> str:
+        """The name of the dtype of the values: float32, float64, float16, bfloat16 or int8.
+
+        >>> from scipy.sparse import eye_array
+        >>> A = SparseTensor(eye_array(2)).astype("bfloat16")
+        >>> A.value_dtype, A.dtype, A.toarray().dtype
+        ('bfloat16', dtype('uint16'), dtype('float32'))
+        """
+        return self.description.buffer.dtype
 
     @property
     def ndim(self) -> int:
@@ -198,7 +209,7 @@ class SparseTensor(NotAnArray):
         return _stats(self) if self._is_borrowed else _STATS.of(self, _stats)
 
     def toarray(self) -> Array:
-        """Return the dense array; duplicates are added."""
+        """Return the dense array; duplicates are added. Values of bfloat16 become float32."""
         from gossamer_formats.conversion_by_numpy.stored_elements import to_dense
 
         return to_dense(self.checked_storage())
@@ -341,18 +352,18 @@ class SparseTensor(NotAnArray):
         return self
 
     def astype(self, dtype: Any) -> SparseTensor:
-        """Return the tensor with its values converted to float32 or float64; index arrays are shared."""
+        """Return the tensor with its values converted to another dtype (`value_dtype`); index arrays are
+        shared. Floats are rounded to the nearest, and become int8 by truncation, with saturation.
+
+        >>> from scipy.sparse import diags_array
+        >>> SparseTensor(diags_array([1.75, -500.0])).astype("int8").toarray().diagonal()
+        array([   1, -128], dtype=int8)
+        """
         dtype = dtype_name(np.dtype(dtype)) if isinstance(dtype, (type, np.dtype)) else dtype
         if dtype == self.description.buffer.dtype:
             return self
         require_value_dtype(dtype)
-        storage = self.checked_storage()
-        # Values beyond float32 become infinite, as with NumPy's astype.
-        with np.errstate(over="ignore"):
-            values = storage.values.astype(dtype)
-        arrays = {**storage.arrays, values_handle(self.description): values}
-        described = with_value_dtype(self.description, dtype)
-        return SparseTensor.of_checked(Storage(described, self.sizes, arrays))
+        return SparseTensor.of_checked(with_values_in(self.checked_storage(), dtype))
 
     def __reduce__(self) -> tuple[type[SparseTensor], tuple[Storage]]:
         """Pickle the storage; loading it checks the arrays again."""
@@ -361,7 +372,7 @@ class SparseTensor(NotAnArray):
     def __repr__(self) -> str:
         shape = " by ".join(str(length) for length in self.shape)
         return (
-            f"SparseTensor({self.format}, {shape}, {counted(self.nnz, 'nonzero')}, {self.dtype}, "
+            f"SparseTensor({self.format}, {shape}, {counted(self.nnz, 'nonzero')}, {self.value_dtype}, "
             f"{readable_size(self.nbytes)})"
         )
 

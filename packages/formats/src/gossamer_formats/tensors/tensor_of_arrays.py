@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gossamer_formats.checks.array_checks import INDEX_DTYPES, VALUE_DTYPES, require_dtype
+from gossamer_formats.checks.array_checks import INDEX_DTYPES, require_dtype
 from gossamer_formats.checks.coordinate_order import without_order
 from gossamer_formats.checks.owned_storage import checked_copy
 from gossamer_formats.checks.shapes import required_shape
@@ -13,6 +13,7 @@ from gossamer_formats.conversion_targets.dtypes import index_dtypes, with_dtypes
 from gossamer_formats.conversion_targets.sizes_of_arrays import sizes_of_arrays
 from gossamer_formats.storage import Storage, shape_of, values_handle
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
+from gossamer_formats.value_dtypes import NUMPY_DTYPES, value_array_dtype
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.arrays import Array
@@ -39,7 +40,11 @@ def tensor_of_arrays(
     declared = describe(format, rank=len(lengths))
     required_shape(shape, rank=len(shape_of(declared)))
     name = values_handle(declared)
-    require_dtype(name, arrays[name], VALUE_DTYPES)
+    of_values = value_array_dtype(declared.buffer.dtype).name
+    if of_values not in NUMPY_DTYPES:
+        require_dtype(name, arrays[name], (of_values,))
+    else:
+        require_dtype(name, arrays[name], NUMPY_DTYPES)
     for handle, dtype in index_dtypes(declared).items():
         require_dtype(handle, arrays[handle], INDEX_DTYPES if dtype in INDEX_DTYPES else (dtype,))
     described = with_dtypes_of(without_order(declared), arrays)

@@ -10,14 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_formats.checks.array_checks import INDEX_DTYPES, VALUE_DTYPES, require_value_dtype
+from gossamer_formats.checks.array_checks import INDEX_DTYPES, require_value_dtype
+from gossamer_formats.conversion_targets.conversion_target import describe
 from gossamer_formats.counterparts.torch_layout import TorchLayout
 from gossamer_formats.format import Format
 from gossamer_formats.registry.formats import format_named, formats_with
+from gossamer_formats.storage import with_value_dtype
 from gossamer_formats.tensors.convert import convert
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.tensors.standard_formats import in_format_with, is_sorted_and_unique
 from gossamer_formats.tensors.tensor_of_arrays import tensor_of_arrays
+from gossamer_formats.value_dtypes import VALUE_DTYPES, converted_values, is_encoded
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.message_texts import counted, either
@@ -28,9 +31,9 @@ def from_torch(tensor: Any, *, dtype: str | None = None, copy: bool = True) -> S
     """Return a tensor with the contents of a sparse tensor of torch, in the format of its layout.
 
     The layouts are torch.sparse_csr, sparse_csc, sparse_bsr (of two dimensions) and sparse_coo (coalesced or
-    not, of any number of dimensions); the device is the CPU. Values must be float32 or float64, unless
-    `dtype` is given, to which they are converted. The order of coordinates and duplicates are kept; gradients
-    are not. Raises `FormatError`.
+    not, of any number of dimensions); the device is the CPU. Values must have a dtype of a
+    `SparseTensor`, unless `dtype` is given, to which they are converted. The order of coordinates and
+    duplicates are kept; gradients are not. Raises `FormatError`.
 
     With `copy=False` the tensor borrows torch's memory, as `from_scipy` borrows that of a SciPy matrix.
 
@@ -52,9 +55,10 @@ def from_torch(tensor: Any, *, dtype: str | None = None, copy: bool = True) -> S
         _, *lengths = arrays["data"].shape
         arrays["data"] = arrays["data"].reshape(-1)
         sizes = dict(zip(format.parameters, lengths, strict=True))
-    arrays["data"] = _values_of(arrays["data"], dtype, copy=copy)
+    values, described = _values_of(arrays["data"], dtype, copy=copy)
+    arrays["data"] = values
     return tensor_of_arrays(
-        format.name,
+        with_value_dtype(describe(format.name, rank=len(tensor.shape)), described),
         tuple(tensor.shape),
         {name: _numpy(array, copy=copy) for name, array in arrays.items()},
         sizes=sizes,
@@ -62,8 +66,9 @@ def from_torch(tensor: Any, *, dtype: str | None = None, copy: bool = True) -> S
     )
 
 
-def _values_of(values: Any, dtype: str | None, *, copy: bool) -> Any:
-    """Return torch's array of values, converted to a dtype unless that is None."""
+def _values_of(values: Any, dtype: str | None, *, copy: bool) -> tuple[Any, str]:
+    """Return torch's array of values, converted to a dtype unless that is None, and the dtype. NumPy gets
+    those of bfloat16 as uint16."""
     name = str(values.dtype).removeprefix("torch.")
     if dtype is None and name not in VALUE_DTYPES:
         raise FormatError(
@@ -72,7 +77,7 @@ def _values_of(values: Any, dtype: str | None, *, copy: bool) -> Any:
             hint="Pass dtype='float32'.",
         )
     if dtype is None or dtype == name:
-        return values
+        return _as_stored(values, name), name
     if not copy:
         raise FormatError(
             "format.copy",
@@ -80,7 +85,17 @@ def _values_of(values: Any, dtype: str | None, *, copy: bool) -> Any:
             "be shared.",
             hint="Use copy=True.",
         )
-    return values.to(getattr(sys.modules["torch"], dtype))
+    torch = sys.modules["torch"]
+    if dtype == "int8" and values.dtype.is_floating_point:
+        # torch leaves the result for values out of range undefined.
+        wide = converted_values(values.to(torch.float64).numpy(), "float64", dtype)
+        return torch.from_numpy(wide), dtype
+    return _as_stored(values.to(getattr(torch, dtype)), dtype), dtype
+
+
+def _as_stored(values: Any, dtype: str) -> Any:
+    """Return an array of torch with the bits of values that NumPy lacks."""
+    return values.view(sys.modules["torch"].uint16) if is_encoded(dtype) else values
 
 
 @typed
@@ -254,6 +269,8 @@ def _made(
     """Return the torch tensor over exported arrays of a tensor in the format of a layout."""
     arrays, shape = tensor.arrays, tensor.shape
     values = exported(arrays["data"])
+    if is_encoded(tensor.value_dtype):
+        values = values.view(getattr(torch, tensor.value_dtype))
     make = getattr(torch, f"{layout.name}_tensor")
     if layout.indptr is None:
         coordinates = [arrays[f"indices_{number}"] for number in range(tensor.ndim)]

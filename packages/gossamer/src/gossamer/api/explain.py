@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import overload
 
 from gossamer.api.compile import ProgramSource, specialized_module
-from gossamer.api.matmul_24 import SUM_DTYPES, program_24
+from gossamer.api.matmul_24 import program_24
 from gossamer.api.prepare import choice_of
 from gossamer.operator_calls.chosen_format import PreparedMatrix
 from gossamer.operators import NAMES, operator_named
@@ -14,6 +14,7 @@ from gossamer.pipeline import report_for_target
 from gossamer.resolve_target import resolve_elsewhere
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats import Decomposition, SparseTensor
+from gossamer_ir.core.dtypes import SUM_DTYPES
 from gossamer_ir.interchange.records import ScheduleReport, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_tune import FormatChoice

@@ -14,6 +14,8 @@ from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import Kernel
 from gossamer_backend.internal_api import compiling
 from gossamer_formats import Array
+from gossamer_formats.internal_api import VALUE_DTYPES, value_array_dtype
+from gossamer_ir.core.dtypes import SUM_DTYPES
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.support.message_texts import either
@@ -45,9 +47,6 @@ def matmul_24(
         C[i, k] = C[i, k] + T.cast(A[i, g, j], "SUM") * T.cast(B[g * 4 + j, k], "SUM")
 """
 
-SUM_DTYPES = {"float16": "float32", "float32": "float32", "float64": "float64", "int8": "int32"}
-"""The dtype in which products are added, and of the result, by that of the operands."""
-
 
 def program_24(dtype: str) -> str:
     """Return the program for operands of a dtype.
@@ -72,10 +71,11 @@ def matmul_24(
 
     Of each four consecutive columns, a row of A has at most two nonzeros. A is a dense array, or a
     `SparseTensor` or SciPy matrix in any format; a tensor of `prune(A, "2:4")` is compressed once, all others
-    at each call. Nothing is dropped: `prune` is a call of its own. A and B are both float16, float32, float64
-    or int8. Products of float16 are added in float32, and those of int8 in int32, which wraps; that is the
-    dtype of the result. A zero of A is a factor of some products, and of others not: where B is infinite or
-    NaN, the result is unspecified.
+    at each call. Nothing is dropped: `prune` is a call of its own. A and B are both float16, float32,
+    float64 or int8, or A is a tensor of bfloat16 and B has the bits of bfloat16, as uint16. Products of
+    float16 and bfloat16 are added in float32, and those of int8 in int32, which wraps; that is the dtype of
+    the result. A zero of A is a factor of some products, and of others not: where B is infinite or NaN, the
+    result is unspecified.
 
     On a target with sparse tensor cores they multiply; `explain("matmul_24", target=...)` says what was
     chosen, for operands of other dtypes with `dtypes={"A": "float16", "B": "float16"}`.
@@ -90,7 +90,7 @@ def matmul_24(
     array([[7., 7.],
            [5., 5.]])
     """
-    compressed = compress_24(A, dtypes=tuple(SUM_DTYPES))
+    compressed = compress_24(A, dtypes=VALUE_DTYPES)
     dense = _required_dense(B, compressed)
     result, array = output_array(
         out,
@@ -119,12 +119,12 @@ def _required_dense(B: Any, compressed: Compressed24) -> Array:
         raise ArgumentError(
             "operand.kind", f"'B' has the type '{type(B).__name__}'; expected a NumPy array."
         )
-    if B.dtype != np.dtype(compressed.dtype):
+    if B.dtype != value_array_dtype(compressed.dtype):
         raise ArgumentError(
             "operand.dtype",
             f"'B' has the dtype {B.dtype}, the matrix {compressed.dtype}; expected one dtype of "
-            f"{either(SUM_DTYPES)}.",
-            hint=f"Convert B with B.astype('{compressed.dtype}').",
+            f"{either(VALUE_DTYPES)}.",
+            hint=f"Elements of {compressed.dtype} are stored as {value_array_dtype(compressed.dtype)}.",
         )
     if B.ndim != 2 or B.shape[0] != compressed.columns:
         raise ArgumentError(

@@ -12,7 +12,7 @@ import typer
 from gossamer.comparison.baselines import baseline_of
 from gossamer.operators import NAMES
 from gossamer_formats import SparseTensor
-from gossamer_formats.internal_api import VALUE_DTYPES, available_memory
+from gossamer_formats.internal_api import WIDE_DTYPES, available_memory
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.message_texts import either, readable_size
 
@@ -52,9 +52,9 @@ MaxBytes: TypeAlias = Annotated[
 
 def require_dtype_option(dtype: str) -> None:
     """Raise unless the dtype is float32 or float64."""
-    if dtype not in VALUE_DTYPES:
+    if dtype not in WIDE_DTYPES:
         raise ArgumentError(
-            "option.dtype", f"--dtype is '{dtype}'; expected {either(VALUE_DTYPES)}."
+            "option.dtype", f"--dtype is '{dtype}'; expected {either(WIDE_DTYPES)}."
         )
 
 

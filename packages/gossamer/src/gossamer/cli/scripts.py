@@ -8,7 +8,7 @@ from gossamer.cli.options import require_range
 from gossamer.cli.read_input import read_input
 from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators import NAMES, operator_named
-from gossamer_formats.internal_api import VALUE_DTYPES
+from gossamer_formats.internal_api import WIDE_DTYPES
 from gossamer_ir.core.axis_kinds import index_handles
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Buffer, Module, SparseBuffer
@@ -58,7 +58,7 @@ def dtype_overrides(
     floats = {
         node.name
         for node in walk(entry)
-        if isinstance(node, (Buffer, SparseBuffer)) and node.dtype in VALUE_DTYPES
+        if isinstance(node, (Buffer, SparseBuffer)) and node.dtype in WIDE_DTYPES
     }
     stored = [axis.name for axis in entry.axes if index_handles(axis)]
     return {

@@ -37,7 +37,7 @@ def prepare_kernel(
 ) -> Callable[[], None]:
     """Build the kernel of a program, and return the function that computes a result by it. A plan of the
     kernel is put into `plans`."""
-    matrix, dtype = operands.matrix, operands.dtype
+    matrix, dtype = operands.matrix, operands.result_dtype
     if program.sums_rows and isinstance(matrix, CsrMatrix) and matrix.has_long_rows(dtype):
         # No plan: a call of so many elements takes milliseconds, and cuts the rows anew.
         return _prepare_blocks(program, operands, *matrix.cut_rows(), result, target=target)

@@ -13,6 +13,7 @@ from gossamer.operator_calls.operands.checked_operands import (
 )
 from gossamer.operator_calls.operands.dense_operands import (
     NATIVE,
+    RESULT_DTYPES,
     number_operand,
     require_shape,
 )
@@ -61,7 +62,7 @@ def bind_on_device(
         for name, array in operands.dense.items()
     }
     result = _required_output(
-        backend, out, dtype=operands.dtype, shape=operands.shape, device=device
+        backend, out, dtype=operands.result_dtype, shape=operands.shape, device=device
     )
     arguments = kernel_arguments(operands._replace(dense=dense), program, result)
     return kernel.bind(**arguments), result
@@ -108,7 +109,7 @@ def _required_output(
     shape: tuple[int, ...],
     device: Device,
 ) -> Any:
-    native = NATIVE[dtype]
+    native = RESULT_DTYPES[dtype]
     if out is None:
         array = backend.new_array(shape, native, device=device)
         return _required_array(backend, array, device=device, hint="Pass out=...")

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from gossamer.operator_calls.bound_kernels import BoundKernels
 from gossamer.operator_calls.fast_path.plans import Plans
 from gossamer.operator_calls.operands.checked_operands import Operands
-from gossamer.operator_calls.operands.dense_operands import NATIVE
+from gossamer.operator_calls.operands.dense_operands import RESULT_DTYPES
 from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts, stored_part
 from gossamer.operator_calls.operands.stored_matrix import StoredMatrix
 from gossamer.operator_calls.operator_kernels import kernel_for
@@ -95,9 +95,8 @@ def _bind_values(
     for part in decomposition.parts:
         _require_only_elements(program, part)
     # One array for each part, since their kernels write in the order of their slots.
-    values = [
-        new_array((part.permutation.size,), NATIVE[operands.dtype]) for part in decomposition.parts
-    ]
+    dtype = RESULT_DTYPES[operands.result_dtype]
+    values = [new_array((part.permutation.size,), dtype) for part in decomposition.parts]
     calls = [
         _bind(
             program,

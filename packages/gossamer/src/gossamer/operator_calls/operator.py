@@ -237,7 +237,7 @@ class Operator(Generic[P]):
             call, _ = bind_on_device(self.program, checked, out=out, device=device, target=target)
             return call
         _, result = output_array(
-            out, dtype=checked.dtype, shape=checked.shape, inputs=checked.inputs
+            out, dtype=checked.result_dtype, shape=checked.shape, inputs=checked.inputs
         )
         if is_in_parts(checked):
             # Imported late: most matrices have one format.

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.annotations import CHECK_INDEX_ARRAYS
 from gossamer_ir.core.axis_kinds import with_index_dtypes
+from gossamer_ir.core.dtypes import SUM_DTYPES
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription, Function, Module
 
@@ -20,7 +21,7 @@ class OperatorProgram(msgspec.Struct, frozen=True):
     name: str
     script: str
     buffers: tuple[str, ...]
-    """The buffers that hold values."""
+    """The buffers that hold values. The last one is the result of a program with narrow operands."""
     features: str | None = None
     """The parameter for the number of columns of the dense operands; None if they are vectors."""
     values: str | None = "a"
@@ -44,7 +45,8 @@ class OperatorProgram(msgspec.Struct, frozen=True):
 
 
 class Variant(msgspec.Struct, frozen=True):
-    """The options of a program: dtypes, and sizes that are fixed."""
+    """The options of a program: dtypes, and sizes that are fixed. Operands have the dtype `dtype`, and
+    results that in which products of it are added (`SUM_DTYPES`)."""
 
     dtype: str = "float32"
     indptr_dtype: str = "int32"
@@ -92,8 +94,13 @@ def module_of(
     sizes = dict(variant.sizes)
     if program.features is not None and variant.features is not None:
         sizes[program.features] = variant.features
-    dtypes = dict.fromkeys(program.buffers, variant.dtype)
+    sums = SUM_DTYPES[variant.dtype]
+    dtypes = dict.fromkeys(program.buffers, sums)
     module = specialize(_parsed(program), sizes, dtypes=dtypes)
+    if sums != variant.dtype:
+        from gossamer.operator_calls.rewrites.narrow_operands import narrow_operands
+
+        module = narrow_operands(module, program.buffers[:-1], dtype=variant.dtype)
     # Rewrites are imported where they are needed: a first call of most programs needs none.
     if program.scales:
         from gossamer.operator_calls.rewrites.scale_values import scale_values

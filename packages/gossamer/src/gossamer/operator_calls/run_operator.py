@@ -43,7 +43,7 @@ def run_operator(
         return _run_on_device(program, operands, beta=beta, out=out, device=device, target=target)
     # After the factors, whose errors name `alpha` and `beta`.
     result, array = output_array(
-        out, dtype=operands.dtype, shape=operands.shape, inputs=operands.inputs
+        out, dtype=operands.result_dtype, shape=operands.shape, inputs=operands.inputs
     )
     # Kernels are not called for empty results: an empty array has no address to pass.
     if array.size == 0 or operands.products == 0:

@@ -43,6 +43,12 @@ def with_factors(
     """Return the program that multiplies by alpha, and adds to its output unless beta is 0, with the operands
     for it. Raises `ArgumentError` unless both are numbers, and (`operand.out`) if beta is not 0 without
     `out`."""
+    if operands.dtype not in NATIVE:
+        raise ArgumentError(
+            "operand.dtype",
+            f"alpha is {alpha} and beta {beta} for operands of {operands.dtype}; expected 1 and 0.",
+            hint="Multiply the result, whose dtype is that of the sums.",
+        )
     dtype = NATIVE[operands.dtype]
     factor = number_operand("alpha", alpha, dtype)
     # Checked only: the output is multiplied by it outside of the kernel.

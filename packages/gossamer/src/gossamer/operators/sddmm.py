@@ -10,7 +10,8 @@ from gossamer.operator_calls.operands.device_operands import shape_of_array
 from gossamer.operator_calls.operands.matrix_operand import MatrixOperand, pattern_operand
 from gossamer.operator_calls.operator import operator
 from gossamer.operator_calls.operator_program import OperatorProgram
-from gossamer_formats import Array
+from gossamer_formats import Array, SparseTensor
+from gossamer_formats.internal_api import NUMPY_DTYPES
 from gossamer_ir.interchange.records import Target
 
 SCRIPT = """\
@@ -52,7 +53,9 @@ PROGRAM = OperatorProgram(
 
 def operands(A: Any, X: Array, Y: Array) -> Operands[MatrixOperand]:
     """Return the checked operands of `sddmm`."""
-    left_dtype = operand_dtype("X", X)
+    # Arrays with values that NumPy lacks do not tell their dtype.
+    is_encoded = isinstance(A, SparseTensor) and A.value_dtype not in NUMPY_DTYPES
+    left_dtype = A.value_dtype if is_encoded else operand_dtype("X", X, allowed=NUMPY_DTYPES)
     matrix = pattern_operand(A, dtype=left_dtype)
     (rows, columns), dtype = matrix.shape[:2], left_dtype or matrix.dtype
     left = dense_operand("X", X, dtype=dtype, shape=(rows, None))
@@ -74,9 +77,9 @@ def sddmm(
 
     The result has one value for each stored element of A, in the order of CSR; explicit zeros and
     duplicates count. The values of A are ignored, and may be bools or integers, too.
-    A and `out` are as for `spmm`; X and Y are NumPy arrays, both float32 or both float64, which is the
-    dtype of the result. For a `Decomposition` the values are in the order of those of the tensor that was
-    decomposed.
+    A and `out` are as for `spmm`; X and Y are NumPy arrays of one dtype (docs/formats.md, "Dtypes of
+    values"), those of bfloat16 if A is. For a `Decomposition` the values are in the order of those of the
+    tensor that was decomposed.
 
     >>> import numpy as np, scipy.sparse, gossamer as gs
     >>> A = scipy.sparse.csr_array(np.array([[0.0, 2.0, 3.0], [0.0, 0.0, 4.0]]))

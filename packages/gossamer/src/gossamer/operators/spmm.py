@@ -70,11 +70,12 @@ def spmm(
 ) -> Array:
     """Return alpha * A @ B + beta * out (m by K) for a sparse matrix A (m by n) and a dense B (n by K).
 
-    A is a `SparseTensor`, a `Decomposition`, or any SciPy sparse matrix or array, B a NumPy array; both are
-    float32 or both float64. A tensor that is not in CSR is converted to it once, unless a rule for schedules
-    makes that superfluous; a decomposition is multiplied part by part. A tensor in CSR is converted to a
-    faster format once its calls have paid for it (docs/formats.md, "Repeated products"). A SciPy matrix is
-    checked at each call, must not be changed during it, and is converted to CSR unless it is in BSR.
+    A is a `SparseTensor`, a `Decomposition`, or any SciPy sparse matrix or array, B a NumPy array; both of
+    one dtype (docs/formats.md, "Dtypes of values"). A tensor that is not in CSR is converted to it once,
+    unless a rule for schedules makes that superfluous; a decomposition is multiplied part by part. A tensor
+    in CSR is converted to a faster format once its calls have paid for it (docs/formats.md, "Repeated
+    products"). A SciPy matrix is checked at each call, must not be changed during it, and is converted to
+    CSR unless it is in BSR.
     Columns of A may be unsorted; duplicates are added. `out` is C-contiguous, writable, of the result's
     dtype and shape, and does not overlap an input. It is read if beta is not 0. A vector B (n) gives a
     vector (m). Arrays on a device are taken, too (docs/backends.md, "Operators on a

@@ -54,6 +54,17 @@ SCALARS: dict[str, ScalarType] = {
 }
 """The scalar types by their names."""
 
+SUM_DTYPES = {
+    "float64": "float64",
+    "float32": "float32",
+    "float16": "float32",
+    "bfloat16": "float32",
+    "int8": "int32",
+    "uint8": "int32",
+}
+"""The scalar type in which products of factors of a type are added, by operators and by matrix instructions.
+Sums of int32 wrap."""
+
 NUMBERS: tuple[str, ...] = tuple(
     name for name, item in SCALARS.items() if item.kind in ("int", "uint", "float")
 )

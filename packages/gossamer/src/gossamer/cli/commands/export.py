@@ -10,7 +10,7 @@ from gossamer.cli.options import TargetName, integer_option, require_dtype_optio
 from gossamer.cli.scripts import dtype_overrides, operator_module, read_script
 from gossamer.operators import NAMES
 from gossamer.targets import DEFAULT_TARGET
-from gossamer_formats.internal_api import VALUE_DTYPES
+from gossamer_formats.internal_api import WIDE_DTYPES
 from gossamer_ir.core.dtypes import INDEX_STORAGE
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.message_texts import either
@@ -26,7 +26,7 @@ def export(
     *,
     output: Annotated[str, typer.Option("--output", "-o", help="the directory for the files")],
     features: OptionalFeatures = None,
-    dtype: Annotated[str | None, typer.Option(help=either(VALUE_DTYPES))] = None,
+    dtype: Annotated[str | None, typer.Option(help=either(WIDE_DTYPES))] = None,
     index_dtype: Annotated[str | None, typer.Option(help=either(INDEX_STORAGE))] = None,
     specialize: Annotated[
         list[str] | None,

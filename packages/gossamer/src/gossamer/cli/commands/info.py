@@ -26,7 +26,7 @@ from gossamer.resolve_target import machine_for, resolve_elsewhere
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
-from gossamer_formats.internal_api import VALUE_DTYPES, suffixes_in_words
+from gossamer_formats.internal_api import WIDE_DTYPES, suffixes_in_words
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.message_texts import counted, either
 from gossamer_tune import FormatChoice, MatrixProperties, Workload, choose_format
@@ -49,7 +49,7 @@ def info(
         bool, typer.Option("--measure", help="time the formats that are expected to be fastest")
     ] = False,
     dtype: Annotated[
-        str | None, typer.Option(help=f"{either(VALUE_DTYPES)}; that of the file if not given")
+        str | None, typer.Option(help=f"{either(WIDE_DTYPES)}; that of the file if not given")
     ] = None,
     threads: Threads = None,
     target: TargetName = DEFAULT_TARGET,

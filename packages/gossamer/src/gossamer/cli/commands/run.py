@@ -32,7 +32,7 @@ from gossamer.resolve_target import resolve_target
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
-from gossamer_formats.internal_api import VALUE_DTYPES, suffixes_in_words
+from gossamer_formats.internal_api import WIDE_DTYPES, suffixes_in_words
 from gossamer_ir.support.message_texts import counted, either
 
 # Small, as an emulated kernel is some hundred times slower than a native one.
@@ -58,7 +58,7 @@ def run(
         ),
     ] = None,
     features: Features = FEATURES,
-    dtype: Annotated[str, typer.Option(help=either(VALUE_DTYPES))] = "float32",
+    dtype: Annotated[str, typer.Option(help=either(WIDE_DTYPES))] = "float32",
     threads: Threads = None,
     target: TargetName = DEFAULT_TARGET,
     repeat: Annotated[int, integer_option("--repeat", help="number of timing rounds")] = 10,

@@ -21,7 +21,7 @@ from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import get_num_threads
 from gossamer_backend.internal_api import compiling
 from gossamer_formats import SparseTensor
-from gossamer_formats.internal_api import MemoKey, is_format
+from gossamer_formats.internal_api import WIDE_DTYPES, MemoKey, is_format
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.support.bounded_dict import put_bounded
 
@@ -155,6 +155,9 @@ def _repeated_products(matrix: SparseTensor) -> RepeatedProducts | None:
     small, borrows its arrays, was prepared, or has duplicates, which a conversion would add."""
     from gossamer.operator_calls.chosen_format import CHOICE
 
+    # The model of costs is for values in which products are added.
+    if matrix.value_dtype not in WIDE_DTYPES:
+        return None
     if matrix.is_borrowed or CHOICE.find(matrix) or not is_format(matrix.description, "csr"):
         return None
     columns = indices_of(matrix.description.axes[-1])

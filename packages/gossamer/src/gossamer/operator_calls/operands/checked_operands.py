@@ -11,6 +11,7 @@ from gossamer.operator_calls.operator_kernels import KernelRequest
 from gossamer.operator_calls.operator_program import NUMBER_PARAMETERS, OperatorProgram
 from gossamer_backend import Device
 from gossamer_formats import Array
+from gossamer_ir.core.dtypes import SUM_DTYPES
 
 M = TypeVar("M", bound=MatrixOperand, covariant=True)
 
@@ -26,9 +27,14 @@ class Operands(NamedTuple, Generic[M]):
     shape: tuple[int, ...]
     """The shape of the result."""
     dtype: str
-    """The dtype of the result."""
+    """The dtype of the operands."""
     features: int | None = None
     """The number of columns of the dense operands; None if they are vectors."""
+
+    @property
+    def result_dtype(self) -> str:
+        """The dtype of the result, in which products are added."""
+        return SUM_DTYPES[self.dtype]
 
     @property
     def inputs(self) -> tuple[Array, ...]:

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gossamer.operator_calls.operands.csr_matrix import POINTERS, SIZES_OF_MATRIX, VALUES_PARAMETER
-from gossamer.operator_calls.operands.dense_operands import NATIVE, require_shape
+from gossamer.operator_calls.operands.dense_operands import require_shape
 from gossamer.operator_calls.operator_kernels import KernelRequest
 from gossamer.operator_calls.operator_program import OperatorProgram, Variant
 from gossamer_backend.internal_api import ArrayView, view_of
-from gossamer_formats.internal_api import INDEX_DTYPES
+from gossamer_formats.internal_api import INDEX_DTYPES, NUMPY_DTYPES
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.support.message_texts import either
@@ -108,7 +108,7 @@ def arrays_matrix(matrix: Any, *, reads_values: bool) -> ArraysMatrix | None:
     for name in ("indptr", "indices"):
         _require_dtype(name, views[name], expected=tuple(INDEX_DTYPES))
     if reads_values:
-        _require_dtype("data", views[VALUES_PARAMETER], expected=tuple(NATIVE))
+        _require_dtype("data", views[VALUES_PARAMETER], expected=NUMPY_DTYPES)
     stored = views["indices"].size
     require_shape("indptr", views["indptr"], shape=(rows + 1,))
     require_shape("indices", views["indices"], shape=(stored,))

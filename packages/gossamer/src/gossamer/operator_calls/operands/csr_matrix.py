@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer.operator_calls.operands.dense_operands import NATIVE
 from gossamer.operator_calls.operands.long_rows import MAX_SUM, block_offsets
 from gossamer.operator_calls.operator_kernels import KernelRequest, default_check
 from gossamer.operator_calls.operator_program import OperatorProgram, Variant
@@ -19,7 +18,7 @@ from gossamer_formats import (
     check_storage,
     storage_stats,
 )
-from gossamer_formats.internal_api import INDEX_DTYPES, is_format
+from gossamer_formats.internal_api import INDEX_DTYPES, NUMPY_DTYPES, is_format
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of
 from gossamer_ir.interchange.records import Stats, size_class
 
@@ -39,7 +38,7 @@ DTYPE_NUMBERS = {
         (indptr, indices, values)
         for indptr in INDEX_DTYPES
         for indices in INDEX_DTYPES
-        for values in NATIVE.values()
+        for values in map(np.dtype, NUMPY_DTYPES)
     )
 }
 """A number for each combination of the dtypes of offsets, columns and values."""
@@ -90,10 +89,13 @@ class CsrMatrix(NamedTuple):
         return tuple(self.arrays.values())
 
     @property
-    def plan_key(self) -> object:
+    def plan_key(self) -> object | None:
         """Its dtypes, and the class of its sizes."""
         indptr, indices, values = self.memory
-        number = DTYPE_NUMBERS[indptr.dtype, indices.dtype, values.dtype]
+        number = DTYPE_NUMBERS.get((indptr.dtype, indices.dtype, values.dtype))
+        # Only the description tells values of bfloat16 from integers, so that they have no plans.
+        if number is None:
+            return None
         return number, size_class(self.rows, self.columns, self.nnz)
 
     @property

@@ -12,29 +12,35 @@ import numpy as np
 from gossamer.operator_calls.operands.device_operands import device_view, require_contiguous
 from gossamer_backend.internal_api import ArrayView, new_array
 from gossamer_formats import Array
-from gossamer_formats.internal_api import VALUE_DTYPES
+from gossamer_formats.internal_api import NUMPY_DTYPES, VALUE_DTYPES, WIDE_DTYPES, value_array_dtype
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.message_texts import either
 
-NATIVE: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in VALUE_DTYPES}
-"""The dtypes of values, in the byte order of this machine."""
+NATIVE: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in WIDE_DTYPES}
+"""The dtypes of values that are those of results, too, in the byte order of this machine."""
+
+VALUE_ARRAY_DTYPES: dict[str, np.dtype[Any]] = {
+    name: value_array_dtype(name) for name in VALUE_DTYPES
+}
+"""The dtypes of NumPy of all operands."""
 
 RESULT_DTYPES: dict[str, np.dtype[Any]] = {**NATIVE, "int32": np.dtype("int32")}
 """The dtypes of results: sums of integers are int32."""
 
 
-def operand_dtype(name: str, value: Any) -> str | None:
-    """Return the dtype of an array that kernels accept; None for anything else, which `dense_operand`
+def operand_dtype(name: str, value: Any, *, allowed: tuple[str, ...] = WIDE_DTYPES) -> str | None:
+    """Return the dtype of an array, one of those allowed; None for anything else, which `dense_operand`
     refuses once the matrix is known."""
     view = value if isinstance(value, np.ndarray) else device_view(name, value)
     if view is None:
         return None
-    for name_of_dtype, dtype in NATIVE.items():
+    for name_of_dtype in allowed:
+        dtype = VALUE_ARRAY_DTYPES[name_of_dtype]
         if view.dtype in (dtype, dtype.newbyteorder()):
             return name_of_dtype
     raise ArgumentError(
         "operand.dtype",
-        f"'{name}' has the dtype {view.dtype}; expected {either(NATIVE)}.",
+        f"'{name}' has the dtype {view.dtype}; expected {either(allowed)}.",
         hint=f"Convert it with {name}.astype('float32').",
     )
 
@@ -62,7 +68,7 @@ def dense_operand(
             f"'{name}' has the type '{type(value).__name__}'; expected a NumPy array.",
             hint=f"Convert it with numpy.asarray({name}, dtype='{dtype}').",
         )
-    native = NATIVE[dtype]
+    native = VALUE_ARRAY_DTYPES[dtype]
     # Another byte order is converted below, another dtype is not: that would hide a mistake.
     if value.dtype.newbyteorder("=") != native:
         _require_dtype(name, value, dtype=dtype, like=like)
@@ -75,12 +81,19 @@ def dense_operand(
 
 
 def _require_dtype(name: str, array: Array | ArrayView, *, dtype: str, like: str) -> None:
-    if array.dtype != NATIVE[dtype]:
+    if array.dtype == VALUE_ARRAY_DTYPES[dtype]:
+        return
+    if dtype not in NUMPY_DTYPES:
         raise ArgumentError(
             "operand.dtype",
-            f"'{name}' has the dtype {array.dtype}, {like} {dtype}; expected one dtype.",
-            hint=f"Convert {name} with {name}.astype('{dtype}').",
+            f"'{name}' has the dtype {array.dtype}, {like} {dtype}; expected its bits, as "
+            f"{VALUE_ARRAY_DTYPES[dtype]}.",
         )
+    raise ArgumentError(
+        "operand.dtype",
+        f"'{name}' has the dtype {array.dtype}, {like} {dtype}; expected one dtype.",
+        hint=f"Convert {name} with {name}.astype('{dtype}').",
+    )
 
 
 def number_operand(

@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from gossamer_formats import Array, SparseTensor
-from gossamer_formats.internal_api import MemoKey
+from gossamer_formats.internal_api import MemoKey, converted_values
 from gossamer_ir.errors import ArgumentError, FormatError
 from gossamer_ir.support.message_texts import either
 
@@ -22,6 +23,8 @@ class Compressed24(msgspec.Struct, frozen=True, eq=False):
     values: Array
     indices: Array
     columns: int
+    dtype: str
+    """The dtype of the values; those of bfloat16 are stored as uint16."""
 
     @property
     def rows(self) -> int:
@@ -32,11 +35,6 @@ class Compressed24(msgspec.Struct, frozen=True, eq=False):
     def groups(self) -> int:
         """The number of groups of four columns; the last one may be incomplete."""
         return int(self.values.shape[1])
-
-    @property
-    def dtype(self) -> str:
-        """The dtype of the values."""
-        return str(self.values.dtype.name)
 
     @property
     def arrays(self) -> tuple[Array, Array]:
@@ -59,10 +57,20 @@ def compress_24(matrix: Any, *, dtypes: tuple[str, ...]) -> Compressed24:
     ([[[0, 3]], [[1, 2]]], [[[0, 2]], [[1, 3]]])
     """
     if isinstance(matrix, SparseTensor):
-        return _COMPRESSED.of(matrix, lambda tensor: _of_dense(tensor.toarray(), dtypes))
+        return _COMPRESSED.of(matrix, lambda tensor: _of_tensor(tensor, dtypes))
     if not isinstance(matrix, np.ndarray):
         return _of_dense(_dense_of(matrix), dtypes)
     return _of_dense(matrix, dtypes)
+
+
+def _of_tensor(tensor: SparseTensor, dtypes: tuple[str, ...]) -> Compressed24:
+    compressed = _of_dense(tensor.toarray(), dtypes)
+    dtype = tensor.value_dtype
+    if dtype == compressed.dtype:
+        return compressed
+    # NumPy computes with values of bfloat16 as float32, so that rounding them changes nothing.
+    values = converted_values(compressed.values, compressed.dtype, dtype)
+    return replace(compressed, values=values, dtype=dtype)
 
 
 def _dense_of(matrix: Any) -> Array:
@@ -96,7 +104,9 @@ def _of_dense(dense: Array, dtypes: tuple[str, ...]) -> Compressed24:
     chosen = np.argsort(~is_nonzero, axis=-1, kind="stable")[..., :SLOTS]
     indices = np.sort(chosen, axis=-1)
     values = np.ascontiguousarray(np.take_along_axis(members, indices, axis=-1))
-    return Compressed24(values, np.ascontiguousarray(indices.astype(np.uint8)), columns)
+    return Compressed24(
+        values, np.ascontiguousarray(indices.astype(np.uint8)), columns, dense.dtype.name
+    )
 
 
 def _require_two(is_nonzero: Array, columns: int) -> None:

@@ -7,6 +7,7 @@ each element of the result has a thread.
 
 from __future__ import annotations
 
+from gossamer_ir.core.dtypes import SUM_DTYPES
 from gossamer_ir.nodes import Module
 from gossamer_machine import Grid
 from gossamer_schedule.rules.decisions.grids.grid_threads import run_rows_and_features
@@ -16,9 +17,6 @@ from gossamer_schedule.rules.patterns.structured_product import (
 )
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
-
-SUMS = {"float16": "float32", "bfloat16": "float32", "int8": "int32", "uint8": "int32"}
-"""The dtype of the sums of an intrinsic by that of the operands."""
 
 
 @schedule_rule(
@@ -51,7 +49,7 @@ def structured_spmm(module: Module, context: RuleContext) -> PatternMatch | None
 
 def _reason_for_threads(product: StructuredProduct, intrinsics: dict[str, str]) -> str | None:
     """Return why no intrinsic computes a product; None if one does."""
-    if product.operands not in intrinsics or SUMS.get(product.operands) != product.sums:
+    if product.operands not in intrinsics or SUM_DTYPES.get(product.operands) != product.sums:
         names = ", ".join(intrinsics) or "no dtype"
         return (
             f"the machine multiplies 2:4 matrices of {names} by sparse tensor cores, with sums of 32 bits, "
