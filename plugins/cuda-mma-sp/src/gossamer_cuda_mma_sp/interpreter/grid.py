@@ -39,6 +39,8 @@ from gossamer_ir.errors import InternalError
 _REGISTER_DTYPES = {1: np.bool_, 8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 _ADDRESS = re.compile(r"^\[\s*([%$\w]+)\s*(?:\+\s*(-?\d+))?\s*\]$")
 _SPECIAL = re.compile(r"^%(tid|ntid|ctaid|nctaid)\.([xyz])$")
+_CONTROL = frozenset(("bra", "ret", "exit", "bar", "barrier", "mma"))
+"""The instructions after which threads go on elsewhere, end or wait."""
 _MOST_LANES = 1 << 16
 """The most threads that run at the same time; of a larger grid, groups of blocks run one after another."""
 
@@ -105,9 +107,21 @@ class _Group:
                     raise DeviceFaultError("not all lanes of a warp execute a matrix instruction")
                 self._release()
                 continue
-            number = int(self._pc[ready].min())
-            lanes = np.flatnonzero(ready & (self._pc == number))
-            self._step(self._program.instructions[number], number, lanes)
+            self._run_furthest_behind(ready)
+
+    def _run_furthest_behind(self, ready: npt.NDArray[np.bool_]) -> None:
+        """Run the threads that are furthest behind, up to the next instruction after which they may be
+        anywhere, or to the place of the next threads, which go on with them."""
+        number = int(self._pc[ready].min())
+        lanes = np.flatnonzero(ready & (self._pc == number))
+        places = self._pc[ready & (self._pc > number)]
+        meeting = int(places.min()) if places.size else len(self._program.instructions)
+        while number < meeting:
+            instruction = self._program.instructions[number]
+            self._step(instruction, number, lanes)
+            number += 1
+            if instruction.name in _CONTROL:
+                return
 
     def _release(self) -> None:
         """Let the threads of blocks whose threads all wait go on. They must wait at one barrier."""
@@ -176,7 +190,8 @@ class _Group:
     def read(self, text: str, dtype: np.dtype[Any], lanes: LaneNumbers) -> LaneValues:
         """Return an operand in each thread."""
         if text in self._program.registers:
-            if not self._defined.get(text, np.zeros(self._count, np.bool_))[lanes].all():
+            defined = self._defined.get(text)
+            if defined is None or not defined[lanes].all():
                 raise DeviceFaultError(f"a thread reads the register {text}, which nothing wrote")
             raw = self._registers[text][lanes]
             if raw.dtype == np.bool_ or dtype == np.bool_:
