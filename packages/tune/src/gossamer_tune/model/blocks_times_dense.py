@@ -15,14 +15,14 @@ from gossamer_tune.properties.matrix_properties import MatrixProperties, schedul
 MIN_FILL = 0.3
 """Blocks with less elements than this fraction of their slots are not considered."""
 
-SLOT_CYCLES = PerCpu(0.22, 0.5)
+SLOT_CYCLES = PerCpu(0.2, 0.3)
 """Cycles for the multiply-add of a slot and a vector in registers.
 
 Fitted, as the two costs below, to all matrices of the benchmark in blocks of 2 to 16, with 32 to 512 features
 on one thread and on two. The ratio of the times of blocks and of CSR has a mean error of 15 percent on
-Emerald Rapids, and of 17 percent on Zen 4."""
+Emerald Rapids, and of 16 percent on Zen 4."""
 
-BROADCAST_CYCLES = PerCpu(0.75, 0.9)
+BROADCAST_CYCLES = PerCpu(0.9, 1.1)
 """Cycles to broadcast a slot for a tile."""
 
 TILE_CYCLES = PerCpu(130.0, 60.0)

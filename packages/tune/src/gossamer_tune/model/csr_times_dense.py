@@ -17,7 +17,7 @@ from gossamer_tune.model.thread_costs import on_threads
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties, scheduled_stats
 
-ELEMENT_CYCLES = PerCpu(0.8, 1.5)
+ELEMENT_CYCLES = PerCpu(1.0, 1.5)
 """Cycles for the index and the value of an element, and for the addresses that follow."""
 
 ROW_CYCLES, RESULT_CYCLES = PerCpu(12.0, 4.3), PerCpu(6.0, 8.7)
