@@ -32,6 +32,10 @@ SECTIONS: dict[str, dict[str, str]] = {
         "verify.buffer.siblings": "a buffer with several varied axes of one parent, without the prefix "
         "sums of their products",
     },
+    "Arithmetic": {
+        "tensor.operator": "operators of a `SparseTensor` whose results have another pattern, such as sums "
+        "and comparisons",
+    },
     "Sums of products": {
         "einsum.co_iteration": "sparse operands of `einsum` of which none has all letters, as in a product "
         "of two sparse matrices",
@@ -199,6 +203,7 @@ BY_COMPILE = frozenset(
 )
 """The codes that `gossamer.compile` raises for the program shown."""
 WITHOUT_PROGRAM = {
+    "tensor.operator": "The error is about an expression of Python.",
     "einsum.co_iteration": "The error is about the operands of `gossamer.einsum`.",
     "einsum.diagonal": "The error is about the operands of `gossamer.einsum`.",
     "backend.array_dtype": "A verified module has no such buffer, but a signature that a caller made may.",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from gossamer_formats.arithmetic.refused_operators import RefusedOperators
 from gossamer_formats.array_protocol import NotAnArray
 from gossamer_formats.checks.array_checks import require_value_dtype
 from gossamer_formats.checks.owned_storage import (
@@ -43,10 +44,11 @@ from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.message_texts import counted, readable_size
 
 if TYPE_CHECKING:
+    from gossamer_formats.arithmetic.reduce_elements import ReductionName
     from gossamer_formats.conversion_targets.converted_storage import ConvertedStorage
 
 
-class SparseTensor(NotAnArray):
+class SparseTensor(RefusedOperators, NotAnArray):
     """A sparse tensor with checked, read-only copies of its arrays, so that kernels need not check them.
 
     Made of a SciPy matrix, or by `from_scipy`, `from_torch`, `from_arrays` and `read`. With `copy=False`,
@@ -337,6 +339,77 @@ class SparseTensor(NotAnArray):
     def __rmatmul__(self, other: Any) -> Any:
         """Return the product of a dense matrix or vector with the tensor; needs distribution `gossamer`."""
         return self._operator("rmatmul")(self._operand(), other)
+
+    def __mul__(self, other: Any) -> SparseTensor:
+        """Return the tensor with its elements multiplied by a number, or by those of an array whose shape
+        broadcasts to that of the tensor: one factor for each column `(n,)`, row `(m, 1)` or element.
+
+        The format is kept. Raises `ArgumentError` (`tensor.factor`), and `UnsupportedError`
+        (`tensor.operator`) for a sparse factor: `gossamer.einsum` multiplies two sparse matrices.
+
+        >>> from scipy.sparse import eye_array
+        >>> (2 * SparseTensor(eye_array(2)) * np.array([[1.0], [10.0]])).toarray()
+        array([[ 2.,  0.],
+               [ 0., 20.]])
+        """
+        from gossamer_formats.arithmetic.multiply_values import multiplied_storage
+
+        if isinstance(other, SparseTensor) or hasattr(other, "tocsr"):
+            raise self._operator_error("*")
+        return SparseTensor.of_new(multiplied_storage(self.checked_storage(), other))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> SparseTensor:
+        """Return the tensor with its elements divided by a number or an array, as `*` multiplies them."""
+        with np.errstate(divide="ignore"):
+            return self * (1 / other if np.ndim(other) == 0 else 1 / np.asarray(other))
+
+    def __neg__(self) -> SparseTensor:
+        """Return the tensor with negated elements."""
+        return self * -1
+
+    def sum(self, axis: int | None = None) -> Any:
+        """Return the sum of the elements along a dimension, or of all: an array with one dimension less, or a
+        number. It has the dtype of the tensor; it is accumulated in float64.
+
+        >>> from scipy.sparse import eye_array
+        >>> SparseTensor(eye_array(2, 3)).sum(axis=0)
+        array([1., 1., 0.])
+        """
+        return self._reduced("sum", axis)
+
+    def mean(self, axis: int | None = None) -> Any:
+        """Return the mean of the elements, those that are not stored included, as `sum` does."""
+        return self._reduced("mean", axis)
+
+    def max(self, axis: int | None = None) -> Any:
+        """Return the maximum of the elements, those that are not stored included, as `sum` does. It
+        propagates NaN; `ArgumentError` (`tensor.empty`) if there are no elements."""
+        return self._reduced("max", axis)
+
+    def min(self, axis: int | None = None) -> Any:
+        """Return the minimum of the elements, as `max` does."""
+        return self._reduced("min", axis)
+
+    def _reduced(self, reduction: ReductionName, axis: int | None) -> Any:
+        from gossamer_formats.arithmetic.reduce_elements import reduced
+
+        return reduced(self.checked_storage(), reduction, axis)
+
+    def __getitem__(self, rows: Any) -> SparseTensor:
+        """Return rows of the matrix in CSR: a slice, their numbers, or a mask with a bool for each row.
+
+        Raises `ArgumentError` (`tensor.rows`).
+
+        >>> from scipy.sparse import eye_array
+        >>> SparseTensor(eye_array(3))[1:].toarray()
+        array([[0., 1., 0.],
+               [0., 0., 1.]])
+        """
+        from gossamer_formats.arithmetic.select_rows import selected_rows
+
+        return SparseTensor.of_new(selected_rows(self.tocsr().storage, rows))
 
     def _operator(self, operator: str) -> Callable[..., Any]:
         """Return the function of an operator for the format; that of CSR for a description that has no name,

@@ -1,0 +1,1 @@
+"""Arithmetic on the stored values of a tensor: factors, reductions, rows. SciPy's conventions."""

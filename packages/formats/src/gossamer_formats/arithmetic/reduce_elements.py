@@ -1,0 +1,100 @@
+"""Reduces a tensor along a dimension, or completely. Elements that are not stored are zeros."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from functools import reduce
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from gossamer_formats.conversion_by_numpy.stored_elements import stored_elements
+from gossamer_formats.storage import Storage
+from gossamer_ir.core.axis_kinds import indices_of
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.support.arrays import Array
+
+ReductionName: TypeAlias = Literal["sum", "mean", "max", "min"]
+
+
+def reduced(storage: Storage, reduction: ReductionName, axis: int | None) -> Any:
+    """Return the sum, the mean, the maximum or the minimum of a checked storage.
+
+    The result has the dtype of the tensor; sums are accumulated in float64. It has one dimension less than
+    the tensor, or is a number if `axis` is None. `max` and `min` propagate NaN. Raises `ArgumentError`:
+    `tensor.axis`, or `tensor.empty` for the maximum or minimum of nothing.
+
+    >>> from gossamer_formats import csr
+    >>> arrays = {"indptr": np.array([0, 1, 2]), "indices": np.array([0, 2]), "data": -np.ones(2)}
+    >>> tensor = Storage(csr("float64"), {"m": 2, "n": 3, "nnz": 2}, arrays)
+    >>> reduced(tensor, "sum", 0), reduced(tensor, "max", 1), reduced(tensor, "min", None)
+    (array([-1.,  0., -1.]), array([0., 0.]), np.float64(-1.0))
+    """
+    axes = _reduced_axes(storage, axis)
+    coordinates, values = _distinct_elements(storage)
+    kept = [number for number in range(len(storage.shape)) if number not in axes]
+    shape = tuple(storage.shape[number] for number in kept)
+    length = _product(storage.shape[number] for number in axes)
+    # The element of the result to which each value belongs.
+    places = np.zeros(values.size, np.int64)
+    for number in kept:
+        places = places * storage.shape[number] + coordinates[number]
+    if reduction in EXTREMA:
+        result = _extremum(values, places, _product(shape), length, EXTREMA[reduction])
+    else:
+        result = np.bincount(places, weights=values, minlength=_product(shape))
+        if reduction == "mean":
+            with np.errstate(invalid="ignore", divide="ignore"):
+                result = result / length
+    return result.astype(storage.values.dtype).reshape(shape)[()]
+
+
+EXTREMA: dict[ReductionName, np.ufunc] = {"max": np.maximum, "min": np.minimum}
+
+
+def _reduced_axes(storage: Storage, axis: int | None) -> tuple[int, ...]:
+    rank = len(storage.shape)
+    if axis is None:
+        return tuple(range(rank))
+    try:
+        number = operator.index(axis)
+    except TypeError:
+        number = rank
+    if not -rank <= number < rank:
+        raise ArgumentError(
+            "tensor.axis",
+            f"The axis is {axis!r}; the tensor has {rank} dimensions.",
+            hint="Give a number of a dimension, or None.",
+        )
+    return (number % rank,)
+
+
+def _distinct_elements(storage: Storage) -> tuple[tuple[Array, ...], Array]:
+    """Return the coordinates and the values of elements; those of equal coordinates are added."""
+    elements = stored_elements(storage)
+    values = storage.values.reshape(-1)[elements.value_indices]
+    indices = map(indices_of, storage.description.axes)
+    if all(each is None or each.unique for each in indices):
+        return elements.coordinates, values
+    stacked = np.stack(elements.coordinates)
+    distinct, inverse = np.unique(stacked, axis=1, return_inverse=True)
+    sums = np.bincount(inverse.reshape(-1), weights=values, minlength=distinct.shape[1])
+    return tuple(distinct), sums.astype(values.dtype)
+
+
+def _extremum(values: Array, places: Array, size: int, length: int, combine: np.ufunc) -> Array:
+    if length == 0 and size:
+        raise ArgumentError("tensor.empty", "The maximum or minimum of no elements is not defined.")
+    start = -np.inf if combine is np.maximum else np.inf
+    result = np.full(size, start, values.dtype)
+    with np.errstate(invalid="ignore"):  # NaN
+        combine.at(result, places, values)
+    # Where not all elements are stored, one of them is zero.
+    has_zero = np.bincount(places, minlength=size) < length
+    result[has_zero] = combine(result[has_zero], 0)
+    return result
+
+
+def _product(sizes: Iterable[int]) -> int:
+    return reduce(operator.mul, sizes, 1)
