@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import overload
 
+from msgspec.structs import replace
+
 from gossamer.api.compile import ProgramSource, specialized_module
 from gossamer.api.matmul_24 import program_24
 from gossamer.api.prepare import choice_of
+from gossamer.api.products_24 import choice_24, is_on_this_cpu
 from gossamer.operator_calls.chosen_format import PreparedMatrix
 from gossamer.operators import NAMES, operator_named
 from gossamer.pipeline import report_for_target
-from gossamer.resolve_target import resolve_elsewhere
+from gossamer.resolve_target import machine_for, resolve_elsewhere
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats import Decomposition, SparseTensor
 from gossamer_ir.core.dtypes import SUM_DTYPES
@@ -69,7 +72,23 @@ def explain(
     if isinstance(program, (SparseTensor, Decomposition)):
         return choice_of(program)
     module = program_of(program, specialize=specialize, dtypes=dtypes)
-    return report_for_target(module, resolve_elsewhere(target)[1], stats)
+    report = report_for_target(module, resolve_elsewhere(target)[1], stats)
+    if program == "matmul_24" and is_on_this_cpu(target):
+        return _with_form(report, specialize or {}, dtype=_operand_dtype(dtypes or {}))
+    return report
+
+
+def _with_form(report: ScheduleReport, sizes: Mapping[str, int], *, dtype: str) -> ScheduleReport:
+    """Return the report of the kernel for 2:4 after the decision whether it computes products of a tensor."""
+    groups, features = sizes.get("groups"), sizes.get("feat_size")
+    choice = choice_24(
+        dtype,
+        columns=None if groups is None else 4 * groups,
+        features=features,
+        is_tensor=True,
+        machine=machine_for(DEFAULT_TARGET),
+    )
+    return replace(report, decisions=(choice.decision, *report.decisions))
 
 
 def program_of(

@@ -8,12 +8,19 @@ from typing import Any
 import numpy as np
 
 from gossamer.api.compile import compile
+from gossamer.api.products_24 import (
+    LIBRARY_DTYPES,
+    Form,
+    choice_here,
+    is_on_this_cpu,
+    multiply_by_library,
+)
 from gossamer.operator_calls.operands.dense_operands import output_array
-from gossamer.operator_calls.operands.two_of_four import Compressed24, compress_24
+from gossamer.operator_calls.operands.two_of_four import Compressed24, compress_24, required_24
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import Kernel
 from gossamer_backend.internal_api import compiling
-from gossamer_formats import Array
+from gossamer_formats import Array, SparseTensor
 from gossamer_formats.internal_api import VALUE_DTYPES, value_array_dtype
 from gossamer_ir.core.dtypes import SUM_DTYPES
 from gossamer_ir.errors import ArgumentError
@@ -77,8 +84,11 @@ def matmul_24(
     the result. A zero of A is a factor of some products, and of others not: where B is infinite or NaN, the
     result is unspecified.
 
-    On a target with sparse tensor cores they multiply; `explain("matmul_24", target=...)` says what was
-    chosen, for operands of other dtypes with `dtypes={"A": "float16", "B": "float16"}`.
+    On a target with sparse tensor cores they multiply. On the CPU of this machine (the default target), the
+    product of NumPy, or that of `spmm`, is used where the kernel for 2:4 is slower: it is for int8, and for
+    targets that are named with options. `explain("matmul_24", target=...)` says what is chosen and why, for
+    operands of other dtypes with `dtypes={"A": "float16", "B": "float16"}` and for sizes with
+    `specialize={"feat_size": 64, "groups": 256}`.
 
     Raises `FormatError` (`format.two_of_four`) that names the row and the columns of a group with more
     nonzeros, and `ArgumentError`: `operand.kind`, `operand.dtype`, `operand.shape`, and those of `out`, which
@@ -90,46 +100,78 @@ def matmul_24(
     array([[7., 7.],
            [5., 5.]])
     """
-    compressed = compress_24(A, dtypes=VALUE_DTYPES)
-    dense = _required_dense(B, compressed)
+    matrix = _matrix(A, target)
+    rows, dtype = matrix.shape[0], _dtype_of(matrix)
+    dense = _required_dense(B, matrix)
     result, array = output_array(
         out,
-        dtype=SUM_DTYPES[compressed.dtype],
-        shape=(compressed.rows, dense.shape[1]),
-        inputs=(B, *compressed.arrays),
+        dtype=SUM_DTYPES[dtype],
+        shape=(rows, dense.shape[1]),
+        inputs=(B, *_arrays(matrix)),
     )
     # Kernels are not called for empty arrays, which have no address.
     if not array.size or not dense.size:
         array[...] = 0
         return result
-    kernel = _kernel(compressed.dtype, dense.shape[1], target)
+    form = _form(A, matrix, dense.shape[1], target)
+    if form != "structured":
+        multiply_by_library(form, A if isinstance(A, SparseTensor) else matrix, dense, out=array)
+        return result
+    assert isinstance(matrix, Compressed24), "only compressed matrices have a kernel"
+    kernel = _kernel(dtype, dense.shape[1], target)
     kernel(
-        a=compressed.values,
-        indices=compressed.indices,
-        b=_padded_rows(dense, compressed.groups * 4),
+        a=matrix.values,
+        indices=matrix.indices,
+        b=_padded_rows(dense, matrix.groups * 4),
         c=array,
-        m=compressed.rows,
-        groups=compressed.groups,
+        m=rows,
+        groups=matrix.groups,
     )
     return result
 
 
-def _required_dense(B: Any, compressed: Compressed24) -> Array:
+def _matrix(A: Any, target: str | Target | None) -> Compressed24 | Array:
+    """Return the matrix in 2:4, or as a dense array, which was checked, if its product will be dense."""
+    if isinstance(A, SparseTensor) or not is_on_this_cpu(target):
+        return compress_24(A, dtypes=VALUE_DTYPES)
+    dense = required_24(A, dtypes=VALUE_DTYPES)
+    is_of_library = dense.dtype.name in LIBRARY_DTYPES
+    return dense if is_of_library else compress_24(dense, dtypes=VALUE_DTYPES)
+
+
+def _dtype_of(matrix: Compressed24 | Array) -> str:
+    return matrix.dtype if isinstance(matrix, Compressed24) else str(matrix.dtype.name)
+
+
+def _arrays(matrix: Compressed24 | Array) -> tuple[Array, ...]:
+    return matrix.arrays if isinstance(matrix, Compressed24) else (matrix,)
+
+
+def _form(A: Any, matrix: Compressed24 | Array, features: int, target: str | Target | None) -> Form:
+    """Return how the product is computed: on the CPU of this machine in the fastest form, on any other target
+    by its kernel for 2:4."""
+    if not is_on_this_cpu(target):
+        return "structured"
+    columns, is_tensor = matrix.shape[1], isinstance(A, SparseTensor)
+    return choice_here(_dtype_of(matrix), columns, features, is_tensor=is_tensor).form
+
+
+def _required_dense(B: Any, matrix: Compressed24 | Array) -> Array:
     if not isinstance(B, np.ndarray) or isinstance(B, np.ma.MaskedArray):
         raise ArgumentError(
             "operand.kind", f"'B' has the type '{type(B).__name__}'; expected a NumPy array."
         )
-    if B.dtype != value_array_dtype(compressed.dtype):
+    if B.dtype != value_array_dtype(_dtype_of(matrix)):
         raise ArgumentError(
             "operand.dtype",
-            f"'B' has the dtype {B.dtype}, the matrix {compressed.dtype}; expected one dtype of "
+            f"'B' has the dtype {B.dtype}, the matrix {_dtype_of(matrix)}; expected one dtype of "
             f"{either(VALUE_DTYPES)}.",
-            hint=f"Elements of {compressed.dtype} are stored as {value_array_dtype(compressed.dtype)}.",
+            hint=f"Elements of {_dtype_of(matrix)} are stored as {value_array_dtype(_dtype_of(matrix))}.",
         )
-    if B.ndim != 2 or B.shape[0] != compressed.columns:
+    if B.ndim != 2 or B.shape[0] != matrix.shape[1]:
         raise ArgumentError(
             "operand.shape",
-            f"'B' has the shape {B.shape}; expected ({compressed.columns}, any).",
+            f"'B' has the shape {B.shape}; expected ({matrix.shape[1]}, any).",
         )
     return B
 

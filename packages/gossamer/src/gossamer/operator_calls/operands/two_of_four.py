@@ -37,6 +37,11 @@ class Compressed24(msgspec.Struct, frozen=True, eq=False):
         return int(self.values.shape[1])
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of rows and columns."""
+        return self.rows, self.columns
+
+    @property
     def arrays(self) -> tuple[Array, Array]:
         """Both arrays."""
         return self.values, self.indices
@@ -84,7 +89,30 @@ def _dense_of(matrix: Any) -> Array:
     return dense
 
 
+def required_24(matrix: Any, *, dtypes: tuple[str, ...]) -> Array:
+    """Return a matrix that is not a tensor as a dense array, if it is 2:4; raises as `compress_24`."""
+    dense = matrix if isinstance(matrix, np.ndarray) else _dense_of(matrix)
+    _require_two(_members(dense, dtypes) != 0, dense.shape[1])
+    return dense
+
+
 def _of_dense(dense: Array, dtypes: tuple[str, ...]) -> Compressed24:
+    members = _members(dense, dtypes)
+    columns = dense.shape[1]
+    is_nonzero = members != 0
+    _require_two(is_nonzero, columns)
+    # Nonzeros first, then the first zeros; both in the order of columns.
+    chosen = np.argsort(~is_nonzero, axis=-1, kind="stable")[..., :SLOTS]
+    indices = np.sort(chosen, axis=-1)
+    values = np.ascontiguousarray(np.take_along_axis(members, indices, axis=-1))
+    return Compressed24(
+        values, np.ascontiguousarray(indices.astype(np.uint8)), columns, dense.dtype.name
+    )
+
+
+def _members(dense: Array, dtypes: tuple[str, ...]) -> Array:
+    """Return the elements of a matrix by rows, groups and columns of a group; the last group is filled with
+    zeros."""
     if dense.ndim != 2:
         raise ArgumentError(
             "operand.shape", f"The matrix has the shape {dense.shape}; expected two dimensions."
@@ -97,16 +125,7 @@ def _of_dense(dense: Array, dtypes: tuple[str, ...]) -> Compressed24:
     groups = -(-columns // GROUP)
     padded = np.zeros((rows, groups * GROUP), dense.dtype)
     padded[:, :columns] = dense
-    members = padded.reshape(rows, groups, GROUP)
-    is_nonzero = members != 0
-    _require_two(is_nonzero, columns)
-    # Nonzeros first, then the first zeros; both in the order of columns.
-    chosen = np.argsort(~is_nonzero, axis=-1, kind="stable")[..., :SLOTS]
-    indices = np.sort(chosen, axis=-1)
-    values = np.ascontiguousarray(np.take_along_axis(members, indices, axis=-1))
-    return Compressed24(
-        values, np.ascontiguousarray(indices.astype(np.uint8)), columns, dense.dtype.name
-    )
+    return padded.reshape(rows, groups, GROUP)
 
 
 def _require_two(is_nonzero: Array, columns: int) -> None:

@@ -1,0 +1,91 @@
+"""The model that chooses how products with 2:4 matrices are computed, and the forms themselves."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+
+import gossamer as gs
+from gossamer.api.products_24 import choice_24, is_on_this_cpu
+from gossamer_machine import Machine
+
+MACHINE = Machine(vector_bits=512, private_cache=2 << 20)
+MODULE = importlib.import_module("gossamer.api.matmul_24")
+
+
+def form(dtype="float32", *, columns=1024, features=200, is_tensor=True):
+    return choice_24(
+        dtype, columns=columns, features=features, is_tensor=is_tensor, machine=MACHINE
+    ).form
+
+
+def test_a_dense_operand_that_is_near_is_gathered_from():
+    assert form(columns=512, features=32) == "csr"
+    assert form(columns=512, features=33) == "dense"
+    assert form("float64", columns=512, features=16) == "csr"
+    assert form("float64", columns=512, features=17) == "dense"
+    # Kernels convert float16 to float32.
+    assert form("float16", columns=512, features=32) == "csr"
+    assert form("float16", columns=512, features=33) == "dense"
+
+
+def test_features_that_do_not_fill_a_vector_are_dense():
+    assert form(columns=16, features=15) == "dense"
+    assert form(columns=16, features=16) == "csr"
+    assert form("float64", columns=16, features=8) == "csr"
+
+
+def test_other_matrices_than_tensors_are_not_converted():
+    assert form(columns=64, features=64, is_tensor=False) == "dense"
+
+
+@pytest.mark.parametrize("is_tensor", [True, False])
+def test_int8_has_no_library(is_tensor):
+    assert form("int8", is_tensor=is_tensor) == "structured"
+
+
+def test_only_the_default_target_is_that_of_libraries():
+    assert [*map(is_on_this_cpu, (None, "generic-cpu", "generic-cpu:vector_bits=256"))] == [
+        True, True, False,
+    ]  # fmt: skip
+
+
+def two_of_four(dtype):
+    dense = np.random.default_rng(1).integers(-4, 5, (9, 18))
+    dense[:, 2::4] = dense[:, 3::4] = 0
+    return dense.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("chosen", ["dense", "csr", "structured"])
+def test_all_forms_of_a_tensor_have_the_same_product(chosen, dtype, monkeypatch):
+    monkeypatch.setattr(MODULE, "_form", lambda *_: chosen)
+    dense = two_of_four(dtype)
+    A = gs.prune(dense, "2:4")
+    B = np.random.default_rng(2).integers(-4, 5, (18, 20)).astype(dtype)
+    out = np.empty((9, 20), dtype)
+    for _ in range(2):
+        assert gs.matmul_24(A, B, out=out) is out
+        np.testing.assert_array_equal(out, dense @ B)
+
+
+def test_arrays_of_float16_are_added_in_float32():
+    dense = np.full((1, 8192), 0, np.float16)
+    dense[:, ::2] = 1
+    product = gs.matmul_24(dense, np.ones((8192, 3), np.float16))
+    # In float16, sums would end at 2048.
+    np.testing.assert_array_equal(product, np.full((1, 3), 4096, np.float32))
+
+
+def test_explain_says_which_form_and_why():
+    sizes = {"groups": 1 << 20, "feat_size": 64}
+    decision = gs.explain("matmul_24", specialize=sizes).decisions[0]
+    assert decision.what == "the dense product of NumPy"
+    assert f"has {(1 << 22) * 64 * 4} bytes" in decision.why
+    assert "the kernel for 2:4 3.0" in decision.why
+    whole = gs.explain("matmul_24", dtypes={"A": "int8", "B": "int8"}).decisions[0]
+    assert whole.what == "the kernel for 2:4"
+    named = gs.explain("matmul_24", target="generic-cpu:vector_bits=256").decisions[0]
+    assert named.what != decision.what
