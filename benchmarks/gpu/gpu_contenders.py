@@ -88,8 +88,9 @@ def _bound_operator(case: OperatorCase, out: Any, placed: Any, target: str) -> A
 
 def _bound_24(case: OperatorCase, out: Any, placed: Any, target: str) -> Any:
     from gossamer.api.compile import compile
-    from gossamer.api.matmul_24 import SUM_DTYPES, program_24
+    from gossamer.api.matmul_24 import program_24
     from gossamer.operator_calls.operands.two_of_four import compress_24
+    from gossamer_ir.core.dtypes import SUM_DTYPES
 
     left, right = case.operands
     compressed = compress_24(left, dtypes=tuple(SUM_DTYPES))
