@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         OPERAND_TYPE,
         SELECTOR,
     )
+    from gossamer_llvm.memory.matrix_loads import MATRIX_LOAD
     from gossamer_llvm.module import emit, guarded_buffers
 
 _HOMES = {
@@ -23,6 +24,7 @@ _HOMES = {
     "EMITTED_CAPABILITIES": "gossamer_llvm.capabilities",
     "INSERTED_LANES": "gossamer_llvm.abi",
     "MATRIX_INSTRUCTION": "gossamer_llvm.fragments.matrix_instructions",
+    "MATRIX_LOAD": "gossamer_llvm.memory.matrix_loads",
     "OPERAND_REGISTERS": "gossamer_llvm.fragments.matrix_instructions",
     "OPERAND_TYPE": "gossamer_llvm.fragments.matrix_instructions",
     "SELECTOR": "gossamer_llvm.fragments.matrix_instructions",
@@ -36,6 +38,7 @@ __all__ = [
     "EMITTED_CAPABILITIES",
     "INSERTED_LANES",
     "MATRIX_INSTRUCTION",
+    "MATRIX_LOAD",
     "OPERAND_REGISTERS",
     "OPERAND_TYPE",
     "SELECTOR",

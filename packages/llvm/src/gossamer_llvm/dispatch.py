@@ -13,7 +13,13 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Node
 from gossamer_llvm.control import control_flow, launches
 from gossamer_llvm.emitter.emitters import EmitExpr, EmitStmt, FunctionEmitter
-from gossamer_llvm.memory import allocate, async_copies, atomic_updates, loads_and_stores
+from gossamer_llvm.memory import (
+    allocate,
+    async_copies,
+    atomic_updates,
+    loads_and_stores,
+    matrix_loads,
+)
 from gossamer_llvm.parallel import parallel_for
 from gossamer_llvm.values import operations, scalars_and_vectors, transposes
 
@@ -26,6 +32,14 @@ def _raise_unsupported(emitter: FunctionEmitter, node: Node) -> NoReturn:
         f"'{name}' cannot be lowered to LLVM.",
         hint="Lower the module to the flat stage first.",
     )
+
+
+def _emit_for(emitter: FunctionEmitter, node: nodes.For) -> None:
+    """Emit a loop, or the matrix load that it stands for."""
+    if matrix_loads.is_matrix_load(node):
+        matrix_loads.emit_matrix_load(emitter, node)
+    else:
+        control_flow.emit_for(emitter, node)
 
 
 EXPR_EMITTERS: dict[type, EmitExpr] = {
@@ -54,7 +68,7 @@ STMT_EMITTERS: dict[type, EmitStmt] = {
     nodes.Allocate: allocate.emit_allocate,
     nodes.If: control_flow.emit_if,
     nodes.While: control_flow.emit_while,
-    nodes.For: control_flow.emit_for,
+    nodes.For: _emit_for,
     nodes.Combine: _raise_unsupported,
     nodes.Atomic: atomic_updates.emit_atomic,
     nodes.Block: _raise_unsupported,

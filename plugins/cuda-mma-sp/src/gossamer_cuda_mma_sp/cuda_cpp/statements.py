@@ -34,6 +34,7 @@ from gossamer_ir.nodes import (
     WaitGroup,
     While,
 )
+from gossamer_llvm import MATRIX_INSTRUCTION, MATRIX_LOAD
 
 INDENT = "  "
 
@@ -110,6 +111,8 @@ def _while(function: PrintedFunction, node: While) -> Iterator[str]:
 
 def _for(function: PrintedFunction, node: For) -> Iterator[str]:
     name = function.name(node.var)
+    if {MATRIX_INSTRUCTION, MATRIX_LOAD} & dict(node.annotations).keys():
+        raise unprintable_error("A matrix instruction")
     if node.thread is not None:
         yield "{"
         yield f"{INDENT}const int64_t {name} = {node.thread};"

@@ -33,6 +33,11 @@ from gossamer_cuda_mma_sp.interpreter.operations import (
     least_or_greatest,
 )
 from gossamer_cuda_mma_sp.interpreter.program import Instruction, KernelProgram
+from gossamer_cuda_mma_sp.interpreter.warp_loads import (
+    ROW_BYTES,
+    addressing_lanes,
+    loaded_registers,
+)
 from gossamer_cuda_mma_sp.interpreter.warp_products import in_whole_warps, multiply_in_warps
 from gossamer_ir.errors import InternalError
 
@@ -148,12 +153,12 @@ class _Group:
                 self._waits[lanes] = True
             case "trap":
                 raise DeviceFaultError("a thread reached a trap")
-            case "mma":
-                self._multiply(instruction, number, lanes)
+            case "mma" | "ldmatrix":
+                self._execute_in_warps(instruction, number, lanes)
             case _:
                 self._execute(instruction, lanes)
 
-    def _multiply(self, instruction: Instruction, number: int, lanes: LaneNumbers) -> None:
+    def _execute_in_warps(self, instruction: Instruction, number: int, lanes: LaneNumbers) -> None:
         """Execute a matrix instruction in the warps of which all lanes are there; other lanes wait."""
         self._pc[lanes] = number
         self._waits_for_warp[lanes] = True
@@ -162,8 +167,25 @@ class _Group:
         if ready.size:
             self._waits_for_warp[ready] = False
             self._pc[ready] = number + 1
+            if instruction.name == "ldmatrix":
+                self._load_matrices(instruction, ready)
+                return
             registers = [_items(each) for each in instruction.operands]
             multiply_in_warps(self, instruction.suffixes, registers, ready)
+
+    def _load_matrices(self, instruction: Instruction, lanes: LaneNumbers) -> None:
+        """Load the rows that lanes address, for the lanes that get their elements."""
+        registers = _items(instruction.operands[0])
+        addressing = addressing_lanes(lanes, len(registers))
+        memory, at = self._place(instruction.operands[1], "shared", addressing)
+        rows = memory.load(at, ROW_BYTES, self._threads(addressing))
+        is_transposed = "trans" in instruction.suffixes
+        for register, word in zip(
+            registers,
+            loaded_registers(rows, len(registers), is_transposed=is_transposed),
+            strict=True,
+        ):
+            self.write(register, word, lanes)
 
     # Other operations: none occurs; these are instructions of PTX, some with the names of operations.
     def _execute(self, instruction: Instruction, lanes: LaneNumbers) -> None:

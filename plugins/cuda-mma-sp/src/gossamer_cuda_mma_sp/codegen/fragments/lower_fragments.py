@@ -17,6 +17,7 @@ from gossamer_cuda_mma_sp.codegen.fragments.fragment_layouts import (
     b_layout,
     metadata_layout,
 )
+from gossamer_cuda_mma_sp.codegen.fragments.matrix_loads import matrix_loads, shared_tile
 from gossamer_cuda_mma_sp.codegen.fragments.matrix_products import MatrixProduct, matrix_product
 from gossamer_cuda_mma_sp.sparsity.instructions import MMA_COLUMNS, MMA_ROWS
 from gossamer_cuda_mma_sp.sparsity.matrix_instructions import (
@@ -65,8 +66,9 @@ def lower_fragments(module: Module, gpu: Gpu) -> Module:
     """Return a flat module whose entry has no buffers in fragments.
 
     Each lane of a warp gets a buffer of its own for its elements of a fragment. A loop nest that multiplies
-    whole fragments becomes matrix instructions. A nest that reads or writes the elements of a fragment is
-    distributed over the lanes: each handles its elements. All other statements remain.
+    whole fragments becomes matrix instructions, and one that fills a fragment of 16-bit elements from aligned
+    rows of shared memory becomes matrix loads. Any other nest that reads or writes the elements of a fragment
+    is distributed over the lanes: each handles its elements. All other statements remain.
 
     Raises `UnsupportedError`: `cuda.fragment.product` for a fragment that is in no product or in several that
     need other layouts, `cuda.fragment.instruction` if the GPU has none for the dtypes and the shape,
@@ -97,6 +99,9 @@ class _FragmentLowerer:
         every = tuple(stmts(function.body))
         self._fragments = {
             buffer.name: buffer for buffer in allocations(every) if buffer.scope == "fragment"
+        }
+        self._shared = {
+            buffer.name: buffer for buffer in allocations(every) if buffer.scope == "shared"
         }
         self._lane = index_var(self._namer.fresh("lane"))
         self._layouts: dict[str, FragmentLayout] = {}
@@ -252,6 +257,9 @@ class _FragmentLowerer:
         """Return a nest over elements as statements for each slot of a lane."""
         elements = list(_stores((loop,), (), (), {}))
         layout = self._layout_of(elements, loop)
+        loads = self._matrix_loads(elements, layout)
+        if loads:
+            return self._by_lanes(loads)
         new: list[Stmt] = []
         cleared: set[int] = set()
         for slot in layout.slots:
@@ -262,6 +270,19 @@ class _FragmentLowerer:
                     new.append(Store(element.store.buffer, at, zero_of(layout.dtype)))
                 new.append(self._for_slot(element, layout, slot))
         return self._by_lanes(new)
+
+    def _matrix_loads(self, elements: list[_StoreInLoops], layout: FragmentLayout) -> list[Any]:
+        """Return the instructions that fill a fragment from shared memory; empty if none can."""
+        if len(elements) != 1 or elements[0].conditions or layout.is_metadata:
+            return []
+        store = elements[0].store
+        loaded = store.value.buffer if isinstance(store.value, Load) else None
+        source = None if loaded is None else self._shared.get(loaded)
+        fragment = self._fragments.get(store.buffer)
+        if source is None or fragment is None:
+            return []
+        tile = shared_tile(store, elements[0].loops, layout, fragment=fragment, source=source)
+        return [] if tile is None else matrix_loads(tile, layout, self._lane, self._namer)
 
     def _layout_of(self, elements: list[_StoreInLoops], loop: For) -> FragmentLayout:
         """Return the layout of the fragments in a nest, all of which must be the same."""

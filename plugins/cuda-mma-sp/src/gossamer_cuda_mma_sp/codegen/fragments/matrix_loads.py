@@ -1,0 +1,176 @@
+"""Fragments that are loaded from shared memory by `ldmatrix`: four matrices of 8 by 8 elements at a time.
+
+A lane addresses a row of 8 elements, and receives two elements of each matrix. Lane 4 * g + t has the
+elements 2 * t and 2 * t + 1 of row g; of a matrix that is transposed in memory, those of column g.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from gossamer_cuda_mma_sp.codegen.fragments.fragment_layouts import FragmentLayout
+from gossamer_ir.arith.affine import affine_of
+from gossamer_ir.arith.evaluate_integer import evaluate_integer
+from gossamer_ir.core.build import ONE, ZERO, add, binary, floordiv, index, integer_value, mul
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.nodes import Buffer, Expr, For, Load, Store, Var
+from gossamer_ir.traversal.free_vars import free_vars
+from gossamer_ir.traversal.names import Namer
+from gossamer_ir.traversal.substitute import substitute
+from gossamer_llvm import MATRIX_LOAD
+
+_ROW_ELEMENTS = 8
+"""The elements of a row, and the rows of a matrix."""
+_REGISTER_ELEMENTS = 2
+_COUNTS = (4, 2, 1)
+"""The numbers of matrices that an instruction may load."""
+
+
+class MatrixOrigin(msgspec.Struct, frozen=True):
+    """The first element of the matrix of a register: its row in the fragment along the dimension of which
+    quads of lanes have different rows, and that along the other one."""
+
+    by_quad: int
+    by_lane: int
+
+
+class SharedTile(msgspec.Struct, frozen=True):
+    """What fills a fragment: the load of an element, and the variables along the dimension of quads and along
+    the other one. `is_transposed`: elements along the former are consecutive in memory."""
+
+    store: Store
+    load: Load
+    quad_var: str
+    lane_var: str
+    is_transposed: bool
+
+
+# Other expressions: nothing is loaded by the instruction.
+def shared_tile(
+    store: Store, loops: Sequence[For], layout: FragmentLayout, *, fragment: Buffer, source: Buffer
+) -> SharedTile | None:
+    """Return the tile of shared memory that a store copies to a whole fragment; None if its rows are not
+    aligned to 16 bytes, or for any other store."""
+    load, dtype = store.value, DType.parse(fragment.dtype)
+    is_whole = all(
+        loop.start == ZERO and integer_value(loop.extent) == integer_value(size)
+        for loop, size in zip(_in_order(loops, store), fragment.shape, strict=False)
+    )
+    if not isinstance(load, Load) or len(store.indices) != 2 or not is_whole:
+        return None
+    if source.scope != "shared" or source.dtype != fragment.dtype or dtype.bits != 16:
+        return None
+    first, second = (at.name if isinstance(at, Var) else "" for at in store.indices)
+    quad_var, lane_var = (first, second) if _is_quad_first(layout) else (second, first)
+    for is_transposed in (False, True):
+        row, column = (lane_var, quad_var) if is_transposed else (quad_var, lane_var)
+        if _has_aligned_rows(load, source, row=row, column=column):
+            return SharedTile(store, load, quad_var, lane_var, is_transposed)
+    return None
+
+
+def _in_order(loops: Sequence[For], store: Store) -> Iterator[For]:
+    """Yield the loops over the dimensions of a fragment."""
+    by_var = {loop.var: loop for loop in loops}
+    for at in store.indices:
+        if isinstance(at, Var):
+            yield by_var[at.name]
+
+
+def _is_quad_first(layout: FragmentLayout) -> bool:
+    """Return whether the first dimension is that along which quads of lanes have different rows."""
+    return _at_lane(layout.slots[0].indices[0], 4) != _at_lane(layout.slots[0].indices[0], 0)
+
+
+def _at_lane(expr: Expr, lane: int) -> int:
+    """Return the value of an index in a lane, whose number is its only variable."""
+    return evaluate_integer(expr, dict.fromkeys(free_vars(expr), lane))
+
+
+def _has_aligned_rows(load: Load, source: Buffer, *, row: str, column: str) -> bool:
+    """Return whether elements along a variable are consecutive, and rows begin at multiples of 16 bytes."""
+    *outer, last = load.indices
+    pitch = integer_value(source.shape[-1])
+    rest = affine_of(last) - affine_of(Var(column, "int64"))
+    is_aligned = all(by % _ROW_ELEMENTS == 0 for by in (*rest.terms.values(), rest.constant))
+    is_apart = column not in free_vars(*outer, *rest.terms) and row not in free_vars(last)
+    steps = [affine_of(each).terms.get(Var(row, "int64"), 0) for each in outer]
+    is_row = sum(row in free_vars(each) for each in outer) == 1 and max(steps, default=0) == 1
+    return is_apart and is_aligned and is_row and pitch is not None and pitch % _ROW_ELEMENTS == 0
+
+
+def matrix_loads(tile: SharedTile, layout: FragmentLayout, lane: Var, namer: Namer) -> list[For]:
+    """Return the loops that stand for the instructions that fill a fragment."""
+    origins = _origins(layout)
+    loads: list[For] = []
+    first = 0
+    while first < len(origins):
+        count = next(
+            count
+            for count in _COUNTS
+            if first + count <= len(origins) and _is_regular(origins[first : first + count])
+        )
+        part = origins[first : first + count]
+        loads.append(_matrix_load(tile, part, _REGISTER_ELEMENTS * first, lane, namer))
+        first += count
+    return loads
+
+
+def _origins(layout: FragmentLayout) -> list[MatrixOrigin]:
+    """Return the matrices of all registers of a lane, in their order."""
+    slots = sorted(layout.slots, key=lambda slot: slot.number)[::_REGISTER_ELEMENTS]
+    is_quad_first = _is_quad_first(layout)
+    pairs = [[_at_lane(at, 0) for at in slot.indices] for slot in slots]
+    return [MatrixOrigin(*(pair if is_quad_first else reversed(pair))) for pair in pairs]
+
+
+def _is_regular(part: Sequence[MatrixOrigin]) -> bool:
+    """Return whether the origins of four matrices are sums of a part for each bit of their number."""
+    if len(part) < 4:
+        return True
+    return all(
+        getattr(part[3], name) - getattr(part[2], name)
+        == getattr(part[1], name) - getattr(part[0], name)
+        for name in MatrixOrigin.__struct_fields__
+    )
+
+
+def _matrix_load(
+    tile: SharedTile, part: Sequence[MatrixOrigin], first: int, lane: Var, namer: Namer
+) -> For:
+    number = floordiv(lane, index(_ROW_ELEMENTS))
+    by_quad = _origin_of(number, [each.by_quad for each in part])
+    by_lane = _origin_of(number, [each.by_lane for each in part])
+    row = binary("floormod", lane, index(_ROW_ELEMENTS))
+    if tile.is_transposed:
+        by_lane = add(by_lane, row)
+    else:
+        by_quad = add(by_quad, row)
+    origin = part[0]
+    addressed = _load_at(tile, by_quad, by_lane)
+    # Threads read what others address, too: a barrier has to be before that.
+    other = _load_at(tile, index(origin.by_quad), index(origin.by_lane))
+    at = (index(first),)
+    stores = tuple(Store(tile.store.buffer, at, load) for load in (addressed, other))
+    kind = f"x{len(part)}{'.trans' if tile.is_transposed else ''}"
+    return For(namer.fresh("load"), ZERO, ONE, stores, annotations=((MATRIX_LOAD, kind),))
+
+
+def _origin_of(number: Expr, origins: Sequence[int]) -> Expr:
+    """Return the origin of the matrix of a number."""
+    at: Expr = index(origins[0])
+    if len(origins) > 1:
+        low = binary("floormod", number, index(2))
+        at = add(at, mul(low, index(origins[1] - origins[0])))
+    if len(origins) > 2:
+        high = floordiv(number, index(2))
+        at = add(at, mul(high, index(origins[2] - origins[0])))
+    return at
+
+
+def _load_at(tile: SharedTile, by_quad: Expr, by_lane: Expr) -> Load:
+    values = {tile.quad_var: by_quad, tile.lane_var: by_lane}
+    return replace(tile.load, indices=tuple(substitute(at, values) for at in tile.load.indices))
