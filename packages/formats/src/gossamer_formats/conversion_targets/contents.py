@@ -126,8 +126,7 @@ def scattered_array(
             raise FormatError(
                 "format.distinct",
                 f"The format '{description.name}' declares that the values of '{buffer_name}' are "
-                "distinct, but "
-                "the elements need one of them at several entries.",
+                "distinct, but the elements need one of them at several entries.",
             )
     return array
 

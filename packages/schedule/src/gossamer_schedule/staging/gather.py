@@ -40,7 +40,6 @@ def _require_one_read(cursor: Cursor, elements: ReadElements, *, buffer_name: st
         raise schedule_error(
             f"{cursor.primitive}.single",
             f"Block '{cursor.node.name}' reads {len(elements.reads)} elements of '{buffer_name}' "
-            "at each point, "
-            "and the cache has one element for each point.",
+            "at each point, and the cache has one element for each point.",
             hint="Apply cache_read instead.",
         )

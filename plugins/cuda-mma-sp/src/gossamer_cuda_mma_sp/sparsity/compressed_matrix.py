@@ -149,8 +149,7 @@ def slice_compressed(
         raise ArgumentError(
             "sparsity.slice",
             f"The columns {begin} to {end} are sliced; expected multiples of {word}, the columns of a "
-            "word of "
-            f"{matrix.metadata.dtype.name}, or the end, {matrix.shape[1]}.",
+            f"word of {matrix.metadata.dtype.name}, or the end, {matrix.shape[1]}.",
         )
     words = slice(begin // word, -(-end // word))
     slots = slice(words.start * word // 2, words.stop * word // 2)

@@ -77,8 +77,7 @@ def from_cutlass_sm80(
         raise ArgumentError(
             "sparsity.cutlass",
             f"The metadata is {metadata.dtype.name} of shape {metadata.shape}; expected {word_dtype}, a "
-            "multiple "
-            f"of {rows} rows and an even number of words, for {operand.name}.",
+            f"multiple of {rows} rows and an even number of words, for {operand.name}.",
         )
     offsets = _offsets(metadata.shape[0], metadata.shape[1], rows)
     words = np.take(metadata.reshape(-1), offsets)

@@ -88,8 +88,7 @@ def from_cutlass_sm90(
         raise ArgumentError(
             "sparsity.cutlass",
             f"The metadata is {metadata.dtype.name} of shape {metadata.shape}; expected uint8, tiles by "
-            "tiles by "
-            f"{size} bytes.",
+            f"tiles by {size} bytes.",
         )
     axes = _axes(operand)
     unordered = (1, 4, 2, 8, 1, *_columns(operand, groups))

@@ -130,8 +130,7 @@ def encode_metadata(indices: Array, dtype: str, *, metadata_dtype: str = "int16"
         raise ArgumentError(
             "sparsity.dimensions",
             f"The indices are {indices.dtype.name} of shape {indices.shape}; expected integers, rows by "
-            "groups "
-            f"by {pattern.slots} for the pattern {pattern.name}.",
+            f"groups by {pattern.slots} for the pattern {pattern.name}.",
         )
     _require_increasing(indices, pattern)
     low, high = indices[..., 0].astype(np.uint8), indices[..., -1].astype(np.uint8)
@@ -147,8 +146,7 @@ def _require_increasing(indices: Array, pattern: StructuredPattern) -> None:
         raise FormatError(
             "sparsity.indices",
             f"The indices of row {row}, group {group} are {indices[row, group].tolist()}; expected "
-            "increasing "
-            f"numbers from 0 to {pattern.units - 1}.",
+            f"increasing numbers from 0 to {pattern.units - 1}.",
         )
 
 

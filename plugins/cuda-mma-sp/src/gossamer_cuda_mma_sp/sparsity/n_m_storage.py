@@ -128,21 +128,10 @@ def from_v_n_m(
     (array([6., 8.], dtype=float16), array([[0, 3, 5, 7]]))
     """
     _required_groups(n, chosen, operand_dtype_named(dtype).pattern.group)
-    if rows < 1 or group < chosen:
-        raise ArgumentError(
-            "sparsity.n_m",
-            f"Blocks have {counted(rows, 'row')}, and {chosen} of {group} columns are chosen; expected at "
-            "least 1 "
-            "row, and at most all columns.",
-        )
+    _require_blocks(rows, group, chosen)
     blocks, groups = -(-m // rows), -(-n // group)
     _require_slots(indices, data, (blocks, groups, rows, slots), chosen)
-    if columns.size != blocks * groups * chosen:
-        raise ArgumentError(
-            "sparsity.n_m",
-            f"There are {counted(columns.size, 'chosen column')}; expected {blocks * groups * chosen}: "
-            f"{counted(blocks, 'block')} by {counted(groups, 'group')} by {chosen}.",
-        )
+    _require_columns(columns, blocks, groups, chosen)
     row_indices, row_data = (
         array.reshape(blocks, groups, rows, slots)
         .transpose(0, 2, 1, 3)
@@ -176,6 +165,24 @@ def _required_groups(n: int, group: int, expected: int) -> int:
     return -(-n // group)
 
 
+def _require_blocks(rows: int, group: int, chosen: int) -> None:
+    if rows < 1 or group < chosen:
+        raise ArgumentError(
+            "sparsity.n_m",
+            f"Blocks have {counted(rows, 'row')}, and {chosen} of {group} columns are chosen; expected at "
+            "least 1 row, and at most all columns.",
+        )
+
+
+def _require_columns(columns: Array, blocks: int, groups: int, chosen: int) -> None:
+    if columns.size != blocks * groups * chosen:
+        raise ArgumentError(
+            "sparsity.n_m",
+            f"There are {counted(columns.size, 'chosen column')}; expected {blocks * groups * chosen}: "
+            f"{counted(blocks, 'block')} by {counted(groups, 'group')} by {chosen}.",
+        )
+
+
 def _require_slots(indices: Array, data: Array, sizes: tuple[int, ...], group: int) -> None:
     """Raise an `ArgumentError` unless indices and data have an element for each slot, and indices are columns
     of a group."""
@@ -184,8 +191,7 @@ def _require_slots(indices: Array, data: Array, sizes: tuple[int, ...], group: i
         raise ArgumentError(
             "sparsity.n_m",
             f"There are {counted(indices.size, 'index', 'indices')} and {counted(data.size, 'element')}; "
-            "expected "
-            f"{count}: {' by '.join(map(str, sizes))}.",
+            f"expected {count}: {' by '.join(map(str, sizes))}.",
         )
     if indices.dtype.name != "uint8" or data.dtype.name not in DATA_DTYPES:
         raise ArgumentError(
@@ -197,8 +203,7 @@ def _require_slots(indices: Array, data: Array, sizes: tuple[int, ...], group: i
         raise ArgumentError(
             "sparsity.n_m",
             f"An index is {int(indices.max())}; expected columns 0 to {group - 1} of a group, or {group} "
-            "for an "
-            "unused slot.",
+            "for an unused slot.",
         )
 
 

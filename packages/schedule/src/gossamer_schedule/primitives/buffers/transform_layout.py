@@ -222,8 +222,7 @@ def _require_only_elements(function: Function, buffer_name: str) -> None:
         raise schedule_error(
             "transform_layout.other_access",
             f"Buffer '{buffer_name}' is searched, or facts are declared about its values, and both "
-            "refer to its "
-            "layout.",
+            "refer to its layout.",
         )
 
 
