@@ -50,9 +50,9 @@ _HOMES = {
     "ignored_operators": "gossamer_formats.registry.operators",
     "is_format": "gossamer_formats.conversion_targets.recognized_formats",
     "shape_of": "gossamer_formats.storage",
-    "value_array_dtype": "gossamer_formats.value_dtypes",
     "stored_elements": "gossamer_formats.conversion_by_numpy.stored_elements",
     "suffixes_in_words": "gossamer_formats.io.file_formats.by_suffix",
+    "value_array_dtype": "gossamer_formats.value_dtypes",
 }
 
 __all__ = [
@@ -74,9 +74,9 @@ __all__ = [
     "ignored_operators",
     "is_format",
     "shape_of",
-    "value_array_dtype",
     "stored_elements",
     "suffixes_in_words",
+    "value_array_dtype",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOMES)
