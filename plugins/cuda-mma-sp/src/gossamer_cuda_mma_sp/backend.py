@@ -18,8 +18,7 @@ from gossamer_backend.plugin_api import (
     require_compilable,
 )
 from gossamer_cuda_mma_sp.device_code import DeviceCode, kernels_of
-from gossamer_cuda_mma_sp.sparsity.block_intrinsics import block_products_of
-from gossamer_cuda_mma_sp.sparsity.structured_intrinsics import structured_products_of
+from gossamer_cuda_mma_sp.sparsity.product_intrinsics import products_of
 from gossamer_cuda_mma_sp.target.architectures import NATIVE_ARCH
 from gossamer_cuda_mma_sp.target.gpu import Gpu, explicit_gpu_target, gpu_of, machine_of_gpu
 from gossamer_ir import scratch_layout, signature_of
@@ -82,8 +81,8 @@ class CudaBackend:
         gpu = gpu_of(target)
         return replace(
             machine_of_gpu(target),
-            block_products=block_products_of(gpu),
-            structured_products=structured_products_of(gpu),
+            block_products=products_of(gpu, is_sparse=False),
+            structured_products=products_of(gpu, is_sparse=True),
         )
 
     def compile(self, module: Module, target: Target) -> Artifact:

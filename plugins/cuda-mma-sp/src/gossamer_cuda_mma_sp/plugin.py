@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from gossamer_backend.plugin_api import Backend, hookimpl
 from gossamer_cuda_mma_sp.backend import CudaBackend
-from gossamer_cuda_mma_sp.sparsity.block_intrinsics import block_intrinsics
-from gossamer_cuda_mma_sp.sparsity.structured_intrinsics import structured_intrinsics
+from gossamer_cuda_mma_sp.sparsity.block_intrinsics import block_intrinsic
+from gossamer_cuda_mma_sp.sparsity.product_intrinsics import PRODUCT_INTRINSICS
+from gossamer_cuda_mma_sp.sparsity.structured_intrinsics import structured_intrinsic
 from gossamer_ir.interchange.records import Intrinsic
 
 
@@ -20,4 +21,7 @@ def gossamer_backends() -> Sequence[Backend]:
 @hookimpl
 def gossamer_intrinsics() -> Sequence[Intrinsic]:
     """Return the products of blocks and of 2:4 matrices that use tensor cores."""
-    return (*block_intrinsics(), *structured_intrinsics())
+    return tuple(
+        structured_intrinsic(product) if product.is_sparse else block_intrinsic(product)
+        for product in PRODUCT_INTRINSICS
+    )

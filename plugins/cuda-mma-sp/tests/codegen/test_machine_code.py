@@ -11,6 +11,7 @@ from fragment_programs import tile_program
 
 from gossamer_cuda_mma_sp.backend import CudaBackend
 from gossamer_cuda_mma_sp.device_code import DeviceCode
+from gossamer_cuda_mma_sp.sparsity.product_intrinsics import PRODUCT_INTRINSICS
 from gossamer_cuda_mma_sp.sparsity.structured_intrinsics import structured_intrinsic
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.script import parse_module
@@ -36,7 +37,7 @@ TILES = {
 }
 COPIES = {"cp.async.c": "LDGSTS", "ldmatrix.": "LDSM"}
 """Instructions of PTX by the start of their names, and what they are in machine code."""
-STRUCTURED = ("float16", "bfloat16", "int8", "uint8")
+STRUCTURED = {each.operands: each for each in PRODUCT_INTRINSICS if each.is_sparse}
 
 
 def ptx(module, architecture):
@@ -70,7 +71,7 @@ def test_each_matrix_instruction_is_one_of_the_hardware(name, architecture, tmp_
 
 def product_kernel(dtype, architecture):
     """The PTX of a whole product with a 2:4 matrix, for any sizes."""
-    module = parse_module(structured_intrinsic(dtype).implementation)
+    module = parse_module(structured_intrinsic(STRUCTURED[dtype]).implementation)
     return ptx(lower_to_flat(module), architecture)
 
 

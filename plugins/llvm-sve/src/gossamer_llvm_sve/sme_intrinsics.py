@@ -9,29 +9,10 @@ register, and its columns are read from there, as operands of outer products.
 from __future__ import annotations
 
 from gossamer_ir.core.dtypes import vscale_factor
+from gossamer_ir.interchange.block_products import block_product_function, block_product_semantics
 from gossamer_ir.interchange.records import Intrinsic
 from gossamer_llvm_sve.machine import SME_BLOCK_PRODUCTS
 
-_HEADER = """
-@T.prim_func
-def block_product(
-    a: T.handle, b: T.handle, c: T.handle,
-    blocks: T.int64, rows: T.int64, columns: T.int64, features: T.int64,
-) -> None:
-    T.func_attr({"sparse_tir_level": 0})
-    A = T.match_buffer(a, (blocks, rows, columns), "DTYPE")
-    B = T.match_buffer(b, (blocks, columns, features), "DTYPE")
-    C = T.match_buffer(c, (rows, features), "float32")
-"""
-_SEMANTICS = """
-    for q in T.serial(blocks):
-        for p in T.serial(columns):
-            for i in T.serial(rows):
-                for j in T.serial(features):
-                    with T.block("block_product"):
-                        vq, vp, vi, vj = T.axis.remap("RRSS", [q, p, i, j])
-                        C[vi, vj] = C[vi, vj] + PRODUCT
-"""
 _IMPLEMENTATION = """
     for i_0 in T.serial((rows + ROWS - 1) // ROWS):
         for j_0 in T.serial((features + FEATURES - 1) // FEATURES):
@@ -79,10 +60,6 @@ _UPDATES = {
                                     S[u_2, r_3, l_3] = S[u_2, r_3, l_3] + T.cast(X[r_3, 2 * (columns // 2 % LANES)], "float32") * T.cast(B[q, columns // 2 * 2, j_0 * FEATURES + u_2 * LANES + l_3], "float32")
 """,  # noqa: E501
 }
-_PRODUCTS = {
-    "float32": "A[vq, vi, vp] * B[vq, vp, vj]",
-    "float16": 'T.cast(A[vq, vi, vp], "float32") * T.cast(B[vq, vp, vj], "float32")',
-}
 
 
 def sme_block_product(dtype: str) -> Intrinsic:
@@ -91,10 +68,12 @@ def sme_block_product(dtype: str) -> Intrinsic:
     >>> sme_block_product("float16").name
     'sme_block_product_float16'
     """
-    semantics = _HEADER + _SEMANTICS.replace("PRODUCT", _PRODUCTS[dtype])
-    implementation = _HEADER + _IMPLEMENTATION.replace("UPDATES", _UPDATES[dtype].strip("\n"))
-    texts = (_with_sizes(text, dtype) for text in (semantics, implementation))
-    return Intrinsic(dict(SME_BLOCK_PRODUCTS)[dtype], *texts)
+    body = _with_sizes(_IMPLEMENTATION.replace("UPDATES", _UPDATES[dtype].strip("\n")), dtype)
+    return Intrinsic(
+        dict(SME_BLOCK_PRODUCTS)[dtype],
+        block_product_semantics(dtype),
+        block_product_function(dtype, body),
+    )
 
 
 def _with_sizes(text: str, dtype: str) -> str:

@@ -7,37 +7,10 @@ blocks are multiplied; what a tile has beyond a block is zero.
 
 from __future__ import annotations
 
-from gossamer_cuda_mma_sp.sparsity.matrix_instructions import matrix_instruction
-from gossamer_cuda_mma_sp.target.gpu import Gpu
+from gossamer_cuda_mma_sp.sparsity.product_intrinsics import ProductIntrinsic
+from gossamer_ir.interchange.block_products import block_product_function, block_product_semantics
 from gossamer_ir.interchange.records import Intrinsic
 
-BLOCK_PRODUCTS = (
-    ("float16", "mma_block_product_float16"),
-    ("bfloat16", "mma_block_product_bfloat16"),
-)
-"""The names of the intrinsics by the dtype of the operands. Sums are float32."""
-
-_DEPTH = 16
-_HEADER = """
-@T.prim_func
-def block_product(
-    a: T.handle, b: T.handle, c: T.handle,
-    blocks: T.int64, rows: T.int64, columns: T.int64, features: T.int64,
-) -> None:
-    T.func_attr({"sparse_tir_level": 0})
-    A = T.match_buffer(a, (blocks, rows, columns), "DTYPE")
-    B = T.match_buffer(b, (blocks, columns, features), "DTYPE")
-    C = T.match_buffer(c, (rows, features), "float32")
-"""
-_SEMANTICS = """
-    for q in T.serial(blocks):
-        for p in T.serial(columns):
-            for i in T.serial(rows):
-                for j in T.serial(features):
-                    with T.block("block_product"):
-                        vq, vp, vi, vj = T.axis.remap("RRSS", [q, p, i, j])
-                        C[vi, vj] = C[vi, vj] + T.float32(A[vq, vi, vp]) * T.float32(B[vq, vp, vj])
-"""
 _IMPLEMENTATION = """
     for i_0 in T.serial((rows + 15) // 16):
         for j_0 in T.serial((features + 7) // 8):
@@ -66,25 +39,10 @@ _IMPLEMENTATION = """
 """  # noqa: E501  (scripts have no line breaks inside an expression)
 
 
-def block_intrinsic(dtype: str) -> Intrinsic:
-    """Return the intrinsic for operands of a dtype.
-
-    >>> block_intrinsic("float16").name
-    'mma_block_product_float16'
-    """
-    texts = ((_HEADER + text).replace("DTYPE", dtype) for text in (_SEMANTICS, _IMPLEMENTATION))
-    return Intrinsic(dict(BLOCK_PRODUCTS)[dtype], *texts)
-
-
-def block_intrinsics() -> tuple[Intrinsic, ...]:
-    """Return the intrinsics for all dtypes."""
-    return tuple(block_intrinsic(dtype) for dtype, _ in BLOCK_PRODUCTS)
-
-
-def block_products_of(gpu: Gpu) -> tuple[tuple[str, str], ...]:
-    """Return the intrinsics whose instruction a GPU has, by the dtype of the operands."""
-    return tuple(
-        (dtype, name)
-        for dtype, name in BLOCK_PRODUCTS
-        if matrix_instruction(dtype, dtype, "float32", depth=_DEPTH, is_sparse=False, gpu=gpu)
+def block_intrinsic(product: ProductIntrinsic) -> Intrinsic:
+    """Return the semantics and the implementation of an intrinsic."""
+    dtype = product.operands
+    body = _IMPLEMENTATION.replace("DTYPE", dtype)
+    return Intrinsic(
+        product.name, block_product_semantics(dtype), block_product_function(dtype, body)
     )

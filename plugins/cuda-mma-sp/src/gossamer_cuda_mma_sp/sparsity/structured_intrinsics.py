@@ -6,21 +6,8 @@ features; what a tile has beyond the matrices is zero.
 
 from __future__ import annotations
 
-from gossamer_cuda_mma_sp.sparsity.matrix_instructions import matrix_instruction
-from gossamer_cuda_mma_sp.target.gpu import Gpu
+from gossamer_cuda_mma_sp.sparsity.product_intrinsics import ProductIntrinsic
 from gossamer_ir.interchange.records import Intrinsic
-
-STRUCTURED_PRODUCTS = (
-    ("float16", "mma_sp_product_float16"),
-    ("bfloat16", "mma_sp_product_bfloat16"),
-    ("int8", "mma_sp_product_int8"),
-    ("uint8", "mma_sp_product_uint8"),
-)
-"""The names of the intrinsics by the dtype of the operands."""
-
-_SUMS = {"float16": "float32", "bfloat16": "float32", "int8": "int32", "uint8": "int32"}
-_GROUPS = {"float16": 8, "bfloat16": 8, "int8": 16, "uint8": 16}
-"""The groups of the instruction with the largest depth."""
 
 _HEADER = """
 @T.prim_func
@@ -78,31 +65,15 @@ _IMPLEMENTATION = """
 """  # noqa: E501  (scripts have no line breaks inside an expression)
 
 
-def structured_intrinsic(dtype: str) -> Intrinsic:
-    """Return the intrinsic for operands of a dtype. Sums are float32, or int32 for integers.
-
-    >>> structured_intrinsic("float16").name
-    'mma_sp_product_float16'
-    """
-    groups = _GROUPS[dtype]
-    sizes = {"DTYPE": dtype, "SUM": _SUMS[dtype], "GROUPS": groups, "DEPTH": 4 * groups}
+def structured_intrinsic(product: ProductIntrinsic) -> Intrinsic:
+    """Return the semantics and the implementation of an intrinsic."""
+    sizes = {
+        "DTYPE": product.operands,
+        "SUM": product.sums,
+        "GROUPS": product.depth // 4,
+        "DEPTH": product.depth,
+    }
     texts = [_HEADER + _SEMANTICS, _HEADER + _IMPLEMENTATION]
     for name, value in sizes.items():
         texts = [text.replace(name, str(value)) for text in texts]
-    return Intrinsic(dict(STRUCTURED_PRODUCTS)[dtype], *texts)
-
-
-def structured_intrinsics() -> tuple[Intrinsic, ...]:
-    """Return the intrinsics for all dtypes."""
-    return tuple(structured_intrinsic(dtype) for dtype, _ in STRUCTURED_PRODUCTS)
-
-
-def structured_products_of(gpu: Gpu) -> tuple[tuple[str, str], ...]:
-    """Return the intrinsics whose instruction a GPU has, by the dtype of the operands."""
-    return tuple(
-        (dtype, name)
-        for dtype, name in STRUCTURED_PRODUCTS
-        if matrix_instruction(
-            dtype, dtype, _SUMS[dtype], depth=4 * _GROUPS[dtype], is_sparse=True, gpu=gpu
-        )
-    )
+    return Intrinsic(product.name, *texts)
