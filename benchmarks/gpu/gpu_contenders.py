@@ -90,10 +90,10 @@ def _bound_24(case: OperatorCase, out: Any, placed: Any, target: str) -> Any:
     from gossamer.api.compile import compile
     from gossamer.api.matmul_24 import program_24
     from gossamer.operator_calls.operands.two_of_four import compress_24
-    from gossamer_ir.core.dtypes import SUM_DTYPES
+    from gossamer_formats.internal_api import VALUE_DTYPES
 
     left, right = case.operands
-    compressed = compress_24(left, dtypes=tuple(SUM_DTYPES))
+    compressed = compress_24(left, dtypes=VALUE_DTYPES)
     program = program_24(compressed.dtype)
     kernel = compile(program, specialize={"feat_size": right.shape[1]}, target=target)
     return kernel.bind(
@@ -102,12 +102,14 @@ def _bound_24(case: OperatorCase, out: Any, placed: Any, target: str) -> Any:
 
 
 def result_dtype(case: OperatorCase) -> np.dtype[Any]:
-    """Return the dtype of the result: half-precision products are added in float32."""
+    """Return the dtype of the result: that in which products are added."""
     if case.op != MATMUL_24:
         dtype: np.dtype[Any] = case.dtype
         return dtype
-    name = str(case.operands[0].dtype)
-    return np.dtype({"float16": "float32", "int8": "int32"}.get(name, name))
+    # Interpreters of other contenders have no gossamer.
+    from gossamer_ir.core.dtypes import SUM_DTYPES
+
+    return np.dtype(SUM_DTYPES[str(case.operands[0].dtype)])
 
 
 def _torch() -> Any:
