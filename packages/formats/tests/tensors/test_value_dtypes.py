@@ -114,6 +114,33 @@ def test_the_magnitude_of_the_least_int8_is_128():
 
 
 @pytest.mark.parametrize("dtype", NARROW)
+def test_reductions_have_the_dtype_of_sums(dtype):
+    dense = integers()
+    tensor = tensor_of(dense, dtype)
+    for name in ("sum", "max", "min"):
+        for axis in (None, 0, 1):
+            result = getattr(tensor, name)(axis=axis)
+            assert result.dtype == {"int8": "int32"}.get(dtype, "float32")
+            np.testing.assert_array_equal(result, getattr(dense, name)(axis=axis))
+    mean = tensor.mean(axis=1)
+    assert mean.dtype == {"int8": "float64"}.get(dtype, "float32")
+    np.testing.assert_allclose(mean, dense.mean(axis=1), rtol=1e-6)
+
+
+def test_products_with_a_number_have_the_dtype_of_numpy():
+    dense = integers()
+    for dtype, factor, expected in (
+        ("int8", 2, "int8"),
+        ("int8", 0.5, "float64"),
+        ("float16", 0.5, "float16"),
+        ("bfloat16", 0.5, "float32"),
+    ):
+        product = tensor_of(dense, dtype) * factor
+        assert product.value_dtype == expected
+        np.testing.assert_array_equal(product.toarray(), dense * factor)
+
+
+@pytest.mark.parametrize("dtype", NARROW)
 def test_scipy_and_files_hold_what_they_can(dtype, tmp_path):
     dense = integers()
     tensor = tensor_of(dense, dtype)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_formats.checks.array_checks import VALUE_DTYPES
 from gossamer_formats.conversion_by_numpy.stored_elements import stored_elements
 from gossamer_formats.storage import Storage, values_handle, with_value_dtype
+from gossamer_formats.value_dtypes import NUMPY_DTYPES, decoded_values
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.message_texts import either
@@ -18,7 +18,8 @@ def multiplied_storage(storage: Storage, factor: Any) -> Storage:
     """Return a checked storage with its elements multiplied by a number, or by an array of a shape that
     broadcasts to that of the tensor. The pattern is kept, and slots without an element hold zeros.
 
-    The dtype is that of NumPy's product; a Python number has none. Raises `ArgumentError` (`tensor.factor`).
+    The dtype is that of NumPy's product, in which values of bfloat16 are float32; a Python number has none.
+    Raises `ArgumentError` (`tensor.factor`).
 
     >>> from gossamer_formats import csr
     >>> arrays = {"indptr": np.array([0, 2]), "indices": np.array([0, 2]), "data": np.ones(2)}
@@ -28,15 +29,16 @@ def multiplied_storage(storage: Storage, factor: Any) -> Storage:
     """
     dense = _broadcast_factor(storage, factor)
     elements = stored_elements(storage)
-    values = storage.values.reshape(-1)[elements.value_indices]
+    stored = decoded_values(storage.values, storage.description.buffer.dtype)
+    values = stored.reshape(-1)[elements.value_indices]
     # A product beyond the range is infinite, as with NumPy's arrays.
     with np.errstate(over="ignore", invalid="ignore"):
         products = values * (factor if dense is None else dense[elements.coordinates])
     dtype = products.dtype.name
-    if dtype not in VALUE_DTYPES:
+    if dtype not in NUMPY_DTYPES:
         raise ArgumentError(
             "tensor.factor",
-            f"The product has the dtype {dtype}; expected {either(VALUE_DTYPES)}.",
+            f"The product has the dtype {dtype}; expected {either(NUMPY_DTYPES)}.",
             hint="Convert the factor with astype.",
         )
     result = np.zeros(storage.values.size, products.dtype)

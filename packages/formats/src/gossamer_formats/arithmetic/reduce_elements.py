@@ -10,8 +10,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from gossamer_formats.conversion_by_numpy.stored_elements import stored_elements
-from gossamer_formats.storage import Storage
+from gossamer_formats.storage import Storage, with_values_in
+from gossamer_formats.value_dtypes import WIDE_DTYPES
 from gossamer_ir.core.axis_kinds import indices_of
+from gossamer_ir.core.dtypes import SUM_DTYPES
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.arrays import Array
 
@@ -21,7 +23,8 @@ ReductionName: TypeAlias = Literal["sum", "mean", "max", "min"]
 def reduced(storage: Storage, reduction: ReductionName, axis: int | None) -> Any:
     """Return the sum, the mean, the maximum or the minimum of a checked storage.
 
-    The result has the dtype of the tensor; sums are accumulated in float64. It has one dimension less than
+    The result has the dtype of the tensor, or that in which its products are added (`SUM_DTYPES`), but means
+    of integers are float64; sums are accumulated in float64. It has one dimension less than
     the tensor, or is a number if `axis` is None. `max` and `min` propagate NaN. Raises `ArgumentError`:
     `tensor.axis`, or `tensor.empty` for the maximum or minimum of nothing.
 
@@ -31,6 +34,11 @@ def reduced(storage: Storage, reduction: ReductionName, axis: int | None) -> Any
     >>> reduced(tensor, "sum", 0), reduced(tensor, "max", 1), reduced(tensor, "min", None)
     (array([-1.,  0., -1.]), array([0., 0.]), np.float64(-1.0))
     """
+    dtype = storage.description.buffer.dtype
+    if dtype not in WIDE_DTYPES:
+        exact = np.asarray(reduced(with_values_in(storage, "float64"), reduction, axis))
+        is_fraction = reduction == "mean" and SUM_DTYPES[dtype] not in WIDE_DTYPES
+        return exact[()] if is_fraction else exact.astype(SUM_DTYPES[dtype])[()]
     axes = _reduced_axes(storage, axis)
     coordinates, values = _distinct_elements(storage)
     kept = [number for number in range(len(storage.shape)) if number not in axes]
