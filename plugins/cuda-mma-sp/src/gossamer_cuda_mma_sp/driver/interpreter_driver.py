@@ -39,6 +39,8 @@ class InterpreterDriver:
 
     def __init__(self) -> None:
         self._memory = GlobalMemory()
+        self.bank_conflicts = 0
+        """The rows of matrices in shared memory that were loaded after others in the same banks."""
 
     @contextmanager
     def current(self) -> Iterator[None]:
@@ -104,7 +106,9 @@ class InterpreterDriver:
         kernel = function.handle
         assert isinstance(kernel, KernelProgram)
         values = [each.item() for each in arguments]
-        run_grid(kernel, self._memory, grid=grid, block=block, arguments=values)
+        self.bank_conflicts += run_grid(
+            kernel, self._memory, grid=grid, block=block, arguments=values
+        )
 
     def wait(self, stream: int | None) -> None:
         """Return: nothing is left to be done."""

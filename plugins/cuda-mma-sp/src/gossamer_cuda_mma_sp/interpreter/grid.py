@@ -36,6 +36,7 @@ from gossamer_cuda_mma_sp.interpreter.program import Instruction, KernelProgram
 from gossamer_cuda_mma_sp.interpreter.warp_loads import (
     ROW_BYTES,
     addressing_lanes,
+    bank_conflicts,
     loaded_registers,
 )
 from gossamer_cuda_mma_sp.interpreter.warp_products import in_whole_warps, multiply_in_warps
@@ -57,15 +58,19 @@ def run_grid(
     grid: GridShape,
     block: GridShape,
     arguments: Sequence[int | float],
-) -> None:
-    """Run a kernel with all threads of a grid; raise `DeviceFaultError` for what a device may not survive."""
+) -> int:
+    """Run a kernel with all threads of a grid, and return the bank conflicts of its matrix loads; raise
+    `DeviceFaultError` for what a device may not survive."""
     per_block, blocks = int(np.prod(block)), int(np.prod(grid))
     tracked = TrackedMemory("global", memory.bytes, memory.is_allocated, memory.is_written)
-    step = max(1, _MOST_LANES // per_block)
+    step, conflicts = max(1, _MOST_LANES // per_block), 0
     with np.errstate(all="ignore"):
         for first in range(0, blocks, step):
             numbers = np.arange(first, min(first + step, blocks))
-            _Group(program, tracked, numbers, grid=grid, block=block, arguments=arguments).run()
+            group = _Group(program, tracked, numbers, grid=grid, block=block, arguments=arguments)
+            group.run()
+            conflicts += group.bank_conflicts
+    return conflicts
 
 
 class _Group:
@@ -101,6 +106,7 @@ class _Group:
         self._waits = np.zeros(count, np.bool_)
         self._waits_for_warp = np.zeros(count, np.bool_)
         self._copies = AsyncCopies(count)
+        self.bank_conflicts = 0
 
     def run(self) -> None:
         while True:
@@ -178,6 +184,7 @@ class _Group:
         registers = _items(instruction.operands[0])
         addressing = addressing_lanes(lanes, len(registers))
         memory, at = self._place(instruction.operands[1], "shared", addressing)
+        self.bank_conflicts += bank_conflicts(at)
         rows = memory.load(at, ROW_BYTES, self._threads(addressing))
         is_transposed = "trans" in instruction.suffixes
         for register, word in zip(

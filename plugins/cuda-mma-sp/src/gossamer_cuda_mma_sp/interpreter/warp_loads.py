@@ -22,6 +22,16 @@ def addressing_lanes(lanes: LaneNumbers, count: int) -> LaneNumbers:
     return lanes.reshape(-1, _WARP_LANES)[:, : _ROWS * count].ravel()
 
 
+def bank_conflicts(at: LaneNumbers) -> int:
+    """Return how many rows of matrices are loaded after others that are in the same banks.
+
+    >>> bank_conflicts(np.arange(8) * 16), bank_conflicts(np.arange(8) * 64)
+    (0, 3)
+    """
+    banks = at.reshape(-1, _ROWS, 1) // ROW_BYTES % _ROWS == np.arange(_ROWS)
+    return int((banks.sum(axis=1).max(axis=1) - 1).sum())
+
+
 def loaded_registers(rows: Array, count: int, *, is_transposed: bool) -> list[Array]:
     """Return the registers that the lanes of warps get: two elements of each matrix.
 

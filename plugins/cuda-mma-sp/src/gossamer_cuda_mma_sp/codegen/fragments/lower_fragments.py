@@ -19,6 +19,7 @@ from gossamer_cuda_mma_sp.codegen.fragments.fragment_layouts import (
 )
 from gossamer_cuda_mma_sp.codegen.fragments.matrix_loads import matrix_loads, shared_tile
 from gossamer_cuda_mma_sp.codegen.fragments.matrix_products import MatrixProduct, matrix_product
+from gossamer_cuda_mma_sp.codegen.fragments.swizzle_shared import swizzle_shared
 from gossamer_cuda_mma_sp.sparsity.instructions import MMA_COLUMNS, MMA_ROWS
 from gossamer_cuda_mma_sp.sparsity.matrix_instructions import (
     MatrixInstruction,
@@ -78,7 +79,8 @@ def lower_fragments(module: Module, gpu: Gpu) -> Module:
     entry = functions[module.entry]
     if not any(buffer.scope == "fragment" for buffer in allocations(stmts(entry.body))):
         return module
-    lowered = replace(entry, body=_FragmentLowerer(entry, gpu).body(entry.body))
+    body = swizzle_shared(_FragmentLowerer(entry, gpu).body(entry.body))
+    lowered = replace(entry, body=body)
     return replace(
         module,
         functions=tuple(lowered if each is entry else each for each in module.functions),
