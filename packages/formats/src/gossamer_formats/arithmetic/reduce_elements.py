@@ -17,6 +17,7 @@ from gossamer_ir.core.dtypes import SUM_DTYPES
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.arrays import Array
 
+# Other operations: no reduction of a tensor is one of them.
 ReductionName: TypeAlias = Literal["sum", "mean", "max", "min"]
 
 
@@ -58,6 +59,7 @@ def reduced(storage: Storage, reduction: ReductionName, axis: int | None) -> Any
     return result.astype(storage.values.dtype).reshape(shape)[()]
 
 
+# Other operations: those that add are sums.
 EXTREMA: dict[ReductionName, np.ufunc] = {"max": np.maximum, "min": np.minimum}
 
 
