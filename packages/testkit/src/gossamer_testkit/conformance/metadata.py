@@ -14,8 +14,8 @@ from gossamer_machine import Machine
 from gossamer_testkit.conformance.base import Checks, require
 
 _PLAIN = (
-    "search|while|guard|parallel|launch|prefetch|barrier|shuffle|atomic|thread_binding|vectors\\.fixed"
-    "|vectors\\.scalable"
+    "async_copy|search|while|guard|parallel|launch|prefetch|barrier|shuffle|atomic|thread_binding"
+    "|vectors\\.fixed|vectors\\.scalable"
 )
 _WORD = re.compile(
     rf"{_PLAIN}|dtype\.({'|'.join(SCALARS)})|scope\.({'|'.join(get_args(Scope))})|call\.[A-Za-z_]\w*"
