@@ -20,6 +20,9 @@ SETTINGS = settings(
 )
 NOT_KEPT_BY_THE_GENERATOR = {
     "verify.store.index",
+    "verify.copy.body",
+    "verify.copy.scope",
+    "verify.copy.size",
     "verify.atomic.shared",
     "verify.handle.alias",
     "verify.handle.conflict",
