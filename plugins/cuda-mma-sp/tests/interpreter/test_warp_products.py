@@ -164,6 +164,32 @@ def test_lanes_that_took_different_ways_wait_for_each_other():
     run_grid(parse_ptx(text)["f"], GlobalMemory(), grid=(2, 1, 1), block=(64, 1, 1), arguments=[0])
 
 
+LOAD = """
+.visible .entry f(.param .u64 f_param_0) {
+    .reg .b32 %r<20>; .reg .pred %p<2>;
+    .shared .align 16 .b8 rows[1024];
+    mov.u32 %r1, %tid.x;
+    shl.b32 %r3, %r1, 4;
+    mov.b32 %r2, rows;
+    add.s32 %r2, %r2, %r3;
+    st.shared.v4.b32 [%r2], {%r1, %r1, %r1, %r1};
+    bar.sync 0;
+    setp.lt.u32 %p1, %r1, 16;
+    @%p1 bra L;
+    bra M;
+L: ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r4}, [%r2];
+    mov.b32 %r5, %r4;
+    ret;
+M: bra L;
+}
+"""
+
+
+def test_lanes_that_took_different_ways_load_together():
+    """None goes on before the others are there: its register has no value then."""
+    run_grid(parse_ptx(LOAD)["f"], GlobalMemory(), grid=(2, 1, 1), block=(64, 1, 1), arguments=[0])
+
+
 def test_an_instruction_outside_of_the_table_is_not_interpreted():
     suffixes = ("sync", "aligned", "m8n8k4", "row", "col", "f64", "f64", "f64", "f64")
     with pytest.raises(InternalError, match="does not know"):

@@ -45,7 +45,9 @@ from gossamer_ir.errors import InternalError
 _REGISTER_DTYPES = {1: np.bool_, 8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 _ADDRESS = re.compile(r"^\[\s*([%$\w]+)\s*(?:\+\s*(-?\d+))?\s*\]$")
 _SPECIAL = re.compile(r"^%(tid|ntid|ctaid|nctaid)\.([xyz])$")
-_CONTROL = frozenset(("bra", "ret", "exit", "bar", "barrier", "mma"))
+_IN_WARPS = frozenset(("mma", "ldmatrix"))
+"""The instructions that all lanes of a warp execute together."""
+_CONTROL = _IN_WARPS | {"bra", "ret", "exit", "bar", "barrier"}
 """The instructions after which threads go on elsewhere, end or wait."""
 _MOST_LANES = 1 << 16
 """The most threads that run at the same time; of a larger grid, groups of blocks run one after another."""
@@ -159,7 +161,7 @@ class _Group:
                 self._waits[lanes] = True
             case "trap":
                 raise DeviceFaultError("a thread reached a trap")
-            case "mma" | "ldmatrix":
+            case name if name in _IN_WARPS:
                 self._execute_in_warps(instruction, number, lanes)
             case _:
                 self._execute(instruction, lanes)
