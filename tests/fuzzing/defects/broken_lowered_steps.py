@@ -78,7 +78,7 @@ DEFECTS = (
     Defect(
         "threads may write one element",
         of="bind", home="primitives.loops.bind",
-        line="require=require_no_race)", instead="require=lambda cursor: None)",
+        line="require=require_no_race, ", instead="require=lambda cursor: None, ",
     ),
     Defect(
         "an init stays in a block that runs again for each part of a reduction",
@@ -89,13 +89,13 @@ DEFECTS = (
     ),
     Defect(
         "an intrinsic stores elements that it also reads",
-        of="tensorize", home="tensorization.apply",
+        of="tensorize", home="tensorization.apply_intrinsic",
         line="    _require_own_elements(nest, parsed, match)\n", instead="",
         along=("split",),
     ),
     Defect(
         "an intrinsic that gathers stores elements that it also reads",
-        of="sparse_tensorize", home="tensorization.apply",
+        of="sparse_tensorize", home="tensorization.apply_intrinsic",
         line="    _require_own_elements(nest, parsed, match)\n", instead="",
         along=("split",),
     ),
