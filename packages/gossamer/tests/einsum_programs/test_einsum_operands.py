@@ -16,14 +16,14 @@ def read(subscripts, *operands):
 
 
 def test_the_iterated_operand_has_the_fewest_elements():
-    assert read("ij,ij->ij", FULLER, SPARSE).program.driver == 1
-    assert read("ij,j->i", FULLER, np.ones(4)).program.driver == 0
-    assert read("i,i->", np.ones(4), np.ones(4)).program.driver is None
+    assert read("ij,ij->ij", FULLER, SPARSE).program.iterated == 1
+    assert read("ij,j->i", FULLER, np.ones(4)).program.iterated == 0
+    assert read("i,i->", np.ones(4), np.ones(4)).program.iterated is None
 
 
 def test_an_operand_with_fewer_letters_is_looked_up():
     vector = scipy.sparse.csr_array(np.ones((1, 4)))
-    assert read("ij,kj->i", FULLER, vector.toarray()).program.driver == 0
+    assert read("ij,kj->i", FULLER, vector.toarray()).program.iterated == 0
 
 
 def test_sizes_are_those_of_letters():

@@ -6,14 +6,16 @@ from gossamer_ir.verify import verify
 from gossamer_testkit.show import body_text
 
 
-def text(subscripts, driver=0, **options):
-    program = EinsumProgram(parse_subscripts(subscripts), "float64", driver, **options)
+def text(subscripts, iterated=0, **options):
+    program = EinsumProgram(parse_subscripts(subscripts), "float64", iterated, **options)
     return body_text(verify(written_program(program, {"k": 8})))
 
 
 def test_loops_are_in_the_order_of_the_iterated_operand():
     assert 'T.sp.iteration([I, J, K], "SRS", "einsum") as [i, j, k]' in text("ij,jk->ki")
-    assert 'T.sp.iteration([J, K, I], "RSS", "einsum") as [j, k, i]' in text("ij,jk->ki", driver=1)
+    assert 'T.sp.iteration([J, K, I], "RSS", "einsum") as [j, k, i]' in text(
+        "ij,jk->ki", iterated=1
+    )
 
 
 def test_capital_letters_have_names_of_their_own():

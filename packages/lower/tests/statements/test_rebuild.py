@@ -9,6 +9,7 @@ from gossamer_ir.core.conditions import TRUE
 from gossamer_ir.core.statement_kinds import STMT_KINDS, Body, Effects, StmtKind
 from gossamer_ir.nodes import (
     STMTS,
+    AsyncCopy,
     Block,
     Combine,
     Compare,
@@ -32,6 +33,7 @@ HOLDING = {
     For: For("i", ZERO, ONE, (STORE,)),
     While: While(TRUE, (STORE,)),
     If: If(TRUE, (STORE,), (STORE,)),
+    AsyncCopy: AsyncCopy((STORE,)),
 }
 GONE = {Block, Iteration, Combine}
 """Statements that earlier passes remove."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
-from functools import reduce
+from math import prod
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -19,6 +18,8 @@ from gossamer_ir.support.arrays import Array
 
 # Other operations: no reduction of a tensor is one of them.
 ReductionName: TypeAlias = Literal["sum", "mean", "max", "min"]
+# Other operations: those that add are sums.
+EXTREMA: dict[ReductionName, np.ufunc] = {"max": np.maximum, "min": np.minimum}
 
 
 def reduced(storage: Storage, reduction: ReductionName, axis: int | None) -> Any:
@@ -44,23 +45,18 @@ def reduced(storage: Storage, reduction: ReductionName, axis: int | None) -> Any
     coordinates, values = _distinct_elements(storage)
     kept = [number for number in range(len(storage.shape)) if number not in axes]
     shape = tuple(storage.shape[number] for number in kept)
-    length = _product(storage.shape[number] for number in axes)
-    # The element of the result to which each value belongs.
-    places = np.zeros(values.size, np.int64)
+    length = prod(storage.shape[number] for number in axes)
+    flat_indices = np.zeros(values.size, np.int64)
     for number in kept:
-        places = places * storage.shape[number] + coordinates[number]
+        flat_indices = flat_indices * storage.shape[number] + coordinates[number]
     if reduction in EXTREMA:
-        result = _extremum(values, places, _product(shape), length, EXTREMA[reduction])
+        result = _extremum(values, flat_indices, prod(shape), length, EXTREMA[reduction])
     else:
-        result = np.bincount(places, weights=values, minlength=_product(shape))
+        result = np.bincount(flat_indices, weights=values, minlength=prod(shape))
         if reduction == "mean":
             with np.errstate(invalid="ignore", divide="ignore"):
                 result = result / length
     return result.astype(storage.values.dtype).reshape(shape)[()]
-
-
-# Other operations: those that add are sums.
-EXTREMA: dict[ReductionName, np.ufunc] = {"max": np.maximum, "min": np.minimum}
 
 
 def _reduced_axes(storage: Storage, axis: int | None) -> tuple[int, ...]:
@@ -93,18 +89,16 @@ def _distinct_elements(storage: Storage) -> tuple[tuple[Array, ...], Array]:
     return tuple(distinct), sums.astype(values.dtype)
 
 
-def _extremum(values: Array, places: Array, size: int, length: int, combine: np.ufunc) -> Array:
+def _extremum(
+    values: Array, flat_indices: Array, size: int, length: int, combine: np.ufunc
+) -> Array:
     if length == 0 and size:
         raise ArgumentError("tensor.empty", "The maximum or minimum of no elements is not defined.")
     start = -np.inf if combine is np.maximum else np.inf
     result = np.full(size, start, values.dtype)
     with np.errstate(invalid="ignore"):  # NaN
-        combine.at(result, places, values)
+        combine.at(result, flat_indices, values)
     # Where not all elements are stored, one of them is zero.
-    has_zero = np.bincount(places, minlength=size) < length
+    has_zero = np.bincount(flat_indices, minlength=size) < length
     result[has_zero] = combine(result[has_zero], 0)
     return result
-
-
-def _product(sizes: Iterable[int]) -> int:
-    return reduce(operator.mul, sizes, 1)

@@ -35,9 +35,9 @@ def selected_rows(storage: Storage, rows: Any) -> Storage:
             f"The selected rows have more elements than {indptr.dtype} can count.",
             hint="Select fewer rows, or convert the matrix with index_dtype='int64'.",
         )
-    # The place of each element: from the begin of its row on.
-    places = np.arange(ends[-1]) + np.repeat(begins - ends[:-1], lengths)
-    arrays = {"indptr": ends, "indices": indices[places], "data": values[places]}
+    # Of each element: from the begin of its row on.
+    flat_indices = np.arange(ends[-1]) + np.repeat(begins - ends[:-1], lengths)
+    arrays = {"indptr": ends, "indices": indices[flat_indices], "data": values[flat_indices]}
     sizes = {"m": int(chosen.size), "n": columns, "nnz": int(ends[-1])}
     return Storage(storage.description, sizes, arrays)
 

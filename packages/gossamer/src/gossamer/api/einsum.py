@@ -65,13 +65,15 @@ def einsum(
     array([[ 0.,  2.],
            [30., 40.]])
     """
-    read = read_operands(subscripts, operands, reducer=reducer, epilogue=epilogue)
-    kernel = _kernel(read, target)
-    result = _new_result(read)
-    kernel(**_arguments(read, result))
-    if read.program.has_pattern:
-        return _with_values(read, result)
-    return result.reshape([read.sizes[letter] for letter in read.program.subscripts.result])[()]
+    checked = read_operands(subscripts, operands, reducer=reducer, epilogue=epilogue)
+    kernel = _kernel(checked, target)
+    result = _new_result(checked)
+    kernel(**_arguments(checked, result))
+    if checked.program.has_pattern:
+        return _with_values(checked, result)
+    return result.reshape([checked.sizes[letter] for letter in checked.program.subscripts.result])[
+        ()
+    ]
 
 
 @typed
@@ -93,63 +95,69 @@ def einsum_program(
     return _program(read_operands(subscripts, operands, reducer=reducer, epilogue=epilogue))
 
 
-def _kernel(read: EinsumOperands, target: str | Target) -> Kernel:
+def _kernel(operands: EinsumOperands, target: str | Target) -> Kernel:
     """Return the kernel, which is written and compiled once for equal formats and fixed sizes."""
-    formats = tuple((number, tensor.description) for number, tensor in read.sparse.items())
-    key = (read.program, formats, tuple(_fixed_sizes(read).items()), str(target))
+    formats = tuple((number, tensor.description) for number, tensor in operands.sparse.items())
+    key = (operands.program, formats, tuple(_fixed_sizes(operands).items()), str(target))
     kernel = _kernels.get(key)
     if kernel is None:
-        kernel = build_kernel(_program(read), target=target).kernel
+        kernel = build_kernel(_program(operands), target=target).kernel
         put_bounded(_kernels, key, kernel, limit=KEPT_PRODUCTS)
     return kernel
 
 
-def _program(read: EinsumOperands) -> Module:
-    formats = {number: tensor.description for number, tensor in read.sparse.items()}
-    return program_over_formats(read.program, formats, _fixed_sizes(read))
+def _program(operands: EinsumOperands) -> Module:
+    formats = {number: tensor.description for number, tensor in operands.sparse.items()}
+    return program_over_formats(operands.program, formats, _fixed_sizes(operands))
 
 
-def _fixed_sizes(read: EinsumOperands) -> dict[str, int]:
+def _fixed_sizes(operands: EinsumOperands) -> dict[str, int]:
     """Return the sizes that kernels are compiled for: those of dimensions that no sparse operand has, such as
     features. Those of matrices change from call to call."""
-    of_sparse = {*"".join(read.program.subscripts.operands[number] for number in read.sparse)}
-    return {letter: size for letter, size in read.sizes.items() if letter not in of_sparse}
+    of_sparse = {
+        *"".join(operands.program.subscripts.operands[number] for number in operands.sparse)
+    }
+    return {letter: size for letter, size in operands.sizes.items() if letter not in of_sparse}
 
 
-def _new_result(read: EinsumOperands) -> Array:
-    program = read.program
+def _new_result(operands: EinsumOperands) -> Array:
+    program = operands.program
     _, initial = UPDATES[program.reducer]
-    if program.driver is not None and program.has_pattern:
-        return np.zeros(read.sparse[program.driver].storage.values.size, program.dtype)
+    if program.iterated is not None and program.has_pattern:
+        return np.zeros(operands.sparse[program.iterated].storage.values.size, program.dtype)
     # A column without elements is not visited.
     return np.full(
-        [read.sizes[letter] for letter in program.subscripts.result] or [1], initial, program.dtype
+        [operands.sizes[letter] for letter in program.subscripts.result] or [1],
+        initial,
+        program.dtype,
     )
 
 
-def _arguments(read: EinsumOperands, result: Array) -> dict[str, Any]:
-    program = read.program
+def _arguments(operands: EinsumOperands, result: Array) -> dict[str, Any]:
+    program = operands.program
     arguments: dict[str, Any] = {
-        operand_name(number).lower(): array for number, array in read.dense.items()
+        operand_name(number).lower(): array for number, array in operands.dense.items()
     }
-    for number, tensor in read.sparse.items():
+    for number, tensor in operands.sparse.items():
         name = operand_part(number)
         sizes = Part(name, tensor, _NO_PERMUTATION).symbolic_sizes
         arguments |= {
             part_parameter(key, name): value for key, value in {**tensor.arrays, **sizes}.items()
         }
     handle = RESULT_VALUES
-    if program.driver is not None and program.has_pattern:
-        handle = part_parameter(RESULT_VALUES, operand_part(program.driver))
-    fixed = _fixed_sizes(read)
-    sizes = {size_name(letter): size for letter, size in read.sizes.items() if letter not in fixed}
+    if program.iterated is not None and program.has_pattern:
+        handle = part_parameter(RESULT_VALUES, operand_part(program.iterated))
+    fixed = _fixed_sizes(operands)
+    sizes = {
+        size_name(letter): size for letter, size in operands.sizes.items() if letter not in fixed
+    }
     return {**arguments, **sizes, handle: result}
 
 
-def _with_values(read: EinsumOperands, values: Array) -> SparseTensor:
-    """Return the result with the pattern of the driver."""
-    assert read.program.driver is not None
-    tensor = read.sparse[read.program.driver]
+def _with_values(operands: EinsumOperands, values: Array) -> SparseTensor:
+    """Return the result with the pattern of the iterated operand."""
+    assert operands.program.iterated is not None
+    tensor = operands.sparse[operands.program.iterated]
     storage = tensor.storage
     arrays = {**storage.arrays, Part("", tensor, _NO_PERMUTATION).values_name: values}
     return SparseTensor.of_new(storage._replace(arrays=arrays))

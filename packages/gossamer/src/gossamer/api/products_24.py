@@ -32,11 +32,11 @@ from gossamer_ir.core.dtypes import SUM_DTYPES
 from gossamer_ir.interchange.records import Decision, Target
 from gossamer_machine import Machine
 
-DENSE_CYCLES, CSR_CYCLES, FAR_CSR_CYCLES, STRUCTURED_CYCLES = 1.6, 1.3, 2.4, 3.0
+DENSE_CYCLES, CSR_CYCLES, UNCACHED_CSR_CYCLES, STRUCTURED_CYCLES = 1.6, 1.3, 2.4, 3.0
 LIBRARY_DTYPES = ("float16", "float32", "float64")
 """The dtypes that libraries multiply, those of float16 as float32."""
-NEAR_FRACTION = 32
-"""The dense operand is near if it has at most this fraction of the private cache."""
+CACHED_FRACTION = 32
+"""The dense operand is cache-resident if it has at most this fraction of the private cache."""
 
 Form: TypeAlias = Literal["dense", "csr", "structured"]
 _WHAT: dict[Form, str] = {
@@ -97,20 +97,20 @@ def choice_24(
     lanes = machine.lanes(sums.name)
     if features is not None and features < lanes:
         return Choice24("dense", f"{features} features do not fill a vector of {lanes} lanes")
-    near = machine.private_cache // NEAR_FRACTION
+    most = machine.private_cache // CACHED_FRACTION
     size = None if columns is None or features is None else columns * features * sums.itemsize
-    is_near = size is not None and size <= near
+    is_cached = size is not None and size <= most
     costs: dict[Form, float] = {
         "dense": DENSE_CYCLES,
-        "csr": CSR_CYCLES if is_near else FAR_CSR_CYCLES,
+        "csr": CSR_CYCLES if is_cached else UNCACHED_CSR_CYCLES,
         "structured": STRUCTURED_CYCLES,
     }
     listed = ", ".join(f"{_WHAT[form]} {cycles}" for form, cycles in costs.items())
     place = "an unknown number of" if size is None else f"{size}"
     return Choice24(
         min(costs, key=lambda form: costs[form]),
-        f"the dense operand has {place} bytes, and up to {near} are near; cycles for each slot and vector: "
-        f"{listed}",
+        f"the dense operand has {place} bytes, and up to {most} stay in the cache; cycles for each slot and "
+        f"vector: {listed}",
     )
 
 

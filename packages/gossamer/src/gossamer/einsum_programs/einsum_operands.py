@@ -54,13 +54,13 @@ def read_operands(
         for number, each in enumerate(read)
         if not isinstance(each, SparseTensor)
     }
-    driver = _driver(subscripts, sparse) if sparse else None
+    iterated = _iterated_operand(subscripts, sparse) if sparse else None
     # Elements of other formats are not found by their coordinates.
     sparse = {
-        number: tensor if number == driver or tensor.ndim != 2 else tensor.tocsr()
+        number: tensor if number == iterated or tensor.ndim != 2 else tensor.tocsr()
         for number, tensor in sparse.items()
     }
-    program = EinsumProgram(subscripts, dtype, driver, reducer, epilogue)
+    program = EinsumProgram(subscripts, dtype, iterated, reducer, epilogue)
     return EinsumOperands(program, sparse, dense, sizes)
 
 
@@ -102,7 +102,7 @@ def _common_dtype(operands: Sequence[SparseTensor | Array]) -> str:
     return dtype
 
 
-def _driver(subscripts: Subscripts, sparse: Mapping[int, SparseTensor]) -> int:
+def _iterated_operand(subscripts: Subscripts, sparse: Mapping[int, SparseTensor]) -> int:
     """Return the operand whose stored elements are iterated: the one with the fewest elements of those that
     have all letters of the sparse ones. Elements of the others are looked up."""
     letters = {number: subscripts.operands[number] for number in sparse}
@@ -115,12 +115,12 @@ def _driver(subscripts: Subscripts, sparse: Mapping[int, SparseTensor]) -> int:
             "letters, so that several would be iterated together, which is not implemented.",
             hint="Convert all but one of them with toarray().",
         )
-    driver = min(candidates, key=lambda number: sparse[number].nnz)
-    if len({*letters[driver]}) < len(letters[driver]):
+    iterated = min(candidates, key=lambda number: sparse[number].nnz)
+    if len({*letters[iterated]}) < len(letters[iterated]):
         raise UnsupportedError(
             "einsum.diagonal",
-            f"The subscripts '{letters[driver]}' of a sparse operand have a letter twice; its diagonal "
+            f"The subscripts '{letters[iterated]}' of a sparse operand have a letter twice; its diagonal "
             "is not iterated.",
             hint="Take the diagonal before.",
         )
-    return driver
+    return iterated

@@ -16,7 +16,7 @@ from gossamer_ir.transform.decomposition.stored_lookup import with_lookup
 from gossamer_ir.verify import verify
 
 RESULT_VALUES = "out"
-"""The handle of the result's values in the format of the driver."""
+"""The handle of the result's values in the format of the iterated operand."""
 
 
 def program_over_formats(
@@ -29,24 +29,26 @@ def program_over_formats(
     module = written_program(program, fixed)
     try:
         for number, description in formats.items():
-            if number != program.driver:
+            if number != program.iterated:
                 named = NamedFormat(operand_part(number), description)
                 function = with_lookup(module.functions[0], operand_name(number), named)
                 module = replace(module, functions=(function,))
-        if program.driver is not None:
-            module = _over_driver(program, formats[program.driver], module)
+        if program.iterated is not None:
+            module = _over_iterated_operand(program, formats[program.iterated], module)
     except DecompositionError as error:
         raise ArgumentError("einsum.format", str(error)) from None
     return verify(module)
 
 
-def _over_driver(program: EinsumProgram, description: FormatDescription, module: Module) -> Module:
-    assert program.driver is not None
-    buffers = [operand_name(program.driver)]
+def _over_iterated_operand(
+    program: EinsumProgram, description: FormatDescription, module: Module
+) -> Module:
+    assert program.iterated is not None
+    buffers = [operand_name(program.iterated)]
     if program.has_pattern:
         buffers.append("Out")
         description = _with_result(description)
-    part = operand_part(program.driver)
+    part = operand_part(program.iterated)
     return program_in_parts(module, buffers, {part: description}, fixed_sizes={})
 
 

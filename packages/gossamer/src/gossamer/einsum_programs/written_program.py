@@ -12,9 +12,9 @@ from gossamer.einsum_programs.subscripts import Subscripts
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
 
-# Other operations: not reducers of einsum, which refuses them.
+# Other operations: einsum refuses them as reducers.
 ReducerName: TypeAlias = Literal["sum", "max", "min"]
-# Other operations: refused, as they are not names of reducers.
+# Other operations: not reducers of einsum.
 UPDATES: dict[ReducerName, tuple[str, float]] = {
     "sum": ("{old} + {new}", 0.0),
     "max": ("T.max({old}, {new})", -float("inf")),
@@ -31,7 +31,7 @@ class EinsumProgram(msgspec.Struct, frozen=True):
     subscripts: Subscripts
     dtype: str
     """That of all operands and of the result."""
-    driver: int | None
+    iterated: int | None
     """The operand whose stored elements are iterated; None: all are dense."""
     reducer: ReducerName = "sum"
     epilogue: str | None = None
@@ -39,15 +39,15 @@ class EinsumProgram(msgspec.Struct, frozen=True):
 
     @property
     def has_pattern(self) -> bool:
-        """True if the result is stored like the driver: it has the driver's subscripts."""
-        return self.driver is not None and (
-            self.subscripts.operands[self.driver] == self.subscripts.result
+        """True if the result is stored like the iterated operand: it has its subscripts."""
+        return self.iterated is not None and (
+            self.subscripts.operands[self.iterated] == self.subscripts.result
         )
 
     @property
     def order(self) -> str:
-        """The letters in the order of loops: those of the driver, then of the result, then others."""
-        first = "" if self.driver is None else self.subscripts.operands[self.driver]
+        """The letters in the order of loops: of the iterated operand, then of the result, then others."""
+        first = "" if self.iterated is None else self.subscripts.operands[self.iterated]
         return "".join(dict.fromkeys(first + self.subscripts.result + self.subscripts.letters))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Set
 
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.statement_kinds import effects_of
+from gossamer_ir.core.thread_axes import is_thread_axis
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import For, Function, Let, Load, Node, Stmt, Store
 from gossamer_ir.traversal.buffer_definitions import allocations
@@ -60,7 +61,7 @@ class _StoreChecker:
     def _require_one_for_block(self, stmt: Stmt, threads: Mapping[str, str]) -> None:
         """Refuse shared memory of a thread: all threads of a block would have the same."""
         buffer = allocation_of(stmt)
-        around = [var for var, axis in threads.items() if axis.startswith("threadIdx")]
+        around = [var for var, axis in threads.items() if is_thread_axis(axis)]
         if buffer is not None and buffer.scope == "shared" and around:
             raise UnsupportedError(
                 "lower.check_stores.shared",

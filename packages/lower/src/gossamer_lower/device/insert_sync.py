@@ -11,6 +11,7 @@ from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.core.build import ZERO, index_var, integer_value
 from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.core.statement_kinds import CHECKING_STMTS, SYNCHRONIZING_STMTS, effects_of
+from gossamer_ir.core.thread_axes import is_thread_axis
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     STMTS,
@@ -115,7 +116,7 @@ class _Inserter:
         self._block_axes = {
             axis
             for axis, extent in self._axes.items()
-            if axis.startswith("threadIdx") and integer_value(extent) != 1
+            if is_thread_axis(axis) and integer_value(extent) != 1
         }
         self._pending: set[_SharedAccess] = set()
         self._copied: set[_SharedAccess] = set()
@@ -228,7 +229,7 @@ class _Inserter:
         self, place: _Surroundings, *nodes: Stmt | Expr, first: frozenset[str] = frozenset()
     ) -> set[_SharedAccess]:
         collected: set[_SharedAccess] = set()
-        if any(axis.startswith("threadIdx") for axis in self._axes):
+        if any(is_thread_axis(axis) for axis in self._axes):
             for node in nodes:
                 collected.update(self._accesses_of(node, place.bound, first))
         return collected
@@ -287,7 +288,7 @@ class _Inserter:
 
     def _is_uniform(self, place: _Surroundings, *exprs: Expr) -> bool:
         """Return whether expressions have one value in all threads of a block."""
-        threads = {var for axis, var in place.bound.items() if axis.startswith("threadIdx")}
+        threads = {var for axis, var in place.bound.items() if is_thread_axis(axis)}
         # A variable of a let may be computed from the number of a thread.
         return not threads or not (
             collect(Load, *exprs) or free_vars(*exprs) & (threads | self._lets.keys())

@@ -12,6 +12,7 @@ from gossamer_ir.core.build import ONE, ZERO, index, index_var, integer_value
 from gossamer_ir.core.conditions import conjunction, short_circuit_conjunction
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.statement_kinds import effects_of
+from gossamer_ir.core.thread_axes import is_thread_axis
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Allocate,
@@ -134,7 +135,7 @@ class _Lowerer:
             return self._lowered(reduction, place)
         inner = replace(place, is_uniform=place.is_uniform and self._is_uniform(stmt, place))
         if isinstance(stmt, For) and stmt.thread is not None:
-            if stmt.thread.startswith("threadIdx"):
+            if is_thread_axis(stmt.thread):
                 inner = replace(place, threads={**place.threads, stmt.thread: stmt.var})
             else:
                 inner = place
@@ -221,7 +222,7 @@ def _extents_of(stmt: Stmt) -> dict[str, int]:
 
 
 def _block_extents(stmt: Stmt) -> dict[str, int]:
-    loops = [loop for loop in loops_over_threads(stmt) if str(loop.thread).startswith("threadIdx")]
+    loops = [loop for loop in loops_over_threads(stmt) if is_thread_axis(loop.thread)]
     return {
         loop.thread: integer_value(loop.extent) or 0 for loop in loops if loop.thread is not None
     }

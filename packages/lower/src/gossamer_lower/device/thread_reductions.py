@@ -12,6 +12,7 @@ from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.statement_kinds import effects_of
+from gossamer_ir.core.thread_axes import is_thread_axis
 from gossamer_ir.nodes import Compare, Expr, For, If, Let, Stmt, Store, ThreadTag
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.free_vars import free_vars
@@ -138,7 +139,7 @@ class _Finder:
 
 
 def _is_loop_of_block(loop: For, extent: int | None) -> bool:
-    is_of_block = loop.thread is not None and loop.thread.startswith("threadIdx")
+    is_of_block = is_thread_axis(loop.thread)
     return is_of_block and extent is not None and integer_value(loop.start) == 0
 
 

@@ -20,6 +20,7 @@ from gossamer_ir.analysis.proofs.symbolic_bounds import constants_of, ends_of
 from gossamer_ir.arith.affine import Affine, affine_of, expr_of
 from gossamer_ir.arith.nonaffine_bounds import unwidened
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, integer_value
+from gossamer_ir.core.thread_axes import is_block_axis
 from gossamer_ir.dependence.independence import are_unshared
 from gossamer_ir.dependence.mixed_radix import is_positive
 from gossamer_ir.facts.fact_index import fact_index
@@ -217,7 +218,7 @@ def _may_allocate(loop: For, buffer: Buffer) -> bool:
     the host."""
     if loop.thread is None:
         return loop.kind in ("serial", "parallel")
-    is_of_blocks = loop.thread.startswith("blockIdx")
+    is_of_blocks = is_block_axis(loop.thread)
     return buffer.scope == "local" or (buffer.scope == "shared" and is_of_blocks)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gossamer_ir.analysis.accesses.init_nests import reduction_loops, spatial_loops
+from gossamer_ir.core.thread_axes import is_thread_axis
 from gossamer_ir.nodes import Block, Expr, For, Stmt
 from gossamer_ir.traversal.buffer_uses import outer_writes
 from gossamer_ir.traversal.free_vars import free_vars
@@ -85,7 +86,7 @@ def _terms(body: tuple[Stmt, ...], loops: list[str]) -> Iterator[Stmt]:
     """Yield the statements in loops that one thread runs, or other threads of its block, and note the
     variables of these loops."""
     for stmt in body:
-        is_of_block = isinstance(stmt, For) and (stmt.thread or "").startswith("threadIdx")
+        is_of_block = isinstance(stmt, For) and is_thread_axis(stmt.thread)
         if isinstance(stmt, For) and (stmt.kind in ("serial", "unrolled") or is_of_block):
             loops.append(stmt.var)
             yield from _terms(stmt.body, loops)

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gossamer_ir.core.statement_kinds import SYNCHRONIZING_STMTS, effects_of
+from gossamer_ir.core.thread_axes import is_thread_axis
 from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.interpret.memory.values import decoded, garbage_array
@@ -81,7 +82,7 @@ def _numbered_iterations(
 
 
 def _is_of_block(node: For) -> bool:
-    return node.thread is not None and node.thread.startswith("threadIdx")
+    return is_thread_axis(node.thread)
 
 
 def _synchronized(steps: Steps) -> Exec:

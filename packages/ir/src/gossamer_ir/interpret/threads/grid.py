@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gossamer_ir.core.statement_kinds import effects_of
+from gossamer_ir.core.thread_axes import is_block_axis
 from gossamer_ir.interpret.threads.pending_copies import PendingCopies, RunningThread
 from gossamer_ir.nodes import ReduceOp, Stmt, ThreadTag
 from gossamer_ir.traversal.statement_queries import names_bound
@@ -25,7 +26,7 @@ class ThreadIteration(msgspec.Struct, frozen=True):
     @property
     def is_block(self) -> bool:
         """Whether it is one of blocks, which do not wait for each other."""
-        return self.axis.startswith("blockIdx")
+        return is_block_axis(self.axis)
 
     @property
     def text(self) -> str:

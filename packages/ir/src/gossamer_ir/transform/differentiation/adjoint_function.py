@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from msgspec.structs import replace
 
@@ -15,7 +15,7 @@ from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_ir.transform.decomposition.remove_tensor import without_tensor
 from gossamer_ir.transform.differentiation.active_buffers import active_buffers
 from gossamer_ir.transform.differentiation.buffer_versions import with_versions
-from gossamer_ir.transform.differentiation.reverse_pass import ReversePass
+from gossamer_ir.transform.differentiation.reverse_sweep import ReverseSweep
 from gossamer_ir.transform.differentiation.store_sites import store_sites
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import Namer
@@ -68,14 +68,16 @@ def adjoint_function(
             A_grad[i, j] = Y_grad[i] * X[j]
     <BLANKLINE>
     """
-    wanted, results = _wanted(function, wrt), _results(function, outputs)
+    sites = store_sites(function)
+    written = {site.buffer for site in sites}
+    wanted, results = _wanted(function, written, wrt), _results(function, written, outputs)
     namer = _namer_of_declarations(function)
-    versioned = with_versions(function, store_sites(function), namer)
+    versioned = with_versions(function, sites, namer)
     active = active_buffers(versioned.sites, versioned.buffers, wanted, results)
-    reverse = ReversePass(function, versioned.buffers, active, namer)
-    reverse.declare_gradients((*results, *wanted))
-    body = reverse.reversed_body(versioned.sites, results)
-    return _assembled(function, reverse, (*reverse.recomputed(versioned.sites, body), *body))
+    sweep = ReverseSweep(function, versioned.buffers, active, namer)
+    sweep.declare_gradients((*results, *wanted))
+    body = sweep.reversed_body(versioned.sites, results)
+    return _assembled(function, sweep, (*sweep.recomputed(versioned.sites, body), *body))
 
 
 @typed
@@ -98,14 +100,12 @@ def adjoint_module(
     return Module(module.stage, (adjoint,), adjoint.name)
 
 
-def _wanted(function: Function, wrt: Sequence[str]) -> tuple[str, ...]:
-    written = {site.buffer for site in store_sites(function)}
+def _wanted(function: Function, written: Set[str], wrt: Sequence[str]) -> tuple[str, ...]:
     inputs = [name for name in _passed_floats(function) if name not in written]
     return _checked("wrt", wrt, inputs, "a buffer of floats that the program only reads")
 
 
-def _results(function: Function, outputs: Sequence[str]) -> tuple[str, ...]:
-    written = {site.buffer for site in store_sites(function)}
+def _results(function: Function, written: Set[str], outputs: Sequence[str]) -> tuple[str, ...]:
     results = [name for name in _passed_floats(function) if name in written]
     return _checked("outputs", outputs, results, "a buffer of floats that the program writes")
 
@@ -138,7 +138,7 @@ def _namer_of_declarations(function: Function) -> Namer:
     return Namer([function.name, *[each.name for each in declared]])
 
 
-def _assembled(function: Function, reverse: ReversePass, body: tuple[Stmt, ...]) -> Function:
+def _assembled(function: Function, sweep: ReverseSweep, body: tuple[Stmt, ...]) -> Function:
     """Return the function with the body of the adjoint and what that uses."""
     name = f"{function.name}_adjoint"
     handles = [param for param in function.params if param.dtype == "handle"]
@@ -149,15 +149,15 @@ def _assembled(function: Function, reverse: ReversePass, body: tuple[Stmt, ...])
     complete = replace(
         function,
         name=name,
-        params=(*handles, *reverse.params, *scalars),
-        buffers=tuple(reverse.buffers.values()),
+        params=(*handles, *sweep.params, *scalars),
+        buffers=tuple(sweep.buffers.values()),
         annotations=annotations,
     )
     namer = _namer_of_declarations(complete)
     # A loop around several stores became one around each of them.
     named = tuple(renamed for stmt in body for renamed in with_fresh_names((stmt,), namer))
     used = buffers_accessed(*body)
-    passed = {param.name for param in reverse.params}
+    passed = {param.name for param in sweep.params}
     unused = [
         buffer
         for buffer in complete.buffers

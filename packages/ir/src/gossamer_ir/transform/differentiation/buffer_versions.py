@@ -160,9 +160,11 @@ def _require_separable(sites: Sequence[StoreSite]) -> None:
     for number, first in enumerate(sites):
         for second in sites[number + 1 :]:
             common = [
-                var
-                for var, *depths in zip(first.vars, first.depths, second.depths, strict=False)
-                if depths[0] == depths[1]
+                name
+                for name, of_first, of_second in zip(
+                    first.vars, first.iteration_ids, second.iteration_ids, strict=False
+                )
+                if of_first == of_second
             ]
             if common:
                 _require_own_elements(first, second, common)

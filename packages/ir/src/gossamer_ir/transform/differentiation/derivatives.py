@@ -127,7 +127,6 @@ def _sign(operand: Expr) -> Expr:
     return _if_positive(operand, _like(operand, 1), negative)
 
 
-# Other operations: refused, as one without a derivative.
 DERIVATIVES_OF_OPERATIONS: dict[BinaryOp, Derivative] = {
     "add": lambda seed, lhs, rhs: (lambda: seed, lambda: seed),
     "sub": lambda seed, lhs, rhs: (lambda: seed, lambda: neg(seed)),
@@ -136,7 +135,10 @@ DERIVATIVES_OF_OPERATIONS: dict[BinaryOp, Derivative] = {
     "max": _of_extremum("gt"),
     "min": _of_extremum("lt"),
 }
-"""The derivatives of operations of two floats. The others have none."""
+"""The derivatives of operations of two floats."""
+
+OPERATIONS_WITHOUT_DERIVATIVE: frozenset[BinaryOp] = frozenset({"floordiv", "floormod"})
+"""The operations of floats that are refused, as functions with jumps are."""
 
 DERIVATIVES_OF_FUNCTIONS: dict[str, Derivative] = {
     "exp": _of_one_operand(lambda x: _call("exp", x)),
@@ -159,5 +161,5 @@ DERIVATIVES_OF_FUNCTIONS: dict[str, Derivative] = {
 }
 """The derivatives of functions."""
 
-WITHOUT_DERIVATIVE = frozenset({"floor", "ceil", "trunc", "round"})
+FUNCTIONS_WITHOUT_DERIVATIVE = frozenset({"floor", "ceil", "trunc", "round"})
 """The functions of floats that are constant between jumps: they are refused, since zeros would hide that."""

@@ -40,8 +40,8 @@ class StoreSite(msgspec.Struct, frozen=True, kw_only=True):
     """Of all iterations around it, outermost first."""
     kinds: str
     vars: tuple[str, ...]
-    depths: tuple[int, ...]
-    """For each iteration around it, its number in the function; two sites share those with equal numbers."""
+    iteration_ids: tuple[int, ...]
+    """For each variable, the number of its iteration in the function."""
     conditions: tuple[Expr, ...]
     """They all hold where the store runs. A later one may be evaluated only if the earlier ones hold."""
     op: StoreOp
@@ -60,7 +60,7 @@ class _Nest(msgspec.Struct, frozen=True, kw_only=True):
     axes: tuple[IterationAxis, ...]
     kinds: str
     vars: tuple[str, ...]
-    depths: tuple[int, ...]
+    iteration_ids: tuple[int, ...]
     conditions: tuple[Expr, ...]
     inits: tuple[Store, ...]
     """Those of the innermost iteration."""
@@ -69,7 +69,13 @@ class _Nest(msgspec.Struct, frozen=True, kw_only=True):
     def around(cls, function: Function) -> _Nest:
         """Return what surrounds the body of a function: nothing."""
         return cls(
-            name=function.name, axes=(), kinds="", vars=(), depths=(), conditions=(), inits=()
+            name=function.name,
+            axes=(),
+            kinds="",
+            vars=(),
+            iteration_ids=(),
+            conditions=(),
+            inits=(),
         )
 
 
@@ -132,13 +138,13 @@ class _SiteCollector:
             axes=nest.axes + node.axes,
             kinds=nest.kinds + node.kinds,
             vars=nest.vars + node.vars,
-            depths=(*nest.depths, *[number] * len(node.vars)),
+            iteration_ids=(*nest.iteration_ids, *[number] * len(node.vars)),
             conditions=nest.conditions,
             inits=tuple(resolve(init, values) for init in inits),
         )
         before = len(self.sites)
         self.visit_body(node.body, inner, values)
-        direct = [site for site in self.sites[before:] if site.depths[-1] == number]
+        direct = [site for site in self.sites[before:] if site.iteration_ids[-1] == number]
         used = [site for site in direct if site.init is not None]
         if len(inits) != len(node.init) or len(used) != len(inits):
             raise UnsupportedError(
@@ -158,7 +164,7 @@ class _SiteCollector:
                 axes=nest.axes,
                 kinds=nest.kinds,
                 vars=nest.vars,
-                depths=nest.depths,
+                iteration_ids=nest.iteration_ids,
                 conditions=nest.conditions,
                 op="assign" if reduction is None else reduction.op,
                 buffer=store.buffer,

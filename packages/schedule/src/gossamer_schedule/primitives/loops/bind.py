@@ -10,6 +10,7 @@ from gossamer_ir.analysis.bounds.loops_by_name import loops_of
 from gossamer_ir.analysis.statements.atomic_accumulation import atomic_annotation
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.limits import MAX_BLOCK_THREADS
+from gossamer_ir.core.thread_axes import is_thread_axis
 from gossamer_ir.nodes import For, ThreadTag
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
@@ -90,7 +91,7 @@ def bind(
 def _plain_loop(cursor: Cursor, *, thread: str) -> For:
     """Return the loop whose iterations share no elements, or combine the terms of reductions."""
     # Only the threads of one block can combine terms.
-    is_reduction = thread.startswith("threadIdx") and is_reduction_loop(cursor)
+    is_reduction = is_thread_axis(thread) and is_reduction_loop(cursor)
     body = required_concurrent_body(
         cursor, is_reduction=is_reduction, require=require_no_race, allows_loops=True
     )
@@ -130,7 +131,7 @@ def _require_extent(cursor: Cursor, *, thread: str) -> None:
     block are limited, so their number must be a known constant.
     """
     count = integer_value(cursor.node.extent)
-    if thread.startswith("threadIdx") and (count is None or not 1 <= count <= MAX_BLOCK_THREADS):
+    if is_thread_axis(thread) and (count is None or not 1 <= count <= MAX_BLOCK_THREADS):
         raise schedule_error(
             "bind.extent",
             f"The extent of loop '{cursor.node.var}' is {text_of(cursor.node.extent)}, and '{thread}' needs "

@@ -14,6 +14,7 @@ from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.annotations import ATOMIC
 from gossamer_ir.core.build import ZERO, add, index_var, integer_value, sub
 from gossamer_ir.core.integers import MAX_INT64
+from gossamer_ir.core.thread_axes import is_block_axis
 from gossamer_ir.errors import Place
 from gossamer_ir.nodes import AnnotationValue, Binary, Compare, Expr, For, Function, If, Stmt
 from gossamer_ir.traversal.names import namer_of
@@ -166,7 +167,7 @@ def _require_kind_of(loop: For, first: For, *, place: Place) -> None:
     a block are a constant number, which a sum of extents would exceed."""
     if loop.kind == "parallel" == first.kind:
         return
-    is_of_blocks = loop.thread is not None and loop.thread.startswith("blockIdx")
+    is_of_blocks = is_block_axis(loop.thread)
     if not (is_of_blocks and loop.thread == first.thread):
         axis = "" if loop.thread is None else f" to '{loop.thread}'"
         raise schedule_error(

@@ -40,7 +40,7 @@ GRADIENT = "_grad"
 """What follows the name of a buffer or handle in the name of its gradient."""
 
 
-class ReversePass:
+class ReverseSweep:
     """Makes the statements of an adjoint."""
 
     def __init__(
@@ -201,14 +201,14 @@ def _reduction_error(site: StoreSite, what: str) -> UnsupportedError:
     )
 
 
-def _summed(each: Iterable[Contribution]) -> list[Contribution]:
+def _summed(terms: Iterable[Contribution]) -> list[Contribution]:
     """Return contributions with those to the same elements under the same conditions added up."""
     sums: dict[tuple[Load, tuple[Expr, ...]], Contribution] = {}
-    for one in each:
-        key = (one.load, one.conditions)
+    for term in terms:
+        key = (term.load, term.conditions)
         if key in sums:
-            total = Binary("add", sums[key].gradient, one.gradient)
-            sums[key] = replace(one, gradient=total)
+            total = Binary("add", sums[key].gradient, term.gradient)
+            sums[key] = replace(term, gradient=total)
         else:
-            sums[key] = one
+            sums[key] = term
     return list(sums.values())
