@@ -82,7 +82,7 @@ def parallel(
     * `.weight`: not int64, or may decrease
     * `.text`: the weight is not an expression
     * `.grain`: less than one, or too large
-    * `.nested`: parts inside or around another parallel loop
+    * `.nested`: parts inside or around another loop that is parallel or bound to threads
     * `.accumulate`: none of the forms, or parts with a weight or grain
     * `.parts`: fewer than two, too many, or with "atomic"
     * `.not_atomic`: another reducer, or not numbers
@@ -212,14 +212,14 @@ def parallelize_loop(
 
 
 def _require_not_nested(cursor: Cursor) -> None:
-    """Refuse parts inside a parallel loop, whose threads would share the copies, and around one, which would
-    run serially."""
+    """Refuse parts inside a parallel or bound loop, whose threads would share the copies and combine all of
+    them, and around one, which would run serially."""
     for stmt in (*cursor.loops, *addressable_stmts(cursor.node.body)):
-        if isinstance(stmt, For) and stmt.kind == "parallel":
+        if isinstance(stmt, For) and stmt.kind in ("parallel", "thread_binding"):
             raise schedule_error(
                 "parallel.nested",
                 f"Parts of loop '{cursor.node.var}' cannot run in parallel, because loop '{stmt.var}' "
-                "around or inside it is parallel.",
+                "around or inside it is parallel or bound to threads.",
                 hint="Use accumulate='atomic', or make only one of the loops parallel.",
                 place=cursor.place,
             )
