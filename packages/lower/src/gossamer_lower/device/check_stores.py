@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
+from gossamer_ir.analysis.statements.thread_axes import is_thread_axis
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.statement_kinds import effects_of
-from gossamer_ir.core.thread_axes import is_thread_axis
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import For, Function, Let, Load, Node, Stmt, Store
 from gossamer_ir.traversal.buffer_definitions import allocations

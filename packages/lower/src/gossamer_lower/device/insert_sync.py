@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from gossamer_ir.analysis.statements.thread_axes import is_thread_axis
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.core.build import ZERO, index_var, integer_value
 from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.core.statement_kinds import CHECKING_STMTS, SYNCHRONIZING_STMTS, effects_of
-from gossamer_ir.core.thread_axes import is_thread_axis
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     STMTS,

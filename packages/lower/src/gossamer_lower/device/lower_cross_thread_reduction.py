@@ -8,11 +8,11 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.statements.reductions import identity
+from gossamer_ir.analysis.statements.thread_axes import is_thread_axis
 from gossamer_ir.core.build import ONE, ZERO, index, index_var, integer_value
 from gossamer_ir.core.conditions import conjunction, short_circuit_conjunction
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.statement_kinds import effects_of
-from gossamer_ir.core.thread_axes import is_thread_axis
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Allocate,

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Set
 import msgspec
 
 from gossamer_ir.analysis.statements.reductions import Reduction, match_reduction
+from gossamer_ir.analysis.statements.thread_axes import is_thread_axis
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.statement_kinds import effects_of
-from gossamer_ir.core.thread_axes import is_thread_axis
 from gossamer_ir.nodes import Compare, Expr, For, If, Let, Stmt, Store, ThreadTag
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.free_vars import free_vars

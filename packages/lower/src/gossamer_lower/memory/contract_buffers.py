@@ -17,10 +17,10 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.accesses.buffer_accesses import accesses
 from gossamer_ir.analysis.invariants import invariant_facts, written_in
 from gossamer_ir.analysis.proofs.symbolic_bounds import constants_of, ends_of
+from gossamer_ir.analysis.statements.thread_axes import is_block_axis
 from gossamer_ir.arith.affine import Affine, affine_of, expr_of
 from gossamer_ir.arith.nonaffine_bounds import unwidened
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, integer_value
-from gossamer_ir.core.thread_axes import is_block_axis
 from gossamer_ir.dependence.independence import are_unshared
 from gossamer_ir.dependence.mixed_radix import is_positive
 from gossamer_ir.facts.fact_index import fact_index

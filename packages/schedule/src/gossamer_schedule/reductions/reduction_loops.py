@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gossamer_ir.analysis.accesses.init_nests import reduction_loops, spatial_loops
-from gossamer_ir.core.thread_axes import is_thread_axis
+from gossamer_ir.analysis.statements.thread_axes import is_thread_axis
 from gossamer_ir.nodes import Block, Expr, For, Stmt
 from gossamer_ir.traversal.buffer_uses import outer_writes
 from gossamer_ir.traversal.free_vars import free_vars

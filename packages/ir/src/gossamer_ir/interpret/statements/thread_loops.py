@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from gossamer_ir.analysis.statements.thread_axes import is_thread_axis
 from gossamer_ir.core.statement_kinds import SYNCHRONIZING_STMTS, effects_of
-from gossamer_ir.core.thread_axes import is_thread_axis
 from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.interpret.memory.values import decoded, garbage_array

@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from gossamer_ir.analysis.statements.thread_axes import is_block_axis
 from gossamer_ir.core.statement_kinds import effects_of
-from gossamer_ir.core.thread_axes import is_block_axis
 from gossamer_ir.interpret.threads.pending_copies import PendingCopies, RunningThread
 from gossamer_ir.nodes import ReduceOp, Stmt, ThreadTag
 from gossamer_ir.traversal.statement_queries import names_bound

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.bounds.loops_by_name import loops_of
 from gossamer_ir.analysis.statements.atomic_accumulation import atomic_annotation
+from gossamer_ir.analysis.statements.thread_axes import is_thread_axis
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.limits import MAX_BLOCK_THREADS
-from gossamer_ir.core.thread_axes import is_thread_axis
 from gossamer_ir.nodes import For, ThreadTag
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts

@@ -10,11 +10,11 @@ import msgspec
 
 from gossamer_ir.analysis.accesses.init_nests import reduction_loops
 from gossamer_ir.analysis.statements.atomic_accumulation import atomic_annotation
+from gossamer_ir.analysis.statements.thread_axes import is_block_axis
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.annotations import ATOMIC
 from gossamer_ir.core.build import ZERO, add, index_var, integer_value, sub
 from gossamer_ir.core.integers import MAX_INT64
-from gossamer_ir.core.thread_axes import is_block_axis
 from gossamer_ir.errors import Place
 from gossamer_ir.nodes import AnnotationValue, Binary, Compare, Expr, For, Function, If, Stmt
 from gossamer_ir.traversal.names import namer_of
