@@ -290,7 +290,8 @@ class Combine(Node, frozen=True):
 
 class Atomic(Node, frozen=True):
     """An atomic read-modify-write of one element by a scalar value; the order of concurrent updates is
-    unspecified. A function that updates a buffer atomically does not access it in any other way."""
+    unspecified. What runs at once with it does not access the buffer in any other way: the statements of one
+    launch, or those of one branch of fused loops, and all others of a function."""
 
     op: AtomicOp
     buffer: Name
