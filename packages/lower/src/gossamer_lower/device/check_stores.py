@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 
-from gossamer_ir.analysis.statements.thread_axes import is_thread_axis
+from gossamer_ir.analysis.statements.thread_axes import is_block_axis, is_thread_axis
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import For, Function, Let, Load, Node, Stmt, Store
+from gossamer_ir.nodes import Expr, For, Function, Let, Load, Stmt, Store
 from gossamer_ir.traversal.buffer_definitions import allocations
-from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.statement_queries import allocation_of
 from gossamer_ir.traversal.walk import collect, stmts
+from gossamer_lower.device.let_dependences import let_dependences
 
 
 def check_stores(function: Function) -> None:
@@ -49,7 +49,7 @@ class _StoreChecker:
                 self._require_own_element(write, threads)
         for body in effects.bodies:
             # A condition on the number of a thread selects the one that stores.
-            selecting = self._dependences(*body.conditions)
+            selecting = let_dependences(*body.conditions, value_of=self._value_of)
             selected = {var: axis for var, axis in threads.items() if var not in selecting}
             for inner in body.stmts:
                 self.check(inner, selected)
@@ -72,16 +72,17 @@ class _StoreChecker:
 
     def _require_own_element(self, store: Store, threads: Mapping[str, str]) -> None:
         used = [*store.indices, *([store.predicate] if store.predicate is not None else [])]
-        names = self._dependences(*used)
+        names = let_dependences(*used, value_of=self._value_of)
         values = (self._lets[var].value for var in names if var in self._lets)
         # What a thread keeps for itself may be computed from its number.
         if not all(self._is_shared(load.buffer) for load in collect(Load, *used, *values)):
             return
         # Each block has its own shared memory.
         is_global = store.buffer not in self._scopes
-        kinds = ("threadIdx", "blockIdx") if is_global else ("threadIdx",)
         shared = [
-            var for var, axis in threads.items() if var not in names and axis.startswith(kinds)
+            var
+            for var, axis in threads.items()
+            if var not in names and (is_thread_axis(axis) or (is_global and is_block_axis(axis)))
         ]
         if shared:
             raise UnsupportedError(
@@ -91,13 +92,5 @@ class _StoreChecker:
                 hint="Bind a loop that selects the element, or separate the reduction from other statements.",
             )
 
-    def _dependences(self, *nodes: Node) -> Set[str]:
-        """Return the variables in expressions, and in the values of lets that they use."""
-        names: set[str] = set()
-        pending = list(free_vars(*nodes))
-        while pending:
-            var = pending.pop()
-            if var not in names:
-                names.add(var)
-                pending += free_vars(self._lets[var].value) if var in self._lets else ()
-        return names
+    def _value_of(self, name: str) -> Expr | None:
+        return self._lets[name].value if name in self._lets else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 import msgspec
 from msgspec.structs import replace
@@ -41,6 +42,7 @@ from gossamer_ir.traversal.names import bound_vars, namer_of
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect, contains, stmts
 from gossamer_lower.device.kernel_functions import thread_loops
+from gossamer_lower.device.let_dependences import let_dependences
 
 
 class _SharedAccess(msgspec.Struct, frozen=True):
@@ -107,7 +109,7 @@ class _Inserter:
     def __init__(self, function: Function) -> None:
         self._name, self._namer = function.name, namer_of(function)
         self._axes: dict[str, Expr] = {
-            str(loop.thread): loop.extent for loop in thread_loops(function)
+            str(loop.thread): loop.extent for loop in thread_loops(function.body)
         }
         allocated = allocations(stmts(function.body))
         self._private = {buffer.name for buffer in allocated if buffer.scope != "shared"}
@@ -268,20 +270,12 @@ class _Inserter:
         for node in nodes:
             if not self._is_private(node):
                 indices = tuple(substitute(each, by_var) for each in getattr(node, "indices", ()))
-                is_by_one = self._block_axes <= {*first, *self._dependences(indices, by_var)}
+                used = let_dependences(*indices, value_of=partial(self._value_of, by_var=by_var))
+                is_by_one = self._block_axes <= {*first, *used}
                 yield _SharedAccess(node.buffer, indices, is_write, first, is_by_one)
 
-    def _dependences(self, exprs: Sequence[Expr], by_var: Mapping[str, Var]) -> set[str]:
-        """Return the variables in expressions, and in the values of lets that they use."""
-        names: set[str] = set()
-        pending = [*free_vars(*exprs)]
-        while pending:
-            name = pending.pop()
-            if name not in names:
-                names.add(name)
-                if name in self._lets:
-                    pending += free_vars(substitute(self._lets[name], by_var))
-        return names
+    def _value_of(self, name: str, by_var: Mapping[str, Var]) -> Expr | None:
+        return substitute(self._lets[name], by_var) if name in self._lets else None
 
     def _is_private(self, node: Load | Search | Store | Atomic) -> bool:
         return node.buffer in self._private

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from msgspec.structs import replace
@@ -112,9 +112,9 @@ def _thread_loops(
     return body
 
 
-def thread_loops(function: Function) -> Iterator[For]:
-    """Yield the loops of a kernel that are bound to threads."""
-    for stmt in stmts(function.body):
+def thread_loops(body: Iterable[Stmt]) -> Iterator[For]:
+    """Yield the loops in statements that are bound to threads, or to blocks of them."""
+    for stmt in stmts(body):
         if isinstance(stmt, For) and stmt.thread is not None:
             yield stmt
 
@@ -124,7 +124,7 @@ def _thread_extents(function: Function) -> tuple[ThreadExtent, ...]:
     (`lower.split_host_device.extent`) for one that is not known when the kernel is launched."""
     inside = bound_vars(function.body)
     extents: dict[str, ThreadExtent] = {}
-    for loop in thread_loops(function):
+    for loop in thread_loops(function.body):
         if free_vars(loop.extent) & inside or collect(BUFFER_NODES, loop.extent):
             raise UnsupportedError(
                 "lower.split_host_device.extent",

@@ -37,6 +37,7 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import collect, stmts
+from gossamer_lower.device.kernel_functions import thread_loops
 from gossamer_lower.device.thread_combinations import (
     ThreadCombination,
     ThreadCombiner,
@@ -47,7 +48,6 @@ from gossamer_lower.device.thread_combinations import (
 from gossamer_lower.device.thread_reductions import (
     ThreadReduction,
     ThreadSum,
-    loops_over_threads,
     thread_reduction,
 )
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
@@ -99,7 +99,7 @@ def lower_cross_thread_reduction(module: Module) -> Module:
 
 
 def _lower_function(function: Function) -> Function:
-    if not any(loops_over_threads(stmt) for stmt in function.body):
+    if not any(thread_loops(function.body)):
         return function
     return replace(function, body=_Lowerer(function).body(function.body, _Surroundings()))
 
@@ -149,7 +149,7 @@ class _Lowerer:
 
     def _lowered(self, reduction: ThreadReduction, place: _Surroundings) -> tuple[Stmt, ...]:
         """Return the loops over the threads of a reduction, in which each accumulates on its own."""
-        names = {str(loop.thread): loop.var for loop in loops_over_threads(reduction.stmt)}
+        names = {str(loop.thread): loop.var for loop in thread_loops((reduction.stmt,))}
         first = {str(axis): index_var(names[axis]) for axis in reduction.extents}
         names |= place.threads
         group = _group(reduction, place, names)
@@ -222,7 +222,7 @@ def _extents_of(stmt: Stmt) -> dict[str, int]:
 
 
 def _block_extents(stmt: Stmt) -> dict[str, int]:
-    loops = [loop for loop in loops_over_threads(stmt) if is_thread_axis(loop.thread)]
+    loops = [loop for loop in thread_loops((stmt,)) if is_thread_axis(loop.thread)]
     return {
         loop.thread: integer_value(loop.extent) or 0 for loop in loops if loop.thread is not None
     }

@@ -3,7 +3,7 @@ elements that do not depend on the thread."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 
 import msgspec
 
@@ -145,10 +145,3 @@ def _is_loop_of_block(loop: For, extent: int | None) -> bool:
 
 def _written(body: tuple[Stmt, ...]) -> Set[str]:
     return {write.buffer for stmt in stmts(body) for write in effects_of(stmt).writes}
-
-
-def loops_over_threads(stmt: Stmt) -> Iterator[For]:
-    """Yield the loops in a statement that are bound to threads of a block."""
-    for inner in stmts((stmt,)):
-        if isinstance(inner, For) and inner.thread is not None:
-            yield inner
