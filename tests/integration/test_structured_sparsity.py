@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import gossamer as gs
-from gossamer_cuda_mma_sp.sparsity.compress import compress, decompress
-from gossamer_cuda_mma_sp.sparsity.n_m_storage import from_n_m, from_v_n_m, to_n_m
-from gossamer_cuda_mma_sp.sparsity.operand_dtypes import OPERAND_DTYPES
-from gossamer_cuda_mma_sp.sparsity.programs import compress_program, decompress_program
+from gossamer_cuda_mma_sp.n_m.compress import compress, decompress
+from gossamer_cuda_mma_sp.n_m.compress_programs import compress_program, decompress_program
+from gossamer_cuda_mma_sp.n_m.n_m_storage import from_n_m, from_v_n_m, to_n_m
+from gossamer_cuda_mma_sp.n_m.operand_dtypes import OPERAND_DTYPES
 
 SHAPES = [(1, 1), (17, 41), (40, 64)]
 INTEGERS = np.random.default_rng(2).integers(-8, 8, (40, 64))

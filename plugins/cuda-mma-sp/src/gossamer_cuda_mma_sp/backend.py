@@ -18,7 +18,7 @@ from gossamer_backend.plugin_api import (
     require_compilable,
 )
 from gossamer_cuda_mma_sp.device_code import DeviceCode, kernels_of
-from gossamer_cuda_mma_sp.sparsity.product_intrinsics import products_of
+from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import products_of
 from gossamer_cuda_mma_sp.target.architectures import NATIVE_ARCH
 from gossamer_cuda_mma_sp.target.gpu import Gpu, explicit_gpu_target, gpu_of, machine_of_gpu
 from gossamer_ir import scratch_layout, signature_of

@@ -11,8 +11,8 @@ from fragment_programs import tile_program
 
 from gossamer_cuda_mma_sp.backend import CudaBackend
 from gossamer_cuda_mma_sp.device_code import DeviceCode
-from gossamer_cuda_mma_sp.sparsity.product_intrinsics import PRODUCT_INTRINSICS
-from gossamer_cuda_mma_sp.sparsity.structured_intrinsics import structured_intrinsic
+from gossamer_cuda_mma_sp.intrinsics.n_m_intrinsics import n_m_intrinsic
+from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import PRODUCT_INTRINSICS
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.script import parse_module
 from gossamer_lower import lower_to_flat
@@ -37,7 +37,7 @@ TILES = {
 }
 COPIES = {"cp.async.c": "LDGSTS", "ldmatrix.": "LDSM"}
 """Instructions of PTX by the start of their names, and what they are in machine code."""
-STRUCTURED = {each.operands: each for each in PRODUCT_INTRINSICS if each.is_sparse}
+SPARSE_PRODUCTS = {each.operands: each for each in PRODUCT_INTRINSICS if each.is_sparse}
 
 
 def ptx(module, architecture):
@@ -71,17 +71,17 @@ def test_each_matrix_instruction_is_one_of_the_hardware(name, architecture, tmp_
 
 def product_kernel(dtype, architecture):
     """The PTX of a whole product with a 2:4 matrix, for any sizes."""
-    module = parse_module(structured_intrinsic(STRUCTURED[dtype]).implementation)
+    module = parse_module(n_m_intrinsic(SPARSE_PRODUCTS[dtype]).implementation)
     return ptx(lower_to_flat(module), architecture)
 
 
-@pytest.mark.parametrize("dtype", STRUCTURED)
+@pytest.mark.parametrize("dtype", SPARSE_PRODUCTS)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_product_with_a_2_4_matrix_has_no_spills(architecture, dtype, tmp_path):
     assembled_without_spills(product_kernel(dtype, architecture), architecture, tmp_path)
 
 
-@pytest.mark.parametrize("dtype", STRUCTURED)
+@pytest.mark.parametrize("dtype", SPARSE_PRODUCTS)
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90a", "sm_120"])
 def test_a_product_with_a_2_4_matrix_uses_sparse_tensor_cores(architecture, dtype, tmp_path):
     text = product_kernel(dtype, architecture)

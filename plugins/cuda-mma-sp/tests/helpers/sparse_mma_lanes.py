@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from structured_matrices import value_of
+from n_m_matrices import value_of
 
 LEGAL = {0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110}
 LEGAL_OF_TWO = {0b0100, 0b1110}

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from sparse_mma_lanes import a_place, b_place, d_place, decoded, metadata_place
 
+from gossamer_cuda_mma_sp.instructions.matrix_instructions import MATRIX_INSTRUCTIONS, PTX_TYPES
 from gossamer_cuda_mma_sp.interpreter.grid import run_grid
 from gossamer_cuda_mma_sp.interpreter.memory import DeviceFaultError, GlobalMemory
 from gossamer_cuda_mma_sp.interpreter.program import parse_ptx
 from gossamer_cuda_mma_sp.interpreter.warp_products import multiply_in_warps
-from gossamer_cuda_mma_sp.sparsity.matrix_instructions import MATRIX_INSTRUCTIONS, PTX_TYPES
 from gossamer_ir.errors import InternalError
 
 NIBBLES = np.array([0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110])

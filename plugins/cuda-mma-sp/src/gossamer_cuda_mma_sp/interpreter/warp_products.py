@@ -7,28 +7,28 @@ from typing import Protocol
 
 import numpy as np
 
-from gossamer_cuda_mma_sp.interpreter.memory import DeviceFaultError, LaneNumbers
-from gossamer_cuda_mma_sp.interpreter.operations import LaneValues
-from gossamer_cuda_mma_sp.sparsity.compress import decompress
-from gossamer_cuda_mma_sp.sparsity.compressed_matrix import compressed_matrix
-from gossamer_cuda_mma_sp.sparsity.instructions import (
-    MMA_COLUMNS,
-    MMA_ROWS,
-    SparseInstruction,
-)
-from gossamer_cuda_mma_sp.sparsity.matrix_instructions import (
+from gossamer_cuda_mma_sp.instructions.matrix_instructions import (
     MATRIX_INSTRUCTIONS,
     PTX_TYPES,
     MatrixInstruction,
 )
-from gossamer_cuda_mma_sp.sparsity.metadata import words_of_nibbles
-from gossamer_cuda_mma_sp.sparsity.metadata_registers import supplying_lanes, unpack_metadata
-from gossamer_cuda_mma_sp.sparsity.operand_registers import (
+from gossamer_cuda_mma_sp.instructions.metadata_registers import supplying_lanes, unpack_metadata
+from gossamer_cuda_mma_sp.instructions.operand_registers import (
     WARP_LANES,
     unpack_a,
     unpack_accumulator,
     unpack_b,
 )
+from gossamer_cuda_mma_sp.instructions.sparse_instructions import (
+    MMA_COLUMNS,
+    MMA_ROWS,
+    SparseInstruction,
+)
+from gossamer_cuda_mma_sp.interpreter.memory import DeviceFaultError, LaneNumbers
+from gossamer_cuda_mma_sp.interpreter.operations import LaneValues
+from gossamer_cuda_mma_sp.n_m.compress import decompress
+from gossamer_cuda_mma_sp.n_m.compressed_matrix import compressed_matrix
+from gossamer_cuda_mma_sp.n_m.metadata_words import words_of_nibbles
 from gossamer_ir.errors import FormatError, InternalError
 from gossamer_ir.support.arrays import Array
 

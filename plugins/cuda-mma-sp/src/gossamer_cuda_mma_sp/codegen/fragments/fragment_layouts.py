@@ -1,7 +1,7 @@
 """Where the elements of fragments are: the lane, and the element of its registers.
 
-Lane 4 * g + t is lane t of the quad g. The layouts are those of `gossamer_cuda_mma_sp.sparsity`, as
-expressions in the number of the lane.
+Lane 4 * g + t is lane t of the quad g. The layouts are those of `gossamer_cuda_mma_sp.instructions`,
+as expressions in the number of the lane.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from gossamer_cuda_mma_sp.sparsity.instructions import MMA_COLUMNS, MMA_ROWS
-from gossamer_cuda_mma_sp.sparsity.matrix_instructions import MatrixInstruction
+from gossamer_cuda_mma_sp.instructions.matrix_instructions import MatrixInstruction
+from gossamer_cuda_mma_sp.instructions.sparse_instructions import MMA_COLUMNS, MMA_ROWS
 from gossamer_ir.core.build import ZERO, add, binary, floordiv, index, mul
 from gossamer_ir.nodes import Expr, Var
 

@@ -20,11 +20,11 @@ from gossamer_cuda_mma_sp.codegen.fragments.fragment_layouts import (
 from gossamer_cuda_mma_sp.codegen.fragments.matrix_loads import matrix_loads, shared_tile
 from gossamer_cuda_mma_sp.codegen.fragments.matrix_products import MatrixProduct, matrix_product
 from gossamer_cuda_mma_sp.codegen.fragments.swizzle_shared import swizzle_shared
-from gossamer_cuda_mma_sp.sparsity.instructions import MMA_COLUMNS, MMA_ROWS
-from gossamer_cuda_mma_sp.sparsity.matrix_instructions import (
+from gossamer_cuda_mma_sp.instructions.matrix_instructions import (
     MatrixInstruction,
     matrix_instruction,
 )
+from gossamer_cuda_mma_sp.instructions.sparse_instructions import MMA_COLUMNS, MMA_ROWS
 from gossamer_cuda_mma_sp.target.gpu import WARP_THREADS, Gpu
 from gossamer_ir.core.build import ONE, ZERO, add, binary, index, index_var, integer_value, zero_of
 from gossamer_ir.core.conditions import conjunction

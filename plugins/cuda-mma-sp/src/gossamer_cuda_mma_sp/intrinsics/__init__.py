@@ -1,0 +1,1 @@
+"""Intrinsics for products by matrix instructions: semantics and implementations, as scripts."""

@@ -1,0 +1,64 @@
+"""The intrinsics for products by matrix instructions: a record for each."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer_cuda_mma_sp.instructions.matrix_instructions import matrix_instruction
+from gossamer_cuda_mma_sp.target.gpu import Gpu
+from gossamer_ir.core.dtypes import SUM_DTYPES
+
+
+class ProductIntrinsic(msgspec.Struct, frozen=True):
+    """An intrinsic that multiplies by an instruction: the dtype of its operands, the columns of A that an
+    instruction multiplies, and whether A is a 2:4 matrix or consists of dense blocks.
+
+    >>> ProductIntrinsic("int8", 64, is_sparse=True).name, ProductIntrinsic("float16", 16).sums
+    ('mma_sp_product_int8', 'float32')
+    """
+
+    operands: str
+    depth: int
+    is_sparse: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name by which schedules and machines refer to it."""
+        kind = "mma_sp_product" if self.is_sparse else "mma_block_product"
+        return f"{kind}_{self.operands}"
+
+    @property
+    def sums(self) -> str:
+        """The dtype in which products are added."""
+        return SUM_DTYPES[self.operands]
+
+    def is_on(self, gpu: Gpu) -> bool:
+        """Return whether a GPU has the instruction, and it is not emulated there."""
+        instruction = matrix_instruction(
+            self.operands,
+            self.operands,
+            self.sums,
+            depth=self.depth,
+            is_sparse=self.is_sparse,
+            gpu=gpu,
+        )
+        return instruction is not None
+
+
+PRODUCT_INTRINSICS = (
+    ProductIntrinsic("float16", 16),
+    ProductIntrinsic("bfloat16", 16),
+    ProductIntrinsic("float16", 32, is_sparse=True),
+    ProductIntrinsic("bfloat16", 32, is_sparse=True),
+    ProductIntrinsic("int8", 64, is_sparse=True),
+    ProductIntrinsic("uint8", 64, is_sparse=True),
+)
+
+
+def products_of(gpu: Gpu, *, is_sparse: bool) -> tuple[tuple[str, str], ...]:
+    """Return the names of the intrinsics whose instruction a GPU has, by the dtype of the operands."""
+    return tuple(
+        (each.operands, each.name)
+        for each in PRODUCT_INTRINSICS
+        if each.is_sparse == is_sparse and each.is_on(gpu)
+    )

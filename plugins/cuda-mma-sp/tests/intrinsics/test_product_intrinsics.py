@@ -1,0 +1,63 @@
+"""The intrinsics of products: where GPUs have them, and what both of their scripts compute."""
+
+import numpy as np
+import pytest
+
+from gossamer_cuda_mma_sp.intrinsics.block_intrinsics import block_intrinsic
+from gossamer_cuda_mma_sp.intrinsics.n_m_intrinsics import n_m_intrinsic
+from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import PRODUCT_INTRINSICS, products_of
+from gossamer_cuda_mma_sp.target.gpu import gpu_of
+from gossamer_ir.interchange.records import Target
+from gossamer_ir.interpret import run
+from gossamer_ir.script import parse_module
+
+ROWS, COLUMNS, FEATURES = 3, 12, 5
+NUMPY_INTRINSICS = [each for each in PRODUCT_INTRINSICS if each.operands != "bfloat16"]
+
+
+@pytest.mark.parametrize(
+    ("architecture", "is_sparse", "dtypes"),
+    [
+        ("sm_75", False, ()),
+        ("sm_75", True, ()),
+        ("sm_80", False, ("float16", "bfloat16")),
+        ("sm_80", True, ("float16", "bfloat16", "int8", "uint8")),
+        ("sm_120", True, ("float16", "bfloat16", "int8", "uint8")),
+    ],
+)
+def test_a_gpu_has_the_products_of_its_instructions(architecture, is_sparse, dtypes):
+    gpu = gpu_of(Target.parse(f"cuda-mma-sp:arch={architecture}"))
+    assert tuple(dtype for dtype, _ in products_of(gpu, is_sparse=is_sparse)) == dtypes
+
+
+def small_integers(shape, dtype):
+    return np.random.default_rng(sum(shape)).integers(0, 5, shape).astype(dtype)
+
+
+def n_m_problem(product):
+    """The operands of a product of a 2:4 matrix, and the matrix as a dense array."""
+    groups = COLUMNS // 4
+    values = small_integers((ROWS, groups, 2), product.operands)
+    indices = np.tile(np.array([[0, 3], [1, 2], [2, 3]], np.uint8), (ROWS, 1, 1))
+    dense = np.zeros((ROWS, groups, 4), np.int64)
+    np.put_along_axis(dense, indices.astype(np.int64), values.astype(np.int64), axis=-1)
+    B = small_integers((COLUMNS, FEATURES), product.operands)
+    sizes = {"rows": ROWS, "groups": groups, "features": FEATURES}
+    return {"a": values, "e": indices, "b": B, **sizes}, dense.reshape(ROWS, COLUMNS) @ B
+
+
+def block_problem(product):
+    A = small_integers((2, ROWS, COLUMNS), product.operands)
+    B = small_integers((2, COLUMNS, FEATURES), product.operands)
+    sizes = {"blocks": 2, "rows": ROWS, "columns": COLUMNS, "features": FEATURES}
+    return {"a": A, "b": B, **sizes}, (A.astype(np.int64) @ B.astype(np.int64)).sum(axis=0)
+
+
+@pytest.mark.parametrize("script", ["semantics", "implementation"])
+@pytest.mark.parametrize("product", NUMPY_INTRINSICS, ids=lambda each: each.name)
+def test_both_scripts_add_the_product_of_numpy(product, script):
+    made = n_m_intrinsic(product) if product.is_sparse else block_intrinsic(product)
+    arguments, expected = (n_m_problem if product.is_sparse else block_problem)(product)
+    C = np.ones((ROWS, FEATURES), product.sums)
+    run(parse_module(getattr(made, script)), {**arguments, "c": C})
+    np.testing.assert_array_equal(C, expected + 1)
