@@ -142,3 +142,9 @@ def f(x: T.handle, y: T.handle, n: T.int64) -> None:
         ArgumentError, match=r"stage 'loop'; expected 'coordinate'.*\[adjoint.stage\]"
     ):
         gossamer.adjoint(script)
+
+
+def test_the_gradient_of_a_dense_operand_is_added_up_by_several_threads():
+    program = gossamer.adjoint("spmm", wrt=["B"], specialize={"feat_size": 64})
+    report = gossamer.explain(program, target="generic-cpu:cpu=skylake-avx512,threads=2")
+    assert report.decisions[-1].what == "tiles in parallel"

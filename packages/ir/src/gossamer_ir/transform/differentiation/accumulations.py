@@ -40,7 +40,8 @@ def accumulation(
     """Return the iteration of a store that adds a value to elements of another buffer instead.
 
     An axis whose variable is in no index is reduced. The first iteration that adds to a buffer initializes
-    what it visits; if it visits each element once, it assigns.
+    what it visits; if it visits each element once, it assigns. One that scatters to a buffer that is passed
+    relies on the zeros in it.
     """
     old = Load(buffer.name, indices, buffer.dtype)
     update = Store(buffer.name, indices, Binary("add", old, value))
@@ -50,10 +51,18 @@ def accumulation(
             visits_all_elements(site, buffer, indices) and visits_once(site, indices)
         ):
             update = replace(update, value=value)
-        else:
+        elif buffer.handle is None or not _scatters(site, indices):
             init = (replace(update, value=zero_of(buffer.dtype)),)
     name = f"{site.name}_{buffer.name}"
     return iterated_store(replace(site, name=name), update, init=init, conditions=conditions)
+
+
+def _scatters(site: StoreSite, indices: tuple[Expr, ...]) -> bool:
+    """Return whether the outermost axis of a store is reduced and an inner one is not: each of its iterations
+    adds to elements that others add to. An init would visit them all in loops of its own, and rules for
+    updates in any order, which run features in parallel, match programs without one."""
+    used = {name for index in indices for name in free_vars(index)}
+    return site.vars[0] not in used and not used.isdisjoint(site.vars)
 
 
 def iterated_store(
