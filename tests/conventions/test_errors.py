@@ -30,8 +30,8 @@ def test_each_example_is_a_sentence_with_its_code():
 
 
 def test_codes_of_lowering_name_the_pass_and_the_reason():
-    # Two passes share the checks of the inspector; the others are steps of split_host_device.
-    passes = {*gossamer_lower.__all__, "inspector", "insert_sync", "check_stores"}
+    # Two passes share the checks of the inspector.
+    passes = {*gossamer_lower.__all__, "inspector"}
     for code in codes_of_source():
         distribution, *rest = code.split(".")
         if distribution == "lower":

@@ -19,6 +19,7 @@ _IMPORTS = re.compile(r"(?:from gossamer_\w+(?:\.\w+)* import .*\n)+")
 _OF_PASS = re.compile(r"from gossamer_lower\.\w+\.\w+ import ")
 _COMPOSED = {
     "bounds_check_flat": "gossamer_lower.bounds_check_flat",
+    "DEVICE_PASSES, lower_to_device": "gossamer_lower.lower_to_device",
     "FLAT_PASSES, lower_to_flat": "gossamer_lower.lower_to_flat",
 }
 """The exports of the package besides the passes of the list, each with its module."""

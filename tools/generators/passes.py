@@ -11,11 +11,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from gossamer_lower.lower_to_flat import EXTENSION_POINTS, LISTED
-from gossamer_lower.lowering_pass import PassRecord
+from gossamer_lower.lower_to_flat import EXTENSION_POINTS
+from gossamer_lower.lowering_pass import PassRecord, PipelineName
+from gossamer_lower.pipelines import LISTED
 from tools import ROOT, with_table
 
-PIPELINE = tuple(record for record in LISTED if not record.on_request)
+
+def _pipeline(name: PipelineName) -> Iterator[PassRecord]:
+    return (record for record in LISTED if record.pipeline == name)
 
 
 def first_sentence(record: PassRecord) -> str:
@@ -25,11 +28,17 @@ def first_sentence(record: PassRecord) -> str:
 
 
 def described() -> Iterator[str]:
-    """Yield a row for each pass: its name, its stages, and what it does."""
-    for record in PIPELINE:
+    """Yield a row for each pass of the main pipeline: its name, its stages, and what it does."""
+    for record in _pipeline("main"):
         (taken,) = record.takes
         stages = taken if record.gives == taken else f"{taken}, {record.gives}"
         yield f"| `{record.name}` | {stages} | {first_sentence(record)} |"
+
+
+def described_for_devices() -> Iterator[str]:
+    """Yield a row for each pass of the pipeline for devices: its name, and what it does."""
+    for record in _pipeline("device"):
+        yield f"| `{record.name}` | {first_sentence(record)} |"
 
 
 def order() -> Iterator[str]:
@@ -43,7 +52,7 @@ def order() -> Iterator[str]:
 def by_stage() -> Iterator[str]:
     """Yield a row for each stage, with the passes that lead to it."""
     names: dict[str, list[str]] = {}
-    for record in PIPELINE:
+    for record in _pipeline("main"):
         is_single = record.takes in (("coordinate",), ("position",))
         stage: str = record.gives if is_single and record.gives else "flat"
         names.setdefault(stage, []).append(f"`{record.name}`")
@@ -63,6 +72,7 @@ def extension_point_rows() -> Iterator[str]:
 TABLES = {
     ROOT / "packages/lower/README.md": {
         "| pass | from, to | does |": described,
+        "| pass for devices | does |": described_for_devices,
         "| order | because |": order,
     },
     ROOT / "docs/architecture.md": {"| to stage | passes |": by_stage},

@@ -20,11 +20,12 @@ from gossamer_ir.interchange.records import LOWERING_PASSES
 from gossamer_ir.nodes import STAGES
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
-from gossamer_lower.lower_to_flat import FLAT_PASSES, LISTED, lower_to_flat
+from gossamer_lower.lower_to_flat import FLAT_PASSES, lower_to_flat
 from gossamer_lower.lowering_pass import CONTENTS, listed_records, record_of
 from gossamer_lower.pass_manager import ARGUMENT_TYPES, PASSES, apply_pass
 from gossamer_lower.pass_order import require_order
 from gossamer_lower.passes import ORDERED_PASSES
+from gossamer_lower.pipelines import LISTED
 from gossamer_testkit.examples import program
 
 COORDINATE = parse_module("""
@@ -148,7 +149,7 @@ def test_a_function_of_modules_that_is_named_as_its_file_is_a_pass():
 
 
 def test_every_pass_can_be_imported_from_the_package():
-    assert set(gossamer_lower.__all__) == {*OWN, "FLAT_PASSES"}
+    assert set(gossamer_lower.__all__) == {*OWN, "DEVICE_PASSES", "FLAT_PASSES"}
     for name in OWN:
         assert record_of(getattr(gossamer_lower, name)) is PASSES[name]
 

@@ -9,8 +9,11 @@ from gossamer_lower.bounds_check_flat import bounds_check_flat
 from gossamer_lower.bounds_checks.hoist_bounds_checks import hoist_bounds_checks
 from gossamer_lower.bounds_checks.insert_bounds_checks import insert_bounds_checks
 from gossamer_lower.buffers.lower_buffers import lower_buffers
+from gossamer_lower.device.check_stores import check_stores
 from gossamer_lower.device.inject_pipeline import inject_pipeline
+from gossamer_lower.device.insert_sync import insert_sync
 from gossamer_lower.device.lower_cross_thread_reduction import lower_cross_thread_reduction
+from gossamer_lower.device.merge_shared_memory import merge_shared_memory
 from gossamer_lower.device.split_host_device import split_host_device
 from gossamer_lower.host.check_index_arrays import check_index_arrays
 from gossamer_lower.host.lower_atomics import lower_atomics
@@ -27,6 +30,7 @@ from gossamer_lower.loops.split_index_set import split_index_set
 from gossamer_lower.loops.unroll_loops import unroll_loops
 from gossamer_lower.loops.unswitch_on_alignment import unswitch_on_alignment
 from gossamer_lower.loops.unswitch_uniform_conditions import unswitch_uniform_conditions
+from gossamer_lower.lower_to_device import DEVICE_PASSES, lower_to_device
 from gossamer_lower.lower_to_flat import FLAT_PASSES, lower_to_flat
 from gossamer_lower.math.lower_math import lower_math
 from gossamer_lower.memory.contract_buffers import contract_buffers
@@ -45,10 +49,12 @@ from gossamer_lower.vector.narrow_lanes import narrow_lanes
 from gossamer_lower.vector.vectorize_loops import vectorize_loops
 
 __all__ = [
+    "DEVICE_PASSES",
     "FLAT_PASSES",
     "bounds_check_flat",
     "branch_on_full_masks",
     "check_index_arrays",
+    "check_stores",
     "combine_lane_reductions",
     "contract_buffers",
     "eliminate_redundant_masks",
@@ -61,6 +67,7 @@ __all__ = [
     "hoist_searches",
     "inject_pipeline",
     "insert_bounds_checks",
+    "insert_sync",
     "load_windows",
     "lower_atomics",
     "lower_blocks",
@@ -68,9 +75,11 @@ __all__ = [
     "lower_cross_thread_reduction",
     "lower_iterations",
     "lower_math",
+    "lower_to_device",
     "lower_to_flat",
     "lower_vscale",
     "merge_searches",
+    "merge_shared_memory",
     "narrow_lanes",
     "outline_parallel",
     "peel_last_iteration",

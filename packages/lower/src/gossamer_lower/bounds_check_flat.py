@@ -15,7 +15,7 @@ _FLAT = (*CALLING_STMTS, Atomic)
 """The statements of the flat stage that do not exist at the loop stage."""
 
 
-@lowering_pass(takes=("flat",), on_request=True)
+@lowering_pass(takes=("flat",), pipeline=None)
 def bounds_check_flat(module: Module) -> Module:
     """Insert guards for the accesses of a flat module that are not proved in bounds.
 

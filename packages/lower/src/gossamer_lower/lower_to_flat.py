@@ -8,23 +8,10 @@ import msgspec
 
 from gossamer_ir.nodes import Module, StageName
 from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_lower.lowering_pass import (
-    CONTENTS,
-    PassRecord,
-    has_content,
-    listed_records,
-    lowering_pass,
-)
-from gossamer_lower.pass_order import require_order
-from gossamer_lower.passes import ORDERED_PASSES
+from gossamer_lower.lowering_pass import CONTENTS, PassRecord, has_content, lowering_pass
+from gossamer_lower.pipelines import pipeline_from, run_pass, run_pipeline, run_verified
 
-LISTED: tuple[PassRecord, ...] = listed_records(ORDERED_PASSES)
-"""The records of `ORDERED_PASSES`, in this order, which each pass allows."""
-require_order(LISTED)
-
-_TO_FLAT = tuple(
-    record for record in LISTED if not record.on_request and set(record.takes) <= {"loop", "flat"}
-)
+_TO_FLAT = pipeline_from("loop", "main")
 
 FLAT_PASSES: tuple[Callable[[Module], Module], ...] = tuple(record.function for record in _TO_FLAT)
 """The passes that `lower_to_flat` runs, in this order."""
@@ -69,7 +56,7 @@ EXTENSION_POINTS = items_by_name(_extension_points())
 """The positions at which passes of plugins may run, by name, in their order."""
 
 
-@lowering_pass(takes=("loop",), gives="flat", removes=tuple(CONTENTS), on_request=True)
+@lowering_pass(takes=("loop",), gives="flat", removes=tuple(CONTENTS), pipeline=None)
 def lower_to_flat(module: Module, *, verify_each: bool = False) -> Module:
     """Lower a module from the loop stage to the flat stage, which backends compile.
 
@@ -86,7 +73,7 @@ def lower_to_flat(module: Module, *, verify_each: bool = False) -> Module:
         T.guard(P[i] >= 0 and P[i] < n, X)
         Y[i] = X[P[i]]
     """
-    return _run_passes(module, around=_run_verified if verify_each else _run)
+    return run_pipeline(module, _TO_FLAT, around=run_verified if verify_each else run_pass)
 
 
 def lower_with_extensions(
@@ -110,24 +97,7 @@ def lower_with_extensions(
         module = record.function(module)
         return _extended(module, f"after {record.name}", extend)
 
-    return _run_passes(module, around=run_extended)
-
-
-def _run_passes(module: Module, *, around: Callable[[PassRecord, Module], Module]) -> Module:
-    """Return the flat module of a module of the loop stage; `around` runs each pass."""
-    for record in _TO_FLAT:
-        module = around(record, module)
-    return module
-
-
-def _run(record: PassRecord, module: Module) -> Module:
-    return record.function(module)
-
-
-def _run_verified(record: PassRecord, module: Module) -> Module:
-    result = record.function(module)
-    record.require_kept_promise(result)
-    return result
+    return run_pipeline(module, _TO_FLAT, around=run_extended)
 
 
 def _extended(

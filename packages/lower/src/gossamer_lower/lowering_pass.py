@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial, wraps
 from types import MappingProxyType
-from typing import Any, ParamSpec, TypeAlias
+from typing import Any, Literal, ParamSpec, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -35,6 +35,9 @@ from gossamer_ir.verify import diagnostics
 P = ParamSpec("P")
 _Finder: TypeAlias = Callable[[Function], bool]
 _NONE: Mapping[str, str] = MappingProxyType({})
+
+PipelineName: TypeAlias = Literal["main", "device"]
+"""The main pipeline leads to the flat stage; that for devices (`lower_to_device`) continues from there."""
 
 
 def _has(*kinds: type[Node]) -> _Finder:
@@ -85,8 +88,8 @@ class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The passes that run earlier if both run, each with the reason."""
     before: Mapping[str, str] = _NONE
     """The passes that run later if both run, each with the reason."""
-    on_request: bool = False
-    """True if it runs only where a front end or a user applies it by name, not as part of `lower_to_flat`."""
+    pipeline: PipelineName | None = "main"
+    """The pipeline that runs it; None if it runs only where a front end or a user applies it by name."""
     stable: bool = False
     """True if passes of plugins may run before and after it: its name, its stages and its place among the
     other stable passes are part of the plugin API."""
@@ -125,7 +128,7 @@ def lowering_pass(
     removes: tuple[str, ...] = (),
     after: Mapping[str, str] = _NONE,
     before: Mapping[str, str] = _NONE,
-    on_request: bool = False,
+    pipeline: PipelineName | None = "main",
     stable: bool = False,
     checks_stage: bool = True,
 ) -> Callable[[Callable[P, Module]], Callable[P, Module]]:
@@ -144,7 +147,7 @@ def lowering_pass(
         removes=removes,
         after=after,
         before=before,
-        on_request=on_request,
+        pipeline=pipeline,
         stable=stable,
     )
     return lambda function: _with_record(function, new_record, checks_stage=checks_stage)

@@ -12,11 +12,13 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_lower.bounds_check_flat import bounds_check_flat
-from gossamer_lower.lower_to_flat import LISTED, lower_to_flat
+from gossamer_lower.lower_to_device import lower_to_device
+from gossamer_lower.lower_to_flat import lower_to_flat
 from gossamer_lower.lowering_pass import PassRecord, has_content, listed_records, require_stage
 from gossamer_lower.passes import LANGUAGE_PASSES
+from gossamer_lower.pipelines import LISTED
 
-_COMPOSED = listed_records((lower_to_flat, bounds_check_flat))
+_COMPOSED = listed_records((lower_to_flat, lower_to_device, bounds_check_flat))
 """Passes made of those of `passes.py`, which can therefore not be in that list themselves."""
 
 PASSES: dict[str, PassRecord] = items_by_name((*LISTED, *_COMPOSED, *LANGUAGE_PASSES))

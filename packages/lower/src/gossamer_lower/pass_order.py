@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import get_args
 
 from gossamer_ir.errors import InternalError
-from gossamer_lower.lowering_pass import PassRecord
+from gossamer_lower.lowering_pass import PassRecord, PipelineName
 
 
 def require_order(records: Sequence[PassRecord]) -> None:
@@ -43,13 +44,13 @@ def _wrong_neighbors(records: Sequence[PassRecord]) -> Iterator[str]:
 
 
 def _wrong_stages(records: Sequence[PassRecord]) -> Iterator[str]:
-    pipeline = [record for record in records if not record.on_request]
-    for earlier, later in pairwise(pipeline):
-        if later.takes != (earlier.gives,):
-            yield (
-                f"The pass '{later.name}' takes a module of the {' or '.join(later.takes)} stage, but "
-                f"'{earlier.name}', which is listed before it, gives one of the {earlier.gives} stage"
-            )
+    for name in get_args(PipelineName):
+        for earlier, later in pairwise(record for record in records if record.pipeline == name):
+            if later.takes != (earlier.gives,):
+                yield (
+                    f"The pass '{later.name}' takes a module of the {' or '.join(later.takes)} stage, but "
+                    f"'{earlier.name}', which is listed before it, gives one of the {earlier.gives} stage"
+                )
 
 
 def _contents_left(records: Sequence[PassRecord]) -> Iterator[str]:

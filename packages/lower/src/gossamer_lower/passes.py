@@ -2,9 +2,9 @@
 
 A pass is added here by one line, at its place in `ORDERED_PASSES`; `python -m tools.generate pass_imports`
 writes the imports and the exports of the package. Each pass declares in its decorator what must run before
-and after it, and why: `pass_order.py` refuses a list in another order. The pipeline (`lower_to_flat.py`) and
-the table of passes by name (`pass_manager.py`) follow from this list and from what the decorators declare.
-Passes that are declared `on_request` are not part of `lower_to_flat`.
+and after it, and why: `pass_order.py` refuses a list in another order. The pipelines (`pipelines.py`) and the
+table of passes by name (`pass_manager.py`) follow from this list and from what the decorators declare.
+Passes that are declared with `pipeline=None` run on request only.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from gossamer_lower.blocks.lower_blocks import lower_blocks
 from gossamer_lower.bounds_checks.hoist_bounds_checks import hoist_bounds_checks
 from gossamer_lower.bounds_checks.insert_bounds_checks import insert_bounds_checks
 from gossamer_lower.buffers.lower_buffers import lower_buffers
+from gossamer_lower.device.check_stores import check_stores
 from gossamer_lower.device.inject_pipeline import inject_pipeline
+from gossamer_lower.device.insert_sync import insert_sync
 from gossamer_lower.device.lower_cross_thread_reduction import lower_cross_thread_reduction
+from gossamer_lower.device.merge_shared_memory import merge_shared_memory
 from gossamer_lower.device.split_host_device import split_host_device
 from gossamer_lower.host.check_index_arrays import check_index_arrays
 from gossamer_lower.host.lower_atomics import lower_atomics
@@ -99,14 +102,18 @@ ORDERED_PASSES: tuple[Callable[..., Module], ...] = (
     unswitch_on_alignment,
     # --- On request, for a target.
     lower_math,
+    # --- To an entry of the host and kernels of a device.
     inject_pipeline,
     lower_cross_thread_reduction,
     split_host_device,
+    check_stores,
+    merge_shared_memory,
+    insert_sync,
 )
 
 # They have no decorator, since gossamer-ir has no passes to order.
 LANGUAGE_PASSES = (
-    PassRecord(name="simplify", function=simplify, on_request=True),
-    PassRecord(name="declare_regions", function=declare_regions, on_request=True),
+    PassRecord(name="simplify", function=simplify, pipeline=None),
+    PassRecord(name="declare_regions", function=declare_regions, pipeline=None),
 )
 """The passes of gossamer-ir, which any module takes on request."""

@@ -11,7 +11,7 @@ from gossamer_ir.nodes import Allocate, AsyncCopy, CommitGroup, WaitGroup
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify import verify
-from gossamer_lower import inject_pipeline, split_host_device
+from gossamer_lower import inject_pipeline, lower_to_device
 
 TEXT = """
 @T.prim_func
@@ -55,7 +55,7 @@ def test_iterations_have_the_results_of_their_own_copies(stages, count, first):
     pipelined = inject_pipeline(module)
     verify(pipelined)
     np.testing.assert_array_equal(results(pipelined, count), results(module, count))
-    np.testing.assert_array_equal(results(split_host_device(module), count), results(module, count))
+    np.testing.assert_array_equal(results(lower_to_device(module), count), results(module, count))
 
 
 def test_a_stage_is_copied_while_the_others_are_in_use():

@@ -8,7 +8,7 @@ from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Barrier, Shuffle
 from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify import verify
-from gossamer_lower import lower_cross_thread_reduction, split_host_device
+from gossamer_lower import lower_cross_thread_reduction, lower_to_device
 
 ROWS = 3
 
@@ -33,7 +33,7 @@ def called(module, x, y):
 def lowered(module):
     result = lower_cross_thread_reduction(module)
     verify(result)
-    verify(split_host_device(module))
+    verify(lower_to_device(module))
     return result
 
 

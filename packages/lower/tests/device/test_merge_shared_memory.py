@@ -11,7 +11,7 @@ from gossamer_ir.nodes import Allocate, Barrier
 from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify import verify
-from gossamer_lower import split_host_device
+from gossamer_lower import lower_to_device
 
 HEAD = """
 @T.prim_func
@@ -87,7 +87,7 @@ AROUND = (
 )
 def test_buffers_that_are_live_at_different_times_share_memory(lines, expected):
     module = program(*lines)
-    split = split_host_device(module)
+    split = lower_to_device(module)
     assert buffers(split) == expected
     verify(split)
     np.testing.assert_array_equal(results(split), results(module))
@@ -96,7 +96,7 @@ def test_buffers_that_are_live_at_different_times_share_memory(lines, expected):
 def test_a_barrier_is_between_the_buffers_that_share_memory():
     """The first reads of one buffer are before the first stores to the next one."""
     lines = (*reverse("S", source="X"), *reverse("R", source="X"))
-    assert len(collect(Barrier, split_host_device(program(*lines)))) >= 3
+    assert len(collect(Barrier, lower_to_device(program(*lines)))) >= 3
 
 
 def test_a_buffer_that_copies_may_still_fill_shares_nothing():
@@ -106,9 +106,9 @@ def test_a_buffer_that_copies_may_still_fill_shares_nothing():
         "    with T.async_copy():",
         "        A[v] = X[b * 32 + v]",
     ]
-    assert set(buffers(split_host_device(program(*copied, *reverse("S", source="X"))))) == {
+    assert set(buffers(lower_to_device(program(*copied, *reverse("S", source="X"))))) == {
         "A",
         "S",
     }
     before = program(*reverse("S", source="X"), *copied)
-    assert set(buffers(split_host_device(before))) == {"S"}
+    assert set(buffers(lower_to_device(before))) == {"S"}

@@ -8,23 +8,54 @@ from gossamer_ir.analysis.statements.thread_axes import is_block_axis, is_thread
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Expr, For, Function, Let, Load, Stmt, Store
+from gossamer_ir.nodes import Expr, For, Function, Let, Load, Module, Stmt, Store
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.statement_queries import allocation_of
 from gossamer_ir.traversal.walk import collect, stmts
+from gossamer_lower.device.kernel_functions import map_kernels
 from gossamer_lower.device.let_dependences import let_dependences
+from gossamer_lower.lowering_pass import lowering_pass
 
 
-def check_stores(function: Function) -> None:
-    """Raise `UnsupportedError` (`lower.check_stores.reduction`) for a kernel in which the threads of a loop
+@lowering_pass(
+    takes=("flat",),
+    pipeline="device",
+    after={
+        "split_host_device": "it checks kernels",
+        "lower_cross_thread_reduction": "a reduction over threads stores to one element until it is lowered",
+    },
+)
+def check_stores(module: Module) -> Module:
+    """Return a module with kernels unchanged, if no two threads store to one element.
+
+    Raises `UnsupportedError`: `lower.check_stores.reduction` for a kernel in which the threads of a loop
     store to one element of global or shared memory, `lower.check_stores.shared` for shared memory that each
     thread would allocate.
 
-    Reductions over threads have been lowered before.
+    >>> from gossamer_ir.script import parse_module
+    >>> from gossamer_lower import split_host_device
+    >>> flat = parse_module('''
+    ... @T.prim_func
+    ... def last(x: T.handle, y: T.handle) -> None:
+    ...     T.stage("flat")
+    ...     X = T.match_buffer(x, (32,), "float32")
+    ...     Y = T.match_buffer(y, (1,), "float32")
+    ...     for t in T.thread_binding(32, thread="threadIdx.x"):
+    ...         Y[0] = X[t]
+    ... ''')
+    >>> check_stores(split_host_device(flat))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    gossamer_ir.errors.UnsupportedError: The threads of loop 't' of 'last_t' store to one element of 'Y', ...
     """
-    checker = _StoreChecker(function)
-    for stmt in function.body:
+    return map_kernels(module, _checked)
+
+
+def _checked(kernel: Function) -> Function:
+    checker = _StoreChecker(kernel)
+    for stmt in kernel.body:
         checker.check(stmt, {})
+    return kernel
 
 
 class _StoreChecker:

@@ -49,7 +49,7 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import with_bodies, with_body
 
 
-@lowering_pass(takes=("flat",), on_request=True)
+@lowering_pass(takes=("flat",), pipeline="device")
 def inject_pipeline(module: Module) -> Module:
     """Return a module for a device, whose loops with the annotation `pipeline` overlap iterations.
 

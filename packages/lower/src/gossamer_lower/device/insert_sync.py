@@ -28,6 +28,7 @@ from gossamer_ir.nodes import (
     If,
     Let,
     Load,
+    Module,
     Search,
     Stmt,
     Store,
@@ -41,8 +42,9 @@ from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars, namer_of
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect, contains, stmts
-from gossamer_lower.device.kernel_functions import thread_loops
+from gossamer_lower.device.kernel_functions import map_kernels, thread_loops
 from gossamer_lower.device.let_dependences import let_dependences
+from gossamer_lower.lowering_pass import lowering_pass
 
 
 class _SharedAccess(msgspec.Struct, frozen=True):
@@ -65,8 +67,17 @@ class _Surroundings(msgspec.Struct, frozen=True):
     is_uniform: bool = True
 
 
-def insert_sync(function: Function) -> Function:
-    """Return a kernel with barriers, in which one thread does what stands outside of loops over threads.
+@lowering_pass(
+    takes=("flat",),
+    pipeline="device",
+    after={
+        "split_host_device": "it inserts barriers into kernels",
+        "check_stores": "it makes one thread store what stands outside of loops over threads",
+        "merge_shared_memory": "threads may still read the buffer that was in the same memory before",
+    },
+)
+def insert_sync(module: Module) -> Module:
+    """Return a module whose kernels have barriers; one thread does what stands outside of loops over threads.
 
     A barrier stands before a statement that accesses an element of global or shared memory which another
     thread of the block may have accessed since the last one, if one of them writes. Statements outside of a
@@ -75,21 +86,35 @@ def insert_sync(function: Function) -> Function:
     Raises `UnsupportedError`: `lower.insert_sync.grid` for a store outside of a loop over blocks,
     `lower.insert_sync.barrier` for a barrier that not all threads of a block reach.
 
-    >>> from gossamer_ir.script import parse_module, print_module
+    >>> from gossamer_ir.script import parse_module
+    >>> from gossamer_lower import split_host_device
+    >>> from gossamer_testkit.show import body_text
     >>> flat = parse_module('''
     ... @T.prim_func
     ... def reverse(x: T.handle) -> None:
     ...     T.stage("flat")
     ...     X = T.match_buffer(x, (64,), "float32")
-    ...     S = T.alloc_buffer((64,), "float32", scope="shared")
-    ...     for t in T.thread_binding(64, thread="threadIdx.x"):
-    ...         S[t] = X[t]
-    ...     for u in T.thread_binding(64, thread="threadIdx.x"):
-    ...         X[u] = S[63 - u]
+    ...     for b in T.thread_binding(1, thread="blockIdx.x"):
+    ...         S = T.alloc_buffer((64,), "float32", scope="shared")
+    ...         for t in T.thread_binding(64, thread="threadIdx.x"):
+    ...             S[t] = X[t]
+    ...         for u in T.thread_binding(64, thread="threadIdx.x"):
+    ...             X[u] = S[63 - u]
     ... ''')
-    >>> [type(stmt).__name__ for stmt in insert_sync(flat.functions[0]).body[1:]]
-    ['For', 'Barrier', 'For']
+    >>> _, kernel = insert_sync(split_host_device(flat)).functions
+    >>> print(body_text(Module("flat", (kernel,), kernel.name)))
+    for b in T.thread_binding(1, thread="blockIdx.x"):
+        S = T.alloc_buffer((64,), "float32", scope="shared")
+        for t in T.thread_binding(64, thread="threadIdx.x"):
+            S[t] = X[t]
+        T.barrier()
+        for u in T.thread_binding(64, thread="threadIdx.x"):
+            X[u] = S[63 - u]
     """
+    return map_kernels(module, _synchronized)
+
+
+def _synchronized(function: Function) -> Function:
     inserter = _Inserter(function)
     body = inserter.body(function.body, _Surroundings())
     if contains(SYNCHRONIZING_STMTS, *body) and contains(CHECKING_STMTS, *body):

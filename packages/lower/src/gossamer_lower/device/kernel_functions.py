@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from gossamer_ir.nodes import (
     If,
     Launch,
     Let,
+    Module,
     ParallelFor,
     Param,
     Stmt,
@@ -30,7 +31,9 @@ from gossamer_ir.traversal.access_types import BUFFER_NODES
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer, bound_vars
+from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_ir.traversal.walk import collect, stmts
+from gossamer_lower.lowering_pass import map_functions
 
 BLOCK_THREADS = 128
 """The threads of a block of a loop whose iterations are distributed without a schedule for threads."""
@@ -110,6 +113,17 @@ def _thread_loops(
     for axis, (var, extent) in bindings.items():
         body = (For(var, ZERO, extent, body, kind="thread_binding", thread=axis),)  # type: ignore[arg-type]  # a tag
     return body
+
+
+def map_kernels(module: Module, function: Callable[[Function], Function]) -> Module:
+    """Return a module with its kernels replaced, which are the functions that others launch.
+
+    >>> from gossamer_testkit.examples import SCALE
+    >>> map_kernels(SCALE, lambda kernel: kernel) == SCALE
+    True
+    """
+    launched = {launch.function for f in module.functions for launch in nodes_of_type(f, Launch)}
+    return map_functions(module, lambda f: function(f) if f.name in launched else f)
 
 
 def thread_loops(body: Iterable[Stmt]) -> Iterator[For]:

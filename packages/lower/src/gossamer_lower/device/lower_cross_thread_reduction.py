@@ -63,7 +63,11 @@ class _Surroundings(msgspec.Struct, frozen=True):
     is_uniform: bool = True
 
 
-@lowering_pass(takes=("flat",), on_request=True)
+@lowering_pass(
+    takes=("flat",),
+    pipeline="device",
+    after={"inject_pipeline": "reductions in pipelined loops read the copies that it makes"},
+)
 def lower_cross_thread_reduction(module: Module) -> Module:
     """Lower reductions over the threads of a block, which `bind` makes of the loops of reductions.
 

@@ -13,13 +13,15 @@ from msgspec.structs import replace
 from gossamer_ir.core.build import ZERO, add, index, integer_value, mul
 from gossamer_ir.core.expression_kinds import has_lanes
 from gossamer_ir.core.statement_kinds import effects_of
-from gossamer_ir.nodes import Allocate, AsyncCopy, Buffer, Expr, Function, Node, Ramp, Stmt
+from gossamer_ir.nodes import Allocate, AsyncCopy, Buffer, Expr, Function, Module, Node, Ramp, Stmt
 from gossamer_ir.traversal.access_types import BUFFER_NODES, ELEMENT_NODES
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.buffer_uses import buffers_named
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.statement_queries import allocation_of
 from gossamer_ir.traversal.walk import collect, stmts
+from gossamer_lower.device.kernel_functions import map_kernels
+from gossamer_lower.lowering_pass import lowering_pass
 from gossamer_lower.statements.rebuild import with_bodies, with_body
 
 
@@ -36,17 +38,25 @@ class _Lifetime(msgspec.Struct, frozen=True):
         return self.first <= other.last and other.first <= self.last
 
 
-def merge_shared_memory(function: Function) -> Function:
-    """Return a kernel whose buffers in shared memory are as few as their lifetimes and dtypes allow.
+@lowering_pass(
+    takes=("flat",),
+    pipeline="device",
+    after={
+        "split_host_device": "it merges buffers of one kernel",
+        "check_stores": "errors name the buffers of the program",
+    },
+)
+def merge_shared_memory(module: Module) -> Module:
+    """Return a module whose kernels have as few buffers in shared memory as lifetimes and dtypes allow.
 
     A buffer is live from the first to the last statement that uses it, in the body that allocates it: an
     iteration of a loop does not see what another one stored to a buffer that the loop allocates. One that
-    asynchronous copies fill is live to the end, since the last of them may be complete late. `insert_sync`
-    runs afterwards: threads may still read what was there before.
+    asynchronous copies fill is live to the end, since the last of them may be complete late.
 
     >>> from gossamer_ir.script import parse_module
     >>> from gossamer_testkit.show import body_text
-    >>> kernel = parse_module('''
+    >>> from gossamer_lower import split_host_device
+    >>> flat = parse_module('''
     ... @T.prim_func
     ... def twice(x: T.handle) -> None:
     ...     T.stage("flat")
@@ -61,9 +71,8 @@ def merge_shared_memory(function: Function) -> Function:
     ...         for v in T.thread_binding(32, thread="threadIdx.x"):
     ...             R[v // 16, v % 16] = X[v]
     ... ''')
-    >>> from gossamer_ir.nodes import Module
-    >>> merged = merge_shared_memory(kernel.functions[0])
-    >>> print(body_text(Module("flat", (merged,), "twice")))
+    >>> _, kernel = merge_shared_memory(split_host_device(flat)).functions
+    >>> print(body_text(Module("flat", (kernel,), kernel.name)))
     for b in T.thread_binding(1, thread="blockIdx.x"):
         S = T.alloc_buffer((32,), "float32", scope="shared")
         for t in T.thread_binding(32, thread="threadIdx.x"):
@@ -73,6 +82,10 @@ def merge_shared_memory(function: Function) -> Function:
         for v in T.thread_binding(32, thread="threadIdx.x"):
             S[v // 16 * 16 + v % 16] = X[v]
     """
+    return map_kernels(module, _with_merged_buffers)
+
+
+def _with_merged_buffers(function: Function) -> Function:
     lifetimes = _LifetimeFinder().of(function)
     shared = [group for group in _groups(lifetimes) if len(group) > 1]
     if not shared:

@@ -25,9 +25,6 @@ from gossamer_ir.traversal.buffer_uses import buffers_read, buffers_written
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer, names_in
 from gossamer_ir.traversal.walk import stmts
-from gossamer_lower.device.check_stores import check_stores
-from gossamer_lower.device.inject_pipeline import inject_pipeline
-from gossamer_lower.device.insert_sync import insert_sync
 from gossamer_lower.device.kernel_functions import (
     bound_kernel,
     has_grid,
@@ -36,25 +33,27 @@ from gossamer_lower.device.kernel_functions import (
     iteration_kernel,
     single_kernel,
 )
-from gossamer_lower.device.lower_cross_thread_reduction import lower_cross_thread_reduction
-from gossamer_lower.device.merge_shared_memory import merge_shared_memory
 from gossamer_lower.lowering_pass import lowering_pass
 
 
-@lowering_pass(takes=("flat",), on_request=True)
+@lowering_pass(
+    takes=("flat",),
+    pipeline="device",
+    after={
+        "inject_pipeline": "a pipelined loop allocates the stages of buffers before it",
+        "lower_cross_thread_reduction": "what threads exchange is allocated before the loops over threads",
+    },
+)
 def split_host_device(module: Module) -> Module:
     """Return a flat module whose entry only launches kernels, computes sizes and allocates global memory.
 
     Each outermost nest of loops that are bound to threads is a kernel, with the buffers of blocks and threads
     that it uses. A parallel loop is one with a thread for each iteration. All other statements are kernels
-    of one thread. Pipelined loops overlap iterations (`inject_pipeline`), and reductions over threads are
-    lowered. Kernels have the barriers that `insert_sync` inserts, and buffers in shared memory share it if
-    they are live at different times (`merge_shared_memory`).
+    of one thread.
 
     Raises `UnsupportedError` (`lower.split_host_device.*`): `.extent` if a number of threads is not known at
     the launch, `.host` if a loop or a condition around kernels reads an array, `.scope` if kernels share a
-    buffer of a block or a thread; and the errors of `lower_cross_thread_reduction`,
-    `check_stores` and `insert_sync`.
+    buffer of a block or a thread.
 
     >>> from gossamer_ir.script import parse_module, print_module
     >>> flat = parse_module('''
@@ -68,15 +67,11 @@ def split_host_device(module: Module) -> Module:
     >>> print(print_module(split_host_device(flat)).partition('"float32")')[2].partition("@")[0].strip())
     T.launch("scale_i", [x, n], threads={"blockIdx.x": n})
     """
-    module = lower_cross_thread_reduction(inject_pipeline(module))
     functions = items_by_name(module.functions)
     entry = functions[module.entry]
     splitter = _Splitter(functions, entry)
     body = splitter.body(entry.body)
-    kernels = tuple(insert_sync(merge_shared_memory(kernel)) for kernel in splitter.kernels)
-    for kernel in splitter.kernels:
-        check_stores(kernel)
-    return Module("flat", (replace(entry, body=body), *kernels), module.entry)
+    return Module("flat", (replace(entry, body=body), *splitter.kernels), module.entry)
 
 
 class _Splitter:
@@ -189,7 +184,9 @@ class _Splitter:
 
     def _launched(self, node: Launch) -> Launch:
         self._require_no_reads(node)
-        self.kernels.append(self._functions[node.function])
+        kernel = self._functions[node.function]
+        if kernel not in self.kernels:
+            self.kernels.append(kernel)
         return node
 
     def _require_no_reads(self, node: ParallelFor | Launch) -> None:

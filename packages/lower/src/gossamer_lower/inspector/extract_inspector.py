@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @lowering_pass(
     takes=("position", "loop"),
-    on_request=True,
+    pipeline=None,
     checks_stage=False,
     before={"lower_blocks": "the blocks mark what an inspector computes"},
 )

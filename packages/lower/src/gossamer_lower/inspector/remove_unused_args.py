@@ -30,7 +30,7 @@ _RANGE_PARAMS = 2
 
 
 @lowering_pass(
-    on_request=True,
+    pipeline=None,
     after={"substitute_buffer": "the substitution leaves arguments unused"},
 )
 def remove_unused_args(module: Module) -> Module:

@@ -24,7 +24,7 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 @lowering_pass(
     takes=("loop",),
-    on_request=True,
+    pipeline=None,
     before={"expand_reducers": "every pass of the pipeline can use the constants"},
 )
 def substitute_buffer(

@@ -10,7 +10,7 @@ from gossamer_lower.lowering_pass import lowering_pass
 
 @lowering_pass(
     takes=("position", "loop"),
-    on_request=True,
+    pipeline=None,
     checks_stage=False,
     after={
         "extract_inspector": "it replaces the marked blocks by reads of what the inspector computes"

@@ -12,7 +12,7 @@ from gossamer_lower.lowering_pass import lowering_pass
 from gossamer_lower.math.calls.lowered_calls import is_lowered
 
 
-@lowering_pass(takes=("flat",), on_request=True)
+@lowering_pass(takes=("flat",), pipeline=None)
 def lower_math(module: Module, *, instructions: Collection[str]) -> Module:
     """Lower calls of math functions, `find_nth_bit`, and `//` and `%` of floats to arithmetic.
 

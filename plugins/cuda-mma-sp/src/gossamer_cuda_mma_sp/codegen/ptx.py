@@ -16,7 +16,7 @@ from gossamer_ir.nodes import Module
 from gossamer_llvm import Abi, emit
 from gossamer_llvm.optimization import optimize, parse
 from gossamer_llvm.target_machines import cross_target_machine
-from gossamer_lower import split_host_device
+from gossamer_lower import lower_to_device
 
 TRIPLE = "nvptx64-nvidia-cuda"
 FIRST_WITH_ASYNC_COPIES = 80
@@ -26,7 +26,7 @@ _EXTERNAL = re.compile(r"^\.extern\b.*", re.MULTILINE)
 
 def split_module(module: Module, gpu: Gpu) -> Module:
     """Return a flat module as an entry, which a host interprets, and kernels without fragments."""
-    return split_host_device(lower_fragments(module, gpu))
+    return lower_to_device(lower_fragments(module, gpu))
 
 
 def device_text(module: Module, gpu: Gpu) -> str:

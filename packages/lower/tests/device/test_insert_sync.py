@@ -1,0 +1,62 @@
+"""Barriers, and where threads of a block cannot wait for each other."""
+
+import pytest
+
+from gossamer_ir.errors import UnsupportedError
+from gossamer_lower import insert_sync, split_host_device
+
+
+@pytest.mark.parametrize(
+    ("lines", "code"),
+    [
+        (
+            (
+                'for t in T.thread_binding(4, thread="threadIdx.x"):',
+                "    Y[t] = 0.0",
+                '    for i in T.thread_binding(n, thread="blockIdx.x"):',
+                "        X[i] = 1.0",
+            ),
+            "lower.insert_sync.grid",
+        ),
+        (
+            (
+                'S = T.alloc_buffer((8, 4), "float32", scope="shared")',
+                'for u in T.thread_binding(8, thread="threadIdx.y"):',
+                "    for j in T.serial(T.int64(X[u])):",
+                '        for t in T.thread_binding(4, thread="threadIdx.x"):',
+                "            S[u, t] = X[t]",
+                '        for v in T.thread_binding(4, thread="threadIdx.x"):',
+                "            Y[u] = S[u, 3 - v]",
+            ),
+            "lower.insert_sync.barrier",
+        ),
+        (
+            (
+                'S = T.alloc_buffer((4,), "float32", scope="shared")',
+                'for b in T.thread_binding(2, thread="blockIdx.x"):',
+                '    for t in T.thread_binding(4, thread="threadIdx.x"):',
+                "        T.guard(n > 4, X)",
+                "        S[t] = X[t]",
+                '    for u in T.thread_binding(4, thread="threadIdx.x"):',
+                "        Y[u + b * 4] = S[3 - u]",
+            ),
+            "lower.insert_sync.barrier",
+        ),
+    ],
+)
+def test_a_barrier_that_not_all_threads_reach_is_refused(lines, code, flat):
+    split = split_host_device(flat(*lines))
+    with pytest.raises(UnsupportedError) as caught:
+        insert_sync(split)
+    assert caught.value.code == code
+
+
+def test_only_kernels_get_barriers(flat):
+    """Loops over threads of a function that no other launches are several kernels in one."""
+    module = flat(
+        'for t in T.thread_binding(4, thread="threadIdx.x"):',
+        "    Y[t] = X[t]",
+        'for u in T.thread_binding(4, thread="threadIdx.x"):',
+        "    X[u] = Y[3 - u]",
+    )
+    assert insert_sync(module) == module
