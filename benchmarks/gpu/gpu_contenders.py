@@ -87,18 +87,17 @@ def _bound_operator(case: OperatorCase, out: Any, placed: Any, target: str) -> A
 
 
 def _bound_24(case: OperatorCase, out: Any, placed: Any, target: str) -> Any:
-    from gossamer.api.compile import compile
-    from gossamer.api.matmul_24 import program_24
-    from gossamer.operator_calls.operands.two_of_four import compress_24
-    from gossamer_formats.internal_api import VALUE_DTYPES
+    from gossamer.operator_calls.operands.checked_operands import kernel_arguments, kernel_request
+    from gossamer.operator_calls.operator_kernels import kernel_for
+    from gossamer.operators.matmul_24 import PROGRAM, operands
 
-    left, right = case.operands
-    compressed = compress_24(left, dtypes=VALUE_DTYPES)
-    program = program_24(compressed.dtype)
-    kernel = compile(program, specialize={"feat_size": right.shape[1]}, target=target)
-    return kernel.bind(
-        a=placed(compressed.values), indices=placed(compressed.indices), b=placed(right), c=out
-    )
+    checked = operands(*case.operands)
+    kernel = kernel_for(kernel_request(checked, PROGRAM), target=target).kernel
+    arguments = kernel_arguments(checked, PROGRAM, out)
+    on_device = {
+        name: placed(value) for name, value in arguments.items() if name in ("a", "indices", "b")
+    }
+    return kernel.bind(**{**arguments, **on_device})
 
 
 def result_dtype(case: OperatorCase) -> np.dtype[Any]:

@@ -9,11 +9,12 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.api.matmul_24 import program_24
+from gossamer.operator_calls.operator_program import Variant, module_of
+from gossamer.operators.matmul_24 import PROGRAM
 from gossamer.pipeline import stage_texts
 from gossamer_ir.errors import FormatError
 from gossamer_ir.interpret import run
-from gossamer_ir.script import parse_module
+from gossamer_ir.script import parse_module, print_module
 from gossamer_testkit.bsr_product import bsr_product
 from tests.integration.block_problems import block_problem
 
@@ -25,6 +26,10 @@ def two_of_four(rows, columns, dtype):
     """Small integers, of which products are exact."""
     dense = np.random.default_rng(rows).integers(-4, 5, (rows, columns))
     return gs.prune(dense.astype(np.float64), "2:4").toarray().astype(dtype)
+
+
+def program_text(dtype):
+    return print_module(module_of(PROGRAM, Variant(dtype)))
 
 
 def dense_operand(rows, columns, dtype):
@@ -54,7 +59,7 @@ def ptx(program, features, target=TARGET):
 )
 def test_sparse_tensor_cores_do_all_products(dtype, instruction):
     # Without the kernel for empty operands, which is in the same PTX, nothing else multiplies elements.
-    grid = ptx(program_24(dtype), 16).split(".entry gossamer_kernel_1")[1].split(".entry")[0]
+    grid = ptx(program_text(dtype), 16).split(".entry gossamer_kernel_1")[1].split(".entry")[0]
     assert grid.count(instruction) == 1
     assert not any(word in grid for word in ("fma.", "mul.rn", "mul.f32", "mad.lo.s32"))
 
@@ -71,7 +76,7 @@ def test_what_was_chosen_is_explained():
 
 
 def test_transposed_operands_use_sparse_tensor_cores_too():
-    text = program_24("float16")
+    text = program_text("float16")
     text = text.replace("b, (J_detach, K)", "b, (K, J_detach)").replace(
         "B[g * 4 + j, k]", "B[k, g * 4 + j]"
     )
@@ -93,7 +98,7 @@ def test_transposed_operands_use_sparse_tensor_cores_too():
 
 
 def test_the_lowered_program_means_the_same_in_the_reference_interpreter():
-    schedule = gs.schedule(program_24("float16"), target=TARGET, specialize={"feat_size": 3})
+    schedule = gs.schedule(program_text("float16"), target=TARGET, specialize={"feat_size": 3})
     report = gs.explain(
         "matmul_24",
         target=TARGET,
@@ -163,7 +168,7 @@ def bfloat16(matrix):
 
 
 def test_a_program_in_bfloat16_uses_sparse_tensor_cores():
-    text = program_24("float16").replace("float16", "bfloat16")
+    text = program_text("float16").replace("float16", "bfloat16")
     groups = two_of_four(17, 40, "float32").reshape(17, 10, 4)
     indices = np.sort(np.argsort(groups == 0, axis=-1, kind="stable")[..., :2], axis=-1)
     values = np.ascontiguousarray(np.take_along_axis(groups, indices, axis=-1))
@@ -186,7 +191,7 @@ def test_ptxas_assembles_the_products(architecture, tmp_path):
     program = shutil.which("ptxas")
     if program is None:
         pytest.skip("there is no ptxas")
-    programs = (parse_module(program_24("float16")), bsr_product("float16"))
+    programs = (parse_module(program_text("float16")), bsr_product("float16"))
     for number, module in enumerate(programs):
         source = tmp_path / f"{number}.ptx"
         text = stage_texts(module, target=f"cuda-mma-sp:arch={architecture}")["asm"]

@@ -1,8 +1,9 @@
 """The imports of operators in `gossamer/__init__.py`, their entry points for CSR and their table in
 `docs/plugins.md`, and the imports of oracles in `gossamer_testkit/__init__.py`.
 
-`NAMES` of `gossamer.operators` is the only list of operators that is kept by hand. The public functions of
-`oracles.py` are the only list of oracles. The exports follow from the imports (generator `exports`).
+`NAMES` and `N_M_NAMES` of `gossamer.operators` are the only lists of operators that are kept by hand. The
+public functions of `oracles.py` are the only list of oracles. The exports follow from the imports (generator
+`exports`).
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def files() -> dict[Path, str]:
 def _package_of_operators() -> dict[Path, str]:
     path = PACKAGE / "__init__.py"
     imports = [
-        f"    from gossamer.operators.{name} import {name}\n" for name in public_operator_names()
+        f"    from gossamer.operators.{name} import {name}\n" for name in all_operator_names()
     ]
     text = _IMPORTS.sub("".join(sorted(imports)), path.read_text())
     return {path: text}
@@ -84,12 +85,22 @@ def _package_of_oracles() -> dict[Path, str]:
 
 
 def public_operator_names() -> tuple[str, ...]:
-    """Return `NAMES` of `gossamer.operators`, without importing it."""
+    """Return the operators of any sparse matrix: those that distributions can register for formats."""
+    return _operator_names("NAMES")
+
+
+def all_operator_names() -> tuple[str, ...]:
+    """Return the operators that `gossamer` exports."""
+    return (*public_operator_names(), *_operator_names("N_M_NAMES"))
+
+
+def _operator_names(listed: str) -> tuple[str, ...]:
+    """Return a list of `gossamer.operators`, without importing it."""
     tree = ast.parse((PACKAGE / "operators" / "by_name.py").read_text())
     values = [
         node.value
         for node in tree.body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "NAMES"
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == listed
     ]
     names: tuple[str, ...] = ast.literal_eval(values[0])
     return names

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.operators import NAMES, operator_named
+from gossamer.operators import ALL_NAMES, operator_named
 from gossamer_ir.nodes import Module, Node
 from gossamer_ir.script import parse_module
 from tools import ROOT
@@ -32,7 +32,7 @@ def files() -> dict[Path, str]:
     """Return the text of the file of each operator."""
     return {
         PACKAGE / f"{name}.py": module_code(name, parse_module(operator_named(name).program.script))
-        for name in NAMES
+        for name in ALL_NAMES
     }
 
 

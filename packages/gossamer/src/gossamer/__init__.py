@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from gossamer.api.einsum import einsum, einsum_program
     from gossamer.api.explain import explain
     from gossamer.api.export import export
-    from gossamer.api.matmul_24 import matmul_24
     from gossamer.api.prepare import prepare
     from gossamer.api.schedule import schedule
     from gossamer.api.schedule_space import schedule_space
     from gossamer.operator_calls.operands.csr_arrays import CsrArrays
     from gossamer.operators.attention import attention
+    from gossamer.operators.matmul_24 import matmul_24
     from gossamer.operators.sddmm import sddmm
     from gossamer.operators.spmm import spmm
     from gossamer.operators.spmv import spmv
@@ -95,7 +95,7 @@ _HOMES = {
     "from_scipy": "gossamer_formats",
     "from_torch": "gossamer_formats",
     "get_num_threads": "gossamer_backend",
-    "matmul_24": "gossamer.api.matmul_24",
+    "matmul_24": "gossamer.operators.matmul_24",
     "prepare": "gossamer.api.prepare",
     "prune": "gossamer_formats",
     "read": "gossamer_formats",

@@ -9,6 +9,15 @@ DEFAULT_TARGET = "generic-cpu"
 """The target of functions and commands that are not given one."""
 
 
+def is_default_target(target: str | Target | None) -> bool:
+    """Return whether a target is the default one: the CPU of this machine, without options.
+
+    >>> is_default_target(None), is_default_target("generic-cpu:vector_bits=256")
+    (True, False)
+    """
+    return target is None or str(getattr(target, "text", target)) == DEFAULT_TARGET
+
+
 def parse_target(target: str | Target) -> Target:
     """Return the target of a text or of a record.
 

@@ -6,11 +6,11 @@ from importlib import import_module
 
 import pytest
 
-from gossamer.operators import NAMES, operator_named
+from gossamer.operators import ALL_NAMES, operator_named
 from gossamer_ir.script import parse_module
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL_NAMES)
 def test_the_module_of_an_operator_is_its_parsed_script(name):
     program = operator_named(name).program
     assert parse_module(program.script) == import_module(program.parsed).PARSED

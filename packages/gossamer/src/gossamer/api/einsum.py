@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from gossamer.build_kernels import build_kernel
 from gossamer.einsum_programs.einsum_operands import EinsumOperands, read_operands
 from gossamer.einsum_programs.stored_operands import (
     RESULT_VALUES,
@@ -15,20 +14,16 @@ from gossamer.einsum_programs.stored_operands import (
     program_over_formats,
 )
 from gossamer.einsum_programs.written_program import UPDATES, ReducerName, operand_name, size_name
+from gossamer.operator_calls.operator_kernels import memoized_kernel
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import Kernel
 from gossamer_formats import Part, SparseTensor
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.bounded_dict import put_bounded
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.transform.decomposition.part_parameter import part_parameter
 
-KEPT_PRODUCTS = 64
-"""The number of kernels that are found without writing their program again."""
-
-_kernels: dict[Hashable, Kernel] = {}
 _NO_PERMUTATION = np.empty(0, np.int64)
 
 
@@ -98,12 +93,8 @@ def einsum_program(
 def _kernel(operands: EinsumOperands, target: str | Target) -> Kernel:
     """Return the kernel, which is written and compiled once for equal formats and fixed sizes."""
     formats = tuple((number, tensor.description) for number, tensor in operands.sparse.items())
-    key = (operands.program, formats, tuple(_fixed_sizes(operands).items()), str(target))
-    kernel = _kernels.get(key)
-    if kernel is None:
-        kernel = build_kernel(_program(operands), target=target).kernel
-        put_bounded(_kernels, key, kernel, limit=KEPT_PRODUCTS)
-    return kernel
+    name = (operands.program, formats, tuple(_fixed_sizes(operands).items()))
+    return memoized_kernel(name, partial(_program, operands), target=target).kernel
 
 
 def _program(operands: EinsumOperands) -> Module:

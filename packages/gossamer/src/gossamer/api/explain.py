@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import overload
 
-from msgspec.structs import replace
-
 from gossamer.api.compile import ProgramSource, specialized_module
-from gossamer.api.matmul_24 import program_24
 from gossamer.api.prepare import choice_of
-from gossamer.api.products_24 import choice_24, is_on_this_cpu
 from gossamer.operator_calls.chosen_format import PreparedMatrix
-from gossamer.operators import NAMES, operator_named
+from gossamer.operator_calls.operator_program import OperatorProgram, Variant, module_of
+from gossamer.operators import is_operator_name, operator_named
 from gossamer.pipeline import report_for_target
-from gossamer.resolve_target import machine_for, resolve_elsewhere
-from gossamer.targets import DEFAULT_TARGET
+from gossamer.resolve_target import resolve_elsewhere
+from gossamer.targets import DEFAULT_TARGET, is_default_target
 from gossamer_formats import Decomposition, SparseTensor
 from gossamer_ir.core.dtypes import SUM_DTYPES
 from gossamer_ir.interchange.records import ScheduleReport, Stats, Target
@@ -73,22 +70,11 @@ def explain(
         return choice_of(program)
     module = program_of(program, specialize=specialize, dtypes=dtypes)
     report = report_for_target(module, resolve_elsewhere(target)[1], stats)
-    if program == "matmul_24" and is_on_this_cpu(target):
-        return _with_form(report, specialize or {}, dtype=_operand_dtype(dtypes or {}))
+    if is_operator_name(program) and is_default_target(target):
+        operator = operator_named(str(program))
+        dtype = _operand_dtype(operator.program, dtypes or {}) or Variant().dtype
+        return operator.explained(report, dtype=dtype, sizes=specialize or {})
     return report
-
-
-def _with_form(report: ScheduleReport, sizes: Mapping[str, int], *, dtype: str) -> ScheduleReport:
-    """Return the report of the kernel for 2:4 after the decision whether it computes products of a tensor."""
-    groups, features = sizes.get("groups"), sizes.get("feat_size")
-    choice = choice_24(
-        dtype,
-        columns=None if groups is None else 4 * groups,
-        features=features,
-        is_tensor=True,
-        machine=machine_for(DEFAULT_TARGET),
-    )
-    return replace(report, decisions=(choice.decision, *report.decisions))
 
 
 def program_of(
@@ -98,17 +84,17 @@ def program_of(
     dtypes: Mapping[str, str] | None,
 ) -> Module:
     """Return the module of a program in any form, or of an operator that is given by name, with these
-    parameters fixed and these buffers and axes retyped."""
-    if isinstance(program, str) and program == "matmul_24":
-        # The dtype of the sums follows from that of the operands.
-        text = program_24(_operand_dtype(dtypes or {}))
-        return specialized_module(text, specialize=specialize, dtypes=dtypes)
-    if isinstance(program, str) and program in NAMES:
-        program = operator_named(program).program.script
+    parameters fixed and these buffers and axes retyped. The dtype of the first operand of an operator is that
+    of all its operands, and the dtype of its sums follows from it."""
+    if is_operator_name(program):
+        named = operator_named(str(program)).program
+        dtype = _operand_dtype(named, dtypes or {})
+        program = named.script if dtype is None else module_of(named, Variant(dtype))
     return specialized_module(program, specialize=specialize, dtypes=dtypes)
 
 
-def _operand_dtype(dtypes: Mapping[str, str]) -> str:
-    """Return the dtype of the operands of a 2:4 product; one that it does not take is refused later."""
-    dtype = dtypes.get("A", "float32")
-    return dtype if dtype in SUM_DTYPES else "float32"
+def _operand_dtype(program: OperatorProgram, dtypes: Mapping[str, str]) -> str | None:
+    """Return the dtype of an operator's operands; None if it is that of the script, or one that operands do
+    not have, which is refused later."""
+    dtype = dtypes.get(program.buffers[0])
+    return dtype if dtype in SUM_DTYPES else None

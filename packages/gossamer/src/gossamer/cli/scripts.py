@@ -7,7 +7,7 @@ from pathlib import Path
 from gossamer.cli.options import require_range
 from gossamer.cli.read_input import read_input
 from gossamer.operator_calls.operator_program import Variant, module_of
-from gossamer.operators import NAMES, operator_named
+from gossamer.operators import ALL_NAMES, operator_named
 from gossamer_formats.internal_api import WIDE_DTYPES
 from gossamer_ir.core.axis_kinds import index_handles
 from gossamer_ir.errors import ArgumentError
@@ -21,14 +21,14 @@ def is_script(program: str) -> bool:
     >>> is_script("spmm"), is_script("programs/mine.py")
     (False, True)
     """
-    return program not in NAMES and (Path(program).suffix != "" or len(Path(program).parts) > 1)
+    return program not in ALL_NAMES and (Path(program).suffix != "" or len(Path(program).parts) > 1)
 
 
 def read_script(path: str) -> Module:
     """Return the module of a script's file, or of standard input."""
     from gossamer_ir.script import parse_module
 
-    hint = f"Give a script's file, or one of {', '.join(NAMES)}."
+    hint = f"Give a script's file, or one of {', '.join(ALL_NAMES)}."
     text = read_input(path, what="script", code="option.script", hint=hint)
     return parse_module(text)
 
@@ -46,8 +46,7 @@ def operator_module(
         if program.features is None:
             raise ArgumentError("option.features", f"{name} has no --features.")
         require_range("--features", features, low=1, high=2**40)
-    indices = index_dtype or "int32"
-    return module_of(program, Variant(dtype or "float32", indices, indices, features))
+    return module_of(program, Variant(dtype or "float32", index_dtype, index_dtype, features))
 
 
 def dtype_overrides(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import update_wrapper
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias
 
 import numpy as np
+from msgspec.structs import replace
 
 from gossamer.operator_calls.bind_kernel import bind_kernel
 from gossamer.operator_calls.fast_path.plans import Adapt, Plans
@@ -25,13 +26,16 @@ from gossamer.operator_calls.run_operator import run_operator
 from gossamer_backend import HOST, BoundCall, CallPlan
 from gossamer_formats import Array, SparseTensor
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.interchange.records import Target
+from gossamer_ir.interchange.records import Decision, ScheduleReport, Target
 from gossamer_ir.support.typed_calls import typed
 
 if TYPE_CHECKING:
     from gossamer.operator_calls.bound_kernels import BoundKernels
 
 P = ParamSpec("P")
+
+DecideForm: TypeAlias = Callable[[str, Mapping[str, int]], Decision]
+"""Returns how products of operands of a dtype are computed on the CPU of this machine, with the reason."""
 
 
 class Operator(Generic[P]):
@@ -58,14 +62,17 @@ class Operator(Generic[P]):
         *,
         operands: Callable[..., Operands[MatrixOperand]],
         adapt: Adapt | None = None,
+        decision: DecideForm | None = None,
     ) -> None:
         """`operands` checks the operands of a call. `adapt` returns dense operands as arrays for the kernel
-        if they differ from those of the call."""
+        if they differ from those of the call. `decision` says how calls for the default target are computed
+        if that is not always by the kernel."""
         self.program = program
         # Not a property: each call reads it.
         self.name = program.name
         self._operands = operands
         self._function = function
+        self._decision = decision
         self._plans = Plans(adapt=adapt)
         update_wrapper(self, function)
 
@@ -73,6 +80,15 @@ class Operator(Generic[P]):
     def plans(self) -> tuple[CallPlan, ...]:
         """The plans of earlier calls."""
         return tuple(pair.plan for pair in self._plans.by_key.values())
+
+    def explained(
+        self, report: ScheduleReport, *, dtype: str, sizes: Mapping[str, int]
+    ) -> ScheduleReport:
+        """Return the report of the kernel for the default target, after the decision whether calls use it.
+        `dtype` is that of the operands; `sizes` are those that are fixed, by parameter."""
+        if self._decision is None:
+            return report
+        return replace(report, decisions=(self._decision(dtype, sizes), *report.decisions))
 
     def forget(self) -> None:
         """Drop all plans; later calls make them again."""
@@ -253,11 +269,12 @@ def operator(
     operands: Callable[..., Operands[MatrixOperand]],
     *,
     adapt: Adapt | None = None,
+    decision: DecideForm | None = None,
 ) -> Callable[[Callable[P, Array]], Operator[P]]:
     """Decorate the function that computes an operator for operands of any form; see `Operator`."""
 
     def decorated(function: Callable[P, Array]) -> Operator[P]:
-        return Operator(program, function, operands=operands, adapt=adapt)
+        return Operator(program, function, operands=operands, adapt=adapt, decision=decision)
 
     return decorated
 
@@ -282,6 +299,13 @@ def _bind_of(function: Callable[..., Any], name: str, tensor: Any) -> Callable[.
 def _require_itself(operand: Array, dense: Array) -> None:
     """Raise unless the operands can be used without a copy, which later writes of the caller would not
     reach."""
+    if operand.shape != dense.shape:
+        raise ArgumentError(
+            "operand.shape",
+            f"A dense operand has the shape {dense.shape}, and the kernel reads an array of {operand.shape}; "
+            "a copy would not see later writes.",
+            hint="Pass an array of that shape, or call the operator.",
+        )
     if operand is not dense and not np.shares_memory(operand, dense):
         raise ArgumentError(
             "operand.contiguity",

@@ -1,7 +1,8 @@
-"""Kernels of the operators, built once per process."""
+"""Kernels of the operators and of `einsum`, built once per process."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -21,12 +22,14 @@ from gossamer_ir.support.bounded_dict import put_bounded
 if TYPE_CHECKING:
     from gossamer.build_kernels import BuiltKernel
     from gossamer_backend import FactChecker
+    from gossamer_ir.nodes import Module
 
 MAX_KERNELS = 1024
 """The number of kernels that are kept in memory; others are found again by `build_named`."""
 
-_Key: TypeAlias = tuple[OperatorProgram, Variant, Stats | None, StoredFormat | None, str]
+_Key: TypeAlias = tuple[Hashable, Stats | None, str]
 _built: dict[_Key, BuiltKernel] = {}
+"""The kernels by the name of their program, the stats and the target."""
 
 
 @cache
@@ -51,10 +54,23 @@ class KernelRequest(NamedTuple):
 def kernel_for(request: KernelRequest, *, target: str | Target | None = None) -> BuiltKernel:
     """Return the kernel of a request, with the schedule that rules choose."""
     program, variant, stats, format = request
+    made = partial(module_of, program, variant, format)
+    return memoized_kernel((program, variant, format), made, target=target, stats=stats)
+
+
+def memoized_kernel(
+    name: Hashable,
+    program: Callable[[], Module],
+    *,
+    target: str | Target | None = None,
+    stats: Stats | None = None,
+) -> BuiltKernel:
+    """Return the kernel of the program that a name identifies, with the schedule that rules choose for the
+    class of the stats. The name is a tuple of records, by which the cache on disk finds the kernel, too."""
     wanted = DEFAULT_TARGET if target is None else target
-    name = wanted if isinstance(wanted, str) else parse_target(wanted).text
+    text = wanted if isinstance(wanted, str) else parse_target(wanted).text
     stats = None if stats is None else stats.rounded()
-    key = (program, variant, stats, format, name)
+    key = (name, stats, text)
     built = _built.get(key)
     if built is not None:
         return built
@@ -62,8 +78,6 @@ def kernel_for(request: KernelRequest, *, target: str | Target | None = None) ->
         from gossamer.build_kernels import build_named
 
         if key not in _built:
-            asked = msgspec.json.encode((program, variant, format))
-            made = partial(module_of, program, variant, format)
-            kernel = build_named(asked, made, target=wanted, stats=stats)
+            kernel = build_named(msgspec.json.encode(name), program, target=wanted, stats=stats)
             put_bounded(_built, key, kernel, limit=MAX_KERNELS)
         return _built[key]

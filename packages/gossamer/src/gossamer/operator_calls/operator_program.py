@@ -49,8 +49,9 @@ class Variant(msgspec.Struct, frozen=True):
     results that in which products of it are added (`SUM_DTYPES`)."""
 
     dtype: str = "float32"
-    indptr_dtype: str = "int32"
-    indices_dtype: str = "int32"
+    indptr_dtype: str | None = None
+    indices_dtype: str | None = None
+    """The dtype of the index arrays; None if it is that of the script."""
     features: int | None = None
     """The number of features; None if it is symbolic."""
     sizes: tuple[tuple[str, int], ...] = ()

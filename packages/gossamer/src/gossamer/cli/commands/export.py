@@ -8,7 +8,7 @@ import typer
 
 from gossamer.cli.options import TargetName, integer_option, require_dtype_option
 from gossamer.cli.scripts import dtype_overrides, operator_module, read_script
-from gossamer.operators import NAMES
+from gossamer.operators import ALL_NAMES
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats.internal_api import WIDE_DTYPES
 from gossamer_ir.core.dtypes import INDEX_STORAGE
@@ -22,7 +22,7 @@ OptionalFeatures: TypeAlias = Annotated[
 
 
 def export(
-    program: Annotated[str, typer.Argument(help=f"{', '.join(NAMES)}, or a script's file")],
+    program: Annotated[str, typer.Argument(help=f"{', '.join(ALL_NAMES)}, or a script's file")],
     *,
     output: Annotated[str, typer.Option("--output", "-o", help="the directory for the files")],
     features: OptionalFeatures = None,
@@ -44,7 +44,7 @@ def export(
     if dtype is not None:
         require_dtype_option(dtype)
     _require_index_dtype(index_dtype)
-    if program in NAMES:
+    if program in ALL_NAMES:
         module = operator_module(program, features, dtype=dtype, index_dtype=index_dtype)
         dtypes = None
     else:
@@ -70,7 +70,7 @@ def _require_no_features(program: str, features: int | None) -> None:
     if features is not None:
         raise ArgumentError(
             "option.features",
-            f"--features applies to operators ({', '.join(NAMES)}), and '{program}' is not one of them.",
+            f"--features applies to operators ({', '.join(ALL_NAMES)}), and '{program}' is not one of them.",
             hint="Give --specialize NAME=VALUE with the name of the script's parameter.",
         )
 

@@ -93,7 +93,7 @@ def run(
 
 
 def _require_options(op: str, *, features: int, dtype: str, repeat: int, target: str) -> None:
-    operator_named(op)
+    operator_named(op, among=NAMES)
     require_dtype_option(dtype)
     require_range("--features", features, low=0)
     require_range("--repeat", repeat, low=1, high=1_000_000)

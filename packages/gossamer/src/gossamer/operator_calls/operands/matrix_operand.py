@@ -35,8 +35,8 @@ class MatrixOperand(Protocol):
 
 
 class KernelMatrix(MatrixOperand, Protocol):
-    """A matrix in one format, with which one kernel computes: a `CsrMatrix`, a `StoredMatrix`, or an
-    `ArraysMatrix`."""
+    """A matrix in one format, with which one kernel computes: a `CsrMatrix`, a `StoredMatrix`, an
+    `ArraysMatrix`, or an `NMMatrix`."""
 
     @property
     def plan_key(self) -> object | None:

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 import gossamer as gs
-from gossamer.api.products_24 import choice_24, is_on_this_cpu
+from gossamer.operator_calls.n_m_product_forms import FormChoice, choose_form
+from gossamer.targets import is_default_target
 from gossamer_machine import Machine
 
 MACHINE = Machine(vector_bits=512, private_cache=2 << 20)
-MODULE = importlib.import_module("gossamer.api.matmul_24")
+MODULE = importlib.import_module("gossamer.operators.matmul_24")
 
 
 def form(dtype="float32", *, columns=1024, features=200, is_tensor=True):
-    return choice_24(
+    return choose_form(
         dtype, columns=columns, features=features, is_tensor=is_tensor, machine=MACHINE
     ).form
 
@@ -43,11 +44,11 @@ def test_other_matrices_than_tensors_are_not_converted():
 
 @pytest.mark.parametrize("is_tensor", [True, False])
 def test_int8_has_no_library(is_tensor):
-    assert form("int8", is_tensor=is_tensor) == "structured"
+    assert form("int8", is_tensor=is_tensor) == "kernel"
 
 
 def test_only_the_default_target_is_that_of_libraries():
-    assert [*map(is_on_this_cpu, (None, "generic-cpu", "generic-cpu:vector_bits=256"))] == [
+    assert [*map(is_default_target, (None, "generic-cpu", "generic-cpu:vector_bits=256"))] == [
         True, True, False,
     ]  # fmt: skip
 
@@ -59,9 +60,10 @@ def two_of_four(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("chosen", ["dense", "csr", "structured"])
+@pytest.mark.parametrize("chosen", ["dense", "csr", "kernel"])
 def test_all_forms_of_a_tensor_have_the_same_product(chosen, dtype, monkeypatch):
-    monkeypatch.setattr(MODULE, "_form", lambda *_: chosen)
+    choice = FormChoice(chosen, "all are tested")
+    monkeypatch.setattr(MODULE, "choice_here", lambda *_, **__: choice)
     dense = two_of_four(dtype)
     A = gs.prune(dense, "2:4")
     B = np.random.default_rng(2).integers(-4, 5, (18, 20)).astype(dtype)

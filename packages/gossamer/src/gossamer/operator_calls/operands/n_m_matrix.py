@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from gossamer.operator_calls.operator_kernels import KernelRequest
+from gossamer.operator_calls.operator_program import OperatorProgram, Variant
 from gossamer_formats import Array, SparseTensor
-from gossamer_formats.internal_api import MemoKey, converted_values
+from gossamer_formats.internal_api import VALUE_DTYPES, MemoKey, converted_values
 from gossamer_ir.errors import ArgumentError, FormatError
 from gossamer_ir.support.message_texts import either
 
 SLOTS, GROUP = 2, 4
 
 
-class Compressed24(msgspec.Struct, frozen=True, eq=False):
+class NMMatrix(msgspec.Struct, frozen=True, eq=False):
     """A 2:4 matrix: `values` and `indices` (uint8) are rows by groups by 2. All slots are used: the indices
     of a group increase, and a slot without a nonzero has a zero."""
 
@@ -42,34 +45,64 @@ class Compressed24(msgspec.Struct, frozen=True, eq=False):
         return self.rows, self.columns
 
     @property
-    def arrays(self) -> tuple[Array, Array]:
+    def value_count(self) -> int:
+        """The number of slots."""
+        return int(self.values.size)
+
+    @property
+    def memory(self) -> tuple[Array, Array]:
         """Both arrays."""
         return self.values, self.indices
 
+    @property
+    def plan_key(self) -> None:
+        """None: calls have no plans, since most products are those of a library."""
+        return None
 
-_COMPRESSED = MemoKey[Compressed24]("the matrix as 2:4 for products")
+    @property
+    def structure(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The parameters of kernels for its arrays and for its sizes."""
+        return ("a", "indices"), ("m", "groups")
+
+    @property
+    def verified(self) -> tuple[str, ...]:
+        """The parameter for the indices, which are in order when they are made."""
+        return ("indices",)
+
+    def request(
+        self, program: OperatorProgram, *, dtype: str, features: int | None
+    ) -> KernelRequest:
+        """Return the request for the kernel of a program."""
+        return KernelRequest(program, Variant(dtype, features=features))
+
+    def arguments(self, program: OperatorProgram, dense: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all arguments of a kernel, with these `dense` ones."""
+        arrays, sizes = self.memory, (self.rows, self.groups)
+        names, values = sum(self.structure, ()), (*arrays, *sizes)
+        return {**dict(zip(names, values, strict=True)), **dense}
 
 
-def compress_24(matrix: Any, *, dtypes: tuple[str, ...]) -> Compressed24:
+_COMPRESSED = MemoKey[NMMatrix]("the matrix as 2:4 for products")
+
+
+def n_m_matrix(matrix: Any) -> NMMatrix:
     """Return a matrix as 2:4. A tensor is compressed once.
 
     A slot without a nonzero gets the first column of the group that no other slot has. Raises `FormatError`
-    (`format.two_of_four`) for a group with more than two nonzeros, and `ArgumentError`: `operand.kind`,
-    `operand.shape` (not two dimensions), `operand.dtype` (none of `dtypes`).
+    (`format.n_m`) for a group with more than two nonzeros, and `ArgumentError`: `operand.kind`,
+    `operand.shape` (not two dimensions), `operand.dtype` (none of `VALUE_DTYPES`).
 
-    >>> packed = compress_24(np.array([[0, 0, 3, 0], [0, 1, 0, 2]], np.int8), dtypes=("int8",))
+    >>> packed = n_m_matrix(np.array([[0, 0, 3, 0], [0, 1, 0, 2]], np.int8))
     >>> packed.values.tolist(), packed.indices.tolist()
     ([[[0, 3]], [[1, 2]]], [[[0, 2]], [[1, 3]]])
     """
     if isinstance(matrix, SparseTensor):
-        return _COMPRESSED.of(matrix, lambda tensor: _of_tensor(tensor, dtypes))
-    if not isinstance(matrix, np.ndarray):
-        return _of_dense(_dense_of(matrix), dtypes)
-    return _of_dense(matrix, dtypes)
+        return _COMPRESSED.of(matrix, _of_tensor)
+    return _of_dense(required_array(matrix))
 
 
-def _of_tensor(tensor: SparseTensor, dtypes: tuple[str, ...]) -> Compressed24:
-    compressed = _of_dense(tensor.toarray(), dtypes)
+def _of_tensor(tensor: SparseTensor) -> NMMatrix:
+    compressed = _of_dense(tensor.toarray())
     dtype = tensor.value_dtype
     if dtype == compressed.dtype:
         return compressed
@@ -78,7 +111,11 @@ def _of_tensor(tensor: SparseTensor, dtypes: tuple[str, ...]) -> Compressed24:
     return replace(compressed, values=values, dtype=dtype)
 
 
-def _dense_of(matrix: Any) -> Array:
+def required_array(matrix: Any) -> Array:
+    """Return a matrix of NumPy or SciPy as a dense array; raise `ArgumentError` (`operand.kind`) for anything
+    else."""
+    if isinstance(matrix, np.ndarray):
+        return matrix
     if not hasattr(matrix, "toarray"):
         raise ArgumentError(
             "operand.kind",
@@ -89,15 +126,13 @@ def _dense_of(matrix: Any) -> Array:
     return dense
 
 
-def required_24(matrix: Any, *, dtypes: tuple[str, ...]) -> Array:
-    """Return a matrix that is not a tensor as a dense array, if it is 2:4; raises as `compress_24`."""
-    dense = matrix if isinstance(matrix, np.ndarray) else _dense_of(matrix)
-    _require_two(_members(dense, dtypes) != 0, dense.shape[1])
-    return dense
+def require_n_m(dense: Array) -> None:
+    """Raise unless a dense array is 2:4; errors are those of `n_m_matrix`."""
+    _require_two(_members(dense) != 0, dense.shape[1])
 
 
-def _of_dense(dense: Array, dtypes: tuple[str, ...]) -> Compressed24:
-    members = _members(dense, dtypes)
+def _of_dense(dense: Array) -> NMMatrix:
+    members = _members(dense)
     columns = dense.shape[1]
     is_nonzero = members != 0
     _require_two(is_nonzero, columns)
@@ -105,21 +140,22 @@ def _of_dense(dense: Array, dtypes: tuple[str, ...]) -> Compressed24:
     chosen = np.argsort(~is_nonzero, axis=-1, kind="stable")[..., :SLOTS]
     indices = np.sort(chosen, axis=-1)
     values = np.ascontiguousarray(np.take_along_axis(members, indices, axis=-1))
-    return Compressed24(
+    return NMMatrix(
         values, np.ascontiguousarray(indices.astype(np.uint8)), columns, dense.dtype.name
     )
 
 
-def _members(dense: Array, dtypes: tuple[str, ...]) -> Array:
+def _members(dense: Array) -> Array:
     """Return the elements of a matrix by rows, groups and columns of a group; the last group is filled with
     zeros."""
     if dense.ndim != 2:
         raise ArgumentError(
             "operand.shape", f"The matrix has the shape {dense.shape}; expected two dimensions."
         )
-    if dense.dtype.name not in dtypes or not dense.dtype.isnative:
+    if dense.dtype.name not in VALUE_DTYPES or not dense.dtype.isnative:
         raise ArgumentError(
-            "operand.dtype", f"The matrix has the dtype {dense.dtype}; expected {either(dtypes)}."
+            "operand.dtype",
+            f"The matrix has the dtype {dense.dtype}; expected {either(VALUE_DTYPES)}.",
         )
     rows, columns = dense.shape
     groups = -(-columns // GROUP)
@@ -135,7 +171,7 @@ def _require_two(is_nonzero: Array, columns: int) -> None:
         row, group = map(int, wrong[0])
         last = min(group * GROUP + GROUP, columns) - 1
         raise FormatError(
-            "format.two_of_four",
+            "format.n_m",
             f"Row {row} has {counts[row, group]} nonzeros in the columns {group * GROUP} to {last}; a 2:4 "
             f"matrix has at most {SLOTS} in each {GROUP} columns.",
             hint='Prune it with gossamer.prune(A, "2:4"), which drops elements.',

@@ -18,40 +18,35 @@ multiplies int8 with sums in int32.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 import numpy as np
 
-from gossamer.operators.spmm import spmm
 from gossamer.resolve_target import machine_for
 from gossamer.targets import DEFAULT_TARGET
-from gossamer_formats import Array, SparseTensor
-from gossamer_formats.internal_api import MemoKey
 from gossamer_ir.core.dtypes import SUM_DTYPES
-from gossamer_ir.interchange.records import Decision, Target
+from gossamer_ir.interchange.records import Decision
 from gossamer_machine import Machine
 
-DENSE_CYCLES, CSR_CYCLES, UNCACHED_CSR_CYCLES, STRUCTURED_CYCLES = 1.6, 1.3, 2.4, 3.0
+DENSE_CYCLES, CSR_CYCLES, UNCACHED_CSR_CYCLES, N_M_CYCLES = 1.6, 1.3, 2.4, 3.0
 LIBRARY_DTYPES = ("float16", "float32", "float64")
 """The dtypes that libraries multiply, those of float16 as float32."""
 CACHED_FRACTION = 32
 """The dense operand is cache-resident if it has at most this fraction of the private cache."""
 
-Form: TypeAlias = Literal["dense", "csr", "structured"]
-_WHAT: dict[Form, str] = {
+ProductForm: TypeAlias = Literal["dense", "csr", "kernel"]
+_WHAT: dict[ProductForm, str] = {
     "dense": "the dense product of NumPy",
     "csr": "the product in CSR (spmm)",
-    "structured": "the kernel for 2:4",
+    "kernel": "the kernel for 2:4",
 }
-_DENSE = MemoKey[Array]("the matrix as a dense array for products")
-_CSR = MemoKey[SparseTensor]("the matrix in CSR for products")
 
 
-class Choice24(msgspec.Struct, frozen=True):
+class FormChoice(msgspec.Struct, frozen=True):
     """The form in which a product is computed, and the reason."""
 
-    form: Form
+    form: ProductForm
     why: str
 
     @property
@@ -60,54 +55,45 @@ class Choice24(msgspec.Struct, frozen=True):
         return Decision(_WHAT[self.form], self.why, stage="coordinate")
 
 
-def is_on_this_cpu(target: str | Target | None) -> bool:
-    """Return whether a target is the default one, for which products of libraries are the same ones.
-
-    >>> is_on_this_cpu(None), is_on_this_cpu("generic-cpu:vector_bits=256")
-    (True, False)
-    """
-    return target is None or str(getattr(target, "text", target)) == DEFAULT_TARGET
-
-
-def choice_24(
+def choose_form(
     dtype: str,
     *,
     columns: int | None,
     features: int | None,
     is_tensor: bool,
     machine: Machine,
-) -> Choice24:
+) -> FormChoice:
     """Return the form that the model expects to be the fastest. Sizes may be unknown (None).
 
     >>> machine = Machine(vector_bits=512, private_cache=2 << 20)
-    >>> choice_24("float32", columns=1024, features=200, is_tensor=True, machine=machine).form
+    >>> choose_form("float32", columns=1024, features=200, is_tensor=True, machine=machine).form
     'dense'
-    >>> choice_24("float32", columns=64, features=64, is_tensor=True, machine=machine).form
+    >>> choose_form("float32", columns=64, features=64, is_tensor=True, machine=machine).form
     'csr'
     """
     if dtype not in LIBRARY_DTYPES:
-        return Choice24(
-            "structured", f"no library multiplies {dtype} with sums in {SUM_DTYPES[dtype]}"
+        return FormChoice(
+            "kernel", f"no library multiplies {dtype} with sums in {SUM_DTYPES[dtype]}"
         )
     if not is_tensor:
-        return Choice24(
+        return FormChoice(
             "dense", "a matrix that is not a tensor would be converted at each call, for longer"
         )
     sums = np.dtype("float32" if dtype == "float16" else dtype)
     lanes = machine.lanes(sums.name)
     if features is not None and features < lanes:
-        return Choice24("dense", f"{features} features do not fill a vector of {lanes} lanes")
+        return FormChoice("dense", f"{features} features do not fill a vector of {lanes} lanes")
     most = machine.private_cache // CACHED_FRACTION
     size = None if columns is None or features is None else columns * features * sums.itemsize
     is_cached = size is not None and size <= most
-    costs: dict[Form, float] = {
+    costs: dict[ProductForm, float] = {
         "dense": DENSE_CYCLES,
         "csr": CSR_CYCLES if is_cached else UNCACHED_CSR_CYCLES,
-        "structured": STRUCTURED_CYCLES,
+        "kernel": N_M_CYCLES,
     }
     listed = ", ".join(f"{_WHAT[form]} {cycles}" for form, cycles in costs.items())
     place = "an unknown number of" if size is None else f"{size}"
-    return Choice24(
+    return FormChoice(
         min(costs, key=lambda form: costs[form]),
         f"the dense operand has {place} bytes, and up to {most} stay in the cache; cycles for each slot and "
         f"vector: {listed}",
@@ -115,34 +101,9 @@ def choice_24(
 
 
 @lru_cache(maxsize=256)
-def choice_here(dtype: str, columns: int, features: int, *, is_tensor: bool) -> Choice24:
+def choice_here(dtype: str, columns: int, features: int, *, is_tensor: bool) -> FormChoice:
     """Return the form for the CPU of this machine."""
     machine = machine_for(DEFAULT_TARGET)
-    return choice_24(
+    return choose_form(
         dtype, columns=columns, features=features, is_tensor=is_tensor, machine=machine
     )
-
-
-def multiply_by_library(form: Form, matrix: Any, dense: Array, *, out: Array) -> None:
-    """Store the product of a matrix and a dense one, of which sums have the dtype of `out`. The copy of a
-    tensor in another form is kept with it."""
-    operand = dense.astype(out.dtype, copy=False)
-    if form == "csr":
-        stored = _CSR.of(matrix, lambda tensor: _in_csr(tensor, out.dtype))
-        spmm(stored, operand, out=out)
-        return
-    if isinstance(matrix, SparseTensor):
-        left = _DENSE.of(matrix, lambda tensor: tensor.toarray().astype(out.dtype, copy=False))
-    else:
-        left = matrix.astype(out.dtype, copy=False)
-    np.matmul(left, operand, out=out)
-
-
-def _in_csr(tensor: SparseTensor, dtype: np.dtype[Any]) -> SparseTensor:
-    return SparseTensor(_scipy_csr(tensor.toarray().astype(dtype, copy=False)))
-
-
-def _scipy_csr(dense: Array) -> Any:
-    from scipy.sparse import csr_array
-
-    return csr_array(dense)

@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
+from gossamer.operator_calls import operator_kernels
 from gossamer_formats import SparseTensor
 from gossamer_ir.errors import ArgumentError, FormatError
 
@@ -97,7 +98,7 @@ def test_a_group_with_three_nonzeros_is_named(form):
     A[2, 4:7] = 1
     with pytest.raises(FormatError, match=r"Row 2 has 3 nonzeros in the columns 4 to 7") as caught:
         gs.matmul_24(form(A), np.ones((10, 1), np.float32))
-    assert caught.value.code == "format.two_of_four"
+    assert caught.value.code == "format.n_m"
     assert "gossamer.prune" in str(caught.value)
 
 
@@ -132,3 +133,27 @@ def test_explain_names_the_program_by_the_operator():
     for dtype in ("float32", "float16"):
         report = gs.explain("matmul_24", dtypes={"A": dtype, "B": dtype})
         assert report.rule == "structured_rows"
+
+
+def test_a_bound_product_reads_the_dense_operand_again():
+    A, B = two_of_four(5, 16, "float32"), dense_operand(16, 3, "float32")
+    out = np.empty((5, 3), np.float32)
+    step = gs.matmul_24.bind(gs.prune(A, "2:4"), B, out=out)
+    B += 1
+    step()
+    np.testing.assert_array_equal(out, A @ B)
+
+
+def test_a_bound_product_refuses_a_dense_operand_that_it_would_copy():
+    A, B = two_of_four(5, 18, "float32"), dense_operand(18, 3, "float32")
+    with pytest.raises(ArgumentError, match=r"has the shape \(18, 3\)") as caught:
+        gs.matmul_24.bind(A, B, out=np.empty((5, 3), np.float32))
+    assert caught.value.code == "operand.shape"
+
+
+def test_calls_with_one_variant_share_a_kernel():
+    A, B = two_of_four(5, 16, "int8"), dense_operand(16, 7, "int8")
+    gs.matmul_24(A, B)
+    kept = len(operator_kernels._built)
+    gs.matmul_24(two_of_four(9, 32, "int8"), dense_operand(32, 7, "int8"))
+    assert len(operator_kernels._built) == kept > 0
