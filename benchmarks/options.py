@@ -86,7 +86,7 @@ def add_gpu(gpu: argparse.ArgumentParser) -> None:
     add("--op", nargs="*", choices=GPU_OPS, default=list(GPU_OPS))
     add("--matrix", nargs="*", choices=NAMES, metavar="NAME", default=list(NAMES))
     add("--features", nargs="+", type=positive, metavar="K", default=[32, 64, 128, 256, 512])
-    add("--size", nargs="*", type=size_24, metavar="MxNxK", help="of products of 2:4 matrices")
+    add("--size", nargs="*", type=product_size, metavar="MxNxK", help="of products of 2:4 matrices")
     add("--contenders", nargs="+", choices=tuple(GPU_CONTENDERS), default=list(GPU_CONTENDERS))
     add("--calls", type=positive, default=30, help="timed calls of each contender (30)")
     add("--python", action="append", type=gpu_interpreter, default=[], metavar="CONTENDER=PATH")
@@ -94,10 +94,10 @@ def add_gpu(gpu: argparse.ArgumentParser) -> None:
     add("--no-save", action="store_true", help="print only, store nothing")
 
 
-def size_24(text: str) -> tuple[int, int, int]:
+def product_size(text: str) -> tuple[int, int, int]:
     """Parse rows, columns, and columns of the dense matrix.
 
-    >>> size_24("4096x4096x1024")
+    >>> product_size("4096x4096x1024")
     (4096, 4096, 1024)
     """
     rows, columns, width = map(positive, text.split("x"))

@@ -15,7 +15,7 @@ from benchmarks.operators import PROBLEMS
 from gossamer_ir.support.arrays import Array
 
 GPU_OPS = ("spmm", "sddmm", "spmv", MATMUL_24)
-SIZES_24 = ((4096, 4096, 4096), (8192, 8192, 8192), (8192, 8192, 1024))
+N_M_SIZES = ((4096, 4096, 4096), (8192, 8192, 8192), (8192, 8192, 1024))
 """Rows, columns and columns of the dense matrix of products of 2:4 matrices."""
 
 
@@ -48,7 +48,7 @@ def gpu_cases(
     """Yield the problems of operators, on matrices that this machine has."""
     for op in ops:
         if op == MATMUL_24:
-            yield from (case_24(*size) for size in sizes)
+            yield from (n_m_case(*size) for size in sizes)
             continue
         widths = (1,) if op == "spmv" else features
         for name in available(matrices):
@@ -66,10 +66,10 @@ def gpu_cases(
                 )
 
 
-def case_24(rows: int, columns: int, width: int) -> GpuCase:
+def n_m_case(rows: int, columns: int, width: int) -> GpuCase:
     """Return a product of a 2:4 matrix of small integers in float16, so that it is exact.
 
-    >>> made = case_24(4, 8, 2)
+    >>> made = n_m_case(4, 8, 2)
     >>> made.nnz, np.count_nonzero(made.case.operands[0], axis=1).tolist()
     (16, [4, 4, 4, 4])
     """

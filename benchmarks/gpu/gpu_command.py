@@ -13,7 +13,7 @@ import msgspec
 from rich.console import Console
 
 from benchmarks.contenders import OURS
-from benchmarks.gpu.gpu_cases import SIZES_24, gpu_cases
+from benchmarks.gpu.gpu_cases import N_M_SIZES, gpu_cases
 from benchmarks.gpu.gpu_checks import corpus_checks, fuzzed_checks
 from benchmarks.gpu.gpu_contenders import GPU_CONTENDERS
 from benchmarks.gpu.gpu_records import CORRECT, GpuCheck, GpuRun, GpuTime
@@ -60,7 +60,7 @@ def _measured_run(chosen: argparse.Namespace, console: Console) -> GpuRun:
     console.print(f"{programs} programs of the corpus, {chosen.fuzzed} random programs")
     checks += corpus_checks(with_copies, programs)
     checks += fuzzed_checks(with_copies, chosen.fuzzed, chosen.seed)
-    sizes = chosen.size or SIZES_24
+    sizes = chosen.size or N_M_SIZES
     cases = gpu_cases(chosen.op, chosen.matrix, chosen.features, sizes)
     times = []
     for each in measured_times(

@@ -53,7 +53,7 @@ def prepare_gossamer(case: OperatorCase, target: str) -> GpuPrepared:
         return array if is_on_host else backend.to_device(array, device=Device(2, number))
 
     out = placed(np.zeros(case.result_shape, result_dtype(case)))
-    bound = _bound_24(case, out, placed, target) if case.op == MATMUL_24 else None
+    bound = _bound_n_m(case, out, placed, target) if case.op == MATMUL_24 else None
     call = bound or _bound_operator(case, out, placed, target)
     clock = host_clock if is_on_host else driver_clock(_gpu_of(target))
 
@@ -86,7 +86,7 @@ def _bound_operator(case: OperatorCase, out: Any, placed: Any, target: str) -> A
     return operator_named(case.operator).bind(matrix, *operands, out=out, target=target)
 
 
-def _bound_24(case: OperatorCase, out: Any, placed: Any, target: str) -> Any:
+def _bound_n_m(case: OperatorCase, out: Any, placed: Any, target: str) -> Any:
     from gossamer.operator_calls.operands.checked_operands import kernel_arguments, kernel_request
     from gossamer.operator_calls.operator_kernels import kernel_for
     from gossamer.operators.matmul_24 import PROGRAM, operands

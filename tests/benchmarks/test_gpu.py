@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import __main__
 from benchmarks.gpu import gpu_checks, gpu_command
-from benchmarks.gpu.gpu_cases import case_24
+from benchmarks.gpu.gpu_cases import n_m_case
 from benchmarks.gpu.gpu_clocks import cupy_clock, torch_clock
 from benchmarks.gpu.gpu_command import gpu_checks_sheet, gpu_times_sheet
 from benchmarks.gpu.gpu_records import GpuCheck, GpuTime
@@ -76,7 +76,7 @@ def test_checks_go_on_after_a_program_that_ends_its_process():
 
 
 def test_a_product_of_small_integers_is_exact():
-    made = case_24(8, 16, 4)
+    made = n_m_case(8, 16, 4)
     left, right = made.case.operands
     assert (np.count_nonzero(left.reshape(8, 4, 4), axis=2) == 2).all()
     assert made.error(left.astype(np.float64) @ right.astype(np.float64)) == 0.0

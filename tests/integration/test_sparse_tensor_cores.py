@@ -22,7 +22,7 @@ TARGET = "cuda-mma-sp:driver=interpreter"
 SHAPES = [(16, 32, 8), (1, 4, 2), (5, 7, 3), (17, 66, 9), (40, 130, 33), (33, 64, 1)]
 
 
-def two_of_four(rows, columns, dtype):
+def n_m_array(rows, columns, dtype):
     """Small integers, of which products are exact."""
     dense = np.random.default_rng(rows).integers(-4, 5, (rows, columns))
     return gs.prune(dense.astype(np.float64), "2:4").toarray().astype(dtype)
@@ -39,7 +39,7 @@ def dense_operand(rows, columns, dtype):
 @pytest.mark.parametrize("dtype", ["float16", "int8", "float32", "float64"])
 @pytest.mark.parametrize(("m", "n", "k"), SHAPES)
 def test_the_product_is_that_of_the_dense_matrix(m, n, k, dtype):
-    A, B = two_of_four(m, n, dtype), dense_operand(n, k, dtype)
+    A, B = n_m_array(m, n, dtype), dense_operand(n, k, dtype)
     product = gs.matmul_24(A, B, target=TARGET)
     np.testing.assert_array_equal(product, A.astype(np.int64) @ B.astype(np.int64))
     np.testing.assert_array_equal(product, gs.matmul_24(A, B))
@@ -67,7 +67,7 @@ def test_sparse_tensor_cores_do_all_products(dtype, instruction):
 def test_what_was_chosen_is_explained():
     half = {"A": "float16", "B": "float16"}
     report = gs.explain("matmul_24", target=TARGET, dtypes=half)
-    assert report.rule == "structured_spmm"
+    assert report.rule == "grid_n_m_spmm"
     assert report.decisions[-1].what == "the product by mma_sp_product_float16"
     single = gs.explain("matmul_24", target=TARGET)
     assert single.decisions[-1].what == "products by ordinary threads"
@@ -81,7 +81,7 @@ def test_transposed_operands_use_sparse_tensor_cores_too():
         "B[g * 4 + j, k]", "B[k, g * 4 + j]"
     )
     text = text.replace("c, (I, K)", "c, (K, I)").replace("C[i, k]", "C[k, i]")
-    A, B = two_of_four(20, 40, "float16"), dense_operand(40, 11, "float16")
+    A, B = n_m_array(20, 40, "float16"), dense_operand(40, 11, "float16")
     groups = A.reshape(20, 10, 4)
     indices = np.sort(np.argsort(groups == 0, axis=-1, kind="stable")[..., :2], axis=-1)
     arguments = {
@@ -109,7 +109,7 @@ def test_the_lowered_program_means_the_same_in_the_reference_interpreter():
     for step in report.schedule.loop:
         lowered = getattr(lowered, step.op)(**step.args)
     module = lowered.module
-    A, B = two_of_four(5, 12, "float16"), dense_operand(12, 3, "float16")
+    A, B = n_m_array(5, 12, "float16"), dense_operand(12, 3, "float16")
     groups = A.reshape(5, 3, 4)
     indices = np.sort(np.argsort(groups == 0, axis=-1, kind="stable")[..., :2], axis=-1)
     C = np.zeros((5, 3), np.float32)
@@ -169,7 +169,7 @@ def bfloat16(matrix):
 
 def test_a_program_in_bfloat16_uses_sparse_tensor_cores():
     text = program_text("float16").replace("float16", "bfloat16")
-    groups = two_of_four(17, 40, "float32").reshape(17, 10, 4)
+    groups = n_m_array(17, 40, "float32").reshape(17, 10, 4)
     indices = np.sort(np.argsort(groups == 0, axis=-1, kind="stable")[..., :2], axis=-1)
     values = np.ascontiguousarray(np.take_along_axis(groups, indices, axis=-1))
     B, C = dense_operand(40, 9, "float32"), np.zeros((17, 9), np.float32)
@@ -210,6 +210,6 @@ def test_ptxas_assembles_the_products(architecture, tmp_path):
 def test_scalable_vectors_have_the_same_products(dtype):
     for bits in (128, 512):
         for k in (1, 9, 70):
-            A, B = two_of_four(5, 13, dtype), dense_operand(13, k, dtype)
+            A, B = n_m_array(5, 13, dtype), dense_operand(13, k, dtype)
             product = gs.matmul_24(A, B, target=f"llvm-sve:vector_bits={bits}")
             np.testing.assert_array_equal(product, A.astype(int) @ B.astype(int))

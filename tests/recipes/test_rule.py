@@ -30,8 +30,8 @@ WITHOUT_RANDOM_PROGRAMS = {
     "grid_block_spmm": "the machine has no grid of threads",
     "grid_iterations": "the machine has no grid of threads",
     "grid_rows": "the machine has no grid of threads",
-    "structured_rows": NO_SUCH_AXES,
-    "structured_spmm": "the machine has no grid of threads",
+    "n_m_spmm": NO_SUCH_AXES,
+    "grid_n_m_spmm": "the machine has no grid of threads",
     "tensorized_block_spmm": "the machine has no intrinsics for products of blocks",
 }
 """Rules that no program of `tests/fuzzing/programs/rule_patterns.py` is meant to match, with the reasons."""

@@ -53,7 +53,7 @@ def test_only_the_default_target_is_that_of_libraries():
     ]  # fmt: skip
 
 
-def two_of_four(dtype):
+def n_m_array(dtype):
     dense = np.random.default_rng(1).integers(-4, 5, (9, 18))
     dense[:, 2::4] = dense[:, 3::4] = 0
     return dense.astype(dtype)
@@ -64,7 +64,7 @@ def two_of_four(dtype):
 def test_all_forms_of_a_tensor_have_the_same_product(chosen, dtype, monkeypatch):
     choice = FormChoice(chosen, "all are tested")
     monkeypatch.setattr(MODULE, "choice_here", lambda *_, **__: choice)
-    dense = two_of_four(dtype)
+    dense = n_m_array(dtype)
     A = gs.prune(dense, "2:4")
     B = np.random.default_rng(2).integers(-4, 5, (18, 20)).astype(dtype)
     out = np.empty((9, 20), dtype)

@@ -12,7 +12,7 @@ from gossamer_ir.errors import ArgumentError, FormatError
 DTYPES = {"float16": "float32", "float32": "float32", "float64": "float64", "int8": "int32"}
 
 
-def two_of_four(rows, columns, dtype, seed=0):
+def n_m_array(rows, columns, dtype, seed=0):
     """A matrix of small integers, so that products are exact, with groups of 0, 1 and 2 nonzeros."""
     rng = np.random.default_rng(seed)
     dense = rng.integers(-4, 5, (rows, columns))
@@ -33,7 +33,7 @@ SHAPES = [(1, 1, 1), (5, 8, 3), (16, 32, 8), (17, 34, 9), (3, 7, 40), (2, 2, 2),
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("m", "n", "k"), SHAPES)
 def test_the_product_is_that_of_the_dense_matrix(m, n, k, dtype):
-    A, B = two_of_four(m, n, dtype), dense_operand(n, k, dtype)
+    A, B = n_m_array(m, n, dtype), dense_operand(n, k, dtype)
     product = gs.matmul_24(A, B)
     assert product.dtype == DTYPES[dtype]
     np.testing.assert_array_equal(product, A.astype(np.int64) @ B.astype(np.int64))
@@ -46,7 +46,7 @@ def test_empty_operands_have_a_product(m, n, k):
 
 
 def test_the_matrix_may_have_any_form():
-    A, B = two_of_four(9, 18, "float32"), dense_operand(18, 5, "float32")
+    A, B = n_m_array(9, 18, "float32"), dense_operand(18, 5, "float32")
     forms = [
         gs.prune(A, "2:4"),
         sparse.csr_array(A),
@@ -60,7 +60,7 @@ def test_the_matrix_may_have_any_form():
 
 
 def test_the_dense_operand_may_have_any_strides_and_be_read_only():
-    A, B = two_of_four(9, 18, "float32"), dense_operand(18, 5, "float32")
+    A, B = n_m_array(9, 18, "float32"), dense_operand(18, 5, "float32")
     frozen = B.copy()
     frozen.setflags(write=False)
     for form in (np.asfortranarray(B), np.repeat(B, 2, axis=0)[::2], frozen):
@@ -121,7 +121,7 @@ def test_other_operands_are_refused(A, B, code):
 
 
 def test_the_result_is_written_to_an_array():
-    A, B = two_of_four(3, 8, "int8"), dense_operand(8, 2, "int8")
+    A, B = n_m_array(3, 8, "int8"), dense_operand(8, 2, "int8")
     out = np.empty((3, 2), np.int32)
     assert gs.matmul_24(A, B, out=out) is out
     np.testing.assert_array_equal(out, A.astype(int) @ B)
@@ -132,11 +132,11 @@ def test_the_result_is_written_to_an_array():
 def test_explain_names_the_program_by_the_operator():
     for dtype in ("float32", "float16"):
         report = gs.explain("matmul_24", dtypes={"A": dtype, "B": dtype})
-        assert report.rule == "structured_rows"
+        assert report.rule == "n_m_spmm"
 
 
 def test_a_bound_product_reads_the_dense_operand_again():
-    A, B = two_of_four(5, 16, "float32"), dense_operand(16, 3, "float32")
+    A, B = n_m_array(5, 16, "float32"), dense_operand(16, 3, "float32")
     out = np.empty((5, 3), np.float32)
     step = gs.matmul_24.bind(gs.prune(A, "2:4"), B, out=out)
     B += 1
@@ -145,15 +145,15 @@ def test_a_bound_product_reads_the_dense_operand_again():
 
 
 def test_a_bound_product_refuses_a_dense_operand_that_it_would_copy():
-    A, B = two_of_four(5, 18, "float32"), dense_operand(18, 3, "float32")
+    A, B = n_m_array(5, 18, "float32"), dense_operand(18, 3, "float32")
     with pytest.raises(ArgumentError, match=r"has the shape \(18, 3\)") as caught:
         gs.matmul_24.bind(A, B, out=np.empty((5, 3), np.float32))
     assert caught.value.code == "operand.shape"
 
 
 def test_calls_with_one_variant_share_a_kernel():
-    A, B = two_of_four(5, 16, "int8"), dense_operand(16, 7, "int8")
+    A, B = n_m_array(5, 16, "int8"), dense_operand(16, 7, "int8")
     gs.matmul_24(A, B)
     kept = len(operator_kernels._built)
-    gs.matmul_24(two_of_four(9, 32, "int8"), dense_operand(32, 7, "int8"))
+    gs.matmul_24(n_m_array(9, 32, "int8"), dense_operand(32, 7, "int8"))
     assert len(operator_kernels._built) == kept > 0

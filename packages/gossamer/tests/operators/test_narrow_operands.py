@@ -133,7 +133,7 @@ def test_a_2_4_matrix_is_compressed_once(dtype):
         lambda A, B: gs.attention(A, *[stored(B, "float16")] * 3),
         lambda A, B: gs.matmul_24(A.astype("bfloat16"), B.astype(np.float32)),
     ],
-    ids=["factor", "operand", "result", "bits", "attention", "structured"],
+    ids=["factor", "operand", "result", "bits", "attention", "n_m"],
 )
 def test_other_dtypes_are_refused(call):
     A = tensor_of(np.diag([1, 2, 0, 4]), "float16")

@@ -57,7 +57,7 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     operands; sums are float32."""
     product_bits: int = 512
     """The least bits of the vectors of matrix registers."""
-    structured_products: tuple[tuple[str, str], ...] = ()
+    n_m_products: tuple[tuple[str, str], ...] = ()
     """Intrinsics that add the products of a 2:4 matrix and a dense one, by the dtype of the operands."""
     grid: Grid | None = None
     """What a machine has that runs grids of threads; None for CPUs."""

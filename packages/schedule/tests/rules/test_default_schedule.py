@@ -229,8 +229,8 @@ WITHOUT_SCRIPT = (
     "grid_block_spmm",
     "grid_iterations",
     "grid_rows",
-    "structured_rows",
-    "structured_spmm",
+    "n_m_spmm",
+    "grid_n_m_spmm",
     "tensorized_block_spmm",
 )
 """Rules whose programs or machines are in their own files of tests (`library/test_<rule>.py`)."""

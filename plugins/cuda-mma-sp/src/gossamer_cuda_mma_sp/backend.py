@@ -82,7 +82,7 @@ class CudaBackend:
         return replace(
             machine_of_gpu(target),
             block_products=products_of(gpu, is_sparse=False),
-            structured_products=products_of(gpu, is_sparse=True),
+            n_m_products=products_of(gpu, is_sparse=True),
         )
 
     def compile(self, module: Module, target: Target) -> Artifact:

@@ -45,11 +45,11 @@ ORDERED_RULES = (
     OrderedRule("elementwise", handles_siblings=True),
     OrderedRule("dense_rows", handles_siblings=True),
     OrderedRule("scatter_spmm"),
-    OrderedRule("structured_rows"),
+    OrderedRule("n_m_spmm"),
     OrderedRule("fused_rows", combines_rules=True),
     OrderedRule("separate_iterations", combines_rules=True),
     OrderedRule("grid_rows", is_for_grids=True),
-    OrderedRule("structured_spmm", is_for_grids=True),
+    OrderedRule("grid_n_m_spmm", is_for_grids=True),
     OrderedRule("grid_block_spmm", is_for_grids=True),
     OrderedRule("grid_iterations", combines_rules=True, is_for_grids=True),
 )

@@ -11,7 +11,7 @@ from gossamer_ir.interchange.records import Intrinsic
 
 _HEADER = """
 @T.prim_func
-def structured_product(
+def n_m_product(
     a: T.handle, e: T.handle, b: T.handle, c: T.handle, rows: T.int64, groups: T.int64, features: T.int64,
 ) -> None:
     T.func_attr({"sparse_tir_level": 0})
@@ -27,7 +27,7 @@ _SEMANTICS = """
         for q in T.serial(groups):
             for s in T.serial(2):
                 for j in T.serial(features):
-                    with T.block("structured_product"):
+                    with T.block("n_m_product"):
                         vi, vq, vs, vj = T.axis.remap("SRRS", [i, q, s, j])
                         C[vi, vj] = C[vi, vj] + T.SUM(A[vi, vq, vs]) * T.SUM(B[vq * 4 + T.int64(E[vi, vq, vs]), vj])
 """  # noqa: E501  (scripts have no line breaks inside an expression)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from gossamer_ir.nodes import Module
 from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
-from gossamer_schedule.rules.patterns.structured_product import (
+from gossamer_schedule.rules.patterns.n_m_product import (
     SLOTS,
-    StructuredProduct,
-    structured_product,
+    NMProduct,
+    n_m_product,
 )
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.register_tiles import TileNest, accumulate_tile
@@ -26,9 +26,9 @@ TILE_VECTORS = 8
     programs="`matmul_24`",
     schedule="rows in parallel, a tile of features in vector registers, both slots of a group unrolled",
 )
-def structured_rows(module: Module, context: RuleContext) -> PatternMatch | None:
+def n_m_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for such a product; None for any other program."""
-    product = structured_product(module)
+    product = n_m_product(module)
     if product is None or not product.is_row_major or product.features == 0:
         return None
     trace, tiles = context.new_trace(), _feature_tiles(product, context.machine)
@@ -55,7 +55,7 @@ def structured_rows(module: Module, context: RuleContext) -> PatternMatch | None
     return PatternMatch(product.text, trace)
 
 
-def _feature_tiles(product: StructuredProduct, machine: Machine) -> VectorTiles:
+def _feature_tiles(product: NMProduct, machine: Machine) -> VectorTiles:
     if machine.is_scalable:
         lanes = machine.unit_lanes(product.sums)
         return VectorTiles(None, TILE_VECTORS // 2, lanes, is_exact=False, is_scalable=True)

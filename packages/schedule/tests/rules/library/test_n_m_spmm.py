@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from structured_programs import LOOP, PROGRAM, VARIANTS
+from n_m_programs import LOOP, PROGRAM, VARIANTS
 
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
@@ -39,7 +39,7 @@ def splits(report):
 )
 def test_a_tile_of_features_is_in_registers(features, factors):
     report = report_of(PROGRAM, **({} if features is None else {"n": features}))
-    assert report.rule == "structured_rows"
+    assert report.rule == "n_m_spmm"
     assert splits(report) == factors
 
 
@@ -51,7 +51,7 @@ def test_vectors_may_be_scalable():
 def test_operands_that_are_not_transposed_are_matched(name):
     rule = report_of(VARIANTS[name]).rule
     # Without an init, it is a program that updates features.
-    assert (rule == "structured_rows") == (name in ("as written", "int8"))
+    assert (rule == "n_m_spmm") == (name in ("as written", "int8"))
 
 
 def test_no_features_are_not_matched():

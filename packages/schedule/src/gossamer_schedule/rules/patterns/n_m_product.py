@@ -26,7 +26,7 @@ from gossamer_schedule.rules.analysis.outputs import may_reassociate, only_store
 GROUP, SLOTS = 4, 2
 
 
-class StructuredProduct(msgspec.Struct, frozen=True):
+class NMProduct(msgspec.Struct, frozen=True):
     """The variables of `C[row, feature] += A[row, group, slot] * B[4 * group + slot, feature]`.
 
     C and B may be transposed. `operands` is the dtype of A and B, `features` the number of features if it is
@@ -56,11 +56,11 @@ class StructuredProduct(msgspec.Struct, frozen=True):
 
 
 @of_one_iteration
-def structured_product(function: Function, iteration: Iteration) -> StructuredProduct | None:
+def n_m_product(function: Function, iteration: Iteration) -> NMProduct | None:
     """Return the pattern of a coordinate module of one iteration; None for any other program.
 
     >>> from gossamer_ir.script import parse_module
-    >>> found = structured_product(parse_module('''
+    >>> found = n_m_product(parse_module('''
     ... @T.prim_func
     ... def product(a: T.handle, e: T.handle, b: T.handle, c: T.handle, m: T.int64, g: T.int64) -> None:
     ...     T.func_attr({"sparse_tir_level": 2})
@@ -85,7 +85,7 @@ def structured_product(function: Function, iteration: Iteration) -> StructuredPr
     if store is None or reduction is None or reduction.op != "add":
         return None
     axes = axes_of(function, iteration)
-    if not (_is_over_axes(iteration) and may_reassociate(iteration) and _is_two_of_four(*axes)):
+    if not (_is_over_axes(iteration) and may_reassociate(iteration) and _has_n_m_axes(*axes)):
         return None
     row, group, slot, feature = iteration.vars
     i, q, s, k = map(index_var, iteration.vars)
@@ -94,7 +94,7 @@ def structured_product(function: Function, iteration: Iteration) -> StructuredPr
         return None
     for a, b in (factors, factors[::-1]):
         if a.indices == (i, q, s) and a.dtype == b.dtype and _is_row_of_group(b, q, s, k):
-            return StructuredProduct(
+            return NMProduct(
                 block=iteration.name,
                 row=row,
                 group=group,
@@ -115,7 +115,7 @@ def _is_over_axes(iteration: Iteration) -> bool:
     return iteration.kinds == "SRRS" and all(isinstance(axis, OverAxis) for axis in iteration.axes)
 
 
-def _is_two_of_four(rows: Axis, groups: Axis, slots: Axis, features: Axis) -> bool:
+def _has_n_m_axes(rows: Axis, groups: Axis, slots: Axis, features: Axis) -> bool:
     """Return whether axes are those of rows, of groups of four columns with two slots that are all used, in
     the order of columns, and of features."""
     indices = indices_of(slots)

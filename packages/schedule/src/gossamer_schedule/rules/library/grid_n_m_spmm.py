@@ -11,9 +11,9 @@ from gossamer_ir.core.dtypes import SUM_DTYPES
 from gossamer_ir.nodes import Module
 from gossamer_machine import Grid
 from gossamer_schedule.rules.decisions.grids.grid_threads import run_rows_and_features
-from gossamer_schedule.rules.patterns.structured_product import (
-    StructuredProduct,
-    structured_product,
+from gossamer_schedule.rules.patterns.n_m_product import (
+    NMProduct,
+    n_m_product,
 )
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
@@ -27,14 +27,14 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
     programs="`matmul_24` (`cuda-mma-sp`)",
     schedule="the whole product by sparse tensor cores, or a thread for each element of the result",
 )
-def structured_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
+def grid_n_m_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for such a product; None for any other program, or on a CPU."""
     grid = context.machine.grid
-    product = None if grid is None else structured_product(module)
+    product = None if grid is None else n_m_product(module)
     if grid is None or product is None or product.features == 0:
         return None
     trace = context.new_trace()
-    intrinsics = dict(context.machine.structured_products)
+    intrinsics = dict(context.machine.n_m_products)
     reason = _reason_for_threads(product, intrinsics)
     if reason is None:
         _multiply(trace, product, grid, intrinsic=intrinsics[product.operands])
@@ -47,7 +47,7 @@ def structured_spmm(module: Module, context: RuleContext) -> PatternMatch | None
     return PatternMatch(product.text, trace)
 
 
-def _reason_for_threads(product: StructuredProduct, intrinsics: dict[str, str]) -> str | None:
+def _reason_for_threads(product: NMProduct, intrinsics: dict[str, str]) -> str | None:
     """Return why no intrinsic computes a product; None if one does."""
     if product.operands not in intrinsics or SUM_DTYPES.get(product.operands) != product.sums:
         names = ", ".join(intrinsics) or "no dtype"
@@ -60,9 +60,7 @@ def _reason_for_threads(product: StructuredProduct, intrinsics: dict[str, str]) 
     return None
 
 
-def _multiply(
-    trace: TraceBuilder, product: StructuredProduct, grid: Grid, *, intrinsic: str
-) -> None:
+def _multiply(trace: TraceBuilder, product: NMProduct, grid: Grid, *, intrinsic: str) -> None:
     if product.has_init:
         init = trace.decompose_reduction(
             product.block, loop=product.row, elements=(product.row, product.feature)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from structured_programs import PROGRAM, VARIANTS
+from n_m_programs import PROGRAM, VARIANTS
 
 from gossamer_ir.script import parse_module
 from gossamer_machine import Grid, Machine
@@ -13,7 +13,7 @@ from gossamer_schedule.rules import schedule_report
 
 GPU = Machine(
     grid=Grid(warp=32, block_threads=1024, shared_memory=49152, multiprocessors=108),
-    structured_products=(("float16", "product"), ("int8", "other")),
+    n_m_products=(("float16", "product"), ("int8", "other")),
 )
 IN_FLOAT32 = (
     PROGRAM.replace('"float16"', '"float32"')
@@ -33,7 +33,7 @@ def ops(text, machine=GPU):
 @pytest.mark.parametrize("name", VARIANTS)
 def test_an_intrinsic_multiplies_if_the_machine_has_one(name):
     report = report_of(VARIANTS[name])
-    assert report.rule == "structured_spmm"
+    assert report.rule == "grid_n_m_spmm"
     (step,) = [step for step in report.schedule.loop if step.op == "sparse_tensorize"]
     assert step.args["intrinsic"] == ("other" if name == "int8" else "product")
     assert report.decisions[-1].what == f"the product by {step.args['intrinsic']}"
@@ -49,7 +49,7 @@ def test_an_intrinsic_multiplies_if_the_machine_has_one(name):
 )
 def test_other_products_have_threads_and_the_reason(text, reason):
     report = report_of(text)
-    assert report.rule == "structured_spmm"
+    assert report.rule == "grid_n_m_spmm"
     assert "sparse_tensorize" not in ops(text)
     assert ops(text).count("bind") == 4
     assert report.decisions[-1].what == "products by ordinary threads"
@@ -57,7 +57,7 @@ def test_other_products_have_threads_and_the_reason(text, reason):
 
 
 def test_a_machine_without_intrinsics_has_threads():
-    report = report_of(PROGRAM, replace(GPU, structured_products=()))
+    report = report_of(PROGRAM, replace(GPU, n_m_products=()))
     assert "multiplies 2:4 matrices of no dtype" in report.decisions[-1].why
 
 
@@ -77,8 +77,8 @@ OTHERS = {
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_programs_are_not_matched(name):
-    assert report_of(OTHERS[name]).rule != "structured_spmm"
+    assert report_of(OTHERS[name]).rule != "grid_n_m_spmm"
 
 
 def test_the_rule_is_for_machines_with_grids():
-    assert report_of(PROGRAM, Machine()).rule == "structured_rows"
+    assert report_of(PROGRAM, Machine()).rule == "n_m_spmm"
