@@ -126,6 +126,9 @@ ORDER = TopologicalSorter(
 )
 DISTRIBUTIONS = [BY_NAME[name] for name in ORDER.static_order()]
 BY_SHORT = {distribution.short: distribution for distribution in DISTRIBUTIONS}
+LARGE = {"torch"}
+"""Distributions with requirements of gigabytes, which only their own sessions install."""
+SMALL = [distribution for distribution in DISTRIBUTIONS if distribution.short not in LARGE]
 UNSERIALIZED = ("-m", "unserialized")
 """Options of pytest that select the tests that add nothing to the test of borders between packages."""
 SERIALIZED = ("-m", "not unserialized")
@@ -251,7 +254,11 @@ def tests(session: nox.Session, part: str) -> None:
     """
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
     if part == "repository":
-        install(session, DISTRIBUTIONS, *group_requirements("test"))
+        install(session, SMALL, *group_requirements("test"))
+        large = [wheel_of(session, BY_SHORT[short]) for short in sorted(LARGE)]
+        session.install(
+            "--no-deps", *(os.path.join(".", wheel.relative_to(ROOT)) for wheel in large)
+        )
         run_tests(session, "tests", ["--some-borders"], env=env)
         return
     distribution = BY_SHORT[part]
@@ -261,6 +268,9 @@ def tests(session: nox.Session, part: str) -> None:
     measured = ["-p", "tests.pytest_plugins.executed", "--executed", distribution.package]
     options = [*measured, "--executed-least", str(COVERED)]
     run_tests(session, f"{distribution.path}/tests", options, env=env, is_wired=part == "gossamer")
+    if part in LARGE:
+        # The session `types` has no types of what it does not install.
+        session.run("mypy", "--strict", f"{distribution.path}/src")
 
 
 def run_tests(
@@ -286,7 +296,7 @@ def run_tests(
 @nox.session(requires=["build"])
 def generate(session: nox.Session) -> None:
     """Write generated files that have changed: `python -m tools.generate` with the arguments after --."""
-    install(session, DISTRIBUTIONS, *group_requirements("test"))
+    install(session, SMALL, *group_requirements("test"))
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
     session.run("python", "-m", "tools.generate", *session.posargs, env=env)
 
@@ -294,7 +304,7 @@ def generate(session: nox.Session) -> None:
 @nox.session(requires=["build"])
 def wire(session: nox.Session) -> None:
     """Run the tests that serialize everything that packages exchange; see tests/pytest_plugins/wire.py."""
-    install(session, DISTRIBUTIONS, *group_requirements("test"))
+    install(session, SMALL, *group_requirements("test"))
     places = session.posargs or ["packages/gossamer/tests", "tests", *SERIALIZED]
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
     session.run("python", "-m", "pytest", "-q", *PARALLEL, *WIRED, *places, env=env)
@@ -314,8 +324,8 @@ def aarch64(session: nox.Session) -> None:
         session.skip(f"{', '.join(missing)} not installed (Debian's packages are unpacked and run)")
     session.install("uv" if session.venv_backend == "uv" else "pip")
     root = (Path(session.create_tmp()) / "root").resolve()
-    needed = third_party(DISTRIBUTIONS, *parse_requirements(group_requirements("aarch64")))
-    wheels = [str(wheel_of(session, distribution)) for distribution in DISTRIBUTIONS]
+    needed = third_party(SMALL, *parse_requirements(group_requirements("aarch64")))
+    wheels = [str(wheel_of(session, distribution)) for distribution in SMALL]
     listed = sorted({str(requirement) for requirement in needed})
     made = ("python", "-m", "tools.aarch64_python", str(root), *listed, *wheels)
     session.run(*made, success_codes=[0, 3])
@@ -330,7 +340,7 @@ def aarch64(session: nox.Session) -> None:
 @nox.session(requires=["build"])
 def fuzz(session: nox.Session) -> None:
     """Run random programs at every stage and as machine code; see docs/fuzzing.md."""
-    install(session, DISTRIBUTIONS, *group_requirements("test"))
+    install(session, SMALL, *group_requirements("test"))
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
     session.run("python", "-m", "tests.fuzzing.commands", *session.posargs, env=env)
 
@@ -339,7 +349,7 @@ def fuzz(session: nox.Session) -> None:
 @nox.parametrize("backend", ["llvm-sve", "llvm-rvv"], ids=["llvm-sve", "llvm-rvv"])
 def fuzz_scalable(session: nox.Session, backend: str) -> None:
     """Run random programs with random steps that make scalable vectors, emulated at every vector length."""
-    install(session, DISTRIBUTIONS, *group_requirements("test"))
+    install(session, SMALL, *group_requirements("test"))
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
     how = ("--schedules", "2000", "--scalable", backend, "--native", "1", "--minutes", "240")
     session.run("python", "-m", "tests.fuzzing.commands", *how, *session.posargs, env=env)
@@ -429,10 +439,10 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Run mypy --strict on all distributions and on the files beside them, at once, so that it reads
-    each of them once."""
-    session.install(*sorted({*map(str, third_party(DISTRIBUTIONS))}), *group_requirements("types"))
+    each of them once. Those in `LARGE` are checked by the sessions of their tests."""
+    session.install(*sorted({*map(str, third_party(SMALL))}), *group_requirements("types"))
     beside = ("noxfile.py", "benchmarks", "docs", "examples", "tools")
-    session.run("mypy", "--strict", *(f"{d.path}/src" for d in DISTRIBUTIONS), *beside)
+    session.run("mypy", "--strict", *(f"{d.path}/src" for d in SMALL), *beside)
 
 
 @nox.session

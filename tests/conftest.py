@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
 import json
 import re
 import tomllib
@@ -17,6 +19,9 @@ from gossamer_ir.interchange.records import Target
 from tests.integration.emulated_targets import EMULATED_LENGTHS, TARGETS
 
 ROOT = Path(__file__).resolve().parents[1]
+NOT_LINTED = {"gossamer_torch"}
+"""Packages that import-linter does not read, as it finds packages where they are installed: no other
+distribution imports them (`test_imports.py`)."""
 SHOWN = ROOT / "tests" / "golden" / "shown.json"
 """For each test that uses `require_shown_within`, the number of an item that reveals the defect."""
 SEARCH = "python -m pytest -n 0 --update-golden"
@@ -66,6 +71,24 @@ def name_of(requirement: str) -> str:
 def read_distributions() -> list[Distribution]:
     files = [*ROOT.glob("packages/*/pyproject.toml"), *ROOT.glob("plugins/*/pyproject.toml")]
     return [Distribution(p.parent, tomllib.loads(p.read_text())["project"]) for p in sorted(files)]
+
+
+def installed_distribution(distribution: Distribution) -> importlib.metadata.Distribution:
+    """Return the record of an installed distribution; skip the test for one that needs torch and is not
+    installed."""
+    try:
+        return importlib.metadata.distribution(distribution.name)
+    except importlib.metadata.PackageNotFoundError:
+        if "torch" not in distribution.needs:
+            raise
+        pytest.skip(f"{distribution.name} needs torch, and is not installed")
+
+
+def require_importable(distribution: Distribution) -> None:
+    """Skip the test of a distribution that needs torch where that is not installed: it takes gigabytes, so
+    only the session of its own tests installs it."""
+    if "torch" in distribution.needs and importlib.util.find_spec("torch") is None:
+        pytest.skip(f"{distribution.name} needs torch, which is not installed")
 
 
 def pytest_addoption(parser):

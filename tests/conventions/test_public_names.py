@@ -14,6 +14,7 @@ import pytest
 
 from gossamer_ir.errors import GossamerError
 from gossamer_testkit.examples import MATMUL
+from tests.conftest import require_importable
 
 pytestmark = pytest.mark.unserialized
 
@@ -87,6 +88,7 @@ PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 def public(distribution):
     """The public functions and classes of a distribution, by their full names."""
+    require_importable(distribution)
     package = importlib.import_module(distribution.package)
     paths = (*getattr(package, "__all__", ()), *BESIDES.get(distribution.package, ()))
     for path in paths:
@@ -133,6 +135,7 @@ def test_every_public_name_is_shown_by_an_example(distribution, root):
     assert missing == {name for name in SHOWN_ELSEWHERE if name.startswith(prefix)}
 
 
+@pytest.mark.filterwarnings("ignore:Sparse .* beta:UserWarning")
 def test_the_examples_of_public_names_run(distribution, monkeypatch, tmp_path):
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)

@@ -46,6 +46,7 @@ WORDS = IN_FULL | SHORT
 
 OF_OTHERS = {
     "Statement": "a claim in the tests of the prover",
+    "ctx": "a parameter whose name torch passes",
     "Variable": "a variable in a text of random programs",
     "split_variable": "the file of the function, whose name is a sentence",
     "variables": "of an environment",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import re
 import tomllib
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import gossamer
-from tests.conftest import name_of
+from tests.conftest import installed_distribution, name_of
 
 pytestmark = pytest.mark.unserialized
 
@@ -113,13 +112,13 @@ def test_its_wheel_holds_the_license(distribution, root):
     text = (root / "LICENSE").read_text()
     assert "Apache License" in text
     assert (distribution.folder / "LICENSE").read_text() == text
-    installed = importlib.metadata.distribution(distribution.name)
+    installed = installed_distribution(distribution)
     assert installed.metadata["License-Expression"] == "Apache-2.0"
     assert installed.read_text("licenses/LICENSE") == text
 
 
 def test_it_was_installed_from_here_and_not_from_an_index(distribution):
-    origin = importlib.metadata.distribution(distribution.name).read_text("direct_url.json")
+    origin = installed_distribution(distribution).read_text("direct_url.json")
     assert origin is not None
     assert json.loads(origin)["url"].startswith("file:")
 

@@ -12,6 +12,7 @@ from functools import cache
 import pytest
 
 from gossamer.build_kernels import DISTRIBUTIONS
+from tests.conftest import NOT_LINTED
 from tests.conventions.syntax_trees import nodes_of, tree_of
 
 pytestmark = pytest.mark.unserialized
@@ -43,6 +44,7 @@ MAY_NEED = {
         "gossamer-llvm",
         "gossamer-lower",
     },
+    "gossamer-torch": {"gossamer-ir", "gossamer-formats", "gossamer"},
     "gossamer-llvm-sve": {
         "gossamer-ir",
         "gossamer-machine",
@@ -80,6 +82,11 @@ def test_it_needs_only_what_its_place_allows(distribution, distributions):
 
 def test_only_gossamer_may_need_everything(distributions):
     assert {distribution.name for distribution in distributions} - set(MAY_NEED) == {"gossamer"}
+
+
+def test_torch_is_required_by_one_distribution_that_no_other_requires(distributions):
+    assert [each.name for each in distributions if "torch" in each.needs] == ["gossamer-torch"]
+    assert [each.name for each in distributions if "gossamer-torch" in each.needs] == []
 
 
 packages_installed = cache(importlib.metadata.packages_distributions)
@@ -170,7 +177,7 @@ def test_it_uses_no_private_names_of_others(distribution, tmp_path):
 
 def test_the_layering_contracts_know_every_package(distributions, root):
     linter = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]
-    packages = {distribution.package for distribution in distributions}
+    packages = {distribution.package for distribution in distributions} - NOT_LINTED
     assert set(linter["root_packages"]) == packages | {"benchmarks", "tests.fuzzing"}
     layers = next(contract for contract in linter["contracts"] if contract["type"] == "layers")[
         "layers"

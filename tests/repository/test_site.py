@@ -43,6 +43,8 @@ def test_every_public_module_is_in_the_reference_once(part, root):
 def test_every_exported_name_is_in_the_reference(part, root, distributions):
     indexes = {place: text for place, text in part("api").pages(root) if "README" in place}
     for distribution in distributions:
+        if "torch" in distribution.needs and importlib.util.find_spec("torch") is None:
+            continue
         package = importlib.import_module(distribution.package)
         exported = [name for name in getattr(package, "__all__", ()) if not name.startswith("_")]
         if exported:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gossamer_formats.registry.formats import FORMATS
     from gossamer_formats.registry.operators import find_operator, ignored_operators
     from gossamer_formats.storage import KEPT_FORMATS, evaluate, shape_of
+    from gossamer_formats.tensors.replace_values import replace_values
     from gossamer_formats.tensors.scipy_own_format import borrow_in_own_format
     from gossamer_formats.value_dtypes import (
         NUMPY_DTYPES,
@@ -49,6 +50,7 @@ _HOMES = {
     "find_operator": "gossamer_formats.registry.operators",
     "ignored_operators": "gossamer_formats.registry.operators",
     "is_format": "gossamer_formats.conversion_targets.recognized_formats",
+    "replace_values": "gossamer_formats.tensors.replace_values",
     "shape_of": "gossamer_formats.storage",
     "stored_elements": "gossamer_formats.conversion_by_numpy.stored_elements",
     "suffixes_in_words": "gossamer_formats.io.file_formats.by_suffix",
@@ -73,6 +75,7 @@ __all__ = [
     "find_operator",
     "ignored_operators",
     "is_format",
+    "replace_values",
     "shape_of",
     "stored_elements",
     "suffixes_in_words",

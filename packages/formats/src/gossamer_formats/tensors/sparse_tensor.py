@@ -208,7 +208,7 @@ class SparseTensor(RefusedOperators, NotAnArray):
     def stats(self) -> Stats:
         """Statistics of the matrix, which the scheduling rules use; computed once unless the tensor is
         borrowed."""
-        return _stats(self) if self._is_borrowed else _STATS.of(self, _stats)
+        return _stats(self) if self._is_borrowed else STATS.of(self, _stats)
 
     def toarray(self) -> Array:
         """Return the dense array; duplicates are added. Values of bfloat16 become float32."""
@@ -452,7 +452,7 @@ class SparseTensor(RefusedOperators, NotAnArray):
 
 MATRIX_IN_CSR = MemoKey[SparseTensor]("the matrix in CSR")
 _TRANSPOSED = MemoKey[SparseTensor]("the transposed matrix in CSR")
-_STATS = MemoKey[Stats]("the statistics")
+STATS = MemoKey[Stats]("the statistics")
 
 
 def _transposed(tensor: SparseTensor) -> SparseTensor:

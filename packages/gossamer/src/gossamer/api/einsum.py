@@ -18,6 +18,7 @@ from gossamer.operator_calls.operator_kernels import memoized_kernel
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import Kernel
 from gossamer_formats import Part, SparseTensor
+from gossamer_formats.internal_api import replace_values
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.arrays import Array
@@ -148,7 +149,4 @@ def _arguments(operands: EinsumOperands, result: Array) -> dict[str, Any]:
 def _with_values(operands: EinsumOperands, values: Array) -> SparseTensor:
     """Return the result with the pattern of the iterated operand."""
     assert operands.program.iterated is not None
-    tensor = operands.sparse[operands.program.iterated]
-    storage = tensor.storage
-    arrays = {**storage.arrays, Part("", tensor, _NO_PERMUTATION).values_name: values}
-    return SparseTensor.of_new(storage._replace(arrays=arrays))
+    return replace_values(operands.sparse[operands.program.iterated], values)

@@ -1,0 +1,28 @@
+"""A tensor with other values in the same places."""
+
+from __future__ import annotations
+
+from gossamer_formats.storage import Storage, values_handle, with_value_dtype
+from gossamer_formats.tensors.sparse_tensor import STATS, SparseTensor
+from gossamer_ir.support.arrays import Array
+
+
+def replace_values(tensor: SparseTensor, values: Array, dtype: str | None = None) -> SparseTensor:
+    """Return a tensor with other values in the same places, of another dtype unless that is None.
+
+    Index arrays and statistics are those of the tensor. The values are not copied: they are contiguous, one
+    for each that the tensor stores, and nobody writes to them while the result is used.
+
+    >>> import numpy as np
+    >>> from scipy.sparse import eye_array
+    >>> replace_values(SparseTensor(eye_array(2)), np.array([2.0, 3.0])).toarray()
+    array([[2., 0.],
+           [0., 3.]])
+    """
+    described = tensor.description
+    if dtype is not None and dtype != described.buffer.dtype:
+        described = with_value_dtype(described, dtype)
+    arrays = {**tensor.arrays, values_handle(described): values}
+    result = SparseTensor.of_new(Storage(described, tensor.sizes, arrays))
+    STATS.keep(result, tensor.stats)
+    return result

@@ -1,0 +1,82 @@
+"""Checks of operands, with one sentence for each wrong shape, dtype, layout or device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.support.message_texts import either
+
+INDEX_TENSOR_DTYPES = (torch.int32, torch.int64)
+TENSOR_DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+
+
+def require_dense(
+    name: str, tensor: Any, *, dtypes: tuple[torch.dtype, ...] = TENSOR_DTYPES
+) -> None:
+    """Raise `ArgumentError` unless an operand is a strided tensor on the CPU of one of these dtypes."""
+    if not isinstance(tensor, torch.Tensor):
+        raise ArgumentError(
+            "operand.kind",
+            f"'{name}' has the type '{type(tensor).__name__}'; expected a tensor of torch.",
+        )
+    if tensor.layout != torch.strided:
+        raise ArgumentError(
+            "operand.kind",
+            f"'{name}' has the layout {tensor.layout}; expected a dense tensor.",
+            hint=f"Convert it with {name}.to_dense().",
+        )
+    if tensor.device.type != "cpu":
+        raise ArgumentError(
+            "operand.device",
+            f"'{name}' is on the device '{tensor.device}'; expected 'cpu'.",
+            hint=f"Copy it with {name}.cpu().",
+        )
+    if tensor.dtype not in dtypes:
+        expected = either(str(dtype) for dtype in dtypes)
+        raise ArgumentError(
+            "operand.dtype",
+            f"'{name}' has the dtype {tensor.dtype}; expected {expected}.",
+            hint=f"Convert it with {name}.to({dtypes[0]}).",
+        )
+
+
+def require_index_tensors(crow: torch.Tensor, col: torch.Tensor, rows: int) -> None:
+    """Raise `ArgumentError` unless the offsets and the columns of a matrix in CSR have the right kinds."""
+    for name, tensor in (("crow", crow), ("col", col)):
+        require_dense(name, tensor, dtypes=INDEX_TENSOR_DTYPES)
+    require_tensor_shape("crow", crow, (rows + 1,))
+    require_tensor_shape("col", col, (None,))
+
+
+def require_value_tensor(values: torch.Tensor, col: torch.Tensor) -> None:
+    """Raise `ArgumentError` unless there is one value for each element of a matrix."""
+    require_dense("values", values)
+    require_tensor_shape("values", values, (col.shape[0],))
+
+
+def require_tensor_shape(name: str, tensor: torch.Tensor, shape: tuple[int | None, ...]) -> None:
+    """Raise `ArgumentError` for a tensor of another shape (None: any length)."""
+    pairs = zip(tensor.shape, shape, strict=False)
+    if tensor.dim() == len(shape) and all(
+        wanted is None or size == wanted for size, wanted in pairs
+    ):
+        return
+    expected = ", ".join("any" if wanted is None else str(wanted) for wanted in shape)
+    comma = "," if len(shape) == 1 else ""
+    raise ArgumentError(
+        "operand.shape",
+        f"'{name}' has the shape {tuple(tensor.shape)}; expected ({expected}{comma}).",
+    )
+
+
+def require_one_dtype(name: str, tensor: torch.Tensor, dtype: torch.dtype, *, like: str) -> None:
+    """Raise `ArgumentError` for a tensor of another dtype than that of another operand."""
+    if tensor.dtype != dtype:
+        raise ArgumentError(
+            "operand.dtype",
+            f"'{name}' has the dtype {tensor.dtype}, {like} {dtype}; expected one dtype.",
+            hint=f"Convert {name} with {name}.to({dtype}).",
+        )

@@ -1,0 +1,167 @@
+"""Sparse matrices of other kinds as matrices of torch's tensors: from torch, an edge index, or gossamer."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import torch
+
+from gossamer_formats import Decomposition, SparseTensor, to_torch
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.support.typed_calls import typed
+from gossamer_torch.checks import (
+    INDEX_TENSOR_DTYPES,
+    require_dense,
+    require_tensor_shape,
+    require_value_tensor,
+)
+from gossamer_torch.counting_sort import counting_order
+from gossamer_torch.numpy_views import shared_array
+from gossamer_torch.sparse_matrix import SparseMatrix
+
+SparseOperand: TypeAlias = SparseMatrix | torch.Tensor | SparseTensor | Decomposition
+"""What operators take as a sparse matrix: a tensor of torch has a sparse layout."""
+
+
+@typed
+def to_sparse_matrix(A: SparseOperand) -> SparseMatrix:
+    """Return a sparse matrix in any form as a `SparseMatrix`: a sparse tensor of torch, with its gradients,
+    or a tensor of gossamer, also in parts.
+
+    The layouts of torch are CSR, CSC, COO and BSR. CSR is shared; the other layouts are sorted. All elements
+    of blocks are stored. Raises `ArgumentError` (`operand.kind`) for anything else.
+
+    >>> to_sparse_matrix(torch.eye(3).to_sparse_coo())
+    SparseMatrix(3 by 3, 3 nonzeros, torch.float32)
+    """
+    if isinstance(A, SparseMatrix):
+        return A
+    if isinstance(A, torch.Tensor):
+        return matrix_of_torch(A)
+    if isinstance(A, SparseTensor | Decomposition):
+        return matrix_of_gossamer(A)
+    raise ArgumentError(
+        "operand.kind",
+        f"The matrix has the type '{type(A).__name__}'; expected a SparseMatrix, a sparse tensor of torch or "
+        "a tensor of gossamer.",
+        hint="Convert a matrix of SciPy with gossamer.from_scipy.",
+    )
+
+
+@typed
+def from_edge_index(
+    edge_index: torch.Tensor,
+    values: torch.Tensor | None = None,
+    *,
+    shape: tuple[int, int] | None = None,
+) -> SparseMatrix:
+    """Return the matrix with an element for each edge: row 0 of `edge_index` (2 by E) has the rows of the
+    elements, row 1 their columns.
+
+    `values` (E) may require a gradient; by default, all are 1. The shape is by default square, and as large
+    as the indices require. PyG's edges go from `edge_index[0]` to `edge_index[1]`: the matrix that sums over
+    incoming edges is that of `edge_index.flip(0)`.
+
+    Raises `ArgumentError` (`operand.shape`, `operand.dtype`, `operand.kind`, `operand.device`), and
+    `FormatError` for an index out of range.
+
+    >>> A = from_edge_index(torch.tensor([[1, 0, 1], [0, 1, 1]]), torch.tensor([1.0, 2.0, 3.0]))
+    >>> A.to_dense()
+    tensor([[0., 2.],
+            [1., 3.]])
+    """
+    require_dense("edge_index", edge_index, dtypes=INDEX_TENSOR_DTYPES)
+    require_tensor_shape("edge_index", edge_index, (2, None))
+    rows, columns = edge_index
+    if shape is None:
+        size = int(edge_index.max()) + 1 if edge_index.numel() else 0
+        shape = (size, size)
+    if values is not None:
+        require_value_tensor(values, columns)
+    _require_indices("edge_index[0]", rows, shape[0])
+    _require_indices("edge_index[1]", columns, shape[1])
+    return _sorted_by_rows(rows, columns, values, shape)
+
+
+def _require_indices(name: str, indices: torch.Tensor, size: int) -> None:
+    if not indices.numel():
+        return
+    least, most = (int(value) for value in torch.aminmax(indices))
+    if least < 0 or most >= size:
+        raise ArgumentError(
+            "operand.range",
+            f"'{name}' contains {least if least < 0 else most}; expected values from 0 to {size - 1}.",
+        )
+
+
+def _sorted_by_rows(
+    rows: torch.Tensor,
+    columns: torch.Tensor,
+    values: torch.Tensor | None,
+    shape: tuple[int, int],
+) -> SparseMatrix:
+    """Return the matrix of coordinates in any order."""
+    by_column = counting_order(shared_array(columns), shape[1]).order
+    offsets, by_row = counting_order(shared_array(rows)[by_column], shape[0])
+    order = torch.from_numpy(by_column[by_row]).long()
+    crow = torch.from_numpy(offsets).to(columns.dtype)
+    taken = None if values is None else values.index_select(0, order)
+    return SparseMatrix(crow, columns.index_select(0, order), taken, shape=shape)
+
+
+def matrix_of_torch(tensor: torch.Tensor) -> SparseMatrix:
+    """Return a sparse tensor of torch as a `SparseMatrix`, as `to_sparse_matrix` does.
+
+    >>> matrix_of_torch(torch.eye(2).to_sparse_csr()).crow
+    tensor([0, 1, 2])
+    """
+    if tensor.dim() != 2:
+        require_tensor_shape("the matrix", tensor, (None, None))
+    shape = (tensor.shape[0], tensor.shape[1])
+    match tensor.layout:
+        case torch.sparse_csr:
+            return SparseMatrix(
+                tensor.crow_indices(), tensor.col_indices(), tensor.values(), shape=shape
+            )
+        case torch.sparse_csc:
+            columns = _expanded(tensor.ccol_indices())
+            return _sorted_by_rows(tensor.row_indices(), columns, tensor.values(), shape)
+        case torch.sparse_coo:
+            coalesced = tensor.coalesce()
+            rows, columns = coalesced.indices()
+            return _sorted_by_rows(rows, columns, coalesced.values(), shape)
+        case torch.sparse_bsr:
+            return _of_blocks(tensor, shape)
+    raise ArgumentError(
+        "operand.kind",
+        f"The matrix has the layout {tensor.layout}; expected CSR, CSC, COO or BSR.",
+        hint="Convert it with tensor.to_sparse_csr().",
+    )
+
+
+def _expanded(offsets: torch.Tensor) -> torch.Tensor:
+    """Return the number of the range that each element is in."""
+    numbers = torch.arange(offsets.numel() - 1, dtype=offsets.dtype)
+    return torch.repeat_interleave(numbers, offsets.diff())
+
+
+def _of_blocks(tensor: torch.Tensor, shape: tuple[int, int]) -> SparseMatrix:
+    values = tensor.values()
+    _, height, width = values.shape
+    indices = tensor.col_indices()
+    rows = _expanded(tensor.crow_indices())[:, None, None] * height
+    rows = rows + torch.arange(height, dtype=indices.dtype)[:, None]
+    columns = indices[:, None, None] * width + torch.arange(width, dtype=indices.dtype)
+    rows, columns = (each.expand(values.shape).reshape(-1) for each in (rows, columns))
+    return _sorted_by_rows(rows, columns, values.reshape(-1), shape)
+
+
+def matrix_of_gossamer(tensor: SparseTensor | Decomposition) -> SparseMatrix:
+    """Return a tensor of gossamer as a `SparseMatrix`; one in parts is composed again.
+
+    >>> import gossamer as gs, scipy.sparse
+    >>> matrix_of_gossamer(gs.from_scipy(scipy.sparse.eye_array(2))).to_dense()
+    tensor([[1., 0.],
+            [0., 1.]], dtype=torch.float64)
+    """
+    return matrix_of_torch(to_torch(tensor.tocsr()))

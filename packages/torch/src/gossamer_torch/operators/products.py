@@ -1,0 +1,113 @@
+"""The two products of sparse matrices as custom operators of torch, each in the gradient of the other.
+
+The gradient of a matrix stays on its pattern: it is a sampled product (SDDMM). The gradient of a dense
+operand is a product with the transposed matrix, whose pattern is made once: rows are computed in parallel,
+and nothing is scattered. `gossamer.adjoint` of the programs gives the same gradients; the tests compare both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+import gossamer as gs
+from gossamer_formats.internal_api import replace_values
+from gossamer_torch.numpy_views import dtype_name_of, shared_array, tensor_of
+from gossamer_torch.patterns import kept_pattern
+
+
+@torch.library.custom_op("gossamer::spmm", mutates_args=(), device_types="cpu")
+def sparse_product(
+    values: torch.Tensor,
+    dense: torch.Tensor,
+    crow: torch.Tensor,
+    col: torch.Tensor,
+    columns: int,
+    *,
+    transposed: bool,
+) -> torch.Tensor:
+    """Return the product of a matrix in CSR, or of its transposed matrix, with a dense matrix or vector."""
+    matrix = kept_pattern(crow, col, columns).matrix(values, transposed=transposed)
+    return tensor_of(gs.spmm(matrix, shared_array(dense)), dense.dtype)
+
+
+@sparse_product.register_fake
+def _(
+    values: torch.Tensor,
+    dense: torch.Tensor,
+    crow: torch.Tensor,
+    col: torch.Tensor,
+    columns: int,
+    *,
+    transposed: bool,
+) -> torch.Tensor:
+    rows = columns if transposed else crow.shape[0] - 1
+    return dense.new_empty((rows, *dense.shape[1:]))
+
+
+def _save_product(
+    ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: dict[str, Any], output: torch.Tensor
+) -> None:
+    values, dense, crow, col, ctx.columns = inputs
+    ctx.transposed = keyword_only_inputs["transposed"]
+    ctx.save_for_backward(values, dense, crow, col)
+
+
+def _product_gradients(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
+    """Return the gradients: that of the values is sampled at the pattern, that of the dense operand is a
+    product with the transposed matrix."""
+    values, dense, crow, col = ctx.saved_tensors
+    of_values = of_dense = None
+    if ctx.needs_input_grad[0]:
+        left, right = (dense, gradient) if ctx.transposed else (gradient, dense)
+        of_values = sampled_product(left, right, crow, col)
+    if ctx.needs_input_grad[1]:
+        of_dense = sparse_product(
+            values, gradient, crow, col, ctx.columns, transposed=not ctx.transposed
+        )
+    return of_values, of_dense, None, None, None
+
+
+sparse_product.register_autograd(_product_gradients, setup_context=_save_product)
+
+
+@torch.library.custom_op("gossamer::sddmm", mutates_args=(), device_types="cpu")
+def sampled_product(
+    left: torch.Tensor, right: torch.Tensor, crow: torch.Tensor, col: torch.Tensor
+) -> torch.Tensor:
+    """Return for each element of a pattern the inner product of its row of `left` with its column's row of
+    `right`; rows of vectors are numbers."""
+    pattern = kept_pattern(crow, col, right.shape[0])
+    operands = [
+        shared_array(dense if dense.dim() == 2 else dense[:, None]) for dense in (left, right)
+    ]
+    matrix = replace_values(
+        pattern.structure, pattern.structure.storage.values, dtype_name_of(left)
+    )
+    return tensor_of(gs.sddmm(matrix, *operands), left.dtype)
+
+
+@sampled_product.register_fake
+def _(
+    left: torch.Tensor, right: torch.Tensor, crow: torch.Tensor, col: torch.Tensor
+) -> torch.Tensor:
+    return left.new_empty(col.shape)
+
+
+def _save_samples(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def _sample_gradients(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
+    left, right, crow, col = ctx.saved_tensors
+    columns = right.shape[0]
+    of_left = of_right = None
+    if ctx.needs_input_grad[0]:
+        of_left = sparse_product(gradient, right, crow, col, columns, transposed=False)
+    if ctx.needs_input_grad[1]:
+        of_right = sparse_product(gradient, left, crow, col, columns, transposed=True)
+    return of_left, of_right, None, None
+
+
+sampled_product.register_autograd(_sample_gradients, setup_context=_save_samples)

@@ -1,0 +1,117 @@
+"""Patterns of sparse matrices: checked index arrays for kernels, made once for the tensors of a matrix.
+
+Custom operators have tensors as arguments. The pattern of two index tensors is found by their addresses; it
+ends with the first of them, so that no other tensor can have the addresses meanwhile. torch counts writes to
+a tensor, so a pattern whose tensors were changed is made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from typing import NamedTuple
+from weakref import WeakValueDictionary
+
+import numpy as np
+import torch
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from gossamer_formats import SparseTensor, from_arrays
+from gossamer_formats.internal_api import replace_values
+from gossamer_ir.support.arrays import Array
+from gossamer_torch.counting_sort import counting_order
+from gossamer_torch.numpy_views import dtype_name_of, shared_array
+
+
+class Transposed(NamedTuple):
+    """The pattern of the transposed matrix, and the places of its nonzeros in the values of the matrix."""
+
+    structure: SparseTensor
+    order: torch.Tensor
+
+
+class CheckedPattern:
+    """The checked index arrays of a matrix in CSR. They are copies, so that no write to the tensors can make
+    a kernel read out of bounds."""
+
+    def __init__(self, crow: torch.Tensor, col: torch.Tensor, columns: int) -> None:
+        self.versions = _versions(crow, col)
+        self.structure = _structure(shared_array(crow), shared_array(col), columns)
+        self._transposed: Transposed | None = None
+
+    @property
+    def transposed(self) -> Transposed:
+        """The transposed pattern, which is made once."""
+        if self._transposed is None:
+            self._transposed = _transposed(self.structure)
+        return self._transposed
+
+    def matrix(self, values: torch.Tensor, *, transposed: bool) -> SparseTensor:
+        """Return the matrix with these values, or the transposed one, for the kernels of a call."""
+        structure = self.structure
+        if transposed:
+            structure, order = self.transposed
+            values = values.detach().index_select(0, order)
+        return replace_values(structure, shared_array(values), dtype_name_of(values))
+
+
+def kept_pattern(crow: torch.Tensor, col: torch.Tensor, columns: int) -> CheckedPattern:
+    """Return the pattern of a matrix in CSR, which is made and checked at the first call with its tensors.
+
+    Raises `FormatError` if the offsets or the columns are not valid.
+    """
+    key = (crow.data_ptr(), col.data_ptr(), crow.numel(), col.numel(), columns)
+    pattern = _patterns.get(key)
+    if pattern is None or pattern.versions != _versions(crow, col):
+        pattern = _patterns[key] = CheckedPattern(crow, col, columns)
+        kept = _kept.get(crow)
+        if kept is None:
+            kept = _kept[crow] = {}
+        kept[key] = pattern
+    return pattern
+
+
+_patterns: WeakValueDictionary[tuple[int, ...], CheckedPattern] = WeakValueDictionary()
+"""The patterns by the addresses and the sizes of their tensors."""
+
+_kept: MutableMapping[torch.Tensor, dict[tuple[int, ...], CheckedPattern]] = (
+    WeakTensorKeyDictionary()
+)
+"""For each tensor of offsets, its patterns: they end with it."""
+
+
+def _versions(crow: torch.Tensor, col: torch.Tensor) -> tuple[int, int]:
+    """Return the numbers of writes to the tensors; those of inference mode are not counted."""
+    return _version(crow), _version(col)
+
+
+def _version(tensor: torch.Tensor) -> int:
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def _structure(indptr: Array, indices: Array, columns: int) -> SparseTensor:
+    """Return checked copies of index arrays, as a matrix whose values are not used. Indices are narrowed to
+    32 bits if they fit, which halves the memory that kernels read."""
+    widest = max(columns, indices.size, indptr.size)
+    if widest <= _LARGEST and _fits(indptr) and _fits(indices):
+        indptr, indices = indptr.astype(np.int32), indices.astype(np.int32)
+    data = np.zeros(indices.size, np.int8)
+    shape = (indptr.size - 1, columns)
+    return from_arrays("csr", shape, indptr=indptr, indices=indices, data=data)
+
+
+_LARGEST = np.iinfo(np.int32).max
+
+
+def _fits(indices: Array) -> bool:
+    """Return whether 32 bits hold these numbers, which may be wrong indices."""
+    is_narrow = indices.dtype == np.int32 or not indices.size
+    return is_narrow or bool(-_LARGEST <= indices.min() <= indices.max() <= _LARGEST)
+
+
+def _transposed(structure: SparseTensor) -> Transposed:
+    rows, columns = structure.shape
+    indptr, indices = structure.arrays["indptr"], structure.arrays["indices"]
+    offsets, order = counting_order(indices, columns)
+    numbers = np.repeat(np.arange(rows, dtype=indices.dtype), np.diff(indptr))
+    transposed = _structure(offsets, numbers[order], rows)
+    return Transposed(transposed, torch.from_numpy(order.astype(np.int64)))

@@ -1,0 +1,58 @@
+"""The custom operators: registration, fake kernels, first and second gradients, and those of the compiler."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+
+import gossamer as gs
+from gossamer_torch.operators.products import sampled_product, sparse_product
+
+
+def random(*shape, dtype=torch.float64):
+    return torch.randn(*shape, dtype=dtype, requires_grad=True)
+
+
+@pytest.mark.parametrize("features", [(), (3,)], ids=["vector", "matrix"])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_gradients_of_the_product(arrays, features, transposed):
+    operands = (random(5), random(3 if transposed else 4, *features))
+
+    def product(values, dense):
+        return sparse_product(values, dense, *arrays, 4, transposed=transposed)
+
+    assert gradcheck(product, operands)
+    assert gradgradcheck(product, operands)
+
+
+@pytest.mark.parametrize("features", [(), (3,)], ids=["vectors", "matrices"])
+def test_gradients_of_the_sampled_product(arrays, features):
+    operands = (random(3, *features), random(4, *features))
+
+    def sampled(left, right):
+        return sampled_product(left, right, *arrays)
+
+    assert gradcheck(sampled, operands)
+    assert gradgradcheck(sampled, operands)
+
+
+def test_torch_finds_nothing_wrong_with_the_operators(arrays):
+    options = {"transposed": False}
+    torch.library.opcheck(sparse_product, (random(5), random(4, 3), *arrays, 4), options)
+    torch.library.opcheck(sampled_product, (random(3, 2), random(4, 2), *arrays))
+
+
+def test_gradients_are_those_of_the_compiler(arrays):
+    """The adjoint of the program scatters the gradient of the dense operand; here rows are computed."""
+    values, dense = random(5, dtype=torch.float32), random(4, 8, dtype=torch.float32)
+    crow, col = (indices.int() for indices in arrays)
+    grad = torch.randn(3, 8)
+    sparse_product(values, dense, crow, col, 4, transposed=False).backward(grad)
+    kernel = gs.compile(gs.adjoint("spmm", specialize={"feat_size": 8}))
+    of_values, of_dense = np.zeros(5, np.float32), np.zeros((4, 8), np.float32)
+    plain = [tensor.detach().numpy() for tensor in (values, dense, crow, col, grad)]
+    kernel(*plain, of_values, of_dense)
+    np.testing.assert_allclose(values.grad.numpy(), of_values, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(dense.grad.numpy(), of_dense, rtol=1e-5, atol=1e-6)

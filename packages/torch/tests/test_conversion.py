@@ -1,0 +1,57 @@
+"""Sparse matrices from edge indexes, torch's tensors and gossamer's."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import gossamer_torch as gt
+from gossamer_ir.errors import ArgumentError
+
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse .* beta:UserWarning")
+
+
+def test_edges_in_any_order_with_duplicates_and_weights():
+    edges = torch.tensor([[2, 0, 2, 2], [1, 1, 0, 1]])
+    weights = torch.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+    A = gt.from_edge_index(edges, weights, shape=(3, 2))
+    assert A.nnz == 4
+    assert A.to_dense().tolist() == [[0, 2], [0, 0], [3, 5]]
+    (A.to_dense() ** 2).sum().backward()
+    assert weights.grad.tolist() == [10, 4, 6, 10]
+
+
+def test_the_shape_of_edges_is_as_large_as_they_require():
+    assert gt.from_edge_index(torch.tensor([[0, 4], [1, 1]])).shape == (5, 5)
+    assert gt.from_edge_index(torch.zeros(2, 0, dtype=torch.int64)).shape == (0, 0)
+
+
+def test_csr_is_shared_with_torch():
+    S = torch.eye(3).to_sparse_csr()
+    A = gt.to_sparse_matrix(S)
+    assert A.values.data_ptr() == S.values().data_ptr()
+    assert A.col.data_ptr() == S.col_indices().data_ptr()
+    assert A.to_torch().values().data_ptr() == A.values.data_ptr()
+
+
+@pytest.mark.parametrize(
+    ("code", "edges"),
+    [
+        ("operand.shape", torch.zeros(3, 2, dtype=torch.int64)),
+        ("operand.dtype", torch.zeros(2, 2)),
+        ("operand.range", torch.tensor([[0, 2], [0, 0]])),
+        ("operand.range", torch.tensor([[0, 0], [-1, 0]])),
+        ("operand.kind", [[0], [0]]),
+    ],
+)
+def test_edges_that_are_refused(code, edges):
+    with pytest.raises(ArgumentError) as caught:
+        gt.from_edge_index(edges, shape=(2, 2))
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize("operand", [None, 3, "text"])
+def test_what_is_not_a_sparse_matrix_is_refused(operand):
+    with pytest.raises(ArgumentError) as caught:
+        gt.to_sparse_matrix(operand)
+    assert caught.value.code == "operand.kind"
