@@ -6,11 +6,15 @@ from typing import Any
 
 import torch
 
+from gossamer_formats.internal_api import VALUE_DTYPES
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.message_texts import either
 
 INDEX_TENSOR_DTYPES = (torch.int32, torch.int64)
-TENSOR_DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+TENSOR_DTYPES: tuple[torch.dtype, ...] = tuple(
+    dtype for name in VALUE_DTYPES if (dtype := getattr(torch, name)).is_floating_point
+)
+"""The dtypes of values, which have gradients: those of gossamer's tensors but for integers."""
 
 
 def require_dense(

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import torch
 
+from gossamer_formats.internal_api import NUMPY_DTYPES
 from gossamer_ir.support.arrays import Array
 
 
 def shared_array(tensor: torch.Tensor) -> Array:
     """Return a contiguous array over the memory of a tensor; a copy only if the tensor is not contiguous.
-    NumPy gets values of bfloat16, which it lacks, as uint16.
+    NumPy gets the bits of dtypes that it lacks, as uint16.
 
     >>> shared_array(torch.ones(2, dtype=torch.bfloat16))
     array([16256, 16256], dtype=uint16)
     """
     plain = tensor.detach().contiguous()
-    if plain.dtype is torch.bfloat16:
+    if plain.dtype.is_floating_point and dtype_name_of(plain) not in NUMPY_DTYPES:
         plain = plain.view(torch.uint16)
     array: Array = plain.numpy()
     return array
