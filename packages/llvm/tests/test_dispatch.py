@@ -37,9 +37,11 @@ from gossamer_ir.nodes import (
     TransposeReduce,
     VScale,
 )
+from gossamer_llvm import Abi, TargetLowering, emit
 from gossamer_llvm.dispatch import EXPR_EMITTERS, STMT_EMITTERS
 from gossamer_llvm.values.operations import CALL_INTRINSICS
 
+ABI = Abi("x86_64-unknown-linux-gnu")
 ONE = constant(1, "float32")
 ROW = index_var("i")
 
@@ -104,6 +106,19 @@ def test_refused_by_name(module, text, code):
     with pytest.raises(UnsupportedError) as caught:
         text(module(REFUSED[code], others=(rows,)))
     assert caught.value.code == code
+
+
+def test_a_target_lowers_nodes_before_the_table(module):
+    """A statement that the target leaves is emitted as on all targets."""
+
+    def emit_barrier(emitter, _node):
+        emitter.call_void("llvm.amdgcn.s.barrier", "")
+        return True
+
+    lowering = TargetLowering(stmts={Barrier: emit_barrier, Store: lambda *_: False})
+    text = emit(module(Barrier(), stores(ONE)), abi=ABI, lowering=lowering)
+    assert "call void @llvm.amdgcn.s.barrier()" in text
+    assert "store float" in text
 
 
 def test_vscale_is_refused_where_vectors_are_fixed(module, text):

@@ -39,7 +39,7 @@ fast as at multiples of 16, up to 1.2 times as at those of 32)."""
 
 
 class Abi(msgspec.Struct, frozen=True):
-    """The properties of a target that the emitter needs.
+    """The properties of a target that the emitter needs; its own instructions are in a `TargetLowering`.
 
     >>> Abi("aarch64-unknown-linux-gnu", scalable=True).functions >= {"sqrt"}
     True
@@ -61,20 +61,11 @@ class Abi(msgspec.Struct, frozen=True):
     """True if instructions convert float16 to float32 and back."""
     inserted_lanes: int = INSERTED_LANES
     """The number of lanes up to which a gather becomes scalar loads."""
-    permuted_bytes: int = 0
-    """The size of a vector register whose elements of 32 and 64 bits an instruction of AVX-512 permutes by
-    indices in another one; 0 if there is none."""
     displaced_indices: bool = True
     """True if the address of an instruction may be the sum of a base, an index and a constant."""
     loop_alignment: int = CODE_ALIGNMENT
     """The bytes of which loops begin at a multiple; 0 leaves that to LLVM."""
     attributes: tuple[str, ...] = ()
     """The attributes of each function."""
-    matrix_registers: int = 0
-    """The number of matrix registers (tiles of Arm SME, for elements of 32 bits)."""
     is_device: bool = False
     """True if functions are kernels that threads of a device run, without a heap and a C library."""
-    async_copies: bool = False
-    """True if a device copies to shared memory while its threads go on."""
-    streaming_attributes: tuple[str, ...] = ()
-    """The attributes of functions that run in streaming mode, instead of `attributes`."""

@@ -1,6 +1,7 @@
-"""The table of the functions that emit each type of node.
+"""The table of the functions that emit each type of node, on all targets.
 
-It has all types of nodes. Those that earlier passes replace are refused with a code of their own.
+It has all types of nodes. Those that earlier passes replace are refused with a code of their own. A target
+with instructions of its own for some of them has a `TargetLowering`.
 """
 
 from __future__ import annotations
@@ -11,15 +12,9 @@ from typing import NoReturn
 from gossamer_ir import nodes
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Node
-from gossamer_llvm.control import control_flow, launches
+from gossamer_llvm.control import control_flow, launches, threads
 from gossamer_llvm.emitter.emitters import EmitExpr, EmitStmt, FunctionEmitter
-from gossamer_llvm.memory import (
-    allocate,
-    async_copies,
-    atomic_updates,
-    loads_and_stores,
-    matrix_loads,
-)
+from gossamer_llvm.memory import allocate, atomic_updates, loads_and_stores
 from gossamer_llvm.parallel import parallel_for
 from gossamer_llvm.values import operations, scalars_and_vectors, transposes
 
@@ -32,14 +27,6 @@ def _raise_unsupported(emitter: FunctionEmitter, node: Node) -> NoReturn:
         f"'{name}' cannot be lowered to LLVM.",
         hint="Lower the module to the flat stage first.",
     )
-
-
-def _emit_for(emitter: FunctionEmitter, node: nodes.For) -> None:
-    """Emit a loop, or the matrix load that it stands for."""
-    if matrix_loads.is_matrix_load(node):
-        matrix_loads.emit_matrix_load(emitter, node)
-    else:
-        control_flow.emit_for(emitter, node)
 
 
 EXPR_EMITTERS: dict[type, EmitExpr] = {
@@ -68,18 +55,18 @@ STMT_EMITTERS: dict[type, EmitStmt] = {
     nodes.Allocate: allocate.emit_allocate,
     nodes.If: control_flow.emit_if,
     nodes.While: control_flow.emit_while,
-    nodes.For: _emit_for,
+    nodes.For: control_flow.emit_for,
     nodes.Combine: _raise_unsupported,
     nodes.Atomic: atomic_updates.emit_atomic,
     nodes.Block: _raise_unsupported,
     nodes.Iteration: _raise_unsupported,
     nodes.Prefetch: loads_and_stores.emit_prefetch,
     nodes.Guard: control_flow.emit_guard,
-    nodes.Barrier: control_flow.emit_barrier,
-    nodes.Shuffle: control_flow.emit_shuffle,
-    nodes.AsyncCopy: async_copies.emit_async_copy,
-    nodes.CommitGroup: async_copies.emit_commit_group,
-    nodes.WaitGroup: async_copies.emit_wait_group,
+    nodes.Barrier: threads.emit_host_barrier,
+    nodes.Shuffle: threads.emit_host_shuffle,
+    nodes.AsyncCopy: threads.emit_copy,
+    nodes.CommitGroup: threads.emit_no_group,
+    nodes.WaitGroup: threads.emit_no_group,
     nodes.ParallelFor: parallel_for.emit_parallel_for,
     nodes.Launch: launches.emit_launch,
 }

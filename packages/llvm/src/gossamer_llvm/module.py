@@ -10,21 +10,33 @@ from gossamer_ir.core.statement_kinds import SYNCHRONIZING_STMTS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.interchange.kernel_abi import KERNEL_SYMBOL
-from gossamer_ir.nodes import Buffer, For, Function, Module, Param
+from gossamer_ir.nodes import Buffer, Function, Module, Param
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_llvm.abi import CODE_ALIGNMENT, Abi
 from gossamer_llvm.dispatch import EXPR_EMITTERS, STMT_EMITTERS
 from gossamer_llvm.emitter.debug_lines import debug_lines
-from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, ModuleEmitter, Value
+from gossamer_llvm.emitter.emitters import (
+    BufferAddress,
+    FunctionEmitter,
+    FunctionForm,
+    ModuleEmitter,
+    TargetLowering,
+    Value,
+)
 from gossamer_llvm.emitter.function_summary import FunctionSummary, summarize
-from gossamer_llvm.emitter.ir_builder import COLD, HOT, STREAMING, IRBuilder
+from gossamer_llvm.emitter.ir_builder import COLD, HOT, IRBuilder
 from gossamer_llvm.emitter.types import in_llvm_units, value_type
-from gossamer_llvm.fragments.streaming import enable_matrix_registers, streaming_functions
 
 
 @typed
-def emit(flat: Module, *, abi: Abi, script: str | None = None) -> str:
+def emit(
+    flat: Module,
+    *,
+    abi: Abi,
+    lowering: TargetLowering | None = None,
+    script: str | None = None,
+) -> str:
     """Return the LLVM IR of a verified flat module, with one exported function `gossamer_kernel`.
 
     On a device, each function is a kernel: `gossamer_kernel`, or `gossamer_kernel_<number>` for all but the
@@ -32,8 +44,8 @@ def emit(flat: Module, *, abi: Abi, script: str | None = None) -> str:
     Its parameters are those of the entry in order (a handle is a pointer, an integer or bool scalar is an
     i64, a float keeps its type), then a pointer to the workspace; it returns a status. Raises
     `UnsupportedError` (`llvm.<construct>`) for constructs that cannot be lowered. The text contains no names
-    of the module. `script` is the name of a file with its text (`print_module`), if debug information is to
-    name the lines of that.
+    of the module. `lowering` has the instructions that only this target has, if there are any. `script` is
+    the name of a file with its text (`print_module`), if debug information is to name the lines of that.
 
     >>> from gossamer_ir.core.build import index_var
     >>> from gossamer_ir.nodes import For, While, Buffer, Function, Module, Param, Store
@@ -51,11 +63,10 @@ def emit(flat: Module, *, abi: Abi, script: str | None = None) -> str:
             f"A module of the {flat.stage} stage cannot be lowered to LLVM; expected the flat stage.",
         )
     summaries = {function.name: summarize(function) for function in flat.functions}
-    module = _new_module_emitter(flat, abi, summaries)
+    module = _new_module_emitter(flat, abi, lowering, summaries)
     if script is not None:
         module.debug = debug_lines(flat, script, add=module.new_metadata)
-    # Without matrix registers, the buffers that need them are refused where they are allocated.
-    streaming = streaming_functions(flat) if abi.matrix_registers else frozenset[str]()
+    forms = module.lowering.forms(flat)
     # Two pointers of a function may be one array if a caller passes it twice; then nothing is `noalias`.
     aliasing = frozenset[str]().union(*(summary.aliasing for summary in summaries.values()))
     for function in flat.functions:
@@ -65,7 +76,7 @@ def emit(flat: Module, *, abi: Abi, script: str | None = None) -> str:
             summaries[function.name],
             aliasing=aliasing,
             is_entry=abi.is_device or function.name == flat.entry,
-            is_streaming=function.name in streaming,
+            form=forms.get(function.name),
         )
         _emit_function(emitter, function)
     return _module_text(module)
@@ -78,15 +89,13 @@ def _new_function_emitter(
     *,
     aliasing: frozenset[str],
     is_entry: bool,
-    is_streaming: bool,
+    form: FunctionForm | None,
 ) -> FunctionEmitter:
     """Return the emitter of a function, with the signature and the attributes of its definition."""
     signature = _signature_text(module, function, summary, aliasing, is_entry=is_entry)
-    attributes = (
-        _kernel_attributes(function)
-        if module.abi.is_device
-        else _attribute_groups(summary, is_entry=is_entry, is_streaming=is_streaming)
-    )
+    if form is not None and form.convention is not None:
+        signature = f"{form.convention} {signature}"
+    attributes = _attributes(summary, is_entry=is_entry) if form is None else form.attributes
     subprogram = None
     if module.debug is not None:
         subprogram = module.debug.subprogram(function, module.symbols[function.name])
@@ -99,14 +108,12 @@ def _new_function_emitter(
         facts=fact_index(function.facts),
         shared=summary.passed,
         is_entry=is_entry,
-        is_streaming=is_streaming,
+        form=form,
         symbol=module.symbols[function.name],
     )
     # With aliases, a store to one buffer could change another that is only read.
     if function.name not in aliasing:
         emitter.unchanging = _read_only_buffers(function, summary)
-    if module.abi.is_device:
-        emitter.block = _block_shape(function)
     return emitter
 
 
@@ -138,13 +145,17 @@ def _guarded_buffers(summaries: Iterable[FunctionSummary]) -> tuple[str, ...]:
 
 
 def _new_module_emitter(
-    flat: Module, abi: Abi, summaries: Mapping[str, FunctionSummary]
+    flat: Module,
+    abi: Abi,
+    lowering: TargetLowering | None,
+    summaries: Mapping[str, FunctionSummary],
 ) -> ModuleEmitter:
     prefix = f"{KERNEL_SYMBOL}_" if abi.is_device else "f"
     symbols = {f.name: f"{prefix}{number}" for number, f in enumerate(flat.functions)}
     symbols[flat.entry] = KERNEL_SYMBOL
+    guarded = _guarded_buffers(summaries.values())
     return ModuleEmitter(
-        abi, EXPR_EMITTERS, STMT_EMITTERS, symbols, _guarded_buffers(summaries.values())
+        abi, EXPR_EMITTERS, STMT_EMITTERS, symbols, guarded, lowering=lowering or TargetLowering()
     )
 
 
@@ -167,15 +178,15 @@ def _signature_text(
     name = module.symbols[function.name]
     text = f"@{name}({', '.join([*parameters, 'ptr %ws'])})"
     if module.abi.is_device:
-        return f"ptx_kernel void {text}"
+        return f"void {text}"
     return f"{'' if is_entry else 'internal '}i64 {text}"
 
 
-def _attribute_groups(summary: FunctionSummary, *, is_entry: bool, is_streaming: bool) -> str:
+def _attributes(summary: FunctionSummary, *, is_entry: bool) -> str:
     # An entry that only launches loops runs once per call, so optimizing it costs more than it saves.
     if is_entry and summary.only_calls:
         return COLD
-    return f"{STREAMING if is_streaming else HOT} align {CODE_ALIGNMENT}"
+    return f"{HOT} align {CODE_ALIGNMENT}"
 
 
 def _exchanged(
@@ -188,27 +199,6 @@ def _exchanged(
     if not module.abi.is_device:
         return frozenset()
     return summary.written if nodes_of_type(function, *SYNCHRONIZING_STMTS) else frozenset()
-
-
-def _block_shape(function: Function) -> tuple[int, int, int]:
-    # Imported late: hosts have no grids.
-    from gossamer_llvm.control.threads import block_shape
-
-    return block_shape(function)
-
-
-def _kernel_attributes(function: Function) -> str:
-    shape = ",".join(map(str, _block_shape(function)))
-    attributes = f'{HOT} "nvvm.maxntid"="{shape}"'
-    # By default, ptxas limits registers so that several blocks fit, and then spills operands of matrix
-    # instructions: 96 for one warp, of which int8 on sm_90 needs 104.
-    return f'{attributes} "nvvm.minctasm"="1"' if _has_matrix_instructions(function) else attributes
-
-
-def _has_matrix_instructions(function: Function) -> bool:
-    from gossamer_llvm.fragments.matrix_instructions import is_matrix_instruction
-
-    return any(map(is_matrix_instruction, nodes_of_type(function, For)))
 
 
 def _read_only_buffers(function: Function, summary: FunctionSummary) -> frozenset[str]:
@@ -225,15 +215,11 @@ def _read_only_buffers(function: Function, summary: FunctionSummary) -> frozense
 
 def _emit_function(emitter: FunctionEmitter, function: Function) -> None:
     emitter.open()
-    if emitter.is_streaming:
-        enable_matrix_registers(emitter)
+    if emitter.form is not None:
+        emitter.form.begin(emitter)
     _bind_parameters(emitter, function)
     emitter.body(function.body)
     emitter.close()
-    if emitter.shared_bytes:
-        from gossamer_llvm.memory.shared_memory import define_shared
-
-        define_shared(emitter)
 
 
 def _parameter_text(
@@ -278,9 +264,6 @@ def _module_text(module: ModuleEmitter) -> str:
         f"attributes {HOT} = {{ {attributes} }}",
         f"attributes {COLD} = {{ noinline optnone {attributes} }}",
     ]
-    if module.abi.streaming_attributes:
-        of_streaming = " ".join(["nounwind", *module.abi.streaming_attributes])
-        groups.append(f"attributes {STREAMING} = {{ {of_streaming} }}")
     named = () if module.debug is None else module.debug.named_metadata
     text = "\n".join([*parts, *groups, *named, *metadata, ""])
     return in_llvm_units(text, module.abi.vscale_bits)

@@ -8,18 +8,15 @@ import llvmlite.binding as llvm
 
 from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.nodes import Module
-from gossamer_llvm import Abi, emit
+from gossamer_llvm import Abi, TargetLowering, emit, sme_lowering
 from gossamer_llvm.optimization import optimize, parse
 from gossamer_llvm.target_machines import cross_target_machine
 from gossamer_llvm_sve.machine import ScalableCpu
 
-MATRIX_REGISTERS = 4
-"""The tiles of elements of 32 bits into which the storage ZA of SME is divided."""
-
 
 def emitted_text(module: Module, cpu: ScalableCpu) -> str:
     """Return the LLVM IR of a flat module as it is emitted, before any pass."""
-    return emit(module, abi=_abi(cpu))
+    return emit(module, abi=_abi(cpu), lowering=_lowering(cpu))
 
 
 def emitted_assembly(module: Module, cpu: ScalableCpu) -> str:
@@ -55,10 +52,15 @@ def _abi(cpu: ScalableCpu) -> Abi:
         # The width of fetches differs among these CPUs.
         loop_alignment=0,
         attributes=(f"vscale_range({least},{most})",),
-        matrix_registers=MATRIX_REGISTERS if cpu.has_sme else 0,
-        # The length of vectors in streaming mode is independent of `vl_min`.
-        streaming_attributes=(f"vscale_range(1,{most})", '"aarch64_pstate_sm_body"'),
     )
+
+
+def _lowering(cpu: ScalableCpu) -> TargetLowering | None:
+    if not cpu.has_sme:
+        return None
+    # The length of vectors in streaming mode is independent of `vl_min`.
+    most = cpu.extension.most_bits // cpu.extension.vscale_bits
+    return sme_lowering(attributes=(f"vscale_range(1,{most})", '"aarch64_pstate_sm_body"'))
 
 
 def _target_machine(cpu: ScalableCpu) -> llvm.TargetMachine:

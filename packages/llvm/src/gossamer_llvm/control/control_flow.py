@@ -11,7 +11,7 @@ from gossamer_ir.analysis.statements.atomic_accumulation import is_atomic
 from gossamer_ir.core.statement_kinds import CALLING_STMTS, LOOPS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.kernel_abi import INTERRUPTED, OUT_OF_BOUNDS
-from gossamer_ir.nodes import Barrier, Expr, For, Guard, If, Let, Load, Shuffle, While
+from gossamer_ir.nodes import Expr, For, Guard, If, Let, Load, While
 from gossamer_ir.traversal.walk import collect, contains
 from gossamer_llvm.abi import workspace_address
 from gossamer_llvm.control.masked_loops import emit_masked_loop, loop_mask
@@ -74,15 +74,7 @@ def emit_if(emitter: FunctionEmitter, node: If) -> None:
 def emit_for(emitter: FunctionEmitter, node: For) -> None:
     """Emit a serial loop. An outermost loop of the entry can be interrupted between portions of its
     iterations."""
-    if emitter.module.abi.is_device and _emit_for_threads(emitter, node):
-        return
     _require_serial(node)
-    if emitter.fragments:
-        # Imported late: most targets have no matrix registers.
-        from gossamer_llvm.fragments.outer_products import emit_outer_products
-
-        if emit_outer_products(emitter, node):
-            return
     if _is_interrupted_in_portions(emitter, node):
         _emit_rotated(emitter, node, _emit_portions)
     elif (mask := loop_mask(emitter, node)) is not None:
@@ -91,49 +83,6 @@ def emit_for(emitter: FunctionEmitter, node: For) -> None:
         emit_group_loop(emitter, node, groups, suffix=_loop_metadata(emitter, node))
     else:
         _emit_rotated(emitter, node, _emit_iterations)
-
-
-def _emit_for_threads(emitter: FunctionEmitter, node: For) -> bool:
-    """Emit a loop that is bound to threads, or stands for a matrix instruction; return False for others."""
-    # Imported late: hosts have no grids.
-    from gossamer_llvm.control.threads import emit_thread_loop
-    from gossamer_llvm.fragments.matrix_instructions import (
-        emit_matrix_instruction,
-        is_matrix_instruction,
-    )
-
-    if node.thread is not None:
-        emit_thread_loop(emitter, node, node.thread)
-    elif is_matrix_instruction(node):
-        emit_matrix_instruction(emitter, node)
-    else:
-        return False
-    return True
-
-
-def emit_shuffle(emitter: FunctionEmitter, node: Shuffle) -> None:
-    """Emit a shuffle; raise `UnsupportedError` (`llvm.barrier`) for a host."""
-    _require_device(emitter, "shuffle")
-    # Imported late: hosts have no grids.
-    from gossamer_llvm.control.shuffles import shuffled
-
-    emitter.values[node.var.name] = shuffled(emitter, node)
-    emitter.depths[node.var.name] = emitter.builder.loop_depth
-
-
-def _require_device(emitter: FunctionEmitter, word: str) -> None:
-    if not emitter.module.abi.is_device:
-        raise UnsupportedError(
-            "llvm.barrier",
-            f"A {word} cannot be lowered for a host, which runs the threads of a block one after the other.",
-            hint="Compile the module for a GPU, or end the loop over threads where they wait.",
-        )
-
-
-def emit_barrier(emitter: FunctionEmitter, _node: Barrier) -> None:
-    """Emit a barrier for all threads of the block; raise `UnsupportedError` (`llvm.barrier`) for a host."""
-    _require_device(emitter, "barrier")
-    emitter.call_void("llvm.nvvm.barrier.cta.sync.aligned.all", "i32 0")
 
 
 def _require_serial(node: For) -> None:
@@ -213,8 +162,8 @@ def _is_interrupted_in_portions(emitter: FunctionEmitter, node: For) -> bool:
     """Return whether a loop is outermost and may take long, and nothing inside it polls."""
     if not emitter.is_entry or emitter.builder.is_in_loop or emitter.module.abi.is_device:
         return False
-    # The function that is asked cannot be called in streaming mode.
-    if emitter.is_streaming:
+    # The function that is asked is one of the library.
+    if emitter.form is not None and emitter.form.library_error is not None:
         return False
     # Without a loop inside, a second is about 10^9 iterations;
     # that is too rare to pay for the code of portions.

@@ -1,68 +1,34 @@
-"""Loops that are bound to the threads of a grid."""
+"""Statements of the threads of a device, on a target without instructions for them."""
 
 from __future__ import annotations
 
-from math import prod
-
-from gossamer_ir.core.build import integer_value
-from gossamer_ir.core.limits import MAX_BLOCK_THREADS
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import For, Function, ThreadTag
-from gossamer_ir.support.typed_calls import typed
-from gossamer_ir.traversal.walk import stmts
-from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
-
-_REGISTERS = {"blockIdx": "ctaid", "threadIdx": "tid"}
+from gossamer_ir.nodes import AsyncCopy, Barrier, CommitGroup, Shuffle, WaitGroup
+from gossamer_llvm.emitter.emitters import FunctionEmitter
 
 
-def emit_thread_loop(emitter: FunctionEmitter, node: For, thread: ThreadTag) -> None:
-    """Emit the body for the iteration of this thread: a launch has one thread for each iteration."""
-    number = _special_register(emitter, thread)
-    emitter.values[node.var] = Value(emitter.builder.value(f"zext i32 {number} to i64"), "int64")
-    emitter.depths[node.var] = emitter.builder.loop_depth
+def emit_host_barrier(_emitter: FunctionEmitter, _node: Barrier) -> None:
+    """Raise `UnsupportedError` (`llvm.barrier`) for a barrier."""
+    raise _waiting_error("barrier")
+
+
+def emit_host_shuffle(_emitter: FunctionEmitter, _node: Shuffle) -> None:
+    """Raise `UnsupportedError` (`llvm.barrier`) for a shuffle."""
+    raise _waiting_error("shuffle")
+
+
+def _waiting_error(word: str) -> UnsupportedError:
+    return UnsupportedError(
+        "llvm.barrier",
+        f"A {word} cannot be lowered for a host, which runs the threads of a block one after the other.",
+        hint="Compile the module for a GPU, or end the loop over threads where they wait.",
+    )
+
+
+def emit_copy(emitter: FunctionEmitter, node: AsyncCopy) -> None:
+    """Emit an asynchronous copy as the store that it contains."""
     emitter.body(node.body)
 
 
-def _special_register(emitter: FunctionEmitter, thread: ThreadTag) -> str:
-    axis, _, dimension = thread.partition(".")
-    register = f"llvm.nvvm.read.ptx.sreg.{_REGISTERS[axis]}.{dimension}"
-    emitter.module.declare("i32", register, "")
-    return emitter.builder.value(f"call i32 @{register}()")
-
-
-def thread_number(emitter: FunctionEmitter) -> str:
-    """Emit the number of this thread in its block, counted along x, y and z, as an i32."""
-    builder = emitter.builder
-    x, y, z = emitter.block
-    number = _special_register(emitter, "threadIdx.x")
-    if y > 1:
-        row = builder.value(f"mul i32 {_special_register(emitter, 'threadIdx.y')}, {x}")
-        number = builder.value(f"add i32 {number}, {row}")
-    if z > 1:
-        plane = builder.value(f"mul i32 {_special_register(emitter, 'threadIdx.z')}, {x * y}")
-        number = builder.value(f"add i32 {number}, {plane}")
-    return number
-
-
-@typed
-def block_shape(function: Function) -> tuple[int, int, int]:
-    """Return the threads of a block along x, y and z for the loops of a kernel; raise `UnsupportedError`
-    (`llvm.threads`) if they are not constant, or too many.
-
-    >>> from gossamer_ir.core.build import ZERO, index
-    >>> loop = For("t", ZERO, index(64), (), kind="thread_binding", thread="threadIdx.y")
-    >>> block_shape(Function("f", (), (loop,)))
-    (1, 64, 1)
-    """
-    shape = dict.fromkeys("xyz", 1)
-    for loop in stmts(function.body):
-        if isinstance(loop, For) and loop.thread is not None and loop.thread[:-1] == "threadIdx.":
-            shape[loop.thread[-1]] = integer_value(loop.extent) or 0
-    threads = prod(shape.values())
-    if not 1 <= threads <= MAX_BLOCK_THREADS:
-        raise UnsupportedError(
-            "llvm.threads",
-            f"A block of '{function.name}' has {' * '.join(map(str, shape.values()))} threads.",
-            hint=f"The product must be a constant from 1 to {MAX_BLOCK_THREADS}.",
-        )
-    return shape["x"], shape["y"], shape["z"]
+def emit_no_group(_emitter: FunctionEmitter, _node: CommitGroup | WaitGroup) -> None:
+    """Emit nothing: copies are complete when they have been emitted."""

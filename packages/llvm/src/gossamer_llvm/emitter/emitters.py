@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -13,7 +13,7 @@ from gossamer_ir.arith.affine import Affine
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.facts.fact_index import FactIndex
-from gossamer_ir.nodes import Buffer, Compare, Expr, Load, Stmt
+from gossamer_ir.nodes import Buffer, Compare, Expr, Load, Module, Stmt
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_llvm.abi import LANE_COUNTS, Abi
@@ -52,15 +52,62 @@ class BufferAddress(msgspec.Struct, frozen=True, gc=False):
     is_scalable: bool = False
 
 
-class Fragment(msgspec.Struct, frozen=True, gc=False):
-    """A buffer in matrix registers, and the number of its first one."""
-
-    buffer: Buffer
-    first: int
-
-
 EmitExpr: TypeAlias = Callable[["FunctionEmitter", Any], Value]
 EmitStmt: TypeAlias = Callable[["FunctionEmitter", Any], None]
+LowerExpr: TypeAlias = Callable[["FunctionEmitter", Any], Value | None]
+LowerStmt: TypeAlias = Callable[["FunctionEmitter", Any], bool]
+State = TypeVar("State")
+
+
+def _nothing(_emitter: FunctionEmitter) -> None:
+    """Emit nothing."""
+
+
+def _no_error(_buffer_name: str, _dtype: str) -> None:
+    """Return no error."""
+
+
+class FunctionForm(msgspec.Struct, frozen=True, kw_only=True):
+    """How a target defines, enters and leaves a function in another way than the others."""
+
+    convention: str | None = None
+    """The calling convention of LLVM, if it is not that of C."""
+    attributes: str
+    """The attributes of the definition."""
+    begin: Callable[[FunctionEmitter], None] = _nothing
+    """Emits what precedes the body."""
+    end: Callable[[FunctionEmitter], None] = _nothing
+    """Emits what precedes the return."""
+    library_error: Callable[[str], UnsupportedError] | None = None
+    """Returns the error for a buffer that needs a function of the C library; None if the function can call
+    such functions."""
+    gather_error: Callable[[str, str], UnsupportedError | None] = _no_error
+    """Returns the error for a gather or scatter of a buffer, with this dtype, that has no instructions."""
+
+
+def _no_forms(_flat: Module) -> Mapping[str, FunctionForm]:
+    return {}
+
+
+class TargetLowering(msgspec.Struct, frozen=True, kw_only=True):
+    """What a target lowers to instructions of its own: a folder of `gossamer_llvm.targets`.
+
+    The functions are tried before those of the table of emitters, which emit nodes of these types in the same
+    way on all targets.
+
+    >>> from gossamer_ir.nodes import Barrier
+    >>> def emit_barrier(emitter, node):
+    ...     emitter.call_void("llvm.amdgcn.s.barrier", "")
+    ...     return True
+    >>> lowering = TargetLowering(stmts={Barrier: emit_barrier})
+    """
+
+    exprs: Mapping[type, LowerExpr] = {}
+    """Emit an expression, and return its value; None, without emitting anything, for other expressions."""
+    stmts: Mapping[type, LowerStmt] = {}
+    """Emit a statement, and return True; False, without emitting anything, for other statements."""
+    forms: Callable[[Module], Mapping[str, FunctionForm]] = _no_forms
+    """Returns the functions of a module that have another form, by their names."""
 
 
 class ModuleEmitter(msgspec.Struct):
@@ -80,6 +127,7 @@ class ModuleEmitter(msgspec.Struct):
     metadata: list[str] = []
     debug: DebugLines | None = None
     """The lines of its text, if instructions are to name them."""
+    lowering: TargetLowering = TargetLowering()
     checked_dtypes: set[str] = msgspec.field(default_factory=set)
     """The dtypes that LLVM accepts, of those that were met."""
     helpers: int = 0
@@ -171,19 +219,21 @@ class FunctionEmitter(msgspec.Struct):
     """The size of its buffers on the stack."""
     has_nontemporal_stores: bool = False
     """True if it needs a fence at its end."""
-    fragments: dict[str, Fragment] = {}
-    """The buffers in matrix registers, of which the first `used_registers` are taken."""
-    used_registers: int = 0
-    is_streaming: bool = False
-    """True if it runs in streaming mode."""
     symbol: str | None = None
     """The name of the function in LLVM; None if nothing asks for it."""
-    shared_bytes: int = 0
-    """The size of its buffers in the shared memory of a block."""
     subprogram: str | None = None
     """The metadata of the function, if instructions name lines."""
-    block: tuple[int, int, int] = (1, 1, 1)
-    """The threads of a block along x, y and z."""
+    form: FunctionForm | None = None
+    """The form of the function, if it is not the usual one."""
+    states: dict[type, Any] = {}
+    """What a target keeps about the function, by its type."""
+    body_ends: list[Callable[[], None]] = []
+    """What happens at the ends of the enclosing bodies, besides freeing memory."""
+
+    def state(self, kind: type[State]) -> State:
+        """Return what a target keeps about this function, a record without required fields."""
+        state: State = self.states.setdefault(kind, kind())
+        return state
 
     def depth_of(self, *nodes: Expr) -> int:
         """Return the number of loops around the innermost variable of expressions."""
@@ -192,14 +242,23 @@ class FunctionEmitter(msgspec.Struct):
     def expr(self, node: Expr) -> Value:
         """Emit an expression."""
         self._enter()
-        value = self.module.exprs[type(node)](self, node)
+        lower = self.module.lowering.exprs.get(type(node))
+        value = lower(self, node) if lower is not None else None
+        if value is None:
+            value = self.module.exprs[type(node)](self, node)
         self.depth -= 1
         return value
+
+    def stmt(self, node: Stmt) -> None:
+        """Emit a statement."""
+        lower = self.module.lowering.stmts.get(type(node))
+        if lower is None or not lower(self, node):
+            self.module.stmts[type(node)](self, node)
 
     def body(self, body: tuple[Stmt, ...]) -> None:
         """Emit statements, and free at their end what they allocated."""
         self._enter()
-        before, registers = len(self.heap), self.used_registers
+        before, ends = len(self.heap), len(self.body_ends)
         outer = self.builder.location
         with self.scope():
             for node in body:
@@ -207,12 +266,13 @@ class FunctionEmitter(msgspec.Struct):
                     at = self.module.debug.location(node, self.subprogram)
                     # Emission makes statements that are not in the text: they belong to the one around.
                     self.builder.location = outer if at is None else at
-                self.module.stmts[type(node)](self, node)
+                self.stmt(node)
         self.builder.location = outer
         # Freed at the end of the body, and again at the exit: a freed slot holds null.
         for slot in self.heap[before:]:
             self._free(slot)
-        self.used_registers = registers
+        while len(self.body_ends) > ends:
+            self.body_ends.pop()()
         self.depth -= 1
 
     @contextlib.contextmanager
@@ -267,6 +327,11 @@ class FunctionEmitter(msgspec.Struct):
         self.module.declare(result, function, arguments)
         return self.builder.value(f"call {flags}{result} @{function}({arguments})")
 
+    def call_in_place(self, result: str, function: str, arguments: str) -> str:
+        """Call an intrinsic of a target that reads or changes more than its operands, and declare it."""
+        self.module.declare(result, function, arguments)
+        return self.builder.value_in_place(f"call {result} @{function}({arguments})")
+
     def call_void(self, function: str, arguments: str) -> None:
         """Call a function that returns nothing, and declare it."""
         self.module.declare("void", function, arguments)
@@ -287,17 +352,14 @@ class FunctionEmitter(msgspec.Struct):
             self.builder.line("fence seq_cst")
         for slot in self.heap:
             self._free(slot)
+        if self.form is not None:
+            self.form.end(self)
         if self.module.abi.is_device:
             self.builder.line("ret void")
         else:
-            self._return_status()
+            status = self.builder.value(f"load i64, ptr {self.status}, align 8")
+            self.builder.line(f"ret i64 {status}")
         self.module.definitions.append(self.builder.render())
-
-    def _return_status(self) -> None:
-        status = self.builder.value(f"load i64, ptr {self.status}, align 8")
-        if self.is_streaming:
-            self.call_void("llvm.aarch64.sme.za.disable", "")
-        self.builder.line(f"ret i64 {status}")
 
     def _free(self, slot: str) -> None:
         address = self.builder.value(f"load ptr, ptr {slot}, align 8")

@@ -11,15 +11,13 @@ import re
 import msgspec
 
 _EFFECTS = ("load", "phi", "atomicrmw", "cmpxchg", "call")
-_PURE_CALL = re.compile(r"call (ptr asm|[^@]*@llvm\.(?!masked|prefetch|memset|aarch64\.sme))")
+_PURE_CALL = re.compile(r"call (ptr asm|[^@]*@llvm\.(?!masked|prefetch|memset))")
 _OPERAND = re.compile(r"%v\d+")
 
 HOT = "#0"
 COLD = "#1"
-STREAMING = "#2"
 """Attribute groups. Functions that run once for each call or chunk are not optimized: the runtime code of
-parallel loops took two thirds of the compile time of a kernel. Those with matrix registers have attributes of
-their own."""
+parallel loops took two thirds of the compile time of a kernel."""
 
 
 class _LoopLines(msgspec.Struct):
@@ -63,7 +61,7 @@ class IRBuilder:
         # Loads are never moved here: whether memory changes is known to the emitter (`remember`), not to
         # the builder.
         if text.startswith(_EFFECTS) and not _PURE_CALL.match(text):
-            return self._append(self._lines, text, depth=inside)
+            return self.value_in_place(text)
         depth = self._depth_of(text) if inside else 0
         is_hoisted = depth < inside
         lines = self._loops[depth].lines if is_hoisted else self._lines
@@ -72,6 +70,10 @@ class IRBuilder:
         if name is None:
             name = names[text] = self._append(lines, text, depth=depth)
         return name
+
+    def value_in_place(self, text: str) -> str:
+        """Emit an instruction that is neither hoisted nor shared, and return the name of its result."""
+        return self._append(self._lines, text, depth=len(self._loops))
 
     def _depth_of(self, text: str) -> int:
         """Return the number of loops around the innermost operand of an instruction."""

@@ -16,7 +16,6 @@ from gossamer_llvm.abi import LANE_COUNTS
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import literal_value
 from gossamer_llvm.emitter.types import element_bytes, memory_type
-from gossamer_llvm.fragments.streaming import require_streaming_allocation
 from gossamer_machine.cache_line import LINE_BYTES
 
 MAX_STACK_BYTES = 131072
@@ -37,18 +36,6 @@ def emit_allocate(emitter: FunctionEmitter, node: Allocate) -> None:
     """Emit an allocation; the buffer is freed at the end of the enclosing body."""
     buffer = node.buffer
     emitter.module.require_dtype(buffer.dtype)
-    if buffer.scope == "fragment":
-        # Imported late: most targets have no matrix registers.
-        from gossamer_llvm.fragments.tiles import emit_fragment
-
-        emit_fragment(emitter, buffer)
-        return
-    if buffer.scope == "shared" and emitter.module.abi.is_device:
-        # Imported late: hosts have no blocks of threads.
-        from gossamer_llvm.memory.shared_memory import allocate_shared
-
-        allocate_shared(emitter, buffer)
-        return
     if buffer.scope not in ("global", "local"):
         raise UnsupportedError(
             f"llvm.scope.{buffer.scope}",
@@ -108,7 +95,7 @@ def _allocate_scalable(emitter: FunctionEmitter, buffer: Buffer, vector: DType) 
 
 
 def _allocate_on_stack(emitter: FunctionEmitter, buffer: Buffer, reserved: int) -> None:
-    require_streaming_allocation(emitter, buffer.name)
+    _require_library(emitter, buffer)
     address = emitter.builder.alloca(f"[{reserved} x {memory_type(buffer.dtype)}]", align=64)
     size = reserved * element_bytes(buffer.dtype)
     emitter.call_void("llvm.memset.p0.i64", f"ptr align 64 {address}, i8 0, i64 {size}, i1 false")
@@ -119,7 +106,7 @@ def _allocate_on_stack(emitter: FunctionEmitter, buffer: Buffer, reserved: int) 
 
 def _allocate_on_heap(emitter: FunctionEmitter, buffer: Buffer) -> None:
     _require_heap(emitter, buffer)
-    require_streaming_allocation(emitter, buffer.name)
+    _require_library(emitter, buffer)
     builder = emitter.builder
     slot = builder.alloca("ptr", align=8)
     # The slot is freed on every path out of the function, also if the allocation was never reached.
@@ -142,6 +129,12 @@ def _require_heap(emitter: FunctionEmitter, buffer: Buffer) -> None:
             f"A thread of a device cannot allocate '{buffer.name}': its size is not a small constant.",
             hint=f"Give it a constant shape of at most {MAX_STACK_BYTES} bytes.",
         )
+
+
+def _require_library(emitter: FunctionEmitter, buffer: Buffer) -> None:
+    """Refuse a buffer that a function of the library allocates or clears, where none can be called."""
+    if emitter.form is not None and emitter.form.library_error is not None:
+        raise emitter.form.library_error(buffer.name)
 
 
 def _aligned(emitter: FunctionEmitter, address: str) -> str:

@@ -24,15 +24,10 @@ from gossamer_llvm.emitter.types import (
     splat,
     value_type,
 )
-from gossamer_llvm.fragments.streaming import require_no_streaming_gather
 from gossamer_llvm.memory.addresses import Address, emit_address, without_unit_dimensions
 from gossamer_llvm.memory.index_pairs import load_indices_in_pairs
 from gossamer_llvm.memory.lane_loads import loads_of_lanes
 from gossamer_llvm.memory.masked_gathers import WholeGather, whole_gather
-from gossamer_llvm.memory.register_tables import (
-    selected_from_registers,
-    with_selected_indices,
-)
 from gossamer_llvm.values.masks import OFF, ON, emit_predicate
 from gossamer_machine.cache_line import LINE_BYTES
 
@@ -42,25 +37,15 @@ MIN_NONTEMPORAL = 16
 
 def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
     """Emit a load: plain, masked, a gather, or a scalar load under a branch."""
-    if node.buffer in emitter.fragments:
-        # Imported late: most targets have no matrix registers.
-        from gossamer_llvm.fragments.tiles import emit_row_load
-
-        return emit_row_load(emitter, node)
     available = emitter.available_load(node)
     if available is not None:
         return available
     emitter.module.require_dtype(node.dtype)
     mask = emit_predicate(emitter, node.predicate)
     if mask is OFF:
-        return _passthrough(emitter, node)
+        return passthrough(emitter, node)
     if _is_branch(mask):
         return _emit_branch_around_load(emitter, node, mask)
-    permuted = selected_from_registers(emitter, node)
-    if permuted is not None:
-        if mask is ON:
-            return permuted
-        return selected(emitter, mask, permuted, _passthrough(emitter, node))
     inserted = _gather_as_scalar_loads(emitter, node) if mask is ON else None
     if inserted is not None:
         return inserted
@@ -71,10 +56,9 @@ def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
 
 
 def _emit_load_by_mask(emitter: FunctionEmitter, node: Load, mask: Value) -> Value:
-    indices = with_selected_indices(emitter, node)
-    address = emit_address(emitter, node.buffer, indices, is_certain=mask is ON)
+    address = emit_address(emitter, node.buffer, node.indices, is_certain=mask is ON)
     if address.is_scattered:
-        require_no_streaming_gather(emitter, node.buffer, node.dtype)
+        _require_gather(emitter, node.buffer, node.dtype)
         return _emit_gather(emitter, node, address, mask)
     if mask is ON:
         loaded = _from_memory(emitter, _emit_plain_load(emitter, address, node.dtype), node.dtype)
@@ -83,17 +67,12 @@ def _emit_load_by_mask(emitter: FunctionEmitter, node: Load, mask: Value) -> Val
     # Cheaper than a masked load, and LLVM can promote the memory to a register.
     if _is_reserved(address, node.dtype):
         whole = _from_memory(emitter, _emit_plain_load(emitter, address, node.dtype), node.dtype)
-        return selected(emitter, mask, whole, _passthrough(emitter, node))
+        return selected(emitter, mask, whole, passthrough(emitter, node))
     return _emit_masked_load(emitter, node, address, mask)
 
 
 def emit_store(emitter: FunctionEmitter, node: Store) -> None:
     """Emit a store: plain, masked, a scatter, or a scalar store under a branch."""
-    if node.buffer in emitter.fragments:
-        from gossamer_llvm.fragments.tiles import emit_row_store  # Imported late, as for loads.
-
-        emit_row_store(emitter, node)
-        return
     dtype = dtype_of(node.value)
     emitter.module.require_dtype(dtype)
     mask = emit_predicate(emitter, node.predicate)
@@ -112,7 +91,7 @@ def emit_store(emitter: FunctionEmitter, node: Store) -> None:
         value, mask = selected(emitter, mask, value, old), ON
     data = _to_memory(emitter, value)
     if address.is_scattered:
-        require_no_streaming_gather(emitter, node.buffer, dtype)
+        _require_gather(emitter, node.buffer, dtype)
     if mask is ON and not address.is_scattered:
         _emit_plain_store(emitter, address, data, dtype, nontemporal=node.nontemporal)
         return
@@ -134,7 +113,7 @@ def _emit_plain_load(emitter: FunctionEmitter, address: Address, dtype: str) -> 
 
 def _emit_masked_load(emitter: FunctionEmitter, node: Load, address: Address, mask: Value) -> Value:
     type_ = memory_type(node.dtype)
-    rest = _to_memory(emitter, _passthrough(emitter, node))
+    rest = _to_memory(emitter, passthrough(emitter, node))
     arguments = f"ptr {address.pointer}, i32 {element_bytes(node.dtype)}, {mask.typed}, {rest}"
     loaded = emitter.call(type_, f"llvm.masked.load.{intrinsic_suffix(type_)}.p0", arguments)
     return _from_memory(emitter, loaded, node.dtype)
@@ -143,7 +122,7 @@ def _emit_masked_load(emitter: FunctionEmitter, node: Load, address: Address, ma
 def _emit_gather(emitter: FunctionEmitter, node: Load, address: Address, mask: Value) -> Value:
     type_ = memory_type(node.dtype)
     # With all lanes on, no lane has the passthrough value, and LLVM need not build it.
-    rest = f"{type_} poison" if mask is ON else _to_memory(emitter, _passthrough(emitter, node))
+    rest = f"{type_} poison" if mask is ON else _to_memory(emitter, passthrough(emitter, node))
     arguments = (
         f"{pointer_type(node.dtype)} {address.pointer}, i32 {element_bytes(node.dtype)}, "
         f"{_mask_text(node.dtype, mask)}, {rest}"
@@ -189,7 +168,7 @@ def _gather_of_all_lanes(
     is_after = builder.value(f"icmp sge {begin.typed}, 0")
     is_before = builder.value(f"icmp sle {end.typed}, {size.text}")
     has_all = builder.value(f"and i1 {is_after}, {is_before}")
-    rest = _passthrough(emitter, node)
+    rest = passthrough(emitter, node)
 
     def all_lanes() -> Value:
         loaded = _gather_as_scalar_loads(emitter, whole.load)
@@ -288,7 +267,7 @@ def _emit_masked_store(
 
 def _emit_branch_around_load(emitter: FunctionEmitter, node: Load, condition: Value) -> Value:
     builder = emitter.builder
-    rest, before = _passthrough(emitter, node), builder.block
+    rest, before = passthrough(emitter, node), builder.block
     read, join = builder.new_block(), builder.new_block()
     builder.branch(condition.text, read, join)
     builder.begin(read)
@@ -310,7 +289,15 @@ def _emit_branch_around_store(emitter: FunctionEmitter, node: Store, condition: 
     emitter.builder.fall_into(join)
 
 
-def _passthrough(emitter: FunctionEmitter, node: Load) -> Value:
+def _require_gather(emitter: FunctionEmitter, buffer_name: str, dtype: str) -> None:
+    """Refuse a gather or scatter that has no instructions in a function of this form."""
+    error = None if emitter.form is None else emitter.form.gather_error(buffer_name, dtype)
+    if error is not None:
+        raise error
+
+
+def passthrough(emitter: FunctionEmitter, node: Load) -> Value:
+    """Return the value of a load in lanes that are not enabled: zero, unless the load has another one."""
     if node.passthrough is not None:
         return emitter.expr(node.passthrough)
     zero = constant_text(constant(0, DType.parse(node.dtype).scalar))

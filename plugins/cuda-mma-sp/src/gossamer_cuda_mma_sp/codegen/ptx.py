@@ -13,7 +13,7 @@ from gossamer_cuda_mma_sp.target.gpu import Gpu
 from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.errors import InternalError
 from gossamer_ir.nodes import Module
-from gossamer_llvm import Abi, emit
+from gossamer_llvm import Abi, emit, nvptx_lowering
 from gossamer_llvm.optimization import optimize, parse
 from gossamer_llvm.target_machines import cross_target_machine
 from gossamer_lower import lower_to_device
@@ -32,7 +32,9 @@ def split_module(module: Module, gpu: Gpu) -> Module:
 def device_text(module: Module, gpu: Gpu) -> str:
     """Return the LLVM IR of the kernels of a split module as it is emitted, before any pass."""
     script = SCRIPT_NAME if gpu.has_line_info else None
-    return emit(kernels_of(module), abi=_abi(gpu), script=script)
+    has_copies = gpu.architecture.number >= FIRST_WITH_ASYNC_COPIES
+    lowering = nvptx_lowering(has_async_copies=has_copies)
+    return emit(kernels_of(module), abi=_abi(gpu), lowering=lowering, script=script)
 
 
 def ptx_text(module: Module, gpu: Gpu) -> str:
@@ -64,7 +66,6 @@ def _abi(gpu: Gpu) -> Abi:
         data_layout=str(_target_machine(gpu).target_data),
         functions=INSTRUCTIONS,
         is_device=True,
-        async_copies=gpu.architecture.number >= FIRST_WITH_ASYNC_COPIES,
         loop_alignment=0,
     )
 

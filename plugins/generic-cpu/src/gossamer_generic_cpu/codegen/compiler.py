@@ -17,7 +17,7 @@ from gossamer_generic_cpu.target.cpus import architecture_of, gathers_of, resolv
 from gossamer_ir.core.math_functions import INSTRUCTIONS, instructions_with
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
-from gossamer_llvm import INSERTED_LANES, Abi, emit
+from gossamer_llvm import INSERTED_LANES, Abi, avx512_lowering, emit
 from gossamer_llvm.optimization import optimize, parse
 
 
@@ -40,19 +40,19 @@ def abi_of(target: Target) -> Abi:
         functions=INSTRUCTIONS if has_all else instructions_with(features),
         half_conversions=architecture == "aarch64" or "f16c" in features,
         inserted_lanes=1 if gathers_of(target) == "fast" else INSERTED_LANES,
-        permuted_bytes=64 if "avx512f" in features else 0,
         attributes=('"prefer-vector-width"="512"',),
     )
 
 
 def llvm_text(module: Module, target: Target) -> str:
     """Return the LLVM IR of a flat module as it is emitted, before any pass."""
-    return emit(module, abi=abi_of(target))
+    has_avx512 = "avx512f" in resolve_cpu(target).required
+    return emit(module, abi=abi_of(target), lowering=avx512_lowering() if has_avx512 else None)
 
 
 def assembly(module: Module, target: Target) -> str:
     """Return the assembly of a flat module."""
-    machine, text = target_machine_of(target), emit(module, abi=abi_of(target))
+    machine, text = target_machine_of(target), llvm_text(module, target)
     return str(machine.emit_assembly(_optimized(parse(text), text, machine)))
 
 
@@ -60,7 +60,7 @@ def object_code(module: Module, target: Target) -> Compiled:
     """Compile a flat module to an object file that exports `gossamer_kernel`."""
     machine = target_machine_of(target)
     marks = [time.perf_counter()]
-    text = emit(module, abi=abi_of(target))
+    text = llvm_text(module, target)
     marks.append(time.perf_counter())
     parsed = parse(text)
     marks.append(time.perf_counter())

@@ -49,8 +49,11 @@ def is_matrix_instruction(node: For) -> bool:
     return MATRIX_INSTRUCTION in dict(node.annotations)
 
 
-def emit_matrix_instruction(emitter: FunctionEmitter, node: For) -> None:
-    """Emit the call of an intrinsic: it adds the product to the accumulator, which stays where it is."""
+def emit_matrix_instruction(emitter: FunctionEmitter, node: For) -> bool:
+    """Emit the call of an intrinsic: it adds the product to the accumulator, which stays where it is. Return
+    False, without emitting anything, for a loop that does not stand for a matrix instruction."""
+    if not is_matrix_instruction(node):
+        return False
     annotations = dict(node.annotations)
     stores = [stmt for stmt in node.body if isinstance(stmt, Store)]
     accumulator, a, b, *metadata = stores
@@ -71,6 +74,7 @@ def emit_matrix_instruction(emitter: FunctionEmitter, node: For) -> None:
     for number, addresses in enumerate(sums.addresses):
         part = emitter.builder.value(f"extractvalue {result} {products}, {number}")
         _store(emitter, sums, part, addresses)
+    return True
 
 
 def _accumulator(emitter: FunctionEmitter, store: Store) -> _Registers:

@@ -29,8 +29,11 @@ def is_matrix_load(node: For) -> bool:
     return MATRIX_LOAD in dict(node.annotations)
 
 
-def emit_matrix_load(emitter: FunctionEmitter, node: For) -> None:
-    """Emit the call of an intrinsic, and stores of its elements, which LLVM keeps in registers."""
+def emit_matrix_load(emitter: FunctionEmitter, node: For) -> bool:
+    """Emit the call of an intrinsic, and stores of its elements, which LLVM keeps in registers. Return False,
+    without emitting anything, for a loop that does not stand for a matrix load."""
+    if not is_matrix_load(node):
+        return False
     store = node.body[0]
     assert isinstance(store, Store)
     assert isinstance(store.value, Load)
@@ -41,10 +44,11 @@ def emit_matrix_load(emitter: FunctionEmitter, node: For) -> None:
     shared = builder.value(f"addrspacecast ptr {source.pointer} to ptr addrspace(3)")
     result = "i32" if count == 1 else f"{{ {', '.join(['i32'] * count)} }}"
     name = f"llvm.nvvm.ldmatrix.sync.aligned.m8n8.{kind}.b16.p3"
-    loaded = emitter.call(result, name, f"ptr addrspace(3) {shared}")
+    loaded = emitter.call_in_place(result, name, f"ptr addrspace(3) {shared}")
     for number in range(count):
         word = loaded if count == 1 else builder.value(f"extractvalue {result} {loaded}, {number}")
         _store_word(emitter, store, number, word)
+    return True
 
 
 def _store_word(emitter: FunctionEmitter, store: Store, number: int, word: str) -> None:

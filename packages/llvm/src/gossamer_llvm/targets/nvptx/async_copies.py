@@ -12,15 +12,12 @@ _AROUND_L1 = 16
 """The bytes of copies that bypass the cache of a multiprocessor, which others share."""
 
 
-def emit_async_copy(emitter: FunctionEmitter, node: AsyncCopy) -> None:
-    """Emit a copy, or the store on a target without such copies.
+def emit_async_copy(emitter: FunctionEmitter, node: AsyncCopy) -> bool:
+    """Emit a copy.
 
     Arrays of callers are aligned to their elements only. A copy of several elements needs more, so that its
     addresses are tested, and unaligned ones are loaded and stored.
     """
-    if not emitter.module.abi.async_copies:
-        emitter.body(node.body)
-        return
     (store,) = node.body
     assert isinstance(store, Store)
     assert isinstance(store.value, Load)
@@ -32,7 +29,7 @@ def emit_async_copy(emitter: FunctionEmitter, node: AsyncCopy) -> None:
     )
     if dtype.lanes == 1:
         _copy(emitter, target, source, size)
-        return
+        return True
     builder = emitter.builder
     aligned, unaligned, join = builder.new_block(), builder.new_block(), builder.new_block()
     builder.branch(_is_aligned(emitter, (target, source), size), aligned, unaligned)
@@ -42,6 +39,7 @@ def emit_async_copy(emitter: FunctionEmitter, node: AsyncCopy) -> None:
     builder.begin(unaligned)
     emitter.body(node.body)
     builder.fall_into(join)
+    return True
 
 
 def _is_aligned(emitter: FunctionEmitter, pointers: tuple[str, str], size: int) -> str:
@@ -62,13 +60,13 @@ def _copy(emitter: FunctionEmitter, target: str, source: str, size: int) -> None
     )
 
 
-def emit_commit_group(emitter: FunctionEmitter, _node: CommitGroup) -> None:
-    """Emit the end of a group; nothing on a target without asynchronous copies."""
-    if emitter.module.abi.async_copies:
-        emitter.call_void("llvm.nvvm.cp.async.commit.group", "")
+def emit_commit_group(emitter: FunctionEmitter, _node: CommitGroup) -> bool:
+    """Emit the end of a group."""
+    emitter.call_void("llvm.nvvm.cp.async.commit.group", "")
+    return True
 
 
-def emit_wait_group(emitter: FunctionEmitter, node: WaitGroup) -> None:
-    """Emit a wait; nothing on a target without asynchronous copies."""
-    if emitter.module.abi.async_copies:
-        emitter.call_void("llvm.nvvm.cp.async.wait.group", f"i32 {node.pending}")
+def emit_wait_group(emitter: FunctionEmitter, node: WaitGroup) -> bool:
+    """Emit a wait."""
+    emitter.call_void("llvm.nvvm.cp.async.wait.group", f"i32 {node.pending}")
+    return True

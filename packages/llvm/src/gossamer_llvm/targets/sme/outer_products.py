@@ -25,7 +25,14 @@ from gossamer_ir.traversal.buffer_uses import buffers_read
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
-from gossamer_llvm.fragments.tiles import ALL_WORDS, FRAGMENT_ROWS, emit_column, tile_of, word_mask
+from gossamer_llvm.targets.sme.tiles import (
+    ALL_WORDS,
+    FRAGMENT_ROWS,
+    emit_column,
+    fragments_of,
+    tile_of,
+    word_mask,
+)
 
 _FLOATS, _WORDS = "<vscale x 4 x float>", "<vscale x 4 x i32>"
 _HALVES, _FLOAT16 = "<vscale x 8 x i16>", "<vscale x 8 x half>"
@@ -70,7 +77,7 @@ def _updates(emitter: FunctionEmitter, loop: For) -> tuple[_Update, ...]:
     """Return the updates of a loop; none unless it is one over all rows, which they may update one after the
     other."""
     all_rows = Affine({VScale(): FRAGMENT_ROWS}, 0)
-    if not emitter.fragments or loop.kind != "serial" or loop.start != ZERO:
+    if not fragments_of(emitter) or loop.kind != "serial" or loop.start != ZERO:
         return ()
     if affine_of(loop.extent) != all_rows:
         return ()
@@ -133,7 +140,7 @@ def _is_old(term: Expr, store: Store) -> bool:
 
 def _is_row(emitter: FunctionEmitter, access: Load | Store, row: str) -> bool:
     """Return whether an access is to the row of the loop, of a buffer in matrix registers."""
-    if access.buffer not in emitter.fragments or access.indices[-2] != index_var(row):
+    if access.buffer not in fragments_of(emitter) or access.indices[-2] != index_var(row):
         return False
     return row not in free_vars(*access.indices[:-2], access.indices[-1])
 

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Shuffle
-from gossamer_llvm.control.threads import thread_number
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.types import value_type
+from gossamer_llvm.targets.nvptx.kernel_state import KernelState
+from gossamer_llvm.targets.nvptx.threads import thread_number
 
 _WARP = 32
 _REGISTER_BITS = 32
 _MODES = {"xor": "bfly", "down": "down"}
 
 
-def shuffled(emitter: FunctionEmitter, node: Shuffle) -> Value:
+def emit_shuffle(emitter: FunctionEmitter, node: Shuffle) -> bool:
     """Emit the instructions for a value of any scalar dtype: one for each 32 bits."""
     dtype = node.var.dtype
     bits = DType.parse(dtype).bits
     word = max(bits, _REGISTER_BITS)
     register = _in_register(emitter, emitter.expr(node.value), bits, word)
     received = _exchanged(emitter, node, register, mask=_mask(emitter, node), word=word)
-    return Value(_from_register(emitter, received, dtype, bits), dtype)
+    value = Value(_from_register(emitter, received, dtype, bits), dtype)
+    emitter.values[node.var.name] = value
+    emitter.depths[node.var.name] = emitter.builder.loop_depth
+    return True
 
 
 def _mask(emitter: FunctionEmitter, node: Shuffle) -> str:
     """Emit the mask of the lanes that exchange values: those of the group of this thread."""
-    x, y, z = emitter.block
+    x, y, z = emitter.state(KernelState).block
     rest = x * y * z % _WARP
     if node.width == _WARP and not rest:
         return "-1"

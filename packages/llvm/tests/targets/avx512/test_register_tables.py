@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gossamer_ir.script import parse_module
-from gossamer_llvm import Abi, emit
+from gossamer_llvm import Abi, avx512_lowering, emit
 
+AVX512 = avx512_lowering()
 TEXT = """
 @T.prim_func
 def select(x: T.handle, p: T.handle, y: T.handle, n: T.int64) -> None:
@@ -26,12 +27,11 @@ MASKED = (
 )
 
 
-def emitted(*, dtype="float32", size=32, lanes=8, value="W[INDEX]", permuted=64, index=INDEX):
+def emitted(*, dtype="float32", size=32, lanes=8, value="W[INDEX]", lowering=AVX512, index=INDEX):
     text = TEXT.replace("VALUE", value).replace("INDEX", index).replace("DTYPE", dtype)
     flat = parse_module(text.replace("SIZE", str(size)).replace("LANES", str(lanes)))
-    return emit(
-        flat, abi=Abi("x86_64-unknown-linux-gnu", permuted_bytes=permuted, inserted_lanes=1)
-    )
+    abi = Abi("x86_64-unknown-linux-gnu", inserted_lanes=1)
+    return emit(flat, abi=abi, lowering=lowering)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_selected_indices_of_a_masked_gather_are_not_blended():
 @pytest.mark.parametrize(
     "changed",
     [
-        {"permuted": 0},
+        {"lowering": None},
         {"size": 65},
         {"dtype": "float16"},
         {"dtype": "float64", "lanes": 16},

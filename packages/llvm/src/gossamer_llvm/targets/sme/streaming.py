@@ -9,6 +9,8 @@ Source: Procedure Call Standard for the Arm 64-bit Architecture, "SME" (the bloc
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gossamer_ir.analysis.scalable_vectors import uses_vscale
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.statement_kinds import CALLING_STMTS
@@ -17,18 +19,19 @@ from gossamer_ir.nodes import Function, Module
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.node_index import types_in
 from gossamer_ir.traversal.walk import every_stmt
-from gossamer_llvm.emitter.emitters import FunctionEmitter
+from gossamer_llvm.abi import CODE_ALIGNMENT
+from gossamer_llvm.emitter.emitters import FunctionEmitter, FunctionForm
 from gossamer_llvm.values.scalars_and_vectors import vscale
 
 _SAVED_ROWS = 8
 """The offset of the number of rows to save in the block of TPIDR2_EL0; the address for them is at 0."""
 
 
-def streaming_functions(flat: Module) -> frozenset[str]:
-    """Return the names of the functions that run in streaming mode; refuse a module in which one of them
-    calls others (`llvm.streaming.call`)."""
+def streaming_forms(flat: Module, *, attributes: tuple[str, ...]) -> Mapping[str, FunctionForm]:
+    """Return the form of the functions that run in streaming mode, by their names; refuse a module in which
+    one of them calls others (`llvm.streaming.call`)."""
     if not any(map(_has_fragments, flat.functions)):
-        return frozenset()
+        return {}
     streaming = [function for function in flat.functions if uses_vscale(function)]
     for function in streaming:
         if not types_in(function).isdisjoint(CALLING_STMTS):
@@ -38,14 +41,21 @@ def streaming_functions(flat: Module) -> frozenset[str]:
                 "module with matrix registers, scalable vectors have another length in its other functions.",
                 hint="Use T.vscale() inside of the parallel loop only.",
             )
-    return frozenset(function.name for function in streaming)
+    form = FunctionForm(
+        attributes=" ".join(("nounwind", *attributes, f"align {CODE_ALIGNMENT}")),
+        begin=_enable_matrix_registers,
+        end=_disable_matrix_registers,
+        library_error=_allocation_error,
+        gather_error=_gather_error,
+    )
+    return {function.name: form for function in streaming}
 
 
 def _has_fragments(function: Function) -> bool:
     return any(buffer.scope == "fragment" for buffer in allocations(every_stmt(function)))
 
 
-def enable_matrix_registers(emitter: FunctionEmitter) -> None:
+def _enable_matrix_registers(emitter: FunctionEmitter) -> None:
     """Emit the beginning of a function in streaming mode; its end disables the matrix registers again.
 
     A caller of the caller may have left its values in the matrix registers: it has told in TPIDR2_EL0 where
@@ -53,7 +63,7 @@ def enable_matrix_registers(emitter: FunctionEmitter) -> None:
     """
     builder = emitter.builder
     save, row, following, done, ready = (builder.new_block() for _ in range(5))
-    block = emitter.call("i64", "llvm.aarch64.sme.get.tpidr2", "")
+    block = emitter.call_in_place("i64", "llvm.aarch64.sme.get.tpidr2", "")
     builder.branch(builder.value(f"icmp ne i64 {block}, 0"), save, ready)
     builder.begin(save)
     address = builder.value(f"inttoptr i64 {block} to ptr")
@@ -80,24 +90,27 @@ def enable_matrix_registers(emitter: FunctionEmitter) -> None:
     emitter.call_void("llvm.aarch64.sme.za.enable", "")
 
 
-def require_streaming_allocation(emitter: FunctionEmitter, buffer_name: str) -> None:
-    """Refuse the allocation of a buffer by a function of the library, in streaming mode."""
-    if emitter.is_streaming:
-        raise UnsupportedError(
-            "llvm.streaming.allocate",
-            f"Buffer '{buffer_name}' would be allocated or cleared by a function that cannot be called while "
-            "matrix registers are in use.",
-            hint="In a function with matrix registers, buffers other than single scalable vectors are not "
-            "supported yet.",
-        )
+def _disable_matrix_registers(emitter: FunctionEmitter) -> None:
+    emitter.call_void("llvm.aarch64.sme.za.disable", "")
 
 
-def require_no_streaming_gather(emitter: FunctionEmitter, buffer_name: str, dtype: str) -> None:
-    """Refuse a gather or scatter of a scalable vector in streaming mode, which has no instructions for it."""
-    if emitter.is_streaming and DType.parse(dtype).scalable:
-        raise UnsupportedError(
-            "llvm.streaming.gather",
-            f"Elements of buffer '{buffer_name}' that are not consecutive are accessed as a scalable vector, "
-            "in a function with matrix registers.",
-            hint="Access them one by one, or in a loop outside of the parallel loop with matrix registers.",
-        )
+def _allocation_error(buffer_name: str) -> UnsupportedError:
+    return UnsupportedError(
+        "llvm.streaming.allocate",
+        f"Buffer '{buffer_name}' would be allocated or cleared by a function that cannot be called while "
+        "matrix registers are in use.",
+        hint="In a function with matrix registers, buffers other than single scalable vectors are not "
+        "supported yet.",
+    )
+
+
+def _gather_error(buffer_name: str, dtype: str) -> UnsupportedError | None:
+    """Return the error for a scalable vector: in streaming mode, there are no instructions for it."""
+    if not DType.parse(dtype).scalable:
+        return None
+    return UnsupportedError(
+        "llvm.streaming.gather",
+        f"Elements of buffer '{buffer_name}' that are not consecutive are accessed as a scalable vector, "
+        "in a function with matrix registers.",
+        hint="Access them one by one, or in a loop outside of the parallel loop with matrix registers.",
+    )

@@ -6,59 +6,92 @@ results of the halves are blended by a bit of the index.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Cast, Expr, Load, Ramp, Var
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value
+from gossamer_llvm.emitter.instructions import selected
 from gossamer_llvm.emitter.types import element_bytes, value_type
+from gossamer_llvm.memory.loads_and_stores import passthrough
+from gossamer_llvm.values.masks import OFF, ON, emit_predicate
 
 MAX_REGISTERS = 4
 """Maximum number of registers for a buffer: more blends cost as much as a gather."""
 
+_REGISTER_BYTES = 64
 _SUFFIXES = {"float32": "ps", "int32": "d", "float64": "pd", "int64": "q"}
 """The ending of the name of the intrinsic by dtype."""
 
 
-def selected_from_registers(emitter: FunctionEmitter, node: Load) -> Value | None:
-    """Return the lanes of a gather from a buffer that fits into a few registers; None for any other load.
-    Lanes that are not enabled have some value."""
-    dtype, location = DType.parse(node.dtype), emitter.buffers[node.buffer]
-    bytes_ = emitter.module.abi.permuted_bytes
-    if not bytes_ or dtype.scalar not in _SUFFIXES or dtype.scalable or len(node.indices) != 1:
+def emit_permuted_load(emitter: FunctionEmitter, node: Load) -> Value | None:
+    """Emit a gather from registers, or a masked gather whose indices are. Return None for any other load."""
+    if not DType.parse(node.dtype).is_vector:
         return None
-    # LLVM combines loads with a constant stride itself.
-    if isinstance(node.indices[0], Ramp):
-        return None
-    # The index of a lane is as wide as an element.
-    width = bytes_ // element_bytes(node.dtype)
+    if not _is_in_registers(emitter, node):
+        return _with_permuted_indices(emitter, node)
+    mask = emit_predicate(emitter, node.predicate)
+    if mask is OFF:
+        return passthrough(emitter, node)
+    permuted = _permuted(emitter, node)
+    return permuted if mask is ON else selected(emitter, mask, permuted, passthrough(emitter, node))
+
+
+def _is_in_registers(emitter: FunctionEmitter, node: Load) -> bool:
+    """Return whether a load is a gather from a buffer that fits into a few registers."""
+    dtype = DType.parse(node.dtype)
+    if dtype.scalar not in _SUFFIXES or dtype.scalable or len(node.indices) != 1:
+        return False
+    # A scalar condition is a branch. LLVM combines loads with a constant stride itself.
+    if _is_scalar(node.predicate) or isinstance(node.indices[0], Ramp):
+        return False
+    width = _width(node)
+    return 1 < dtype.lanes <= width and _registers(emitter.buffers[node.buffer], width) > 0
+
+
+def _is_scalar(predicate: Expr | None) -> bool:
+    return predicate is not None and not DType.parse(dtype_of(predicate)).is_vector
+
+
+def _width(node: Load) -> int:
+    """Return the lanes of a register: the index of a lane is as wide as an element."""
+    return _REGISTER_BYTES // element_bytes(node.dtype)
+
+
+def _permuted(emitter: FunctionEmitter, node: Load) -> Value:
+    """Emit a gather from registers. Lanes that are not enabled have some value."""
+    location, width = emitter.buffers[node.buffer], _width(node)
     registers = _registers(location, width)
-    if not registers or not 1 < dtype.lanes <= width:
-        return None
     tables = [_table(emitter, location, number, width) for number in range(registers)]
     index = _padded(emitter, _index(emitter, node), width)
-    selected = _selected(emitter, tables, index, width)
-    return _first_lanes(emitter, selected, dtype.lanes)
+    selected_lanes = _selected(emitter, tables, index, width)
+    return _first_lanes(emitter, selected_lanes, DType.parse(node.dtype).lanes)
 
 
-def with_selected_indices(emitter: FunctionEmitter, node: Load) -> tuple[Expr, ...]:
-    """Return the indices of a masked gather. Those that are selected from registers have any value in lanes
-    that are not enabled: LLVM would widen a blended vector, and gather with indices of 64 bits."""
+def _with_permuted_indices(emitter: FunctionEmitter, node: Load) -> Value | None:
+    """Emit a masked gather whose indices are gathers from registers. These have any value in lanes that are
+    not enabled: LLVM would widen a blended vector, and gather with indices of 64 bits."""
 
-    def selected(inner: Expr) -> Var | None:
-        if not isinstance(inner, Load) or inner.predicate != node.predicate:
+    # Other expressions: stay.
+    def permuted(inner: Expr) -> Var | None:
+        if (
+            not isinstance(inner, Load)
+            or inner.predicate != node.predicate
+            or not _is_in_registers(emitter, inner)
+        ):
             return None
-        value = selected_from_registers(emitter, inner)
-        if value is None:
-            return None
+        value = _permuted(emitter, inner)
         # No variable of a program has the name of a register.
         emitter.values[value.text] = value
         return Var(value.text, value.dtype)
 
     if node.predicate is None:
-        return node.indices
-    return tuple(rewrite(index, selected) for index in node.indices)
+        return None
+    indices = tuple(rewrite(index, permuted) for index in node.indices)
+    return None if indices == node.indices else emitter.expr(replace(node, indices=indices))
 
 
 def _registers(location: BufferAddress, width: int) -> int:

@@ -6,6 +6,8 @@ bits of a vector. A buffer is one tile, or as many as its first dimension says i
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 
 from gossamer_ir.arith.affine import Affine, affine_of
@@ -13,10 +15,13 @@ from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.core.dtypes import DType, vscale_factor
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Buffer, Expr, Load, Ramp, Store, VScale
-from gossamer_llvm.emitter.emitters import Fragment, FunctionEmitter, Value
+from gossamer_ir.nodes import Allocate, Buffer, Expr, Load, Ramp, Store, VScale
+from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.types import intrinsic_suffix
 from gossamer_llvm.values.masks import OFF, ON, emit_predicate
+
+MATRIX_REGISTERS = 4
+"""The tiles of elements of 32 bits into which the storage ZA of SME is divided."""
 
 FRAGMENT_ROWS = vscale_factor("float32")
 """The rows of a tile for each unit of vscale."""
@@ -36,26 +41,50 @@ class _Row(msgspec.Struct, frozen=True):
     slice: str
 
 
-def emit_fragment(emitter: FunctionEmitter, buffer: Buffer) -> None:
-    """Reserve matrix registers for a buffer to the end of the enclosing body, and clear them."""
-    registers, first = emitter.module.abi.matrix_registers, emitter.used_registers
-    if not registers:
-        raise UnsupportedError(
-            "llvm.scope.fragment",
-            f"Buffer '{buffer.name}' is in matrix registers, which the target does not have.",
-        )
-    count = _tiles(buffer)
-    if first + count > registers:
+class Fragment(msgspec.Struct, frozen=True, gc=False):
+    """A buffer in matrix registers, and the number of its first one."""
+
+    buffer: Buffer
+    first: int
+
+
+class MatrixRegisters(msgspec.Struct):
+    """The matrix registers of a function: the buffers in them, and how many are taken."""
+
+    fragments: dict[str, Fragment] = {}
+    used: int = 0
+
+
+def fragments_of(emitter: FunctionEmitter) -> dict[str, Fragment]:
+    """Return the buffers in matrix registers, by name."""
+    return emitter.state(MatrixRegisters).fragments
+
+
+def emit_fragment(emitter: FunctionEmitter, node: Allocate) -> bool:
+    """Reserve matrix registers for a buffer to the end of the enclosing body, and clear them; return False
+    for a buffer of another scope."""
+    buffer, registers = node.buffer, emitter.state(MatrixRegisters)
+    if buffer.scope != "fragment":
+        return False
+    emitter.module.require_dtype(buffer.dtype)
+    first, count = registers.used, _tiles(buffer)
+    if first + count > MATRIX_REGISTERS:
         raise UnsupportedError(
             "llvm.fragment.registers",
-            f"Buffer '{buffer.name}' needs {count} matrix registers; {registers - first} of {registers} "
-            "are free.",
+            f"Buffer '{buffer.name}' needs {count} matrix registers; {MATRIX_REGISTERS - first} of "
+            f"{MATRIX_REGISTERS} are free.",
         )
-    emitter.used_registers += count
-    emitter.fragments[buffer.name] = Fragment(buffer, first)
+    registers.used += count
+    emitter.body_ends.append(partial(_release, registers, count))
+    registers.fragments[buffer.name] = Fragment(buffer, first)
     # A bit stands for the tile of elements of 64 bits; two of these make one of 32 bits.
     mask = sum(0b10001 << tile for tile in range(first, first + count))
     emitter.call_void("llvm.aarch64.sme.zero", f"i32 {mask}")
+    return True
+
+
+def _release(registers: MatrixRegisters, count: int) -> None:
+    registers.used -= count
 
 
 def _tiles(buffer: Buffer) -> int:
@@ -77,23 +106,30 @@ def _tiles(buffer: Buffer) -> int:
     )
 
 
-def emit_row_load(emitter: FunctionEmitter, node: Load) -> Value:
-    """Emit the load of a row. Where its mask is false, it has the value of its passthrough."""
+def emit_row_load(emitter: FunctionEmitter, node: Load) -> Value | None:
+    """Emit the load of a row. Where its mask is false, it has the value of its passthrough. Return None for a
+    buffer that is not in matrix registers."""
+    if node.buffer not in fragments_of(emitter):
+        return None
     row = _required_row(emitter, node, node.dtype)
     mask, rest = word_mask(emitter, node), f"{row.type} poison"
     if node.passthrough is not None:
         rest = emitter.expr(node.passthrough).typed
     name = f"llvm.aarch64.sme.read.horiz.{intrinsic_suffix(row.type)}"
-    loaded = emitter.call(row.type, name, f"{rest}, {mask}, i32 {row.tile}, {row.slice}")
+    loaded = emitter.call_in_place(row.type, name, f"{rest}, {mask}, i32 {row.tile}, {row.slice}")
     return Value(loaded, node.dtype)
 
 
-def emit_row_store(emitter: FunctionEmitter, node: Store) -> None:
-    """Emit the store of a row. Where its mask is false, the row stays as it is."""
+def emit_row_store(emitter: FunctionEmitter, node: Store) -> bool:
+    """Emit the store of a row. Where its mask is false, the row stays as it is. Return False for a buffer
+    that is not in matrix registers."""
+    if node.buffer not in fragments_of(emitter):
+        return False
     row = _required_row(emitter, node, dtype_of(node.value))
     mask, value = word_mask(emitter, node), _as_words(emitter, emitter.expr(node.value))
     name = f"llvm.aarch64.sme.write.horiz.{intrinsic_suffix(row.type)}"
     emitter.call_void(name, f"i32 {row.tile}, {row.slice}, {mask}, {row.type} {value}")
+    return True
 
 
 def _as_words(emitter: FunctionEmitter, value: Value) -> str:
@@ -108,12 +144,12 @@ def emit_column(emitter: FunctionEmitter, element: Load, column: Expr) -> str:
     kind, tile = _ROW_TYPES[element.dtype], tile_of(emitter, element)
     name = f"llvm.aarch64.sme.read.vert.{intrinsic_suffix(kind)}"
     slice_ = _slice(emitter, column)
-    return emitter.call(kind, name, f"{kind} poison, {ALL_WORDS}, i32 {tile}, {slice_}")
+    return emitter.call_in_place(kind, name, f"{kind} poison, {ALL_WORDS}, i32 {tile}, {slice_}")
 
 
 def tile_of(emitter: FunctionEmitter, node: Load | Store) -> int:
     """Return the number of the tile that is accessed; refuse one that is not known."""
-    fragment, outer = emitter.fragments[node.buffer], node.indices[:-2]
+    fragment, outer = fragments_of(emitter)[node.buffer], node.indices[:-2]
     number = integer_value(outer[0]) if outer else 0
     if number is None:
         raise _access_error(node, "at a constant matrix register")
@@ -123,7 +159,7 @@ def tile_of(emitter: FunctionEmitter, node: Load | Store) -> int:
 # Other expressions: refused.
 def _required_row(emitter: FunctionEmitter, node: Load | Store, dtype: str) -> _Row:
     """Return the row that is accessed; refuse any other part of a buffer."""
-    buffer = emitter.fragments[node.buffer].buffer
+    buffer = fragments_of(emitter)[node.buffer].buffer
     last, lanes = node.indices[-1], DType(buffer.dtype, vscale_factor(buffer.dtype), scalable=True)
     is_whole = isinstance(last, Ramp) and last.base == ZERO and integer_value(last.stride) == 1
     if not is_whole or dtype != lanes.text:

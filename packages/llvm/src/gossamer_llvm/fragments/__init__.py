@@ -1,1 +1,0 @@
-"""Buffers in matrix registers: tiles of Arm SME, in streaming mode."""

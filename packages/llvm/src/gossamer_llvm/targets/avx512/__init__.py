@@ -1,0 +1,1 @@
+"""AVX-512: small buffers in vector registers, whose lanes are permuted."""

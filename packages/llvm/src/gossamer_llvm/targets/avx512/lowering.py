@@ -1,0 +1,18 @@
+"""What CPUs with AVX-512 lower to instructions of their own."""
+
+from __future__ import annotations
+
+from gossamer_ir.nodes import Load
+from gossamer_ir.support.typed_calls import typed
+from gossamer_llvm.emitter.emitters import TargetLowering
+from gossamer_llvm.targets.avx512.register_tables import emit_permuted_load
+
+
+@typed
+def avx512_lowering() -> TargetLowering:
+    """Return the lowering for a CPU with AVX-512.
+
+    >>> [node.__name__ for node in avx512_lowering().exprs]
+    ['Load']
+    """
+    return TargetLowering(exprs={Load: emit_permuted_load})

@@ -1,0 +1,39 @@
+"""The form of kernels: functions that the threads of a grid run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from gossamer_ir.nodes import For, Function, Module
+from gossamer_ir.traversal.node_index import nodes_of_type
+from gossamer_llvm.emitter.emitters import FunctionEmitter, FunctionForm
+from gossamer_llvm.emitter.ir_builder import HOT
+from gossamer_llvm.targets.nvptx.kernel_state import KernelState
+from gossamer_llvm.targets.nvptx.matrix_instructions import is_matrix_instruction
+from gossamer_llvm.targets.nvptx.shared_memory import define_shared
+from gossamer_llvm.targets.nvptx.threads import block_shape
+
+
+def kernel_forms(flat: Module) -> Mapping[str, FunctionForm]:
+    """Return the form of each function of a module for a device: all are kernels."""
+    return {function.name: _form(function) for function in flat.functions}
+
+
+def _form(function: Function) -> FunctionForm:
+    block = block_shape(function)
+    attributes = f'{HOT} "nvvm.maxntid"="{",".join(map(str, block))}"'
+    if any(map(is_matrix_instruction, nodes_of_type(function, For))):
+        # By default, ptxas limits registers so that several blocks fit, and then spills operands of matrix
+        # instructions: 96 for one warp, of which int8 on sm_90 needs 104.
+        attributes += ' "nvvm.minctasm"="1"'
+    return FunctionForm(
+        convention="ptx_kernel",
+        attributes=attributes,
+        begin=partial(_begin, block=block),
+        end=define_shared,
+    )
+
+
+def _begin(emitter: FunctionEmitter, *, block: tuple[int, int, int]) -> None:
+    emitter.state(KernelState).block = block

@@ -1,0 +1,60 @@
+"""What LLVM's target NVPTX lowers to instructions of its own."""
+
+from __future__ import annotations
+
+from gossamer_ir.nodes import (
+    Allocate,
+    AsyncCopy,
+    Barrier,
+    CommitGroup,
+    For,
+    Shuffle,
+    WaitGroup,
+)
+from gossamer_ir.support.typed_calls import typed
+from gossamer_llvm.emitter.emitters import FunctionEmitter, LowerStmt, TargetLowering
+from gossamer_llvm.targets.nvptx.async_copies import (
+    emit_async_copy,
+    emit_commit_group,
+    emit_wait_group,
+)
+from gossamer_llvm.targets.nvptx.kernels import kernel_forms
+from gossamer_llvm.targets.nvptx.matrix_instructions import emit_matrix_instruction
+from gossamer_llvm.targets.nvptx.matrix_loads import emit_matrix_load
+from gossamer_llvm.targets.nvptx.shared_memory import allocate_shared
+from gossamer_llvm.targets.nvptx.shuffles import emit_shuffle
+from gossamer_llvm.targets.nvptx.threads import emit_barrier, emit_thread_loop
+
+
+@typed
+def nvptx_lowering(*, has_async_copies: bool) -> TargetLowering:
+    """Return the lowering for a GPU; `has_async_copies` if it copies to shared memory while its threads go
+    on (sm_80 and later).
+
+    >>> For in nvptx_lowering(has_async_copies=False).stmts
+    True
+    """
+    copies: dict[type, LowerStmt] = {
+        AsyncCopy: emit_async_copy,
+        CommitGroup: emit_commit_group,
+        WaitGroup: emit_wait_group,
+    }
+    return TargetLowering(
+        stmts={
+            Allocate: allocate_shared,
+            Barrier: emit_barrier,
+            For: _emit_for,
+            Shuffle: emit_shuffle,
+            **(copies if has_async_copies else {}),
+        },
+        forms=kernel_forms,
+    )
+
+
+def _emit_for(emitter: FunctionEmitter, node: For) -> bool:
+    """Emit a loop that is bound to threads, or that stands for an instruction of a warp."""
+    return (
+        emit_thread_loop(emitter, node)
+        or emit_matrix_instruction(emitter, node)
+        or emit_matrix_load(emitter, node)
+    )

@@ -1,0 +1,1 @@
+"""Arm SME: buffers in matrix registers, and the streaming mode in which they are used."""
