@@ -119,23 +119,26 @@ def schedule(sizes: dict[str, int]) -> ScheduleBuilder:
     sch = gs.schedule(SCRIPT, specialize=sizes).lower().lower()
     head, row, *_ = sch.get_loops("shares")
     parts = (("band", "SB_data", "SUM_B_data"), ("block", "S_data", "SUM_J_data"))
+    copies = {}
     for part, scores, values in parts:
-        sch.cache_write(f"{part}_scores", buffer=scores, scope="local")
-        sch.cache_write(f"{part}_values", buffer=values, scope="local")
-    for step in ("values", "total", "powers"):
-        for part, _, values in parts:
-            for suffix in (f"_{values}_local", "") if step == "values" else ("",):
-                sch.compute_at(f"{part}_{step}{suffix}", loop=row)
+        _, scores_copy, *_ = sch.cache_write(f"{part}_scores", buffer=scores, scope="local").names
+        _, values_copy, *_ = sch.cache_write(f"{part}_values", buffer=values, scope="local").names
+        copies[part] = scores_copy, values_copy
+    for part, (_, values_copy) in copies.items():
+        sch.compute_at(values_copy, loop=row).compute_at(f"{part}_values", loop=row)
+    for step in ("total", "powers"):
+        for part in copies:
+            sch.compute_at(f"{part}_{step}", loop=row)
     sch.compute_at("most", loop=row)
-    for part, scores, _ in parts:
-        for block in ("most", f"scores_{scores}_local", "scores"):
-            sch.compute_at(f"{part}_{block}", loop=row)
+    for part, (scores_copy, _) in copies.items():
+        for block in (f"{part}_most", scores_copy, f"{part}_scores"):
+            sch.compute_at(block, loop=row)
     sch.compute_at("transpose", loop=row)
-    for part, scores, values in parts:
-        blocks.schedule_scores(sch, f"{part}_scores", buffer_name=scores)
+    for part, (scores_copy, values_copy) in copies.items():
+        blocks.schedule_scores(sch, f"{part}_scores", copy=scores_copy)
         blocks.schedule_reduction(sch, f"{part}_most")
         blocks.schedule_reduction(sch, f"{part}_total")
-        blocks.schedule_values(sch, f"{part}_values", buffer_name=values)
+        blocks.schedule_values(sch, f"{part}_values", copy=values_copy)
     for block in ("transpose", "most", "band_powers", "block_powers", "shares"):
         sch.vectorize(sch.split(sch.get_loops(block)[-1], factors=(None, LANES)).names[1])
     return sch.parallel(sch.fuse(head, row).names[0])

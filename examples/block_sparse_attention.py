@@ -96,33 +96,30 @@ def schedule(sizes: dict[str, int]) -> ScheduleBuilder:
     """Return the schedule of `SCRIPT`: all steps of a row of blocks in one loop, which runs in parallel."""
     sch = gs.schedule(SCRIPT, specialize=sizes).lower().lower()
     head, row, *_ = sch.get_loops("quotients")
-    sch.cache_write("scores", buffer="S_data", scope="local")
-    sch.cache_write("values", buffer="SUM_data", scope="local")
-    for block in (
-        "values_SUM_data_local", "values", "total", "powers", "most", "scores_S_data_local", "scores",
-        "transpose",
-    ):  # fmt: skip
+    _, scores_copy, *_ = sch.cache_write("scores", buffer="S_data", scope="local").names
+    _, values_copy, *_ = sch.cache_write("values", buffer="SUM_data", scope="local").names
+    row_blocks = ("values", "total", "powers", "most", scores_copy, "scores", "transpose")
+    for block in (values_copy, *row_blocks):
         sch.compute_at(block, loop=row)
-    schedule_scores(sch, "scores", buffer_name="S_data")
+    schedule_scores(sch, "scores", copy=scores_copy)
     for block in ("most", "total"):
         schedule_reduction(sch, block)
-    schedule_values(sch, "values", buffer_name="SUM_data")
+    schedule_values(sch, "values", copy=values_copy)
     for block in ("transpose", "powers", "quotients"):
         sch.vectorize(sch.split(sch.get_loops(block)[-1], factors=(None, LANES)).names[1])
     return sch.parallel(sch.fuse(head, row).names[0])
 
 
-def schedule_scores(sch: ScheduleBuilder, scores: str, *, buffer_name: str) -> None:
-    """Schedule the scores of a block: one vector of rows for each column, in registers."""
-    copy = f"{scores}_{buffer_name}_local"
+def schedule_scores(sch: ScheduleBuilder, scores: str, *, copy: str) -> None:
+    """Schedule the scores of a block, and their copy: one vector of rows for each column, in registers."""
     column, inner = sch.get_loops(copy)[-2:]
     tile, lane = sch.split(inner, factors=(None, LANES)).names
     sch.reorder(tile, column, lane)
     sch.compute_at(scores, loop=tile)
     column_of, row_of, feature = sch.get_loops(scores)[-3:]
     sch.reorder(feature, column_of, row_of)
-    sch.decompose_reduction(scores, loop=feature)
-    for block in (copy, scores, f"{scores}_init"):
+    init, *_ = sch.decompose_reduction(scores, loop=feature).names
+    for block in (copy, scores, init):
         column, lane = sch.get_loops(block)[-2:]
         sch.unroll(column).vectorize(lane)
 
@@ -132,13 +129,13 @@ def schedule_reduction(sch: ScheduleBuilder, block_name: str) -> None:
     position, column, inner = sch.get_loops(block_name)[-3:]
     tile, lane = sch.split(inner, factors=(None, LANES)).names
     sch.reorder(tile, position, column, lane)
-    sch.decompose_reduction(block_name, loop=position)
-    sch.vectorize(lane).vectorize(sch.get_loops(f"{block_name}_init")[-1])
+    init, *_ = sch.decompose_reduction(block_name, loop=position).names
+    sch.vectorize(lane).vectorize(sch.get_loops(init)[-1])
 
 
-def schedule_values(sch: ScheduleBuilder, values: str, *, buffer_name: str) -> None:
-    """Schedule the values: a tile of rows and features in registers during the loop over blocks."""
-    copy = f"{values}_{buffer_name}_local"
+def schedule_values(sch: ScheduleBuilder, values: str, *, copy: str) -> None:
+    """Schedule the values, and their copy: a tile of rows and features in registers during the loop over
+    blocks."""
     inner, feature = sch.get_loops(copy)[-2:]
     panel, row = sch.split(inner, factors=(None, ROWS)).names
     tile, vector, lane = sch.split(feature, factors=(None, TILE, LANES)).names
@@ -146,8 +143,8 @@ def schedule_values(sch: ScheduleBuilder, values: str, *, buffer_name: str) -> N
     sch.compute_at(values, loop=panel)
     position, *_, feature = sch.get_loops(values)[-4:]
     sch.split(feature, factors=(TILE, LANES))
-    sch.decompose_reduction(values, loop=position)
-    for block in (copy, values, f"{values}_init"):
+    init, *_ = sch.decompose_reduction(values, loop=position).names
+    for block in (copy, values, init):
         row, vector, lane = sch.get_loops(block)[-3:]
         sch.unroll(row).unroll(vector).vectorize(lane)
 

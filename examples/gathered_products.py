@@ -114,25 +114,25 @@ def schedule(sizes: dict[str, int]) -> ScheduleBuilder:
     p, _, io, ii, l, k = sch.get_loops("multiply")  # noqa: E741
     l_tile, l_vector, l_lane = sch.split(l, factors=(None, TILE, LANES)).names
     sch.reorder(l_tile, k, ii, l_vector, l_lane)
-    sch.reindex_cache_write("multiply", buffer="Y_data", scope="local")
-    sch.reverse_compute_at("multiply_Y_data_local", loop=l_tile)
-    sch.decompose_reduction("multiply", loop=k)
-    sch.cache_write("gather", buffer="AX_data", scope="local")
-    sch.compute_at("gather_AX_data_local", loop=io)
-    row, copied = sch.get_loops("gather_AX_data_local")[-2:]
+    _, added, *_ = sch.reindex_cache_write("multiply", buffer="Y_data", scope="local").names
+    sch.reverse_compute_at(added, loop=l_tile)
+    product_init, *_ = sch.decompose_reduction("multiply", loop=k).names
+    _, copy, *_ = sch.cache_write("gather", buffer="AX_data", scope="local").names
+    sch.compute_at(copy, loop=io)
+    row, copied = sch.get_loops(copy)[-2:]
     sch.compute_at("gather", loop=row)
     j, gathered = sch.get_loops("gather")[-2:]
     k_vector, k_lane = sch.split(gathered, factors=(None, LANES)).names
     sch.reorder(j, k_vector, k_lane)
-    sch.decompose_reduction("gather", loop=j)
+    sum_init, *_ = sch.decompose_reduction("gather", loop=j).names
     if 1 < sizes["width"] <= UNROLLED:
         sch.unroll(j)
     sch.split(copied, factors=(None, LANES))
-    for block in ("gather_init", "gather", "gather_AX_data_local"):
+    for block in (sum_init, "gather", copy):
         vector, lane = sch.get_loops(block)[-2:]
         sch.unroll(vector).vectorize(lane)
-    sch.split(sch.get_loops("multiply_Y_data_local")[-1], factors=(TILE, LANES))
-    for block in ("multiply_init", "multiply", "multiply_Y_data_local"):
+    sch.split(sch.get_loops(added)[-1], factors=(TILE, LANES))
+    for block in (product_init, "multiply", added):
         rows, vector, lane = sch.get_loops(block)[-3:]
         sch.unroll(rows).unroll(vector).vectorize(lane)
     return sch.parallel(p, weight=f"T.int64(IO_indptr[{p} * {sizes['relations']}])")

@@ -110,8 +110,8 @@ def schedule(script: str, sizes: Mapping[str, int]) -> ScheduleBuilder:
     position, row_of, column, token_of = sch.get_loops("product")[-4:]
     vector_of, lane_of = sch.split(token_of, factors=(TILE, LANES)).names
     sch.reorder(position, column, row_of, vector_of, lane_of)
-    sch.decompose_reduction("product", loop=position)
-    for block in ("product_init", "product", "activate"):
+    init, *_ = sch.decompose_reduction("product", loop=position).names
+    for block in (init, "product", "activate"):
         row, vector, lane = sch.get_loops(block)[-3:]
         sch.unroll(row).unroll(vector).vectorize(lane)
     return sch.parallel(io, weight=f"T.int64(JO_indptr[{io}]) + {io}")

@@ -45,11 +45,11 @@ def two_steps_schedule(sizes: dict[str, int]) -> ScheduleBuilder:
     p, _, _, ii, j, l, k = sch.get_loops("transform")  # noqa: E741
     l_tile, l_vector, l_lane = sch.split(l, factors=(None, TILE, LANES)).names
     sch.reorder(j, l_tile, k, ii, l_vector, l_lane)
-    sch.cache_write("transform", buffer="XW_data", scope="local")
-    sch.reverse_compute_at("transform_XW_data_local", loop=l_tile)
-    sch.decompose_reduction("transform", loop=k)
-    sch.split(sch.get_loops("transform_XW_data_local")[-1], factors=(TILE, LANES))
-    for block in ("transform_init", "transform", "transform_XW_data_local"):
+    _, copy, *_ = sch.cache_write("transform", buffer="XW_data", scope="local").names
+    sch.reverse_compute_at(copy, loop=l_tile)
+    init, *_ = sch.decompose_reduction("transform", loop=k).names
+    sch.split(sch.get_loops(copy)[-1], factors=(TILE, LANES))
+    for block in (init, "transform", copy):
         rows, vector, lane = sch.get_loops(block)[-3:]
         sch.unroll(rows).unroll(vector).vectorize(lane)
     added = sch.get_loops("aggregate")

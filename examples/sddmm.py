@@ -106,11 +106,11 @@ def schedule(script: str, sizes: Mapping[str, int]) -> ScheduleBuilder:
     """Return the schedule of both programs: strips or rows of blocks in parallel."""
     sch = gs.schedule(script, specialize=sizes).lower().lower()
     row, position = sch.get_loops("scale")[-4:-2]
-    sch.cache_write("scores", buffer="S_data", scope="local")
-    for block in ("scores_S_data_local", "scores"):
+    _, copy, *_ = sch.cache_write("scores", buffer="S_data", scope="local").names
+    for block in (copy, "scores"):
         sch.compute_at(block, loop=position)
     sch.compute_at("transpose", loop=row)
-    schedule_scores(sch, "scores", buffer_name="S_data")
+    schedule_scores(sch, "scores", copy=copy)
     sch.vectorize(sch.get_loops("transpose")[-1])
     return sch.parallel(row, weight=f"T.int64(JO_indptr[{row}]) + {row}")
 

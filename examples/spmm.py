@@ -100,11 +100,11 @@ def tiled(script: str, sizes: Mapping[str, int], *, rows: int, offsets: str) -> 
     panel, row = sch.split(ii, factors=(None, rows)).names
     tile, vector, lane = sch.split(f, factors=(None, TILE, LANES)).names
     sch.reorder(tile, panel, jo, ji, row, vector, lane)
-    sch.cache_write("product", buffer="C_data", scope="local")
-    sch.reverse_compute_at("product_C_data_local", loop=panel)
-    sch.decompose_reduction("product", loop=jo)
-    sch.split(sch.get_loops("product_C_data_local")[-1], factors=(TILE, LANES))
-    for block in ("product_init", "product", "product_C_data_local"):
+    _, copy, *_ = sch.cache_write("product", buffer="C_data", scope="local").names
+    sch.reverse_compute_at(copy, loop=panel)
+    init, *_ = sch.decompose_reduction("product", loop=jo).names
+    sch.split(sch.get_loops(copy)[-1], factors=(TILE, LANES))
+    for block in (init, "product", copy):
         row, vector, lane = sch.get_loops(block)[-3:]
         sch.unroll(row).unroll(vector).vectorize(lane)
     return sch.parallel(outer[-1], weight=f"T.int64({offsets}[{outer[-1]}]) + {outer[-1]}")

@@ -63,8 +63,16 @@ def test_caches_and_inits_return_the_nests_of_the_primitives():
     copy = trace.cache_write("product", buffer="C", scope="local", elements=("i", "k"))
     init = trace.decompose_reduction("product", loop="j", elements=("k",))
     cached, decomposed = applied(trace)
-    assert cached[1:] == (copy.block, *copy.loops.values())
+    assert cached == (copy.buffer, copy.block, *copy.loops.values())
     assert decomposed == (init.block, *init.loops.values())
+
+
+def test_a_cache_whose_name_is_taken_is_numbered_as_the_primitive_numbers_it():
+    text = print_module(PRODUCT).replace("m: T.int64", "C_local: T.int64, m: T.int64", 1)
+    trace = TraceBuilder(["C_local"])
+    copy = trace.cache_write("product", buffer="C", scope="local", elements=("i", "k"))
+    ((made, *_),) = applied(trace, module=parse_module(text))
+    assert copy.buffer == made == "C_local_1"
 
 
 def test_partial_results_and_copied_regions_return_the_names_of_the_primitives():
@@ -154,6 +162,12 @@ def test_a_step_is_recorded_by_the_arguments_that_are_given():
         Step("fuse", {"loops": ("i", "j")}),
         Step("split", {"loop": "k", "factors": (None, 4)}),
     )
+
+
+def test_only_the_trace_builder_asks_how_primitives_name_what_they_make():
+    (folder,) = gossamer_schedule.rules.__path__
+    asking = {path.name for path in Path(folder).rglob("*.py") if "made_names" in path.read_text()}
+    assert asking == {"trace_builder.py"}
 
 
 def test_rules_append_no_suffixes_to_names():

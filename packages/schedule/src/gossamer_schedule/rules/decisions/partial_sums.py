@@ -19,7 +19,6 @@ from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.blocks import IN_FLIGHT
 from gossamer_machine.sizing.csr_form import CsrForm
 from gossamer_machine.sizing.row_lengths import MIN_TERMS
-from gossamer_schedule.definition.made_names import cache_name
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init, may_reassociate
 from gossamer_schedule.rules.decisions.alignment import (
@@ -194,7 +193,7 @@ def _accumulate_sums(
         copy = trace.cache_write(
             pattern.block, buffer=output, scope="local", elements=elements, over_iters=True
         )
-        output = cache_name(output, "local")
+        output = copy.buffer
     group, part = trace.split(pattern.position, factors=(None, sums.number))
     features = trace.split_in_vectors(pattern.feature, sums.tile)
     partial = trace.rfactor(

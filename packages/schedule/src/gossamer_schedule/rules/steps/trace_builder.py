@@ -66,11 +66,17 @@ class MadeNest(msgspec.Struct, frozen=True):
         return None if copied is None else self.loops.get(copied)
 
 
+class CacheNest(MadeNest, frozen=True):
+    """A block that copies a cache to its buffer, with its loops, and the cache."""
+
+    buffer: str
+
+
 class Accumulator(NamedTuple):
     """The nests that initialize the local buffer of a block, and copy it to the output."""
 
     init: MadeNest
-    copy: MadeNest
+    copy: CacheNest
 
 
 class PartialResults(msgspec.Struct, frozen=True):
@@ -303,7 +309,7 @@ class TraceBuilder:
         scope: Scope,
         elements: Sequence[str | None],
         over_iters: bool = False,
-    ) -> MadeNest:
+    ) -> CacheNest:
         """Let a block write a cache of a buffer. Return the nest that copies the cache to the buffer.
 
         `elements` are the loops, before any split, whose iterators select an element of the buffer. The cache
@@ -313,7 +319,7 @@ class TraceBuilder:
         record(block, buffer=buffer, scope=scope)
         cache = self._fresh(cache_name(buffer, scope))
         loops = self._copies(elements)
-        return MadeNest(self._fresh(copy_block_name(block, cache)), loops)
+        return CacheNest(self._fresh(copy_block_name(block, cache)), loops, cache)
 
     def decompose_reduction(
         self, block: str, *, loop: str, elements: Sequence[str | None] = ()
