@@ -83,8 +83,13 @@ def choose_form(
     lanes = machine.lanes(sums.name)
     if features is not None and features < lanes:
         return FormChoice("dense", f"{features} features do not fill a vector of {lanes} lanes")
-    most = machine.private_cache // CACHED_FRACTION
     size = None if columns is None or features is None else columns * features * sums.itemsize
+    return _cheapest(size, most=machine.private_cache // CACHED_FRACTION)
+
+
+def _cheapest(size: int | None, *, most: int) -> FormChoice:
+    """Return the form with the fewest cycles. The dense operand has `size` bytes (None: unknown); it stays in
+    the first-level cache up to `most`."""
     is_cached = size is not None and size <= most
     costs: dict[ProductForm, float] = {
         "dense": DENSE_CYCLES,

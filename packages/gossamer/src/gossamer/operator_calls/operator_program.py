@@ -98,11 +98,19 @@ def module_of(
     sums = SUM_DTYPES[variant.dtype]
     dtypes = dict.fromkeys(program.buffers, sums)
     module = specialize(_parsed(program), sizes, dtypes=dtypes)
+    # Rewrites are imported where they are needed: a first call of most programs needs none.
     if sums != variant.dtype:
         from gossamer.operator_calls.rewrites.narrow_operands import narrow_operands
 
         module = narrow_operands(module, program.buffers[:-1], dtype=variant.dtype)
-    # Rewrites are imported where they are needed: a first call of most programs needs none.
+    module = _rewritten(module, program)
+    functions = tuple(_with_options(function, variant) for function in module.functions)
+    module = replace(module, functions=functions)
+    return module if format is None else _over_format(module, format)
+
+
+def _rewritten(module: Module, program: OperatorProgram) -> Module:
+    """Return the module with the factor of a program that scales, and with the inits that it needs."""
     if program.scales:
         from gossamer.operator_calls.rewrites.scale_values import scale_values
 
@@ -117,9 +125,7 @@ def module_of(
         from gossamer.operator_calls.rewrites.separate_inits import separate_inits
 
         module = separate_inits(module)
-    functions = tuple(_with_options(function, variant) for function in module.functions)
-    module = replace(module, functions=functions)
-    return module if format is None else _over_format(module, format)
+    return module
 
 
 def _over_format(module: Module, format: StoredFormat) -> Module:
