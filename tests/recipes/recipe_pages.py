@@ -8,8 +8,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.conventions.syntax_trees import tree_of
-
 FOLDER = "docs/extending"
 
 
@@ -44,19 +42,6 @@ def path_of(module_name: str) -> str:
 def module_of(path: Path) -> str:
     """Return the name of the module in a source file."""
     return ".".join(path.parts[path.parts.index("src") + 1 :]).removesuffix(".py")
-
-
-def others_above_definitions(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the function or constant, and the word, of each comment that says what code does with "other
-    statements", "other expressions" or "other operations" than those that it tells apart."""
-    lines = text.split("\n")
-    for name, node in definitions(tree_of(text)):
-        decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
-        line = min([node.lineno, *(decorator.lineno for decorator in decorators)])
-        while (comment := lines[line - 2].strip()).startswith("#"):
-            words = re.match(r"# Other (.+?): .+\.", comment)
-            yield from ((name, word) for word in (words[1].split(" and ") if words else ()))
-            line -= 1
 
 
 def definitions(tree: ast.Module | ast.ClassDef) -> Iterator[tuple[str, ast.stmt]]:

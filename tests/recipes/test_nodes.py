@@ -22,11 +22,10 @@ from gossamer_ir.nodes import (
     Node,
 )
 from tests.conventions.syntax_trees import nodes_of, tree_of
+from tests.recipes.other_types import others_above_definitions, wrong_comments
 from tests.recipes.recipe_pages import (
     definitions,
     listed_files,
-    module_of,
-    others_above_definitions,
     path_of,
     sources,
 )
@@ -131,18 +130,17 @@ def _has_table_of(names, tree):
 @pytest.mark.parametrize(("word", "types"), [("statements", STMTS), ("expressions", EXPRS)])
 def test_all_other_code_that_distinguishes_types_says_what_it_does_with_others(root, word, types):
     """Functions and constants about two or more types are in a file of the list "Add a node", or below a
-    comment `# Other statements: ...` or `# Other expressions: ...`, which is right for a new one."""
+    comment `# Other statements: ...` or `# Other expressions: ...`, which is right for a new one. A package
+    may have it instead."""
     names = {kind.__name__ for kind in types}
     listed = listed_files(root, "Add a node")
-    wrong = set()
-    for path in sources(root):
-        text = path.read_text()
-        groups = {name for name, group in _groups_of_types(text) if _needs_reason(names & group)}
+
+    def groups_in(path, text):
         if path.relative_to(root).as_posix() in listed:
-            groups = set()
-        stated = {name for name, about in others_above_definitions(text) if about == word}
-        wrong |= {f"{module_of(path)}:{name}" for name in groups ^ stated}
-    assert sorted(wrong) == []
+            return set()
+        return {name for name, group in _groups_of_types(text) if _needs_reason(names & group)}
+
+    assert wrong_comments(root, word, groups_in) == []
 
 
 def _needs_reason(group):
@@ -185,7 +183,47 @@ def test_a_comment_about_others_belongs_to_the_definition_below():
     text = (
         "# Other statements and expressions: stay.\n# More.\n@cache\ndef f():\n    ...\n\nT = 1\n"
     )
-    assert [*others_above_definitions(text)] == [("f", "statements"), ("f", "expressions")]
+    assert [*others_above_definitions(text)] == [
+        ("f", "statements", "stay"),
+        ("f", "expressions", "stay"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("package", "functions", "wrong"),
+    [
+        ("", ["", "", ""], ["p.code:f0", "p.code:f1", "p.code:f2"]),
+        ("# Other statements: not optimized.", ["", "", ""], []),
+        (
+            "# Other statements: not optimized.",
+            ["# Other statements: stay.\n", "", "", ""],
+            [],
+        ),
+        (
+            "# Other statements: not optimized.",
+            ["# Other statements: not optimized.\n", "", "", ""],
+            ["p.code:f0"],
+        ),
+        ("# Other statements: not optimized.", ["", ""], ["p: not optimized"]),
+        ("# Other statements: stay.", ["", "", ""], ["p: stay"]),
+        ("# Other expressions: not optimized.", [""], ["p.code:f0"]),
+    ],
+    ids=["silent", "covered", "other", "repeated", "needless", "unsafe", "other word"],
+)
+def test_a_package_may_say_what_all_of_its_code_does_with_others(
+    tmp_path, package, functions, wrong
+):
+    folder = tmp_path / "packages/p/src/p"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(f'"""A package."""\n\n{package}\n')
+    code = (f"{comment}def f{number}():\n    ...\n\n" for number, comment in enumerate(functions))
+    (folder / "code.py").write_text("\n" + "\n".join(code))
+
+    def groups_in(path, _text):
+        names = {f"f{number}" for number in range(len(functions))}
+        return names if path.name == "code.py" else set()
+
+    assert wrong_comments(tmp_path, "statements", groups_in) == wrong
 
 
 def test_one_test_for_a_type_that_the_table_describes_needs_a_reason():

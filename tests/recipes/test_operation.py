@@ -21,13 +21,11 @@ from gossamer_testkit.corpus.oracles import elementwise_results, program_results
 from tests.conventions.syntax_trees import tree_of
 from tests.fuzzing.lowered import evaluator
 from tests.fuzzing.oracle import arithmetic
+from tests.recipes.other_types import wrong_comments
 from tests.recipes.recipe_pages import (
     definitions,
     listed_files,
-    module_of,
-    others_above_definitions,
     path_of,
-    sources,
 )
 
 pytestmark = pytest.mark.unserialized
@@ -107,15 +105,12 @@ def test_a_reducer_is_an_operation_with_a_neutral_element():
 def test_all_other_code_that_names_operations_says_what_it_does_with_others(root):
     """It is in a file of the list "Add an operation", or below a comment `# Other operations: ...`."""
     listed = listed_files(root, "Add an operation")
-    wrong = set()
-    for path in sources(root):
-        text = path.read_text()
-        groups = {*named_together(tree_of(text))}
-        if path.relative_to(root).as_posix() in listed:
-            groups = set()
-        stated = {name for name, about in others_above_definitions(text) if about == "operations"}
-        wrong |= {f"{module_of(path)}:{name}" for name in groups ^ stated}
-    assert sorted(wrong) == []
+
+    def groups_in(path, text):
+        is_listed = path.relative_to(root).as_posix() in listed
+        return set() if is_listed else {*named_together(tree_of(text))}
+
+    assert wrong_comments(root, "operations", groups_in) == []
 
 
 def named_together(tree):

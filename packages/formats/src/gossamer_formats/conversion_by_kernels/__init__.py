@@ -13,3 +13,5 @@ From the entry to the details, each of which imports only those after it:
 * `kernels`: loop nests and statements of the IR, their arguments, and their compilation;
 * `recording`: the calls of a conversion, which are recorded while they are executed.
 """
+
+# Other statements: none is in the nests that this package makes.

@@ -55,7 +55,6 @@ NOTHING = Affine({}, 0)
 UNIT = Affine({}, 1)
 
 
-# Other expressions: nothing is concluded from them.
 @lru_cache(maxsize=4096)
 def affine_of(expr: Expr) -> Affine:
     """Return the affine form of an integer expression.

@@ -29,7 +29,6 @@ class AtomInequalities:
         self._arrays = arrays
         self._holds = holds
 
-    # Other expressions and operations: nothing is concluded from them.
     def about(self, atom: Expr, goal: Affine) -> Iterator[Affine]:
         """Yield forms with an atom that are not negative: constraints, then those from its operands."""
         # Constraints before derived bounds: conditions of the program are usually what a proof needs.

@@ -225,7 +225,6 @@ class Eliminator:
             atoms = sorted(atoms, key=self._rank, reverse=True)[:choices]
         return any(self._eliminates(atom, goal, depth) for atom in atoms)
 
-    # Other expressions: nothing is concluded from them.
     def _eliminates(self, atom: Expr, goal: Affine, depth: int) -> bool:
         """Return whether eliminating one atom of a goal yields goals that are proved."""
         # Variables have neither operands nor facts, only constraints; most atoms are variables.
@@ -286,7 +285,6 @@ class Eliminator:
             slack = divisor - UNIT
             yield combine(total, slack, 1 if coefficient < 0 else 1 - coefficient)
 
-    # Other expressions: nothing is concluded from them.
     def _rank(self, atom: Expr) -> tuple[int, bool, bool, bool, bool]:
         """Return the sort key of elimination order, highest first.
 

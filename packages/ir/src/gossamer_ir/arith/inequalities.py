@@ -75,7 +75,6 @@ def _as_int64(expr: Expr) -> Expr:
     return Cast("int64", expr) if value is None else index(value)
 
 
-# Other expressions and operations: nothing is concluded from them.
 def negated(condition: Expr) -> Expr | None:
     """Return the negation of a condition that is made of comparisons of integers; None for any other.
 
@@ -98,7 +97,6 @@ def negated(condition: Expr) -> Expr | None:
     return None
 
 
-# Other expressions and operations: nothing is concluded from them.
 def implied_by(condition: Expr, holds: Callable[[Expr], bool]) -> Iterator[Affine]:
     """Yield forms that are >= 0 if a condition is true, none for parts that do not compare integers.
 

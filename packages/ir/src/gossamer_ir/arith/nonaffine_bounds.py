@@ -30,7 +30,6 @@ ConditionalBound: TypeAlias = tuple[Expr, Expr]
 """A condition, and a bound of an atom where the condition holds."""
 
 
-# Other expressions: nothing is concluded from them.
 def cases_of(atom: Expr, *, is_least: bool) -> tuple[ConditionalBound, ...]:
     """Return cases that together are exhaustive, each with the least (or the greatest) value of an atom in
     it; empty if no such values are known."""
@@ -157,7 +156,6 @@ def bounds_of_storage(atom: Expr, dtype_name: str) -> Iterator[Affine]:
         yield Affine({atom: -1}, high)
 
 
-# Other expressions: nothing is concluded from them.
 def unwidened(atom: Expr) -> Expr:
     """Return the operand of a cast to int64 that keeps every value; else the atom. The cast of a uint64 may
     change its value, unless that is a number of bits.

@@ -13,7 +13,6 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Cast, Expr, Load
 
 
-# Other expressions: nothing is concluded from them.
 def load_of_index(expr: Expr) -> Load | None:
     """Return the load that an index is, or widens to int64; None unless it loads an integer
     unconditionally."""

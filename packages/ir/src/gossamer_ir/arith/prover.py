@@ -101,7 +101,6 @@ class Prover:
         upper = Binary("sub", Binary("sub", extent, expr), ONE)
         return self.proves_nonnegative(expr) and self.proves_nonnegative(upper)
 
-    # Other expressions and operations: nothing is concluded from them.
     def proves(self, condition: Expr) -> bool:
         """Return whether a condition made of comparisons of integers is proved.
 

@@ -1,1 +1,3 @@
 """Control flow, and calls between functions."""
+
+# Other expressions: not optimized.

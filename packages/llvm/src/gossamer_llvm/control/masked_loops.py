@@ -47,7 +47,6 @@ class LoopMask(NamedTuple):
     limit: Expr
 
 
-# Other expressions: not optimized.
 def loop_mask(emitter: FunctionEmitter, loop: For) -> LoopMask | None:
     """Return the mask of a loop with an iteration for each vector of elements from 0 to a limit; None for any
     other loop."""
@@ -92,7 +91,6 @@ def _is_same(emitter: FunctionEmitter, limit: Expr, loop: For) -> bool:
     return free_vars(limit).isdisjoint(inside) and buffers_read(limit) <= emitter.unchanging
 
 
-# Other expressions: not optimized.
 def may_run_without_lanes(emitter: FunctionEmitter, loop: For, loop_mask: LoopMask) -> bool:
     """Return whether an iteration in which no lane is active changes nothing and cannot fail: it only
     accumulates in private vectors, by elements that are loaded under the mask."""
@@ -107,7 +105,6 @@ def may_run_without_lanes(emitter: FunctionEmitter, loop: For, loop_mask: LoopMa
     )
 
 
-# Other expressions: not optimized.
 def _keeps_masked_lanes(emitter: FunctionEmitter, stmt: Stmt, mask: Compare) -> bool:
     match stmt:
         case Store(

@@ -56,7 +56,6 @@ class PositionLoop(msgspec.Struct, frozen=True):
     body: tuple[Stmt, ...]
 
 
-# Other expressions: not optimized.
 def position_loop(
     emitter: FunctionEmitter, loop: For, *, limit: Expr, step: int, mask: Compare | None = None
 ) -> PositionLoop | None:
@@ -222,7 +221,6 @@ def _is_length(emitter: FunctionEmitter, limit: Expr) -> bool:
     return outer == other and between is not None and between >= 0
 
 
-# Other expressions: not optimized.
 def _element(atom: Expr) -> Load | None:
     """Return the element that an atom is, converted to int64 or not."""
     value = atom.value if isinstance(atom, Cast) and atom.dtype == "int64" else atom

@@ -1,1 +1,3 @@
 """Loads, stores, allocations, atomic accumulations."""
+
+# Other expressions: not optimized.

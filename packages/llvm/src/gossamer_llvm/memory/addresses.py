@@ -72,7 +72,6 @@ def without_unit_dimensions(location: BufferAddress, indices: tuple[Expr, ...]) 
     return indices[:kept]
 
 
-# Other expressions: not optimized.
 def _split_uniform_offset(
     indices: tuple[Expr, ...],
 ) -> tuple[tuple[Expr, ...], Expr | None]:
@@ -101,7 +100,6 @@ def _offset_address(
     return Address(location, pointer, distances, is_scattered=True)
 
 
-# Other expressions: not optimized.
 def _is_gathered_row(emitter: FunctionEmitter, indices: tuple[Expr, ...]) -> bool:
     """Return whether an access is to consecutive elements of a row whose number is read from memory."""
     *outer, last = indices or (ZERO,)

@@ -9,7 +9,6 @@ from gossamer_ir.core.build import index
 from gossamer_ir.nodes import Binary, Broadcast, Cast, Load, Ramp, Reinterpret, Unary
 from gossamer_ir.traversal.walk import children
 
-# Other expressions: not optimized.
 _CHEAP = frozenset({Cast, Reinterpret, Unary, Binary, Load})
 """Expressions that cost no more for each lane separately than for all lanes at once."""
 
@@ -31,7 +30,6 @@ text='6')),), dtype='float32', predicate=None, passthrough=None)
     return [one for one in lane_loads if isinstance(one, Load)]
 
 
-# Other expressions: not optimized.
 def _is_cheap(expr: Any) -> bool:
     if isinstance(expr, (Ramp, Broadcast)) or lanes_of(expr) is None:
         return True

@@ -28,7 +28,6 @@ class WholeGather(NamedTuple):
     size: Expr
 
 
-# Other expressions: not optimized.
 def whole_gather(emitter: FunctionEmitter, node: Load) -> WholeGather | None:
     """Return the gather of the lanes of a masked gather, also those that are not enabled; None for other
     loads, and if nothing is known of their indices."""
@@ -48,7 +47,6 @@ def whole_gather(emitter: FunctionEmitter, node: Load) -> WholeGather | None:
     return WholeGather(load, first.base, end, size)
 
 
-# Other expressions: not optimized.
 def _masked_index(node: Load, indices: tuple[Expr, ...]) -> Load | None:
     """Return the load of consecutive indices, by the same mask, that are the lanes of a gather."""
     if len(indices) != 1:

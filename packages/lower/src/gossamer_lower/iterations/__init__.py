@@ -1,1 +1,3 @@
 """Coordinate stage to position stage: sparse iterations become loops."""
+
+# Other expressions: nothing is concluded from them.

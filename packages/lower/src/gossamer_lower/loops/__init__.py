@@ -1,1 +1,3 @@
 """Loops that are unrolled, peeled, split or unswitched."""
+
+# Other expressions: not optimized.

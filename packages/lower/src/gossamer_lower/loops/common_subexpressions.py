@@ -84,11 +84,9 @@ class _CommonExprHoister:
             return self._let(node).var
         return map_children(node, self.node)
 
-    # Other expressions: not optimized.
     def _is_shared(self, expr: Expr) -> bool:
         return not isinstance(expr, Ramp) and contains(Load, expr) and self._is_same(expr)
 
-    # Other expressions: not optimized.
     def _is_same(self, expr: Expr) -> bool:
         """Return whether an expression can be evaluated before all copies, with the same value."""
         if not self._varying.isdisjoint(free_vars(expr)):

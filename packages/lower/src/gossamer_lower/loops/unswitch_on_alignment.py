@@ -148,7 +148,6 @@ def _misalignments(stmt: Stmt) -> Iterator[Expr]:
         yield from filter(_is_misalignment, walk(mask))
 
 
-# Other expressions: not optimized.
 # Other operations: their operands are visited.
 def _is_misalignment(node: object) -> bool:
     """Return whether an expression is the remainder of an address, in elements or in bytes."""

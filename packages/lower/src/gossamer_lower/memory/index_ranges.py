@@ -160,7 +160,7 @@ class _BoundVars:
         lengths = tuple(self._lengths(rest, enclosing)) if fixed else ()
         return Interval(Affine(fixed, 0), lengths=lengths) if lengths else None
 
-    # Other expressions and operations: nothing is concluded from them.
+    # Other operations: nothing is concluded from them.
     def _values_of(self, atom: Expr, enclosing: _Conditions) -> range | None:
         """Return the values that an atom may have, if constants bound them: a variable, a part of one, or an
         element of an index array. A masked load has other values in its inactive lanes."""
@@ -257,7 +257,6 @@ class _BoundVars:
         return is_invariant(expr, self._live, self._function)
 
 
-# Other expressions: nothing is concluded from them.
 def _scaled_var(atom: Expr) -> tuple[Var | None, Affine]:
     """Return the variable of an atom, and the power of vscale that it is multiplied by; None for any other
     atom."""

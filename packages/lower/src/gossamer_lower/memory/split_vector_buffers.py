@@ -126,7 +126,6 @@ def _vector_indices(nodes: Iterable[Any], lanes: Lanes) -> list[_VectorIndex] | 
     return None if None in indices else sorted(each for each in indices if each is not None)
 
 
-# Other expressions: nothing is concluded from them.
 def _vector_index(indices: tuple[Expr, ...], lanes: Lanes) -> _VectorIndex | None:
     """Return the index of a whole vector; None if it is not constant."""
     *outer, last = indices

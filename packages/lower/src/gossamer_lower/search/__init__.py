@@ -1,1 +1,3 @@
 """Searches are hoisted, merged and become loops."""
+
+# Other expressions: not optimized.

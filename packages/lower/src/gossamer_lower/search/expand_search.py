@@ -105,7 +105,6 @@ class _SearchExpander:
         return tuple(result)
 
     # Other statements: stay, or only their bodies change.
-    # Other expressions: not optimized.
     def _stmt(self, stmt: Stmt, cursors: dict[_Window, str]) -> tuple[Stmt, ...]:
         match stmt:
             case Let(value=Search() as search):

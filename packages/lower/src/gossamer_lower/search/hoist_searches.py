@@ -164,7 +164,6 @@ class _SearchHoister(PointVisitor):
         return (*lets, new)
 
     # Other statements: stay; only a let is moved or replaced by its value.
-    # Other expressions: not optimized.
     def _with_results(self, stmt: Stmt) -> Stmt | None:
         """Return the statement with the searches of its expressions replaced; None if it is a let whose
         variable is replaced by that of another one."""
@@ -228,7 +227,6 @@ class _SearchHoister(PointVisitor):
                 left += free_vars(self.lets[name].value) if name in self.lets else ()
         return vars
 
-    # Other expressions: not optimized.
     def _node(self, node: Node, path: Expr | None) -> Any:
         if isinstance(node, IfThenElse):
             condition = self._node(node.condition, path)
@@ -316,7 +314,6 @@ def _value_where(condition: Expr, value: Expr) -> IfThenElse:
     return IfThenElse(condition, value, ZERO)
 
 
-# Other expressions: not optimized.
 def _is_harmless(node: Node) -> bool:
     if isinstance(node, Binary) and node.op in DIVISIONS:
         return isinstance(node.rhs, Const)

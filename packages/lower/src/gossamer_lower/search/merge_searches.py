@@ -149,7 +149,6 @@ class _SearchMerger:
         start, extent = resolve(loop.start, self._values), resolve(loop.extent, self._values)
         return replace(loop, start=start, extent=extent)
 
-    # Other expressions: not optimized.
     def _let(self, let: Let) -> tuple[Stmt, ...]:
         for enclosing in self._loops[-1:]:
             enclosing.bound.add(let.var.name)

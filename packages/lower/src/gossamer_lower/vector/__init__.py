@@ -1,1 +1,3 @@
 """Vectorized loops become vector code."""
+
+# Other expressions: not optimized.

@@ -257,7 +257,6 @@ def _are_different(one: Expr, other: Expr) -> bool:
 # --- the shapes of statements
 
 
-# Other expressions: not optimized.
 def _ends_in_sum(stmt: Stmt) -> bool:
     """Return whether a statement stores a lane reduction, possibly combined with another value."""
     if not isinstance(stmt, Store):
@@ -273,7 +272,6 @@ def _may_combine(value: LaneReduce) -> bool:
     return not dtype.scalable and dtype.lanes.bit_count() == 1
 
 
-# Other expressions: not optimized.
 def _reduced_from(start: Store, stmt: Stmt) -> LaneReduce | None:
     """Return the lane reduction that is combined with an element, if the element was the identity of the
     reducer before."""

@@ -85,7 +85,6 @@ class _MaskEliminator:
     def has_removed(self) -> bool:
         return any(self._holding.values())
 
-    # Other expressions: not optimized.
     def rule(self, node: Node) -> Expr | None:
         """Return true in all lanes for a comparison that is proved."""
         match node:

@@ -99,7 +99,6 @@ class _LoadHoister(SerialLoopVisitor):
         )
 
     # Other statements: stay; only a let is moved or replaced by its value.
-    # Other expressions: not optimized.
     def _row_lets(self, loop: For) -> dict[Load, Let]:
         """Return the lets of the numbers of gathered rows, of which the loop reads vectors: LLVM may leave
         them in the loop, with the addresses of the rows."""

@@ -114,7 +114,6 @@ class _Starts(msgspec.Struct, frozen=True):
     def last(self) -> Expr:
         return self.at(self.ramp.lanes.count - 1)
 
-    # Other expressions: not optimized.
     @property
     def exist(self) -> Expr | None:
         """The condition that the offsets of all lanes exist; None if they always do."""
@@ -149,7 +148,6 @@ class _WindowLoader(SerialLoopVisitor):
             return (plain,)
         return (self._versions(plain, starts, shared, int(elements)),)
 
-    # Other expressions: not optimized.
     def _starts(self, load: Load, loop: For) -> _Starts | None:
         """Return the offsets of a load `A[offsets + broadcast(j)]` of natural numbers that never decrease;
         None for another load."""
@@ -161,7 +159,6 @@ class _WindowLoader(SerialLoopVisitor):
                 return self._ascending_starts(vector, loop, load.predicate)
         return None
 
-    # Other expressions: not optimized.
     def _ascending_starts(self, vector: Expr, loop: For, mask: Expr | None) -> _Starts | None:
         """Return offsets that never decrease and exist if the loop has an iteration; `mask` is that of the
         elements."""
@@ -233,7 +230,6 @@ def _without_mask(body: Stmts, starts: _Starts) -> Stmts:
     return simplify_body(rewrite_body(body, lambda node: full if node == mask else None))
 
 
-# Other expressions: not optimized.
 def _is_below(mask: Expr | None) -> bool:
     """Return whether a load is not masked, or only in its last lanes."""
     match mask:

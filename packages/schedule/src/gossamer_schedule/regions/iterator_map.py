@@ -154,7 +154,7 @@ def _digit_terms(expr: Expr, names: Sequence[str]) -> dict[IndexDigit, Affine] |
     return None if form.constant else terms
 
 
-# Other expressions and operations: nothing is concluded from them.
+# Other operations: nothing is concluded from them.
 def _digit_of(expr: Expr, names: Sequence[str]) -> IndexDigit | None:
     """Return the digit of an index that an expression is, else None."""
     if isinstance(expr, Var):
@@ -198,7 +198,6 @@ def _is_exact(var_name: str, extent: Expr, mapped_digits: Sequence[MappedDigit])
     return quotient(affine_of(extent), Affine({}, max(divisors, default=1))) is not None
 
 
-# Other expressions: nothing is concluded from them.
 def _simplified_at(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     """Return an expression at values of its variables, simplified."""
     if isinstance(expr, Var):

@@ -42,7 +42,6 @@ class ProducedRange(msgspec.Struct, frozen=True):
     is_within: bool
 
 
-# Other expressions: nothing is concluded from them.
 def iterator_indexed_dimensions(cursor: Cursor, buffer_name: str) -> list[tuple[int, BlockIter]]:
     """Return the dimensions in which the block indexes the buffer by one of its iterators.
 

@@ -2,6 +2,8 @@
 statistics of the data. A rule analyzes the coordinate module. It plans steps, but does not apply them.
 """
 
+# Other expressions: nothing is concluded from them.
+
 from gossamer_schedule.rules.default_schedule import (
     apply_rule,
     default_schedule,

@@ -196,7 +196,6 @@ class _Group:
         ):
             self.write(register, word, lanes)
 
-    # Other operations: none occurs; these are instructions of PTX, some with the names of operations.
     def _execute(self, instruction: Instruction, lanes: LaneNumbers) -> None:
         name, suffixes, operands = instruction.name, instruction.suffixes, instruction.operands
         handler = _HANDLERS.get(name)
@@ -432,7 +431,6 @@ class _Group:
         a, b = (self.read(each, PTX_DTYPES[suffixes[-1]], lanes) for each in operands[1:3])
         self.write(operands[0], least_or_greatest(name, a, b, keeps_nan="NaN" in suffixes), lanes)
 
-    # Other operations: none occurs; these are instructions of PTX, some with the names of operations.
     def compare(
         self, suffixes: tuple[str, ...], operands: tuple[str, ...], lanes: LaneNumbers
     ) -> None:
@@ -520,7 +518,6 @@ def _extreme(name: str) -> Any:
     return lambda group, suffixes, operands, lanes: group.extreme(suffixes, operands, lanes, name)
 
 
-# Other operations: none occurs; these are instructions of PTX, some with the names of operations.
 _HANDLERS: Mapping[str, Any] = {
     "ld": _Group.load,
     "ldu": _Group.load,
@@ -544,7 +541,6 @@ _HANDLERS: Mapping[str, Any] = {
     "cp": _Group.copy_async,
 }
 _UNDEFINED = 0xA5A5A5A5
-# Other operations: none occurs; these are instructions of PTX, some with the names of operations.
 _ATOMICS: Mapping[str, Any] = {
     "add": lambda old, value: old + value,
     "min": lambda old, value: np.minimum(old, value),

@@ -83,7 +83,6 @@ def _reversed_bits(value: LaneValues) -> LaneValues:
     return np.array([int(f"{int(v):0{bits}b}"[::-1], 2) for v in value], value.dtype)
 
 
-# Other operations: none occurs; these are instructions of PTX, some with the names of operations.
 UNARY_OPERATIONS: dict[str, Callable[[LaneValues], LaneValues]] = {
     "neg": lambda a: -a,
     "abs": np.abs,
@@ -94,7 +93,6 @@ UNARY_OPERATIONS: dict[str, Callable[[LaneValues], LaneValues]] = {
     "brev": _reversed_bits,
     "mov": lambda a: a,
 }
-# Other operations: none occurs; these are instructions of PTX, some with the names of operations.
 BINARY_OPERATIONS: dict[str, Callable[[LaneValues, LaneValues], LaneValues]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,

@@ -26,7 +26,6 @@ class Tail(NamedTuple):
     depth: int
 
 
-# Other statements: none is in the nests that this package makes.
 def is_level(stmt: Stmt) -> bool:
     """Return whether the statements after one of a nest are in it."""
     match stmt:
@@ -66,7 +65,6 @@ def wrap_in_nest(
     return (*inner, tail.stmt) if tail is not None and not tail.depth else inner
 
 
-# Other statements: none is in the nests that this package makes.
 def without_outer_loops(
     nest: Sequence[Stmt], body: Sequence[Stmt], whole: Mapping[str, For]
 ) -> tuple[Stmt, ...]:
@@ -105,7 +103,6 @@ def renamed(body: Sequence[Stmt], suffix: str) -> tuple[Stmt, ...]:
     return rewrite_body(tuple(body), lambda node: with_names(node, names))
 
 
-# Other statements: none is in the nests that this package makes.
 def _filled(level: Stmt, body: tuple[Stmt, ...]) -> Stmt:
     if isinstance(level, For):
         return replace(level, body=body)
@@ -113,7 +110,6 @@ def _filled(level: Stmt, body: tuple[Stmt, ...]) -> Stmt:
     return replace(level, then_body=body)
 
 
-# Other statements: none is in the nests that this package makes.
 def hoisted(nest: Sequence[Stmt], bindings: Sequence[Stmt], stmt: Stmt) -> Tail:
     """Return a statement after the loops whose variables it does not read, so that it is executed less often.
 

@@ -38,7 +38,6 @@ class VectorLoop(NamedTuple):
         return replace(self.loop, kind="vectorized", body=(*self.bindings, *body))
 
 
-# Other statements: none is in the nests that this package makes.
 def vector_loop(nest: Sequence[Stmt], bindings: Sequence[Stmt]) -> VectorLoop | None:
     """Return a nest with bindings in it as one around a vector loop.
 

@@ -165,7 +165,6 @@ def _are_independent(target_axes: TargetAxes, tail: Tail | None) -> bool:
     return _is_of_iteration(target_axes.loop.nest, tail.stmt.indices[0])
 
 
-# Other statements: none is in the nests that this package makes.
 def _is_of_iteration(nest: Sequence[Stmt], end: Expr) -> bool:
     """Return whether the index of the end of a fiber is that of one iteration of the outermost loop only:
     `i + 1`, or `i * height + k + 1` for a loop `k` over the height."""

@@ -90,7 +90,6 @@ def _in_vectors(
     return wrap_in_nest(vectors.outer, body, tail)
 
 
-# Other statements: none is in the nests that this package makes.
 def _bound_value_index(vectors: VectorLoop) -> Expr:
     """Return what the value index is bound to."""
     bindings = [each for each in (*vectors.outer, *vectors.bindings) if isinstance(each, Let)]

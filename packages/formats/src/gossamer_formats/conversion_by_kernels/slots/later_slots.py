@@ -31,7 +31,6 @@ Rapids, 0.97 to 1.02 with 2,000, 0.8 to 1.0 with 10,000, 0.62 to 0.82 with 100,0
 million.)"""
 
 
-# Other statements: none is in the nests that this package makes.
 def later_slot(
     target_axes: TargetAxes, next_slots: str, *, parent: AxisSlot, dtype: str
 ) -> LaterSlot | None:

@@ -37,7 +37,6 @@ def slot_within(
     return AxisSlot(number, count)
 
 
-# Other statements: none is in the nests that this package makes.
 # Other expressions and operations: nothing is concluded from them.
 def _number_of_digits(
     target_axes: TargetAxes, outer: Expr, position: Expr, width: Expr

@@ -101,7 +101,6 @@ def _around_first(elements: ElementLoop, body: Sequence[Stmt]) -> tuple[Stmt, ..
     return wrap_in_nest(nest, body)
 
 
-# Other statements: none is in the nests that this package makes.
 def _compare_in_vectors(elements: ElementLoop, dimensions: Sequence[int]) -> list[Stmt] | None:
     """Return the kernel that loads each element and the one before, several pairs at once; None unless all
     elements are visited by one loop that only binds variables."""

@@ -111,7 +111,6 @@ def extents_passed(function: Function) -> tuple[Expr, ...]:
     return array_extents(function.buffers, function.axes).every
 
 
-# Other expressions and operations: nothing is concluded from them.
 def _part_of_size(expr: Expr, ranges: Ranges) -> CeilQuotient | None:
     """Return an upper bound `size / divisor`, rounded up, of a value or of the difference of two values.
 
@@ -138,7 +137,6 @@ def _part_of_size(expr: Expr, ranges: Ranges) -> CeilQuotient | None:
     return None
 
 
-# Other operations: nothing is concluded from them.
 def _rounded_quotient(expr: Binary) -> tuple[Expr, int] | None:
     """Return a dividend and a divisor whose quotient, rounded up, is at least the expression; None if it does
     not have such a form."""

@@ -77,7 +77,6 @@ class OverflowAnalysis(ValueBounds):
             exact = self._exact[expr] = self._is_exact(expr)
         return exact
 
-    # Other expressions and operations: nothing is concluded from them.
     def _is_exact(self, expr: Node) -> bool:
         match expr:
             case Binary() if expr.op in AFFINE_OPERATIONS:
@@ -92,7 +91,6 @@ class OverflowAnalysis(ValueBounds):
                 return all(map(self.is_exact, children(expr)))
         return self.is_sound(expr)
 
-    # Other expressions: nothing is concluded from them.
     def is_sound(self, expr: Node) -> bool:
         """Return whether an integer expression equals its unbounded value modulo 2**bits, so that the two are
         equal if the unbounded value is in range."""

@@ -164,7 +164,6 @@ class ValueBounds:
             self._vars[name] = limit
         return self._vars.get(name, limit_of(dtype))
 
-    # Other expressions: nothing is concluded from them.
     def is_nonnegative(self, expr: Expr) -> bool:
         """Return whether a sum of products of constants, vscale and variables of loops from 0 is not
         negative, provided that it does not wrap; False for any other expression."""
@@ -203,7 +202,6 @@ class ValueBounds:
         """Return the extent of the domain of a variable, which is greater; any other factor itself."""
         return self._domain_extents.get(factor.name, factor) if isinstance(factor, Var) else factor
 
-    # Other expressions: nothing is concluded from them.
     def of_unwrapped(self, expr: Expr) -> int:
         """Return a bound of the value that the operation of an expression has before it wraps."""
         if expr in self._extents:
@@ -261,7 +259,6 @@ class ValueBounds:
                 )
         return limit
 
-    # Other expressions: nothing is concluded from them.
     def _least_of(self, expr: Expr) -> int:
         """Return a lower bound of the absolute value of a constant or of a number of lanes, 0 of others."""
         match expr:

@@ -48,7 +48,6 @@ def _rises(expr: Expr, var_name: str, point: ProgramPoint) -> bool:
     return _operands_rise(expr, var_name, point) or _is_at_most_next(expr, var_name, point)
 
 
-# Other expressions and operations: nothing is concluded from them.
 def _operands_rise(expr: Expr, var_name: str, point: ProgramPoint) -> bool:
     """Return whether an expression never decreases because its operands do not."""
     match expr:

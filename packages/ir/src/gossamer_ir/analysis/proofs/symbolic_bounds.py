@@ -159,7 +159,6 @@ class SymbolicBounds:
             result = combine(result, part, coefficient)
         return result
 
-    # Other expressions and operations: nothing is concluded from them.
     def _end_of_atom(self, atom: Expr, loop: For, *, up: bool) -> Affine | None:
         if loop.var not in free_vars(atom):
             return Affine({atom: 1}, 0)

@@ -31,7 +31,6 @@ def identity(op: ReduceOp, dtype: str) -> Const:
     return constant(REDUCERS[op].identity(DType.parse(dtype)), dtype)
 
 
-# Other expressions: nothing is concluded from them.
 def match_reduction(store: Store) -> Reduction | None:
     """Return the reduction that a store performs; None for a plain store.
 

@@ -54,7 +54,7 @@ def covers(format: InstantiatedFormat, dimensions: Iterable[int]) -> bool:
     return True
 
 
-# Other expressions and operations: nothing is concluded from them.
+# Other operations: nothing is concluded from them.
 def _covering(coordinate: Expr, extent: Expr, along: Mapping[str, Axis]) -> tuple[str, ...] | None:
     """Return the variables with which a coordinate has every value below the extent; None if that is not
     proved."""
@@ -72,7 +72,6 @@ def _covering(coordinate: Expr, extent: Expr, along: Mapping[str, Axis]) -> tupl
     return None
 
 
-# Other expressions: nothing is concluded from them.
 def _permuting(
     format: InstantiatedFormat, dimension: int, along: Mapping[str, Axis]
 ) -> tuple[str, ...] | None:

@@ -114,7 +114,7 @@ def _sparse_buffers(function: Function) -> set[str]:
     }
 
 
-# Other expressions and operations: nothing is concluded from them.
+# Other operations: nothing is concluded from them.
 def _vanishes(expr: Expr, zeros: Collection[str]) -> bool:
     """Return whether a value is zero where the elements of some buffers are zero and others are finite."""
     match expr:

@@ -166,7 +166,6 @@ class ConditionRemover:
         return False
 
 
-# Other expressions: nothing is concluded from them.
 def _fiber_search(start: Expr, element: Expr) -> Search | None:
     """Return the search that found the fiber of an element, which begins at `start`; None if none did."""
     match _unwidened(start):

@@ -46,7 +46,6 @@ class Fiber(msgspec.Struct, frozen=True):
         """Return the number of positions that may be accessed."""
         return add(self.length(), index(self.extra))
 
-    # Other expressions: nothing is concluded from them.
     def inner(self) -> Expr:
         """Return the position without an added constant of at most `extra`. If this lies in the fiber, the
         position itself may be accessed."""
@@ -152,7 +151,7 @@ class StorageLayout:
         inside = conjunction(*parts)
         return offset if inside is None else IfThenElse(inside, offset, index(-1))
 
-    # Other expressions and operations: nothing is concluded from them.
+    # Other operations: nothing is concluded from them.
     def _is_plain(self, position: Expr, width: Expr, extra: int) -> bool:
         value, limit = integer_value(position), integer_value(width)
         if value is not None and limit is not None:

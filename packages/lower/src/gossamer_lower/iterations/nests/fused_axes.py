@@ -139,7 +139,6 @@ def where_searchable(nest: Stmt) -> Stmt:
     return nest if condition is None else If(condition, (nest,))
 
 
-# Other expressions: nothing is concluded from them.
 def _searches(node: Node, conditions: frozenset[Expr]) -> Iterator[Search]:
     """Yield searches over all elements of an axis that may be empty here.
 

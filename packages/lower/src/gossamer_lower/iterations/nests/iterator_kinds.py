@@ -107,7 +107,6 @@ class IteratorKinds:
         is_coordinate = self._translator.coordinate(iterator) in store.indices
         return is_only and is_coordinate and not indices.padded
 
-    # Other expressions: nothing is concluded from them.
     def _is_own_value(self, index: Expr, position: Expr) -> bool:
         """Return whether an index is an element, at the position, of an array whose values are distinct."""
         load = index.value if isinstance(index, Cast) else index
@@ -118,7 +117,6 @@ class IteratorKinds:
         )
 
 
-# Other expressions: nothing is concluded from them.
 def _with_searches(store: Store, lets: Mapping[Expr, Expr]) -> Store:
     """Return a store whose indices are the searches that lets bind. A store follows the guard that the
     searches found its element, so the condition of such a let holds."""
@@ -137,7 +135,7 @@ def _is_place_of(index: Expr, position: Expr) -> bool:
     return index == position or (isinstance(index, Search) and index.value == position)
 
 
-# Other expressions and operations: nothing is concluded from them.
+# Other operations: nothing is concluded from them.
 def _is_digit_of(index: Expr, position: Expr, nest: LoopNest) -> bool:
     """Return whether an index counts over blocks of one size, such as `io * 4 + ii`, and the position is the
     number of the block or the place in it: the index determines both."""

@@ -1,1 +1,3 @@
 """Primitives that transform loops: their iterations, their order and how they are executed."""
+
+# Other expressions: nothing is concluded from them.

@@ -140,7 +140,6 @@ def _blocks_with_init(cursor: Cursor) -> Iterable[Cursor]:
     return [cursor][: bool(cursor.node.init)] if is_block else blocks_with_init(cursor)
 
 
-# Other expressions: nothing is concluded from them.
 def _constant_vars(condition: Expr) -> dict[str, Expr]:
     """Return the variables that are integer constants where a condition holds, with these constants."""
     values: dict[str, Expr] = {}
@@ -150,7 +149,6 @@ def _constant_vars(condition: Expr) -> dict[str, Expr]:
     return values
 
 
-# Other expressions: nothing is concluded from them.
 def _constant_exprs(condition: Expr, mutable: Set[str]) -> dict[Expr, Expr]:
     """Return the expressions that are constants where a condition holds, such as lengths of rows.
 
@@ -165,7 +163,6 @@ def _constant_exprs(condition: Expr, mutable: Set[str]) -> dict[Expr, Expr]:
     }
 
 
-# Other expressions: nothing is concluded from them.
 def _multiple_vars(condition: Expr) -> dict[str, Expr]:
     """Return `n // 8 * 8` for each variable `n` that is a multiple of 8 where a condition holds."""
     multiples: dict[str, Expr] = {}

@@ -72,7 +72,6 @@ def is_within(function: Function, iteration: Iteration, store: Store) -> bool:
     )
 
 
-# Other expressions: nothing is concluded from them.
 def _accumulates(store: Store) -> bool:
     """Return whether a store reduces into an element, or subtracts from it, a value that does not depend on
     its buffer."""

@@ -68,7 +68,7 @@ def selects_own_row(
     return is_inside and facts.holds(listed.load.buffer, Distinct)
 
 
-# Other expressions and operations: nothing is concluded from them.
+# Other operations: nothing is concluded from them.
 def _listed_row(index: Expr) -> _ListedRow | None:
     """Return the row that an index selects: `ROWS[s, r]`, or `ROWS[s, r] * size + place`."""
     match index:

@@ -141,7 +141,7 @@ def _roles(iterated_axes: tuple[_IteratedAxis, ...], store: Store) -> _BlockRole
     return None
 
 
-# Other expressions and operations: nothing is concluded from them.
+# Other operations: nothing is concluded from them.
 def _block_and_place(index: Expr, iterated_axes: tuple[_IteratedAxis, ...]) -> tuple[Expr, ...]:
     """Return the indices of a block and of the place in it if the index counts over blocks of one constant
     size, such as `io * 4 + ii`; otherwise the index. With a symbolic size the product might wrap around, and
@@ -205,7 +205,6 @@ def _operand(function: Function, store: Store, feature: str | None) -> SparseBuf
     return dense_buffer(function, read.pop()) if len(read) == 1 else None
 
 
-# Other expressions: nothing is concluded from them.
 def _is_contiguous(store: Store, feature: str | None) -> bool:
     """Return whether the feature only occurs as the last index of loads, so that features are contiguous."""
     loads = collect(Load, store.value)

@@ -100,7 +100,6 @@ def _is_own(access: Load | Store, elements: _RowElements) -> bool:
     return is_stored and access.indices == vars
 
 
-# Other expressions: nothing is concluded from them.
 def _depends_on_row(value: Any, elements: _RowElements) -> bool:
     """Return whether a value depends on the row, or, in a dense fiber, on the start of the row."""
     if isinstance(value, Load) and _is_own(value, elements):

@@ -126,7 +126,6 @@ def _has_n_m_axes(rows: Axis, groups: Axis, slots: Axis, features: Axis) -> bool
     return is_tree and sizes == (GROUP, SLOTS) and is_dense_root(rows) and is_dense_root(features)
 
 
-# Other expressions: nothing is concluded from them.
 def _factors(term: Expr) -> tuple[Load, Load] | None:
     """Return the two elements whose product a term is, without conversions."""
     match term:

@@ -71,7 +71,6 @@ def tiled_reduction(function: Function, iteration: Iteration) -> TiledReduction 
     return _pattern(function, iteration, axes)
 
 
-# Other expressions: nothing is concluded from them.
 def _are_tiles(axes: tuple[Axis, ...]) -> bool:
     """Return whether each tile has the same dense rows, each row a fiber of coordinates, and each element
     the same features."""

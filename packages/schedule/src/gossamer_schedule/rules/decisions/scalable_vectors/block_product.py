@@ -51,7 +51,6 @@ def block_product(module: Module) -> BlockProduct | None:
     return BlockProduct(sums, sums.feature, left.dtype, bool(iteration.init))
 
 
-# Other expressions: nothing is concluded from them.
 def _factors(term: Expr, *, dtype: str) -> tuple[Load, Load] | None:
     """Return the two elements of one dtype whose product a term is; None for another term."""
     match term:
