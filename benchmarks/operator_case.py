@@ -42,6 +42,7 @@ class OperatorCase:
     operands: tuple[Array, ...]
     result_shape: tuple[int, ...]
     bsr: sparse.bsr_matrix | None = None
+    value_dtype: str | None = None
 
     @property
     def stored(self) -> sparse.csr_matrix | sparse.bsr_matrix:
@@ -96,6 +97,7 @@ def write_case(case: OperatorCase, folder: Path) -> CaseFields:
         "operands": len(case.operands),
         "result_shape": list(case.result_shape),
         "has_blocks": case.bsr is not None,
+        "value_dtype": case.value_dtype,
     }
 
 
@@ -113,6 +115,7 @@ def read_case(folder: Path, description: CaseFields) -> OperatorCase:
         ),
         result_shape=tuple(description["result_shape"]),
         bsr=sparse.bsr_matrix(load_arrays(folder, "bsr"), shape=shape) if has_blocks else None,
+        value_dtype=description["value_dtype"],
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from benchmarks import contenders
-from benchmarks.gpu.gpu_cases import GPU_OPS
+from benchmarks.gpu.gpu_cases import GPU_OPS, PRODUCT_DTYPES, PRODUCT_SIZES
 from benchmarks.gpu.gpu_contenders import GPU_CONTENDERS
 from benchmarks.harness.rounds import SamplingPlan
 from benchmarks.harness.tasks import MAX_CASE_BYTES, Selection
@@ -36,6 +36,13 @@ REPEATED = {"parts", "rounds", "budget", "machine"}
 """Options that do not select what is measured in a part. A run with them replaces an earlier one without."""
 
 COMMANDS = ("run", "report", "check-model", "gpu")
+GPU_SUITES = {
+    "instructions": "matrix instructions, with each sparsity selector",
+    "programs": "programs of the corpus",
+    "conformance": "other tests of the suite for backends",
+}
+"""The checks of a GPU that a run may shorten."""
+ALL = 10**6
 GPU_TARGET = "cuda-mma-sp:arch=sm_90"
 
 V = TypeVar("V")
@@ -80,13 +87,22 @@ def add_gpu(gpu: argparse.ArgumentParser) -> None:
     """Add the options of runs on a GPU."""
     add = gpu.add_argument
     add("--target", default=GPU_TARGET, metavar="TARGET", help=f"by default {GPU_TARGET}")
-    add("--programs", type=int, default=10**6, metavar="N", help="of the corpus; by default all")
+    for name, items in GPU_SUITES.items():
+        add(f"--{name}", type=int, default=ALL, metavar="N", help=f"{items}; by default all")
     add("--fuzzed", type=int, default=200, metavar="N", help="random programs (200)")
     add("--seed", default="0", help="of the random programs; any text")
     add("--op", nargs="*", choices=GPU_OPS, default=list(GPU_OPS))
     add("--matrix", nargs="*", choices=NAMES, metavar="NAME", default=list(NAMES))
     add("--features", nargs="+", type=positive, metavar="K", default=[32, 64, 128, 256, 512])
-    add("--size", nargs="*", type=product_size, metavar="MxNxK", help="of products of 2:4 matrices")
+    add(
+        "--size",
+        nargs="*",
+        type=product_size,
+        default=list(PRODUCT_SIZES),
+        metavar="MxNxK",
+        help="of products of 2:4 matrices and of blocks",
+    )
+    add("--dtype", nargs="+", choices=PRODUCT_DTYPES, default=list(PRODUCT_DTYPES), help="of those")
     add("--contenders", nargs="+", choices=tuple(GPU_CONTENDERS), default=list(GPU_CONTENDERS))
     add("--calls", type=positive, default=30, help="timed calls of each contender (30)")
     add("--python", action="append", type=gpu_interpreter, default=[], metavar="CONTENDER=PATH")

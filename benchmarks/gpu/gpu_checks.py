@@ -1,4 +1,5 @@
-"""Correctness on a GPU: the corpus of the testkit, and random programs, in processes of their own.
+"""Correctness on a GPU, in processes of their own: matrix instructions, the suite of the testkit with its
+corpus, and random programs.
 
 A program that ends its process, or loses the context of the GPU, is wrong; the next process goes on after it.
 """
@@ -20,10 +21,16 @@ CHECK_SECONDS = 600
 """For all programs of a process."""
 
 
-def corpus_checks(target: str, count: int) -> Iterator[GpuCheck]:
-    """Yield the results of programs of the corpus."""
-    command = ["-m", "benchmarks.gpu.corpus_checks", target]
-    yield from _checks("corpus", command, (), count)
+def instruction_checks(target: str, count: int) -> Iterator[GpuCheck]:
+    """Yield the results of matrix instructions."""
+    command = ["-m", "benchmarks.gpu.instruction_checks", target]
+    yield from _checks("instructions", command, (), count)
+
+
+def suite_checks(suite: str, target: str, count: int) -> Iterator[GpuCheck]:
+    """Yield the results of tests of the testkit: those of its corpus, or all others."""
+    command = ["-m", "benchmarks.gpu.suite_checks", suite, target]
+    yield from _checks(suite, command, (), count)
 
 
 def fuzzed_checks(target: str, count: int, seed: str) -> Iterator[GpuCheck]:

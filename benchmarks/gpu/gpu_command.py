@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from math import exp, log
 from pathlib import Path
@@ -13,11 +13,13 @@ import msgspec
 from rich.console import Console
 
 from benchmarks.contenders import OURS
-from benchmarks.gpu.gpu_cases import N_M_SIZES, gpu_cases
-from benchmarks.gpu.gpu_checks import corpus_checks, fuzzed_checks
+from benchmarks.gpu.gpu_cases import gpu_cases
+from benchmarks.gpu.gpu_checks import fuzzed_checks, instruction_checks, suite_checks
 from benchmarks.gpu.gpu_contenders import GPU_CONTENDERS
 from benchmarks.gpu.gpu_records import CORRECT, GpuCheck, GpuRun, GpuTime
 from benchmarks.gpu.gpu_times import measured_times
+from benchmarks.gpu.instruction_checks import checked_instructions
+from benchmarks.gpu.suite_checks import CONFORMANCE, CORPUS, backend_suite, checks_of
 from benchmarks.machine.machine_description import short_name
 from benchmarks.text_tables import Sheet, to_rich
 from gossamer.build_kernels import DISTRIBUTIONS
@@ -27,7 +29,7 @@ from gossamer_backend import package_versions
 from gossamer_cuda_mma_sp.device.gpu_device import gpu_device
 from gossamer_cuda_mma_sp.driver.device_limits import INTERPRETED, DeviceLimits
 from gossamer_cuda_mma_sp.target.gpu import gpu_of
-from gossamer_testkit import corpus_names
+from gossamer_formats.internal_api import VALUE_DTYPES
 
 NO_GPU = 2
 """The exit status if the target does not work on this machine."""
@@ -54,14 +56,8 @@ def gpu_command(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def _measured_run(chosen: argparse.Namespace, console: Console) -> GpuRun:
-    with_copies = copying_target(chosen.target)
-    programs = min(chosen.programs, len(corpus_names()))
-    checks: list[GpuCheck] = []
-    console.print(f"{programs} programs of the corpus, {chosen.fuzzed} random programs")
-    checks += corpus_checks(with_copies, programs)
-    checks += fuzzed_checks(with_copies, chosen.fuzzed, chosen.seed)
-    sizes = chosen.size or N_M_SIZES
-    cases = gpu_cases(chosen.op, chosen.matrix, chosen.features, sizes)
+    checks = list(_correctness_checks(chosen, console))
+    cases = gpu_cases(chosen.op, chosen.matrix, chosen.features, chosen.size, chosen.dtype)
     times = []
     for each in measured_times(
         cases,
@@ -87,6 +83,23 @@ def _measured_run(chosen: argparse.Namespace, console: Console) -> GpuRun:
     )
 
 
+def _correctness_checks(chosen: argparse.Namespace, console: Console) -> Iterator[GpuCheck]:
+    """Yield the checks of everything that has no time."""
+    target = copying_target(chosen.target)
+    suite = backend_suite(target)
+    programs = min(chosen.programs, len(checks_of(suite, CORPUS)))
+    tests = min(chosen.conformance, len(checks_of(suite, CONFORMANCE)))
+    instructions = min(chosen.instructions, len(checked_instructions(gpu_of(parse_target(target)))))
+    console.print(
+        f"{instructions} matrix instructions, {programs} programs of the corpus, {tests} tests of the "
+        f"conformance suite, {chosen.fuzzed} random programs"
+    )
+    yield from instruction_checks(target, instructions)
+    yield from suite_checks(CORPUS, target, programs)
+    yield from suite_checks(CONFORMANCE, target, tests)
+    yield from fuzzed_checks(target, chosen.fuzzed, chosen.seed)
+
+
 def copying_target(target: str) -> str:
     """Return the target whose kernels take arrays of NumPy, as those of checks do.
 
@@ -109,7 +122,9 @@ def _driver_of(target: str) -> tuple[str, DeviceLimits]:
 
 def _time_check(time: GpuTime) -> GpuCheck:
     """Return the check of the result of gossamer."""
-    name = f"{time.op} {time.matrix} {time.features}"
+    name = f"{time.op} {time.matrix} {time.features} {time.dtype}"
+    if time.dtype not in VALUE_DTYPES:
+        return GpuCheck("operators", name, f"not run: {time.missing[OURS]}")
     if OURS not in time.errors:
         return GpuCheck("operators", name, time.missing.get(OURS, "not run"), is_wrong=True)
     error = time.errors[OURS]
@@ -123,7 +138,7 @@ def time_line(time: GpuTime) -> str:
     texts = [f"{name} {median:.3f} ms" for name, median in time.medians.items()]
     texts += [f"{name} missing" for name in time.missing]
     rows, columns = time.shape
-    return f"{time.op} {time.matrix} {rows}x{columns} K={time.features}: {', '.join(texts)}"
+    return f"{time.op} {time.matrix} {rows}x{columns} K={time.features} {time.dtype}: {', '.join(texts)}"
 
 
 def gpu_checks_sheet(checks: Sequence[GpuCheck]) -> Sheet:
@@ -146,17 +161,18 @@ def _kind(check: GpuCheck) -> str:
 def gpu_times_sheet(times: Sequence[GpuTime]) -> Sheet:
     """Return the geometric means, for each operator, of the time of a contender over that of gossamer."""
     rows = []
-    for op in dict.fromkeys(time.op for time in times):
-        cells = [op]
+    for op, dtype in dict.fromkeys((time.op, time.dtype) for time in times):
+        cells = [op, dtype]
+        of_row = [time.medians for time in times if (time.op, time.dtype) == (op, dtype)]
         for name in GPU_CONTENDERS:
-            both = [t.medians for t in times if t.op == op and {name, OURS} <= t.medians.keys()]
+            both = [medians for medians in of_row if {name, OURS} <= medians.keys()]
             ratios = [medians[name] / medians[OURS] for medians in both]
             mean = exp(sum(map(log, ratios)) / len(ratios)) if ratios else None
             cells.append("-" if mean is None else f"{mean:.2f} ({min(ratios):.2f})")
         rows.append(tuple(cells))
     return Sheet(
         "time of others over that of gossamer: geometric mean (least)",
-        ("operator", *GPU_CONTENDERS),
+        ("operator", "dtype", *GPU_CONTENDERS),
         rows=rows,
         note="cold second-level cache; medians of single calls",
     )

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from gossamer_ir.support.arrays import Array
 
 MATMUL_24 = "matmul_24"
+BLOCK_SPMM = "bsr_spmm"
+TORCH_DTYPES = {"float8_e4m3": "float8_e4m3fn"}
+"""The names of dtypes that PyTorch calls otherwise."""
 
 
 class GpuPrepared(NamedTuple):
@@ -52,15 +55,15 @@ def prepare_gossamer(case: OperatorCase, target: str) -> GpuPrepared:
     def placed(array: Array) -> Any:
         return array if is_on_host else backend.to_device(array, device=Device(2, number))
 
-    out = placed(np.zeros(case.result_shape, result_dtype(case)))
-    bound = _bound_n_m(case, out, placed, target) if case.op == MATMUL_24 else None
-    call = bound or _bound_operator(case, out, placed, target)
+    out = placed(np.zeros(result_shape(case), result_dtype(case)))
+    bind: Callable[..., Any] = BINDINGS.get(case.op, _bound_operator)
+    call = bind(case, out, placed, target)
     clock = host_clock if is_on_host else driver_clock(_gpu_of(target))
 
     def result() -> Array:
         call()
         array: Array = np.array(out) if is_on_host else out.to_numpy()
-        return array
+        return array.reshape(case.result_shape)
 
     digest = hashlib.sha256(call.kernel.artifact.code).hexdigest()
     return GpuPrepared(call, result, clock, digest)
@@ -90,8 +93,18 @@ def _bound_n_m(case: OperatorCase, out: Any, placed: Any, target: str) -> Any:
     from gossamer.operator_calls.operands.checked_operands import kernel_arguments, kernel_request
     from gossamer.operator_calls.operator_kernels import kernel_for
     from gossamer.operators.matmul_24 import PROGRAM, operands
+    from gossamer_formats import prune
+    from gossamer_formats.internal_api import VALUE_DTYPES, value_array_dtype
 
-    checked = operands(*case.operands)
+    dtype = case.value_dtype
+    if dtype not in VALUE_DTYPES:
+        raise UnavailableError(f"gossamer does not have {dtype}")
+    left, right = case.operands
+    matrix: Any = _stored_values(left, dtype)
+    if value_array_dtype(dtype).name != dtype:
+        # Only a tensor tells these from integers.
+        matrix = prune(left.astype(np.float32), "2:4").astype(dtype)
+    checked = operands(matrix, _stored_values(right, dtype))
     kernel = kernel_for(kernel_request(checked, PROGRAM), target=target).kernel
     arguments = kernel_arguments(checked, PROGRAM, out)
     on_device = {
@@ -100,15 +113,55 @@ def _bound_n_m(case: OperatorCase, out: Any, placed: Any, target: str) -> Any:
     return kernel.bind(**{**arguments, **on_device})
 
 
+def _bound_blocks(case: OperatorCase, out: Any, placed: Any, target: str) -> Any:
+    from gossamer.api.compile import compile
+    from gossamer_testkit.bsr_product import bsr_product
+
+    bsr, (right,), dtype = case.bsr, case.operands, str(case.value_dtype)
+    assert bsr is not None, "the problem has blocks"
+    height, width = bsr.blocksize
+    sizes = {"bh": height, "bw": width, "feat": right.shape[1]}
+    kernel = compile(bsr_product(dtype), specialize=sizes, target=target)
+    return kernel.bind(
+        a=placed(_stored_values(bsr.data, dtype)),
+        b=placed(_stored_values(right, dtype).reshape(-1, width, right.shape[1])),
+        c=out,
+        indptr=placed(bsr.indptr),
+        indices=placed(bsr.indices),
+        mb=bsr.shape[0] // height,
+        nb=bsr.shape[1] // width,
+        nnzb=len(bsr.data),
+    )
+
+
+BINDINGS: dict[str, Callable[..., Any]] = {MATMUL_24: _bound_n_m, BLOCK_SPMM: _bound_blocks}
+"""How problems are bound that are not those of an operator on CSR."""
+
+
+def _stored_values(integers: Array, dtype: str) -> Array:
+    from gossamer_formats.internal_api import converted_values
+
+    return converted_values(integers.astype(np.float32), "float32", dtype)
+
+
+def result_shape(case: OperatorCase) -> tuple[int, ...]:
+    """Return the shape of the result of gossamer: that of a product of blocks has rows of blocks."""
+    if case.bsr is None:
+        return case.result_shape
+    rows, width = case.result_shape
+    height = case.bsr.blocksize[0]
+    return rows // height, height, width
+
+
 def result_dtype(case: OperatorCase) -> np.dtype[Any]:
     """Return the dtype of the result: that in which products are added."""
-    if case.op != MATMUL_24:
+    if case.value_dtype is None:
         dtype: np.dtype[Any] = case.dtype
         return dtype
     # Interpreters of other contenders have no gossamer.
     from gossamer_ir.core.dtypes import SUM_DTYPES
 
-    return np.dtype(SUM_DTYPES[str(case.operands[0].dtype)])
+    return np.dtype(SUM_DTYPES.get(case.value_dtype, "float32"))
 
 
 def _torch() -> Any:
@@ -119,18 +172,49 @@ def _torch() -> Any:
     return torch
 
 
+def _on_torch(torch: Any, array: Array, case: OperatorCase) -> Any:
+    """Return an array on the GPU, in the dtype in which contenders compute."""
+    tensor = torch.from_numpy(array).cuda()
+    if case.value_dtype is None:
+        return tensor
+    return tensor.to(getattr(torch, TORCH_DTYPES.get(case.value_dtype, case.value_dtype)))
+
+
+def _sparse_on_torch(torch: Any, case: OperatorCase) -> Any:
+    """Return the matrix of a case on the GPU, in its blocks if it has any."""
+    stored = case.stored
+    places = [torch.from_numpy(each).cuda() for each in (stored.indptr, stored.indices)]
+    make = torch.sparse_csr_tensor if case.bsr is None else torch.sparse_bsr_tensor
+    return make(*places, _on_torch(torch, stored.data, case), size=stored.shape)
+
+
+def _by_columns(matrix: Any) -> Any:
+    return matrix.t().contiguous().t()
+
+
+def _dense_product(torch: Any, left: Any, right: Any) -> Callable[[], Any]:
+    """Return a call of cuBLAS."""
+    if left.dtype == torch.int8:
+        columns = _by_columns(right)
+        return lambda: torch._int_mm(left, columns)
+    if left.dtype == torch.float8_e4m3fn:
+        columns, one = _by_columns(right), torch.ones((), device="cuda")
+        return lambda: torch._scaled_mm(
+            left, columns, scale_a=one, scale_b=one, out_dtype=torch.float32
+        )
+    return lambda: torch.matmul(left, right)
+
+
 def prepare_torch(case: OperatorCase, _target: str) -> GpuPrepared:
     """cuSPARSE by PyTorch for sparse operators, cuBLAS for the dense product of a 2:4 matrix."""
     torch = _torch()
-    operands = [torch.from_numpy(operand).cuda() for operand in case.operands]
+    operands = [_on_torch(torch, operand, case) for operand in case.operands]
     if case.op == MATMUL_24:
-        return _torch_prepared(torch, lambda: torch.matmul(*operands))
+        return _torch_prepared(torch, _dense_product(torch, *operands))
     from benchmarks.contenders import torch as torch_on_cpu
 
-    csr = case.csr
-    arrays = [torch.from_numpy(each).cuda() for each in (csr.indptr, csr.indices, csr.data)]
-    matrix = torch.sparse_csr_tensor(*arrays, size=csr.shape)
-    out = torch.zeros(case.result_shape, dtype=arrays[2].dtype, device="cuda")
+    matrix = _sparse_on_torch(torch, case)
+    out = torch.zeros(case.result_shape, dtype=matrix.values().dtype, device="cuda")
     call, _ = torch_on_cpu.CALLS[case.op](matrix, operands, out)
 
     def called() -> Any:
@@ -145,11 +229,17 @@ def prepare_cusparselt(case: OperatorCase, _target: str) -> GpuPrepared:
     if case.op != MATMUL_24:
         raise UnavailableError("cuSPARSELt multiplies 2:4 matrices only")
     torch = _torch()
-    left, right = (torch.from_numpy(operand).cuda() for operand in case.operands)
+    left, right = (_on_torch(torch, operand, case) for operand in case.operands)
+    sums = None
+    if left.dtype.itemsize == 1:
+        # Tensor cores take columns of these as they are in memory.
+        right = _by_columns(right)
+        sums = torch.int32 if left.dtype == torch.int8 else torch.float32
     compressed = torch._cslt_compress(left)
-    algorithm = torch._cslt_sparse_mm_search(compressed, right)
+    algorithm = torch._cslt_sparse_mm_search(compressed, right, out_dtype=sums)
     return _torch_prepared(
-        torch, lambda: torch._cslt_sparse_mm(compressed, right, alg_id=algorithm)
+        torch,
+        lambda: torch._cslt_sparse_mm(compressed, right, out_dtype=sums, alg_id=algorithm),
     )
 
 
@@ -159,6 +249,20 @@ def _torch_prepared(torch: Any, call: Callable[[], Any]) -> GpuPrepared:
         return array
 
     return GpuPrepared(call, result, torch_clock(torch))
+
+
+def prepare_triton(case: OperatorCase, _target: str) -> GpuPrepared:
+    """The kernels of Triton for blocks that PyTorch has."""
+    if case.op != BLOCK_SPMM:
+        raise UnavailableError("the kernels of Triton are for blocks only")
+    torch = _torch()
+    from torch.sparse._triton_ops import bsr_dense_mm
+
+    if bsr_dense_mm is None:
+        raise UnavailableError("PyTorch does not find Triton")
+    matrix = _sparse_on_torch(torch, case)
+    (right,) = (_on_torch(torch, operand, case) for operand in case.operands)
+    return _torch_prepared(torch, lambda: bsr_dense_mm(matrix, right))
 
 
 def prepare_cupy(case: OperatorCase, _target: str) -> GpuPrepared:
@@ -184,5 +288,6 @@ GPU_CONTENDERS: dict[str, GpuPrepare] = {
     OURS: prepare_gossamer,
     "torch": prepare_torch,
     "cusparselt": prepare_cusparselt,
+    "triton": prepare_triton,
     "cupy": prepare_cupy,
 }

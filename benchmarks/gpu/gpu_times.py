@@ -108,7 +108,7 @@ def _measured(
         shape=case.shape,
         nnz=case.nnz,
         features=case.features,
-        dtype=case.case.operands[0].dtype.name,
+        dtype=case.dtype,
         medians=medians,
         missing=missing,
         errors=errors,

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
+import sys
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from benchmarks import __main__
+from benchmarks.contenders.contender import UnavailableError
 from benchmarks.gpu import gpu_checks, gpu_command
-from benchmarks.gpu.gpu_cases import n_m_case
+from benchmarks.gpu.gpu_cases import (
+    DTYPES_OF_BLOCKS,
+    PRODUCT_DTYPES,
+    block_case,
+    n_m_case,
+    gpu_cases,
+)
 from benchmarks.gpu.gpu_clocks import cupy_clock, torch_clock
 from benchmarks.gpu.gpu_command import gpu_checks_sheet, gpu_times_sheet
+from benchmarks.gpu.gpu_contenders import GPU_CONTENDERS
 from benchmarks.gpu.gpu_records import GpuCheck, GpuTime
+from benchmarks.options import GPU_TARGET
 from gossamer_cuda_mma_sp.device.gpu_device import gpu_device
+from tests.benchmarks.fake_libraries import Event, fake_cupy, fake_torch
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 
 TINY = (
-    "gpu --target cuda-mma-sp:driver=interpreter --programs 2 --fuzzed 1 --op matmul_24 --matrix "
-    "--size 16x16x8 --calls 1 --contenders gossamer torch cupy"
+    "gpu --target cuda-mma-sp:driver=interpreter --instructions 2 --programs 2 --conformance 2 --fuzzed 1 "
+    "--op matmul_24 bsr_spmm --matrix --dtype float16 float8_e4m3 --size 32x64x8 --calls 1 "
+    "--contenders gossamer torch cupy"
 )
 
 
@@ -28,9 +40,14 @@ def test_a_tiny_run_is_checked_timed_and_stored(tmp_path, capsys):
     assert __main__.main([*TINY.split(), "--output", str(tmp_path)]) == 0
     (path,) = tmp_path.glob("gpu/*.json")
     run = json.loads(path.read_text())
-    outcomes = {(check["suite"], check["outcome"]) for check in run["checks"]}
-    assert outcomes == {(suite, "correct") for suite in ("corpus", "fuzzed", "operators")}
-    (time,) = run["times"]
+    suites = ("instructions", "corpus", "conformance", "fuzzed", "operators")
+    assert {(check["suite"], check["outcome"]) for check in run["checks"]} == {
+        *((suite, "correct") for suite in suites),
+        ("operators", "not run: gossamer does not have float8_e4m3"),
+    }
+    time, without, blocks = run["times"]
+    assert (blocks["op"], blocks["errors"]) == ("bsr_spmm", {"gossamer": 0.0})
+    assert not without["medians"]
     assert time["medians"].keys() == {"gossamer"}
     assert time["missing"].keys() == {"torch", "cupy"}
     assert (time["errors"]["gossamer"], len(time["digest"])) == (0.0, 64)
@@ -76,7 +93,7 @@ def test_checks_go_on_after_a_program_that_ends_its_process():
 
 
 def test_a_product_of_small_integers_is_exact():
-    made = n_m_case(8, 16, 4)
+    made = n_m_case(8, 16, 4, "int8")
     left, right = made.case.operands
     assert (np.count_nonzero(left.reshape(8, 4, 4), axis=2) == 2).all()
     assert made.error(left.astype(np.float64) @ right.astype(np.float64)) == 0.0
@@ -89,7 +106,7 @@ def time_of(**medians):
 
 def test_tables_have_ratios_and_counts():
     sheet = gpu_times_sheet([time_of(gossamer=1.0, torch=2.0), time_of(gossamer=1.0, torch=0.5)])
-    assert sheet.rows == [("spmm", "1.00 (1.00)", "1.00 (0.50)", "-", "-")]
+    assert sheet.rows == [("spmm", "float32", "1.00 (1.00)", "1.00 (0.50)", "-", "-", "-")]
     checks = [
         GpuCheck("corpus", "a", "correct"),
         GpuCheck("corpus", "b", "not run: why"),
@@ -98,46 +115,80 @@ def test_tables_have_ratios_and_counts():
     assert gpu_checks_sheet(checks).rows == [("corpus", "1", "1", "1")]
 
 
-class Event:
-    """An event of torch and of CuPy."""
-
-    log: list[str] = []  # noqa: RUF012
-
-    def __init__(self, **options):
-        pass
-
-    def record(self):
-        self.log.append("record")
-
-    def synchronize(self):
-        self.log.append("wait")
-
-    def elapsed_time(self, end):
-        return 2.0
+TORCH, CUPY = fake_torch()["torch"], fake_cupy()["cupy"]
 
 
-class Buffer:
-    def zero_(self):
-        Event.log.append("flush")
+@pytest.fixture
+def fake_libraries(monkeypatch):
+    """PyTorch and CuPy that compute with NumPy."""
+    for name, module in {**fake_torch(), **fake_cupy()}.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.delitem(sys.modules, "benchmarks.contenders.torch", raising=False)
+    yield
+    sys.modules.pop("benchmarks.contenders.torch", None)
 
-    def fill(self, value):
-        Event.log.append("flush")
+
+def small_case(op, dtype):
+    """A problem that the interpreter of PTX solves quickly."""
+    if op == "matmul_24":
+        return n_m_case(16, 64, 16, dtype)
+    if op == "bsr_spmm":
+        return block_case(64, 128, 16, dtype)
+    return next(gpu_cases((op,), ("cora",), (4,), (), ()))
 
 
-TORCH = SimpleNamespace(
-    int8="int8",
-    empty=lambda size, **options: Buffer(),
-    cuda=SimpleNamespace(Event=Event, get_device_properties=lambda number: SimpleNamespace()),
-)
-CUPY = SimpleNamespace(
-    int8="int8",
-    empty=lambda size, dtype: Buffer(),
-    cuda=SimpleNamespace(
-        Event=Event,
-        Device=lambda number: SimpleNamespace(attributes={}),
-        get_elapsed_time=lambda start, end: 2.0,
-    ),
-)
+CONTENDERS_OF = {"matmul_24": {"cusparselt"}, "bsr_spmm": {"triton"}, "sddmm": set()}
+CASES = [
+    *(("matmul_24", dtype) for dtype in PRODUCT_DTYPES),
+    *(("bsr_spmm", dtype) for dtype in DTYPES_OF_BLOCKS),
+    *((op, "float32") for op in ("spmm", "spmv", "sddmm")),
+]
+
+
+@pytest.mark.parametrize(("op", "dtype"), CASES)
+def test_contenders_compute_the_result(op, dtype, fake_libraries):
+    """All of them run, on libraries that stand in for those of a GPU."""
+    case, expected = small_case(op, dtype), {"torch", *CONTENDERS_OF.get(op, {"cupy"})}
+    errors = {}
+    for name, prepare in GPU_CONTENDERS.items():
+        if name == "gossamer":
+            continue
+        try:
+            prepared = prepare(case.case, GPU_TARGET)
+        except UnavailableError:
+            continue
+        assert prepared.clock(prepared.call) == 2e-3
+        errors[name] = case.error(np.asarray(prepared.result()))
+    assert errors.keys() == expected
+    assert max(errors.values()) < 1e-5
+
+
+@pytest.fixture(scope="module")
+def gpu(root, tmp_path_factory):
+    """A GPU behind the library of a driver. The interpreter of PTX runs its kernels."""
+    folder = str(tmp_path_factory.mktemp("driver"))
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        helpers = str(root / "plugins/cuda-mma-sp/tests/helpers")
+        monkeypatch.setattr(sys, "path", [*sys.path, helpers])
+        from fake_drivers import installed_drivers
+
+        gpu_device.cache_clear()
+        with installed_drivers(monkeypatch, folder) as gpu:
+            yield gpu
+        gpu_device.cache_clear()
+
+
+@pytest.mark.parametrize(("op", "dtype"), [("bsr_spmm", "bfloat16")])
+def test_gossamer_computes_on_arrays_of_a_gpu(op, dtype, gpu, monkeypatch):
+    case = small_case(op, dtype)
+    driver = gpu_device("ctypes", 0).driver
+    # Memory of the usual size takes minutes in an interpreter.
+    monkeypatch.setattr(driver, "limits", replace(driver.limits, cache_bytes=64))
+    prepared = GPU_CONTENDERS["gossamer"](case.case, "cuda-mma-sp:driver=ctypes")
+    before = len(gpu.calls)
+    assert prepared.clock(prepared.call) > 0
+    assert "cuEventElapsedTime" in gpu.calls[before:]
+    assert case.error(prepared.result()) == 0.0
 
 
 @pytest.mark.parametrize("clock", [torch_clock(TORCH), cupy_clock(CUPY)], ids=["torch", "cupy"])

@@ -1,6 +1,7 @@
 """Test tools for authors of backends and formats: conformance suites, corpus, matrices, oracles."""
 
 from gossamer_testkit.conformance.backends import BackendSuite
+from gossamer_testkit.conformance.base import SuiteCheck
 from gossamer_testkit.conformance.composable_formats import ComposableFormatSuite
 from gossamer_testkit.conformance.formats import FormatSuite
 from gossamer_testkit.corpus.case import Case, Expected
@@ -33,6 +34,7 @@ __all__ = [
     "FormatSuite",
     "Manifest",
     "Program",
+    "SuiteCheck",
     "attention",
     "attention_bound",
     "bsr_spmm",

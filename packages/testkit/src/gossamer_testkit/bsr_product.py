@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gossamer_ir.core.dtypes import SUM_DTYPES
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
@@ -21,7 +22,7 @@ def bsrmm(a: T.handle, b: T.handle, c: T.handle, indptr: T.handle, indices: T.ha
     C = T.sp.match_buffer(c, (IO, II, K), "RESULT")
     with T.sp.iteration([IO, JO, II, JI, K], "SRSRS", "bsrmm") as [io, jo, ii, ji, k]:
         with T.init():
-            C[io, ii, k] = 0.0
+            C[io, ii, k] = ZERO
         C[io, ii, k] = C[io, ii, k] + LEFT * RIGHT
 """
 _LEFT, _RIGHT = "A[io, jo, ii, ji]", "B[jo, ji, k]"
@@ -31,17 +32,19 @@ def bsr_product_script(dtype: str = "float32") -> str:
     """Return the script of the product at the coordinate stage, as text.
 
     Its sizes are those of the blocks (`bh` by `bw`), of the matrix of blocks (`mb` by `nb`, `nnzb` of them
-    stored), and the number `feat` of columns of the dense matrix. Operands of float16 are multiplied in
-    float32, and have results of float32; other results have the dtype of the operands.
+    stored), and the number `feat` of columns of the dense matrix. Operands of float16 and bfloat16 are
+    multiplied in float32, and have results of float32; those of int8 in int32. Other results have the dtype
+    of the operands.
 
     >>> print(bsr_product_script("float16").splitlines()[-1].strip())
     C[io, ii, k] = C[io, ii, k] + T.cast(A[io, jo, ii, ji], "float32") * T.cast(B[jo, ji, k], "float32")
     """
-    result = "float32" if dtype == "float16" else dtype
+    result = SUM_DTYPES[dtype]
     left, right = (
         side if dtype == result else f'T.cast({side}, "{result}")' for side in (_LEFT, _RIGHT)
     )
     text = _SCRIPT.replace("OPERAND", dtype).replace("RESULT", result)
+    text = text.replace("ZERO", "0" if result.startswith("int") else "0.0")
     return text.replace("LEFT", left).replace("RIGHT", right)
 
 

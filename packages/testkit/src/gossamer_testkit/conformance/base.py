@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import unittest
+from collections.abc import Iterator
+from itertools import product
 from typing import Any, ClassVar, NoReturn
+
+import msgspec
 
 from gossamer_backend import Artifact, Backend, Kernel
 from gossamer_ir.interchange.records import Target
@@ -12,6 +17,23 @@ from gossamer_testkit.corpus.program import Program, corpus_names, corpus_progra
 NO_PROGRAM = "none"
 """The parameter of a test for which the corpus has no program: without it, pytest would select no test and
 print no reason."""
+
+
+class SuiteCheck(msgspec.Struct, frozen=True):
+    """A test method of a suite, and its arguments.
+
+    >>> SuiteCheck("test_it_is_fast", {"target": "mine"}).name
+    'test_it_is_fast[mine]'
+    """
+
+    method: str
+    arguments: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        """The name that pytest would give to it."""
+        arguments = "-".join(self.arguments.values())
+        return f"{self.method}[{arguments}]" if arguments else self.method
 
 
 class Checks:
@@ -49,6 +71,25 @@ class Checks:
         }
         chosen = {parameter: names or (NO_PROGRAM,) for parameter, names in programs.items()}
         return {"target": cls.target_texts(), **chosen}
+
+    @classmethod
+    def all_checks(cls) -> Iterator[SuiteCheck]:
+        """Yield the tests with all their arguments, for callers that are not pytest.
+
+        Call `run_check` with each of them.
+        """
+        values = cls._parameters()
+        for method in sorted(name for name in dir(cls) if name.startswith("test_")):
+            names = list(inspect.signature(getattr(cls, method)).parameters)[1:]
+            for arguments in product(*(values[name] for name in names)):
+                yield SuiteCheck(method, dict(zip(names, arguments, strict=True)))
+
+    def run_check(self, check: SuiteCheck) -> None:
+        """Run a test.
+
+        Raises `AssertionError` if it fails, and `unittest.SkipTest` if it cannot run.
+        """
+        getattr(self, check.method)(**check.arguments)
 
     @classmethod
     def target_texts(cls) -> tuple[str, ...]:

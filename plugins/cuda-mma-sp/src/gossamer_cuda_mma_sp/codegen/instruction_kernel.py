@@ -1,0 +1,94 @@
+"""A kernel that executes one matrix instruction on registers of the caller, to check what hardware does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+
+from gossamer_cuda_mma_sp.codegen.ptx import TRIPLE, without_externals
+from gossamer_cuda_mma_sp.instructions.matrix_instructions import MatrixInstruction
+from gossamer_cuda_mma_sp.instructions.operand_registers import WARP_LANES
+from gossamer_cuda_mma_sp.target.gpu import Gpu
+from gossamer_llvm.optimization import parse
+from gossamer_llvm.target_machines import cross_target_machine
+
+_SUMS = {"float16": ("<2 x half>", 2), "float32": ("float", 4), "int32": ("i32", 4)}
+"""The type of LLVM and the number of the registers of an accumulator."""
+_LANE = "llvm.nvvm.read.ptx.sreg.tid.x"
+
+
+def operand_counts(instruction: MatrixInstruction) -> tuple[int, int, int, int]:
+    """Return the numbers of registers of A, B, the accumulator and the metadata.
+
+    >>> operand_counts(MatrixInstruction(32, "float16", "float16", "float32", selectors=(0, 1)))
+    (4, 4, 4, 1)
+    """
+    _, sums = _SUMS[instruction.accumulator]
+    return instruction.a_registers, instruction.b_registers, sums, int(instruction.is_sparse)
+
+
+def instruction_kernels_ptx(instructions: Iterable[tuple[MatrixInstruction, int]], gpu: Gpu) -> str:
+    """Return PTX with a kernel for each instruction and selector: `instruction_0` and the following ones.
+
+    A kernel takes the address of uint32 values, one for each register and lane of a warp: the registers of A,
+    of B, of the accumulator, and of the metadata, each for 32 lanes. It writes the registers of the result
+    over those of the accumulator. Run it with one block of 32 threads. The selector is ignored if the
+    instruction is dense.
+    """
+    numbered = list(enumerate(instructions))
+    declarations = dict.fromkeys(_declaration(instruction) for _, (instruction, _) in numbered)
+    functions = [_definition(number, *each) for number, each in numbered]
+    text = "\n".join((f"declare i32 @{_LANE}()", *declarations, *functions))
+    machine = cross_target_machine(TRIPLE, cpu=gpu.architecture.name, features=gpu.llvm_features)
+    parsed = parse(text)
+    parsed.triple = TRIPLE
+    return without_externals(str(machine.emit_assembly(parsed)))
+
+
+def _register_types(instruction: MatrixInstruction) -> list[str]:
+    a, b, sums, metadata = operand_counts(instruction)
+    sums_type, _ = _SUMS[instruction.accumulator]
+    return [*[instruction.operand_type] * (a + b), *[sums_type] * sums, *["i32"] * metadata]
+
+
+def _result_type(instruction: MatrixInstruction) -> str:
+    type_, count = _SUMS[instruction.accumulator]
+    return f"{{ {', '.join([type_] * count)} }}"
+
+
+def _declaration(instruction: MatrixInstruction) -> str:
+    types = [*_register_types(instruction), *["i32"] * instruction.is_sparse]
+    return f"declare {_result_type(instruction)} @{instruction.intrinsic}({', '.join(types)})"
+
+
+def _definition(number: int, instruction: MatrixInstruction, selector: int) -> str:
+    types = _register_types(instruction)
+    operands = [f"{type_} %v{at}" for at, type_ in enumerate(types)]
+    operands += [f"i32 {selector}"] * instruction.is_sparse
+    result = _result_type(instruction)
+    lines = (
+        f"define ptx_kernel void @instruction_{number}(ptr addrspace(1) %x) {{",
+        f"  %lane = call i32 @{_LANE}()",
+        *chain.from_iterable(map(_load, range(len(types)), types)),
+        f"  %r = call {result} @{instruction.intrinsic}({', '.join(operands)})",
+        *_stores(instruction, result),
+        "  ret void",
+        "}",
+    )
+    return "\n".join(lines)
+
+
+def _load(at: int, type_: str) -> tuple[str, ...]:
+    return (
+        f"  %i{at} = add i32 %lane, {WARP_LANES * at}",
+        f"  %p{at} = getelementptr i32, ptr addrspace(1) %x, i32 %i{at}",
+        f"  %v{at} = load {type_}, ptr addrspace(1) %p{at}",
+    )
+
+
+def _stores(instruction: MatrixInstruction, result: str) -> Iterable[str]:
+    type_, count = _SUMS[instruction.accumulator]
+    first = instruction.a_registers + instruction.b_registers
+    for each in range(count):
+        yield f"  %d{each} = extractvalue {result} %r, {each}"
+        yield f"  store {type_} %d{each}, ptr addrspace(1) %p{first + each}"
