@@ -252,7 +252,7 @@ def _torch_prepared(torch: Any, call: Callable[[], Any]) -> GpuPrepared:
 
 
 def prepare_triton(case: OperatorCase, _target: str) -> GpuPrepared:
-    """The kernels of Triton for blocks that PyTorch has."""
+    """Prepare the kernels of Triton for blocks that PyTorch has."""
     if case.op != BLOCK_SPMM:
         raise UnavailableError("the kernels of Triton are for blocks only")
     torch = _torch()

@@ -16,8 +16,8 @@ from benchmarks.gpu.gpu_cases import (
     DTYPES_OF_BLOCKS,
     PRODUCT_DTYPES,
     block_case,
-    n_m_case,
     gpu_cases,
+    n_m_case,
 )
 from benchmarks.gpu.gpu_clocks import cupy_clock, torch_clock
 from benchmarks.gpu.gpu_command import gpu_checks_sheet, gpu_times_sheet

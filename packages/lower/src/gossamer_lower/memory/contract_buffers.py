@@ -214,12 +214,12 @@ def _body_with_allocation(
 def _may_allocate(loop: For, buffer: Buffer) -> bool:
     """Return whether each iteration of a loop may have a buffer of its own. Not that of a vectorized or
     unrolled loop: an allocation has no vector form, and each copy of an unrolled body would allocate. Each
-    thread of a grid has local memory, and each block shared memory; other memory of a grid is allocated by
-    the host."""
+    thread of a grid has local memory, and each block shared memory and fragments; other memory of a grid is
+    allocated by the host."""
     if loop.thread is None:
         return loop.kind in ("serial", "parallel")
     is_of_blocks = is_block_axis(loop.thread)
-    return buffer.scope == "local" or (buffer.scope == "shared" and is_of_blocks)
+    return buffer.scope == "local" or (buffer.scope in ("shared", "fragment") and is_of_blocks)
 
 
 def _is_named(nodes: Iterable[Node], name: str) -> bool:

@@ -136,8 +136,16 @@ def test_fused_variables_have_the_name_of_fused_loops():
     assert fuse(module, "k_0", "k_1").names == (loop,)
 
 
+def test_fused_loops_and_caches_have_the_names_of_the_primitives():
+    trace, builder = TraceBuilder("ijk"), ScheduleBuilder(PRODUCT)
+    made = builder.cache_read("product", buffer="B", scope="local").names
+    cached = trace.cache_read("product", buffer="B", scope="local", elements="ijk")
+    assert {cached.cache, cached.block, *cached.loops.values()} == {*made}
+    assert builder.fuse(loops=("j_c", "k_c")).names == (trace.fuse("j_c", "k_c"),)
+
+
 NAMELESS = {"align", "annotate", "bind", "parallel", "prefetch", "reverse_compute_at", "set_scope"}
-NAMELESS |= {"store_nontemporal"}
+NAMELESS |= {"compute_at", "pipeline", "store_nontemporal"}
 """Primitives that make no names, for which a `TraceBuilder` has no method."""
 
 

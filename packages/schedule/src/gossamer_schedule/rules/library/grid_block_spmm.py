@@ -1,23 +1,27 @@
 """BSR times dense, on machines that run grids of threads.
 
 Each block row has a block of threads. Tensor cores multiply, if the machine has an intrinsic for the dtype of
-the operands: a warp keeps a tile of the result in fragments while it reads all blocks of its row. Otherwise,
-each thread has a feature, and the rows of a block one after the other.
+the operands: a warp keeps a tile of the result in fragments while it reads all blocks of its row. Blocks are
+staged in shared memory if the sizes are constants that fill tiles of instructions (`staged_blocks`);
+otherwise the intrinsic reads them from memory. Operands of another dtype have a thread for each feature, with
+the rows of a block one after the other.
 """
 
 from __future__ import annotations
 
 from gossamer_ir.nodes import Module
 from gossamer_machine import Grid
+from gossamer_schedule.rules.decisions.grids.staged_blocks import (
+    TILE_FEATURES,
+    block_staging,
+    multiply_staged_blocks,
+)
 from gossamer_schedule.rules.decisions.scalable_vectors.block_product import (
     BlockProduct,
     block_product,
 )
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
-
-TILE_FEATURES = (64, 32, 16)
-"""The features of a tile that a block of threads has, if they divide all: small grids have many blocks."""
 
 
 @schedule_rule(
@@ -26,7 +30,10 @@ TILE_FEATURES = (64, 32, 16)
         '(`[IO, JO, II, JI, K]`, "SRSRS", in any order), on a machine that runs grids of threads'
     ),
     programs="BSR times a matrix (`cuda-mma-sp`)",
-    schedule="all blocks of a block row by tensor cores, or a thread for each feature",
+    schedule=(
+        "all blocks of a block row by tensor cores, staged in shared memory if they fill tiles, or a thread "
+        "for each feature"
+    ),
 )
 def grid_block_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a product with blocks; None for any other program, or on a CPU."""
@@ -37,7 +44,16 @@ def grid_block_spmm(module: Module, context: RuleContext) -> PatternMatch | None
     trace, sums = context.new_trace(), product.sums
     intrinsics = dict(context.machine.block_products)
     reason = _reason_for_threads(product, intrinsics)
-    if reason is None:
+    staging = block_staging(product, grid) if reason is None else None
+    if staging is not None:
+        multiply_staged_blocks(trace, product, staging, grid)
+        trace.decide(
+            f"blocks and tiles of {staging.features} features in shared memory, in a pipeline of "
+            f"{staging.stages} stages",
+            "asynchronous copies bring the next blocks while tensor cores multiply, and sizes are constants "
+            "that fill tiles of matrix instructions",
+        )
+    elif reason is None:
         _multiply(trace, product, grid, intrinsic=intrinsics[product.operands])
     else:
         trace.reorder(sums.row, product.feature, sums.inner_row, sums.position, sums.inner_position)

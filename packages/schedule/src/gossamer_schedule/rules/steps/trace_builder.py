@@ -204,6 +204,12 @@ class TraceBuilder:
         self._names.discard(loop)
         return made
 
+    def fuse(self, *loops: str) -> str:
+        """Fuse directly nested loops. Return the fused loop."""
+        self.record.fuse(*loops)
+        self._names.difference_update(loops)
+        return self._fresh(fused_name(loops))
+
     def loop_partition(
         self, loop: str, *, points: tuple[str, ...], inside: Sequence[str] = ()
     ) -> tuple[tuple[str, ...], ...]:
@@ -317,6 +323,29 @@ class TraceBuilder:
         """
         record = self.record.reindex_cache_write if over_iters else self.record.cache_write
         record(block, buffer=buffer, scope=scope)
+        return self._cached(block, buffer=buffer, scope=scope, elements=elements)
+
+    def cache_read(
+        self,
+        block: str,
+        *,
+        buffer: str,
+        scope: Scope,
+        elements: Sequence[str | None],
+        over_iters: bool = False,
+    ) -> CacheNest:
+        """Let a block read a cache of a buffer. Return the nest that fills it.
+
+        `elements` are the loops, before any split, whose iterators select an element of the buffer. The cache
+        has the dimensions of the buffer, or one for each iterator.
+        """
+        record = self.record.reindex_cache_read if over_iters else self.record.cache_read
+        record(block, buffer=buffer, scope=scope)
+        return self._cached(block, buffer=buffer, scope=scope, elements=elements)
+
+    def _cached(
+        self, block: str, *, buffer: str, scope: Scope, elements: Sequence[str | None]
+    ) -> CacheNest:
         cache = self._fresh(cache_name(buffer, scope))
         loops = self._copies(elements)
         return CacheNest(self._fresh(copy_block_name(block, cache)), loops, cache)

@@ -17,11 +17,13 @@ from gossamer_schedule.rules.patterns.block_reduction import BlockReduction, blo
 
 class BlockProduct(msgspec.Struct, frozen=True):
     """`sums` of products `block[io, jo, ii, ji] * dense[..., k]`, where k is `feature`. Both factors are
-    `operands` (a dtype), and may be converted to the dtype of the output."""
+    `operands` (a dtype), and may be converted to the dtype of the output. `blocks` is the buffer of the
+    blocks at the loop stage."""
 
     sums: BlockReduction
     feature: str
     operands: str
+    blocks: str
     has_init: bool
 
 
@@ -46,9 +48,11 @@ def block_product(module: Module) -> BlockProduct | None:
     if factors is None:
         return None
     left, right = factors
-    if not (_is_product(sums, left, right) or _is_product(sums, right, left)):
-        return None
-    return BlockProduct(sums, sums.feature, left.dtype, bool(iteration.init))
+    for block, dense in ((left, right), (right, left)):
+        if _is_product(sums, block, dense):
+            blocks, has_init = data_name(block.buffer), bool(iteration.init)
+            return BlockProduct(sums, sums.feature, block.dtype, blocks, has_init)
+    return None
 
 
 def _factors(term: Expr, *, dtype: str) -> tuple[Load, Load] | None:

@@ -1,0 +1,58 @@
+"""The default schedule of BSR with tensor cores: tiles in shared memory, asynchronous copies, and loads and
+products of matrices. Kernels run in the interpreter of PTX; their machine code is counted."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import pytest
+
+import gossamer as gs
+from gossamer.pipeline import stage_texts
+from gossamer_ir.transform.specialize import specialize
+from gossamer_testkit.bsr_product import bsr_product
+from tests.integration.block_problems import block_problem
+
+TARGET = "cuda-mma-sp:arch=sm_90,driver=interpreter"
+
+
+def sizes_of(size):
+    return dict(zip(("bh", "bw", "feat"), size, strict=True))
+
+
+@pytest.mark.parametrize("size", [(16, 16, 16), (16, 48, 64), (48, 32, 96)], ids=str)
+def test_staged_blocks_are_multiplied(size):
+    sizes = sizes_of(size)
+    kernel = gs.compile(bsr_product("float16"), target=TARGET, specialize=sizes)
+    for lengths in ((2, 0, 5, 1, 0), (), (0,)):
+        block_problem(*size, dtype="float16", lengths=lengths).require(kernel, sizes=sizes)
+
+
+def test_the_rule_says_how_blocks_are_staged():
+    report = gs.explain(bsr_product("float16"), target=TARGET, specialize=sizes_of((32, 32, 128)))
+    assert report.decisions[-1].what == (
+        "blocks and tiles of 64 features in shared memory, in a pipeline of 3 stages"
+    )
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90a", "sm_120"])
+@pytest.mark.parametrize("size", [(32, 32, 128), (64, 64, 64)], ids=str)
+def test_machine_code_has_copies_matrix_loads_and_instructions(
+    size, architecture, root, tmp_path, monkeypatch
+):
+    """No registers are kept in memory, and nothing else multiplies."""
+    monkeypatch.setattr(sys, "path", [*sys.path, str(root / "plugins/cuda-mma-sp/tests/helpers")])
+    from disassembler import count_of, opcodes
+
+    target = f"cuda-mma-sp:arch={architecture}"
+    text = stage_texts(specialize(bsr_product("float16"), sizes_of(size)), target=target)["ptx"]
+    counts = opcodes(text, architecture, tmp_path)
+    for instruction, name in (
+        ("cp.async.cg", "LDGSTS"),
+        ("ldmatrix", "LDSM"),
+        ("mma.sync", "HMMA"),
+    ):
+        # ptxas may unroll loops.
+        assert count_of(counts, name) >= len(re.findall(instruction, text)) > 0
+    assert not any(count_of(counts, name) for name in ("LDL", "STL", "FFMA"))
