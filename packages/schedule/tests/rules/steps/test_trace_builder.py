@@ -140,7 +140,7 @@ def test_fused_loops_and_caches_have_the_names_of_the_primitives():
     trace, builder = TraceBuilder("ijk"), ScheduleBuilder(PRODUCT)
     made = builder.cache_read("product", buffer="B", scope="local").names
     cached = trace.cache_read("product", buffer="B", scope="local", elements="ijk")
-    assert {cached.cache, cached.block, *cached.loops.values()} == {*made}
+    assert {cached.buffer, cached.block, *cached.loops.values()} == {*made}
     assert builder.fuse(loops=("j_c", "k_c")).names == (trace.fuse("j_c", "k_c"),)
 
 

@@ -115,7 +115,7 @@ def _caches(
     """Let products read caches of the blocks and of the dense matrix, or of the caches of these."""
     sums = product.sums
     assert sums.operand is not None, "the pattern has a dense operand"
-    buffers = [cached.cache for cached in of] or [product.blocks, sums.operand]
+    buffers = [cached.buffer for cached in of] or [product.blocks, sums.operand]
     return [
         trace.cache_read(
             sums.block, buffer=buffer, scope=scope, elements=elements, over_iters=not of
