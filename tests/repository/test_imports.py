@@ -44,7 +44,7 @@ MAY_NEED = {
         "gossamer-llvm",
         "gossamer-lower",
     },
-    "gossamer-torch": {"gossamer-ir", "gossamer-formats", "gossamer"},
+    "gossamer-torch": {"gossamer-ir", "gossamer-backend", "gossamer-formats", "gossamer"},
     "gossamer-llvm-sve": {
         "gossamer-ir",
         "gossamer-machine",

@@ -13,6 +13,7 @@ from gossamer_ir.support.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from gossamer_backend.arguments.argument_checker import ArgumentValue
     from gossamer_backend.arguments.array_view import ArrayView, address
+    from gossamer_backend.arguments.size_equations import to_linear
     from gossamer_backend.arguments.subarray import subarray
     from gossamer_backend.arguments.view_of import view_of
     from gossamer_backend.cache.versions import extension_versions
@@ -48,6 +49,7 @@ _HOMES = {
     "function_of_integers": "gossamer_backend.call.plan_source",
     "new_array": "gossamer_backend.call.allocation",
     "subarray": "gossamer_backend.arguments.subarray",
+    "to_linear": "gossamer_backend.arguments.size_equations",
     "unattached_message": "gossamer_backend.registry.installed_backends",
     "view_of": "gossamer_backend.arguments.view_of",
 }
@@ -71,6 +73,7 @@ __all__ = [
     "function_of_integers",
     "new_array",
     "subarray",
+    "to_linear",
     "unattached_message",
     "view_of",
 ]

@@ -56,9 +56,9 @@ def require_index_tensors(crow: torch.Tensor, col: torch.Tensor, rows: int) -> N
 
 
 def require_value_tensor(values: torch.Tensor, col: torch.Tensor) -> None:
-    """Raise `ArgumentError` unless there is one value for each element of a matrix."""
+    """Raise `ArgumentError` unless the last dimension has one value for each element of a matrix."""
     require_dense("values", values)
-    require_tensor_shape("values", values, (col.shape[0],))
+    require_tensor_shape("values", values, (*(None,) * max(values.dim() - 1, 0), col.shape[0]))
 
 
 def require_tensor_shape(name: str, tensor: torch.Tensor, shape: tuple[int | None, ...]) -> None:

@@ -118,6 +118,9 @@ def matrix_of_torch(tensor: torch.Tensor) -> SparseMatrix:
     if tensor.dim() != 2:
         require_tensor_shape("the matrix", tensor, (None, None))
     shape = (tensor.shape[0], tensor.shape[1])
+    if not (tensor.is_floating_point() or tensor.is_complex()):
+        # Masks and adjacency matrices.
+        tensor = tensor.to(torch.get_default_dtype())
     match tensor.layout:
         case torch.sparse_csr:
             return SparseMatrix(

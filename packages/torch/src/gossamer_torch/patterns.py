@@ -16,7 +16,7 @@ import torch
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from gossamer_formats import SparseTensor, from_arrays
-from gossamer_formats.internal_api import replace_values
+from gossamer_formats.internal_api import replace_values, value_array_dtype
 from gossamer_ir.support.arrays import Array
 from gossamer_torch.counting_sort import counting_order
 from gossamer_torch.numpy_views import dtype_name_of, shared_array
@@ -37,6 +37,15 @@ class CheckedPattern:
         self.versions = _versions(crow, col)
         self.structure = _structure(shared_array(crow), shared_array(col), columns)
         self._transposed: Transposed | None = None
+        self._masks: dict[str, SparseTensor] = {}
+
+    def mask(self, dtype: str) -> SparseTensor:
+        """Return the pattern as a matrix for operators that ignore its values, but know them by their
+        dtype. Nobody reads the zeros, so they take no memory."""
+        if dtype not in self._masks:
+            zeros = np.zeros(self.structure.nnz, value_array_dtype(dtype))
+            self._masks[dtype] = replace_values(self.structure, zeros, dtype)
+        return self._masks[dtype]
 
     @property
     def transposed(self) -> Transposed:
@@ -44,6 +53,11 @@ class CheckedPattern:
         if self._transposed is None:
             self._transposed = _transposed(self.structure)
         return self._transposed
+
+    def rows(self, *, transposed: bool) -> int:
+        """The number of rows of the matrix, or of the transposed one."""
+        rows, columns = self.structure.shape
+        return columns if transposed else rows
 
     def matrix(self, values: torch.Tensor, *, transposed: bool) -> SparseTensor:
         """Return the matrix with these values, or the transposed one, for the kernels of a call."""

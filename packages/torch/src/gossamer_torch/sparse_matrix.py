@@ -15,9 +15,10 @@ class SparseMatrix:
     """A sparse matrix in CSR: `crow` (m + 1) has the offsets of the rows, `col` (nnz) the columns and
     `values` (nnz) the values of the elements, for a `shape` of m rows and n columns.
 
-    Index tensors are int32 or int64, columns of a row in any order; duplicates are added. They are copied and
-    checked once for all matrices with the same index tensors, and so is the transposed pattern, which
-    gradients need. `values` is shared, and may require a gradient; by default, all are 1. Raises
+    Values of further dimensions in front (`..., nnz`) are a batch of matrices, such as those of several
+    heads. Index tensors are int32 or int64, columns of a row in any order; duplicates are added. They are
+    copied and checked once for all matrices with the same index tensors, and so is the transposed pattern,
+    which gradients need. `values` is shared, and may require a gradient; by default, all are 1. Raises
     `ArgumentError` (`operand.shape`, `operand.dtype`, `operand.kind`, `operand.device`), and `FormatError`
     for offsets or columns that are not valid.
 
@@ -58,6 +59,11 @@ class SparseMatrix:
         return self.values.dtype
 
     @property
+    def batch(self) -> tuple[int, ...]:
+        """The sizes of the dimensions of a batch; none for one matrix."""
+        return tuple(self.values.shape[:-1])
+
+    @property
     def nnz(self) -> int:
         """The number of stored values, explicit zeros and duplicates included."""
         return self.col.shape[0]
@@ -87,9 +93,11 @@ class SparseMatrix:
 
     def to_dense(self) -> torch.Tensor:
         """Return the dense matrix, with gradients; duplicates are added."""
-        dense = self.values.new_zeros(self.shape)
-        places = (self.rows().long(), self.col.long())
-        return dense.index_put(places, self.values, accumulate=True)
+        rows, columns = self.shape
+        dense = self.values.new_zeros((*self.batch, rows * columns))
+        places = self.rows().long() * columns + self.col.long()
+        dense = dense.index_add(-1, places, self.values)
+        return dense.reshape(*self.batch, rows, columns)
 
     def to_torch(self) -> torch.Tensor:
         """Return a tensor of torch in the layout `torch.sparse_csr`, over the same memory. torch requires
@@ -115,7 +123,8 @@ class SparseMatrix:
 
     def __repr__(self) -> str:
         rows, columns = self.shape
-        return f"SparseMatrix({rows} by {columns}, {self.nnz} nonzeros, {self.dtype})"
+        batch = "".join(f"{size} times " for size in self.batch)
+        return f"SparseMatrix({batch}{rows} by {columns}, {self.nnz} nonzeros, {self.dtype})"
 
 
 def _restored(

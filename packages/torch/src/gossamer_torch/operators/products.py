@@ -12,9 +12,19 @@ from typing import Any
 import torch
 
 import gossamer as gs
-from gossamer_formats.internal_api import replace_values
 from gossamer_torch.numpy_views import dtype_name_of, shared_array, tensor_of
 from gossamer_torch.patterns import kept_pattern
+from gossamer_torch.sparse_matrix import SparseMatrix
+
+
+def product_of(matrix: SparseMatrix, dense: torch.Tensor) -> torch.Tensor:
+    """Return the product of a matrix with a dense matrix or vector; that of each matrix of a batch, which
+    may have any dimensions, with one of three dimensions."""
+    values = matrix.values.reshape(-1, matrix.nnz) if matrix.batch else matrix.values
+    product: torch.Tensor = sparse_product(
+        values, dense, matrix.crow, matrix.col, matrix.shape[1], transposed=False
+    )
+    return product
 
 
 @torch.library.custom_op("gossamer::spmm", mutates_args=(), device_types="cpu")
@@ -27,9 +37,17 @@ def sparse_product(
     *,
     transposed: bool,
 ) -> torch.Tensor:
-    """Return the product of a matrix in CSR, or of its transposed matrix, with a dense matrix or vector."""
-    matrix = kept_pattern(crow, col, columns).matrix(values, transposed=transposed)
-    return tensor_of(gs.spmm(matrix, shared_array(dense)), dense.dtype)
+    """Return the product of a matrix in CSR, or of its transposed matrix, with a dense matrix or vector; of
+    each matrix of a batch if `values` has two dimensions."""
+    pattern = kept_pattern(crow, col, columns)
+    if values.dim() == 1:
+        matrix = pattern.matrix(values, transposed=transposed)
+        return tensor_of(gs.spmm(matrix, shared_array(dense)), dense.dtype)
+    products = dense.new_empty((len(dense), pattern.rows(transposed=transposed), dense.shape[-1]))
+    for product, of_one, factor in zip(products, values, dense, strict=True):
+        matrix = pattern.matrix(of_one, transposed=transposed)
+        product.copy_(torch.from_numpy(gs.spmm(matrix, shared_array(factor))))
+    return products
 
 
 @sparse_product.register_fake
@@ -43,7 +61,9 @@ def _(
     transposed: bool,
 ) -> torch.Tensor:
     rows = columns if transposed else crow.shape[0] - 1
-    return dense.new_empty((rows, *dense.shape[1:]))
+    if values.dim() == 1:
+        return dense.new_empty((rows, *dense.shape[1:]))
+    return dense.new_empty((dense.shape[0], rows, dense.shape[2]))
 
 
 def _save_product(
@@ -77,22 +97,26 @@ def sampled_product(
     left: torch.Tensor, right: torch.Tensor, crow: torch.Tensor, col: torch.Tensor
 ) -> torch.Tensor:
     """Return for each element of a pattern the inner product of its row of `left` with its column's row of
-    `right`; rows of vectors are numbers."""
-    pattern = kept_pattern(crow, col, right.shape[0])
-    operands = [
-        shared_array(dense if dense.dim() == 2 else dense[:, None]) for dense in (left, right)
-    ]
-    matrix = replace_values(
-        pattern.structure, pattern.structure.storage.values, dtype_name_of(left)
-    )
-    return tensor_of(gs.sddmm(matrix, *operands), left.dtype)
+    `right`; rows of vectors are numbers, and operands of three dimensions are batches."""
+    pattern = kept_pattern(crow, col, right.shape[-2] if right.dim() > 1 else right.shape[0])
+    matrix = pattern.mask(dtype_name_of(left))
+
+    def samples(*rows: torch.Tensor) -> torch.Tensor:
+        return tensor_of(gs.sddmm(matrix, *map(shared_array, rows)), left.dtype)
+
+    if left.dim() == 1:
+        return samples(left[:, None], right[:, None])
+    if left.dim() == 2:
+        return samples(left, right)
+    batch = [samples(*rows) for rows in zip(left, right, strict=True)]
+    return torch.stack(batch) if batch else left.new_empty((0, col.shape[0]))
 
 
 @sampled_product.register_fake
 def _(
     left: torch.Tensor, right: torch.Tensor, crow: torch.Tensor, col: torch.Tensor
 ) -> torch.Tensor:
-    return left.new_empty(col.shape)
+    return left.new_empty((*left.shape[:-2], *col.shape))
 
 
 def _save_samples(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -101,7 +125,7 @@ def _save_samples(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> No
 
 def _sample_gradients(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
     left, right, crow, col = ctx.saved_tensors
-    columns = right.shape[0]
+    columns = right.shape[0] if right.dim() == 1 else right.shape[-2]
     of_left = of_right = None
     if ctx.needs_input_grad[0]:
         of_left = sparse_product(gradient, right, crow, col, columns, transposed=False)

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 import torch
 
-from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.typed_calls import typed
-from gossamer_torch.checks import require_dense, require_one_dtype
+from gossamer_torch.checks import require_dense, require_one_dtype, require_tensor_shape
 from gossamer_torch.conversion import SparseOperand, to_sparse_matrix
-from gossamer_torch.operators.products import sparse_product
+from gossamer_torch.operators.extreme_products import extreme_product
+from gossamer_torch.operators.products import product_of
 from gossamer_torch.sparse_matrix import SparseMatrix
+
+Reduction: TypeAlias = Literal["sum", "mean", "max", "min"]
+_IS_EXTREME: dict[Reduction, bool] = {"sum": False, "mean": False, "max": True, "min": True}
 
 
 @typed
-def spmm(A: SparseOperand, X: torch.Tensor) -> torch.Tensor:
+def spmm(A: SparseOperand, X: torch.Tensor, reduce: Reduction = "sum") -> torch.Tensor:
     """Return A @ X (m by K) for a sparse matrix A (m by n) and a dense X (n by K), or a vector X (n).
 
     A is a `SparseMatrix`, a sparse tensor of torch or a tensor of gossamer. X may have further dimensions in
-    front, such as batches. The dtype is float32, float64, float16 or bfloat16, the same for both; narrow
-    values are added in float32. Gradients flow to the values of A and to X, any number of times.
+    front, such as batches. If the values of A have them, too, each matrix is multiplied by its own X. The
+    dtype is float32, float64, float16 or bfloat16, the same for both; narrow values are added in float32.
+    `reduce` is how the products A[i, j] * X[j] of the stored elements of a row are reduced: "mean" divides
+    their sum by their number, "max" and "min" need float32 or float64. A row without elements has 0.
+    Gradients flow to the values of A and to X, any number of times. Equal maxima share a gradient evenly.
 
     Raises `ArgumentError` (`operand.kind`, `operand.shape`, `operand.dtype`, `operand.device`).
 
@@ -31,31 +39,45 @@ def spmm(A: SparseOperand, X: torch.Tensor) -> torch.Tensor:
     >>> X.grad
     tensor([[1., 1.],
             [1., 1.]])
+    >>> spmm(A, X.detach(), reduce="max")
+    tensor([[3., 4.],
+            [0., 0.]])
     """
     matrix = to_sparse_matrix(A)
     _require_factor(matrix, X)
-    if X.dim() <= 2:
-        return _product(matrix, X)
-    # One product for all batches, which reads the matrix once.
-    *batches, columns, features = X.shape
-    wide = X.reshape(-1, columns, features).movedim(0, 1).reshape(columns, -1)
-    product = _product(matrix, wide).reshape(matrix.shape[0], -1, features)
-    return product.movedim(0, 1).reshape(*batches, matrix.shape[0], features)
+    if _IS_EXTREME[reduce]:
+        return extreme_product(matrix, X, reduce)
+    product = _batched_product(matrix, X) if matrix.batch else _wide_product(matrix, X)
+    if reduce == "mean":
+        counts = matrix.crow.diff().clamp(min=1).to(X.dtype)
+        product = product / (counts if X.dim() == 1 else counts[:, None])
+    return product
 
 
 def _require_factor(matrix: SparseMatrix, X: torch.Tensor) -> None:
     require_dense("X", X)
     require_one_dtype("X", X, matrix.dtype, like="the matrix")
-    dimension = 0 if X.dim() == 1 else X.dim() - 2
-    if X.dim() == 0 or X.shape[dimension] != matrix.shape[1]:
-        raise ArgumentError(
-            "operand.shape",
-            f"'X' has the shape {tuple(X.shape)}; expected ({matrix.shape[1]}, any).",
-        )
+    columns, batch = matrix.shape[1], matrix.batch
+    if batch and X.dim() > 2:
+        require_tensor_shape("X", X, (*batch, columns, None))
+    elif X.dim() == 1 and not batch:
+        require_tensor_shape("X", X, (columns,))
+    else:
+        require_tensor_shape("X", X, (*(None,) * (X.dim() - 2), columns, None))
 
 
-def _product(matrix: SparseMatrix, X: torch.Tensor) -> torch.Tensor:
-    product: torch.Tensor = sparse_product(
-        matrix.values, X, matrix.crow, matrix.col, matrix.shape[1], transposed=False
-    )
-    return product
+def _wide_product(matrix: SparseMatrix, X: torch.Tensor) -> torch.Tensor:
+    """Return one product for all batches of X, which reads the matrix once."""
+    if X.dim() <= 2:
+        return product_of(matrix, X)
+    *batch, columns, features = X.shape
+    wide = X.reshape(-1, columns, features).movedim(0, 1).reshape(columns, -1)
+    product = product_of(matrix, wide).reshape(matrix.shape[0], -1, features)
+    return product.movedim(0, 1).reshape(*batch, matrix.shape[0], features)
+
+
+def _batched_product(matrix: SparseMatrix, X: torch.Tensor) -> torch.Tensor:
+    *_, columns, features = X.shape
+    factors = X.expand(*matrix.batch, columns, features).reshape(-1, columns, features)
+    product = product_of(matrix, factors)
+    return product.reshape(*matrix.batch, matrix.shape[0], features)

@@ -1,0 +1,65 @@
+"""Maxima and minima of the products of each row, whose gradients are adjoint programs."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+
+from gossamer_torch.operators.program_operator import CustomOperator, custom_op
+from gossamer_torch.sparse_matrix import SparseMatrix
+
+_SCRIPT = """\
+@T.prim_func
+def extreme_product(
+    a: T.handle,
+    b: T.handle,
+    c: T.handle,
+    indptr: T.handle,
+    indices: T.handle,
+    m: T.int64,
+    n: T.int64,
+    feat_size: T.int64,
+    nnz: T.int64,
+) -> None:
+    T.func_attr({{"sparse_tir_level": 2, "tir.noalias": True}})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices), "int32", sorted=False, unique=False)
+    J_detach = T.sp.dense_fixed(n)
+    K = T.sp.dense_fixed(feat_size)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    B = T.sp.match_buffer(b, (J_detach, K), "float32")
+    C = T.sp.match_buffer(c, (I, K), "float32")
+    with T.sp.iteration([I, J, K], "SRS", "extreme") as [i, j, k]:
+        with T.init():
+            C[i, k] = T.float32("{initial}")
+        C[i, k] = T.{reduce}(C[i, k], A[i, j] * B[j, k])
+"""
+_INITIAL = {"max": "-inf", "min": "inf"}
+
+
+@cache
+def _program(reduce: str) -> CustomOperator:
+    return custom_op(_SCRIPT.format(reduce=reduce, initial=_INITIAL[reduce]))
+
+
+def extreme_product(matrix: SparseMatrix, dense: torch.Tensor, reduce: str) -> torch.Tensor:
+    """Return the maximum or minimum of A[i, j] * X[j, k] over the elements of each row, and 0 for a row
+    without any."""
+    if dense.dim() == 1:
+        return extreme_product(matrix, dense[:, None], reduce)[:, 0]
+    if matrix.batch or dense.dim() > 2:
+        return _of_batch(matrix, dense, reduce)
+    extremes: torch.Tensor = _program(reduce)(matrix.values, dense, matrix.crow, matrix.col)
+    return extremes.masked_fill((matrix.crow.diff() == 0)[:, None], 0)
+
+
+def _of_batch(matrix: SparseMatrix, dense: torch.Tensor, reduce: str) -> torch.Tensor:
+    batch = matrix.batch or tuple(dense.shape[:-2])
+    values = matrix.values.expand(*batch, matrix.nnz).reshape(-1, matrix.nnz)
+    factors = dense.expand(*batch, *dense.shape[-2:]).flatten(0, -3)
+    single = [
+        extreme_product(matrix.with_values(of_one), factor, reduce)
+        for of_one, factor in zip(values, factors, strict=True)
+    ]
+    return torch.stack(single).reshape(*batch, matrix.shape[0], dense.shape[-1])

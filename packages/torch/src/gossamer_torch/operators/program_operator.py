@@ -1,0 +1,239 @@
+"""Programs of the language as custom operators of torch, whose gradients are their adjoint programs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+import gossamer as gs
+from gossamer.api.compile import ProgramSource
+from gossamer.api.explain import program_of
+from gossamer_backend import Kernel
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Signature
+from gossamer_ir.interchange.serialization import dumps
+from gossamer_ir.nodes import Module
+from gossamer_ir.support.typed_calls import typed
+from gossamer_torch.checks import (
+    INDEX_TENSOR_DTYPES,
+    require_dense,
+    require_one_dtype,
+    require_tensor_shape,
+)
+from gossamer_torch.numpy_views import shared_array
+from gossamer_torch.program_dtypes import FLOAT_DTYPES, array_dtypes, with_dtypes
+from gossamer_torch.program_sizes import evaluated, sizes_of_arrays, solved_sizes
+
+
+@typed
+def custom_op(
+    program: ProgramSource, *, specialize: Mapping[str, int] | None = None
+) -> CustomOperator:
+    """Return a custom operator of torch for a program of the coordinate stage, with gradients of any order.
+
+    The program is the name of an operator, a script's text, a decorated function or a module, such as that of
+    `gossamer.einsum_program`; `specialize` fixes sizes, such as numbers of features. The operator's arguments
+    are the arrays that the program only reads, in the order of its parameters, and its results those that it
+    writes. Sizes follow from the shapes, or are passed by name. Arrays of floats may have any dtype of
+    floats, the same for all; indices are int32 or int64. The gradients are computed by
+    `gossamer.adjoint` of the program, as far as they are required.
+
+    Raises the errors of `gossamer.compile`, and at a call `ArgumentError` (`operand.kind`, `operand.dtype`,
+    `operand.device`, `operator.operands`;
+    `kernel.size`: a size is not known), and at a gradient those of
+    `gossamer.adjoint`.
+
+    >>> scale = custom_op('''
+    ... @T.prim_func
+    ... def scale_rows(x: T.handle, s: T.handle, y: T.handle, m: T.int64, n: T.int64) -> None:
+    ...     T.func_attr({"sparse_tir_level": 2})
+    ...     I = T.sp.dense_fixed(m)
+    ...     J = T.sp.dense_fixed(n)
+    ...     X = T.sp.match_buffer(x, (I, J), "float32")
+    ...     S = T.sp.match_buffer(s, (I,), "float32")
+    ...     Y = T.sp.match_buffer(y, (I, J), "float32")
+    ...     with T.sp.iteration([I, J], "SS", "scale") as [i, j]:
+    ...         Y[i, j] = S[i] * X[i, j]
+    ... ''')
+    >>> s = torch.tensor([2.0, 3.0], requires_grad=True)
+    >>> y = scale(torch.ones(2, 2), s)
+    >>> y.sum().backward()
+    >>> y.tolist(), s.grad
+    ([[2.0, 2.0], [3.0, 3.0]], tensor([2., 2.]))
+    """
+    return CustomOperator(program_of(program, specialize=specialize, dtypes=None))
+
+
+class CustomOperator:
+    """A program as a function of tensors; `custom_op` makes it. `inputs`, `outputs` and `sizes` are names of
+    the program's parameters."""
+
+    def __init__(self, module: Module) -> None:
+        self._operator = _operator(module, None)
+        self.inputs, self.outputs = self._operator.inputs, self._operator.outputs
+        self.sizes = self._operator.sizes
+        params = [self._operator.params[name] for name in self.inputs]
+        self._kinds = [
+            (param.name, array_dtypes(param.dtype), len(param.shape)) for param in params
+        ]
+        self._told = sizes_of_arrays(params)
+        # All at once, since torch registers no operator while it traces a call.
+        self._variants = {
+            (values, indices): _operator(
+                with_dtypes(module, str(values)[6:], str(indices)[6:]), self._operator.signature
+            )
+            for values in FLOAT_DTYPES
+            for indices in INDEX_TENSOR_DTYPES
+        }
+
+    def __call__(self, *arrays: torch.Tensor, **sizes: int) -> Any:
+        """Return the results for the arrays that the program only reads; sizes that do not follow from their
+        shapes are passed by name."""
+        if len(arrays) != len(self.inputs):
+            raise ArgumentError(
+                "operator.operands",
+                f"The operator has {len(arrays)} arguments; expected {len(self.inputs)}: "
+                f"{', '.join(self.inputs)}.",
+            )
+        for array, (name, dtypes, dimensions) in zip(arrays, self._kinds, strict=True):
+            require_dense(name, array, dtypes=dtypes)
+            require_tensor_shape(name, array, (None,) * dimensions)
+        shapes = [array.shape for array in arrays]
+        solved = solved_sizes(self._told, shapes, sizes, names=self.sizes)
+        kinds = [_one_dtype(arrays, allowed) for allowed in (FLOAT_DTYPES, INDEX_TENSOR_DTYPES)]
+        return self.operator_for(kinds[0], kinds[1]).call(*arrays, *solved)
+
+    def operator_for(self, values: torch.dtype, indices: torch.dtype) -> ProgramOperator:
+        """Return torch's operator for floats and indices of these dtypes."""
+        return self._variants[values, indices]
+
+    def gradient(self, wrt: Sequence[str]) -> ProgramOperator:
+        """Return the operator of the adjoint program: the gradients of some inputs from those of all results.
+
+        >>> gradient = custom_op("spmv").gradient(["x"])
+        >>> gradient.inputs, gradient.outputs
+        (['a', 'indptr', 'indices', 'y_grad'], ['x_grad'])
+        """
+        return self._operator.gradient(wrt)
+
+
+def _one_dtype(arrays: Sequence[torch.Tensor], allowed: tuple[torch.dtype, ...]) -> torch.dtype:
+    """Return the dtype of the arrays that have one of those allowed; the first of these if there are none."""
+    chosen = [array for array in arrays if array.dtype in allowed]
+    for array in chosen:
+        require_one_dtype("an array", array, chosen[0].dtype, like="another one")
+    return chosen[0].dtype if chosen else allowed[0]
+
+
+_operators: dict[str, ProgramOperator] = {}
+"""The operators by the digests of their programs: torch registers a name once."""
+
+
+def _operator(module: Module, signature: Signature | None) -> ProgramOperator:
+    digest = hashlib.sha256(dumps(module)).hexdigest()[:16]
+    if digest not in _operators:
+        _operators[digest] = ProgramOperator(module, digest, signature)
+    return _operators[digest]
+
+
+class ProgramOperator:
+    """A program as a custom operator of torch, for arrays of its dtypes. `signature` is that of its kernel,
+    also of one for other dtypes; None: it is compiled to know it."""
+
+    def __init__(self, module: Module, digest: str, signature: Signature | None) -> None:
+        self._module = module
+        self._kernel: Kernel | None = None
+        self.signature = self.kernel.signature if signature is None else signature
+        (function,) = module.functions
+        self._buffers = {buffer.handle: buffer for buffer in function.buffers}
+        self.params = {param.name: param for param in self.signature.buffers}
+        arrays = [name for name in self.signature.order if name in self.params]
+        self.inputs = [name for name in arrays if not self.params[name].is_written]
+        self.outputs = [name for name in arrays if self.params[name].is_written]
+        self.sizes = [name for name in self.signature.order if name not in self.params]
+        self._gradients: dict[tuple[str, ...], ProgramOperator] = {}
+        self.call = self._registered(f"gossamer::{module.entry}_{digest}")
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel, which is compiled at its first use."""
+        if self._kernel is None:
+            self._kernel = gs.compile(self._module)
+        return self._kernel
+
+    def _registered(self, name: str) -> Any:
+        tensors = [f"Tensor {handle}" for handle in self.inputs]
+        numbers = [f"SymInt {size}" for size in self.sizes]
+        results = ", ".join("Tensor" for _ in self.outputs)
+        result = results if len(self.outputs) == 1 else f"({results})"
+        schema = f"({', '.join([*tensors, *numbers])}) -> {result}"
+        operator = torch.library.custom_op(
+            name, self._run, mutates_args=(), device_types="cpu", schema=schema
+        )
+        operator.register_fake(self._new_results)
+        operator.register_autograd(self._backward, setup_context=self._save)
+        return operator
+
+    def _run(self, *arguments: Any) -> Any:
+        results = self._new_results(*arguments)
+        written = _as_tuple(results)
+        for result in written:
+            # Elements that the program does not visit.
+            result.zero_()
+        names = [*self.inputs, *self.sizes]
+        passed: dict[str, Any] = {
+            name: shared_array(value) if isinstance(value, torch.Tensor) else value
+            for name, value in zip(names, arguments, strict=True)
+        }
+        passed |= zip(self.outputs, map(shared_array, written), strict=True)
+        self.kernel(**passed)
+        return results
+
+    def _new_results(self, *arguments: Any) -> Any:
+        """Return new tensors for the results, whose contents are not defined."""
+        sizes = dict(zip(self.sizes, arguments[len(self.inputs) :], strict=True))
+        made = tuple(
+            torch.empty(
+                [evaluated(size, sizes) for size in self.params[name].shape],
+                dtype=getattr(torch, self._buffers[name].dtype),
+                device=arguments[0].device,
+            )
+            for name in self.outputs
+        )
+        return made[0] if len(made) == 1 else made
+
+    def _save(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.save_for_backward(*inputs[: len(self.inputs)], *_as_tuple(output))
+        ctx.sizes = inputs[len(self.inputs) :]
+
+    def _backward(self, ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
+        """Return the gradients that are required, by one adjoint program."""
+        values = dict(zip([*self.inputs, *self.outputs], ctx.saved_tensors, strict=True))
+        is_needed = dict(zip(self.inputs, ctx.needs_input_grad, strict=False))
+        needed = [name for name in self.inputs if is_needed[name]]
+        adjoint = self.gradient(needed)
+        # Handles of gradients come after those of the program, in the order of its results.
+        new = [name for name in adjoint.inputs if name not in values]
+        values |= zip(new, gradients, strict=True)
+        values |= zip(self.sizes, ctx.sizes, strict=True)
+        results = adjoint.call(*(values[name] for name in (*adjoint.inputs, *adjoint.sizes)))
+        by_name = dict(zip(needed, _as_tuple(results), strict=True))
+        return *(by_name.get(name) for name in self.inputs), *(None for _ in self.sizes)
+
+    def gradient(self, wrt: Sequence[str]) -> ProgramOperator:
+        """Return the operator of the adjoint program for some inputs."""
+        key = tuple(wrt)
+        if key not in self._gradients:
+            wanted, results = (
+                [self._buffers[name].name for name in names] for names in (key, self.outputs)
+            )
+            adjoint = gs.adjoint(self._module, wrt=wanted, outputs=results)
+            self._gradients[key] = _operator(adjoint, None)
+        return self._gradients[key]
+
+
+def _as_tuple(results: Any) -> tuple[torch.Tensor, ...]:
+    return (results,) if isinstance(results, torch.Tensor) else tuple(results)

@@ -1,0 +1,31 @@
+"""Reductions of consecutive rows, with gradients."""
+
+from __future__ import annotations
+
+import torch
+
+from gossamer_ir.support.typed_calls import typed
+from gossamer_torch.checks import require_dense
+from gossamer_torch.operators.spmm import Reduction, spmm
+from gossamer_torch.sparse_matrix import SparseMatrix
+
+
+@typed
+def segment_reduce(
+    data: torch.Tensor, offsets: torch.Tensor, reduce: Reduction = "sum"
+) -> torch.Tensor:
+    """Return the reduction of each segment of rows: row i of the result (m by K) is that of the rows
+    `offsets[i]` to `offsets[i + 1]` of `data` (E by K, or E).
+
+    `offsets` (m + 1) is int32 or int64, begins with 0 and ends with E. A segment without rows has 0.
+    Reductions, dtypes, gradients and errors are as for `spmm`.
+
+    >>> segment_reduce(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([0, 2, 2, 3]))
+    tensor([3., 0., 4.])
+    """
+    require_dense("data", data)
+    count = data.shape[0] if data.dim() else 0
+    numbers = torch.arange(count, dtype=offsets.dtype)
+    ones = torch.ones(count, dtype=data.dtype)
+    segments = SparseMatrix(offsets, numbers, ones, shape=(offsets.shape[0] - 1, count))
+    return spmm(segments, data, reduce)

@@ -1,0 +1,178 @@
+"""The softmax of each row and its gradient, as custom operators of torch.
+
+The gradient is a program of its own instead of the adjoint one, which would compute the softmax again.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+
+import gossamer as gs
+from gossamer_backend import Kernel
+from gossamer_torch.numpy_views import dtype_name_of, shared_array
+from gossamer_torch.operators.products import sampled_product, sparse_product
+from gossamer_torch.patterns import kept_pattern
+
+_HEAD = """\
+@T.prim_func
+def {name}(
+    {arrays}: T.handle,
+    indptr: T.handle,
+    indices: T.handle,
+    m: T.int64,
+    n: T.int64,
+    nnz: T.int64,
+) -> None:
+    T.func_attr({{"sparse_tir_level": 2, "tir.noalias": True}})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices), "int32", sorted=False, unique=False)
+"""
+SOFTMAX = (
+    _HEAD.format(name="row_softmax", arrays="a: T.handle, p")
+    + """\
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    P = T.sp.match_buffer(p, (I, J), "float32")
+    Most = T.sp.alloc_buffer((I,), "float32")
+    Total = T.sp.alloc_buffer((I,), "float32")
+    with T.sp.iteration([I, J], "SR", "most") as [i, j]:
+        with T.init():
+            Most[i] = T.float32("-inf")
+        Most[i] = T.max(Most[i], A[i, j])
+    with T.sp.iteration([I, J], "SS", "powers") as [i, j_power]:
+        P[i, j_power] = T.exp(A[i, j_power] - Most[i])
+    with T.sp.iteration([I, J], "SR", "total") as [i, j_total]:
+        with T.init():
+            Total[i] = 0.0
+        Total[i] = Total[i] + P[i, j_total]
+    with T.sp.iteration([I, J], "SS", "quotients") as [i, j_quotient]:
+        P[i, j_quotient] = P[i, j_quotient] / Total[i]
+"""
+)
+_GRADIENT = (
+    _HEAD.format(name="row_softmax_gradient", arrays="p: T.handle, g: T.handle, a_grad")
+    + """\
+    P = T.sp.match_buffer(p, (I, J), "float32")
+    G = T.sp.match_buffer(g, (I, J), "float32")
+    A_grad = T.sp.match_buffer(a_grad, (I, J), "float32")
+    Mean = T.sp.alloc_buffer((I,), "float32")
+    with T.sp.iteration([I, J], "SR", "mean") as [i, j]:
+        with T.init():
+            Mean[i] = 0.0
+        Mean[i] = Mean[i] + P[i, j] * G[i, j]
+    with T.sp.iteration([I, J], "SS", "gradient") as [i, j_gradient]:
+        A_grad[i, j_gradient] = P[i, j_gradient] * (G[i, j_gradient] - Mean[i])
+"""
+)
+
+
+@cache
+def _kernel(script: str, dtype: str, index_dtype: str) -> Kernel:
+    names = [
+        name
+        for name in ("A", "P", "G", "A_grad", "Most", "Total", "Mean")
+        if f"{name} = " in script
+    ]
+    return gs.compile(script, dtypes={**dict.fromkeys(names, dtype), "J": index_dtype})
+
+
+def _computed(
+    script: str,
+    arrays: dict[str, torch.Tensor],
+    crow: torch.Tensor,
+    col: torch.Tensor,
+    columns: int,
+) -> torch.Tensor:
+    """Return the result of a kernel for each matrix of a batch."""
+    structure = kept_pattern(crow, col, columns).structure
+    indices = {name: structure.arrays[name] for name in ("indptr", "indices")}
+    first, *_ = arrays.values()
+    result = torch.empty(first.shape, dtype=first.dtype)
+    kernel = _kernel(script, dtype_name_of(first), str(indices["indices"].dtype))
+    output = kernel.signature.buffers
+    (written,) = (param.name for param in output if param.is_written)
+    batch = {**arrays, written: result}
+    flat = [tensor.reshape(-1, col.shape[0]) for tensor in batch.values()]
+    if col.shape[0]:
+        for rows in zip(*flat, strict=True):
+            passed: dict[str, Any] = dict(zip(batch, map(shared_array, rows), strict=True))
+            passed |= {**indices, "n": columns}
+            kernel.bind(verified=tuple(indices), **passed)()
+    return result
+
+
+@torch.library.custom_op("gossamer::row_softmax", mutates_args=(), device_types="cpu")
+def row_softmax(
+    values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, columns: int
+) -> torch.Tensor:
+    """Return the softmax over the elements of each row."""
+    return _computed(SOFTMAX, {"a": values}, crow, col, columns)
+
+
+@row_softmax.register_fake
+def _(values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, columns: int) -> torch.Tensor:
+    return torch.empty(values.shape, dtype=values.dtype, device=values.device)
+
+
+def _save_softmax(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    _, crow, col, ctx.columns = inputs
+    ctx.save_for_backward(output, crow, col)
+
+
+def _softmax_gradients(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
+    weights, crow, col = ctx.saved_tensors
+    return row_softmax_gradient(weights, gradient, crow, col, ctx.columns), None, None, None
+
+
+row_softmax.register_autograd(_softmax_gradients, setup_context=_save_softmax)
+
+
+@torch.library.custom_op("gossamer::row_softmax_gradient", mutates_args=(), device_types="cpu")
+def row_softmax_gradient(
+    weights: torch.Tensor,
+    gradient: torch.Tensor,
+    crow: torch.Tensor,
+    col: torch.Tensor,
+    columns: int,
+) -> torch.Tensor:
+    """Return the gradient of scores from the weights that are their softmax, and the gradient of these."""
+    return _computed(_GRADIENT, {"p": weights, "g": gradient.contiguous()}, crow, col, columns)
+
+
+@row_softmax_gradient.register_fake
+def _(
+    weights: torch.Tensor,
+    gradient: torch.Tensor,
+    crow: torch.Tensor,
+    col: torch.Tensor,
+    columns: int,
+) -> torch.Tensor:
+    return torch.empty(weights.shape, dtype=weights.dtype, device=weights.device)
+
+
+def _save_gradient(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    *tensors, ctx.columns = inputs
+    ctx.save_for_backward(*tensors)
+
+
+def _gradients_of_gradient(ctx: Any, second: torch.Tensor) -> tuple[Any, ...]:
+    """Return the gradients of P * (G - sum(P * G)), with sums over rows."""
+    weights, gradient, crow, col = ctx.saved_tensors
+
+    def row_sums(values: torch.Tensor) -> torch.Tensor:
+        """Return for each element the sum of its row."""
+        flat = values.reshape(-1, values.shape[-1])
+        ones = flat.new_ones((len(flat), ctx.columns, 1))
+        sums = sparse_product(flat, ones, crow, col, ctx.columns, transposed=False)
+        spread: torch.Tensor = sampled_product(sums, ones, crow, col)
+        return spread.reshape(values.shape)
+
+    of_weights = second * (gradient - row_sums(weights * gradient))
+    of_weights = of_weights - gradient * row_sums(weights * second)
+    of_gradient = row_softmax_gradient(weights, second, crow, col, ctx.columns)
+    return of_weights, of_gradient, None, None, None
+
+
+row_softmax_gradient.register_autograd(_gradients_of_gradient, setup_context=_save_gradient)

@@ -1,0 +1,73 @@
+"""The sizes of a call of a program, which follow from the shapes of its arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from gossamer_backend.internal_api import to_linear
+from gossamer_ir.arith.evaluate_integer import evaluate_integer
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import BufferParam
+from gossamer_ir.nodes import Expr
+
+
+class SizeOfArray(NamedTuple):
+    """A size that follows from an array: the length of a dimension is `factor * size + offset`."""
+
+    size: str
+    array: int
+    dimension: int
+    factor: int
+    offset: int
+
+
+def sizes_of_arrays(params: Sequence[BufferParam]) -> list[SizeOfArray]:
+    """Return how sizes follow from arrays, for the first array that tells each of them."""
+    known: dict[str, SizeOfArray] = {}
+    for array, param in enumerate(params):
+        for dimension, length in enumerate(param.shape):
+            form = to_linear(length)
+            if form is not None and form.name is not None:
+                told = SizeOfArray(form.name, array, dimension, form.factor, form.offset)
+                known.setdefault(form.name, told)
+    return list(known.values())
+
+
+def solved_sizes(
+    told: Sequence[SizeOfArray],
+    shapes: Sequence[Sequence[int]],
+    passed: Mapping[str, int],
+    *,
+    names: Sequence[str],
+) -> list[int]:
+    """Return the values of the sizes `names`: those that were passed, and others from the shapes.
+
+    Raises `ArgumentError` (`kernel.size`) for one that is not known.
+    """
+    solved = {
+        size: (shapes[array][dimension] - offset) // factor
+        for size, array, dimension, factor, offset in told
+    }
+    solved |= passed
+    for name in names:
+        if name not in solved:
+            raise ArgumentError(
+                "kernel.size",
+                f"The size '{name}' of the program does not follow from the shapes of its arrays.",
+                hint=f"Pass it by name: {name}=...",
+            )
+    return [solved[name] for name in names]
+
+
+def evaluated(size: Expr, sizes: Mapping[str, Any]) -> Any:
+    """Return the value of a size; one of torch's symbols for those.
+
+    >>> from gossamer_ir.core.build import add, index, index_var
+    >>> evaluated(add(index_var("m"), index(1)), {"m": 4})
+    5
+    """
+    form = to_linear(size)
+    if form is None:
+        return evaluate_integer(size, sizes)
+    return form.offset if form.name is None else form.offset + form.factor * sizes[form.name]
