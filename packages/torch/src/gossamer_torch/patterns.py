@@ -54,8 +54,8 @@ class CheckedPattern:
             self._transposed = _transposed(self.structure)
         return self._transposed
 
-    def rows(self, *, transposed: bool) -> int:
-        """The number of rows of the matrix, or of the transposed one."""
+    def count_rows(self, *, transposed: bool) -> int:
+        """Return the number of rows of the matrix, or of the transposed one."""
         rows, columns = self.structure.shape
         return columns if transposed else rows
 

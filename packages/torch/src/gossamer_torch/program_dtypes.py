@@ -10,7 +10,7 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_torch.checks import INDEX_TENSOR_DTYPES
 
-FLOAT_DTYPES = (torch.float32, torch.float64)
+PROGRAM_DTYPES = (torch.float32, torch.float64)
 """The dtypes of floats for which programs are compiled."""
 
 
@@ -22,7 +22,7 @@ def array_dtypes(declared: str) -> tuple[torch.dtype, ...]:
     """
     dtype = DType.parse(declared)
     if dtype.is_float:
-        return FLOAT_DTYPES
+        return PROGRAM_DTYPES
     if declared in ("int32", "int64"):
         return INDEX_TENSOR_DTYPES
     declared_dtype: torch.dtype = getattr(torch, declared)
@@ -32,8 +32,8 @@ def array_dtypes(declared: str) -> tuple[torch.dtype, ...]:
 def with_dtypes(module: Module, values: str, indices: str) -> Module:
     """Return a program whose floats have the dtype `values`, and whose index arrays the dtype `indices`.
 
-    >>> from gossamer.api.explain import program_of
-    >>> program = program_of("spmv", specialize=None, dtypes=None)
+    >>> import gossamer as gs
+    >>> program = gs.adjoint("spmv")
     >>> with_dtypes(program, "float64", "int64").functions[0].axes[1].indices_dtype
     'int64'
     """

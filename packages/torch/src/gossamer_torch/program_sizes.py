@@ -22,16 +22,16 @@ class SizeOfArray(NamedTuple):
     offset: int
 
 
-def sizes_of_arrays(params: Sequence[BufferParam]) -> list[SizeOfArray]:
+def told_sizes(params: Sequence[BufferParam]) -> list[SizeOfArray]:
     """Return how sizes follow from arrays, for the first array that tells each of them."""
-    known: dict[str, SizeOfArray] = {}
+    by_name: dict[str, SizeOfArray] = {}
     for array, param in enumerate(params):
         for dimension, length in enumerate(param.shape):
             form = to_linear(length)
             if form is not None and form.name is not None:
                 told = SizeOfArray(form.name, array, dimension, form.factor, form.offset)
-                known.setdefault(form.name, told)
-    return list(known.values())
+                by_name.setdefault(form.name, told)
+    return list(by_name.values())
 
 
 def solved_sizes(
@@ -60,11 +60,11 @@ def solved_sizes(
     return [solved[name] for name in names]
 
 
-def evaluated(size: Expr, sizes: Mapping[str, Any]) -> Any:
+def size_in(size: Expr, sizes: Mapping[str, Any]) -> Any:
     """Return the value of a size; one of torch's symbols for those.
 
     >>> from gossamer_ir.core.build import add, index, index_var
-    >>> evaluated(add(index_var("m"), index(1)), {"m": 4})
+    >>> size_in(add(index_var("m"), index(1)), {"m": 4})
     5
     """
     form = to_linear(size)

@@ -10,6 +10,8 @@ from torch.autograd import gradcheck, gradgradcheck
 
 import gossamer as gs
 import gossamer_torch as gt
+from gossamer.operators.spmm import SCRIPT as SPMM
+from gossamer.operators.spmv import SCRIPT as SPMV
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 
 FLOOR = """
@@ -29,7 +31,7 @@ def random(*shape, dtype=torch.float64):
 
 
 def test_first_and_second_gradients_are_adjoints(arrays):
-    product = gt.custom_op("spmm", specialize={"feat_size": 3})
+    product = gt.custom_op(SPMM, specialize={"feat_size": 3})
     operands = (random(5), random(4, 3))
     assert gradcheck(lambda a, b: product(a, b, *arrays), operands)
     assert gradgradcheck(lambda a, b: product(a, b, *arrays), operands)
@@ -52,8 +54,8 @@ def test_a_product_of_einsum_is_an_operator():
         arguments = [
             chosen.get(name, tensors.get(name.rsplit("_", 1)[0])) for name in bilinear.inputs
         ]
-        known = {"m_x0": 2, "n_x0": 3, "nnz_x0": 3, "n_i": 2, "n_j": 3}
-        sizes = {size: known[size] for size in bilinear.sizes}
+        of_matrix = {"m_x0": 2, "n_x0": 3, "nnz_x0": 3, "n_i": 2, "n_j": 3}
+        sizes = {size: of_matrix[size] for size in bilinear.sizes}
         return bilinear(*arguments, **sizes)
 
     torch.testing.assert_close(product(x, y).reshape(()), x @ torch.from_numpy(A.toarray()) @ y)
@@ -61,7 +63,7 @@ def test_a_product_of_einsum_is_an_operator():
 
 
 def test_torch_compiles_a_call_and_its_gradient(arrays):
-    product = gt.custom_op("spmv")
+    product = gt.custom_op(SPMV)
     values, x = random(5, dtype=torch.float32), random(4, dtype=torch.float32)
 
     def model(values, x):
@@ -75,12 +77,12 @@ def test_torch_compiles_a_call_and_its_gradient(arrays):
 
 
 def test_torch_finds_nothing_wrong_with_the_operator(arrays):
-    operator = gt.custom_op("spmv").operator_for(torch.float64, torch.int64)
+    operator = gt.custom_op(SPMV).operator_for(torch.float64, torch.int64)
     torch.library.opcheck(operator.call, (random(5), random(4), *arrays, 3, 4, 5))
 
 
 def test_one_program_is_registered_once():
-    first, second = gt.custom_op("spmv"), gt.custom_op("spmv")
+    first, second = gt.custom_op(SPMV), gt.custom_op(SPMV)
     kinds = (torch.float32, torch.int32)
     assert first.operator_for(*kinds) is second.operator_for(*kinds)
 
@@ -97,7 +99,7 @@ def test_one_program_is_registered_once():
     ],
 )
 def test_arguments_that_are_refused(arrays, code, change):
-    product = gt.custom_op("spmv")
+    product = gt.custom_op(SPMV)
     with pytest.raises(ArgumentError) as caught:
         product(*change(torch.ones(5), torch.ones(4), *arrays))
     assert caught.value.code == code

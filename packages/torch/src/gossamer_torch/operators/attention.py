@@ -15,7 +15,7 @@ from gossamer_torch.numpy_views import dtype_name_of, shared_array
 from gossamer_torch.operators.products import sampled_product, sparse_product
 from gossamer_torch.operators.softmax import row_softmax, row_softmax_gradient
 from gossamer_torch.patterns import kept_pattern
-from gossamer_torch.program_dtypes import FLOAT_DTYPES
+from gossamer_torch.program_dtypes import PROGRAM_DTYPES
 
 
 @typed
@@ -46,7 +46,7 @@ def attention(
     matrix = to_sparse_matrix(pattern)
     rows, columns = matrix.shape
     for name, dense in (("Q", Q), ("K", K), ("V", V)):
-        require_dense(name, dense, dtypes=FLOAT_DTYPES)
+        require_dense(name, dense, dtypes=PROGRAM_DTYPES)
         require_one_dtype(name, dense, Q.dtype, like="'Q'")
     batch, features = Q.shape[:-2], Q.shape[-1] if Q.dim() else 0
     require_tensor_shape("Q", Q, (*batch, rows, None))

@@ -8,7 +8,7 @@ from gossamer_ir.support.typed_calls import typed
 from gossamer_torch.checks import require_dense
 from gossamer_torch.conversion import SparseOperand, to_sparse_matrix
 from gossamer_torch.operators.softmax import row_softmax
-from gossamer_torch.program_dtypes import FLOAT_DTYPES
+from gossamer_torch.program_dtypes import PROGRAM_DTYPES
 from gossamer_torch.sparse_matrix import SparseMatrix
 
 
@@ -27,6 +27,6 @@ def edge_softmax(A: SparseOperand) -> SparseMatrix:
             [0.0000, 1.0000]])
     """
     matrix = to_sparse_matrix(A)
-    require_dense("values", matrix.values, dtypes=FLOAT_DTYPES)
+    require_dense("values", matrix.values, dtypes=PROGRAM_DTYPES)
     weights: torch.Tensor = row_softmax(matrix.values, matrix.crow, matrix.col, matrix.shape[1])
     return matrix.with_values(weights)

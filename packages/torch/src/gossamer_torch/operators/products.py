@@ -17,7 +17,7 @@ from gossamer_torch.patterns import kept_pattern
 from gossamer_torch.sparse_matrix import SparseMatrix
 
 
-def product_of(matrix: SparseMatrix, dense: torch.Tensor) -> torch.Tensor:
+def product_with_dense(matrix: SparseMatrix, dense: torch.Tensor) -> torch.Tensor:
     """Return the product of a matrix with a dense matrix or vector; that of each matrix of a batch, which
     may have any dimensions, with one of three dimensions."""
     values = matrix.values.reshape(-1, matrix.nnz) if matrix.batch else matrix.values
@@ -43,7 +43,9 @@ def sparse_product(
     if values.dim() == 1:
         matrix = pattern.matrix(values, transposed=transposed)
         return tensor_of(gs.spmm(matrix, shared_array(dense)), dense.dtype)
-    products = dense.new_empty((len(dense), pattern.rows(transposed=transposed), dense.shape[-1]))
+    products = dense.new_empty(
+        (len(dense), pattern.count_rows(transposed=transposed), dense.shape[-1])
+    )
     for product, of_one, factor in zip(products, values, dense, strict=True):
         matrix = pattern.matrix(of_one, transposed=transposed)
         product.copy_(torch.from_numpy(gs.spmm(matrix, shared_array(factor))))

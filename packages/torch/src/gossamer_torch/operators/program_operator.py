@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
 import gossamer as gs
-from gossamer.api.compile import ProgramSource
-from gossamer.api.explain import program_of
 from gossamer_backend import Kernel
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Signature
@@ -24,17 +22,17 @@ from gossamer_torch.checks import (
     require_tensor_shape,
 )
 from gossamer_torch.numpy_views import shared_array
-from gossamer_torch.program_dtypes import FLOAT_DTYPES, array_dtypes, with_dtypes
-from gossamer_torch.program_sizes import evaluated, sizes_of_arrays, solved_sizes
+from gossamer_torch.program_dtypes import PROGRAM_DTYPES, array_dtypes, with_dtypes
+from gossamer_torch.program_sizes import size_in, solved_sizes, told_sizes
 
 
 @typed
 def custom_op(
-    program: ProgramSource, *, specialize: Mapping[str, int] | None = None
+    program: Module | str | Callable[..., Any], *, specialize: Mapping[str, int] | None = None
 ) -> CustomOperator:
     """Return a custom operator of torch for a program of the coordinate stage, with gradients of any order.
 
-    The program is the name of an operator, a script's text, a decorated function or a module, such as that of
+    The program is a script's text, a decorated function or a module, such as that of
     `gossamer.einsum_program`; `specialize` fixes sizes, such as numbers of features. The operator's arguments
     are the arrays that the program only reads, in the order of its parameters, and its results those that it
     writes. Sizes follow from the shapes, or are passed by name. Arrays of floats may have any dtype of
@@ -64,7 +62,7 @@ def custom_op(
     >>> y.tolist(), s.grad
     ([[2.0, 2.0], [3.0, 3.0]], tensor([2., 2.]))
     """
-    return CustomOperator(program_of(program, specialize=specialize, dtypes=None))
+    return CustomOperator(gs.schedule(program, specialize=specialize).module)
 
 
 class CustomOperator:
@@ -79,13 +77,13 @@ class CustomOperator:
         self._kinds = [
             (param.name, array_dtypes(param.dtype), len(param.shape)) for param in params
         ]
-        self._told = sizes_of_arrays(params)
+        self._told = told_sizes(params)
         # All at once, since torch registers no operator while it traces a call.
         self._variants = {
             (values, indices): _operator(
                 with_dtypes(module, str(values)[6:], str(indices)[6:]), self._operator.signature
             )
-            for values in FLOAT_DTYPES
+            for values in PROGRAM_DTYPES
             for indices in INDEX_TENSOR_DTYPES
         }
 
@@ -103,7 +101,7 @@ class CustomOperator:
             require_tensor_shape(name, array, (None,) * dimensions)
         shapes = [array.shape for array in arrays]
         solved = solved_sizes(self._told, shapes, sizes, names=self.sizes)
-        kinds = [_one_dtype(arrays, allowed) for allowed in (FLOAT_DTYPES, INDEX_TENSOR_DTYPES)]
+        kinds = [_one_dtype(arrays, allowed) for allowed in (PROGRAM_DTYPES, INDEX_TENSOR_DTYPES)]
         return self.operator_for(kinds[0], kinds[1]).call(*arrays, *solved)
 
     def operator_for(self, values: torch.dtype, indices: torch.dtype) -> ProgramOperator:
@@ -111,12 +109,8 @@ class CustomOperator:
         return self._variants[values, indices]
 
     def gradient(self, wrt: Sequence[str]) -> ProgramOperator:
-        """Return the operator of the adjoint program: the gradients of some inputs from those of all results.
-
-        >>> gradient = custom_op("spmv").gradient(["x"])
-        >>> gradient.inputs, gradient.outputs
-        (['a', 'indptr', 'indices', 'y_grad'], ['x_grad'])
-        """
+        """Return the operator of the adjoint program: the gradients of some inputs from those of all
+        results."""
         return self._operator.gradient(wrt)
 
 
@@ -197,7 +191,7 @@ class ProgramOperator:
         sizes = dict(zip(self.sizes, arguments[len(self.inputs) :], strict=True))
         made = tuple(
             torch.empty(
-                [evaluated(size, sizes) for size in self.params[name].shape],
+                [size_in(size, sizes) for size in self.params[name].shape],
                 dtype=getattr(torch, self._buffers[name].dtype),
                 device=arguments[0].device,
             )

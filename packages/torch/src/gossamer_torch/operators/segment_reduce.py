@@ -6,13 +6,13 @@ import torch
 
 from gossamer_ir.support.typed_calls import typed
 from gossamer_torch.checks import require_dense
-from gossamer_torch.operators.spmm import Reduction, spmm
+from gossamer_torch.operators.spmm import ReduceName, spmm
 from gossamer_torch.sparse_matrix import SparseMatrix
 
 
 @typed
 def segment_reduce(
-    data: torch.Tensor, offsets: torch.Tensor, reduce: Reduction = "sum"
+    data: torch.Tensor, offsets: torch.Tensor, reduce: ReduceName = "sum"
 ) -> torch.Tensor:
     """Return the reduction of each segment of rows: row i of the result (m by K) is that of the rows
     `offsets[i]` to `offsets[i + 1]` of `data` (E by K, or E).

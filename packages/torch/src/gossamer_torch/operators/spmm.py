@@ -10,15 +10,17 @@ from gossamer_ir.support.typed_calls import typed
 from gossamer_torch.checks import require_dense, require_one_dtype, require_tensor_shape
 from gossamer_torch.conversion import SparseOperand, to_sparse_matrix
 from gossamer_torch.operators.extreme_products import extreme_product
-from gossamer_torch.operators.products import product_of
+from gossamer_torch.operators.products import product_with_dense
 from gossamer_torch.sparse_matrix import SparseMatrix
 
-Reduction: TypeAlias = Literal["sum", "mean", "max", "min"]
-_IS_EXTREME: dict[Reduction, bool] = {"sum": False, "mean": False, "max": True, "min": True}
+# Other operations: no reduction of rows is one of them.
+ReduceName: TypeAlias = Literal["sum", "mean", "max", "min"]
+# Other operations: no reduction of rows is one of them.
+_IS_EXTREME: dict[ReduceName, bool] = {"sum": False, "mean": False, "max": True, "min": True}
 
 
 @typed
-def spmm(A: SparseOperand, X: torch.Tensor, reduce: Reduction = "sum") -> torch.Tensor:
+def spmm(A: SparseOperand, X: torch.Tensor, reduce: ReduceName = "sum") -> torch.Tensor:
     """Return A @ X (m by K) for a sparse matrix A (m by n) and a dense X (n by K), or a vector X (n).
 
     A is a `SparseMatrix`, a sparse tensor of torch or a tensor of gossamer. X may have further dimensions in
@@ -69,15 +71,15 @@ def _require_factor(matrix: SparseMatrix, X: torch.Tensor) -> None:
 def _wide_product(matrix: SparseMatrix, X: torch.Tensor) -> torch.Tensor:
     """Return one product for all batches of X, which reads the matrix once."""
     if X.dim() <= 2:
-        return product_of(matrix, X)
+        return product_with_dense(matrix, X)
     *batch, columns, features = X.shape
     wide = X.reshape(-1, columns, features).movedim(0, 1).reshape(columns, -1)
-    product = product_of(matrix, wide).reshape(matrix.shape[0], -1, features)
+    product = product_with_dense(matrix, wide).reshape(matrix.shape[0], -1, features)
     return product.movedim(0, 1).reshape(*batch, matrix.shape[0], features)
 
 
 def _batched_product(matrix: SparseMatrix, X: torch.Tensor) -> torch.Tensor:
     *_, columns, features = X.shape
     factors = X.expand(*matrix.batch, columns, features).reshape(-1, columns, features)
-    product = product_of(matrix, factors)
+    product = product_with_dense(matrix, factors)
     return product.reshape(*matrix.batch, matrix.shape[0], features)

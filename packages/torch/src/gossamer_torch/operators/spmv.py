@@ -7,7 +7,7 @@ import torch
 from gossamer_ir.support.typed_calls import typed
 from gossamer_torch.checks import require_dense, require_one_dtype, require_tensor_shape
 from gossamer_torch.conversion import SparseOperand, to_sparse_matrix
-from gossamer_torch.operators.products import product_of
+from gossamer_torch.operators.products import product_with_dense
 
 
 @typed
@@ -22,4 +22,4 @@ def spmv(A: SparseOperand, x: torch.Tensor) -> torch.Tensor:
     require_dense("x", x)
     require_one_dtype("x", x, matrix.dtype, like="the matrix")
     require_tensor_shape("x", x, (matrix.shape[1],))
-    return product_of(matrix, x)
+    return product_with_dense(matrix, x)
