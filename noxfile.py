@@ -10,6 +10,7 @@
     nox -s pythons         the tests with each supported Python that is installed
     nox -s generate        writes generated files that have changed
     nox -s aarch64         tests in an emulated Python of AArch64; more of them after --
+    nox -s riscv64         those in one of RISC-V
     nox -s fuzz            random programs against an oracle of NumPy alone (try -- --help)
     nox -s fuzz_scalable   2,000 random programs and schedules in scalable vectors, at every vector length
     nox -s docs            the documentation site in .nox/site, with notebooks of the tutorials
@@ -140,8 +141,8 @@ PARALLEL = ("-n", "auto", "--maxprocesses", "8", "--dist", "worksteal")
 PYTHONS = BY_SHORT["gossamer"].pythons
 """The supported Pythons, oldest first."""
 EACH = [nox.param(short, id=short) for short in BY_SHORT]
-AARCH64_TESTS = (
-    "packages/host-runtime/tests/detection/test_aarch64.py",
+NATIVE_TESTS = (
+    "packages/host-runtime/tests/detection",
     "packages/host-runtime/tests/loading/test_elf.py",
     "packages/host-runtime/tests/loading/test_object_file.py::test_no_mutant_of_an_object_crashes_the_process[library]",
     "packages/host-runtime/tests/parallel/test_pool.py::test_each_region_is_complete_when_it_ends",
@@ -152,8 +153,8 @@ AARCH64_TESTS = (
     "plugins/generic-cpu/tests/test_conformance.py::TestGenericCpu::test_the_number_of_threads_changes_nothing",
     "tests/integration/test_native_operators.py",
 )
-"""The tests that the session `aarch64` runs."""
-AARCH64_PROGRAMS = ("apt-get", "dpkg-deb", "tar", "qemu-aarch64-static")
+"""The tests that the sessions `aarch64` and `riscv64` run."""
+UNPACKING_PROGRAMS = ("apt-get", "dpkg-deb", "tar")
 
 
 def needed_by(wanted: list[Distribution], extra: str) -> list[Distribution]:
@@ -319,19 +320,34 @@ def aarch64(session: nox.Session) -> None:
     pool or of libgomp, and of limits of memory. The emulator (QEMU 7.2) accepts `MADV_WIPEONFORK` without
     effect, takes memory of its own, and shows few fields of `/proc/self/stat`.
     """
-    missing = [name for name in AARCH64_PROGRAMS if shutil.which(name) is None]
+    test_in_emulator(session, "aarch64")
+
+
+@nox.session(requires=["build"])
+def riscv64(session: nox.Session) -> None:
+    """Run the same tests in a Python of RISC-V, all of whose packages are those of Debian's next release.
+
+    It takes several minutes, since no other Python compiles its modules.
+    """
+    test_in_emulator(session, "riscv64")
+
+
+def test_in_emulator(session: nox.Session, architecture: str) -> None:
+    """Run tests in a Python of an architecture."""
+    programs = (*UNPACKING_PROGRAMS, f"qemu-{architecture}-static")
+    missing = [name for name in programs if shutil.which(name) is None]
     if missing:
         session.skip(f"{', '.join(missing)} not installed (Debian's packages are unpacked and run)")
     session.install("uv" if session.venv_backend == "uv" else "pip")
     root = (Path(session.create_tmp()) / "root").resolve()
-    needed = third_party(SMALL, *parse_requirements(group_requirements("aarch64")))
+    needed = third_party(SMALL, *parse_requirements(group_requirements("emulated")))
     wheels = [str(wheel_of(session, distribution)) for distribution in SMALL]
     listed = sorted({str(requirement) for requirement in needed})
-    made = ("python", "-m", "tools.aarch64_python", str(root), *listed, *wheels)
+    made = ("python", "-m", "tools.emulated_python", architecture, str(root), *listed, *wheels)
     session.run(*made, success_codes=[0, 3])
-    python, chosen = root / "usr/bin/python", session.posargs or AARCH64_TESTS
+    python, chosen = root / "usr/bin/python", session.posargs or NATIVE_TESTS
     if not python.exists():
-        session.skip("apt-get has no source with Debian's packages for arm64")
+        session.skip(f"apt-get has no source with Debian's packages for {architecture}")
     env = {"GOSSAMER_CACHE_DIR": str(root / "cache")}
     options = ("-q", "-p", "no:cacheprovider")
     session.run(str(python), "-m", "pytest", *options, *chosen, env=env, external=True)

@@ -1,5 +1,5 @@
-"""Operators with default schedules on two threads of a process of AArch64, compared with SciPy and NumPy.
-`nox -s aarch64` runs them on other machines."""
+"""Operators with default schedules on two threads of a process of AArch64 or RISC-V, compared with SciPy and
+NumPy. `nox -s aarch64 riscv64` runs them on other machines."""
 
 from __future__ import annotations
 
@@ -13,11 +13,18 @@ import gossamer as gs
 from gossamer_host_runtime import architecture
 from gossamer_testkit.matrices.oracles import attention
 
+BACKENDS = {"aarch64": "llvm-sve", "riscv64": "llvm-rvv"}
+"""The backend for scalable vectors of each architecture."""
+
 pytestmark = [
     pytest.mark.unserialized,
-    pytest.mark.skipif(architecture() != "aarch64", reason="another machine than AArch64"),
+    pytest.mark.skipif(
+        architecture() not in BACKENDS, reason="another machine than AArch64 and RISC-V"
+    ),
 ]
-TARGETS = ("llvm-sve:threads=2", "generic-cpu:threads=2")
+TARGETS = tuple(
+    f"{name}:threads=2" for name in (BACKENDS.get(architecture(), "llvm-sve"), "generic-cpu")
+)
 DTYPE = "float32"
 
 

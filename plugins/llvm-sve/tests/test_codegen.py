@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gossamer_host_runtime import sve_vector_bits
-from gossamer_llvm_sve.native import is_native
+from gossamer_host_runtime import scalable_vector_bits
 from gossamer_llvm_sve.vector_extension import EXTENSIONS
 
 
 def lengths(extension):
     """Those that are emulated, or that of this machine."""
-    return (sve_vector_bits() or 128,) if is_native(extension) else extension.vector_lengths
+    return (scalable_vector_bits() or 128,) if extension.is_native else extension.vector_lengths
 
 
 TARGETS = [

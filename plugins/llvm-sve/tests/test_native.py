@@ -1,4 +1,4 @@
-"""Kernels in a process of AArch64, and what a machine lacks to run them."""
+"""Kernels in a process of AArch64 or RISC-V, and what a machine lacks to run them."""
 
 from __future__ import annotations
 
@@ -6,19 +6,26 @@ import numpy as np
 import pytest
 
 from gossamer_backend import Artifact
-from gossamer_host_runtime import host, sve_vector_bits
+from gossamer_host_runtime import host, scalable_vector_bits
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Signature, Target
 from gossamer_llvm_sve.backend import ScalableBackend
 from gossamer_llvm_sve.machine import cpu_of
-from gossamer_llvm_sve.native import is_native, reason_against_cpu
-from gossamer_llvm_sve.vector_extension import SVE
+from gossamer_llvm_sve.native import reason_against_cpu
+from gossamer_llvm_sve.vector_extension import EXTENSIONS
 
-BACKEND = ScalableBackend(SVE)
 GRAVITON3 = cpu_of(Target.parse("llvm-sve:cpu=neoverse-v1")).required
-on_aarch64 = pytest.mark.skipif(
-    not is_native(SVE) or sve_vector_bits() is None, reason="another machine than AArch64 with SVE"
+NATIVE = next((extension for extension in EXTENSIONS.values() if extension.is_native), None)
+here = pytest.mark.skipif(
+    NATIVE is None or scalable_vector_bits() is None,
+    reason="this machine has no scalable vectors",
 )
+
+
+@pytest.fixture
+def backend():
+    """The backend whose kernels this machine loads."""
+    return ScalableBackend(NATIVE)
 
 
 @pytest.mark.parametrize("target", ["", ":vl_min=256", ":cpu=a64fx", ":vector_bits=2048"])
@@ -41,38 +48,64 @@ def test_what_a_machine_lacks_is_named(target, reason):
     assert reason in reason_against_cpu(cpu, vector_bits=256, features=GRAVITON3)
 
 
-def test_a_machine_of_aarch64_without_sve_says_so(monkeypatch):
-    monkeypatch.setattr("gossamer_llvm_sve.native.architecture", lambda: "aarch64")
-    monkeypatch.setattr("gossamer_llvm_sve.native.sve_vector_bits", lambda: None)
-    probe = BACKEND.probe(Target("llvm-sve"))
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("llvm-rvv:vl_min=512", "have 256 bits, and the code relies on 512 (vl_min=512)"),
+        ("llvm-rvv:features=zba+zvfh", "lacks zba, zvfh."),
+        ("llvm-rvv:cpu=spacemit-x60", "lacks zba, zbb, zbs, zicond, zvfh."),
+    ],
+)
+def test_what_a_machine_of_riscv_lacks_is_named(target, reason):
+    cpu = cpu_of(Target.parse(target))
+    assert reason in reason_against_cpu(cpu, vector_bits=256, features={"v"})
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS.values(), ids=EXTENSIONS)
+def test_a_machine_of_the_architecture_without_the_extension_says_so(extension, monkeypatch):
+    name = extension.backend
+    monkeypatch.setattr(
+        "gossamer_llvm_sve.vector_extension.architecture", lambda: extension.architecture.name
+    )
+    monkeypatch.setattr("gossamer_llvm_sve.native.scalable_vector_bits", lambda: None)
+    backend = ScalableBackend(extension)
+    probe = backend.probe(Target(name))
     assert not probe.usable
-    assert "no vectors of SVE" in probe.reason
-    with pytest.raises(ArgumentError, match="no vectors of SVE") as caught:
-        BACKEND.load(Artifact("llvm-sve", "", "llvm-sve", Signature("f", (), (), ()), b""))
+    assert f"no vectors of {extension.title}" in probe.reason
+    with pytest.raises(ArgumentError, match=f"no vectors of {extension.title}") as caught:
+        backend.load(Artifact(name, "", name, Signature("f", (), (), ()), b""))
     assert caught.value.code == "scalable_cpu.load"
 
 
-@on_aarch64
+@here
 def test_a_kernel_runs_in_this_process(flat, load):
-    kernel = load(flat("for i in T.serial(n):", "    Y[i] = X[i] + X[i]"), "llvm-sve")
+    kernel = load(flat("for i in T.serial(n):", "    Y[i] = X[i] + X[i]"), NATIVE.backend)
     assert kernel.emulator is None
     x, y = np.arange(100, dtype=np.float32), np.zeros(100, np.float32)
     kernel(x, y)
     assert (y == 2 * x).all()
 
 
-@on_aarch64
-def test_a_minimum_above_the_vectors_of_this_machine_is_refused(flat):
-    target = Target.parse(f"llvm-sve:vl_min={2 * sve_vector_bits()}")
-    assert f"vl_min={2 * sve_vector_bits()}" in BACKEND.probe(target).reason
-    artifact = BACKEND.compile(flat("Y[0] = X[0]"), target)
+@here
+def test_scalable_lanes_have_the_length_of_this_machine(flat, load):
+    kernel = load(flat("Y[0] = T.vscale()", dtype="int64"), NATIVE.backend)
+    x, y = np.zeros((2, 1), np.int64)
+    kernel(x, y)
+    assert y.tolist() == [scalable_vector_bits() // 128]
+
+
+@here
+def test_a_minimum_above_the_vectors_of_this_machine_is_refused(backend, flat):
+    target = Target.parse(f"{backend.name}:vl_min={2 * scalable_vector_bits()}")
+    assert f"vl_min={2 * scalable_vector_bits()}" in backend.probe(target).reason
+    artifact = backend.compile(flat("Y[0] = X[0]"), target)
     with pytest.raises(ArgumentError, match="vl_min") as caught:
-        BACKEND.load(artifact)
+        backend.load(artifact)
     assert caught.value.code == "scalable_cpu.load"
 
 
-@on_aarch64
-def test_a_target_has_the_caches_and_cores_of_this_machine():
-    resolved = Target.parse(BACKEND.probe(Target("llvm-sve")).resolved)
+@here
+def test_a_target_has_the_caches_and_cores_of_this_machine(backend):
+    resolved = Target.parse(backend.probe(Target(backend.name)).resolved)
     assert resolved.option("cores") == host().options["cores"]
-    assert BACKEND.machine(resolved).cores == int(host().options["cores"])
+    assert backend.machine(resolved).cores == int(host().options["cores"])

@@ -8,7 +8,6 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Signature, Target
 from gossamer_llvm_sve.backend import ScalableBackend
 from gossamer_llvm_sve.machine import cpu_of, machine_of_cpu
-from gossamer_llvm_sve.native import is_native
 from gossamer_llvm_sve.vector_extension import EXTENSIONS
 
 BACKENDS = {name: ScalableBackend(extension) for name, extension in EXTENSIONS.items()}
@@ -33,7 +32,6 @@ LOOP = ("for i in T.serial(n):", "    Y[i] = X[i] * 2.0")
         ("llvm-sve:features=sme,streaming_bits=384", "scalable_cpu.option_value"),
         ("llvm-rvv:cpu=neoverse-v1", "scalable_cpu.option_value"),
         ("llvm-rvv:features=sve", "scalable_cpu.option_value"),
-        ("llvm-rvv:threads=2", "scalable_cpu.option"),
         ("llvm-rvv:vector_bits=2048", "scalable_cpu.option_value"),
         ("llvm-rvv:cpu=sifive-x280,vl_min=256", "scalable_cpu.option_value"),
     ],
@@ -119,7 +117,7 @@ def artifact_of(backend):
 
 @pytest.mark.parametrize(("name", "machine"), [("llvm-sve", "aarch64"), ("llvm-rvv", "riscv64")])
 def test_programs_that_are_absent_are_named_with_their_packages(name, machine, monkeypatch):
-    if is_native(EXTENSIONS[name]):
+    if EXTENSIONS[name].is_native:
         pytest.skip("this machine runs the code without an emulator")
     monkeypatch.setattr(program.shutil, "which", lambda name: None)
     with pytest.raises(ArgumentError, match=f"qemu-user-static gcc-{machine}-linux") as caught:
@@ -128,15 +126,16 @@ def test_programs_that_are_absent_are_named_with_their_packages(name, machine, m
     assert f"qemu-{machine}-static" in BACKENDS[name].probe(Target(name)).reason
 
 
-@pytest.mark.parametrize("target", ["llvm-sve:threads=0", "llvm-sve:threads=many"])
+@pytest.mark.parametrize("target", ["llvm-sve:threads=0", "llvm-rvv:threads=many"])
 def test_a_number_of_threads_is_checked_on_all_machines(target, flat):
-    backend = BACKENDS["llvm-sve"]
+    backend = BACKENDS[Target.parse(target).backend]
     with pytest.raises(ArgumentError) as caught:
         backend.compile(flat(*LOOP), Target.parse(target))
     assert caught.value.code == "threads.count"
     assert not backend.probe(Target.parse(target)).usable
 
 
-def test_the_number_of_threads_is_part_of_the_resolved_target():
-    resolved = BACKENDS["llvm-sve"].probe(Target.parse("llvm-sve:threads=2")).resolved
+@pytest.mark.parametrize("name", BACKENDS)
+def test_the_number_of_threads_is_part_of_the_resolved_target(name):
+    resolved = BACKENDS[name].probe(Target.parse(f"{name}:threads=2")).resolved
     assert Target.parse(resolved).option("threads") == "2"

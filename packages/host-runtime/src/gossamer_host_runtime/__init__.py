@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from gossamer_host_runtime.detection.aarch64 import sve_vector_bits
     from gossamer_host_runtime.detection.architecture import architecture
     from gossamer_host_runtime.detection.host import Host, host
     from gossamer_host_runtime.detection.llvm_cpu import Cpu, host_cpu
     from gossamer_host_runtime.native_kernel import load_kernel
     from gossamer_host_runtime.native_target import data_layout, target_machine, triple
     from gossamer_host_runtime.parallel.threads import parallelism_of
+    from gossamer_host_runtime.vector_length import scalable_vector_bits
 
 _HOMES = {
     "Cpu": "gossamer_host_runtime.detection.llvm_cpu",
@@ -24,7 +24,7 @@ _HOMES = {
     "host_cpu": "gossamer_host_runtime.detection.llvm_cpu",
     "load_kernel": "gossamer_host_runtime.native_kernel",
     "parallelism_of": "gossamer_host_runtime.parallel.threads",
-    "sve_vector_bits": "gossamer_host_runtime.detection.aarch64",
+    "scalable_vector_bits": "gossamer_host_runtime.vector_length",
     "target_machine": "gossamer_host_runtime.native_target",
     "triple": "gossamer_host_runtime.native_target",
 }
@@ -38,7 +38,7 @@ __all__ = [
     "host_cpu",
     "load_kernel",
     "parallelism_of",
-    "sve_vector_bits",
+    "scalable_vector_bits",
     "target_machine",
     "triple",
 ]

@@ -7,6 +7,7 @@ import llvmlite.binding as llvm
 from gossamer_backend.elf_records import header_of, sections_of
 from gossamer_host_runtime.detection.architecture import architecture
 from gossamer_host_runtime.detection.llvm_cpu import host_cpu
+from gossamer_host_runtime.detection.riscv64 import RISCV64_BASE
 from gossamer_host_runtime.loading.elf import RELOCATION_RULES
 from gossamer_host_runtime.native_target import target_machine, triple
 from gossamer_llvm.optimization import parse
@@ -142,7 +143,10 @@ def object_of(text, name=None):
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     other = f"{name}-unknown-linux-gnu"
-    machine = llvm.Target.from_triple(other).create_target_machine(reloc="pic", codemodel="default")
+    features = ",".join(f"+{each}" for each in RISCV64_BASE) if name == "riscv64" else ""
+    machine = llvm.Target.from_triple(other).create_target_machine(
+        features=features, reloc="pic", codemodel="default"
+    )
     return machine.emit_object(parse(f'target triple = "{other}"\n{text}'))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 
-from gossamer_host_runtime.detection.llvm_cpu import Cpu
+from gossamer_host_runtime.detection.llvm_cpu import any_cpu
 from gossamer_host_runtime.loading.loader import load_object
 from gossamer_host_runtime.native_target import target_machine, triple
 from gossamer_llvm.optimization import parse
@@ -93,8 +93,7 @@ return:
 
 @cache
 def _driver():
-    any_cpu = Cpu("generic", "", frozenset())
-    code = target_machine(any_cpu).emit_object(parse(f'target triple = "{triple()}"\n{_TEXT}'))
+    code = target_machine(any_cpu()).emit_object(parse(f'target triple = "{triple()}"\n{_TEXT}'))
     address, library = load_object(code, "regions")
     kinds = (ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint32, ctypes.c_int64, ctypes.c_int64)
     prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *kinds, ctypes.c_uint32)

@@ -92,7 +92,9 @@ def target_of_page(image, at, base):
 
 def address_in(image, veneer, name):
     """Return the address to which a veneer jumps, which is after its instructions."""
-    (address,) = struct.unpack_from("<Q", image, veneer + {"x86_64": 6, "aarch64": 8}[name])
+    (address,) = struct.unpack_from(
+        "<Q", image, veneer + {"x86_64": 6, "aarch64": 8, "riscv64": 16}[name]
+    )
     return address
 
 
@@ -147,6 +149,54 @@ def test_a_function_of_a_library_is_called_by_a_veneer(name):
     assert "labs" in asked
     assert "f" not in asked
     assert address_in(image, veneer, name) == address
+
+
+def address_of_pair(image, at, base):
+    """Return the address that `auipc` and the next instruction, an addition or a load, compute."""
+    first, second = struct.unpack_from("<II", image, at)
+    return base + at + signed(first & 0xFFFFF000, 32) + signed(second >> 20, 12)
+
+
+def test_a_slot_of_riscv_has_the_address_of_a_symbol():
+    code = object_of(SLOTTED, "riscv64")
+    object_file = read_object(code)
+    layout, image = image_of(code, RELOCATION_RULES["riscv64"], BASES[1])
+    (((symbol, _), slot),) = layout.slots.items()
+    row = object_file.symbols[symbol]
+    (address,) = struct.unpack_from("<Q", image, slot)
+    assert address == BASES[1] + layout.sections[row.section] + row.value
+    ((number, rows), *_) = object_file.relocations
+    at = layout.sections[number] + rows[0].offset
+    assert address_of_pair(image, at, BASES[1]) == BASES[1] + slot
+
+
+def test_a_second_instruction_without_a_first_is_left_to_a_linker():
+    code = bytearray(object_of(PLAIN["table"], "riscv64"))
+    place = names_of_sections(code)[".rela.text"].offset
+    # The first relocation, which the second refers to, is moved by an instruction.
+    struct.pack_into("<Q", code, place, struct.unpack_from("<Q", code, place)[0] + 4)
+    with pytest.raises(NeedsLinkerError):
+        image_of(bytes(code), RELOCATION_RULES["riscv64"], BASES[0])
+
+
+@pytest.mark.parametrize("distance", [0, 1, 2047, 2048, -1, -2048, -2049, 0x7FFFF7FF, -(1 << 31)])
+def test_a_pair_of_instructions_of_riscv_reaches_each_distance(distance):
+    """Loads and stores have the lower bits in different places."""
+    writers, fixup = RELOCATION_RULES["riscv64"].writers, Fixup(0, 0, distance)
+    for second, parts in ((24, [(20, 12, 0)]), (25, [(7, 5, 0), (25, 7, 5)])):
+        upper, lower = bytearray(4), bytearray(4)
+        writers[23](upper, fixup)
+        writers[second](lower, fixup)
+        (word,) = struct.unpack("<I", lower)
+        low = sum((word >> first & (1 << bits) - 1) << to for first, bits, to in parts)
+        assert signed(struct.unpack("<I", upper)[0], 32) + signed(low, 12) == distance
+
+
+@pytest.mark.parametrize("kind", [19, 20, 23])
+@pytest.mark.parametrize("distance", [0x7FFFF800, -(1 << 31) - 2049])
+def test_a_distance_beyond_a_pair_of_instructions_is_left_to_a_linker(kind, distance):
+    with pytest.raises(NeedsLinkerError):
+        RELOCATION_RULES["riscv64"].writers[kind](bytearray(8), Fixup(0, 0, distance))
 
 
 FAR = {

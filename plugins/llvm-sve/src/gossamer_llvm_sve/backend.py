@@ -18,7 +18,7 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.support.typed_calls import typed
 from gossamer_llvm import EMITTED_CAPABILITIES
 from gossamer_llvm_sve.machine import cpu_of, explicit_target, machine_of_cpu
-from gossamer_llvm_sve.native import is_native, reason_against_native
+from gossamer_llvm_sve.native import reason_against_native
 from gossamer_llvm_sve.vector_extension import VectorExtension
 from gossamer_machine import Machine
 
@@ -26,8 +26,8 @@ _VERSIONED = ("gossamer-llvm-sve", "gossamer-llvm", "llvmlite")
 
 
 class ScalableBackend:
-    """Compiles flat modules with LLVM for an extension for scalable vectors. Kernels of Arm SVE run on
-    `threads=` threads of a process of AArch64, all others on one thread of an emulated process.
+    """Compiles flat modules with LLVM for an extension for scalable vectors. Kernels run on `threads=`
+    threads of a process of its architecture, and elsewhere on one thread of an emulated process.
 
     >>> from gossamer_llvm_sve.vector_extension import RVV
     >>> ScalableBackend(RVV).targets()
@@ -54,11 +54,12 @@ class ScalableBackend:
 
     @errors_are_reasons
     def probe(self, target: Target) -> Probe:
-        """Return whether this machine can run kernels: it has SVE, or an emulator and a cross compiler."""
+        """Return whether this machine can run kernels: it has the extension, or an emulator and a cross
+        compiler."""
         from gossamer_emulation import reason_against_emulation
 
         cpu, resolved = cpu_of(target), explicit_target(target)
-        if is_native(self._extension):
+        if self._extension.is_native:
             reason = reason_against_native(cpu)
         else:
             reason = reason_against_emulation(self._extension.architecture)
@@ -101,17 +102,17 @@ class ScalableBackend:
         }
 
     def load(self, artifact: Artifact) -> Kernel:
-        """Link object code of AArch64 into this process if it is one; else send it to an emulated process,
-        which all kernels of one vector length share.
+        """Link object code into this process if it is one of its architecture; else send it to an emulated
+        process, which all kernels of one vector length share.
 
-        `ArgumentError` (`scalable_cpu.load`) if a machine of AArch64 lacks a feature that the code needs, or
-        has shorter vectors; `emulation.programs` if the emulator or the cross compiler is absent.
+        `ArgumentError` (`scalable_cpu.load`) if a machine of this architecture lacks a feature that the code
+        needs, or has shorter vectors; `emulation.programs` if the emulator or the cross compiler is absent.
         """
         from gossamer_emulation import emulated_kernel
         from gossamer_host_runtime import load_kernel
 
         cpu = cpu_of(artifact.parsed_target())
-        if not is_native(self._extension):
+        if not self._extension.is_native:
             return emulated_kernel(artifact, cpu.emulated)
         # Before the code is mapped: an instruction that the CPU lacks ends the process.
         reason = reason_against_native(cpu)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from gossamer_emulation import EmulatedMachine
-from gossamer_host_runtime import host, parallelism_of, sve_vector_bits
+from gossamer_host_runtime import host, parallelism_of, scalable_vector_bits
 from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
@@ -73,7 +73,7 @@ class ScalableCpu(NamedTuple):
         >>> sorted(cpu_of(Target.parse("llvm-sve:cpu=a64fx")).required)
         ['complxnum', 'crc', 'fullfp16', 'lse', 'rdm', 'sve']
         """
-        return self.model.others | set(self.features)
+        return self.model.others | {*self.features, *self.model.rarely_emulated}
 
     @property
     def converts_half(self) -> bool:
@@ -137,8 +137,7 @@ def cpu_of(target: Target) -> ScalableCpu:
 
 def _require_options(target: Target, extension: VectorExtension) -> None:
     streaming = [_STREAMING, _STREAMING_MIN] if "sme" in extension.features else []
-    threads = [_THREADS] if extension.runs_natively else []
-    allowed = ["cpu", "features", "vl_min", "vector_bits", *streaming, *_MODEL, *threads]
+    allowed = ["cpu", "features", "vl_min", "vector_bits", *streaming, *_MODEL, _THREADS]
     require_options(target, names=allowed, model=_MODEL, errors=_ERRORS)
     # The function of a kernel's threads is made when it is loaded, but a wrong number is refused before.
     parallelism_of(target)
@@ -180,12 +179,12 @@ def explicit_target(target: Target) -> str:
         options[_STREAMING] = str(cpu.streaming_bits)
         options[_STREAMING_MIN] = str(cpu.streaming_min)
     stated = {key: value for key, value in target.options if key in (*_MODEL, _THREADS)}
-    host_options = _host_model() if cpu.extension.runs_natively else {}
+    host_options = _host_model() if cpu.extension.is_native else {}
     return Target(target.backend, tuple({**options, **host_options, **stated}.items())).text
 
 
 def _host_model() -> dict[str, str]:
-    if sve_vector_bits() is None:
+    if scalable_vector_bits() is None:
         return {}
     return {key: value for key, value in host().options.items() if key in _MODEL}
 

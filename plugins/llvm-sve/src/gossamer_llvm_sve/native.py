@@ -1,28 +1,22 @@
-"""Kernels in a process of AArch64: whether the CPU of this machine runs the code of a target."""
+"""Kernels in a process of the architecture they are for: whether the CPU of this machine runs their code."""
 
 from __future__ import annotations
 
 from collections.abc import Set
 
-from gossamer_host_runtime import architecture, host, sve_vector_bits
+from gossamer_host_runtime import host, scalable_vector_bits
 from gossamer_llvm_sve.machine import ScalableCpu
-from gossamer_llvm_sve.vector_extension import VectorExtension
-
-
-def is_native(extension: VectorExtension) -> bool:
-    """Return whether this process is one of the architecture, and kernels are loaded and not emulated."""
-    return extension.runs_natively and architecture() == extension.architecture.name
 
 
 def reason_against_native(cpu: ScalableCpu) -> str | None:
     """Return a sentence on what this machine lacks to run the code of a target, None if it lacks nothing."""
-    return reason_against_cpu(cpu, vector_bits=sve_vector_bits(), features=host().features)
+    return reason_against_cpu(cpu, vector_bits=scalable_vector_bits(), features=host().features)
 
 
 def reason_against_cpu(
     cpu: ScalableCpu, *, vector_bits: int | None, features: Set[str]
 ) -> str | None:
-    """Return what a machine with these features lacks, whose vectors of SVE have a length in bits.
+    """Return what a machine with these features lacks, whose scalable vectors have a length in bits.
 
     >>> from gossamer_ir.interchange.records import Target
     >>> from gossamer_llvm_sve.machine import cpu_of
@@ -31,7 +25,8 @@ def reason_against_cpu(
     'The vectors of this CPU have 256 bits, and the code relies on 512 (vl_min=512).'
     """
     if vector_bits is None:
-        return "This CPU has no vectors of SVE, or the system does not let processes use them."
+        title = cpu.extension.title
+        return f"This CPU has no vectors of {title}, or the system does not let processes use them."
     missing = sorted(cpu.required - features)
     if missing:
         return f"This CPU lacks {', '.join(missing)}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_emulation import AARCH64, RISCV64, Architecture
+from gossamer_host_runtime import architecture
 
 
 class CpuModel(NamedTuple):
@@ -30,9 +31,8 @@ class VectorExtension(NamedTuple):
     backend: str
     """The name of the backend."""
     architecture: Architecture
-    runs_natively: bool
-    """True if kernels are loaded into processes of the architecture. Otherwise they are
-    emulated there, too."""
+    title: str
+    """What readers call its vectors."""
     cpus: tuple[CpuModel, ...]
     """The CPUs that a target may name: first the default, then one to suggest."""
     features: tuple[str, ...]
@@ -60,6 +60,12 @@ class VectorExtension(NamedTuple):
     calling_convention: str | None = None
     """LLVM's name of the calling convention; None if there is only one."""
 
+    @property
+    def is_native(self) -> bool:
+        """Whether this process is one of the architecture, so that kernels are loaded into it and not
+        emulated."""
+        return architecture() == self.architecture.name
+
 
 _A64FX = frozenset({"crc", "lse", "rdm", "fullfp16", "complxnum"})
 _V1 = _A64FX | {
@@ -78,7 +84,7 @@ _V2 = _V1 | {"altnzcv", "fptoint"}
 SVE = VectorExtension(
     backend="llvm-sve",
     architecture=AARCH64,
-    runs_natively=True,
+    title="SVE",
     cpus=(
         CpuModel("generic", 128, ("sve",)),
         CpuModel("neoverse-v1", 256, ("sve",), others=_V1),
@@ -103,7 +109,7 @@ SVE = VectorExtension(
 RVV = VectorExtension(
     backend="llvm-rvv",
     architecture=RISCV64,
-    runs_natively=False,
+    title="the extension V",
     cpus=(
         CpuModel("generic-rv64", 128, ("v",)),
         CpuModel("sifive-x280", 512, ("v", "zvfh", "zba", "zbb"), relied_bits=512),

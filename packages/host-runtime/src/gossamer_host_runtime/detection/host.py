@@ -16,9 +16,9 @@ from pathlib import Path
 import msgspec
 
 from gossamer_backend.plugin_api import available_cpus
-from gossamer_host_runtime.detection.aarch64 import aarch64_features, aarch64_identity
 from gossamer_host_runtime.detection.architecture import architecture
 from gossamer_host_runtime.detection.caches import cache_bytes, shared_cache_bytes
+from gossamer_host_runtime.detection.linux_features import linux_features, linux_identity
 from gossamer_host_runtime.detection.llvm_cpu import host_cpu
 
 _CPUINFO = "/proc/cpuinfo"
@@ -54,12 +54,12 @@ def host() -> Host:
     (True, True)
     """
     fields = _cpuinfo() if sys.platform == "linux" and architecture() == "x86_64" else {}
-    arm_features = aarch64_features()
+    reported = linux_features()
     if "flags" in fields:
         features, identity = frozenset(fields["flags"].split()), repr(sorted(fields.items()))
-    elif arm_features is not None:
-        features = frozenset(name for name, is_present in arm_features.items() if is_present)
-        identity = f"{aarch64_identity()} {sorted(features)}"
+    elif reported is not None:
+        features = frozenset(name for name, is_present in reported.items() if is_present)
+        identity = f"{linux_identity()} {sorted(features)}"
     else:
         features, identity = host_cpu().required, f"{host_cpu().name} {host_cpu().features}"
     content = f"{sys.platform} {architecture()} {identity}".encode()

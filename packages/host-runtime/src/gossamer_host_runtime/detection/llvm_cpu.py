@@ -6,8 +6,9 @@ from functools import cache
 
 import msgspec
 
-from gossamer_host_runtime.detection.aarch64 import aarch64_features
 from gossamer_host_runtime.detection.architecture import architecture
+from gossamer_host_runtime.detection.linux_features import linux_features
+from gossamer_host_runtime.detection.riscv64 import RISCV64_BASE
 
 
 class Cpu(msgspec.Struct, frozen=True):
@@ -23,6 +24,13 @@ class Cpu(msgspec.Struct, frozen=True):
     required: frozenset[str]
 
 
+def any_cpu() -> Cpu:
+    """Return a CPU whose code runs on all machines of this architecture with Linux."""
+    # LLVM's base of RISC-V has integers alone, without products and atomic operations.
+    base = RISCV64_BASE if architecture() == "riscv64" else frozenset[str]()
+    return Cpu("generic", ",".join(f"+{name}" for name in sorted(base)), base)
+
+
 @cache
 def host_cpu() -> Cpu:
     """Return the CPU of this machine with exactly its features; vectors of 512 bits are used if it has
@@ -33,7 +41,7 @@ def host_cpu() -> Cpu:
     """
     import llvmlite.binding as llvm  # not needed if all kernels are cached
 
-    features = aarch64_features() or dict(llvm.get_host_cpu_features())
+    features = linux_features() or dict(llvm.get_host_cpu_features())
     required = frozenset(name for name, is_present in features.items() if is_present)
     if architecture() == "x86_64":
         features["prefer-256-bit"] = False

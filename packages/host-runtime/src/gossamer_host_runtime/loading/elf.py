@@ -1,4 +1,4 @@
-"""Load object code of x86-64 and AArch64 Linux into memory without LLVM.
+"""Load object code of x86-64, AArch64 and RISC-V Linux into memory without LLVM.
 
 The object of a kernel is simple: a few sections, relative relocations between them, and calls of functions
 of the C library, such as `calloc`. With this loader, a process whose kernels are all cached need not import
@@ -28,9 +28,10 @@ from gossamer_host_runtime.loading.object_file import (
     read_object,
 )
 from gossamer_host_runtime.loading.relocation_rules import NeedsLinkerError, RelocationRules
+from gossamer_host_runtime.loading.riscv64 import RISCV64_RULES
 from gossamer_host_runtime.loading.x86_64 import X86_64_RULES
 
-RELOCATION_RULES = {"x86_64": X86_64_RULES, "aarch64": AARCH64_RULES}
+RELOCATION_RULES = {"x86_64": X86_64_RULES, "aarch64": AARCH64_RULES, "riscv64": RISCV64_RULES}
 """The relocations of each architecture, by the first part of LLVM's triple."""
 
 

@@ -85,13 +85,16 @@ def _consecutive(
 
 class _Image(msgspec.Struct, frozen=True):
     """An image that is being relocated for the address `base`. `addresses` are those of symbols, None for
-    symbols that are neither in it nor in a library."""
+    symbols that are neither in it nor in a library. `firsts` are the relocations that those of kinds in
+    `rules.seconds` may refer to, by section and offset."""
 
     contents: bytearray
     base: int
+    object_file: ObjectFile
     layout: ImageLayout
     rules: RelocationRules
     addresses: list[int | None]
+    firsts: dict[tuple[int, int], Relocation]
 
     def fixup(self, at: int, value: int) -> Fixup:
         return Fixup(at, self.base + at, value)
@@ -113,7 +116,9 @@ def relocated_image(
         else _address(symbol, layout, base)
         for symbol in object_file.symbols
     ]
-    image = _Image(bytearray(layout.size), base, layout, rules, addresses)
+    firsts = _firsts(object_file, rules.seconds)
+    contents = bytearray(layout.size)
+    image = _Image(contents, base, object_file, layout, rules, addresses, firsts)
     for section, start in zip(object_file.sections, layout.sections, strict=True):
         if start is not None and section.kind != NO_BITS:
             image.contents[start : start + section.size] = object_file.contents(section)
@@ -197,10 +202,43 @@ def _value(image: _Image, reference: _Reference) -> int:
     return address + addend
 
 
+def _firsts(object_file: ObjectFile, seconds: frozenset[int]) -> dict[tuple[int, int], Relocation]:
+    """Return the relocations that those of kinds in `seconds` may refer to; none if there are no kinds."""
+    if not seconds:
+        return {}
+    return {
+        (number, row.offset): row
+        for number, rows in object_file.relocations
+        for row in rows
+        if row.kind not in seconds
+    }
+
+
 def _relocate(image: _Image, number: int, row: Relocation) -> None:
     """Change the image as a relocation of a section says."""
-    write, start = image.rules.writers.get(row.kind), image.layout.sections[number]
-    if write is None or start is None:
+    write = image.rules.writers.get(row.kind)
+    if write is None:
+        raise NeedsLinkerError
+    if row.kind in image.rules.seconds:
+        write(image.contents, _fixup_of_second(image, number, row))
+    else:
+        write(image.contents, _fixup(image, number, row))
+
+
+def _fixup_of_second(image: _Image, number: int, row: Relocation) -> Fixup:
+    """Return the fixup of the first instruction for the place of the second."""
+    symbol, start = image.object_file.symbols[row.symbol], image.layout.sections[number]
+    first = image.firsts.get((symbol.section, symbol.value + row.addend))
+    if first is None or start is None:
+        raise NeedsLinkerError
+    return replace(_fixup(image, symbol.section, first), at=start + row.offset)
+
+
+def _fixup(image: _Image, number: int, row: Relocation) -> Fixup:
+    """Return what a relocation of a section writes, and where. A call may go by a veneer, which is written
+    here."""
+    start = image.layout.sections[number]
+    if start is None:
         raise NeedsLinkerError
     reference = row.symbol, row.addend
     fixup = image.fixup(start + row.offset, _value(image, reference))
@@ -210,7 +248,7 @@ def _relocate(image: _Image, number: int, row: Relocation) -> None:
     if veneers is not None and veneer is not None and row.kind in veneers.calls:
         veneers.write(image.contents, image.fixup(veneer, fixup.value - veneers.addend))
         fixup = replace(fixup, value=image.base + veneer + veneers.addend)
-    write(image.contents, fixup)
+    return fixup
 
 
 def _round_up(number: int, unit: int) -> int:

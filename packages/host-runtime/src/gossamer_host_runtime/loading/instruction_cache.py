@@ -17,15 +17,12 @@ def synchronize_instructions(address: int, size: int) -> bool:
     """Let instructions be fetched as they are in memory; return whether that is possible."""
     if architecture() == "x86_64":
         return True
-    clear = _clear_cache()
-    if clear is None:
-        return False
-    clear(address, address + size)
-    return True
+    clear = _flush_all_harts() if architecture() == "riscv64" else _clear_cache()
+    return clear is not None and clear(address, address + size)
 
 
 @cache
-def _clear_cache() -> Callable[[int, int], None] | None:
+def _clear_cache() -> Callable[[int, int], bool] | None:
     """Return the function of GCC's runtime library with the instructions of this architecture."""
     try:
         function = ctypes.CDLL("libgcc_s.so.1").__clear_cache
@@ -33,7 +30,24 @@ def _clear_cache() -> Callable[[int, int], None] | None:
         return None
     function.argtypes, function.restype = (ctypes.c_void_p, ctypes.c_void_p), None
 
-    def clear(start: int, end: int) -> None:
+    def clear(start: int, end: int) -> bool:
         function(start, end)
+        return True
 
     return clear
+
+
+@cache
+def _flush_all_harts() -> Callable[[int, int], bool] | None:
+    """Return the function of the C library of RISC-V: the instruction `fence.i` concerns the core that runs
+    it alone, so the system has a call."""
+    try:
+        function = ctypes.CDLL(None).__riscv_flush_icache
+    except AttributeError:
+        return None
+    function.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ulong)
+
+    def flush(start: int, end: int) -> bool:
+        return bool(function(start, end, 0) == 0)
+
+    return flush

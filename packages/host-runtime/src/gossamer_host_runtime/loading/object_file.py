@@ -5,7 +5,8 @@ inside its block, and both write where a relocation says. So whatever is malform
 them sees it. Instructions are examined only where a relocation changes one, since LLVM's linker ends the
 process if it is not what it expects: who can change others can run code anyway.
 
-Source: System V ABI, Edition 4.1, chapter 4 (object files); AMD64 supplement, section 4.4 (relocations).
+Source: System V ABI, Edition 4.1, chapter 4 (object files); AMD64 supplement, section 4.4 (relocations);
+RISC-V ABIs Specification (1.0), section 8.4.
 """
 
 from __future__ import annotations
@@ -57,10 +58,11 @@ _BINDINGS, _SYMBOL_TYPES = frozenset({0, 1, 2}), frozenset({0, 1, 2, 3, 4, 6})
 _FIRST_SYSTEM_SPECIFIC = 0x60000000
 _PLAIN_RELOCATION = struct.Struct("<QQ")
 _RELOCATION = struct.Struct("<QQq")
-_X86_64, _AARCH64 = 62, 183
+_X86_64, _AARCH64, _RISCV = 62, 183, 243
 _WIDE = frozenset(
     {(_X86_64, kind) for kind in (1, 6, 7, 8, 16, 17, 18, 24, 25, 27, 28, 29, 30, 31, 33, 37)}
     | {(_AARCH64, kind) for kind in (257, 260, 1024, 1025, 1026, 1027)}
+    | {(_RISCV, kind) for kind in (2, 3, 5, 7, 9, 11, 18, 19, 36, 40)}
 )
 """The relocations that change 8 bytes; others change at most 4."""
 

@@ -50,12 +50,15 @@ class RelocationRules(msgspec.Struct, frozen=True):
     """The relocations of an architecture that this loader supports, by their kind.
 
     `machine` is its number in the header of a file. The value of a kind in `slotted` is the address of a
-    slot, which holds the address of the symbol (in linked files, the global offset table).
+    slot, which holds the address of the symbol (in linked files, the global offset table). The symbol of a
+    kind in `seconds` marks the first of two instructions that compute an address together: value and distance
+    are those of the relocation there.
     """
 
     machine: int
     writers: Mapping[int, WriteFixup]
     slotted: frozenset[int] = frozenset()
+    seconds: frozenset[int] = frozenset()
     veneers: Veneers | None = None
 
 

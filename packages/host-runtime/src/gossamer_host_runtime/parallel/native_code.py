@@ -70,11 +70,10 @@ def _object_code(text: str, symbol: str) -> bytes:
 
 
 def _compiled(text: str) -> bytes:
-    from gossamer_host_runtime.detection.llvm_cpu import Cpu
+    from gossamer_host_runtime.detection.llvm_cpu import any_cpu
     from gossamer_host_runtime.native_target import target_machine, triple
     from gossamer_llvm.optimization import parse
 
-    # For all CPUs of the architecture, since the cache may be shared between machines.
-    any_cpu = Cpu("generic", "", frozenset())
     module = parse(f'target triple = "{triple()}"\n{text}')
-    return bytes(target_machine(any_cpu, level=UNOPTIMIZED).emit_object(module))
+    # For all CPUs of the architecture, since the cache may be shared between machines.
+    return bytes(target_machine(any_cpu(), level=UNOPTIMIZED).emit_object(module))

@@ -38,7 +38,7 @@ took 0.97, 1.06 and 1.14 times as long as on one for 5, 20 and 50 microseconds.
 _WIPE_ON_FORK = 18
 """MADV_WIPEONFORK of Linux 4.14, for which Python has no name."""
 
-_FUTEX = {"x86_64": 202, "aarch64": 98}
+_FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98}
 """The number of the system call."""
 
 _PAUSES = {
@@ -46,6 +46,10 @@ _PAUSES = {
     "  call void @llvm.x86.sse2.pause()\n  ret void\n}\n",
     "aarch64": "declare void @llvm.aarch64.hint(i32)\ndefine internal void @pause() nounwind {\n"
     "  call void @llvm.aarch64.hint(i32 1)\n  ret void\n}\n",
+    # Processors without the extension Zihintpause take it for a fence that orders nothing.
+    "riscv64": "declare void @llvm.riscv.pause()\n"
+    'define internal void @pause() nounwind "target-features"="+a,+c,+d,+f,+m,+zihintpause" {\n'
+    "  call void @llvm.riscv.pause()\n  ret void\n}\n",
 }
 """The instruction with which a spinning thread leaves the core to others, by architecture."""
 
