@@ -12,7 +12,11 @@ from scipy import sparse
 from benchmarks.instruction_counts.emulated_instructions import ArgumentOfC
 from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators import operator_named
+from gossamer_formats import from_scipy
 from gossamer_ir.nodes import Module
+from gossamer_ir.script import parse_module
+from gossamer_ir.transform.specialize import specialize
+from gossamer_testkit import script
 from gossamer_testkit.bsr_product import bsr_product
 
 COUNTED_FEATURES = 128
@@ -120,6 +124,30 @@ def _bsr_spmm_problem(
     return CountedProblem(loop, arguments, "c", expected, values.size, COUNTED_FEATURES)
 
 
+TILE_COLUMNS, TILED_ROWS, TILED_COLUMNS = 16, 512, 32
+"""The columns of a tile, as the script has them, and a matrix of one panel of rows in two tiles."""
+
+
+def _tiled_program() -> Module:
+    return specialize(parse_module(script("tiled_csr_spmm")), {"feat_size": COUNTED_FEATURES})
+
+
+def _tiled_problem(random: np.random.Generator) -> CountedProblem:
+    """Return a product with 8 nonzeros of each row in each tile."""
+    dense = np.zeros((TILED_ROWS, TILED_COLUMNS), np.float32)
+    for row in dense.reshape(-1, TILE_COLUMNS):
+        row[random.choice(TILE_COLUMNS, TILE_COLUMNS // 2, replace=False)] = random.integers(1, 4)
+    matrix = sparse.csr_array(dense)
+    stored = from_scipy(matrix).asformat("tiled_csr", tile_columns=TILE_COLUMNS).arrays
+    b = _integers(random, TILED_COLUMNS, COUNTED_FEATURES)
+    c = np.zeros((TILED_ROWS, COUNTED_FEATURES), np.float32)
+    arguments: dict[str, ArgumentOfC] = {
+        "indptr": stored["indptr"], "indices": stored["indices"], "a": stored["data"], "b": b, "c": c,
+        "m": TILED_ROWS, "n": TILED_COLUMNS, "nnz": matrix.nnz, "feat_size": COUNTED_FEATURES,
+    }  # fmt: skip
+    return CountedProblem((), arguments, "c", matrix @ b, matrix.nnz, COUNTED_FEATURES)
+
+
 MATRIX_BLOCK, MATRIX_BLOCK_ROWS = 16, 3
 """The rows and columns of blocks, and the number of block rows, of the products that are counted with the
 matrix registers of SME."""
@@ -165,6 +193,7 @@ _ON_ARM = {
 }
 COUNTED = {
     **_ON_ARM,
+    "tiled_spmm": CountedOperator(_tiled_program, _tiled_problem, compiled_by=(SVE_KERNEL,)),
     "bsr_spmm, 16 x 16, float32": _matrix_product("float32"),
     "bsr_spmm, 16 x 16, float16": _matrix_product("float16"),
     **{f"{op}, RISC-V": each._replace(compiled_by=ON_RISCV) for op, each in _ON_ARM.items()},

@@ -328,10 +328,23 @@ def test_unusual_widths(width, features):
 
 @pytest.mark.parametrize("features", [1, 128])
 def test_scalable_vectors_have_tiles_whose_rows_are_not_packed(features):
-    scalable = Machine(vector_bits=128, is_scalable=True, fixed_vscale=None)
+    scalable = Machine(vector_bits=256, is_scalable=True, fixed_vscale=None)
     report = schedule_report(sized(COORDINATE, features=features, width=6), scalable)
     factors = [step.args["factors"] for step in report.schedule.loop if step.op == "split"]
     assert "4 * T.vscale()" in {factor for each in factors for factor in each}
     assert "cache_region" not in {step.op for step in report.schedule.loop}
     (decision,) = (each for each in report.decisions if each.what == "rows of B_data not packed")
     assert "scalable" in decision.why
+
+
+def test_vectors_of_the_least_length_have_a_version_of_their_own():
+    """Packed rows take fewer instructions there."""
+    scalable = Machine(vector_bits=128, is_scalable=True, fixed_vscale=None)
+    report = schedule_report(sized(COORDINATE, features=128, width=6), scalable)
+    steps = report.schedule.loop
+    assert [step.args["condition"] for step in steps if step.op == "loop_version"] == [
+        "T.vscale() <= 1"
+    ]
+    assert len([step for step in steps if step.op == "cache_region"]) == 1
+    assert len([step for step in steps if step.op == "parallel"]) == 2
+    assert any(each.what.startswith("a version for vectors of 128") for each in report.decisions)

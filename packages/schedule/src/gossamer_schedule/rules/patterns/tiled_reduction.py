@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.linear_form import coefficient_and_rest
 from gossamer_ir.arith.affine import UNIT, affine_of, expr_of
@@ -49,6 +50,19 @@ class TiledReduction(msgspec.Struct, frozen=True):
     operand: str
     """The dense operand, of which a tile selects `tile_columns` adjacent rows."""
     operand_dtype: str
+
+    def with_names(
+        self, column_tile: str, row: str, position: str, feature: str, block: str
+    ) -> TiledReduction:
+        """Return the pattern with other names for the loops and the block."""
+        return replace(
+            self,
+            block=block,
+            column_tile=column_tile,
+            row=row,
+            position=position,
+            feature=feature,
+        )
 
     @property
     def text(self) -> str:
