@@ -83,18 +83,22 @@ def _versions(
         return [(pattern, _fixed_tiling(pattern, context))]
     if machine.vector_bits > VSCALE_UNIT_BITS:
         return [(pattern, _scalable_tiling(pattern, context))]
-    inside = (pattern.row, pattern.position, pattern.feature, pattern.block)
-    short, long = trace.loop_version(
-        pattern.column_tile, condition="T.vscale() <= 1", inside=inside
+    names = (
+        pattern.column_tile,
+        pattern.row,
+        pattern.position,
+        pattern.feature,
+        pattern.block,
     )
+    versions = trace.loop_version(names[0], condition="T.vscale() <= 1", inside=names[1:])
     trace.decide(
         f"a version for vectors of {VSCALE_UNIT_BITS} bits, and one for longer ones",
         "packed rows take fewer instructions only if the length of vectors is known",
     )
-    return [
-        (pattern.with_names(*short), _fixed_tiling(pattern, context)),
-        (pattern.with_names(*long), _scalable_tiling(pattern, context)),
-    ]
+    short, long = (
+        pattern.with_names(dict(zip(names, version, strict=True))) for version in versions
+    )
+    return [(short, _fixed_tiling(short, context)), (long, _scalable_tiling(long, context))]
 
 
 def _schedule_version(

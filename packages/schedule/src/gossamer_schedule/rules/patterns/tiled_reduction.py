@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 from msgspec.structs import replace
 
@@ -51,17 +53,15 @@ class TiledReduction(msgspec.Struct, frozen=True):
     """The dense operand, of which a tile selects `tile_columns` adjacent rows."""
     operand_dtype: str
 
-    def with_names(
-        self, column_tile: str, row: str, position: str, feature: str, block: str
-    ) -> TiledReduction:
-        """Return the pattern with other names for the loops and the block."""
+    def with_names(self, names: Mapping[str, str]) -> TiledReduction:
+        """Return the pattern with other names for loops and the block, where they have them."""
         return replace(
             self,
-            block=block,
-            column_tile=column_tile,
-            row=row,
-            position=position,
-            feature=feature,
+            block=names.get(self.block, self.block),
+            column_tile=names.get(self.column_tile, self.column_tile),
+            row=names.get(self.row, self.row),
+            position=names.get(self.position, self.position),
+            feature=names.get(self.feature, self.feature),
         )
 
     @property
