@@ -318,7 +318,8 @@ def test_kernels_in_scalable_vectors_need_fewer_instructions_with_longer_vectors
     short, long = (count(kernel, vector_bits=bits) for bits in (128, 512))
     assert long.per_nonzero < 0.6 * short.per_nonzero
     assert (long.loaded_bytes is None) == (kernel == RVV_KERNEL)
-    if name_of_loop(op) != "spmv" and kernel != RVV_KERNEL:
+    # Products with tiles have packed rows with the shortest vectors only.
+    if name_of_loop(op) not in ("spmv", "tiled_spmm") and kernel != RVV_KERNEL:
         assert long.per_nonzero < short.per_nonzero / 3
     if "gossamer, SME" in COUNTED[op].compiled_by:
         in_tiles = count("gossamer, SME", vector_bits=512)
