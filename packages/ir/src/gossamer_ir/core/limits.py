@@ -1,4 +1,5 @@
-"""Limits of modules: depth of nodes, in memory and as scripts, sizes of arrays, and threads of a block."""
+"""Limits of modules: depth of nodes, in memory and as scripts, sizes of arrays, threads of blocks and of
+warps."""
 
 from __future__ import annotations
 
@@ -9,6 +10,9 @@ nested brackets."""
 MAX_SIZE = 2**48
 """The greatest value of a scalar in the shape of an array. No machine has memory for as many elements, and
 sums of such sizes are far from wrapping in int64, which proofs rely on."""
+
+WARP_LANES = 32
+"""The threads of a block that run in lockstep, and exchange registers."""
 
 MAX_BLOCK_THREADS = 1024
 """The largest number of threads of a block of a grid, along one axis and in all."""

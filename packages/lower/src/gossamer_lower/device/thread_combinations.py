@@ -8,6 +8,7 @@ import msgspec
 
 from gossamer_ir.core.build import ONE, ZERO, add, floordiv, index, mul
 from gossamer_ir.core.conditions import conjunction
+from gossamer_ir.core.limits import WARP_LANES
 from gossamer_ir.nodes import (
     Allocate,
     Barrier,
@@ -28,9 +29,6 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.names import Namer
 
-WARP = 32
-"""The threads of a warp."""
-
 
 class ThreadGroup(msgspec.Struct, frozen=True):
     """Threads whose values are combined: how many there are, and the number of this one among them. `row` is
@@ -49,12 +47,12 @@ class ThreadGroup(msgspec.Struct, frozen=True):
     @property
     def is_in_warps(self) -> bool:
         """Whether each group is a part of one warp, and shuffles alone combine its values."""
-        return self.is_consecutive and WARP % self.threads == 0
+        return self.is_consecutive and WARP_LANES % self.threads == 0
 
     @property
     def has_own_warps(self) -> bool:
         """Whether no warp has threads of several groups."""
-        return self.is_consecutive and (self.threads % WARP == 0 or self.is_alone)
+        return self.is_consecutive and (self.threads % WARP_LANES == 0 or self.is_alone)
 
 
 class ThreadCombination(msgspec.Struct, frozen=True):
@@ -98,20 +96,20 @@ class ThreadCombiner:
 
     def _has_other(self, offset: int) -> Expr:
         """Return whether a thread with this distance is in the group, and in the same warp."""
-        last_lane = Compare("lt", self._lane(), index(WARP - offset))
+        last_lane = Compare("lt", self._lane(), index(WARP_LANES - offset))
         last = Compare("lt", self._group.number, index(self._group.threads - offset))
         return conjunction(last_lane, last) or last
 
     def _lane(self) -> Expr:
-        return Binary("floormod", self._group.number, index(WARP))
+        return Binary("floormod", self._group.number, index(WARP_LANES))
 
     def _over_warps(self, value: Expr) -> ThreadCombination:
         """Combine the values of each warp, and then those of the warps in shared memory."""
-        warps = -(-self._group.threads // WARP)
-        is_whole = self._group.threads % WARP == 0
-        value = self._exchanged(value, "xor" if is_whole else "down", WARP)
+        warps = -(-self._group.threads // WARP_LANES)
+        is_whole = self._group.threads % WARP_LANES == 0
+        value = self._exchanged(value, "xor" if is_whole else "down", WARP_LANES)
         shared = self._shared(warps)
-        warp = floordiv(self._group.number, index(WARP))
+        warp = floordiv(self._group.number, index(WARP_LANES))
         stored = Store(shared.name, (self._group.row, warp), value)
         self._stmts += [If(Compare("eq", self._lane(), ZERO), (stored,)), Barrier()]
         total: Expr = self._let(self._loaded(shared, ZERO))

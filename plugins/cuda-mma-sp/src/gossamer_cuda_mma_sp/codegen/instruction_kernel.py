@@ -7,8 +7,8 @@ from itertools import chain
 
 from gossamer_cuda_mma_sp.codegen.ptx import TRIPLE, without_externals
 from gossamer_cuda_mma_sp.instructions.matrix_instructions import MatrixInstruction
-from gossamer_cuda_mma_sp.instructions.operand_registers import WARP_LANES
 from gossamer_cuda_mma_sp.target.gpu import Gpu
+from gossamer_ir.core.limits import WARP_LANES
 from gossamer_llvm.optimization import parse
 from gossamer_llvm.target_machines import cross_target_machine
 

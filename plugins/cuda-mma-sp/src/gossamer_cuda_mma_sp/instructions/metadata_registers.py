@@ -8,7 +8,6 @@ tiles, as there are selectors.
 from __future__ import annotations
 
 from gossamer_cuda_mma_sp.instructions.operand_registers import (
-    WARP_LANES,
     require_operand,
     require_registers,
 )
@@ -23,6 +22,7 @@ from gossamer_cuda_mma_sp.n_m.metadata_words import (
     require_legal,
     words_of_nibbles,
 )
+from gossamer_ir.core.limits import WARP_LANES
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.typed_calls import typed
 

@@ -29,12 +29,11 @@ from gossamer_cuda_mma_sp.n_m.operand_dtypes import (
     dtype_of_operand,
     operand_dtype_named,
 )
+from gossamer_ir.core.limits import WARP_LANES
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.typed_calls import typed
 
-WARP_LANES = 32
-"""The lanes of a warp."""
 ACCUMULATOR_DTYPES = ("float16", "float32", "int32")
 """The dtypes of results."""
 

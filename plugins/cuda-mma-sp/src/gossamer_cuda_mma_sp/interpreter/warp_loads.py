@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer_cuda_mma_sp.interpreter.memory import LaneNumbers
+from gossamer_ir.core.limits import WARP_LANES
 from gossamer_ir.support.arrays import Array
 
 _ROWS = 8
 ROW_BYTES = 16
 """The bytes of a row, to a multiple of which it is aligned."""
-_WARP_LANES = 32
 
 
 def addressing_lanes(lanes: LaneNumbers, count: int) -> LaneNumbers:
@@ -19,7 +19,7 @@ def addressing_lanes(lanes: LaneNumbers, count: int) -> LaneNumbers:
     >>> addressing_lanes(np.arange(64), 1).tolist()
     [0, 1, 2, 3, 4, 5, 6, 7, 32, 33, 34, 35, 36, 37, 38, 39]
     """
-    return lanes.reshape(-1, _WARP_LANES)[:, : _ROWS * count].ravel()
+    return lanes.reshape(-1, WARP_LANES)[:, : _ROWS * count].ravel()
 
 
 def bank_conflicts(at: LaneNumbers) -> int:

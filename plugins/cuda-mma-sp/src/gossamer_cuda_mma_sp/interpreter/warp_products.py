@@ -14,7 +14,6 @@ from gossamer_cuda_mma_sp.instructions.matrix_instructions import (
 )
 from gossamer_cuda_mma_sp.instructions.metadata_registers import supplying_lanes, unpack_metadata
 from gossamer_cuda_mma_sp.instructions.operand_registers import (
-    WARP_LANES,
     unpack_a,
     unpack_accumulator,
     unpack_b,
@@ -29,6 +28,7 @@ from gossamer_cuda_mma_sp.interpreter.operations import LaneValues
 from gossamer_cuda_mma_sp.n_m.compress import decompress
 from gossamer_cuda_mma_sp.n_m.compressed_matrix import compressed_matrix
 from gossamer_cuda_mma_sp.n_m.metadata_words import words_of_nibbles
+from gossamer_ir.core.limits import WARP_LANES
 from gossamer_ir.errors import FormatError, InternalError
 from gossamer_ir.support.arrays import Array
 

@@ -10,12 +10,11 @@ from gossamer_cuda_mma_sp.target.architectures import (
     NATIVE_ARCH,
     GpuArchitecture,
 )
-from gossamer_ir.core.limits import MAX_BLOCK_THREADS
+from gossamer_ir.core.limits import MAX_BLOCK_THREADS, WARP_LANES
 from gossamer_ir.interchange.records import Target
 from gossamer_machine import Grid, Machine
 from gossamer_machine.cpu_options import option_value_error, require_options
 
-WARP_THREADS = 32
 INTERPRETER = "interpreter"
 DRIVERS = ("pycuda", "cuda-bindings", "ctypes", INTERPRETER)
 """The drivers that a target may name. Without one, the first whose package is installed loads kernels."""
@@ -137,7 +136,7 @@ def machine_of_gpu(target: Target) -> Machine:
     """
     gpu = gpu_of(target)
     grid = Grid(
-        warp=WARP_THREADS,
+        warp=WARP_LANES,
         block_threads=MAX_BLOCK_THREADS,
         shared_memory=gpu.architecture.shared_memory,
         multiprocessors=gpu.multiprocessors,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gossamer_ir.core.limits import WARP_LANES
 from gossamer_ir.nodes import (
     Barrier,
     Expr,
@@ -30,7 +31,7 @@ from gossamer_ir.verify.statements.statement_checks import (
 MAX_CALLS = 100
 """Maximum depth of nested calls."""
 
-SHUFFLE_WIDTHS = (2, 4, 8, 16, 32)
+SHUFFLE_WIDTHS = (2, 4, 8, 16, WARP_LANES)
 """The numbers of threads that exchange values."""
 
 RANGE_PARAMS = 2

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.limits import WARP_LANES
 from gossamer_ir.nodes import Shuffle
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.types import value_type
 from gossamer_llvm.targets.nvptx.kernel_state import KernelState
 from gossamer_llvm.targets.nvptx.threads import thread_number
 
-_WARP = 32
 _REGISTER_BITS = 32
 _MODES = {"xor": "bfly", "down": "down"}
 
@@ -30,13 +30,13 @@ def emit_shuffle(emitter: FunctionEmitter, node: Shuffle) -> bool:
 def _mask(emitter: FunctionEmitter, node: Shuffle) -> str:
     """Emit the mask of the lanes that exchange values: those of the group of this thread."""
     x, y, z = emitter.state(KernelState).block
-    rest = x * y * z % _WARP
-    if node.width == _WARP and not rest:
+    rest = x * y * z % WARP_LANES
+    if node.width == WARP_LANES and not rest:
         return "-1"
     builder, number = emitter.builder, thread_number(emitter)
     group = "-1"
-    if node.width < _WARP:
-        first = builder.value(f"and i32 {number}, {_WARP - node.width}")
+    if node.width < WARP_LANES:
+        first = builder.value(f"and i32 {number}, {WARP_LANES - node.width}")
         group = builder.value(f"shl i32 {(1 << node.width) - 1}, {first}")
     if not rest:
         return group
@@ -84,7 +84,7 @@ def _exchanged(
 def _exchange(emitter: FunctionEmitter, node: Shuffle, register: str, mask: str) -> str:
     function = f"llvm.nvvm.shfl.sync.{_MODES[node.op]}.i32"
     # The upper bits keep lanes within groups, the lower ones are the last lane of a group.
-    clamp = (_WARP - node.width) << 8 | (_WARP - 1)
+    clamp = (WARP_LANES - node.width) << 8 | (WARP_LANES - 1)
     arguments = f"i32 {mask}, i32 {register}, i32 {node.offset}, i32 {clamp}"
     emitter.module.declare("i32", function, arguments)
     return emitter.builder.value(f"call i32 @{function}({arguments})")

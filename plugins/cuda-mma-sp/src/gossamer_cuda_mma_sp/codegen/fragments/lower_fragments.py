@@ -25,9 +25,10 @@ from gossamer_cuda_mma_sp.instructions.matrix_instructions import (
     matrix_instruction,
 )
 from gossamer_cuda_mma_sp.instructions.sparse_instructions import MMA_COLUMNS, MMA_ROWS
-from gossamer_cuda_mma_sp.target.gpu import WARP_THREADS, Gpu
+from gossamer_cuda_mma_sp.target.gpu import Gpu
 from gossamer_ir.core.build import ONE, ZERO, add, binary, index, index_var, integer_value, zero_of
 from gossamer_ir.core.conditions import conjunction
+from gossamer_ir.core.limits import WARP_LANES
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Allocate,
@@ -363,7 +364,7 @@ class _FragmentLowerer:
         lane = self._namer.fresh("lane")
         renamed = tuple(substitute(stmt, {self._lane.name: index_var(lane)}) for stmt in body)
         return (
-            For(lane, ZERO, index(WARP_THREADS), renamed, kind="thread_binding", thread=LANE_AXIS),
+            For(lane, ZERO, index(WARP_LANES), renamed, kind="thread_binding", thread=LANE_AXIS),
         )
 
     def _access_error(self, stmt: Stmt) -> UnsupportedError:

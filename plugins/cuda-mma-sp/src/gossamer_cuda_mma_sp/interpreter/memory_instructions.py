@@ -1,0 +1,137 @@
+"""Instructions that access memory: loads, stores, atomic updates and asynchronous copies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gossamer_cuda_mma_sp.interpreter.grid_threads import GridThreads, items_of
+from gossamer_cuda_mma_sp.interpreter.memory import (
+    DeviceFaultError,
+    LaneNumbers,
+    TrackedMemory,
+)
+from gossamer_cuda_mma_sp.interpreter.operations import PTX_DTYPES
+from gossamer_cuda_mma_sp.interpreter.program import Instruction
+from gossamer_cuda_mma_sp.interpreter.thread_memory import parameter_name
+from gossamer_cuda_mma_sp.interpreter.thread_registers import ptx_literal
+from gossamer_ir.support.arrays import Array
+
+_ATOMICS: Mapping[str, Any] = {
+    "add": lambda old, value: old + value,
+    "min": lambda old, value: np.minimum(old, value),
+    "max": lambda old, value: np.maximum(old, value),
+    "and": lambda old, value: old & value,
+    "or": lambda old, value: old | value,
+    "exch": lambda old, value: value,
+    "cas": lambda old, expected, value: np.where(old == expected, value, old),
+}
+
+
+def load_registers(threads: GridThreads, instruction: Instruction, lanes: LaneNumbers) -> None:
+    """Load one or several registers, or a parameter of the kernel."""
+    result, address = instruction.operands
+    dtype, targets = PTX_DTYPES[instruction.suffixes[-1]], items_of(result)
+    if instruction.suffixes[0] == "param":
+        argument = threads.arguments[parameter_name(address)]
+        value = np.full(lanes.size, _as_bits(argument, dtype))
+        threads.registers.write(targets[0], value, lanes)
+        return
+    memory, offsets = threads.memory.place(address, _space(instruction.suffixes), lanes)
+    _require_aligned(offsets, dtype.itemsize * len(targets))
+    for number, target in enumerate(targets):
+        if "relaxed" in instruction.suffixes:
+            raw = np.stack(_exchanged(threads, memory, offsets, dtype.itemsize, lanes))
+        else:
+            part = offsets + number * dtype.itemsize
+            raw = memory.load(part, dtype.itemsize, threads.memory.owners(lanes))
+        threads.registers.write(target, np.ascontiguousarray(raw).view(dtype)[:, 0], lanes)
+
+
+def store_registers(threads: GridThreads, instruction: Instruction, lanes: LaneNumbers) -> None:
+    """Store one or several registers."""
+    address, stored = instruction.operands
+    dtype, sources = PTX_DTYPES[instruction.suffixes[-1]], items_of(stored)
+    memory, offsets = threads.memory.place(address, _space(instruction.suffixes), lanes)
+    _require_aligned(offsets, dtype.itemsize * len(sources))
+    for number, source in enumerate(sources):
+        column = threads.registers.read(source, dtype, lanes)[:, None]
+        data = np.ascontiguousarray(column).view(np.uint8)
+        if "relaxed" in instruction.suffixes:
+            elements = _exchanged(threads, memory, offsets, dtype.itemsize, lanes)
+            for element, new in zip(elements, data, strict=True):
+                element[:] = new
+        else:
+            part = offsets + number * dtype.itemsize
+            memory.store(part, data, threads.memory.owners(lanes))
+
+
+def _require_aligned(offsets: LaneNumbers, size: int) -> None:
+    if (offsets % size).any():
+        raise DeviceFaultError("the address of a vector is not aligned")
+
+
+def _exchanged(
+    threads: GridThreads,
+    memory: TrackedMemory,
+    offsets: LaneNumbers,
+    size: int,
+    lanes: LaneNumbers,
+) -> list[Array]:
+    """Return the bytes of the element that each thread accesses atomically."""
+    numbers = threads.memory.thread_numbers[lanes]
+    return [
+        memory.exchange(int(offset), size, int(number))
+        for offset, number in zip(offsets, numbers, strict=True)
+    ]
+
+
+def update_atomically(threads: GridThreads, instruction: Instruction, lanes: LaneNumbers) -> None:
+    """Update elements one thread after the other; the result is what each thread had before."""
+    operands, suffixes = instruction.operands, instruction.suffixes
+    has_result = len(operands) > 2 or "exch" in suffixes
+    result, address, *inputs = operands if has_result else ("_", *operands)
+    (operation,) = (_ATOMICS[suffix] for suffix in suffixes if suffix in _ATOMICS)
+    dtype = PTX_DTYPES[suffixes[-1]]
+    memory, offsets = threads.memory.place(address, _space(suffixes), lanes)
+    values = [threads.registers.read(operand, dtype, lanes) for operand in inputs]
+    numbers = threads.memory.thread_numbers[lanes]
+    old = np.empty(lanes.size, dtype)
+    for lane in range(lanes.size):
+        raw = memory.exchange(int(offsets[lane]), dtype.itemsize, int(numbers[lane]))
+        element, one = raw.view(dtype), slice(lane, lane + 1)
+        old[lane] = element[0]
+        element[0] = operation(old[one], *(value[one] for value in values))[0]
+    threads.registers.write(result, old, lanes)
+
+
+def copy_asynchronously(threads: GridThreads, instruction: Instruction, lanes: LaneNumbers) -> None:
+    """Begin a copy to shared memory, end a group of copies, or wait for groups."""
+    if "commit_group" in instruction.suffixes:
+        threads.copies.commit(lanes)
+        return
+    if "wait_group" in instruction.suffixes:
+        for copy in threads.copies.wait(lanes, int(instruction.operands[0])):
+            threads.memory.shared.complete_copy(
+                copy.at, copy.data, threads.memory.owners(copy.lanes)
+            )
+        return
+    size = int(instruction.operands[2])
+    memory, target = threads.memory.place(instruction.operands[0], "shared", lanes)
+    source_memory, source = threads.memory.place(instruction.operands[1], "global", lanes)
+    data = source_memory.load(source, size, threads.memory.owners(lanes))
+    memory.begin_copy(target, size, threads.memory.owners(lanes))
+    threads.copies.begin(lanes, target, data)
+
+
+def _space(suffixes: tuple[str, ...]) -> str:
+    spaces = [suffix for suffix in suffixes if suffix in ("global", "shared", "local")]
+    return spaces[0] if spaces else "generic"
+
+
+def _as_bits(value: int | float, dtype: np.dtype[Any]) -> Any:
+    if isinstance(value, float):
+        return np.array([value], f"f{dtype.itemsize}").view(f"u{dtype.itemsize}")[0]
+    return ptx_literal(str(int(value)), dtype)

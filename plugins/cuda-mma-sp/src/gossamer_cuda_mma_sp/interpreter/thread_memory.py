@@ -1,0 +1,105 @@
+"""The memory of the threads of a grid: where an address of an instruction is, and who accesses it."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+
+from gossamer_cuda_mma_sp.interpreter.memory import (
+    GLOBAL_BASE,
+    LOCAL_BASE,
+    SHARED_BASE,
+    DeviceFaultError,
+    LaneNumbers,
+    ThreadNumbers,
+    TrackedMemory,
+)
+from gossamer_cuda_mma_sp.interpreter.program import KernelProgram
+from gossamer_cuda_mma_sp.interpreter.thread_registers import ThreadRegisters
+from gossamer_ir.errors import InternalError
+
+_ADDRESS = re.compile(r"^\[\s*([%$\w]+)\s*(?:\+\s*(-?\d+))?\s*\]$")
+
+
+class ThreadMemory:
+    """The memory of some blocks of threads. `blocks` are the numbers of the blocks in the grid."""
+
+    def __init__(
+        self,
+        program: KernelProgram,
+        registers: ThreadRegisters,
+        global_memory: TrackedMemory,
+        *,
+        blocks: LaneNumbers,
+        block_threads: int,
+    ) -> None:
+        count = blocks.size * block_threads
+        thread = np.tile(np.arange(block_threads), blocks.size)
+        self._registers, self._global = registers, global_memory
+        self._block = np.repeat(np.arange(blocks.size), block_threads)
+        self._owner_stride = block_threads + 1
+        self.thread_numbers = np.repeat(blocks, block_threads) * self._owner_stride + thread
+        self._epochs = np.zeros(count, np.int64)
+        self._shared_bytes, self._local_bytes = program.shared_bytes, program.local_bytes
+        self.shared = _private_memory("shared", blocks.size * program.shared_bytes)
+        self._local = _private_memory("local", count * program.local_bytes)
+
+    def place(self, text: str, space: str, lanes: LaneNumbers) -> tuple[TrackedMemory, LaneNumbers]:
+        """Return the memory of a space, and the offsets of an address in it; raise `DeviceFaultError` for one
+        that is out of bounds."""
+        match = _ADDRESS.match(text)
+        if match is None:
+            raise InternalError(f"The interpreter does not know the address '{text}'.")
+        base = self._registers.read(match[1], np.dtype(np.uint64), lanes).astype(np.int64)
+        address = base + int(match[2] or 0)
+        if space == "generic":
+            space = _space_of(address)
+            starts = {"global": 0, "shared": SHARED_BASE, "local": LOCAL_BASE}
+            address = address - starts[space]
+        if space == "global":
+            return self._global, address - GLOBAL_BASE
+        size = self._shared_bytes if space == "shared" else self._local_bytes
+        if ((address < 0) | (address >= size)).any():
+            raise DeviceFaultError(f"a thread accesses {space} memory out of bounds")
+        if space == "shared":
+            return self.shared, address + self._block[lanes] * size
+        return self._local, address + lanes * size
+
+    def owners(self, lanes: LaneNumbers) -> ThreadNumbers:
+        """Return the threads of lanes, as memory tells them apart."""
+        return ThreadNumbers(self.thread_numbers[lanes], self._epochs[lanes], self._owner_stride)
+
+    def pass_barrier(self, is_waiting: npt.NDArray[np.bool_]) -> None:
+        """Note that threads have waited for each other: they see what the others wrote."""
+        self._epochs[is_waiting] += 1
+
+
+def parameter_name(text: str) -> str:
+    """Return the parameter that an operand addresses.
+
+    >>> parameter_name("[f_param_0]")
+    'f_param_0'
+    """
+    match = _ADDRESS.match(text)
+    if match is None:
+        raise InternalError(f"The interpreter does not know the address '{text}'.")
+    return match[1]
+
+
+def _private_memory(name: str, size: int) -> TrackedMemory:
+    is_written = np.zeros(size, np.bool_)
+    return TrackedMemory(name, np.full(size, 0xA5, np.uint8), np.ones(size, np.bool_), is_written)
+
+
+def _space_of(address: LaneNumbers) -> str:
+    """Return the memory of generic addresses, which must be one for all threads."""
+    for space, low, high in (
+        ("global", GLOBAL_BASE, 1 << 62),
+        ("local", LOCAL_BASE, GLOBAL_BASE),
+        ("shared", SHARED_BASE, LOCAL_BASE),
+    ):
+        if ((address >= low) & (address < high)).all():
+            return space
+    raise DeviceFaultError("a thread accesses an address that is not in its memory")

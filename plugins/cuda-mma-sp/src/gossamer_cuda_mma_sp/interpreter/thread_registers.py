@@ -1,0 +1,106 @@
+"""The registers of the threads of a grid, each an array with a lane for each thread."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gossamer_cuda_mma_sp.device_code import GridShape
+from gossamer_cuda_mma_sp.interpreter.memory import DeviceFaultError, LaneNumbers
+from gossamer_cuda_mma_sp.interpreter.operations import LaneValues
+from gossamer_cuda_mma_sp.interpreter.program import KernelProgram
+
+_REGISTER_DTYPES = {1: np.bool_, 8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
+_SPECIAL = re.compile(r"^%(tid|ntid|ctaid|nctaid)\.([xyz])$")
+
+
+class ThreadRegisters:
+    """The registers of some threads. `special` are those that the device sets, by name and dimension."""
+
+    def __init__(
+        self, program: KernelProgram, count: int, special: dict[tuple[str, str], LaneNumbers]
+    ) -> None:
+        self._program, self._count, self._special = program, count, special
+        self._registers: dict[str, LaneValues] = {}
+        self._defined: dict[str, npt.NDArray[np.bool_]] = {}
+
+    def read(self, text: str, dtype: np.dtype[Any], lanes: LaneNumbers) -> LaneValues:
+        """Return an operand in each thread; raise `DeviceFaultError` for a register that nothing wrote."""
+        if text in self._program.registers:
+            defined = self._defined.get(text)
+            if defined is None or not defined[lanes].all():
+                raise DeviceFaultError(f"a thread reads the register {text}, which nothing wrote")
+            raw = self._registers[text][lanes]
+            if raw.dtype == np.bool_ or dtype == np.bool_:
+                return raw.astype(dtype)
+            if raw.dtype.itemsize != dtype.itemsize:
+                raw = raw.astype(f"u{dtype.itemsize}")
+            return raw.view(dtype)
+        if special := _SPECIAL.match(text):
+            return self._special[special[1], special[2]][lanes].astype(np.uint32).astype(dtype)
+        if text in self._program.symbols:
+            return np.full(lanes.size, self._program.symbols[text], dtype)
+        return np.full(lanes.size, ptx_literal(text, dtype))
+
+    def write(self, register: str, value: LaneValues, lanes: LaneNumbers) -> None:
+        """Set a register of each thread; `_` is none."""
+        if register == "_":
+            return
+        target = np.dtype(_REGISTER_DTYPES[self._program.registers[register]])
+        if register not in self._registers:
+            self._registers[register] = np.zeros(self._count, target)
+            self._defined[register] = np.zeros(self._count, np.bool_)
+        if target == np.bool_:
+            raw = value.astype(np.bool_)
+        elif value.dtype == np.bool_:
+            raw = value.astype(target)
+        elif value.dtype.itemsize == target.itemsize:
+            raw = value.view(target)
+        elif value.dtype.kind == "i":
+            raw = value.astype(f"i{target.itemsize}").view(target)
+        else:
+            raw = value.view(f"u{value.dtype.itemsize}").astype(target)
+        self._registers[register][lanes] = raw
+        self._defined[register][lanes] = True
+
+
+def special_registers(
+    thread: LaneNumbers, number: LaneNumbers, *, grid: GridShape, block: GridShape
+) -> dict[tuple[str, str], LaneNumbers]:
+    """Return the special registers of threads: `thread` are their numbers in their blocks, `number` those of
+    the blocks.
+
+    >>> special = special_registers(np.arange(4), np.zeros(4), grid=(1, 1, 1), block=(2, 2, 1))
+    >>> special["tid", "y"].tolist()
+    [0, 0, 1, 1]
+    """
+    values = {}
+    for name, flat, shape in (("tid", thread, block), ("ctaid", number, grid)):
+        rest = flat
+        for dimension, extent in zip("xyz", shape, strict=True):
+            values[name, dimension] = rest % extent
+            values[f"n{name}", dimension] = np.full(flat.size, extent)
+            rest = rest // extent
+    return values
+
+
+def ptx_literal(text: str, dtype: np.dtype[Any]) -> Any:
+    """Return the value of a literal of PTX.
+
+    >>> float(ptx_literal("0f3F800000", np.dtype(np.float32))), int(ptx_literal("-1", np.dtype(np.int8)))
+    (1.0, -1)
+    """
+    if text[:2] in ("0f", "0F", "0d", "0D"):
+        bits = np.array([int(text[2:], 16)], np.uint32 if text[1] in "fF" else np.uint64)
+        # An instruction that moves bits has the type of an integer.
+        if dtype.kind != "f":
+            return bits.astype(f"u{dtype.itemsize}").view(dtype)[0]
+        return bits.view(np.float32 if text[1] in "fF" else np.float64).astype(dtype)[0]
+    number = int(text.removesuffix("U"), 0)
+    if dtype == np.bool_:
+        return np.bool_(number)
+    raw = np.array([number & ((1 << 64) - 1)], np.uint64)
+    return raw.astype(f"u{dtype.itemsize}").view(dtype)[0]
