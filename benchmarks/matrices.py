@@ -12,6 +12,8 @@ import msgspec
 import numpy as np
 from scipy import sparse
 
+from gossamer_ir.support.arrays import Array
+
 Kind: TypeAlias = Literal[
     "graph", "road", "mesh", "circuit", "program", "weights", "blocks", "masks"
 ]
@@ -127,6 +129,15 @@ def available(names: Iterable[str]) -> Iterator[str]:
         except MissingMatrixError:
             continue
         yield name
+
+
+def load_arrays_of(name: str) -> dict[str, Array]:
+    """Return the arrays of a data set that is not a matrix. Raises `MissingMatrixError` with the reason."""
+    path = datasets_folder() / f"{name}.npz"
+    if not path.exists():
+        raise MissingMatrixError(f"{path} does not exist (GOSSAMER_DATASETS names the folder)")
+    with np.load(path) as file:
+        return dict(file)
 
 
 def read_pruned(path: Path, key: str) -> sparse.csr_matrix:

@@ -14,6 +14,8 @@ from benchmarks.gpu.gpu_contenders import GPU_CONTENDERS
 from benchmarks.harness.rounds import SamplingPlan
 from benchmarks.harness.tasks import MAX_CASE_BYTES, Selection
 from benchmarks.matrices import NAMES
+from benchmarks.model_contenders import MODEL_CONTENDERS
+from benchmarks.models.model_problems import MODEL_NAMES
 from benchmarks.operators import PROBLEMS
 from benchmarks.ordered_parts import PARTS
 from benchmarks.part import RunPart
@@ -148,9 +150,10 @@ def add_selection(run: argparse.ArgumentParser) -> None:
     add(
         "--contenders",
         nargs="+",
-        choices=contenders.NAMES,
+        choices=tuple(dict.fromkeys((*contenders.NAMES, *MODEL_CONTENDERS))),
         help="by default the usual ones of an operator",
     )
+    add("--model", nargs="+", choices=MODEL_NAMES, help="of the part models; by default all")
     add("--parts", nargs="+", choices=tuple(PARTS), help="by default all of them")
     add("--quick", action="store_true", help="a smaller selection, in about three minutes")
 
@@ -204,7 +207,8 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
 def interpreter(text: str) -> tuple[str, str]:
     """Parse `mkl=/path/to/python`; the name is that of a contender or of a file in `contenders`."""
     name, _, path = text.partition("=")
-    names = {*contenders.NAMES, *(contender.module for contender in contenders.CONTENDERS.values())}
+    registered = contenders.CONTENDERS | MODEL_CONTENDERS
+    names = {*registered, *(contender.module for contender in registered.values())}
     if not path or name not in names:
         raise argparse.ArgumentTypeError(f"'{text}'; expected CONTENDER=PATH")
     return name, path

@@ -19,6 +19,7 @@ FILES = (
     "mini_batches",
     "conversions",
     "programs",
+    "models",
     "choice",
     "instructions",
 )

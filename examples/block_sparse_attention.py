@@ -226,7 +226,7 @@ def torch_blocks(torch: Any, inputs: Attention) -> Callable[[], Any]:
     def call() -> Any:
         keys, values = (each[:, gathered].reshape(heads, count, -1, width) for each in (k, v))
         scores = (q * inputs.scale) @ keys.transpose(2, 3)
-        weights = torch.softmax(scores.masked_fill(~is_column, float("-inf")), dimension=3)
+        weights = torch.softmax(scores.masked_fill(~is_column, float("-inf")), dim=3)
         return torch.nan_to_num(weights @ values).reshape(heads, positions, width)
 
     return call

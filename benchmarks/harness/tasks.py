@@ -77,7 +77,11 @@ class Selection(msgspec.Struct, frozen=True):
         if self.contenders is None:
             of_operator = tuple(name for name, one in CONTENDERS.items() if one.takes_part(op))
         else:
-            of_operator = tuple(name for name in self.contenders if op in CONTENDERS[name].ops)
+            of_operator = tuple(
+                name
+                for name in self.contenders
+                if name in CONTENDERS and op in CONTENDERS[name].ops
+            )
         return (*of_operator, *(self.variants if op in CONTENDERS[OURS].ops else ()))
 
 

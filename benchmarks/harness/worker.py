@@ -33,10 +33,16 @@ Answer: TypeAlias = dict[str, Any]
 class Worker:
     """The prepared cases of a contender, by key and number of threads."""
 
-    def __init__(self, prepare: Prepare, packages: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        prepare: Callable[[Any, int], Prepared],
+        packages: tuple[str, ...] = (),
+        read: Callable[[Path, dict[str, Any]], Any] = read_case,
+    ) -> None:
         self.prepare_case = prepare
         self.packages = packages
-        self.cases: dict[str, OperatorCase] = {}
+        self.read_case = read
+        self.cases: dict[str, Any] = {}
         self.prepared: dict[tuple[str, int], Prepared] = {}
 
     def versions(self, _request: Request) -> Answer:
@@ -47,7 +53,8 @@ class Worker:
         """Read the case in `folder` and prepare it for each number of `threads`, under the name `key`.
         Returns the reason for each number for which this is impossible."""
         key, skipped = request["key"], {}
-        case = self.cases[key] = read_case(Path(request["folder"]), request["description"])
+        folder = Path(request["folder"])
+        case = self.cases[key] = self.read_case(folder, request["description"])
         for threads in request["threads"]:
             try:
                 self.prepared[key, threads] = self.prepare_case(case, threads)

@@ -39,9 +39,9 @@ def from_n_m(
     columns, 2 for tfloat32, 8 for int4 and uint4. There may be more or fewer slots than the pattern has, if
     no group has too many elements. Elements are rounded to `dtype`; for integers they must be values of it.
 
-    Raises `ArgumentError`: `n_m.dtype` (also float8, to which nothing is rounded), `n_m.arrays`
-    (arrays or sizes that do not fit), `n_m.range`, `n_m.metadata_dtype`. Raises `FormatError`
-    (`n_m.group`).
+    Raises `ArgumentError`: `sparsity.dtype` (also float8, to which nothing is rounded), `sparsity.n_m`
+    (arrays or sizes that do not fit), `sparsity.range`, `sparsity.metadata_dtype`. Raises `FormatError`
+    (`sparsity.group`).
 
     >>> indices, data = np.array([1, 4], np.uint8), np.array([5.0, 0.0], np.float32)
     >>> from_n_m(indices, data, m=1, n=4, group=4, slots=2, dtype="float16").values[0, :2]
@@ -66,7 +66,7 @@ def to_n_m(matrix: CompressedMatrix) -> dict[str, Array | int]:
     them with the shape of the matrix: 2 slots of 4 columns, 1 of 2 for tfloat32, 4 of 8 for int4 and uint4.
     Slots with a zero are unused, and follow the others.
 
-    Raises `ArgumentError` (`n_m.dtype`) for float8, and `FormatError` (`n_m.metadata`).
+    Raises `ArgumentError` (`sparsity.dtype`) for float8, and `FormatError` (`sparsity.metadata`).
 
     >>> to_n_m(compress(np.array([[0, 5, 0, 0]], np.int8)))["indices"]
     array([1, 4], dtype=uint8)
@@ -132,8 +132,15 @@ def from_v_n_m(
     blocks, groups = -(-m // rows), -(-n // group)
     _require_slots(indices, data, (blocks, groups, rows, slots), chosen)
     _require_columns(columns, blocks, groups, chosen)
+    row_indices, row_data = (
+        array.reshape(blocks, groups, rows, slots)
+        .transpose(0, 2, 1, 3)
+        .reshape(-1)[: m * groups * slots]
+        for array in (indices, data)
+    )
     matrix = from_n_m(
-        *(_in_row_order(array, (blocks, groups, rows, slots), m) for array in (indices, data)),
+        row_indices,
+        row_data,
         m=m,
         n=groups * chosen,
         group=chosen,
@@ -146,20 +153,12 @@ def from_v_n_m(
     return matrix, np.minimum(of_tensor.reshape(blocks, groups * chosen), n - 1)
 
 
-def _in_row_order(array: Array, shape: tuple[int, int, int, int], m: int) -> Array:
-    """Return the slots of the first `m` rows, one row after the other, from those by blocks, groups, rows of
-    a block and slots."""
-    blocks, groups, rows, slots = shape
-    by_rows = array.reshape(shape).transpose(0, 2, 1, 3).reshape(blocks * rows, groups * slots)
-    return by_rows[:m].reshape(-1)
-
-
 def _required_groups(n: int, group: int, expected: int) -> int:
     """Return the number of groups in a row of n columns. Raise an `ArgumentError` if they do not have the
     columns of a group of the pattern."""
     if group != expected:
         raise ArgumentError(
-            "n_m.arrays",
+            "sparsity.n_m",
             f"Slots are chosen from {counted(group, 'column')}; expected {expected}, those of a group of the "
             "pattern.",
         )
@@ -169,7 +168,7 @@ def _required_groups(n: int, group: int, expected: int) -> int:
 def _require_blocks(rows: int, group: int, chosen: int) -> None:
     if rows < 1 or group < chosen:
         raise ArgumentError(
-            "n_m.arrays",
+            "sparsity.n_m",
             f"Blocks have {counted(rows, 'row')}, and {chosen} of {group} columns are chosen; expected at "
             "least 1 row, and at most all columns.",
         )
@@ -178,7 +177,7 @@ def _require_blocks(rows: int, group: int, chosen: int) -> None:
 def _require_columns(columns: Array, blocks: int, groups: int, chosen: int) -> None:
     if columns.size != blocks * groups * chosen:
         raise ArgumentError(
-            "n_m.arrays",
+            "sparsity.n_m",
             f"There are {counted(columns.size, 'chosen column')}; expected {blocks * groups * chosen}: "
             f"{counted(blocks, 'block')} by {counted(groups, 'group')} by {chosen}.",
         )
@@ -190,19 +189,19 @@ def _require_slots(indices: Array, data: Array, sizes: tuple[int, ...], group: i
     count = math.prod(sizes)
     if min(sizes) < 0 or indices.size != count or data.size != count:
         raise ArgumentError(
-            "n_m.arrays",
+            "sparsity.n_m",
             f"There are {counted(indices.size, 'index', 'indices')} and {counted(data.size, 'element')}; "
             f"expected {count}: {' by '.join(map(str, sizes))}.",
         )
     if indices.dtype.name != "uint8" or data.dtype.name not in DATA_DTYPES:
         raise ArgumentError(
-            "n_m.arrays",
+            "sparsity.n_m",
             f"The indices are {indices.dtype.name}, the data {data.dtype.name}; expected uint8, and "
             f"{' or '.join(DATA_DTYPES)}.",
         )
     if indices.size and int(indices.max()) > group:
         raise ArgumentError(
-            "n_m.arrays",
+            "sparsity.n_m",
             f"An index is {int(indices.max())}; expected columns 0 to {group - 1} of a group, or {group} "
             "for an unused slot.",
         )
@@ -211,7 +210,7 @@ def _require_slots(indices: Array, data: Array, sizes: tuple[int, ...], group: i
 def _require_numbers(operand: OperandDType) -> None:
     if operand.name.startswith("float8"):
         raise ArgumentError(
-            "n_m.dtype", f"{operand.name} is not converted to or from other dtypes."
+            "sparsity.dtype", f"{operand.name} is not converted to or from other dtypes."
         )
 
 
@@ -227,7 +226,7 @@ def _stored_elements(numbers: Array, operand: OperandDType) -> Array:
     is_value = (numbers >= least) & (numbers <= most) & (np.trunc(numbers) == numbers)
     if not is_value.all():
         raise ArgumentError(
-            "n_m.range",
+            "sparsity.range",
             f"An element is {numbers[~is_value][0]}; expected integers from {least} to {most}, for "
             f"{operand.name}.",
         )

@@ -1,0 +1,116 @@
+"""Two layers of GCN (Kipf and Welling, ICLR 2017) and of GraphSAGE with means (Hamilton, Ying and Leskovec,
+NeurIPS 2017) on graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from scipy import sparse
+
+from benchmarks.matrices import load_matrix
+from benchmarks.models.model_problem import Arrays, ModelProblem, random_arrays
+from gossamer_ir.support.arrays import Array
+
+GRAPHS = ("cora", "pubmed", "ppi_graphsaint", "ogbn_arxiv")
+FEATURES, HIDDEN, CLASSES = 128, 64, 40
+
+
+def gcn_problem(graph: str) -> ModelProblem:
+    """Return the GCN on a graph: its matrix has loops and symmetrically normalized weights."""
+    return _problem(
+        "gcn", normalized(adjacency(graph)), graph, oracle=gcn_oracle, weights=("w1", "w2")
+    )
+
+
+def sage_problem(graph: str) -> ModelProblem:
+    """Return GraphSAGE on a graph: the rows of its matrix add up to 1."""
+    matrix = adjacency(graph)
+    degrees = np.maximum(np.diff(matrix.indptr), 1)
+    mean = sparse.csr_matrix(sparse.diags((1 / degrees).astype(np.float32)) @ matrix)
+    weights = ("w1", "w1_root", "w2", "w2_root")
+    return _problem("graphsage", mean, graph, oracle=sage_oracle, weights=weights)
+
+
+def adjacency(graph: str) -> sparse.csr_matrix:
+    """Return the pattern of a graph with ones: row i has the neighbors from which node i receives."""
+    matrix = load_matrix(graph, "float32").csr
+    ones = np.ones(matrix.nnz, np.float32)
+    return sparse.csr_matrix((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def normalized(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
+    """Return D^-1/2 (A + I) D^-1/2."""
+    looped = sparse.csr_matrix(matrix + sparse.eye(matrix.shape[0], dtype=np.float32))
+    looped.data[:] = 1
+    roots = sparse.diags((1 / np.sqrt(np.diff(looped.indptr))).astype(np.float32))
+    result = sparse.csr_matrix(roots @ looped @ roots)
+    result.sort_indices()
+    return result
+
+
+def _problem(
+    model: str,
+    matrix: sparse.csr_matrix,
+    graph: str,
+    *,
+    oracle: Callable[[Mapping[str, Array]], Arrays],
+    weights: tuple[str, ...],
+) -> ModelProblem:
+    nodes = matrix.shape[0]
+    widths = {"1": (FEATURES, HIDDEN), "2": (HIDDEN, CLASSES)}
+    arrays = random_arrays(
+        7,
+        x=(nodes, FEATURES),
+        seed=(nodes, CLASSES),
+        b1=(HIDDEN,),
+        b2=(CLASSES,),
+        **{name: widths[name[1]] for name in weights},
+    )
+    arrays |= {"indptr": matrix.indptr, "indices": matrix.indices, "values": matrix.data}
+    return ModelProblem(model, graph, arrays, (*weights, "b1", "b2"), oracle)
+
+
+def matrix_of(arrays: Mapping[str, Array]) -> sparse.csr_matrix:
+    """Return the matrix of a case."""
+    nodes = len(arrays["indptr"]) - 1
+    parts = (arrays["values"], arrays["indices"], arrays["indptr"])
+    return sparse.csr_matrix(parts, shape=(nodes, nodes))
+
+
+def gcn_oracle(arrays: Mapping[str, Array]) -> Arrays:
+    """Return the output A relu(A X W1 + b1) W2 + b2 and the gradients."""
+    matrix, received = matrix_of(arrays), matrix_of(arrays) @ arrays["x"]
+    before = received @ arrays["w1"] + arrays["b1"]
+    hidden = np.maximum(before, 0)
+    output = matrix @ (hidden @ arrays["w2"]) + arrays["b2"]
+    back = matrix.T @ arrays["seed"]
+    of_before = back @ arrays["w2"].T * (before > 0)
+    return {
+        "output": output,
+        "w1": received.T @ of_before,
+        "w2": hidden.T @ back,
+        "b1": of_before.sum(0),
+        "b2": arrays["seed"].sum(0),
+    }
+
+
+def sage_oracle(arrays: Mapping[str, Array]) -> Arrays:
+    """Return the output of two layers M X W + b + X W_root, the first one with relu, and the gradients."""
+    matrix, x, seed = matrix_of(arrays), arrays["x"], arrays["seed"]
+    received = matrix @ x
+    before = received @ arrays["w1"] + arrays["b1"] + x @ arrays["w1_root"]
+    hidden = np.maximum(before, 0)
+    of_neighbors = matrix @ hidden
+    output = of_neighbors @ arrays["w2"] + arrays["b2"] + hidden @ arrays["w2_root"]
+    of_hidden = matrix.T @ (seed @ arrays["w2"].T) + seed @ arrays["w2_root"].T
+    of_before = of_hidden * (before > 0)
+    return {
+        "output": output,
+        "w1": received.T @ of_before,
+        "w1_root": x.T @ of_before,
+        "w2": of_neighbors.T @ seed,
+        "w2_root": hidden.T @ seed,
+        "b1": of_before.sum(0),
+        "b2": seed.sum(0),
+    }

@@ -1,0 +1,25 @@
+"""Layers of sparse models, with the arguments that users of PyTorch and PyG know."""
+
+from __future__ import annotations
+
+from gossamer_torch.nn.gather_multiply_scatter import gather_multiply_scatter
+from gossamer_torch.nn.gcn_conv import GCNConv
+from gossamer_torch.nn.mixture_of_experts import MixtureOfExperts
+from gossamer_torch.nn.rgcn_conv import RelationPairs, RGCNConv, relation_pairs
+from gossamer_torch.nn.sage_conv import SAGEConv
+from gossamer_torch.nn.sparse_conv3d import KernelMap, SparseConv3d, kernel_map
+from gossamer_torch.nn.sparse_linear import SparseLinear
+
+__all__ = [
+    "GCNConv",
+    "KernelMap",
+    "MixtureOfExperts",
+    "RGCNConv",
+    "RelationPairs",
+    "SAGEConv",
+    "SparseConv3d",
+    "SparseLinear",
+    "gather_multiply_scatter",
+    "kernel_map",
+    "relation_pairs",
+]

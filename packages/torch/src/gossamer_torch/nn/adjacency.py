@@ -1,0 +1,130 @@
+"""Adjacency matrices of graphs for layers: row i has the nodes from which node i receives.
+
+A graph is the edge index of PyG or a matrix. What layers derive from it is made once: it is kept with the
+tensor of edges, or of offsets, as long as nobody writes to it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import torch
+
+from gossamer_ir.errors import ArgumentError
+from gossamer_torch.conversion import SparseOperand, from_edge_index, to_sparse_matrix
+from gossamer_torch.nn.kept_results import kept_with
+from gossamer_torch.operators.spmv import spmv
+from gossamer_torch.sparse_matrix import SparseMatrix
+
+Graph: TypeAlias = SparseOperand
+"""A dense tensor (2 by E) is an edge index: edges go from its row 0 to its row 1. Any sparse matrix is the
+adjacency matrix: row i has the nodes from which node i receives."""
+
+
+class OrderedEdges(NamedTuple):
+    """The matrix of an edge index, with ones, and for each of its elements the number of the edge."""
+
+    matrix: SparseMatrix
+    order: torch.Tensor
+
+
+def adjacency_of(
+    graph: Graph, edge_weight: torch.Tensor | None, shape: tuple[int, int], dtype: torch.dtype
+) -> SparseMatrix:
+    """Return the adjacency matrix of a graph, whose rows are targets and columns are sources, with the
+    weights of its edges, in their order (by default 1, in the dtype).
+
+    Raises `ArgumentError` (`operand.shape`: the matrix has another shape, or there are weights besides a
+    matrix; `operand.range`: an index is out of range).
+
+    >>> edges = torch.tensor([[0, 0], [1, 2]])
+    >>> adjacency_of(edges, torch.tensor([5.0, 7.0]), (3, 3), torch.float32).to_dense()
+    tensor([[0., 0., 0.],
+            [5., 0., 0.],
+            [7., 0., 0.]])
+    """
+    if isinstance(graph, torch.Tensor) and graph.layout == torch.strided:
+        matrix, order = ordered_edges(graph, shape)
+        if edge_weight is None:
+            return matrix if matrix.dtype == dtype else matrix.with_values(matrix.values.to(dtype))
+        return matrix.with_values(edge_weight.index_select(0, order))
+    matrix = to_sparse_matrix(graph)
+    if edge_weight is not None:
+        raise ArgumentError(
+            "operand.shape",
+            "An adjacency matrix has weights of its own; expected edge_weight=None.",
+            hint="Pass an edge index with edge_weight=, or matrix.with_values(edge_weight).",
+        )
+    if matrix.shape != shape:
+        raise ArgumentError(
+            "operand.shape",
+            f"The adjacency matrix has the shape {matrix.shape}; expected {shape}.",
+        )
+    return matrix
+
+
+def ordered_edges(edge_index: torch.Tensor, shape: tuple[int, int]) -> OrderedEdges:
+    """Return the matrix of an edge index, made once for the tensor."""
+
+    def make() -> OrderedEdges:
+        # Numbers of edges are exact in float64, and are sorted like values.
+        numbers = torch.arange(edge_index.shape[1], dtype=torch.float64)
+        matrix = from_edge_index(edge_index.flip(0), numbers, shape=shape)
+        order = matrix.values.long()
+        ones = torch.ones(len(order))
+        return OrderedEdges(matrix.with_values(ones), order)
+
+    return kept_with(edge_index, f"edges {shape}", make)
+
+
+def with_self_loops(matrix: SparseMatrix) -> SparseMatrix:
+    """Return a square matrix with an element of 1 on the diagonal where it has none.
+
+    >>> with_self_loops(SparseMatrix(torch.tensor([0, 1, 1]), torch.tensor([1]), shape=(2, 2))).to_dense()
+    tensor([[1., 1.],
+            [0., 1.]])
+    """
+
+    def make() -> OrderedEdges:
+        rows, columns = matrix.rows().long(), matrix.col.long()
+        has_loop = torch.zeros(matrix.shape[0], dtype=torch.bool)
+        has_loop[rows[rows == columns]] = True
+        missing = torch.nonzero(~has_loop)[:, 0]
+        edges = torch.stack([torch.cat([columns, missing]), torch.cat([rows, missing])])
+        return ordered_edges(edges, matrix.shape)
+
+    looped, order = kept_with(matrix.crow, "loops", make, beside=matrix.col)
+    missing = matrix.values.new_ones(len(order) - matrix.nnz)
+    values = torch.cat([matrix.values, missing]).index_select(0, order)
+    return looped.with_values(values)
+
+
+def symmetrically_normalized(matrix: SparseMatrix) -> SparseMatrix:
+    """Return D^-1/2 A D^-1/2, where D has the sums of the rows of A; rows without elements stay empty.
+
+    >>> looped = SparseMatrix(torch.tensor([0, 2, 4]), torch.tensor([0, 1, 0, 1]), shape=(2, 2))
+    >>> symmetrically_normalized(looped).values
+    tensor([0.5000, 0.5000, 0.5000, 0.5000])
+    """
+    degrees = spmv(matrix, matrix.values.new_ones(matrix.shape[1]))
+    roots = torch.where(degrees > 0, degrees, 1).rsqrt()
+    roots = torch.where(degrees > 0, roots, 0)
+    left = roots.index_select(0, matrix.rows())
+    return matrix.with_values(left * matrix.values * roots.index_select(0, matrix.col))
+
+
+def row_means(matrix: SparseMatrix, dtype: torch.dtype) -> SparseMatrix:
+    """Return the matrix with the same pattern that takes the mean over each row, made once.
+
+    >>> matrix = SparseMatrix(torch.tensor([0, 2]), torch.tensor([0, 1]), shape=(1, 2))
+    >>> row_means(matrix, torch.float32).values
+    tensor([0.5000, 0.5000])
+    """
+
+    def make() -> torch.Tensor:
+        shares = 1 / matrix.crow.diff().to(dtype)
+        return shares.index_select(0, matrix.rows())
+
+    if torch.compiler.is_compiling():
+        return matrix.with_values(make())
+    return matrix.with_values(kept_with(matrix.crow, f"means {dtype}", make))

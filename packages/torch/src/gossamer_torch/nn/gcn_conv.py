@@ -1,0 +1,74 @@
+"""The layer of graph convolutional networks."""
+
+from __future__ import annotations
+
+import torch
+
+from gossamer_torch.nn.adjacency import (
+    Graph,
+    adjacency_of,
+    symmetrically_normalized,
+    with_self_loops,
+)
+from gossamer_torch.nn.propagation import receives_first
+from gossamer_torch.operators.spmm import spmm
+from gossamer_torch.sparse_matrix import SparseMatrix
+
+
+class GCNConv(torch.nn.Module):
+    """D^-1/2 (A + I) D^-1/2 X W + b (Kipf and Welling, ICLR 2017), with the arguments of PyG's layer.
+
+    `forward` takes `x` (n by `in_channels`), a graph, and with an edge index the weights of the edges (E); it
+    returns n by `out_channels`. The graph is an edge index (2 by E) or the adjacency matrix (n by n), whose
+    row i has the nodes from which i receives. `add_self_loops` (by default, if `normalize`) adds those that
+    are missing, with weight 1. Pass a matrix that is normalized already with `normalize=False`. Gradients
+    flow to `x`, the weights and the parameters.
+
+    >>> edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    >>> layer = GCNConv(16, 4)
+    >>> layer(torch.ones(3, 16), edges).shape
+    torch.Size([3, 4])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        add_self_loops: bool | None = None,
+        normalize: bool = True,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.add_self_loops = normalize if add_self_loops is None else add_self_loops
+        self.normalize = normalize
+        self.lin = torch.nn.Linear(in_channels, out_channels, bias=False)
+        self.bias = torch.nn.Parameter(torch.zeros(out_channels)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights as Glorot and Bengio do; the bias is zero."""
+        torch.nn.init.xavier_uniform_(self.lin.weight)
+        if self.bias is not None:
+            torch.nn.init.zeros_(self.bias)
+
+    def forward(
+        self, x: torch.Tensor, edge_index: Graph, edge_weight: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return the features of all nodes."""
+        nodes = x.shape[0]
+        matrix = self.propagated(adjacency_of(edge_index, edge_weight, (nodes, nodes), x.dtype))
+        if receives_first(x, self.out_channels):
+            return torch.nn.functional.linear(spmm(matrix, x), self.lin.weight, self.bias)
+        received = spmm(matrix, self.lin(x))
+        return received if self.bias is None else received + self.bias
+
+    def propagated(self, matrix: SparseMatrix) -> SparseMatrix:
+        """Return the matrix with loops and normalized weights, as the layer wants."""
+        if self.add_self_loops:
+            matrix = with_self_loops(matrix)
+        return symmetrically_normalized(matrix) if self.normalize else matrix
+
+    def extra_repr(self) -> str:
+        return f"{self.in_channels}, {self.out_channels}"

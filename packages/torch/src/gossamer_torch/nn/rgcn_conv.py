@@ -1,0 +1,136 @@
+"""The layer of relational graph convolutional networks."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+
+from gossamer_ir.errors import ArgumentError
+from gossamer_torch.checks import INDEX_TENSOR_DTYPES, require_dense, require_tensor_shape
+from gossamer_torch.conversion import from_edge_index
+from gossamer_torch.nn.gather_multiply_scatter import gather_multiply_scatter
+from gossamer_torch.nn.kept_results import kept_with
+from gossamer_torch.nn.sage_conv import require_aggregation
+from gossamer_torch.operators.spmm import spmm
+from gossamer_torch.sparse_matrix import SparseMatrix
+
+
+class RelationPairs(NamedTuple):
+    """The pairs of a node and a relation by which it receives, sorted by relation: the matrix that aggregates
+    for each pair, the nodes of pairs, and where those of each relation begin."""
+
+    matrix: SparseMatrix
+    nodes: torch.Tensor
+    offsets: torch.Tensor
+
+
+class RGCNConv(torch.nn.Module):
+    """W_root x + b plus, for each relation, W_r times the mean of the features of its neighbors
+    (Schlichtkrull et al., ESWC 2018), with the arguments of PyG's layer.
+
+    `forward` takes `x` (n by `in_channels`), `edge_index` (2 by E, from sources to targets) and `edge_type`
+    (E, from 0 to `num_relations` - 1), or the `relation_pairs` of both; it returns n by `out_channels`.
+    `aggr` is "mean" or "sum". With `num_bases`, the weights of relations are sums of that many matrices.
+    Neighbors are aggregated for each pair of a node and a relation before they are multiplied, so that each
+    relation is one product of dense matrices. Gradients flow to `x` and the parameters.
+
+    Raises `ArgumentError` (`layer.aggregation`, `operand.shape`, `operand.range`).
+
+    >>> edges, relations = torch.tensor([[0, 1, 2], [1, 2, 1]]), torch.tensor([0, 1, 1])
+    >>> RGCNConv(16, 4, num_relations=2)(torch.ones(3, 16), edges, relations).shape
+    torch.Size([3, 4])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        num_relations: int,
+        num_bases: int | None = None,
+        *,
+        aggr: str = "mean",
+        root_weight: bool = True,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        require_aggregation(aggr)
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.num_relations, self.num_bases, self.aggr = num_relations, num_bases, aggr
+        matrices = num_relations if num_bases is None else num_bases
+        self.weight = torch.nn.Parameter(torch.empty(matrices, in_channels, out_channels))
+        shape = (num_relations, matrices)
+        self.comp = None if num_bases is None else torch.nn.Parameter(torch.empty(shape))
+        root = torch.empty(in_channels, out_channels)
+        self.root = torch.nn.Parameter(root) if root_weight else None
+        self.bias = torch.nn.Parameter(torch.zeros(out_channels)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights as Glorot and Bengio do; the bias is zero."""
+        for weight in (*self.weight, self.root, self.comp):
+            if weight is not None:
+                torch.nn.init.xavier_uniform_(weight.data)
+        if self.bias is not None:
+            torch.nn.init.zeros_(self.bias)
+
+    def forward(
+        self,
+        x: torch.Tensor,
+        edge_index: torch.Tensor | RelationPairs,
+        edge_type: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Return the features of all nodes."""
+        nodes = x.shape[0]
+        pairs = edge_index
+        if not isinstance(pairs, RelationPairs):
+            pairs = relation_pairs(pairs, edge_type, nodes, self.num_relations)
+        matrix = pairs.matrix if self.aggr == "mean" else _with_ones(pairs.matrix)
+        received = spmm(matrix.with_values(matrix.values.to(x.dtype)), x)
+        weight: torch.Tensor = self.weight
+        if self.comp is not None:
+            weight = torch.einsum("rb,bio->rio", self.comp, weight)
+        output = gather_multiply_scatter(received, weight, None, pairs.nodes, pairs.offsets, nodes)
+        if self.root is not None:
+            output = torch.addmm(output, x, self.root)
+        return output if self.bias is None else output + self.bias
+
+    def extra_repr(self) -> str:
+        return f"{self.in_channels}, {self.out_channels}, num_relations={self.num_relations}"
+
+
+def relation_pairs(
+    edge_index: torch.Tensor, edge_type: torch.Tensor | None, nodes: int, relations: int
+) -> RelationPairs:
+    """Return the pairs of nodes and relations of a graph, made once for its tensors."""
+    require_dense("edge_index", edge_index, dtypes=INDEX_TENSOR_DTYPES)
+    require_tensor_shape("edge_index", edge_index, (2, None))
+    require_dense("edge_type", edge_type, dtypes=INDEX_TENSOR_DTYPES)
+    assert edge_type is not None
+    require_tensor_shape("edge_type", edge_type, (edge_index.shape[1],))
+
+    def make() -> RelationPairs:
+        _require_relations(edge_type, relations)
+        sources, targets = edge_index.long()
+        keys, pair_of_edge = torch.unique(edge_type.long() * nodes + targets, return_inverse=True)
+        counts = torch.bincount(pair_of_edge, minlength=len(keys))
+        edges = torch.stack([pair_of_edge, sources])
+        values = 1 / counts.index_select(0, pair_of_edge).float()
+        matrix = from_edge_index(edges, values, shape=(len(keys), nodes))
+        offsets = torch.searchsorted(keys, torch.arange(relations + 1) * nodes)
+        return RelationPairs(matrix, keys % nodes, offsets)
+
+    return kept_with(edge_index, f"relations {relations} {nodes}", make, beside=edge_type)
+
+
+def _require_relations(edge_type: torch.Tensor, relations: int) -> None:
+    if edge_type.numel() and not 0 <= int(edge_type.min()) <= int(edge_type.max()) < relations:
+        raise ArgumentError(
+            "operand.range",
+            f"'edge_type' contains values from {int(edge_type.min())} to {int(edge_type.max())}; expected "
+            f"values from 0 to {relations - 1}.",
+        )
+
+
+def _with_ones(matrix: SparseMatrix) -> SparseMatrix:
+    return matrix.with_values(torch.ones_like(matrix.values))

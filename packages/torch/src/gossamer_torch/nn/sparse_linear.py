@@ -1,0 +1,82 @@
+"""A linear layer with pruned weights."""
+
+from __future__ import annotations
+
+import torch
+
+from gossamer_ir.errors import ArgumentError
+from gossamer_torch.conversion import SparseOperand, to_sparse_matrix
+from gossamer_torch.nn.pruning import PruneKind, kept_weights
+from gossamer_torch.operators.spmm import spmm
+from gossamer_torch.sparse_matrix import SparseMatrix
+
+
+class SparseLinear(torch.nn.Module):
+    """x W^T + b with a sparse matrix W (`out_features` by `in_features`).
+
+    `weight` is a sparse matrix in any form; its values become the parameter `values`, and gradients stay on
+    its pattern. `forward` takes `x` (..., `in_features`) and returns (..., `out_features`).
+    `SparseLinear.prune` makes the layer from a dense one.
+
+    Raises `ArgumentError` (`operand.shape`: the bias does not fit).
+
+    >>> layer = SparseLinear.prune(torch.nn.Linear(16, 4), sparsity=0.75)
+    >>> layer(torch.ones(2, 16)).shape, layer.values.shape
+    (torch.Size([2, 4]), torch.Size([16]))
+    """
+
+    def __init__(self, weight: SparseOperand, bias: torch.Tensor | None = None) -> None:
+        super().__init__()
+        matrix = to_sparse_matrix(weight)
+        self.out_features, self.in_features = matrix.shape
+        if bias is not None and bias.shape != (self.out_features,):
+            raise ArgumentError(
+                "operand.shape",
+                f"'bias' has the shape {tuple(bias.shape)}; expected ({self.out_features},).",
+            )
+        self.crow: torch.Tensor
+        self.col: torch.Tensor
+        self.register_buffer("crow", matrix.crow)
+        self.register_buffer("col", matrix.col)
+        self.values = torch.nn.Parameter(matrix.values.detach().clone())
+        self.bias = None if bias is None else torch.nn.Parameter(bias.detach().clone())
+
+    @classmethod
+    def prune(
+        cls, linear: torch.nn.Linear, *, sparsity: float = 0.9, kind: PruneKind = "elements"
+    ) -> SparseLinear:
+        """Return a dense layer with the weights of least magnitude removed: "elements" anywhere, "blocks" of
+        16 by 16, or "2:4", the two smaller ones of each four in a row (then `sparsity` is not used).
+
+        >>> SparseLinear.prune(torch.nn.Linear(8, 2), kind="2:4").values.shape
+        torch.Size([8])
+        """
+        weight = linear.weight.detach()
+        kept = kept_weights(weight, sparsity=sparsity, kind=kind)
+        rows, columns = torch.nonzero(kept, as_tuple=True)
+        counts = torch.bincount(rows, minlength=weight.shape[0])
+        crow = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        shape = (linear.out_features, linear.in_features)
+        return cls(SparseMatrix(crow, columns, weight[kept], shape=shape), linear.bias)
+
+    @property
+    def weight(self) -> SparseMatrix:
+        """The matrix W."""
+        shape = (self.out_features, self.in_features)
+        return SparseMatrix(self.crow, self.col, self.values, shape=shape)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the outputs."""
+        if x.dim() == 0 or x.shape[-1] != self.in_features:
+            raise ArgumentError(
+                "operand.shape",
+                f"'x' has the shape {tuple(x.shape)}; expected (..., {self.in_features}).",
+            )
+        tokens = x.reshape(-1, self.in_features)
+        output = spmm(self.weight, tokens.t().contiguous()).t()
+        if self.bias is not None:
+            output = output + self.bias
+        return output.reshape(*x.shape[:-1], self.out_features)
+
+    def extra_repr(self) -> str:
+        return f"{self.in_features}, {self.out_features}, nonzeros={len(self.values)}"

@@ -1,0 +1,127 @@
+"""GCNConv, SAGEConv and RGCNConv: results and gradients are those of dense matrices."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import gossamer_torch as gt
+from gossamer_ir.errors import ArgumentError
+from gossamer_torch.nn import GCNConv, RGCNConv, SAGEConv, relation_pairs
+
+NODES = 6
+# Node 5 has no edges, node 2 has a loop, and one edge is there twice.
+EDGES = torch.tensor([[0, 1, 1, 3, 2, 4, 0, 0], [1, 0, 2, 1, 2, 3, 4, 4]])
+RELATIONS = torch.tensor([0, 1, 1, 0, 2, 0, 1, 1])
+
+
+def adjacency(weights):
+    return torch.zeros(NODES, NODES, dtype=weights.dtype).index_put(
+        (EDGES[1], EDGES[0]), weights, accumulate=True
+    )
+
+
+def compared(actual, expected, leaves):
+    torch.testing.assert_close(actual, expected)
+    seed = torch.randn_like(expected)
+    gradients = torch.autograd.grad(actual, leaves, seed)
+    for gradient, other in zip(gradients, torch.autograd.grad(expected, leaves, seed), strict=True):
+        torch.testing.assert_close(gradient, other)
+
+
+def dense_gcn(layer, x, weights):
+    matrix = adjacency(weights)
+    missing = torch.diag((matrix.diagonal() == 0).to(matrix.dtype))
+    looped = matrix + missing
+    roots = looped.sum(1).rsqrt()
+    return (roots[:, None] * looped * roots) @ layer.lin(x) + layer.bias
+
+
+@pytest.mark.parametrize(("in_channels", "out_channels"), [(3, 4), (9, 4)])
+def test_a_gcn_layer_has_the_results_and_gradients_of_dense_matrices(in_channels, out_channels):
+    layer = GCNConv(in_channels, out_channels).double()
+    x = torch.randn(NODES, in_channels, dtype=torch.double, requires_grad=True)
+    weights = torch.rand(EDGES.shape[1], dtype=torch.double, requires_grad=True)
+    expected = dense_gcn(layer, x, weights)
+    compared(layer(x, EDGES, weights), expected, [x, weights, *layer.parameters()])
+
+
+def test_a_graph_is_an_edge_index_or_a_matrix():
+    layer, x = GCNConv(3, 4), torch.randn(NODES, 3)
+    matrix = gt.from_edge_index(EDGES.flip(0), shape=(NODES, NODES))
+    torch.testing.assert_close(layer(x, EDGES), layer(x, matrix))
+    torch.testing.assert_close(layer(x, EDGES), layer(x, adjacency(torch.ones(8)).to_sparse_coo()))
+
+
+def test_edges_that_were_changed_are_read_again():
+    layer, x, edges = GCNConv(3, 4), torch.randn(NODES, 3), EDGES.clone()
+    layer(x, edges)
+    edges[1, 0] = 5
+    torch.testing.assert_close(layer(x, edges), layer(x, edges.clone()))
+
+
+@pytest.mark.parametrize("aggr", ["mean", "sum"])
+@pytest.mark.parametrize("in_channels", [3, 9])
+def test_a_sage_layer_has_the_results_and_gradients_of_dense_matrices(aggr, in_channels):
+    layer = SAGEConv(in_channels, 4, aggr).double()
+    x = torch.randn(NODES, in_channels, dtype=torch.double, requires_grad=True)
+    matrix = adjacency(torch.ones(8, dtype=torch.double))
+    if aggr == "mean":
+        matrix = matrix / matrix.sum(1, keepdim=True).clamp(min=1)
+    expected = layer.lin_l(matrix @ x) + layer.lin_r(x)
+    compared(layer(x, EDGES), expected, [x, *layer.parameters()])
+
+
+@pytest.mark.parametrize("num_bases", [None, 2])
+@pytest.mark.parametrize("aggr", ["mean", "sum"])
+def test_an_rgcn_layer_has_the_results_and_gradients_of_dense_matrices(aggr, num_bases):
+    layer = RGCNConv(3, 4, 4, num_bases, aggr=aggr).double()
+    x = torch.randn(NODES, 3, dtype=torch.double, requires_grad=True)
+    weights = layer.weight
+    if num_bases is not None:
+        weights = torch.einsum("rb,bio->rio", layer.comp, weights)
+    expected = x @ layer.root + layer.bias
+    for relation in range(4):
+        matrix = adjacency((relation == RELATIONS).double())
+        if aggr == "mean":
+            matrix = matrix / matrix.sum(1, keepdim=True).clamp(min=1)
+        expected = expected + matrix @ x @ weights[relation]
+    compared(layer(x, EDGES, RELATIONS), expected, [x, *layer.parameters()])
+
+
+def test_layers_of_matrices_compile_to_one_graph():
+    matrix = gt.from_edge_index(EDGES.flip(0), shape=(NODES, NODES))
+    pairs = relation_pairs(EDGES, RELATIONS, NODES, 3)
+    gcn, sage, rgcn = GCNConv(3, 4, normalize=False), SAGEConv(4, 4), RGCNConv(4, 2, 3)
+
+    def model(x):
+        return rgcn(sage(torch.relu(gcn(x, matrix)), matrix), pairs)
+
+    x = torch.randn(NODES, 3)
+    expected = model(x)
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")(x)
+    torch.testing.assert_close(compiled, expected)
+    for layer in (gcn, sage, rgcn):
+        leaves = list(layer.parameters())
+        actual = torch.autograd.grad(compiled.sum(), leaves, retain_graph=True)
+        wanted = torch.autograd.grad(expected.sum(), leaves, retain_graph=True)
+        torch.testing.assert_close(actual, wanted)
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        (lambda x: SAGEConv(3, 4, "max"), "layer.aggregation"),
+        (lambda x: GCNConv(3, 4)(x, EDGES + 3), "operand.range"),
+        (lambda x: GCNConv(3, 4)(x, torch.eye(2).to_sparse_csr()), "operand.shape"),
+        (lambda x: GCNConv(3, 4)(x, torch.eye(6).to_sparse_csr(), torch.ones(6)), "operand.shape"),
+        (lambda x: RGCNConv(3, 4, 2)(x, EDGES, RELATIONS), "operand.range"),
+        (lambda x: RGCNConv(3, 4, 3)(x, EDGES, RELATIONS[:2]), "operand.shape"),
+        (lambda x: RGCNConv(3, 4, 3)(x, EDGES), "operand.kind"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Sparse .* beta:UserWarning")
+def test_bad_arguments_are_refused(call, code):
+    with pytest.raises(ArgumentError) as caught:
+        call(torch.ones(NODES, 3))
+    assert caught.value.code == code

@@ -1,0 +1,60 @@
+"""SparseLinear: results and gradients of pruned layers, and what pruning keeps."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gossamer_ir.errors import ArgumentError
+from gossamer_torch.nn import SparseLinear
+
+
+@pytest.mark.parametrize("kind", ["elements", "blocks", "2:4"])
+def test_a_pruned_layer_has_the_results_and_gradients_of_a_dense_one(kind):
+    dense = torch.nn.Linear(32, 48)
+    layer = SparseLinear.prune(dense, sparsity=0.5, kind=kind)
+    weight = layer.weight.to_dense()
+    kept = weight != 0
+    assert kept.float().mean() == 0.5
+    torch.testing.assert_close(weight[kept], dense.weight[kept])
+    x, seed = torch.randn(2, 5, 32, requires_grad=True), torch.randn(2, 5, 48)
+    leaf = weight.detach().requires_grad_()
+    expected = torch.nn.functional.linear(x, leaf, dense.bias)
+    actual = layer(x)
+    torch.testing.assert_close(actual, expected)
+    of_x, of_weight, of_bias = torch.autograd.grad(expected, [x, leaf, dense.bias], seed)
+    gradients = torch.autograd.grad(actual, [x, layer.values, layer.bias], seed)
+    torch.testing.assert_close(gradients, (of_x, of_weight[kept], of_bias), rtol=1e-4, atol=1e-5)
+
+
+def test_pruning_keeps_the_largest_weights():
+    dense = torch.nn.Linear(4, 1, bias=False)
+    dense.weight.data = torch.tensor([[0.1, -3.0, 2.0, 0.2]])
+    assert SparseLinear.prune(dense, kind="2:4").values.tolist() == [-3.0, 2.0]
+    assert SparseLinear.prune(dense, sparsity=0.75).values.tolist() == [-3.0]
+
+
+def test_the_layer_is_saved_and_compiles_to_one_graph():
+    layer = SparseLinear.prune(torch.nn.Linear(8, 4), sparsity=0.5)
+    other = SparseLinear.prune(torch.nn.Linear(8, 4), sparsity=0.5)
+    other.load_state_dict(layer.state_dict())
+    x = torch.randn(3, 8)
+    torch.testing.assert_close(other(x), layer(x))
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x), layer(x))
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        (lambda: SparseLinear.prune(torch.nn.Linear(8, 4), sparsity=1.0), "layer.sparsity"),
+        (lambda: SparseLinear.prune(torch.nn.Linear(8, 4), kind="rows"), "layer.pruning"),
+        (lambda: SparseLinear.prune(torch.nn.Linear(8, 4), kind="blocks"), "operand.shape"),
+        (lambda: SparseLinear(torch.eye(3).to_sparse_coo(), torch.ones(2)), "operand.shape"),
+        (lambda: SparseLinear(torch.eye(3).to_sparse_coo())(torch.ones(2)), "operand.shape"),
+    ],
+)
+def test_bad_arguments_are_refused(call, code):
+    with pytest.raises(ArgumentError) as caught:
+        call()
+    assert caught.value.code == code
