@@ -62,17 +62,14 @@ class Operator(Generic[P]):
         *,
         operands: Callable[..., Operands[MatrixOperand]],
         adapt: Adapt | None = None,
-        decision: DecideForm | None = None,
     ) -> None:
         """`operands` checks the operands of a call. `adapt` returns dense operands as arrays for the kernel
-        if they differ from those of the call. `decision` says how calls for the default target are computed
-        if that is not always by the kernel."""
+        if they differ from those of the call."""
         self.program = program
         # Not a property: each call reads it.
         self.name = program.name
         self._operands = operands
         self._function = function
-        self._decision = decision
         self._plans = Plans(adapt=adapt)
         update_wrapper(self, function)
 
@@ -84,11 +81,9 @@ class Operator(Generic[P]):
     def explained(
         self, report: ScheduleReport, *, dtype: str, sizes: Mapping[str, int]
     ) -> ScheduleReport:
-        """Return the report of the kernel for the default target, after the decision whether calls use it.
-        `dtype` is that of the operands; `sizes` are those that are fixed, by parameter."""
-        if self._decision is None:
-            return report
-        return replace(report, decisions=(self._decision(dtype, sizes), *report.decisions))
+        """Return the report about calls with the default target from that of the kernel. `dtype` is that of
+        the operands; `sizes` are those that are fixed, by parameter."""
+        return report
 
     def forget(self) -> None:
         """Drop all plans; later calls make them again."""
@@ -264,17 +259,55 @@ class Operator(Generic[P]):
         return bind_kernel(self.program, checked, result, target=target, check=check)
 
 
+class DecidingOperator(Operator[P]):
+    """An operator whose function decides at each call whether its kernel or a library computes the result.
+    Calls make no attempts with plans, which are those of kernels."""
+
+    def __init__(
+        self,
+        program: OperatorProgram,
+        function: Callable[P, Array],
+        *,
+        operands: Callable[..., Operands[MatrixOperand]],
+        decide: DecideForm,
+    ) -> None:
+        """`decide` returns the decision for operands of a dtype and sizes, as the function takes it."""
+        super().__init__(program, function, operands=operands)
+        self._decide = decide
+
+    def explained(
+        self, report: ScheduleReport, *, dtype: str, sizes: Mapping[str, int]
+    ) -> ScheduleReport:
+        """Return the report about calls with the default target: first the decision whether they use the
+        kernel."""
+        return replace(report, decisions=(self._decide(dtype, sizes), *report.decisions))
+
+    if not TYPE_CHECKING:
+
+        def __call__(
+            self,
+            *operands: Any,
+            out: Array | None = None,
+            target: str | Target | None = None,
+            **named: Any,
+        ) -> Array:
+            return self._call_function(operands, named, out=out, target=target)
+
+
 def operator(
     program: OperatorProgram,
     operands: Callable[..., Operands[MatrixOperand]],
     *,
     adapt: Adapt | None = None,
-    decision: DecideForm | None = None,
+    decide: DecideForm | None = None,
 ) -> Callable[[Callable[P, Array]], Operator[P]]:
-    """Decorate the function that computes an operator for operands of any form; see `Operator`."""
+    """Decorate the function that computes an operator for operands of any form; see `Operator`, and
+    `DecidingOperator` for one that is told how to `decide`."""
 
     def decorated(function: Callable[P, Array]) -> Operator[P]:
-        return Operator(program, function, operands=operands, adapt=adapt, decision=decision)
+        if decide is not None:
+            return DecidingOperator(program, function, operands=operands, decide=decide)
+        return Operator(program, function, operands=operands, adapt=adapt)
 
     return decorated
 

@@ -15,7 +15,6 @@ from gossamer.operator_calls.n_m_product_forms import (
 )
 from gossamer.operator_calls.operands.checked_operands import Operands
 from gossamer.operator_calls.operands.dense_operands import dense_operand, output_array
-from gossamer.operator_calls.operands.device_operands import device_view
 from gossamer.operator_calls.operands.n_m_matrix import (
     GROUP,
     NMMatrix,
@@ -80,7 +79,7 @@ def operands(A: Any, B: Array) -> Operands[NMMatrix]:
     return Operands(matrix, {"b": padded}, "c", (rows, features), matrix.dtype, features)
 
 
-def _decision(dtype: str, sizes: Mapping[str, int]) -> Decision:
+def _decide(dtype: str, sizes: Mapping[str, int]) -> Decision:
     """Return how the product of a tensor is computed on the CPU of this machine."""
     groups = sizes.get("groups")
     return choose_form(
@@ -92,7 +91,7 @@ def _decision(dtype: str, sizes: Mapping[str, int]) -> Decision:
     ).decision
 
 
-@operator(PROGRAM, operands, decision=_decision)
+@operator(PROGRAM, operands, decide=_decide)
 def matmul_24(
     A: Any, B: Array, *, out: Array | None = None, target: str | Target | None = None
 ) -> Array:
@@ -134,12 +133,15 @@ def _product_of_library(A: Any, B: Array, out: Array | None) -> Array | None:
     is_tensor = isinstance(A, SparseTensor)
     matrix = n_m_matrix(A) if is_tensor else required_array(A)
     dtype = str(matrix.dtype)
-    if dtype not in LIBRARY_DTYPES or device_view("B", B) is not None:
+    if dtype not in LIBRARY_DTYPES:
         return None
     if isinstance(matrix, np.ndarray):
         require_n_m(matrix)
     rows, columns = matrix.shape
     dense = dense_operand("B", B, dtype=dtype, shape=(columns, None))
+    # Kernels take arrays of a device, and no library does.
+    if not isinstance(dense, np.ndarray):
+        return None
     features = dense.shape[1]
     form = choice_here(dtype, columns, features, is_tensor=is_tensor).form
     if form == "kernel":
