@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TypeAlias
 
 import msgspec
@@ -14,6 +15,7 @@ GridShape: TypeAlias = tuple[int, int, int]
 """Numbers of blocks, or of threads of a block, along x, y and z."""
 
 
+_DYNAMIC_MEMORY = re.compile(r"^\.extern \.shared .*?(\w+)_shared_(\d+)\[\]", re.MULTILINE)
 SCRIPT_NAME = f"{KERNEL_SYMBOL}.py"
 """The file whose lines PTX with line information names: it has the printed kernels."""
 
@@ -53,6 +55,16 @@ class DeviceCode(msgspec.Struct, frozen=True):
         from gossamer_ir.script import print_module
 
         return print_module(kernels_of(self.module))
+
+    @property
+    def dynamic_bytes(self) -> dict[str, int]:
+        """The bytes of dynamic shared memory of the kernels that have any, by their symbols.
+
+        >>> ptx = ".extern .shared .align 16 .b8 gossamer_kernel_shared_65536[];"
+        >>> DeviceCode(ptx, Module("flat", (), "f")).dynamic_bytes
+        {'gossamer_kernel': 65536}
+        """
+        return {symbol: int(size) for symbol, size in _DYNAMIC_MEMORY.findall(self.ptx)}
 
     @property
     def symbols(self) -> dict[str, str]:

@@ -81,6 +81,24 @@ def test_ptxas_assembles_it(name, lines, flat, tmp_path):
     assert "0 bytes spill stores, 0 bytes spill loads" in said
 
 
+@pytest.mark.parametrize("name", ["sm_80", "sm_90", "sm_120"])
+def test_ptxas_assembles_dynamic_shared_memory(name, flat, tmp_path):
+    """What a launch asks for is external, and nothing else is."""
+    module = flat(
+        'for b in T.thread_binding(1, thread="blockIdx.x"):',
+        '    S = T.alloc_buffer((14000,), "float32", scope="shared")',
+        '    for t in T.thread_binding(32, thread="threadIdx.x"):',
+        "        S[t] = X[t]",
+        '    for u in T.thread_binding(32, thread="threadIdx.x"):',
+        "        Y[u] = S[31 - u]",
+    )
+    artifact = CudaBackend().compile(module, Target.parse(f"cuda-mma-sp:arch={name}"))
+    code = DeviceCode.decode(artifact.code)
+    assert code.dynamic_bytes == {"gossamer_kernel": 56000}
+    assert code.ptx.count(".extern") == 1
+    assembled(code.ptx, name, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("lines", "code"),
     [
@@ -90,7 +108,7 @@ def test_ptxas_assembles_it(name, lines, flat, tmp_path):
         ),
         (
             (
-                'S = T.alloc_buffer((12289,), "float32", scope="shared")',
+                'S = T.alloc_buffer((41729,), "float32", scope="shared")',
                 'for t in T.thread_binding(4, thread="threadIdx.x"):',
                 "    S[t] = X[t]",
             ),

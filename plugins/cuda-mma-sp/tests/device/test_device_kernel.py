@@ -10,8 +10,10 @@ from gossamer_backend import CallContext, Device, Kernel
 from gossamer_backend.plugin_api import view_of
 from gossamer_cuda_mma_sp.backend import CudaBackend
 from gossamer_cuda_mma_sp.device.device_array import DeviceArray
+from gossamer_cuda_mma_sp.device_code import DeviceCode
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
+from gossamer_ir.script import parse_module, print_module
 
 BACKEND = CudaBackend()
 GPU = Device(2, 0)
@@ -297,6 +299,46 @@ def test_launches_are_checked_before(load, flat, fake_gpu, attributes, registers
         load(flat(*DOUBLE))(*pair(fake_gpu, 70), 70)
     assert caught.value.code == "cuda.launch"
     assert fake_gpu.launches == []
+
+
+def large_lines(elements):
+    return (
+        'for b in T.thread_binding(n, thread="blockIdx.x"):',
+        f'    S = T.alloc_buffer(({elements},), "float32", scope="shared")',
+        '    for t in T.thread_binding(32, thread="threadIdx.x"):',
+        f"        S[{elements} - 32 + t] = X[b * 32 + t]",
+        '    for u in T.thread_binding(32, thread="threadIdx.x"):',
+        f"        Y[b * 32 + u] = S[{elements} - 1 - u]",
+    )
+
+
+def large_module(flat, elements):
+    """A kernel that needs more than 48 KiB of shared memory."""
+    text = print_module(flat(*large_lines(elements)))
+    return parse_module(text.replace("(n,)", "(n * 32,)"))
+
+
+@pytest.mark.parametrize("stream", [0, STREAM])
+def test_more_shared_memory_than_is_static_is_asked_for(load, flat, fake_gpu, stream):
+    x, y = pair(fake_gpu, 64)
+    kernel = load(large_module(flat, 16384))
+    kernel.bind(x, y, 2, context=on(stream))()
+    kernel.memory.wait(stream)
+    expected = np.arange(64).reshape(2, 32)[:, ::-1]
+    assert np.array_equal(y.values().reshape(2, 32), expected)
+    assert fake_gpu.calls.count("cuFuncSetAttribute") == 1
+    ptx = DeviceCode.decode(kernel.artifact.code).ptx
+    assert ".extern .shared .align 16 .b8 gossamer_kernel_shared_65536[];" in ptx
+
+
+def test_dynamic_shared_memory_is_checked_before_a_launch(load, flat, fake_gpu):
+    fake_gpu.attributes["MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"] = 65535
+    message = "needs 65536 bytes of shared memory, and a block of 'Fake GPU' has at most 65535"
+    with pytest.raises(ArgumentError, match=message) as caught:
+        load(large_module(flat, 16384))(*pair(fake_gpu, 64), 2)
+    assert caught.value.code == "cuda.launch"
+    assert fake_gpu.launches == []
+    assert "cuFuncSetAttribute" not in fake_gpu.calls
 
 
 def test_shared_memory_is_checked_before_a_launch(load, flat, fake_gpu):

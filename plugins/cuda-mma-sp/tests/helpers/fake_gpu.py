@@ -69,10 +69,12 @@ class FakeGpu:
 
     def __init__(self):
         self.count, self.version, self.free_bytes = 1, 13000, 1 << 40
+        self.dynamic_bytes = {}
         self.attributes = {
             "MAX_THREADS_PER_BLOCK": 1024, "MAX_BLOCK_DIM_X": 1024, "MAX_BLOCK_DIM_Y": 1024,
             "MAX_BLOCK_DIM_Z": 64, "MAX_GRID_DIM_X": (1 << 31) - 1, "MAX_GRID_DIM_Y": 65535,
             "MAX_GRID_DIM_Z": 65535, "MAX_SHARED_MEMORY_PER_BLOCK": 48 << 10,
+            "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 99 << 10,
             "MULTIPROCESSOR_COUNT": 132, "L2_CACHE_SIZE": 50 << 20,
             "COMPUTE_CAPABILITY_MAJOR": 9, "COMPUTE_CAPABILITY_MINOR": 0,
         }  # fmt: skip
@@ -210,11 +212,20 @@ class FakeGpu:
         return self._new((kernels[name], kinds))
 
     def cuFuncGetAttribute(self, number, function):
-        return {0: self.function_threads, 1: self.objects[function][0].shared_bytes}[number]
+        kernel, _ = self.objects[function]
+        static = kernel.shared_bytes - kernel.dynamic_bytes
+        return {0: self.function_threads, 1: static}[number]
+
+    def cuFuncSetAttribute(self, function, number, value):
+        assert number == 8
+        if value > self.attributes["MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"]:
+            raise Failure("CUDA_ERROR_INVALID_VALUE")
+        self.dynamic_bytes[function] = value
 
     def cuLaunchKernel(self, function, *rest):
         *sizes, shared, stream, parameters, extra = rest
-        assert (shared, extra) == (0, 0)
+        assert extra == 0
+        self.require_dynamic(function, shared)
         _, kinds = self.objects[function]
         pointers = (ctypes.c_void_p * len(kinds)).from_address(parameters)
         values = [
@@ -222,6 +233,12 @@ class FakeGpu:
             for kind, at in zip(kinds, pointers, strict=True)
         ]
         self.launch(function, sizes[:3], sizes[3:], values, stream)
+
+    def require_dynamic(self, function, size):
+        """Fail unless a launch asks for the memory that the kernel has, as it was allowed to."""
+        assert (
+            size == self.objects[function][0].dynamic_bytes == self.dynamic_bytes.get(function, 0)
+        )
 
     def launch(self, function, grid, block, values, stream):
         kernel, _ = self.objects[function]
@@ -319,7 +336,9 @@ def fake_bindings(gpu):
     """The module cuda.bindings.driver for a GPU."""
     module = types.ModuleType("cuda.bindings.driver")
     module.CUresult = CUresult
-    module.CUfunction_attribute = enum.IntEnum("CUfunction_attribute", {"THREADS": 0, "SHARED": 1})
+    module.CUfunction_attribute = enum.IntEnum(
+        "CUfunction_attribute", {"THREADS": 0, "SHARED": 1, "DYNAMIC": 8}
+    )
     module.CUdevice_attribute = enum.IntEnum(
         "CUdevice_attribute",
         {f"CU_DEVICE_ATTRIBUTE_{name}": number for name, number in ATTRIBUTES.items()},
@@ -413,7 +432,10 @@ def fake_pycuda(gpu):
         def get_attribute(self, number):
             return call("cuFuncGetAttribute", number, self.handle)
 
-        def __call__(self, *args, grid, block):
+        def set_attribute(self, number, value):
+            call("cuFuncSetAttribute", self.handle, number, value)
+
+        def __call__(self, *args, grid, block, shared):
             assert all(isinstance(each, np.number) for each in args)
             gpu.calls.append("cuLaunchKernel")
             if gpu.lost:
@@ -422,6 +444,7 @@ def fake_pycuda(gpu):
                 text = TEXTS[gpu.refused.pop("cuLaunchKernel")][1]
                 raise module.LaunchError(f"cuLaunchKernel failed: {text}")
             values = [each.item() for each in args]
+            gpu.require_dynamic(self.handle, shared)
             gpu.launch(self.handle, grid, block, values, 0)
 
     class Module:
@@ -455,7 +478,9 @@ def fake_pycuda(gpu):
     module.get_driver_version = lambda: call("cuDriverGetVersion")
     module.Device, module.Context = Device, Context
     module.device_attribute = types.SimpleNamespace(**ATTRIBUTES)
-    module.function_attribute = types.SimpleNamespace(MAX_THREADS_PER_BLOCK=0, SHARED_SIZE_BYTES=1)
+    module.function_attribute = types.SimpleNamespace(
+        MAX_THREADS_PER_BLOCK=0, SHARED_SIZE_BYTES=1, MAX_DYNAMIC_SHARED_SIZE_BYTES=8
+    )
     module.host_alloc_flags = types.SimpleNamespace(PORTABLE=1, DEVICEMAP=2)
     module.mem_get_info = lambda: call("cuMemGetInfo")
     module.mem_alloc, module.pagelocked_empty = DeviceAllocation, pagelocked_empty

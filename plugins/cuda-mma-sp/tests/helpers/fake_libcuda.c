@@ -65,6 +65,8 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     CALL("cuModuleGetFunction", (word)module, (word)name) *function = (CUfunction)stored[0]; return status; }
 CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function) {
     CALL("cuFuncGetAttribute", attribute, (word)function) *value = stored[0]; return status; }
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
+    CALL("cuFuncSetAttribute", (word)function, attribute, value) return status; }
 CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
                         unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared,
                         CUstream stream, void **parameters, void **extra) {

@@ -21,7 +21,7 @@ from gossamer_lower import lower_to_device
 TRIPLE = "nvptx64-nvidia-cuda"
 FIRST_WITH_ASYNC_COPIES = 80
 """The number of the first architecture that copies to shared memory asynchronously."""
-_EXTERNAL = re.compile(r"^\.extern\b.*", re.MULTILINE)
+_EXTERNAL = re.compile(r"^\.extern\b(?! \.shared \.align 16 \.b8 gossamer_kernel).*", re.MULTILINE)
 
 
 def split_module(module: Module, gpu: Gpu) -> Module:
@@ -33,7 +33,9 @@ def device_text(module: Module, gpu: Gpu) -> str:
     """Return the LLVM IR of the kernels of a split module as it is emitted, before any pass."""
     script = SCRIPT_NAME if gpu.has_line_info else None
     has_copies = gpu.architecture.number >= FIRST_WITH_ASYNC_COPIES
-    lowering = nvptx_lowering(has_async_copies=has_copies)
+    lowering = nvptx_lowering(
+        has_async_copies=has_copies, most_shared_bytes=gpu.architecture.block_memory
+    )
     return emit(kernels_of(module), abi=_abi(gpu), lowering=lowering, script=script)
 
 
@@ -47,7 +49,8 @@ def ptx_text(module: Module, gpu: Gpu) -> str:
 def without_externals(ptx: str) -> str:
     """Return PTX unchanged; raise `InternalError` if it names functions of a library that no driver has.
 
-    LLVM declares an intrinsic that it does not know as such a function.
+    LLVM declares an intrinsic that it does not know as such a function. Dynamic shared memory is external,
+    too: a launch says how large it is.
 
     >>> without_externals(".extern .func llvm_misspelt ()")
     Traceback (most recent call last):

@@ -82,7 +82,9 @@ class HostProgram:
             device.reclaim()
             loaded = device.driver.load_module(code.ptx) if code.symbols else None
             self._kernels = {
-                name: device.driver.get_function(loaded, symbol)
+                name: device.driver.get_function(
+                    loaded, symbol, dynamic_bytes=code.dynamic_bytes.get(symbol, 0)
+                )
                 for name, symbol in code.symbols.items()
             }
             self.workspace = device.workspace()

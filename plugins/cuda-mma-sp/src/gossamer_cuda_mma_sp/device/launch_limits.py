@@ -35,11 +35,12 @@ def require_launchable(
             f"The kernel '{name}' needs {prod(block)} threads in a block, and {why}.",
             hint="Split the loops that are bound to threadIdx.",
         )
-    if kernel.shared_bytes > limits.block_memory:
+    most = limits.launch_memory if kernel.dynamic_bytes else limits.block_memory
+    if kernel.shared_bytes + kernel.dynamic_bytes > most:
         raise ArgumentError(
             "cuda.launch",
-            f"The kernel '{name}' needs {kernel.shared_bytes} bytes of shared memory, and a block of "
-            f"'{limits.name}' has at most {limits.block_memory}.",
+            f"The kernel '{name}' needs {kernel.shared_bytes + kernel.dynamic_bytes} bytes of shared memory, "
+            f"and a block of '{limits.name}' has at most {most}.",
             hint="Make the buffers of the scope 'shared' smaller.",
         )
 

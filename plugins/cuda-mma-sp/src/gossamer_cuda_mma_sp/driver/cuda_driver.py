@@ -22,11 +22,12 @@ LaunchArgument: TypeAlias = "np.int64 | np.uint64 | np.float32 | np.float64"
 
 class KernelFunction(msgspec.Struct, frozen=True):
     """A kernel that is loaded: a handle of the driver, the most threads that its registers leave to a block,
-    and the bytes of its static shared memory."""
+    and the bytes of its shared memory, static, and dynamic, which a launch asks for."""
 
     handle: object
     block_threads: int
     shared_bytes: int
+    dynamic_bytes: int = 0
 
 
 class PinnedMemory(Protocol):
@@ -93,11 +94,14 @@ class CudaDriver(Protocol):
     def unload_module(self, module: object) -> None:
         """Unload a module, none of whose kernels runs."""
 
-    def get_function(self, module: object, symbol: str) -> KernelFunction:
-        """Return a kernel of a module."""
+    def get_function(
+        self, module: object, symbol: str, *, dynamic_bytes: int = 0
+    ) -> KernelFunction:
+        """Return a kernel of a module, which has so many bytes of dynamic shared memory."""
 
     def prepare(self, function: KernelFunction, *, stream: int) -> None:
-        """Load what launches of a kernel on a stream need, so that they load nothing."""
+        """Load what launches of a kernel on a stream need, so that they load nothing, and allow it to have
+        its dynamic shared memory."""
 
     def launch(
         self,

@@ -19,6 +19,7 @@ ATTRIBUTES = {
     "MAX_SHARED_MEMORY_PER_BLOCK": 8,
     "MULTIPROCESSOR_COUNT": 16,
     "L2_CACHE_SIZE": 38,
+    "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 97,
     "COMPUTE_CAPABILITY_MAJOR": 75,
     "COMPUTE_CAPABILITY_MINOR": 76,
 }
@@ -28,7 +29,7 @@ ATTRIBUTES = {
 class DeviceLimits(msgspec.Struct, frozen=True):
     """A GPU: its name and compute capability, the version of the driver in the form of `cuDriverGetVersion`,
     its multiprocessors, the bytes of its second-level cache, and the most that a launch may ask for.
-    `block_memory` are bytes of static shared memory."""
+    `block_memory` are bytes of static shared memory, `launch_memory` those of static and dynamic memory."""
 
     name: str
     compute_capability: tuple[int, int]
@@ -37,6 +38,7 @@ class DeviceLimits(msgspec.Struct, frozen=True):
     cache_bytes: int
     block_threads: int
     block_memory: int
+    launch_memory: int
     block_shape: GridShape
     grid_shape: GridShape
 
@@ -59,10 +61,12 @@ INTERPRETED = DeviceLimits(
     cache_bytes=0,
     block_threads=1024,
     block_memory=48 << 10,
+    launch_memory=227 << 10,
     block_shape=(1024, 1024, 64),
     grid_shape=((1 << 31) - 1, 65535, 65535),
 )
-"""The limits that all GPUs since sm_70 have, for the interpreter of PTX."""
+"""The limits that all GPUs since sm_70 have, for the interpreter of PTX; of shared memory, the most that some
+have."""
 
 
 def device_limits(
@@ -85,6 +89,7 @@ def device_limits(
         cache_bytes=attribute("L2_CACHE_SIZE"),
         block_threads=attribute("MAX_THREADS_PER_BLOCK"),
         block_memory=attribute("MAX_SHARED_MEMORY_PER_BLOCK"),
+        launch_memory=attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
         block_shape=along("BLOCK"),
         grid_shape=along("GRID"),
     )

@@ -16,7 +16,7 @@ from gossamer_cuda_mma_sp.driver.cuda_driver import (
 )
 from gossamer_cuda_mma_sp.driver.device_limits import INTERPRETED
 from gossamer_cuda_mma_sp.interpreter.grid import run_grid
-from gossamer_cuda_mma_sp.interpreter.memory import GlobalMemory
+from gossamer_cuda_mma_sp.interpreter.memory import DeviceFaultError, GlobalMemory
 from gossamer_cuda_mma_sp.interpreter.program import KernelProgram, parse_ptx
 from gossamer_ir.support.arrays import Array
 
@@ -83,12 +83,15 @@ class InterpreterDriver:
     def unload_module(self, module: object) -> None:
         """Return: the program is collected."""
 
-    def get_function(self, module: object, symbol: str) -> KernelFunction:
+    def get_function(
+        self, module: object, symbol: str, *, dynamic_bytes: int = 0
+    ) -> KernelFunction:
         """Return a kernel of a module."""
         assert isinstance(module, Mapping)
         kernel = module[symbol]
         assert isinstance(kernel, KernelProgram)
-        return KernelFunction(kernel, INTERPRETED.block_threads, kernel.shared_bytes)
+        static = kernel.shared_bytes - kernel.dynamic_bytes
+        return KernelFunction(kernel, INTERPRETED.block_threads, static, dynamic_bytes)
 
     def prepare(self, function: KernelFunction, *, stream: int) -> None:
         """Return: nothing is left to be loaded."""
@@ -105,6 +108,11 @@ class InterpreterDriver:
         """Run a kernel; raise `DeviceFaultError` for what it must not do."""
         kernel = function.handle
         assert isinstance(kernel, KernelProgram)
+        if function.dynamic_bytes != kernel.dynamic_bytes:
+            raise DeviceFaultError(
+                f"the kernel uses {kernel.dynamic_bytes} bytes of dynamic shared memory, and the launch asks "
+                f"for {function.dynamic_bytes}"
+            )
         values = [each.item() for each in arguments]
         self.bank_conflicts += run_grid(
             kernel, self._memory, grid=grid, block=block, arguments=values

@@ -42,6 +42,7 @@ DRIVER_FUNCTIONS: dict[str, tuple[str, tuple[Any, ...], tuple[Any, ...]]] = {
     "cuModuleUnload": ("cuModuleUnload", (), (_POINTER,)),
     "cuModuleGetFunction": ("cuModuleGetFunction", (_POINTER,), (_POINTER, ctypes.c_char_p)),
     "cuFuncGetAttribute": ("cuFuncGetAttribute", (_INT,), (_INT, _POINTER)),
+    "cuFuncSetAttribute": ("cuFuncSetAttribute", (), (_POINTER, _INT, _INT)),
     "cuLaunchKernel": (
         "cuLaunchKernel",
         (),

@@ -19,7 +19,7 @@ from gossamer_cuda_mma_sp.driver.device_limits import device_limits
 from gossamer_cuda_mma_sp.driver.library_calls import BindingsCalls, CtypesCalls
 from gossamer_ir.support.arrays import Array
 
-_FUNCTION_THREADS, _FUNCTION_SHARED = 0, 1
+_FUNCTION_THREADS, _FUNCTION_SHARED, _FUNCTION_DYNAMIC = 0, 1, 8
 """Attributes of functions (`CUfunction_attribute`)."""
 _PORTABLE, _MAPPED = 1, 2
 """Flags of `cuMemHostAlloc`."""
@@ -109,17 +109,22 @@ class LibraryDriver:
         """Unload a module."""
         self._calls("cuModuleUnload", module)
 
-    def get_function(self, module: object, symbol: str) -> KernelFunction:
+    def get_function(
+        self, module: object, symbol: str, *, dynamic_bytes: int = 0
+    ) -> KernelFunction:
         """Return a kernel of a module."""
         handle = self._calls("cuModuleGetFunction", module, symbol.encode())
         threads, shared = (
             int(self._calls("cuFuncGetAttribute", self._function_attribute(number), handle))
             for number in (_FUNCTION_THREADS, _FUNCTION_SHARED)
         )
-        return KernelFunction(handle, threads, shared)
+        return KernelFunction(handle, threads, shared, dynamic_bytes)
 
     def prepare(self, function: KernelFunction, *, stream: int) -> None:
-        """Return: a kernel that has been found is loaded for all streams."""
+        """Allow a kernel to have its dynamic shared memory. It is loaded for all streams."""
+        if function.dynamic_bytes:
+            number = self._function_attribute(_FUNCTION_DYNAMIC)
+            self._calls("cuFuncSetAttribute", function.handle, number, function.dynamic_bytes)
 
     def launch(
         self,
@@ -134,7 +139,8 @@ class LibraryDriver:
         values = [np.asarray(each) for each in arguments]
         pointers = (ctypes.c_void_p * len(values))(*(each.ctypes.data for each in values))
         at = ctypes.addressof(pointers)
-        self._calls("cuLaunchKernel", function.handle, *grid, *block, 0, stream, at, 0)
+        shared = function.dynamic_bytes
+        self._calls("cuLaunchKernel", function.handle, *grid, *block, shared, stream, at, 0)
 
     def wait(self, stream: int | None) -> None:
         """Wait for a stream, or for all."""

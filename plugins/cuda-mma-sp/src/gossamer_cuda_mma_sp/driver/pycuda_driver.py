@@ -148,7 +148,9 @@ class PyCudaDriver:
             self._by_handles().unload_module(module.for_handles)
         module.module = module.for_handles = None
 
-    def get_function(self, module: object, symbol: str) -> KernelFunction:
+    def get_function(
+        self, module: object, symbol: str, *, dynamic_bytes: int = 0
+    ) -> KernelFunction:
         """Return a kernel of a module."""
         assert isinstance(module, _LoadedModule)
         function = module.module.get_function(symbol)
@@ -157,13 +159,21 @@ class PyCudaDriver:
             int(function.get_attribute(each))
             for each in (attributes.MAX_THREADS_PER_BLOCK, attributes.SHARED_SIZE_BYTES)
         )
-        return KernelFunction(_LoadedFunction(function, symbol, module), threads, shared)
+        loaded = _LoadedFunction(function, symbol, module)
+        return KernelFunction(loaded, threads, shared, dynamic_bytes)
 
     def prepare(self, function: KernelFunction, *, stream: int) -> None:
-        """Load a kernel for streams of other packages, too, if the stream is one of them."""
+        """Allow a kernel to have its dynamic shared memory. Load it for streams of other packages, too, if
+        the stream is one of them."""
+        loaded = function.handle
+        assert isinstance(loaded, _LoadedFunction)
         if stream != DEFAULT_STREAM:
-            assert isinstance(function.handle, _LoadedFunction)
-            self._function_for_handles(function.handle, self._by_handles())
+            driver = self._by_handles()
+            driver.prepare(self._function_for_handles(function, driver), stream=stream)
+        elif function.dynamic_bytes:
+            attribute = self._cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+            with reported_errors(self._cuda):
+                loaded.function.set_attribute(attribute, function.dynamic_bytes)
 
     def launch(
         self,
@@ -179,23 +189,27 @@ class PyCudaDriver:
         assert isinstance(loaded, _LoadedFunction)
         if stream == DEFAULT_STREAM:
             with reported_errors(self._cuda):
-                loaded.function(*arguments, grid=grid, block=block)
+                loaded.function(*arguments, grid=grid, block=block, shared=function.dynamic_bytes)
             return
         driver = self._by_handles()
         driver.launch(
-            self._function_for_handles(loaded, driver),
+            self._function_for_handles(function, driver),
             grid=grid,
             block=block,
             arguments=arguments,
             stream=stream,
         )
 
-    def _function_for_handles(self, loaded: _LoadedFunction, driver: CudaDriver) -> KernelFunction:
+    def _function_for_handles(self, function: KernelFunction, driver: CudaDriver) -> KernelFunction:
+        loaded = function.handle
+        assert isinstance(loaded, _LoadedFunction)
         if loaded.for_handles is None:
             module = loaded.module
             if module.for_handles is None:
                 module.for_handles = driver.load_module(module.ptx)
-            loaded.for_handles = driver.get_function(module.for_handles, loaded.symbol)
+            loaded.for_handles = driver.get_function(
+                module.for_handles, loaded.symbol, dynamic_bytes=function.dynamic_bytes
+            )
         return loaded.for_handles
 
     def _by_handles(self) -> CudaDriver:

@@ -72,6 +72,7 @@ def _kernels(code: DeviceCode, symbol: str) -> list[dict[str, Any]]:
             "function": name,
             "symbol": _KERNEL.sub(symbol, kernel_symbol),
             "shared_bytes": programs[kernel_symbol].shared_bytes,
+            "dynamic_shared_bytes": programs[kernel_symbol].dynamic_bytes,
             "parameters": [*_parameters(functions[name]), _WORKSPACE],
             "launches": [_launch(each) for each in launches if each.function == name],
         }

@@ -6,6 +6,7 @@ import re
 from functools import cache
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.errors import InternalError
 
@@ -15,6 +16,8 @@ _ENTRY = re.compile(r"\.entry\s+(\w+)\s*\((.*?)\)(.*?)\{", re.DOTALL)
 _REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+(%\w+?)<(\d+)>")
 _REGISTER = re.compile(r"\.reg\s+\.(\w+)\s+(%?\w+)")
 _STORAGE = re.compile(r"\.(shared|local)\s+\.align\s+(\d+)\s+\.b8\s+([\w$]+)\[(\d+)\]")
+_DYNAMIC = re.compile(r"\.extern\s+\.shared\s+\.align\s+(\d+)\s+\.b8\s+([\w$]+_(\d+))\[\]")
+"""An array whose size a launch says; the emitter writes it at the end of the name."""
 _LABEL = re.compile(r"^([$\w]+):\s*(.*)$", re.DOTALL)
 _GUARD = re.compile(r"^@(!?)(%\w+)\s+(.*)$", re.DOTALL)
 _WIDTHS = {"pred": 1, "b8": 8, "b16": 16, "b32": 32, "b64": 64, "f32": 32, "f64": 64}
@@ -45,6 +48,8 @@ class KernelProgram(msgspec.Struct, frozen=True):
     symbols: dict[str, int]
     shared_bytes: int
     local_bytes: int
+    dynamic_bytes: int = 0
+    """The part of the shared memory whose size a launch says."""
 
 
 @cache
@@ -59,8 +64,23 @@ def parse_ptx(text: str) -> dict[str, KernelProgram]:
     kernels = {}
     for entry in _ENTRY.finditer(text):
         params = tuple(re.findall(r"(\w+)\s*(?:,|$)", entry[2].strip()))
-        kernels[entry[1]] = _kernel(entry[1], params, _block(text, entry.end()))
+        kernel = _kernel(entry[1], params, _block(text, entry.end()))
+        kernels[entry[1]] = _with_dynamic_memory(kernel, text)
     return kernels
+
+
+def _with_dynamic_memory(kernel: KernelProgram, text: str) -> KernelProgram:
+    """Return a kernel with the array of dynamic shared memory that has its name."""
+    for align, symbol, size in _DYNAMIC.findall(text):
+        if symbol == f"{kernel.name}_shared_{size}":
+            offset = -(-kernel.shared_bytes // int(align)) * int(align)
+            return replace(
+                kernel,
+                symbols={**kernel.symbols, symbol: offset},
+                shared_bytes=offset + int(size),
+                dynamic_bytes=int(size),
+            )
+    return kernel
 
 
 def _block(text: str, start: int) -> str:

@@ -11,4 +11,6 @@ class KernelState(msgspec.Struct):
     block: tuple[int, int, int] = (1, 1, 1)
     """The threads of a block along x, y and z."""
     shared_bytes: int = 0
-    """The size of the buffers in shared memory."""
+    """The size of the buffers in shared memory that have an address."""
+    total_shared_bytes: int = 0
+    """The size of all its buffers in shared memory."""

@@ -11,7 +11,7 @@ from gossamer_llvm.emitter.emitters import FunctionEmitter, FunctionForm
 from gossamer_llvm.emitter.ir_builder import HOT
 from gossamer_llvm.targets.nvptx.kernel_state import KernelState
 from gossamer_llvm.targets.nvptx.matrix_instructions import is_matrix_instruction
-from gossamer_llvm.targets.nvptx.shared_memory import define_shared
+from gossamer_llvm.targets.nvptx.shared_memory import define_shared, shared_size
 from gossamer_llvm.targets.nvptx.threads import block_shape
 
 
@@ -30,10 +30,11 @@ def _form(function: Function) -> FunctionForm:
     return FunctionForm(
         convention="ptx_kernel",
         attributes=attributes,
-        begin=partial(_begin, block=block),
+        begin=partial(_begin, block=block, shared_bytes=shared_size(function)),
         end=define_shared,
     )
 
 
-def _begin(emitter: FunctionEmitter, *, block: tuple[int, int, int]) -> None:
-    emitter.state(KernelState).block = block
+def _begin(emitter: FunctionEmitter, *, block: tuple[int, int, int], shared_bytes: int) -> None:
+    kernel = emitter.state(KernelState)
+    kernel.block, kernel.total_shared_bytes = block, shared_bytes

@@ -21,15 +21,18 @@ from gossamer_llvm.targets.nvptx.async_copies import (
 from gossamer_llvm.targets.nvptx.kernels import kernel_forms
 from gossamer_llvm.targets.nvptx.matrix_instructions import emit_matrix_instruction
 from gossamer_llvm.targets.nvptx.matrix_loads import emit_matrix_load
-from gossamer_llvm.targets.nvptx.shared_memory import allocate_shared
+from gossamer_llvm.targets.nvptx.shared_memory import STATIC_SHARED_BYTES, shared_allocations
 from gossamer_llvm.targets.nvptx.shuffles import emit_shuffle
 from gossamer_llvm.targets.nvptx.threads import emit_barrier, emit_thread_loop
 
 
 @typed
-def nvptx_lowering(*, has_async_copies: bool) -> TargetLowering:
+def nvptx_lowering(
+    *, has_async_copies: bool, most_shared_bytes: int = STATIC_SHARED_BYTES
+) -> TargetLowering:
     """Return the lowering for a GPU; `has_async_copies` if it copies to shared memory while its threads go
-    on (sm_80 and later).
+    on (sm_80 and later). A block may have `most_shared_bytes` of shared memory; what is more than the static
+    memory that all GPUs have is dynamic.
 
     >>> For in nvptx_lowering(has_async_copies=False).stmts
     True
@@ -41,7 +44,7 @@ def nvptx_lowering(*, has_async_copies: bool) -> TargetLowering:
     }
     return TargetLowering(
         stmts={
-            Allocate: allocate_shared,
+            Allocate: shared_allocations(most_shared_bytes),
             Barrier: emit_barrier,
             For: _emit_for,
             Shuffle: emit_shuffle,

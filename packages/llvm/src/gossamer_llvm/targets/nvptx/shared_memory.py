@@ -1,4 +1,7 @@
-"""Buffers in the shared memory of a block: parts of one static array of each kernel.
+"""Buffers in the shared memory of a block: parts of one array of each kernel.
+
+The array is static up to the size that all GPUs have. A larger one is dynamic: the launch says how large it
+is, and the name of the array ends with this number.
 
 The memory is not cleared: an element has to be written before it is read.
 """
@@ -9,31 +12,39 @@ from math import prod
 
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Allocate
-from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter
+from gossamer_ir.nodes import Allocate, Buffer, Function
+from gossamer_ir.traversal.buffer_definitions import allocations
+from gossamer_ir.traversal.walk import stmts
+from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, LowerStmt
 from gossamer_llvm.emitter.types import element_bytes
 from gossamer_llvm.targets.nvptx.kernel_state import KernelState
 
-MOST_SHARED_BYTES = 49152
+STATIC_SHARED_BYTES = 49152
 """The largest static shared memory of a block, on all architectures."""
 
 _ALIGNMENT = 16
 
 
-def allocate_shared(emitter: FunctionEmitter, node: Allocate) -> bool:
-    """Allocate a part of the shared memory of the kernel; return False for a buffer of another scope."""
-    buffer, kernel = node.buffer, emitter.state(KernelState)
-    if buffer.scope != "shared":
-        return False
+def shared_allocations(most_bytes: int) -> LowerStmt:
+    """Return the lowering of allocations for GPUs whose blocks have so many bytes of shared memory."""
+
+    def allocate_shared(emitter: FunctionEmitter, node: Allocate) -> bool:
+        if node.buffer.scope != "shared":
+            return False
+        _allocate(emitter, node.buffer, most_bytes)
+        return True
+
+    return allocate_shared
+
+
+def _allocate(emitter: FunctionEmitter, buffer: Buffer, most_bytes: int) -> None:
+    kernel = emitter.state(KernelState)
     emitter.module.require_dtype(buffer.dtype)
-    extents = [integer_value(extent) for extent in buffer.shape]
-    constants = [max(extent, 0) for extent in extents if extent is not None]
-    size = prod(constants) * element_bytes(buffer.dtype)
-    offset = -(-kernel.shared_bytes // _ALIGNMENT) * _ALIGNMENT
-    if len(constants) < len(extents) or offset + size > MOST_SHARED_BYTES:
+    size, offset = _buffer_size(buffer), _aligned(kernel.shared_bytes)
+    if size is None or offset + size > most_bytes:
         raise UnsupportedError(
             "llvm.shared",
-            f"The shared memory of a kernel with '{buffer.name}' exceeds {MOST_SHARED_BYTES} bytes, or "
+            f"The shared memory of a kernel with '{buffer.name}' exceeds {most_bytes} bytes, or "
             "has no constant size.",
             hint="Give its buffers smaller constant shapes.",
         )
@@ -41,19 +52,42 @@ def allocate_shared(emitter: FunctionEmitter, node: Allocate) -> bool:
     base = f"addrspacecast (ptr addrspace(3) @{_symbol(emitter)} to ptr)"
     address = f"getelementptr (i8, ptr {base}, i64 {offset})"
     emitter.buffers[buffer.name] = BufferAddress(buffer, address)
-    return True
 
 
 def define_shared(emitter: FunctionEmitter) -> None:
-    """Define the static array of a kernel whose buffers have been allocated, if it has any."""
+    """Define the array of a kernel whose buffers have been allocated, if it has any."""
     size = emitter.state(KernelState).shared_bytes
     if not size:
         return
-    type_ = f"[{size} x i8]"
-    emitter.module.definitions.append(
-        f"@{_symbol(emitter)} = internal addrspace(3) global {type_} undef, align {_ALIGNMENT}\n"
-    )
+    array = f"internal addrspace(3) global [{size} x i8] undef"
+    if size > STATIC_SHARED_BYTES:
+        array = "external addrspace(3) global [0 x i8]"
+    emitter.module.definitions.append(f"@{_symbol(emitter)} = {array}, align {_ALIGNMENT}\n")
 
 
 def _symbol(emitter: FunctionEmitter) -> str:
-    return f"{emitter.symbol}_shared"
+    name, size = f"{emitter.symbol}_shared", emitter.state(KernelState).total_shared_bytes
+    return name if size <= STATIC_SHARED_BYTES else f"{name}_{size}"
+
+
+def shared_size(function: Function) -> int:
+    """Return the bytes of the buffers of a kernel in shared memory that have a constant size."""
+    total = 0
+    for buffer in allocations(stmts(function.body)):
+        size = _buffer_size(buffer) if buffer.scope == "shared" else None
+        if size is not None:
+            total = _aligned(total) + size
+    return total
+
+
+def _buffer_size(buffer: Buffer) -> int | None:
+    """Return the bytes of a buffer; None if they are not constant."""
+    extents = [integer_value(extent) for extent in buffer.shape]
+    constants = [max(extent, 0) for extent in extents if extent is not None]
+    if len(constants) < len(extents):
+        return None
+    return prod(constants) * element_bytes(buffer.dtype)
+
+
+def _aligned(offset: int) -> int:
+    return -(-offset // _ALIGNMENT) * _ALIGNMENT
