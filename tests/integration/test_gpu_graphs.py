@@ -74,6 +74,31 @@ def test_only_rows_that_are_stored_several_times_are_added_to_atomically():
     assert report.decisions[-1].what == "one launch for csrmm_p0b0, csrmm_p0b1, csrmm_p0b2"
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_products_of_operators_take_one_launch(dtype):
+    matrix = graph(40, 30)
+    A = gs.decompose(gs.SparseTensor(matrix).astype(dtype), "hyb", c=2, k=2)
+    B = np.random.default_rng(1).integers(-3, 4, (30, 8)).astype(dtype)
+    expected = matrix @ B.astype(np.float32)
+    np.testing.assert_array_equal(gs.spmm(A, B, target=INTERPRETED), expected)
+    C = np.full((40, 8), np.nan, np.float32)
+    step = gs.spmm.bind(A, B, out=C, target=INTERPRETED)
+    assert len(step.calls) == 1
+    step()
+    np.testing.assert_array_equal(C, expected)
+    y = gs.spmv(A, B[:, 0].copy(), target=INTERPRETED)
+    np.testing.assert_array_equal(y, expected[:, 0])
+
+
+def test_products_of_operators_have_factors():
+    matrix = graph(40, 30)
+    A, B = gs.decompose(matrix, "hyb", k=2), np.ones((30, 8), np.float32)
+    expected, out = matrix @ B, np.ones((40, 8), np.float32)
+    np.testing.assert_array_equal(gs.spmm(A, B, alpha=2.0, target=INTERPRETED), 2 * expected)
+    gs.spmm(A, B, beta=3.0, out=out, target=INTERPRETED)
+    np.testing.assert_array_equal(out, expected + 3)
+
+
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_ptxas_assembles_the_launch(architecture, tmp_path):
     A = gs.decompose(graph(40, 30), "hyb", c=2, k=3)

@@ -1,4 +1,4 @@
-"""Calls with a matrix in parts, one kernel after the other.
+"""Calls with a matrix in parts, one kernel after the other; on a GPU `bind_parts_at_once`.
 
 Parts with rows of their own store the results of these; the others add to what is there. Rows that no storing
 part has are set to zero before; if these are all rows, the kernel of the first part does so, on all threads.
@@ -13,6 +13,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from gossamer.operator_calls.bind_parts_at_once import bind_parts_at_once, is_computed_at_once
 from gossamer.operator_calls.bound_kernels import BoundKernels
 from gossamer.operator_calls.fast_path.plans import Plans
 from gossamer.operator_calls.operands.checked_operands import Operands
@@ -42,6 +43,9 @@ def bind_parts(
     element. A plan of sums is put into `plans`. With `check`, index arrays are checked again."""
     if not program.sums_rows:
         return _bind_values(program, operands, result, target=target, check=check)
+    if target is not None and is_computed_at_once(program, operands, target):
+        call = bind_parts_at_once(program, operands, result, target=target, check=check)
+        return BoundKernels([call], {**operands.dense, operands.output: result})
     calls, set_left = _bind_sums(program, operands, result, target=target, check=check)
     if calls and plans is not None:
         plans.keep_joint(operands, calls, target=target, prepare=set_left)

@@ -72,7 +72,8 @@ def spmm(
 
     A is a `SparseTensor`, a `Decomposition`, or any SciPy sparse matrix or array, B a NumPy array; both of
     one dtype (docs/formats.md, "Dtypes of values"). A tensor that is not in CSR is converted to it once,
-    unless a rule for schedules makes that superfluous; a decomposition is multiplied part by part. A tensor
+    unless a rule for schedules makes that superfluous; a decomposition is multiplied part by part, on a GPU
+    in one launch. A tensor
     in CSR is converted to a faster format once its calls have paid for it (docs/formats.md, "Repeated
     products"). A SciPy matrix is checked at each call, must not be changed during it, and is converted to
     CSR unless it is in BSR.
