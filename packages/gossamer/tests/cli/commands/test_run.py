@@ -41,6 +41,21 @@ def test_run_ends_with_one_object(op, dtype, command, matrix_file):
     assert output.out.count("{") == 1
 
 
+def test_the_length_of_vectors_is_an_option_of_the_target(command, matrix_file):
+    run = ("run", "spmv", "--matrix", matrix_file, "--repeat", "1", "--check", "--json")
+    output = command(*run, "--backend", "generic-cpu", "--vector-bits", "256")
+    assert last_object(output.out)["target"] == "generic-cpu:vector_bits=256"
+    output = command(*run, "--target", "generic-cpu:threads=1", "--vector-bits", "512")
+    assert last_object(output.out)["target"] == "generic-cpu:threads=1,vector_bits=512"
+
+
+def test_two_lengths_of_vectors_are_refused(command, matrix_file):
+    how = ("--target", "generic-cpu:vector_bits=512", "--vector-bits", "256")
+    output = command("run", "spmv", "--matrix", matrix_file, *how)
+    assert output.status != 0
+    assert "gives the option 'vector_bits' more than once" in output.err
+
+
 def test_run_says_what_it_did(command, matrix_file):
     output = command("run", "spmm", "--matrix", matrix_file, "--repeat", "1", "--check")
     assert (output.status, output.err) == (0, "")

@@ -14,7 +14,6 @@ from gossamer.cli.options import (
     OPERATOR_NAMES,
     Features,
     MaxBytes,
-    TargetName,
     Threads,
     integer_option,
     require_dtype_option,
@@ -60,7 +59,13 @@ def run(
     features: Features = FEATURES,
     dtype: Annotated[str, typer.Option(help=either(WIDE_DTYPES))] = "float32",
     threads: Threads = None,
-    target: TargetName = DEFAULT_TARGET,
+    target: Annotated[
+        str, typer.Option("--target", "--backend", help="see gossamer backends")
+    ] = DEFAULT_TARGET,
+    vector_bits: Annotated[
+        int | None,
+        integer_option("--vector-bits", help="bits of vectors: vector_bits= of the target"),
+    ] = None,
     repeat: Annotated[int, integer_option("--repeat", help="number of timing rounds")] = 10,
     check: Annotated[
         bool, typer.Option("--check", help="exit with 1 if the result is wrong")
@@ -69,6 +74,7 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="end with one JSON object")] = False,
 ) -> None:
     """Run an operator on a matrix, and time it and a baseline from SciPy."""
+    target = _with_vector_bits(target, vector_bits)
     _require_options(op, features=features, dtype=dtype, repeat=repeat, target=target)
     if threads is not None:
         set_num_threads(threads)
@@ -90,6 +96,13 @@ def run(
     # Last, so that the times are printed even if the result is wrong.
     if check:
         require_within(comparison)
+
+
+def _with_vector_bits(target: str, bits: int | None) -> str:
+    """Return the target with the option; a target that has it already is refused when it is parsed."""
+    if bits is None:
+        return target
+    return f"{target}{',' if ':' in target else ':'}vector_bits={bits}"
 
 
 def _require_options(op: str, *, features: int, dtype: str, repeat: int, target: str) -> None:
