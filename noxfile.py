@@ -127,8 +127,9 @@ ORDER = TopologicalSorter(
 )
 DISTRIBUTIONS = [BY_NAME[name] for name in ORDER.static_order()]
 BY_SHORT = {distribution.short: distribution for distribution in DISTRIBUTIONS}
-LARGE = {"torch"}
-"""Distributions with requirements of gigabytes, which only their own sessions install."""
+LARGE = {"torch": "bench-torch"}
+"""Distributions with requirements of gigabytes, which only their own sessions install, each with the group
+that has the version of these: benchmarks use the same."""
 SMALL = [distribution for distribution in DISTRIBUTIONS if distribution.short not in LARGE]
 UNSERIALIZED = ("-m", "unserialized")
 """Options of pytest that select the tests that add nothing to the test of borders between packages."""
@@ -386,7 +387,8 @@ def require_complete(session: nox.Session, distribution: Distribution) -> None:
     wheelhouse.mkdir()
     for built in DISTRIBUTIONS:
         shutil.copy(wheel_of(session, built), wheelhouse)
-    session.install(*sorted({str(requirement) for requirement in third_party(closure)}))
+    versions = group_requirements(LARGE[distribution.short]) if distribution.short in LARGE else ()
+    session.install(*sorted({str(need) for need in third_party(closure)}), *versions)
     # The cache of uv knows wheels of a folder by name and version: those of an earlier build would come.
     fresh = {"UV_NO_CACHE": "1"}
     session.install("--no-index", "--find-links", str(wheelhouse), distribution.name, env=fresh)

@@ -34,6 +34,7 @@ def test_attention_is_that_of_torch_with_a_mask(heads):
     torch.testing.assert_close(gradients, torch.autograd.grad(expected, (Q, K, V), weights))
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")
 def test_gradients_of_attention(arrays):
     operands = (random(1, 3, 2), random(1, 4, 2), random(1, 4, 2))
 

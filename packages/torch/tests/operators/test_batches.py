@@ -31,6 +31,7 @@ def test_samples_of_a_batch(arrays):
     torch.testing.assert_close(samples.to_dense(), expected)
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")
 @pytest.mark.parametrize("transposed", [False, True])
 def test_gradients_of_batches(arrays, transposed):
     operands = (random(2, 5), random(2, 3 if transposed else 4, 2))

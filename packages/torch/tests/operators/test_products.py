@@ -38,6 +38,7 @@ def test_gradients_of_the_sampled_product(arrays, features):
     assert gradgradcheck(sampled, operands)
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")
 def test_torch_finds_nothing_wrong_with_the_operators(arrays):
     options = {"transposed": False}
     torch.library.opcheck(sparse_product, (random(5), random(4, 3), *arrays, 4), options)

@@ -70,6 +70,7 @@ def test_the_softmax_of_edges(arrays, batch):
     torch.testing.assert_close(weights.to_dense(), expected)
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")
 def test_gradients_of_the_softmax(arrays):
     def softmax(scores):
         return row_softmax(scores, *arrays, 4)
