@@ -130,6 +130,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "llvm.parallel_for.nested": "a parallel loop in a function other than the entry",
         "llvm.allocate.device": "memory on a device whose size is not a small constant",
         "llvm.shared": "shared memory of a block that is too large, or whose size is not constant",
+        "llvm.warp_instruction": "annotations that do not describe an instruction of a warp",
         "llvm.threads": "a block whose threads are not a constant number from 1 to 1024",
         "llvm.depth": "a function that nests too deeply",
     },

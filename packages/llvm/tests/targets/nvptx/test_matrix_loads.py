@@ -17,7 +17,7 @@ def f(x: T.handle, n: T.int64) -> None:
         R = T.alloc_buffer((2,), "float16", scope="local")
         for i in T.serial(n):
             S[t] = X[i, t]
-            for load in T.serial(1, annotations={"matrix_load": "x1"}):
+            for load in T.serial(1, annotations={"warp_instruction": "load", "count": 1}):
                 R[0] = S[t]
             X[i, t] = R[0]
 """

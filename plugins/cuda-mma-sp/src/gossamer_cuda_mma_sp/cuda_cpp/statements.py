@@ -34,7 +34,7 @@ from gossamer_ir.nodes import (
     WaitGroup,
     While,
 )
-from gossamer_llvm import MATRIX_INSTRUCTION, MATRIX_LOAD
+from gossamer_llvm import warp_instruction_of
 
 INDENT = "  "
 
@@ -111,7 +111,7 @@ def _while(function: PrintedFunction, node: While) -> Iterator[str]:
 
 def _for(function: PrintedFunction, node: For) -> Iterator[str]:
     name = function.name(node.var)
-    if {MATRIX_INSTRUCTION, MATRIX_LOAD} & dict(node.annotations).keys():
+    if warp_instruction_of(node) is not None:
         raise unprintable_error("A matrix instruction")
     if node.thread is not None:
         yield "{"

@@ -10,9 +10,9 @@ from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_llvm.emitter.emitters import FunctionEmitter, FunctionForm
 from gossamer_llvm.emitter.ir_builder import HOT
 from gossamer_llvm.targets.nvptx.kernel_state import KernelState
-from gossamer_llvm.targets.nvptx.matrix_instructions import is_matrix_instruction
 from gossamer_llvm.targets.nvptx.shared_memory import define_shared, shared_size
 from gossamer_llvm.targets.nvptx.threads import block_shape
+from gossamer_llvm.targets.nvptx.warp_instructions import WarpProduct, warp_instruction_of
 
 
 def kernel_forms(flat: Module) -> Mapping[str, FunctionForm]:
@@ -23,7 +23,8 @@ def kernel_forms(flat: Module) -> Mapping[str, FunctionForm]:
 def _form(function: Function) -> FunctionForm:
     block = block_shape(function)
     attributes = f'{HOT} "nvvm.maxntid"="{",".join(map(str, block))}"'
-    if any(map(is_matrix_instruction, nodes_of_type(function, For))):
+    instructions = map(warp_instruction_of, nodes_of_type(function, For))
+    if any(isinstance(instruction, WarpProduct) for instruction in instructions):
         # By default, ptxas limits registers so that several blocks fit, and then spills operands of matrix
         # instructions: 96 for one warp, of which int8 on sm_90 needs 104.
         attributes += ' "nvvm.minctasm"="1"'

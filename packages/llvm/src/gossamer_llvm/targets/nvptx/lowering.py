@@ -19,11 +19,16 @@ from gossamer_llvm.targets.nvptx.async_copies import (
     emit_wait_group,
 )
 from gossamer_llvm.targets.nvptx.kernels import kernel_forms
-from gossamer_llvm.targets.nvptx.matrix_instructions import emit_matrix_instruction
-from gossamer_llvm.targets.nvptx.matrix_loads import emit_matrix_load
+from gossamer_llvm.targets.nvptx.matrix_instructions import emit_warp_product
+from gossamer_llvm.targets.nvptx.matrix_loads import emit_warp_load
 from gossamer_llvm.targets.nvptx.shared_memory import STATIC_SHARED_BYTES, shared_allocations
 from gossamer_llvm.targets.nvptx.shuffles import emit_shuffle
 from gossamer_llvm.targets.nvptx.threads import emit_barrier, emit_thread_loop
+from gossamer_llvm.targets.nvptx.warp_instructions import (
+    WarpLoad,
+    WarpProduct,
+    warp_instruction_of,
+)
 
 
 @typed
@@ -56,8 +61,11 @@ def nvptx_lowering(
 
 def _emit_for(emitter: FunctionEmitter, node: For) -> bool:
     """Emit a loop that is bound to threads, or that stands for an instruction of a warp."""
-    return (
-        emit_thread_loop(emitter, node)
-        or emit_matrix_instruction(emitter, node)
-        or emit_matrix_load(emitter, node)
-    )
+    match warp_instruction_of(node):
+        case WarpProduct() as product:
+            emit_warp_product(emitter, node, product)
+        case WarpLoad() as load:
+            emit_warp_load(emitter, node, load)
+        case None:
+            return emit_thread_loop(emitter, node)
+    return True

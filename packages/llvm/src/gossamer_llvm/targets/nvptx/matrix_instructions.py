@@ -1,9 +1,4 @@
-"""Matrix instructions of a GPU: the threads of a warp multiply what their registers hold.
-
-A loop stands for such an instruction. Its annotations have the intrinsic of LLVM, the
-type of its operands and the sparsity selector. Its stores name the first element of each operand in a buffer
-of the thread: accumulator, A, B, and for a sparse A its metadata.
-"""
+"""Matrix instructions of a GPU: the threads of a warp multiply what their registers hold."""
 
 from __future__ import annotations
 
@@ -13,15 +8,7 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import For, Store
 from gossamer_llvm.emitter.emitters import FunctionEmitter
-
-MATRIX_INSTRUCTION = "matrix_instruction"
-"""The annotation with the name of the intrinsic."""
-OPERAND_TYPE = "operand_type"
-"""The annotation with the type of LLVM of a register of A and B."""
-OPERAND_REGISTERS = "operand_registers"
-"""The annotation with the number of registers of A, and of those of B, separated by a comma."""
-SELECTOR = "selector"
-"""The annotation with the sparsity selector."""
+from gossamer_llvm.targets.nvptx.warp_instructions import WarpProduct
 
 _ACCUMULATOR_TYPES = {"float32": "float", "int32": "i32", "float16": "<2 x half>"}
 _ACCUMULATOR_ELEMENTS = 4
@@ -39,42 +26,25 @@ class _Registers(msgspec.Struct, frozen=True):
     addresses: tuple[tuple[str, ...], ...]
 
 
-def is_matrix_instruction(node: For) -> bool:
-    """Return whether a loop stands for a matrix instruction.
-
-    >>> from gossamer_ir.core.build import ONE, ZERO
-    >>> is_matrix_instruction(For("mma", ZERO, ONE, (), annotations=((MATRIX_INSTRUCTION, "f"),)))
-    True
-    """
-    return MATRIX_INSTRUCTION in dict(node.annotations)
-
-
-def emit_matrix_instruction(emitter: FunctionEmitter, node: For) -> bool:
-    """Emit the call of an intrinsic: it adds the product to the accumulator, which stays where it is. Return
-    False, without emitting anything, for a loop that does not stand for a matrix instruction."""
-    if not is_matrix_instruction(node):
-        return False
-    annotations = dict(node.annotations)
+def emit_warp_product(emitter: FunctionEmitter, node: For, instruction: WarpProduct) -> None:
+    """Emit the call of an intrinsic: it adds the product to the accumulator, which stays where it is."""
     stores = [stmt for stmt in node.body if isinstance(stmt, Store)]
     accumulator, a, b, *metadata = stores
-    operand_type = str(annotations[OPERAND_TYPE])
-    a_count, b_count = map(int, str(annotations[OPERAND_REGISTERS]).split(","))
+    operand_type = instruction.operand_type
     sums = _accumulator(emitter, accumulator)
     operands = [
-        *_loaded(emitter, _registers(emitter, a, operand_type, a_count)),
-        *_loaded(emitter, _registers(emitter, b, operand_type, b_count)),
+        *_loaded(emitter, _registers(emitter, a, operand_type, instruction.a_registers)),
+        *_loaded(emitter, _registers(emitter, b, operand_type, instruction.b_registers)),
         *_loaded(emitter, sums),
     ]
     for store in metadata:
         operands += _loaded(emitter, _registers(emitter, store, "i32", 1))
-        operands.append(f"i32 {annotations[SELECTOR]}")
+        operands.append(f"i32 {instruction.selector}")
     result = f"{{ {', '.join([sums.type] * len(sums.addresses))} }}"
-    name = str(annotations[MATRIX_INSTRUCTION])
-    products = emitter.call(result, name, ", ".join(operands))
+    products = emitter.call(result, instruction.intrinsic, ", ".join(operands))
     for number, addresses in enumerate(sums.addresses):
         part = emitter.builder.value(f"extractvalue {result} {products}, {number}")
         _store(emitter, sums, part, addresses)
-    return True
 
 
 def _accumulator(emitter: FunctionEmitter, store: Store) -> _Registers:

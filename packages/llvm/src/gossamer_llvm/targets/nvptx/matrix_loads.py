@@ -1,9 +1,4 @@
-"""Matrix loads of a GPU (`ldmatrix`): the threads of a warp load matrices of 8 by 8 elements together.
-
-A loop stands for such an instruction. Its annotation says how many matrices are loaded, and whether they are
-transposed. Its first store names the first element of the registers in a buffer of the thread, and the row
-that the thread addresses; another one names an element of the matrices that other threads address.
-"""
+"""Matrix loads of a GPU (`ldmatrix`): the threads of a warp load matrices of 8 by 8 elements together."""
 
 from __future__ import annotations
 
@@ -11,34 +6,18 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import For, Load, Store
 from gossamer_llvm.emitter.emitters import FunctionEmitter
 from gossamer_llvm.memory.addresses import emit_address
-
-MATRIX_LOAD = "matrix_load"
-"""The annotation with the number of matrices: `x1`, `x2` or `x4`, with `.trans` if they are transposed."""
+from gossamer_llvm.targets.nvptx.warp_instructions import WarpLoad
 
 _ELEMENT_BYTES = 2
 _REGISTER_ELEMENTS = 2
 
 
-def is_matrix_load(node: For) -> bool:
-    """Return whether a loop stands for a matrix load.
-
-    >>> from gossamer_ir.core.build import ONE, ZERO
-    >>> is_matrix_load(For("load", ZERO, ONE, (), annotations=((MATRIX_LOAD, "x4"),)))
-    True
-    """
-    return MATRIX_LOAD in dict(node.annotations)
-
-
-def emit_matrix_load(emitter: FunctionEmitter, node: For) -> bool:
-    """Emit the call of an intrinsic, and stores of its elements, which LLVM keeps in registers. Return False,
-    without emitting anything, for a loop that does not stand for a matrix load."""
-    if not is_matrix_load(node):
-        return False
-    store = node.body[0]
+def emit_warp_load(emitter: FunctionEmitter, node: For, instruction: WarpLoad) -> None:
+    """Emit the call of an intrinsic, and stores of its elements, which LLVM keeps in registers."""
+    store, count = node.body[0], instruction.count
     assert isinstance(store, Store)
     assert isinstance(store.value, Load)
-    kind = str(dict(node.annotations)[MATRIX_LOAD])
-    count = int(kind.partition(".")[0].removeprefix("x"))
+    kind = f"x{count}{'.trans' if instruction.is_transposed else ''}"
     source = emit_address(emitter, store.value.buffer, store.value.indices, is_certain=True)
     builder = emitter.builder
     shared = builder.value(f"addrspacecast ptr {source.pointer} to ptr addrspace(3)")
@@ -48,7 +27,6 @@ def emit_matrix_load(emitter: FunctionEmitter, node: For) -> bool:
     for number in range(count):
         word = loaded if count == 1 else builder.value(f"extractvalue {result} {loaded}, {number}")
         _store_word(emitter, store, number, word)
-    return True
 
 
 def _store_word(emitter: FunctionEmitter, store: Store, number: int, word: str) -> None:

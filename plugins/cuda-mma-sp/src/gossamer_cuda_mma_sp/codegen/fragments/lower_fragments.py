@@ -26,7 +26,7 @@ from gossamer_cuda_mma_sp.instructions.matrix_instructions import (
 )
 from gossamer_cuda_mma_sp.instructions.sparse_instructions import MMA_COLUMNS, MMA_ROWS
 from gossamer_cuda_mma_sp.target.gpu import Gpu
-from gossamer_ir.core.build import ONE, ZERO, add, binary, index, index_var, integer_value, zero_of
+from gossamer_ir.core.build import ZERO, add, binary, index, index_var, integer_value, zero_of
 from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.core.limits import WARP_LANES
 from gossamer_ir.errors import UnsupportedError
@@ -58,7 +58,7 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_ir.traversal.walk import collect, stmts
-from gossamer_llvm import MATRIX_INSTRUCTION, OPERAND_REGISTERS, OPERAND_TYPE, SELECTOR
+from gossamer_llvm import WarpProduct, warp_loop
 
 LANE_AXIS: ThreadTag = "threadIdx.x"
 """The axis along which the threads of a block are the lanes of a warp."""
@@ -196,14 +196,13 @@ class _FragmentLowerer:
         for name, first in firsts.items():
             at = (index(first),)
             operands.append(Store(name, at, Load(name, at, self._layouts[name].dtype)))
-        annotations = (
-            (MATRIX_INSTRUCTION, instruction.intrinsic),
-            (OPERAND_TYPE, instruction.operand_type),
-            (OPERAND_REGISTERS, f"{instruction.a_registers},{instruction.b_registers}"),
-            (SELECTOR, 0),
+        executed = WarpProduct(
+            intrinsic=instruction.intrinsic,
+            operand_type=instruction.operand_type,
+            a_registers=instruction.a_registers,
+            b_registers=instruction.b_registers,
         )
-        name = self._namer.fresh("product")
-        return For(name, ZERO, ONE, tuple(operands), annotations=annotations)
+        return warp_loop(self._namer.fresh("product"), executed, tuple(operands))
 
     # --- statements -------------------------------------------------------------------------
 

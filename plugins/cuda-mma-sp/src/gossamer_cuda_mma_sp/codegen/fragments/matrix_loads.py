@@ -7,6 +7,7 @@ elements 2 * t and 2 * t + 1 of row g; of a matrix that is transposed in memory,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -14,18 +15,18 @@ from msgspec.structs import replace
 from gossamer_cuda_mma_sp.codegen.fragments.fragment_layouts import FragmentLayout
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.arith.evaluate_integer import evaluate_integer
-from gossamer_ir.core.build import ONE, ZERO, add, binary, floordiv, index, integer_value, mul
+from gossamer_ir.core.build import ZERO, add, binary, floordiv, index, integer_value, mul
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Buffer, Expr, For, Load, Store, Var
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.substitute import substitute
-from gossamer_llvm import MATRIX_LOAD
+from gossamer_llvm import WarpLoad, warp_loop
 
 _ROW_ELEMENTS = 8
 """The elements of a row, and the rows of a matrix."""
 _REGISTER_ELEMENTS = 2
-_COUNTS = (4, 2, 1)
+_COUNTS: tuple[Literal[1, 2, 4], ...] = (4, 2, 1)
 """The numbers of matrices that an instruction may load."""
 
 
@@ -114,7 +115,9 @@ def matrix_loads(tile: SharedTile, layout: FragmentLayout, lane: Var, namer: Nam
             if first + count <= len(origins) and _is_regular(origins[first : first + count])
         )
         part = origins[first : first + count]
-        loads.append(_matrix_load(tile, part, _REGISTER_ELEMENTS * first, lane, namer))
+        stores = _operand_stores(tile, part, _REGISTER_ELEMENTS * first, lane)
+        loaded = WarpLoad(count=count, is_transposed=tile.is_transposed)
+        loads.append(warp_loop(namer.fresh("load"), loaded, stores))
         first += count
     return loads
 
@@ -138,9 +141,10 @@ def _is_regular(part: Sequence[MatrixOrigin]) -> bool:
     )
 
 
-def _matrix_load(
-    tile: SharedTile, part: Sequence[MatrixOrigin], first: int, lane: Var, namer: Namer
-) -> For:
+def _operand_stores(
+    tile: SharedTile, part: Sequence[MatrixOrigin], first: int, lane: Var
+) -> tuple[Store, ...]:
+    """Return the stores of a loop that stands for a load of some matrices."""
     number = floordiv(lane, index(_ROW_ELEMENTS))
     by_quad = _origin_of(number, [each.by_quad for each in part])
     by_lane = _origin_of(number, [each.by_lane for each in part])
@@ -154,9 +158,7 @@ def _matrix_load(
     # Threads read what others address, too: a barrier has to be before that.
     other = _load_at(tile, index(origin.by_quad), index(origin.by_lane))
     at = (index(first),)
-    stores = tuple(Store(tile.store.buffer, at, load) for load in (addressed, other))
-    kind = f"x{len(part)}{'.trans' if tile.is_transposed else ''}"
-    return For(namer.fresh("load"), ZERO, ONE, stores, annotations=((MATRIX_LOAD, kind),))
+    return tuple(Store(tile.store.buffer, at, load) for load in (addressed, other))
 
 
 def _origin_of(number: Expr, origins: Sequence[int]) -> Expr:

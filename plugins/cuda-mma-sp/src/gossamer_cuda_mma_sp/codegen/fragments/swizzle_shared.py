@@ -22,7 +22,7 @@ from gossamer_ir.traversal.access_types import BUFFER_NODES, ELEMENT_NODES
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect, stmts
-from gossamer_llvm import MATRIX_LOAD
+from gossamer_llvm import WarpLoad, warp_instruction_of
 
 _BANKS = 8
 """The banks of a chunk, as many as a matrix has rows."""
@@ -37,7 +37,7 @@ def swizzle_shared(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     read = {
         node.buffer
         for loop in stmts(body)
-        if isinstance(loop, For) and MATRIX_LOAD in dict(loop.annotations)
+        if isinstance(loop, For) and isinstance(warp_instruction_of(loop), WarpLoad)
         for store in loop.body
         for node in collect(BUFFER_NODES, store)
     }

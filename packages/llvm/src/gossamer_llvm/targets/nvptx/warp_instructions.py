@@ -1,0 +1,84 @@
+"""Loops that stand for an instruction of all lanes of a warp: which one, and its operands.
+
+The annotations of such a loop are the fields of a record; this module alone writes and reads them. Its body
+is stores, which name the first element of each operand.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from gossamer_ir.core.build import ONE, ZERO
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import For, Store
+from gossamer_ir.support.typed_calls import typed
+
+_TAG = "warp_instruction"
+"""The annotation with the kind of the instruction."""
+
+
+class WarpProduct(msgspec.Struct, frozen=True, kw_only=True, tag_field=_TAG, tag="product"):
+    """A matrix product. The stores name the accumulator, A, B, and for a sparse A its metadata.
+
+    >>> WarpProduct(intrinsic="f", operand_type="i32", a_registers=4, b_registers=2).selector
+    0
+    """
+
+    intrinsic: str
+    """The name of the intrinsic of LLVM."""
+    operand_type: str
+    """The type of LLVM of a register of A and B."""
+    a_registers: int
+    b_registers: int
+    selector: int = 0
+    """The sparsity selector."""
+
+
+class WarpLoad(msgspec.Struct, frozen=True, kw_only=True, tag_field=_TAG, tag="load"):
+    """A load of `count` matrices from shared memory. The first store names the first register, and loads what
+    the thread addresses; another one loads an element that other threads address.
+
+    >>> WarpLoad(count=4).is_transposed
+    False
+    """
+
+    count: Literal[1, 2, 4]
+    is_transposed: bool = False
+
+
+WarpInstruction: TypeAlias = WarpProduct | WarpLoad
+
+
+@typed
+def warp_loop(name: str, instruction: WarpInstruction, stores: tuple[Store, ...]) -> For:
+    """Return the loop that stands for an instruction.
+
+    >>> warp_loop("load", WarpLoad(count=2), ()).annotations
+    (('warp_instruction', 'load'), ('count', 2), ('is_transposed', False))
+    """
+    annotations = tuple(msgspec.to_builtins(instruction).items())
+    return For(name, ZERO, ONE, stores, annotations=annotations)
+
+
+@typed
+def warp_instruction_of(loop: For) -> WarpInstruction | None:
+    """Return the instruction for which a loop stands; None for any other loop. Raises `UnsupportedError`
+    (`llvm.warp_instruction`) if its annotations do not describe one.
+
+    >>> warp_instruction_of(warp_loop("load", WarpLoad(count=2), ()))
+    WarpLoad(count=2, is_transposed=False)
+    >>> warp_instruction_of(For("i", ZERO, ONE, ()))
+    """
+    annotations = dict(loop.annotations)
+    if _TAG not in annotations:
+        return None
+    try:
+        instruction: WarpInstruction = msgspec.convert(annotations, WarpInstruction)
+    except msgspec.ValidationError as error:
+        raise UnsupportedError(
+            "llvm.warp_instruction",
+            f"The annotations of loop '{loop.var}' do not describe an instruction of a warp: {error}.",
+        ) from None
+    return instruction
