@@ -5,10 +5,13 @@ import pickle
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
+from gossamer_ir.core.build import index_var
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interpret import GuardFailed, InterpreterError, run
 from gossamer_ir.interpret.program import InterpretedKernel
+from gossamer_ir.nodes import Const, Store
 from gossamer_ir.script import parse_module
 
 NAN = np.nan
@@ -303,3 +306,14 @@ def test_options_are_positive(option):
     with pytest.raises(ArgumentError, match=f"{option} is 0") as caught:
         run(flat("    X[0] = 1.0"), {"x": np.zeros(1), "n": 1}, **{option: 0})
     assert caught.value.code == "interpret.option"
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_a_variable_without_a_value_is_named(rank):
+    """A module that was not verified may have one."""
+    indices = tuple(index_var(name) for name in ("n", "m", "k")[-rank:])
+    body = (Store("X", indices, Const("float64", "1.0")),)
+    (function,) = (module := flat("    X[0, 0, 0] = 1.0", shape="n, n, n")).functions
+    module = replace(module, functions=(replace(function, body=body),))
+    with pytest.raises(InterpreterError, match="'k' has no value" if rank == 1 else "'m' has no"):
+        run(module, {"x": np.zeros((2, 2, 2)), "n": 2})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import Any, Protocol, TypeAlias
 
 from gossamer_ir.analysis.statements.reductions import match_reduction
@@ -24,6 +25,7 @@ from gossamer_ir.nodes import (
     Module,
     Stmt,
     Store,
+    Var,
     While,
 )
 from gossamer_ir.support.items_by_name import items_by_name
@@ -121,6 +123,8 @@ class Translator:
         if len(parts) == 2:
             first, second = parts
             return lambda frame: (first(frame), second(frame))
+        if len(parts) > 2 and all(isinstance(node, Var) for node in nodes):
+            return _values_of([node.name for node in nodes if isinstance(node, Var)], parts)
         return lambda frame: tuple([part(frame) for part in parts])
 
     def optional(self, node: Expr | None) -> Eval | None:
@@ -152,6 +156,21 @@ class Translator:
         if isinstance(node, Let):
             self.around.append(EnclosingStmt(node))
         return run
+
+
+def _values_of(names: list[str], parts: tuple[Eval, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    """Return the values of several variables as one function of the frame, which looks all of them up at
+    once."""
+    values_of: Callable[[Any], tuple[Any, ...]] = itemgetter(*names)
+
+    def run(frame: Any) -> tuple[Any, ...]:
+        try:
+            return values_of(frame.values)
+        except KeyError:
+            # The first variable without a value raises an error with its name.
+            return tuple([part(frame) for part in parts])
+
+    return run
 
 
 def _watched_buffers(function: Function, buffers: Mapping[str, AnyBuffer]) -> frozenset[str]:

@@ -7,15 +7,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.core.build import fill_of
 from gossamer_ir.interpret.frame import Eval, Exec, Frame
 from gossamer_ir.interpret.interpreter_errors import GuardFailed
-from gossamer_ir.interpret.memory.layout import Layout
+from gossamer_ir.interpret.memory.layout import ElementAddress, Layout
 from gossamer_ir.interpret.memory.values import constant_value
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Expr, Load, SparseBuffer, Store, Var
+from gossamer_ir.support.items_by_name import items_by_name
 
-Locate: TypeAlias = Callable[[Frame], tuple[Any, ...] | None]
+Locate: TypeAlias = Callable[[Frame], ElementAddress | None]
 
 
 def coordinate_load(node: Load, translator: Translator) -> Eval:
@@ -23,27 +25,29 @@ def coordinate_load(node: Load, translator: Translator) -> Eval:
     buffer = translator.buffers[node.buffer]
     assert isinstance(buffer, SparseBuffer)
     fill = constant_value(fill_of(buffer))
-    name, locate = node.buffer, _locate(node.buffer, node.indices, translator)
+    name, locate = node.buffer, _locate(buffer, node.indices, translator)
 
     def run(frame: Frame) -> Any:
-        positions = locate(frame)
-        return fill if positions is None else frame.views[name].read(positions)
+        address = locate(frame)
+        return fill if address is None else frame.views[name].element(address[1])
 
     return run
 
 
 def coordinate_store(node: Store, translator: Translator) -> Exec:
     """Return a store, which fails if the coordinates are absent. In an init it writes each element once."""
-    name, locate = node.buffer, _locate(node.buffer, node.indices, translator)
+    buffer = translator.buffers[node.buffer]
+    assert isinstance(buffer, SparseBuffer)
+    name, locate = node.buffer, _locate(buffer, node.indices, translator)
     value = translator.expr(node.value)
 
     def run(frame: Frame) -> None:
-        positions = locate(frame)
-        if positions is None:
+        address = locate(frame)
+        if address is None:
             raise GuardFailed(name, ": a store to an absent coordinate")
-        view = frame.views[name]
+        view, (positions, where) = frame.views[name], address
         if frame.initialized is None or frame.initialized.is_new(view, positions):
-            view.write(positions, value(frame))
+            view.set_element(where, value(frame))
 
     return run
 
@@ -85,15 +89,26 @@ def positions_of(
     return tuple(np.int64(position) for position in positions)
 
 
-def _locate(buffer_name: str, indices: tuple[Expr, ...], translator: Translator) -> Locate:
-    coordinates = translator.exprs(indices)
-    vars = tuple(index.name if isinstance(index, Var) else None for index in indices)
+def _locate(buffer: SparseBuffer, indices: tuple[Expr, ...], translator: Translator) -> Locate:
+    coordinates, name = translator.exprs(indices), buffer.name
+    axes = items_by_name(translator.function.axes)
+    # Coordinates of dense axes are positions, whatever iterates them.
+    vars = tuple(
+        index.name if isinstance(index, Var) and indices_of(axes[axis]) is not None else None
+        for axis, index in zip(buffer.axes, indices, strict=True)
+    )
+    iterating = tuple(filter(None, vars))
 
-    def run(frame: Frame) -> tuple[Any, ...] | None:
-        layout, point = frame.layouts[buffer_name], coordinates(frame)
-        key = (*point, *[None if var is None else frame.iters.get(var) for var in vars])
-        if key not in layout.positions:
-            layout.positions[key] = positions_of(frame, layout, coordinates=point, vars=vars)
-        return layout.positions[key]
+    def run(frame: Frame) -> ElementAddress | None:
+        layout, point = frame.layouts[name], coordinates(frame)
+        key = (*point, *[frame.iters.get(var) for var in iterating]) if iterating else point
+        # Programs access most elements several times.
+        try:
+            return layout.addresses[key]
+        except KeyError:
+            positions = positions_of(frame, layout, coordinates=point, vars=vars)
+        address = None if positions is None else (positions, frame.views[name].locate(positions))
+        layout.addresses[key] = address
+        return address
 
     return run

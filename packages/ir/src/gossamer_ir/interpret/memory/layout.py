@@ -15,12 +15,14 @@ from gossamer_ir.interpret.memory.levels import Level, Levels
 from gossamer_ir.nodes import SparseBuffer
 
 ElementNumbers: TypeAlias = tuple[int, ...]
+ElementAddress: TypeAlias = tuple[tuple[Any, ...], tuple[Any, ...] | None]
+"""The positions of an element, and its indices in the array."""
 
 
 class Layout:
     """The layout of one buffer; `size` is its number of elements, without extra storage.
 
-    `positions` has those that were found for coordinates. `_tails[d]` is the number of elements below one
+    `addresses` has those that were found for coordinates. `_tails[d]` is the number of elements below one
     element of axis d - 1 if it is constant. An axis is rigid if no axis that depends on it varies, so that
     all its elements have equally many below.
     """
@@ -33,7 +35,7 @@ class Layout:
         self._is_rigid = tuple(not self._has_varied_below(d) for d in range(len(self.levels)))
         self._sums: dict[tuple[int, ElementNumbers], list[int]] = {}
         self._offsets: dict[tuple[Any, ...], tuple[int] | None] = {}
-        self.positions: dict[tuple[Any, ...], tuple[Any, ...] | None] = {}
+        self.addresses: dict[tuple[Any, ...], ElementAddress | None] = {}
         self._tails = self._fixed_tails()
         self.size = self._size(0, ())
 

@@ -49,12 +49,18 @@ class View:
 
     def read(self, indices: ViewIndices) -> Any:
         """Return the element at indices."""
-        where = self.locate(indices)
+        return self.element(self.locate(indices))
+
+    def element(self, where: ViewIndices | None) -> Any:
+        """Return the element at indices of the array; None stands for an absent one."""
         return self.fill if where is None else self.decode(self.array[where])
 
     def write(self, indices: ViewIndices, value: Any) -> None:
         """Set the element at indices; raise `GuardFailed` if there is none."""
-        where = self.locate(indices)
+        self.set_element(self.locate(indices), value)
+
+    def set_element(self, where: ViewIndices | None, value: Any) -> None:
+        """Set the element at indices of the array; raise `GuardFailed` for None."""
         if where is None:
             raise GuardFailed(self.name, ": a store to an absent element")
         self.array[where] = self.encode(value)
@@ -108,9 +114,10 @@ def _bounds_checked(name: str, shape: tuple[int, ...]) -> Callable[[ViewIndices]
 
     def of_any_rank(indices: ViewIndices) -> ViewIndices:
         where = tuple(map(index, indices))
-        if all(0 <= position < size for position, size in zip(where, shape, strict=True)):
-            return where
-        raise out_of_bounds_error(name, indices, shape)
+        for position, size in zip(where, shape, strict=True):
+            if not 0 <= position < size:
+                raise out_of_bounds_error(name, indices, shape)
+        return where
 
     def of_vector(indices: ViewIndices) -> ViewIndices:
         (position,) = indices
