@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from gossamer_ir.support.garbage_collection import paused_collection
+from gossamer_ir.support.garbage_collection import FEW_MODULES, paused_collection
 
 
 class Made:
@@ -28,8 +28,10 @@ def nothing_frozen():
 
 @pytest.fixture
 def imported(monkeypatch):
-    def add() -> None:
-        monkeypatch.setitem(sys.modules, "module_of_this_test", ModuleType("module_of_this_test"))
+    def add(count: int = FEW_MODULES + 1) -> None:
+        for number in range(count):
+            name = f"module_{number}_of_this_test"
+            monkeypatch.setitem(sys.modules, name, ModuleType(name))
 
     return add
 
@@ -53,9 +55,11 @@ def test_objects_are_old_after_an_import(imported):
     assert is_old(made)
 
 
-def test_objects_stay_young_without_an_import():
+@pytest.mark.parametrize("count", [0, FEW_MODULES])
+def test_objects_stay_young_with_few_imports(count, imported):
     with paused_collection():
         made = Made()
+        imported(count)
     assert not is_old(made)
 
 

@@ -76,7 +76,7 @@ def loads(data: bytes | str) -> Module:
     >>> loads('{"gossamer_ir":[0,1],"stage":"flat","functions":[],"entry":"main"}').entry
     'main'
     """
-    text: ModuleText = _decode(_required_readable(data), ModuleText)
+    text: ModuleText = _decode_versioned(data, ModuleText)
     functions = text.functions
     # Older releases left this mark on lowered modules, where it has no meaning.
     if text.stage != "coordinate":
@@ -111,7 +111,7 @@ def loads_record(data: bytes | str, kind: type[R]) -> R:
             f"'{kind.__name__}' is not a record.",
             hint=f"Expected one of {names}.",
         )
-    text: RecordText = _decode(_required_readable(data), RecordText)
+    text: RecordText = _decode_versioned(data, RecordText)
     if text.record != RECORDS[kind]:
         raise ParseError(
             "wire.field",
@@ -158,12 +158,24 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
 
 
-def _required_readable(data: bytes | str) -> bytes:
+def _decode_versioned(data: bytes | str, kind: Any) -> Any:
+    """Decode a text with a header, which must have a readable version."""
     _require_size(len(data))
     text = _to_bytes(data)
     _require_limits(text)
     try:
-        version = _decode(text, _WireHeader).gossamer_ir
+        decoded = _decode(text, kind)
+    except ParseError:
+        # Of a text of another version, the version is wrong, not the first field that is new.
+        _require_readable(_version_of(text))
+        raise
+    _require_readable(decoded.gossamer_ir)
+    return decoded
+
+
+def _version_of(text: bytes) -> tuple[int, int]:
+    try:
+        header: _WireHeader = _decode(text, _WireHeader)
     except ParseError as error:
         if error.code != "wire.field":
             raise
@@ -172,6 +184,10 @@ def _required_readable(data: bytes | str) -> bytes:
             "The text has no header 'gossamer_ir' with a version.",
             hint='Expected an object that begins with "gossamer_ir": [major, minor].',
         ) from None
+    return header.gossamer_ir
+
+
+def _require_readable(version: tuple[int, int]) -> None:
     if version not in READABLE_VERSIONS:
         versions = ", ".join(f"{major}.{minor}" for major, minor in READABLE_VERSIONS)
         raise ParseError(
@@ -179,7 +195,6 @@ def _required_readable(data: bytes | str) -> bytes:
             f"Version '{version[0]}.{version[1]}' of the language is not known.",
             hint=f"This release reads {versions}.",
         )
-    return text
 
 
 def _to_bytes(data: bytes | str) -> bytes:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from gossamer_ir.nodes import For, Function, Node
 from gossamer_ir.traversal.access_types import INDEXED_NODES
 from gossamer_ir.traversal.buffer_definitions import all_buffers
+from gossamer_ir.traversal.node_index import nodes_in_body
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor_at import addressable_stmts_of
 
@@ -44,10 +45,12 @@ def escaping_private_buffers(function: Function) -> Iterator[tuple[For, str]]:
     }
     if not scopes:
         return
-    everywhere = _accesses(*function.body)
+    everywhere = Counter(access.buffer for access in nodes_in_body(function, *INDEXED_NODES))
     for loop in loops:
-        outside = everywhere - _accesses(loop)
         private = [name for name, scope in scopes.items() if _is_private(loop, scope)]
+        if not everywhere.keys() & private:
+            continue
+        outside = everywhere - _accesses(loop)
         if outside.keys() & private:
             inside = _accesses(*loop.body)
             yield from [(loop, name) for name in private if outside[name] and inside[name]]
