@@ -6,7 +6,9 @@ import pytest
 from claims import DTYPES, FIBER, M, prover_of
 from proofs import FACTS
 
+from gossamer_ir.arith import prover
 from gossamer_ir.arith.constraints import VSCALE, Constraints
+from gossamer_ir.arith.elimination import Eliminator
 from gossamer_ir.arith.prover import Prover
 from gossamer_ir.core.build import add, index, index_var, mul
 from gossamer_ir.nodes import (
@@ -161,3 +163,34 @@ def test_the_square_of_vscale_has_no_known_range():
     """Splits of splits by vscale make it; it is no other factor times vscale."""
     for is_least in (True, False):
         assert Constraints().range_bound(mul(VSCALE, VSCALE), is_least=is_least) is None
+
+
+def test_what_was_proved_is_not_proved_again_in_another_prover(monkeypatch):
+    searched = []
+    proves = Eliminator.proves
+
+    def counted(eliminator, goal):
+        searched.append(goal)
+        return proves(eliminator, goal)
+
+    monkeypatch.setattr(Eliminator, "proves", counted)
+    monkeypatch.setattr(prover, "_answers", {})
+    claim, assumed = parse_expr("i < m + 1", DTYPES), ("i < m",)
+    assert [prover_of(assumed).proves(claim) for _ in range(3)] == [True] * 3
+    assert len(searched) == 1
+    # Neither with other constraints nor with other facts.
+    assert not prover_of(()).proves(claim)
+    other = Prover()
+    other.assume(parse_expr("i < m", DTYPES))
+    assert other.proves(claim)
+    assert len(searched) == 3
+
+
+def test_places_with_equal_constraints_have_states_of_their_own():
+    states = []
+    place = Prover()
+    for _ in range(2):
+        with place.scope():
+            place.assume_nonnegative(index_var("i"))
+            states.append(place.state)
+    assert len({*states, place.state}) == 3

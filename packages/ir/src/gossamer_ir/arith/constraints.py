@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import count
+from typing import Any, TypeAlias
 
 from gossamer_ir.arith.affine import Affine, factors_of
-from gossamer_ir.nodes import Expr, Var, VScale
+from gossamer_ir.nodes import Expr, Fact, Var, VScale
+from gossamer_ir.support.bounded_dict import put_bounded
 
 VSCALE = VScale()
+
+MAX_STATES = 8192
+"""The number of states that are kept. One that was dropped gets another number when it comes again."""
+
+_State: TypeAlias = tuple[Any, ...]
+"""The number of the state before, and what was added."""
+
+_numbers: dict[_State, int] = {}
+_unused = count()
 
 
 class Constraints:
@@ -25,11 +37,12 @@ class Constraints:
     []
     """
 
-    def __init__(self) -> None:
+    def __init__(self, facts: Iterable[Fact] = ()) -> None:
+        """Create an empty stack; the facts are part of its state."""
         self._forms: list[Affine] = []
-        # A state is never reused, so that answers that were cached under it stay valid after `release`.
-        self._states = [0]
-        self._last = 0
+        self._states = [_number_of((*facts,))]
+        self._additions = [0]
+        self._added = 0
         self._about: defaultdict[Expr, list[Affine]] = defaultdict(list)
         self._bounds: defaultdict[str, list[int]] = defaultdict(list)
         self._bounded: list[list[str]] = []
@@ -40,8 +53,10 @@ class Constraints:
     def add(self, form: Affine) -> None:
         """Assume form >= 0 from here on."""
         self._forms.append(form)
-        self._last += 1
-        self._states.append(self._last)
+        self._added += 1
+        self._additions.append(self._added)
+        # In this order: the search for a proof takes the atoms in theirs.
+        self._states.append(_number_of((self._states[-1], form.constant, *form.terms.items())))
         for atom in form.terms:
             self._about[atom].append(form)
         bounded = _bounded_above(form)
@@ -51,8 +66,25 @@ class Constraints:
 
     @property
     def state(self) -> int:
-        """A number that identifies the current constraints: equal numbers mean the same constraints."""
+        """A number that identifies the facts and the current constraints: equal numbers mean the same ones,
+        added in the same order, in all stacks of this process.
+
+        >>> n = Affine({Var("n", "int64"): 1}, 0)
+        >>> one, other = Constraints(), Constraints()
+        >>> one.add(n)
+        >>> one.state == other.state
+        False
+        >>> other.add(n)
+        >>> one.state == other.state
+        True
+        """
         return self._states[-1]
+
+    @property
+    def addition(self) -> int:
+        """The number of the addition after which this stack has been as it is now; a constraint that is added
+        again has another one."""
+        return self._additions[-1]
 
     def mark(self) -> int:
         """Return the number of constraints, to be passed to `release`."""
@@ -63,6 +95,7 @@ class Constraints:
         while len(self._forms) > mark:
             form = self._forms.pop()
             self._states.pop()
+            self._additions.pop()
             for atom in form.terms:
                 self._about[atom].pop()
             for name in self._bounded.pop():
@@ -126,6 +159,15 @@ class Constraints:
         none, as for sizes."""
         bounds = self._bounds[name]
         return bounds[-1] if bounds else 0
+
+
+def _number_of(state: _State) -> int:
+    number = _numbers.get(state)
+    if number is None:
+        # Never used again: answers that were cached under it stay valid.
+        number = next(_unused)
+        put_bounded(_numbers, state, number, limit=MAX_STATES)
+    return number
 
 
 def _bounded_above(form: Affine) -> list[str]:

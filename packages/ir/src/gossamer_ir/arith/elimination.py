@@ -80,7 +80,8 @@ class Eliminator:
     """
 
     def __init__(self, facts: Iterable[Fact]) -> None:
-        self.constraints = Constraints()
+        facts = tuple(facts)
+        self.constraints = Constraints(facts)
         self._arrays = IndexArrayFacts(facts, self.constraints, self.holds)
         self._inequalities = AtomInequalities(self.constraints, self._arrays, self.holds)
         self._steps = 0

@@ -17,9 +17,17 @@ from gossamer_ir.arith.inequalities import as_nonnegative, negated, widened_side
 from gossamer_ir.core.build import ONE, index_var, integer_value
 from gossamer_ir.core.conditions import with_operators
 from gossamer_ir.nodes import Binary, Compare, Const, Expr, Fact, IfThenElse, Unary
+from gossamer_ir.support.bounded_dict import put_bounded
 
-_Query: TypeAlias = tuple[int, int, frozenset[tuple[Expr, int]]]
-"""The state of the constraints, and the constant and the terms of the goal."""
+_Query: TypeAlias = tuple[int, int, tuple[tuple[Expr, int], ...]]
+"""The state of the constraints, and the constant and the terms of the goal, in the order in which the search
+takes them: the answer depends on nothing else."""
+
+MAX_ANSWERS = 8192
+"""The number of answers that are kept. Passes ask again what earlier passes have asked, and programs are
+lowered again with other dtypes and schedules."""
+
+_answers: dict[_Query, bool] = {}
 
 
 class Prover:
@@ -40,12 +48,12 @@ class Prover:
     def __init__(self, facts: Iterable[Fact] = ()) -> None:
         self._eliminator = Eliminator(facts)
         self._constraints = self._eliminator.constraints
-        self._answers: dict[_Query, bool] = {}
 
     @property
     def state(self) -> int:
-        """A number that identifies the current set of constraints, for callers that cache answers."""
-        return self._constraints.state
+        """A number that identifies the current set of constraints, for callers that cache answers. It differs
+        between two places of a program at which the same is assumed: other things may hold there."""
+        return self._constraints.addition
 
     def scope(self) -> AbstractContextManager[None]:
         """Return a context in which constraints may be added; they are retracted at its end."""
@@ -80,10 +88,11 @@ class Prover:
         """Return whether expr >= 0 is proved."""
         goal = affine_of(expr)
         # The state is part of the key: the same goal may be provable under more constraints.
-        query = self._constraints.state, goal.constant, frozenset(goal.terms.items())
-        answer = self._answers.get(query)
+        query = self._constraints.state, goal.constant, (*goal.terms.items(),)
+        answer = _answers.get(query)
         if answer is None:
-            answer = self._answers[query] = self._eliminator.proves(goal)
+            answer = self._eliminator.proves(goal)
+            put_bounded(_answers, query, answer, limit=MAX_ANSWERS)
         return answer
 
     def proves_in_range(self, expr: Expr, extent: Expr) -> bool:
