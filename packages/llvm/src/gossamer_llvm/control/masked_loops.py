@@ -29,10 +29,9 @@ from gossamer_ir.nodes import (
     VScale,
 )
 from gossamer_ir.traversal.access_types import READS
-from gossamer_ir.traversal.buffer_uses import buffers_read
 from gossamer_ir.traversal.free_vars import free_vars
-from gossamer_ir.traversal.names import bound_vars
 from gossamer_ir.traversal.walk import collect
+from gossamer_llvm.control.loop_invariants import is_loop_invariant
 from gossamer_llvm.control.position_loops import first_position, position_loop
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import index_constant, mul
@@ -60,7 +59,7 @@ def loop_mask(emitter: FunctionEmitter, loop: For) -> LoopMask | None:
                 and _counts_vectors(loop, ramp, limit)
                 and is_ascending(emitter, ramp)
                 and is_ascending(emitter, replace(ramp, base=limit))
-                and _is_same(emitter, limit, loop)
+                and is_loop_invariant(emitter, limit, loop)
             ):
                 return LoopMask(mask, limit)
     return None
@@ -83,12 +82,6 @@ def _counts_vectors(loop: For, ramp: Ramp, limit: Expr) -> bool:
         return False
     rounded = affine_of(limit) + lanes - UNIT
     return affine_of(extent.rhs) == lanes and affine_of(extent.lhs) == rounded
-
-
-def _is_same(emitter: FunctionEmitter, limit: Expr, loop: For) -> bool:
-    """Return whether a limit has the same value in all iterations."""
-    inside = {loop.var, *bound_vars(loop.body)}
-    return free_vars(limit).isdisjoint(inside) and buffers_read(limit) <= emitter.unchanging
 
 
 def may_run_without_lanes(emitter: FunctionEmitter, loop: For, loop_mask: LoopMask) -> bool:

@@ -34,10 +34,10 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.buffer_uses import buffers_read
 from gossamer_ir.traversal.free_vars import free_vars
-from gossamer_ir.traversal.names import bound_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import collect
+from gossamer_llvm.control.loop_invariants import is_loop_invariant
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.values.division import factor_of_vscale
 
@@ -78,7 +78,9 @@ def position_loop(
     loads = set(collect(Load, limit))
     for position in (first, end):
         # The limit was evaluated before the loop, so these loads cannot fail there.
-        if not loads.issuperset(collect(Load, position)) or not _is_same(emitter, position, loop):
+        if not loads.issuperset(collect(Load, position)) or not is_loop_invariant(
+            emitter, position, loop
+        ):
             return None
         if not _is_position(emitter, position):
             return None
@@ -177,12 +179,6 @@ def _to_positions(name: str, distances: dict[Ramp, Affine]) -> Any:
 
 def _without_mask(body: tuple[Stmt, ...], mask: Compare | None) -> tuple[Stmt, ...]:
     return rewrite_body(body, lambda node: TRUE if node == mask else None)
-
-
-def _is_same(emitter: FunctionEmitter, value: Expr, loop: For) -> bool:
-    """Return whether a value is the same in all iterations."""
-    inside = {loop.var, *bound_vars(loop.body)}
-    return free_vars(value).isdisjoint(inside) and buffers_read(value) <= emitter.unchanging
 
 
 def _is_position(emitter: FunctionEmitter, value: Expr) -> bool:

@@ -38,12 +38,12 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_definitions import allocations
-from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars, namer_of
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect, contains, stmts
 from gossamer_lower.device.kernel_functions import map_kernels, thread_loops
 from gossamer_lower.device.let_dependences import let_dependences
+from gossamer_lower.device.thread_context import ThreadContext, are_uniform
 from gossamer_lower.lowering_pass import lowering_pass
 
 
@@ -57,14 +57,6 @@ class _SharedAccess(msgspec.Struct, frozen=True):
     is_write: bool
     first: frozenset[str]
     is_by_one: bool
-
-
-class _Surroundings(msgspec.Struct, frozen=True):
-    """Where a statement is: the variables of threads around it by axis, and whether all threads of a block
-    get there together."""
-
-    bound: Mapping[str, str] = {}
-    is_uniform: bool = True
 
 
 @lowering_pass(
@@ -116,7 +108,7 @@ def insert_sync(module: Module) -> Module:
 
 def _synchronized(function: Function) -> Function:
     inserter = _Inserter(function)
-    body = inserter.body(function.body, _Surroundings())
+    body = inserter.body(function.body, ThreadContext())
     if contains(SYNCHRONIZING_STMTS, *body) and contains(CHECKING_STMTS, *body):
         raise UnsupportedError(
             "lower.insert_sync.barrier",
@@ -148,23 +140,23 @@ class _Inserter:
         self._pending: set[_SharedAccess] = set()
         self._copied: set[_SharedAccess] = set()
 
-    def body(self, body: tuple[Stmt, ...], place: _Surroundings) -> tuple[Stmt, ...]:
+    def body(self, body: tuple[Stmt, ...], context: ThreadContext) -> tuple[Stmt, ...]:
         """Return the statements of a body, with the barriers between them."""
-        return tuple([new for stmt in body for new in self._stmt(stmt, place)])
+        return tuple([new for stmt in body for new in self._stmt(stmt, context)])
 
     # Other statements: refused as code is emitted; only these bind threads, select them or store.
-    def _stmt(self, stmt: Stmt, place: _Surroundings) -> tuple[Stmt, ...]:
-        if not self._missing(place, ""):
+    def _stmt(self, stmt: Stmt, context: ThreadContext) -> tuple[Stmt, ...]:
+        if not self._missing(context, ""):
             return (stmt,)
         match stmt:
             case For() if stmt.thread is not None:
-                return self._thread_loop(stmt, place)
+                return self._thread_loop(stmt, context)
             case For():
-                return self._repeated(stmt, place, (stmt.start, stmt.extent))
+                return self._repeated(stmt, context, (stmt.start, stmt.extent))
             case While():
-                return self._repeated(stmt, place, (stmt.condition,))
+                return self._repeated(stmt, context, (stmt.condition,))
             case If():
-                return self._choice(stmt, place)
+                return self._choice(stmt, context)
             case _ if isinstance(stmt, SYNCHRONIZING_STMTS):
                 self._pending = set()
                 return (stmt,)
@@ -173,26 +165,29 @@ class _Inserter:
                 self._pending |= self._copied
                 return (stmt,)
             case AsyncCopy():
-                return self._by_one_thread(stmt, place)
+                return self._by_one_thread(stmt, context)
             case _ if any(not self._is_private(write) for write in effects_of(stmt).writes):
-                self._require_blocks(place)
-                return self._by_one_thread(stmt, place)
-        return (*self._before(self._accesses(place, stmt), place), stmt)
+                self._require_blocks(context)
+                return self._by_one_thread(stmt, context)
+        return (*self._before(self._accesses(context, stmt), context), stmt)
 
-    def _missing(self, place: _Surroundings, kind: str) -> list[str]:
-        """Return the axes of a kind without a loop around a place; all kinds, if empty."""
-        return [axis for axis in self._axes if axis.startswith(kind) and axis not in place.bound]
+    def _are_uniform(self, context: ThreadContext, *exprs: Expr) -> bool:
+        return are_uniform(context, *exprs, lets=self._lets.keys())
 
-    def _thread_loop(self, loop: For, place: _Surroundings) -> tuple[Stmt, ...]:
-        inner = _Surroundings({**place.bound, str(loop.thread): loop.var}, place.is_uniform)
+    def _missing(self, context: ThreadContext, kind: str) -> list[str]:
+        """Return the axes of a kind without a loop around a statement; all kinds, if empty."""
+        return [axis for axis in self._axes if axis.startswith(kind) and axis not in context.bound]
+
+    def _thread_loop(self, loop: For, context: ThreadContext) -> tuple[Stmt, ...]:
+        inner = ThreadContext({**context.bound, str(loop.thread): loop.var}, context.is_uniform)
         if self._missing(inner, ""):
             return (replace(loop, body=self.body(loop.body, inner)),)
         # The iterations of the loops are independent: nothing inside has to wait.
-        return (*self._before(self._accesses(place, loop), place), loop)
+        return (*self._before(self._accesses(context, loop), context), loop)
 
-    def _require_blocks(self, place: _Surroundings) -> None:
+    def _require_blocks(self, context: ThreadContext) -> None:
         """Refuse a store outside of a loop over blocks: other blocks would have to wait for it."""
-        missing = self._missing(place, "blockIdx")
+        missing = self._missing(context, "blockIdx")
         if missing:
             raise UnsupportedError(
                 "lower.insert_sync.grid",
@@ -201,35 +196,35 @@ class _Inserter:
                 hint="Put the loop over blocks outermost, or compute this in a kernel of its own.",
             )
 
-    def _by_one_thread(self, stmt: Stmt, place: _Surroundings) -> tuple[Stmt, ...]:
+    def _by_one_thread(self, stmt: Stmt, context: ThreadContext) -> tuple[Stmt, ...]:
         """Return a store in loops over the missing threads, of which the first executes it."""
-        axes = self._missing(place, "threadIdx")
+        axes = self._missing(context, "threadIdx")
         names = [self._namer.fresh("thread") for _ in axes]
         first = [Compare("eq", index_var(name), ZERO) for name in names]
         new: Stmt = If(conjunction(*first) or Const("bool", "True"), (stmt,))
-        accesses = self._accesses(place, stmt, first=frozenset(axes))
+        accesses = self._accesses(context, stmt, first=frozenset(axes))
         for axis, name in zip(axes, names, strict=True):
             new = For(name, ZERO, self._axes[axis], (new,), kind="thread_binding", thread=axis)  # type: ignore[arg-type]  # a tag
-        return (*self._before(accesses, place), new)
+        return (*self._before(accesses, context), new)
 
     def _repeated(
-        self, loop: For | While, place: _Surroundings, control: tuple[Expr, ...]
+        self, loop: For | While, context: ThreadContext, control: tuple[Expr, ...]
     ) -> tuple[Stmt, ...]:
         """Return a loop around barriers: an iteration begins with the accesses of the one before pending."""
-        before = self._before(self._accesses(place, *control), place)
-        uniform = place.is_uniform and self._is_uniform(place, *control)
-        inner = _Surroundings(place.bound, uniform)
+        before = self._before(self._accesses(context, *control), context)
+        uniform = context.is_uniform and self._are_uniform(context, *control)
+        inner = ThreadContext(context.bound, uniform)
         varying = bound_vars((loop,))
         earlier = {name: index_var(f"earlier {name}") for name in varying}
         for access in self._accesses(inner, loop):
-            indices = tuple(substitute(each, earlier) for each in access.indices)
+            indices = tuple(substitute(index, earlier) for index in access.indices)
             self._pending.add(replace(access, indices=indices))
         return (*before, replace(loop, body=self.body(loop.body, inner)))
 
-    def _choice(self, stmt: If, place: _Surroundings) -> tuple[Stmt, ...]:
-        before = self._before(self._accesses(place, stmt.condition), place)
-        uniform = place.is_uniform and self._is_uniform(place, stmt.condition)
-        inner = _Surroundings(place.bound, uniform)
+    def _choice(self, stmt: If, context: ThreadContext) -> tuple[Stmt, ...]:
+        before = self._before(self._accesses(context, stmt.condition), context)
+        uniform = context.is_uniform and self._are_uniform(context, stmt.condition)
+        inner = ThreadContext(context.bound, uniform)
         pending = set(self._pending)
         then_body = self.body(stmt.then_body, inner)
         after, self._pending = self._pending, pending
@@ -237,12 +232,12 @@ class _Inserter:
         self._pending = self._pending | after
         return (*before, If(stmt.condition, then_body, else_body))
 
-    def _before(self, accesses: set[_SharedAccess], place: _Surroundings) -> tuple[Stmt, ...]:
+    def _before(self, accesses: set[_SharedAccess], context: ThreadContext) -> tuple[Stmt, ...]:
         """Return the barrier before accesses that conflict with pending ones, and make them pending."""
         if not any(_conflict(new, old) for new in accesses for old in self._pending):
             self._pending |= accesses
             return ()
-        if not place.is_uniform:
+        if not context.is_uniform:
             raise UnsupportedError(
                 "lower.insert_sync.barrier",
                 f"Threads of '{self._name}' exchange values in code that not all threads of a block run the "
@@ -253,12 +248,12 @@ class _Inserter:
         return (Barrier(),)
 
     def _accesses(
-        self, place: _Surroundings, *nodes: Stmt | Expr, first: frozenset[str] = frozenset()
+        self, context: ThreadContext, *nodes: Stmt | Expr, first: frozenset[str] = frozenset()
     ) -> set[_SharedAccess]:
         collected: set[_SharedAccess] = set()
         if any(is_thread_axis(axis) for axis in self._axes):
             for node in nodes:
-                collected.update(self._accesses_of(node, place.bound, first))
+                collected.update(self._accesses_of(node, context.bound, first))
         return collected
 
     # Other statements: what they write is written when they have run.
@@ -294,7 +289,7 @@ class _Inserter:
         by_var = {var: index_var(axis) for axis, var in bound.items()}
         for node in nodes:
             if not self._is_private(node):
-                indices = tuple(substitute(each, by_var) for each in getattr(node, "indices", ()))
+                indices = tuple(substitute(index, by_var) for index in getattr(node, "indices", ()))
                 used = let_dependences(*indices, value_of=partial(self._value_of, by_var=by_var))
                 is_by_one = self._block_axes <= {*first, *used}
                 yield _SharedAccess(node.buffer, indices, is_write, first, is_by_one)
@@ -304,14 +299,6 @@ class _Inserter:
 
     def _is_private(self, node: Load | Search | Store | Atomic) -> bool:
         return node.buffer in self._private
-
-    def _is_uniform(self, place: _Surroundings, *exprs: Expr) -> bool:
-        """Return whether expressions have one value in all threads of a block."""
-        threads = {var for axis, var in place.bound.items() if is_thread_axis(axis)}
-        # A variable of a let may be computed from the number of a thread.
-        return not threads or not (
-            collect(Load, *exprs) or free_vars(*exprs) & (threads | self._lets.keys())
-        )
 
 
 def _conflict(new: _SharedAccess, old: _SharedAccess) -> bool:
@@ -350,6 +337,6 @@ def _is_other_stage(one: Expr, other: Expr) -> bool:
 
 def _axes_of_first(conditions: Iterable[Expr], bound: Mapping[str, str]) -> frozenset[str]:
     """Return the axes of which conditions select the first thread."""
-    comparisons = [each for each in conditions if isinstance(each, Compare) and each.op == "eq"]
-    first = {each.lhs for each in comparisons if each.rhs == ZERO}
+    equalities = [test for test in conditions if isinstance(test, Compare) and test.op == "eq"]
+    first = {test.lhs for test in equalities if test.rhs == ZERO}
     return frozenset(axis for axis, var in bound.items() if index_var(var) in first)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.statements.reductions import identity
@@ -32,11 +31,10 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.buffer_definitions import allocations
-from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import substitute_body
-from gossamer_ir.traversal.walk import collect, stmts
+from gossamer_ir.traversal.walk import stmts
 from gossamer_lower.device.kernel_functions import thread_loops
 from gossamer_lower.device.thread_combinations import (
     ThreadCombination,
@@ -45,6 +43,7 @@ from gossamer_lower.device.thread_combinations import (
     allocation,
     linear_number,
 )
+from gossamer_lower.device.thread_context import ThreadContext, are_uniform
 from gossamer_lower.device.thread_reductions import (
     ThreadReduction,
     ThreadSum,
@@ -54,13 +53,10 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import with_bodies
 
 
-class _Surroundings(msgspec.Struct, frozen=True):
-    """What is around a statement: the variables of loops over threads of a block by their axes, the extents
-    of all axes of the kernel, and whether all threads of the block get there together."""
+class _KernelContext(ThreadContext, frozen=True):
+    """The context of a statement, with the extents of all axes of the kernel."""
 
-    threads: Mapping[str, str] = {}
     extents: Mapping[str, int] = {}
-    is_uniform: bool = True
 
 
 @lowering_pass(
@@ -105,7 +101,7 @@ def lower_cross_thread_reduction(module: Module) -> Module:
 def _lower_function(function: Function) -> Function:
     if not any(thread_loops(function.body)):
         return function
-    return replace(function, body=_Lowerer(function).body(function.body, _Surroundings()))
+    return replace(function, body=_Lowerer(function).body(function.body, _KernelContext()))
 
 
 class _Lowerer:
@@ -120,54 +116,49 @@ class _Lowerer:
         self._lets = {stmt.var.name for stmt in every if isinstance(stmt, Let)}
         self._shared: list[Stmt] = []
 
-    def body(self, body: tuple[Stmt, ...], place: _Surroundings) -> tuple[Stmt, ...]:
+    def body(self, body: tuple[Stmt, ...], context: _KernelContext) -> tuple[Stmt, ...]:
         """Return the statements of a body, with reductions lowered."""
         new: list[Stmt] = []
         for stmt in body:
-            lowered = self._stmt(stmt, place)
-            if not place.threads:
+            lowered = self._stmt(stmt, context)
+            if not context.threads:
                 new += self._shared
                 self._shared = []
             new += lowered
         return tuple(new)
 
-    def _stmt(self, stmt: Stmt, place: _Surroundings) -> tuple[Stmt, ...]:
-        if not place.extents:
-            place = replace(place, extents=_extents_of(stmt))
+    def _stmt(self, stmt: Stmt, context: _KernelContext) -> tuple[Stmt, ...]:
+        if not context.extents:
+            context = replace(context, extents=_extents_of(stmt))
         reduction = thread_reduction(stmt)
         if reduction is not None:
-            return self._lowered(reduction, place)
-        inner = replace(place, is_uniform=place.is_uniform and self._is_uniform(stmt, place))
+            return self._lowered(reduction, context)
         if isinstance(stmt, For) and stmt.thread is not None:
-            if is_thread_axis(stmt.thread):
-                inner = replace(place, threads={**place.threads, stmt.thread: stmt.var})
-            else:
-                inner = place
+            inner = replace(context, bound={**context.bound, stmt.thread: stmt.var})
+        else:
+            control = effects_of(stmt).evaluates
+            is_uniform = context.is_uniform and are_uniform(context, *control, lets=self._lets)
+            inner = replace(context, is_uniform=is_uniform)
         return (with_bodies(stmt, lambda body: self.body(body, inner)),)
 
-    def _is_uniform(self, stmt: Stmt, place: _Surroundings) -> bool:
-        """Return whether all threads of a block run the bodies of a statement equally often."""
-        control = effects_of(stmt).evaluates
-        varying = {*place.threads.values(), *self._lets}
-        return not place.threads or not (collect(Load, *control) or free_vars(*control) & varying)
-
-    def _lowered(self, reduction: ThreadReduction, place: _Surroundings) -> tuple[Stmt, ...]:
+    def _lowered(self, reduction: ThreadReduction, context: _KernelContext) -> tuple[Stmt, ...]:
         """Return the loops over the threads of a reduction, in which each accumulates on its own."""
         names = {str(loop.thread): loop.var for loop in thread_loops((reduction.stmt,))}
         first = {str(axis): index_var(names[axis]) for axis in reduction.extents}
-        names |= place.threads
-        group = _group(reduction, place, names)
-        partials = {each.store.buffer: self._partial(each) for each in reduction.sums}
+        names |= context.threads
+        group = _group(reduction, context, names)
+        partials = {part.store.buffer: self._partial(part) for part in reduction.sums}
         body: list[Stmt] = []
-        for each in reduction.sums:
-            partial = partials[each.store.buffer]
-            start = identity(each.reduction.op, partial.dtype)
+        for thread_sum in reduction.sums:
+            partial = partials[thread_sum.store.buffer]
+            start = identity(thread_sum.reduction.op, partial.dtype)
             body += [Allocate(partial), Store(partial.name, (ZERO,), start)]
         body += _by_each_thread(reduction, partials, names)
         before: list[Stmt] = []
-        for each in reduction.sums:
-            combination = self._combination(each, partials[each.store.buffer], group, place)
-            outside, stored = self._stored(each, combination.result, [*first.values()])
+        for thread_sum in reduction.sums:
+            partial = partials[thread_sum.store.buffer]
+            combination = self._combination(thread_sum, partial, group, context)
+            outside, stored = self._stored(thread_sum, combination.result, [*first.values()])
             before += outside
             body += [*combination.stmts, *stored]
         nest = tuple(body)
@@ -176,33 +167,33 @@ class _Lowerer:
             nest = (loop,)
         return (*before, *nest)
 
-    def _partial(self, each: ThreadSum) -> Buffer:
-        name = self._namer.fresh(f"{each.store.buffer}_partial")
-        return Buffer(name, (ONE,), dtype_of(each.store.value), scope="local")
+    def _partial(self, thread_sum: ThreadSum) -> Buffer:
+        name = self._namer.fresh(f"{thread_sum.store.buffer}_partial")
+        return Buffer(name, (ONE,), dtype_of(thread_sum.store.value), scope="local")
 
     def _combination(
-        self, each: ThreadSum, partial: Buffer, group: ThreadGroup, place: _Surroundings
+        self, thread_sum: ThreadSum, partial: Buffer, group: ThreadGroup, context: _KernelContext
     ) -> ThreadCombination:
-        combiner = ThreadCombiner(group, each.reduction.op, partial.dtype, self._namer)
+        combiner = ThreadCombiner(group, thread_sum.reduction.op, partial.dtype, self._namer)
         combination = combiner.combined(Load(partial.name, (ZERO,), partial.dtype))
-        if combination.shared is not None and not place.is_uniform:
+        if combination.shared is not None and not context.is_uniform:
             raise UnsupportedError(
                 "lower.lower_cross_thread_reduction.barrier",
-                f"{group.threads} threads of '{self._name}' combine parts of '{each.store.buffer}' in code "
-                "that not all threads of a block run the same number of times.",
+                f"{group.threads} threads of '{self._name}' combine parts of '{thread_sum.store.buffer}' in "
+                "code that not all threads of a block run the same number of times.",
                 hint="Bind the loop to threadIdx.x with 2, 4, 8, 16 or 32 threads, which need not wait.",
             )
         self._shared += allocation(combination)
         return combination
 
     def _stored(
-        self, each: ThreadSum, total: Expr, threads: list[Var]
+        self, thread_sum: ThreadSum, total: Expr, threads: list[Var]
     ) -> tuple[list[Stmt], list[Stmt]]:
         """Return what stands before the loops over threads, and the update of the element in them."""
-        store, op = each.store, each.reduction.op
+        store, op = thread_sum.store, thread_sum.reduction.op
         old: Expr = Load(store.buffer, store.indices, dtype_of(store.value))
         # A condition may read an element that exists only if those before it hold.
-        condition = short_circuit_conjunction(*each.conditions)
+        condition = short_circuit_conjunction(*thread_sum.conditions)
         if self._scopes.get(store.buffer, "global") in ("global", "shared"):
             is_first = conjunction(*[Compare("eq", var, ZERO) for var in threads])
             assert is_first is not None
@@ -233,12 +224,12 @@ def _block_extents(stmt: Stmt) -> dict[str, int]:
 
 
 def _group(
-    reduction: ThreadReduction, place: _Surroundings, names: Mapping[str, str]
+    reduction: ThreadReduction, context: _KernelContext, names: Mapping[str, str]
 ) -> ThreadGroup:
     """Return the threads of a reduction as a group."""
-    extents = {**_block_extents(reduction.stmt), **place.extents}
+    extents = {**_block_extents(reduction.stmt), **context.extents}
     reduced_axes = sorted(reduction.extents.items())
-    others = sorted((axis, extents.get(axis, 1)) for axis in place.threads)
+    others = sorted((axis, extents.get(axis, 1)) for axis in context.threads)
     used = [axis for axis, extent in sorted(extents.items()) if extent != 1]
     reduced = [axis for axis, extent in reduced_axes if extent != 1]
     threads = rows = 1

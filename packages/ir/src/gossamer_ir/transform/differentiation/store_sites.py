@@ -31,8 +31,8 @@ from gossamer_ir.traversal.substitute import resolve
 StoreOp: TypeAlias = Literal["assign"] | ReduceOp
 
 
-class StoreSite(msgspec.Struct, frozen=True, kw_only=True):
-    """A store with all that decides when it runs. Variables of lets are replaced by their values."""
+class IterationNest(msgspec.Struct, frozen=True, kw_only=True):
+    """The iterations and conditions around a statement. Variables of lets are replaced by their values."""
 
     name: str
     """The label of the innermost iteration."""
@@ -43,7 +43,12 @@ class StoreSite(msgspec.Struct, frozen=True, kw_only=True):
     iteration_ids: tuple[int, ...]
     """For each variable, the number of its iteration in the function."""
     conditions: tuple[Expr, ...]
-    """They all hold where the store runs. A later one may be evaluated only if the earlier ones hold."""
+    """They all hold where the statement runs. A later one may be evaluated only if the earlier ones hold."""
+
+
+class StoreSite(IterationNest, frozen=True, kw_only=True):
+    """A store with all that decides when it runs."""
+
     op: StoreOp
     buffer: str
     indices: tuple[Expr, ...]
@@ -53,17 +58,10 @@ class StoreSite(msgspec.Struct, frozen=True, kw_only=True):
     """The value before the first update of an element."""
 
 
-class _Nest(msgspec.Struct, frozen=True, kw_only=True):
-    """What surrounds a statement."""
+class _Nest(IterationNest, frozen=True, kw_only=True):
+    """The nest of a statement, with the inits of the innermost iteration."""
 
-    name: str
-    axes: tuple[IterationAxis, ...]
-    kinds: str
-    vars: tuple[str, ...]
-    iteration_ids: tuple[int, ...]
-    conditions: tuple[Expr, ...]
     inits: tuple[Store, ...]
-    """Those of the innermost iteration."""
 
     @classmethod
     def around(cls, function: Function) -> _Nest:
