@@ -27,6 +27,7 @@ WITHOUT_RANDOM_PROGRAMS = {
     "block_spmv": NO_SUCH_AXES,
     "group_spmm": NO_SUCH_AXES,
     "slice_spmv": NO_SUCH_AXES,
+    "grid_block_sddmm": "the machine has no grid of threads",
     "grid_block_spmm": "the machine has no grid of threads",
     "grid_iterations": "the machine has no grid of threads",
     "grid_rows": "the machine has no grid of threads",

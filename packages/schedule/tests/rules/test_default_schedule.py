@@ -226,6 +226,7 @@ OF_SEVERAL_ITERATIONS = (
 
 WITHOUT_SCRIPT = (
     "block_spmv",
+    "grid_block_sddmm",
     "grid_block_spmm",
     "grid_iterations",
     "grid_rows",

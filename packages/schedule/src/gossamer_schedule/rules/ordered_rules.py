@@ -48,6 +48,7 @@ ORDERED_RULES = (
     OrderedRule("n_m_spmm"),
     OrderedRule("fused_rows", combines_rules=True),
     OrderedRule("separate_iterations", combines_rules=True),
+    OrderedRule("grid_block_sddmm", is_for_grids=True),
     OrderedRule("grid_rows", is_for_grids=True),
     OrderedRule("grid_n_m_spmm", is_for_grids=True),
     OrderedRule("grid_block_spmm", is_for_grids=True),

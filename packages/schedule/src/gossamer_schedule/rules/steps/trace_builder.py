@@ -333,14 +333,17 @@ class TraceBuilder:
         scope: Scope,
         elements: Sequence[str | None],
         over_iters: bool = False,
+        order: tuple[str, ...] | None = None,
     ) -> CacheNest:
         """Let a block read a cache of a buffer. Return the nest that fills it.
 
         `elements` are the loops, before any split, whose iterators select an element of the buffer. The cache
-        has the dimensions of the buffer, or one for each iterator.
+        has the dimensions of the buffer, or one for each iterator, in an `order` of these.
         """
-        record = self.record.reindex_cache_read if over_iters else self.record.cache_read
-        record(block, buffer=buffer, scope=scope)
+        if over_iters:
+            self.record.reindex_cache_read(block, buffer=buffer, scope=scope, order=order)
+        else:
+            self.record.cache_read(block, buffer=buffer, scope=scope)
         return self._cached(block, buffer=buffer, scope=scope, elements=elements)
 
     def _cached(

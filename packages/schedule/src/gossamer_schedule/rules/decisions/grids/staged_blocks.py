@@ -83,7 +83,7 @@ def multiply_staged_blocks(
         trace.record.bind(loops.tiles, thread="blockIdx.y")
     for copy, elements in zip(shared, _elements(product), strict=True):
         inner = [copy.loops[name] for name in elements[2:]]
-        _copy_by_threads(trace, inner, product.operands, grid)
+        copy_by_threads(trace, inner, product.operands, grid)
 
 
 def _tiled(trace: TraceBuilder, product: BlockProduct, staging: BlockStaging) -> _TileLoops:
@@ -138,7 +138,7 @@ def _accumulate_in_fragment(trace: TraceBuilder, product: BlockProduct, loops: _
     )
 
 
-def _copy_by_threads(trace: TraceBuilder, loops: Sequence[str], dtype: str, grid: Grid) -> None:
+def copy_by_threads(trace: TraceBuilder, loops: Sequence[str], dtype: str, grid: Grid) -> None:
     """Distribute a copy over the threads of a warp, each with as many elements as it copies at once."""
     lanes = max(COPIED_BYTES) * 8 // SCALARS[dtype].bits
     _, thread, lane = trace.split(trace.fuse(*loops), factors=(None, grid.warp, lanes))

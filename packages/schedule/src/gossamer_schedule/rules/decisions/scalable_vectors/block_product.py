@@ -6,12 +6,12 @@ import msgspec
 
 from gossamer_ir.analysis.statements.reductions import match_reduction
 from gossamer_ir.core.build import index_var
-from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.lowered_names import data_name
-from gossamer_ir.nodes import Binary, Cast, Expr, Load, Module
+from gossamer_ir.nodes import Load, Module
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.analysis.outputs import may_reassociate, only_store
+from gossamer_schedule.rules.analysis.product_factors import product_factors
 from gossamer_schedule.rules.patterns.block_reduction import BlockReduction, block_reduction
 
 
@@ -44,7 +44,7 @@ def block_product(module: Module) -> BlockProduct | None:
     reduction = None if store is None else match_reduction(store)
     if reduction is None or reduction.op != "add" or not may_reassociate(iteration):
         return None
-    factors = _factors(reduction.value, dtype=sums.dtype)
+    factors = product_factors(reduction.value, dtype=sums.dtype)
     if factors is None:
         return None
     left, right = factors
@@ -53,25 +53,6 @@ def block_product(module: Module) -> BlockProduct | None:
             blocks, has_init = data_name(block.buffer), bool(iteration.init)
             return BlockProduct(sums, sums.feature, block.dtype, blocks, has_init)
     return None
-
-
-def _factors(term: Expr, *, dtype: str) -> tuple[Load, Load] | None:
-    """Return the two elements of one dtype whose product a term is; None for another term."""
-    match term:
-        case Binary(op="mul", lhs=lhs, rhs=rhs):
-            left, right = _unconverted(lhs, dtype=dtype), _unconverted(rhs, dtype=dtype)
-            if isinstance(left, Load) and isinstance(right, Load) and left.dtype == right.dtype:
-                return left, right
-    return None
-
-
-def _unconverted(value: Expr, *, dtype: str) -> Expr:
-    """Return the value that is converted to a dtype; a conversion of a value of that dtype stays, since no
-    intrinsic has it."""
-    match value:
-        case Cast(value=inner) if value.dtype == dtype != dtype_of(inner):
-            return inner
-    return value
 
 
 def _is_product(sums: BlockReduction, block: Load, dense: Load) -> bool:
