@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 from weakref import ref
 
+import pytest
 import torch
 
+from gossamer_torch import SparseMatrix
 from gossamer_torch.patterns import kept_pattern
 
 
@@ -18,12 +20,26 @@ def test_a_pattern_is_made_once_for_its_tensors(arrays):
     assert kept_pattern(*arrays, 5) is not pattern
 
 
-def test_a_pattern_ends_with_its_tensors(arrays):
-    crow, col = (tensor.clone() for tensor in arrays)
-    pattern = ref(kept_pattern(crow, col, 4))
-    del crow
+@pytest.mark.parametrize("position", [0, 1])
+def test_a_pattern_ends_with_the_first_of_its_tensors(arrays, position):
+    tensors = [tensor.clone() for tensor in arrays]
+    pattern = ref(kept_pattern(*tensors, 4))
+    del tensors[position]
     gc.collect()
     assert pattern() is None
+
+
+def test_columns_in_the_memory_of_earlier_ones_are_read():
+    crow, features = torch.tensor([0, 1, 2]), torch.tensor([[1.0], [2.0]])
+    for columns in ([0, 1], [1, 0]) * 20:
+        product = SparseMatrix(crow, torch.tensor(columns), shape=(2, 2)) @ features
+        assert product.tolist() == features[columns].tolist()
+
+
+def test_tensors_at_one_address_with_other_strides_have_other_patterns():
+    crow, col = torch.tensor([0, 1, 2]), torch.tensor([0, 1, 2])
+    pattern = kept_pattern(crow, col[:2], 4)
+    assert kept_pattern(crow, col[::2], 4) is not pattern
 
 
 def test_indices_are_narrowed_and_the_transposed_pattern_is_kept(arrays):

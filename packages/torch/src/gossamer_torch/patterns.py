@@ -1,15 +1,15 @@
 """Patterns of sparse matrices: checked index arrays for kernels, made once for the tensors of a matrix.
 
-Custom operators have tensors as arguments. The pattern of two index tensors is found by their addresses; it
-ends with the first of them, so that no other tensor can have the addresses meanwhile. torch counts writes to
-a tensor, so a pattern whose tensors were changed is made again.
+Custom operators have tensors as arguments. The pattern of two index tensors is found by their places in
+memory; it ends with the first of them, since another tensor may be in this place afterwards. torch counts
+writes to a tensor, so a pattern whose tensors were changed is made again.
 """
 
 from __future__ import annotations
 
 from collections.abc import MutableMapping
 from typing import NamedTuple
-from weakref import WeakValueDictionary
+from weakref import finalize
 
 import numpy as np
 import torch
@@ -73,24 +73,58 @@ def kept_pattern(crow: torch.Tensor, col: torch.Tensor, columns: int) -> Checked
 
     Raises `FormatError` if the offsets or the columns are not valid.
     """
-    key = (crow.data_ptr(), col.data_ptr(), crow.numel(), col.numel(), columns)
+    key = _Key(_place(crow), _place(col), columns)
     pattern = _patterns.get(key)
     if pattern is None or pattern.versions != _versions(crow, col):
         pattern = _patterns[key] = CheckedPattern(crow, col, columns)
-        kept = _kept.get(crow)
-        if kept is None:
-            kept = _kept[crow] = {}
-        kept[key] = pattern
+        for tensor in (crow, col):
+            _keys_of(tensor).keys.add(key)
     return pattern
 
 
-_patterns: WeakValueDictionary[tuple[int, ...], CheckedPattern] = WeakValueDictionary()
-"""The patterns by the addresses and the sizes of their tensors."""
+class _Place(NamedTuple):
+    """Where the elements of a tensor with one dimension are in memory."""
 
-_kept: MutableMapping[torch.Tensor, dict[tuple[int, ...], CheckedPattern]] = (
-    WeakTensorKeyDictionary()
-)
-"""For each tensor of offsets, its patterns: they end with it."""
+    address: int
+    length: int
+    stride: int
+    dtype: torch.dtype
+
+
+class _Key(NamedTuple):
+    crow: _Place
+    col: _Place
+    columns: int
+
+
+class _Keys:
+    """The keys of the patterns that a tensor belongs to."""
+
+    def __init__(self) -> None:
+        self.keys: set[_Key] = set()
+
+
+_patterns: dict[_Key, CheckedPattern] = {}
+
+_keys: MutableMapping[torch.Tensor, _Keys] = WeakTensorKeyDictionary()
+"""For each tensor, its keys, whose patterns end with it."""
+
+
+def _place(tensor: torch.Tensor) -> _Place:
+    return _Place(tensor.data_ptr(), tensor.numel(), tensor.stride(0), tensor.dtype)
+
+
+def _keys_of(tensor: torch.Tensor) -> _Keys:
+    keys = _keys.get(tensor)
+    if keys is None:
+        keys = _keys[tensor] = _Keys()
+        finalize(keys, _end_patterns, keys.keys).atexit = False
+    return keys
+
+
+def _end_patterns(keys: set[_Key]) -> None:
+    for key in keys:
+        _patterns.pop(key, None)
 
 
 def _versions(crow: torch.Tensor, col: torch.Tensor) -> tuple[int, int]:
