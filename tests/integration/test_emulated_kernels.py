@@ -250,6 +250,16 @@ def test_default_schedules_have_predicated_vectors_and_no_scalar_remainder(
         assert re.search(instruction, text), instruction
     # Neither a scalar loop, nor vectors of fixed lanes, nor spilled vectors or predicates.
     assert not re.search(r"fmadd\ts|fmul\ts|fmla\tv|(str|ldr)\t[zp]\d+, \[(sp|x29)", text)
+    products = [body for body in innermost_loops(text) if re.search(r"fm(la|ad)\tz", body)]
+    assert products
+    assert not any("[sp" in body for body in products)
+
+
+def innermost_loops(text):
+    """Return the instructions of the loops of AArch64 assembly that contain no label."""
+    branch = r"\t(?:b\.\w+\t|cbn?z\t\w+, )"
+    loops = re.finditer(rf"^(\.L\w+):.*\n((?:\t.*\n|\s*//.*\n)*?{branch}\1\n)", text, re.MULTILINE)
+    return [loop[2] for loop in loops]
 
 
 @pytest.mark.parametrize(("target", "machine"), [("llvm-sve", 183), ("llvm-rvv", 243)])
