@@ -228,5 +228,5 @@ def map_functions(
 ) -> Module:
     """Return the module with each function replaced, at `stage` if that is another one. Annotations of loops
     that a replaced function no longer satisfies are dropped."""
-    functions = tuple(_replaced(each, function) for each in module.functions)
+    functions = tuple(_replaced(original, function) for original in module.functions)
     return replace(module, stage=stage or module.stage, functions=functions)

@@ -93,7 +93,9 @@ def choose_format(
     best = min(allowed, key=lambda estimate: estimate.total(calls))
     csr = next(estimate for estimate in estimates if estimate.format == "csr")
     chosen = best if best.total(calls) * MIN_GAIN <= csr.total(calls) else csr
-    return FormatChoice(chosen, tuple(sorted(estimates, key=lambda each: each.cycles)), calls)
+    return FormatChoice(
+        chosen, tuple(sorted(estimates, key=lambda estimate: estimate.cycles)), calls
+    )
 
 
 @typed

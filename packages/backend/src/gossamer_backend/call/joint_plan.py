@@ -78,7 +78,7 @@ def _required_params(calls: Sequence[NativeCall], passed: Sequence[str]) -> list
     """Return the parameters that are passed, which must be the first of each kernel, in this order."""
     signatures: list[Signature] = [call.kernel.signature for call in calls]
     if not signatures or any(
-        tuple(each.order[: len(passed)]) != tuple(passed) for each in signatures
+        tuple(signature.order[: len(passed)]) != tuple(passed) for signature in signatures
     ):
         raise ArgumentError(
             "kernel.plan",
@@ -92,7 +92,7 @@ def _required_params(calls: Sequence[NativeCall], passed: Sequence[str]) -> list
             f"The calls of a joint plan have different shapes of {', '.join(passed)}.",
             hint="Bind all kernels to the same arrays.",
         )
-    by_name = [items_by_name(each.buffers) for each in signatures]
+    by_name = [items_by_name(signature.buffers) for signature in signatures]
     for params in by_name:
         for name in passed:
             is_array = name in params and not params[name].facts

@@ -136,15 +136,15 @@ def _checked_passes(
     name: str, passes: tuple[Pass, ...], points: ExtensionPoints
 ) -> tuple[Pass, ...]:
     """Return the passes of a plugin; raise for a stage or an extension point that does not exist."""
-    for each in passes:
-        if each.stage not in STAGES:
+    for added in passes:
+        if added.stage not in STAGES:
             raise PluginError(
                 "plugin.stage",
-                f"The pass '{each.name}' of the plugin '{name}' is for the stage {each.stage!r}.",
+                f"The pass '{added.name}' of the plugin '{name}' is for the stage {added.stage!r}.",
                 hint=f"Stages are {', '.join(STAGES)}.",
             )
-        if each.at is not None:
-            _require_extension_point(name, each, each.at, points())
+        if added.at is not None:
+            _require_extension_point(name, added, added.at, points())
     return passes
 
 

@@ -154,7 +154,7 @@ def emit_guard(emitter: FunctionEmitter, node: Guard) -> None:
 
 
 def _emit_condition(emitter: FunctionEmitter, condition: Expr) -> Value:
-    buffers = [each.buffer for each in emitter.buffers.values()]
+    buffers = [address.buffer for address in emitter.buffers.values()]
     return emitter.expr(with_unsigned_bounds(condition, buffers))
 
 

@@ -52,8 +52,8 @@ def begin_portions(
     """Emit the stores of the state before the first one of a number of portions."""
     builder = emitter.builder
     length = builder.value(f"sub {end.typed}, {begin.text}")
-    each = builder.value(f"sdiv i64 {length}, {count.text}")
-    step = emitter.call("i64", "llvm.smax.i64", f"i64 {each}, i64 1")
+    portion_length = builder.value(f"sdiv i64 {length}, {count.text}")
+    step = emitter.call("i64", "llvm.smax.i64", f"i64 {portion_length}, i64 1")
     for value, slot in ((begin.text, portions.next), (step, portions.step), ("0", portions.since)):
         builder.line(f"store i64 {value}, ptr {slot}, align 8")
 

@@ -25,7 +25,7 @@ def with_unsigned_bounds(condition: Expr, buffers: Iterable[Buffer]) -> Expr:
     if len(parts) < 2:
         return condition
     # A caller cannot pass an array of negative size, and negative numbers are large unsigned ones.
-    extents = {each for buffer in buffers if buffer.handle is not None for each in buffer.shape}
+    extents = {extent for buffer in buffers if buffer.handle is not None for extent in buffer.shape}
     conditions = parts[:1]
     for part in parts[1:]:
         first = conditions[-1]

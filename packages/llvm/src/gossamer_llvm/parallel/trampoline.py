@@ -217,9 +217,9 @@ def _weight_share(emitter: FunctionEmitter, whole: _ChunkRange, unit: Value) -> 
     """Return total * unit / units without intermediate overflow; units is at least 1."""
     builder = emitter.builder
     # total * unit may overflow, so the quotient and the remainder are scaled separately.
-    each = builder.value(f"udiv {whole.plan.total.typed}, {whole.units.text}")
+    quotient = builder.value(f"udiv {whole.plan.total.typed}, {whole.units.text}")
     rest = builder.value(f"urem {whole.plan.total.typed}, {whole.units.text}")
-    main = builder.value(f"mul i64 {each}, {unit.text}")
+    main = builder.value(f"mul i64 {quotient}, {unit.text}")
     scaled = builder.value(f"mul i64 {rest}, {unit.text}")
     return builder.value(
         f"add i64 {main}, " + builder.value(f"udiv i64 {scaled}, {whole.units.text}")

@@ -44,10 +44,10 @@ class ElementLocation(msgspec.Struct):
         """
         if not self.conditions:
             return None
-        evaluated = [loading for each in indices for loading in _parts_with_loads(each)]
+        evaluated = [loading for index in indices for loading in _parts_with_loads(index)]
         if evaluated:
             first = tuple(walk(self.conditions[0]))
-            checks = dict.fromkeys(_evaluation_of(each) for each in evaluated if each not in first)
+            checks = dict.fromkeys(_evaluation_of(load) for load in evaluated if load not in first)
             return ElementLocation(conditions=(*checks, *self.conditions)).present_condition()
         return self.present_condition()
 

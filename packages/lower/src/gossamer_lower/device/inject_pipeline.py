@@ -128,7 +128,7 @@ class _Injector:
 
     def _pipelined(self, stages: _Stages) -> tuple[Stmt, ...]:
         loop, lets = stages.loop, list[Stmt]()
-        start, extent = (self._evaluated(each, lets) for each in (loop.start, loop.extent))
+        start, extent = (self._evaluated(expr, lets) for expr in (loop.start, loop.extent))
         loop = replace(_unmarked(loop), start=start, extent=extent)
         number = sub(index_var(loop.var), start)
         last = stages.count - 1

@@ -51,7 +51,7 @@ def bound_kernel(
     inside = [node.buffer for node in collect(BUFFER_NODES, *body)]
     allocated = {buffer.name for buffer in allocations(stmts(body))}
     used = _used_buffers(inside, buffers, allocated)
-    bound = tuple(replace(each, handle=_handle(each), scope="global") for each in used)
+    bound = tuple(replace(buffer, handle=_handle(buffer), scope="global") for buffer in used)
     shapes = [extent for buffer in used for extent in buffer.shape]
     names = bound_vars(body) | {_handle(buffer) for buffer in used}
     every = (*collect(Var, *shapes), *collect(Var, *body))
@@ -182,9 +182,9 @@ def is_on_host(*exprs: Expr) -> bool:
 def has_grid(stmt: Stmt) -> bool:
     """Return whether a statement has loops for a grid of threads, or parallel ones."""
     return any(
-        isinstance(each, ParallelFor | Launch)
-        or (isinstance(each, For) and each.thread is not None)
-        for each in stmts((stmt,))
+        isinstance(inner, ParallelFor | Launch)
+        or (isinstance(inner, For) and inner.thread is not None)
+        for inner in stmts((stmt,))
     )
 
 

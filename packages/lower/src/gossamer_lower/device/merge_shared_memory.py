@@ -106,7 +106,7 @@ def _groups(lifetimes: Iterable[_Lifetime]) -> list[list[_Lifetime]]:
     """Return groups of buffers of one dtype that may share memory. Large buffers come first, so that small
     ones fit into what these take in any case."""
     groups: list[list[_Lifetime]] = []
-    for lifetime in sorted(lifetimes, key=lambda each: (-each.elements, each.first)):
+    for lifetime in sorted(lifetimes, key=lambda one: (-one.elements, one.first)):
         for group in groups:
             is_of_dtype = group[0].buffer.dtype == lifetime.buffer.dtype
             if is_of_dtype and not any(map(lifetime.overlaps, group)):
@@ -130,7 +130,7 @@ class _LifetimeFinder:
         others = {
             node.buffer for node in collect(BUFFER_NODES, *function.body) if not _is_flattened(node)
         }
-        return [each for each in self._lifetimes if each.buffer.name not in others]
+        return [lifetime for lifetime in self._lifetimes if lifetime.buffer.name not in others]
 
     def _visit_body(self, body: tuple[Stmt, ...]) -> None:
         spans: list[tuple[int, int]] = []
@@ -190,7 +190,7 @@ class _Placer:
             if buffer is None or buffer.name not in self._merged:
                 new.append(with_bodies(stmt, self.body))
         placed: list[Stmt] = []
-        for name, merged in {each.name: each for each in self._merged.values()}.items():
+        for name, merged in {buffer.name: buffer for buffer in self._merged.values()}.items():
             inside = self._allocated(body, name)
             if inside == self._counts[name] and not any(
                 self._allocated((stmt,), name) == inside and allocation_of(stmt) is None
@@ -212,8 +212,8 @@ def _with_flat_accesses(
 ) -> tuple[Stmt, ...]:
     def rule(node: Node) -> Any | None:
         if isinstance(node, ELEMENT_NODES) and node.buffer in originals:
-            at = _flat_index(node.indices, originals[node.buffer].shape)
-            return replace(node, buffer=merged[node.buffer].name, indices=(at,))
+            flat = _flat_index(node.indices, originals[node.buffer].shape)
+            return replace(node, buffer=merged[node.buffer].name, indices=(flat,))
         return None
 
     return rewrite_body(body, rule)
@@ -221,11 +221,11 @@ def _with_flat_accesses(
 
 def _flat_index(indices: tuple[Expr, ...], shape: tuple[Expr, ...]) -> Expr:
     """Return the number of an element, or of the first one of a ramp, counted row by row."""
-    at: Expr = ZERO
-    for number, (each, extent) in enumerate(zip(indices, shape, strict=True)):
-        if number:
-            at = mul(at, extent)
-        if isinstance(each, Ramp):
-            return replace(each, base=add(at, each.base))
-        at = add(at, each)
-    return at
+    offset: Expr = ZERO
+    for dimension, (index_, extent) in enumerate(zip(indices, shape, strict=True)):
+        if dimension:
+            offset = mul(offset, extent)
+        if isinstance(index_, Ramp):
+            return replace(index_, base=add(offset, index_.base))
+        offset = add(offset, index_)
+    return offset

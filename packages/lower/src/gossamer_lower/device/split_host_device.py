@@ -84,10 +84,12 @@ class _Splitter:
         self._namer = Namer(
             {*functions, *(name for f in functions.values() for name in names_in(f))}
         )
-        self._buffers = {each.name: each for each in entry.buffers if isinstance(each, Buffer)}
+        self._buffers = {
+            buffer.name: buffer for buffer in entry.buffers if isinstance(buffer, Buffer)
+        }
         self._buffers |= items_by_name(allocations(stmts(entry.body)))
         self._written = buffers_written(entry.body)
-        calls = [each for each in stmts(entry.body) if isinstance(each, ParallelFor | Launch)]
+        calls = [stmt for stmt in stmts(entry.body) if isinstance(stmt, ParallelFor | Launch)]
         self._passed = free_vars(*(arg for call in calls for arg in call.args))
         self._lets: list[Let] = []
         self._private: list[Allocate] = []
@@ -191,7 +193,9 @@ class _Splitter:
 
     def _require_no_reads(self, node: ParallelFor | Launch) -> None:
         scalars = [arg for arg in node.args if not _is_pointer(arg)]
-        names = {let.var.name for let in self._lets} | {each.buffer.name for each in self._private}
+        names = {let.var.name for let in self._lets} | {
+            allocation.buffer.name for allocation in self._private
+        }
         if buffers_read(*scalars) or free_vars(*node.args) & names:
             raise UnsupportedError(
                 "lower.split_host_device.host",

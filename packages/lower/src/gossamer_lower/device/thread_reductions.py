@@ -63,8 +63,10 @@ def thread_reduction(stmt: Stmt) -> ThreadReduction | None:
     if not finder.visit(stmt, {}, ()) or not finder.sums:
         return None
     extents = finder.extents[0]
-    names = [each.store.buffer for each in finder.sums]
-    is_of_one_kind = all(each == extents for each in finder.extents) and len({*names}) == len(names)
+    names = [thread_sum.store.buffer for thread_sum in finder.sums]
+    is_of_one_kind = all(extents_of_sum == extents for extents_of_sum in finder.extents) and len(
+        {*names}
+    ) == len(names)
     reads = [read.buffer for read in collect(READS, stmt) if read.buffer in names]
     # Each sum reads its own element; any other read could see a partial one.
     if not extents or not is_of_one_kind or len(reads) != len(names):

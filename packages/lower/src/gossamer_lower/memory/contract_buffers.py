@@ -346,7 +346,7 @@ def _contracted(
     buffer: Buffer, live: tuple[Stmt, ...], intervals: Intervals
 ) -> tuple[Buffer, tuple[Stmt, ...]]:
     pairs = list(zip(buffer.shape, intervals, strict=True))
-    intervals = [each if _is_short(each, extent) else None for extent, each in pairs]
+    intervals = [interval if _is_short(interval, extent) else None for extent, interval in pairs]
     shape: list[Expr] = []
     for extent, interval in zip(buffer.shape, intervals, strict=True):
         if interval is None:

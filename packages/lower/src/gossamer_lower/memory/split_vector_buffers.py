@@ -123,7 +123,7 @@ def _vector_indices(nodes: Iterable[Any], lanes: Lanes) -> list[_VectorIndex] | 
     """Return the indices of the vectors that accesses address, in order; None if one of them is not
     constant."""
     indices = {_vector_index(node.indices, lanes) for node in nodes}
-    return None if None in indices else sorted(each for each in indices if each is not None)
+    return None if None in indices else sorted(index for index in indices if index is not None)
 
 
 def _vector_index(indices: tuple[Expr, ...], lanes: Lanes) -> _VectorIndex | None:

@@ -24,8 +24,8 @@ def emit_async_copy(emitter: FunctionEmitter, node: AsyncCopy) -> bool:
     dtype = DType.parse(store.value.dtype)
     size = dtype.lanes * element_bytes(dtype.text)
     target, source = (
-        emit_address(emitter, each.buffer, each.indices, is_certain=True).pointer
-        for each in (store, store.value)
+        emit_address(emitter, access.buffer, access.indices, is_certain=True).pointer
+        for access in (store, store.value)
     )
     if dtype.lanes == 1:
         _copy(emitter, target, source, size)

@@ -147,8 +147,8 @@ def _is_row(emitter: FunctionEmitter, access: Load | Store, row: str) -> bool:
 
 def _products(emitter: FunctionEmitter, terms: Expr, row: str) -> tuple[_Product, ...]:
     """Return the product of float32, or one or two of float16 from a pair of columns; none for others."""
-    each = (terms.lhs, terms.rhs) if isinstance(terms, Binary) and terms.op == "add" else (terms,)
-    products_or_none = [_product(emitter, term, row) for term in each]
+    parts = (terms.lhs, terms.rhs) if isinstance(terms, Binary) and terms.op == "add" else (terms,)
+    products_or_none = [_product(emitter, term, row) for term in parts]
     products = tuple(product for product in products_or_none if product is not None)
     if len(products) < len(products_or_none):
         return ()
@@ -243,7 +243,7 @@ def _interleaved(emitter: FunctionEmitter, halves: list[str]) -> str:
     """Return the pairs of the elements of two vectors, or of one vector and zeros."""
     pairs = halves[0]
     if len(halves) == 2:
-        operands = ", ".join(f"{_HALVES} {each}" for each in halves)
+        operands = ", ".join(f"{_HALVES} {half}" for half in halves)
         pairs = emitter.call(_HALVES, "llvm.aarch64.sve.trn1.nxv8i16", operands)
     return _as_halves(emitter, f"{_HALVES} {pairs}")
 

@@ -83,8 +83,8 @@ def row_loop_of(module: Module) -> RowLoop | None:
     arrays: values of other rows are at most addresses of prefetches. None if anything is not proved."""
     if len(module.functions) != 2:
         return None
-    (entry,) = (each for each in module.functions if each.name == module.entry)
-    (function,) = (each for each in module.functions if each is not entry)
+    (entry,) = (candidate for candidate in module.functions if candidate.name == module.entry)
+    (function,) = (candidate for candidate in module.functions if candidate is not entry)
     launches = [stmt for stmt in entry.body if isinstance(stmt, ParallelFor)]
     loops = [stmt for stmt in function.body if isinstance(stmt, For)]
     if len(launches) != 1 or len(loops) != 1:
@@ -219,7 +219,7 @@ class _OwnRowVisitor(PointVisitor):
             # A ramp is in the row if its ends are, which are simpler than an arbitrary lane.
             ends = (lane_of(at, index(lane)) for lane in (0, lanes.count - 1))
             scalars = (self._within_row(load, end) for end in ends if end is not None)
-            return all(self._unproved.in_any_lane(each) is None for each in scalars)
+            return all(self._unproved.in_any_lane(scalar) is None for scalar in scalars)
         return self._unproved.in_all_lanes_of(self._within_row(load, at), lanes) is None
 
     def _within_row(self, load: Load, at: Expr) -> Load:
