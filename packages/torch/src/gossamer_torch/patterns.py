@@ -1,6 +1,6 @@
 """Patterns of sparse matrices: checked index arrays for kernels, made once for the tensors of a matrix.
 
-Custom operators have tensors as arguments. The pattern of two index tensors is found by their places in
+Custom operators have tensors as arguments. The pattern of two index tensors is found by where they are in
 memory; it ends with the first of them, since another tensor may be in this place afterwards. torch counts
 writes to a tensor, so a pattern whose tensors were changed is made again.
 """
@@ -73,7 +73,7 @@ def kept_pattern(crow: torch.Tensor, col: torch.Tensor, columns: int) -> Checked
 
     Raises `FormatError` if the offsets or the columns are not valid.
     """
-    key = _Key(_place(crow), _place(col), columns)
+    key = _Key(_memory_of(crow), _memory_of(col), columns)
     pattern = _patterns.get(key)
     if pattern is None or pattern.versions != _versions(crow, col):
         pattern = _patterns[key] = CheckedPattern(crow, col, columns)
@@ -82,7 +82,7 @@ def kept_pattern(crow: torch.Tensor, col: torch.Tensor, columns: int) -> Checked
     return pattern
 
 
-class _Place(NamedTuple):
+class _TensorMemory(NamedTuple):
     """Where the elements of a tensor with one dimension are in memory."""
 
     address: int
@@ -92,8 +92,8 @@ class _Place(NamedTuple):
 
 
 class _Key(NamedTuple):
-    crow: _Place
-    col: _Place
+    crow: _TensorMemory
+    col: _TensorMemory
     columns: int
 
 
@@ -110,8 +110,8 @@ _keys: MutableMapping[torch.Tensor, _Keys] = WeakTensorKeyDictionary()
 """For each tensor, its keys, whose patterns end with it."""
 
 
-def _place(tensor: torch.Tensor) -> _Place:
-    return _Place(tensor.data_ptr(), tensor.numel(), tensor.stride(0), tensor.dtype)
+def _memory_of(tensor: torch.Tensor) -> _TensorMemory:
+    return _TensorMemory(tensor.data_ptr(), tensor.numel(), tensor.stride(0), tensor.dtype)
 
 
 def _keys_of(tensor: torch.Tensor) -> _Keys:
