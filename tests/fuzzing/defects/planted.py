@@ -1,5 +1,9 @@
 """A planted defect: a package is imported anew, apart from its ordinary import, with one line of source
 replaced.
+
+A line, and not a function that takes the place of another: nearly all defects are one condition or operand
+within a function. A copy of the function with the defect would not follow changes of the original; a line
+that has changed fails a test at once.
 """
 
 from __future__ import annotations

@@ -55,17 +55,18 @@ def copy_nest(
     }
     in_block, values = _index_vars(fresh), _iterator_values(points, loops)
     conditions = (substitute(condition, in_block) for condition in points.conditions)
+    iters = (
+        BlockIter(
+            fresh[iterator.var],
+            "R" if iterator.var == reduced else "S",
+            substitute(iterator.domain, in_block),
+            values[iterator.var],
+        )
+        for iterator in points.iters
+    )
     nest: Stmt = Block(
         namer.fresh(name),
-        tuple(
-            BlockIter(
-                fresh[iterator.var],
-                "R" if iterator.var == reduced else "S",
-                substitute(iterator.domain, in_block),
-                values[iterator.var],
-            )
-            for iterator in points.iters
-        ),
+        tuple(iters),
         substitute_body(body, in_block),
         init=substitute_body(init, in_block),
         predicate=conjunction(*conditions),

@@ -132,15 +132,8 @@ def from_v_n_m(
     blocks, groups = -(-m // rows), -(-n // group)
     _require_slots(indices, data, (blocks, groups, rows, slots), chosen)
     _require_columns(columns, blocks, groups, chosen)
-    row_indices, row_data = (
-        array.reshape(blocks, groups, rows, slots)
-        .transpose(0, 2, 1, 3)
-        .reshape(-1)[: m * groups * slots]
-        for array in (indices, data)
-    )
     matrix = from_n_m(
-        row_indices,
-        row_data,
+        *(_in_row_order(array, (blocks, groups, rows, slots), m) for array in (indices, data)),
         m=m,
         n=groups * chosen,
         group=chosen,
@@ -151,6 +144,14 @@ def from_v_n_m(
     of_groups = columns.reshape(blocks, groups, chosen).astype(np.int64)
     of_tensor = of_groups + np.arange(groups)[:, None] * group
     return matrix, np.minimum(of_tensor.reshape(blocks, groups * chosen), n - 1)
+
+
+def _in_row_order(array: Array, shape: tuple[int, int, int, int], m: int) -> Array:
+    """Return the slots of the first `m` rows, one row after the other, from those by blocks, groups, rows of
+    a block and slots."""
+    blocks, groups, rows, slots = shape
+    by_rows = array.reshape(shape).transpose(0, 2, 1, 3).reshape(blocks * rows, groups * slots)
+    return by_rows[:m].reshape(-1)
 
 
 def _required_groups(n: int, group: int, expected: int) -> int:
