@@ -171,16 +171,16 @@ OF_SM90 = to_cutlass_sm90(EMPTY, tile_columns=32)
 @pytest.mark.parametrize(
     ("code", "call"),
     [
-        ("sparsity.cutlass", lambda: from_cutlass_sm80(VALUES, WORDS.view(np.uint16))),
-        ("sparsity.cutlass", lambda: from_cutlass_sm80(VALUES, WORDS[:16])),
-        ("sparsity.cutlass", lambda: from_cutlass_sm80(VALUES, WORDS[:, :1])),
-        ("sparsity.shape", lambda: from_cutlass_sm80(VALUES, WORDS, shape=(33, 4))),
-        ("sparsity.shape", lambda: from_cutlass_sm80(VALUES[:, :8], WORDS)),
-        ("sparsity.cutlass", lambda: to_cutlass_sm90(EMPTY, tile_columns=16)),
-        ("sparsity.cutlass", lambda: to_cutlass_sm90(EMPTY, tile_columns=256)),
-        ("sparsity.dtype", lambda: to_cutlass_sm90(FOUR_BITS, tile_columns=128)),
-        ("sparsity.cutlass", lambda: from_cutlass_sm90(*OF_SM90, tile_columns=64)),
-        ("sparsity.shape", lambda: from_cutlass_sm90(*OF_SM90, tile_columns=32, shape=(1, 33))),
+        ("n_m.cutlass", lambda: from_cutlass_sm80(VALUES, WORDS.view(np.uint16))),
+        ("n_m.cutlass", lambda: from_cutlass_sm80(VALUES, WORDS[:16])),
+        ("n_m.cutlass", lambda: from_cutlass_sm80(VALUES, WORDS[:, :1])),
+        ("n_m.shape", lambda: from_cutlass_sm80(VALUES, WORDS, shape=(33, 4))),
+        ("n_m.shape", lambda: from_cutlass_sm80(VALUES[:, :8], WORDS)),
+        ("n_m.cutlass", lambda: to_cutlass_sm90(EMPTY, tile_columns=16)),
+        ("n_m.cutlass", lambda: to_cutlass_sm90(EMPTY, tile_columns=256)),
+        ("n_m.dtype", lambda: to_cutlass_sm90(FOUR_BITS, tile_columns=128)),
+        ("n_m.cutlass", lambda: from_cutlass_sm90(*OF_SM90, tile_columns=64)),
+        ("n_m.shape", lambda: from_cutlass_sm90(*OF_SM90, tile_columns=32, shape=(1, 33))),
     ],
 )
 def test_what_is_not_of_cutlass_is_refused(code, call):
@@ -194,4 +194,4 @@ def test_groups_of_zeros_that_cutlass_compressed_itself_are_refused():
     values, metadata = OF_SM90
     with pytest.raises(FormatError, match="is 0000") as caught:
         from_cutlass_sm90(values, np.zeros_like(metadata), tile_columns=32)
-    assert caught.value.code == "sparsity.metadata"
+    assert caught.value.code == "n_m.metadata"

@@ -114,7 +114,7 @@ def test_each_lane_supplies_metadata_for_one_selector(instruction):
     assert sorted(itertools.chain(*lanes)) == [*range(32)]
     with pytest.raises(ArgumentError) as caught:
         supplying_lanes(instruction, len(lanes))
-    assert caught.value.code == "sparsity.selector"
+    assert caught.value.code == "n_m.selector"
 
 
 K32 = next(each for each in SPARSE_INSTRUCTIONS if "float16" in each.operands and each.depth == 32)
@@ -124,18 +124,18 @@ MATRIX = compress(np.eye(4, dtype=np.int8))
 @pytest.mark.parametrize(
     ("code", "call"),
     [
-        ("sparsity.operand", lambda: pack_a(MATRIX, K32)),
-        ("sparsity.operand", lambda: pack_b(np.zeros((4, 4), np.int8), K32)),
-        ("sparsity.operand", lambda: pack_metadata(MATRIX, K32)),
-        ("sparsity.operand", lambda: unpack_a(np.zeros((1, 1, 32, 4), np.uint32), K32, "int8")),
-        ("sparsity.registers", lambda: unpack_a(np.zeros((1, 1, 32, 2), "u4"), K32, "float16")),
-        ("sparsity.registers", lambda: unpack_b(np.zeros((1, 1, 32, 4), "i4"), K32, "float16")),
-        ("sparsity.registers", lambda: unpack_metadata(np.zeros((1, 1, 16), np.uint32), K32)),
-        ("sparsity.registers", lambda: unpack_accumulator(np.zeros((1, 32, 4), "u4"), "float32")),
-        ("sparsity.accumulator", lambda: unpack_accumulator(np.zeros((1, 1, 32, 4), "u4"), "int8")),
-        ("sparsity.accumulator", lambda: pack_accumulator(np.zeros((4, 4)))),
-        ("sparsity.dimensions", lambda: pack_accumulator(np.zeros(4, np.float32))),
-        ("sparsity.dimensions", lambda: pack_b(np.zeros((1, 1, 1), np.float16), K32)),
+        ("n_m.operand", lambda: pack_a(MATRIX, K32)),
+        ("n_m.operand", lambda: pack_b(np.zeros((4, 4), np.int8), K32)),
+        ("n_m.operand", lambda: pack_metadata(MATRIX, K32)),
+        ("n_m.operand", lambda: unpack_a(np.zeros((1, 1, 32, 4), np.uint32), K32, "int8")),
+        ("n_m.registers", lambda: unpack_a(np.zeros((1, 1, 32, 2), "u4"), K32, "float16")),
+        ("n_m.registers", lambda: unpack_b(np.zeros((1, 1, 32, 4), "i4"), K32, "float16")),
+        ("n_m.registers", lambda: unpack_metadata(np.zeros((1, 1, 16), np.uint32), K32)),
+        ("n_m.registers", lambda: unpack_accumulator(np.zeros((1, 32, 4), "u4"), "float32")),
+        ("n_m.accumulator", lambda: unpack_accumulator(np.zeros((1, 1, 32, 4), "u4"), "int8")),
+        ("n_m.accumulator", lambda: pack_accumulator(np.zeros((4, 4)))),
+        ("n_m.dimensions", lambda: pack_accumulator(np.zeros(4, np.float32))),
+        ("n_m.dimensions", lambda: pack_b(np.zeros((1, 1, 1), np.float16), K32)),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused(code, call):
@@ -149,4 +149,4 @@ def test_illegal_metadata_of_lanes_is_refused():
     words[0, 0, 6] = 0x44440444
     with pytest.raises(FormatError, match=r"row 17, columns 12 to 15, is 0000") as caught:
         unpack_metadata(words, K32)
-    assert caught.value.code == "sparsity.metadata"
+    assert caught.value.code == "n_m.metadata"

@@ -67,17 +67,17 @@ def test_what_is_legal_is_returned(shape, operands, selector, architecture):
     ("code", "shape", "operands", "selector", "architecture"),
     [
         # ptxas accepts the selectors 2 and 3 here; their behavior is undefined.
-        ("sparsity.selector", "m16n8k32", ("float16", "float16", "float32"), 2, 90),
-        ("sparsity.selector", "m16n8k64", ("int8", "int8", "int32"), 1, 90),
-        ("sparsity.selector", "m16n8k16", ("bfloat16", "bfloat16", "float32"), -1, 90),
-        ("sparsity.architecture", "m16n8k64", ("float8_e4m3", "float8_e4m3", "float32"), 0, 86),
-        ("sparsity.architecture", "m16n8k16", ("float16", "float16", "float32"), 0, 75),
-        ("sparsity.instruction", "m16n8k32", ("tfloat32", "tfloat32", "float32"), 0, 80),
-        ("sparsity.instruction", "m16n8k32", ("float8_e4m3", "float8_e4m3", "float32"), 0, 90),
-        ("sparsity.instruction", "m16n8k32", ("int8", "int4", "int32"), 0, 80),
-        ("sparsity.instruction", "m16n8k32", ("bfloat16", "bfloat16", "bfloat16"), 0, 80),
-        ("sparsity.dtype", "m16n8k32", ("float64", "float64", "float64"), 0, 80),
-        ("sparsity.dtype", "m16n8k32", ("int8", "float64", "int32"), 0, 80),
+        ("n_m.selector", "m16n8k32", ("float16", "float16", "float32"), 2, 90),
+        ("n_m.selector", "m16n8k64", ("int8", "int8", "int32"), 1, 90),
+        ("n_m.selector", "m16n8k16", ("bfloat16", "bfloat16", "float32"), -1, 90),
+        ("n_m.architecture", "m16n8k64", ("float8_e4m3", "float8_e4m3", "float32"), 0, 86),
+        ("n_m.architecture", "m16n8k16", ("float16", "float16", "float32"), 0, 75),
+        ("n_m.instruction", "m16n8k32", ("tfloat32", "tfloat32", "float32"), 0, 80),
+        ("n_m.instruction", "m16n8k32", ("float8_e4m3", "float8_e4m3", "float32"), 0, 90),
+        ("n_m.instruction", "m16n8k32", ("int8", "int4", "int32"), 0, 80),
+        ("n_m.instruction", "m16n8k32", ("bfloat16", "bfloat16", "bfloat16"), 0, 80),
+        ("n_m.dtype", "m16n8k32", ("float64", "float64", "float64"), 0, 80),
+        ("n_m.dtype", "m16n8k32", ("int8", "float64", "int32"), 0, 80),
     ],
 )
 def test_what_has_no_meaning_is_refused(code, shape, operands, selector, architecture):

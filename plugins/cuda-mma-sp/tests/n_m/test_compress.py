@@ -44,7 +44,7 @@ def test_every_set_of_units_is_stored_in_a_canonical_way_or_refused(dtype):
             if count > pattern.slots:
                 with pytest.raises(FormatError, match=f"Row 0 has {count} ") as caught:
                     compress(group, dtype)
-                assert caught.value.code == "sparsity.group"
+                assert caught.value.code == "n_m.group"
                 continue
             compressed = compress(group, dtype, metadata_dtype="int8")
             slots = expected_units(units, pattern)
@@ -160,19 +160,19 @@ def test_illegal_metadata_is_refused_with_its_position():
     damaged = CompressedMatrix(compressed.values, words, "int8", (2, 32))
     with pytest.raises(FormatError, match="row 1, columns 20 to 23, is 0101") as caught:
         decompress(damaged)
-    assert caught.value.code == "sparsity.metadata"
+    assert caught.value.code == "n_m.metadata"
 
 
 @pytest.mark.parametrize(
     ("code", "call"),
     [
-        ("sparsity.dtype", lambda: compress(np.zeros((1, 4), np.float64))),
-        ("sparsity.dtype", lambda: compress(np.zeros((1, 4), np.float16), "bfloat16")),
-        ("sparsity.dtype", lambda: compress(np.zeros((1, 4), np.uint8), "float8")),
-        ("sparsity.range", lambda: compress(np.full((1, 4), 8, np.int8), "int4")),
-        ("sparsity.range", lambda: compress(np.full((1, 4), 16, np.uint8), "uint4")),
-        ("sparsity.dimensions", lambda: compress(np.zeros(4, np.int8))),
-        ("sparsity.metadata_dtype", lambda: compress(np.zeros((1, 4), "i1"), metadata_dtype="int64")),
+        ("n_m.dtype", lambda: compress(np.zeros((1, 4), np.float64))),
+        ("n_m.dtype", lambda: compress(np.zeros((1, 4), np.float16), "bfloat16")),
+        ("n_m.dtype", lambda: compress(np.zeros((1, 4), np.uint8), "float8")),
+        ("n_m.range", lambda: compress(np.full((1, 4), 8, np.int8), "int4")),
+        ("n_m.range", lambda: compress(np.full((1, 4), 16, np.uint8), "uint4")),
+        ("n_m.dimensions", lambda: compress(np.zeros(4, np.int8))),
+        ("n_m.metadata_dtype", lambda: compress(np.zeros((1, 4), "i1"), metadata_dtype="int64")),
         ("argument.type", lambda: compress([[0]])),
         ("argument.type", lambda: decompress(np.zeros((1, 4)))),
     ],

@@ -82,7 +82,7 @@ def test_other_nibbles_than_the_legal_ones_are_refused(dtype, legal):
         expected = f"row 1, columns {first} to .* is {nibble:04b};"
         with pytest.raises(FormatError, match=expected) as caught:
             decode_metadata(metadata, dtype)
-        assert caught.value.code == "sparsity.metadata"
+        assert caught.value.code == "n_m.metadata"
 
 
 @pytest.mark.parametrize("metadata_dtype", METADATA_DTYPES)
@@ -111,25 +111,25 @@ OTHER = compress(np.zeros((4, 40), np.uint8))
 @pytest.mark.parametrize(
     ("code", "call"),
     [
-        ("sparsity.slice", lambda: slice_compressed(WHOLE, columns=slice(4, None))),
-        ("sparsity.slice", lambda: slice_compressed(WHOLE, columns=slice(0, 20))),
-        ("sparsity.slice", lambda: slice_compressed(WHOLE, slice(None, None, 2))),
-        ("sparsity.concatenate", lambda: concatenate_compressed([])),
-        ("sparsity.concatenate", lambda: concatenate_compressed([WHOLE], axis=2)),
-        ("sparsity.concatenate", lambda: concatenate_compressed([WHOLE, OTHER])),
-        ("sparsity.concatenate", lambda: concatenate_compressed([WHOLE, WHOLE], axis=1)),
-        ("sparsity.metadata_dtype", lambda: with_metadata_dtype(WHOLE, "uint16")),
-        ("sparsity.shape", lambda: compressed_matrix(WHOLE.values[:, :8], WHOLE.metadata)),
+        ("n_m.slice", lambda: slice_compressed(WHOLE, columns=slice(4, None))),
+        ("n_m.slice", lambda: slice_compressed(WHOLE, columns=slice(0, 20))),
+        ("n_m.slice", lambda: slice_compressed(WHOLE, slice(None, None, 2))),
+        ("n_m.concatenate", lambda: concatenate_compressed([])),
+        ("n_m.concatenate", lambda: concatenate_compressed([WHOLE], axis=2)),
+        ("n_m.concatenate", lambda: concatenate_compressed([WHOLE, OTHER])),
+        ("n_m.concatenate", lambda: concatenate_compressed([WHOLE, WHOLE], axis=1)),
+        ("n_m.metadata_dtype", lambda: with_metadata_dtype(WHOLE, "uint16")),
+        ("n_m.shape", lambda: compressed_matrix(WHOLE.values[:, :8], WHOLE.metadata)),
         (
-            "sparsity.shape",
+            "n_m.shape",
             lambda: compressed_matrix(WHOLE.values, WHOLE.metadata, shape=(4, 49)),
         ),
-        ("sparsity.dtype", lambda: compressed_matrix(WHOLE.values, WHOLE.metadata, "uint8")),
-        ("sparsity.dimensions", lambda: compressed_matrix(WHOLE.values[0], WHOLE.metadata)),
-        ("sparsity.dimensions", lambda: decode_metadata(WHOLE.metadata[0], "int8")),
-        ("sparsity.metadata_dtype", lambda: decode_metadata(WHOLE.metadata.view("u2"), "int8")),
-        ("sparsity.dtype", lambda: decode_metadata(WHOLE.metadata, "int64")),
-        ("sparsity.dimensions", lambda: encode_metadata(np.zeros((1, 1, 1), int), "int8")),
+        ("n_m.dtype", lambda: compressed_matrix(WHOLE.values, WHOLE.metadata, "uint8")),
+        ("n_m.dimensions", lambda: compressed_matrix(WHOLE.values[0], WHOLE.metadata)),
+        ("n_m.dimensions", lambda: decode_metadata(WHOLE.metadata[0], "int8")),
+        ("n_m.metadata_dtype", lambda: decode_metadata(WHOLE.metadata.view("u2"), "int8")),
+        ("n_m.dtype", lambda: decode_metadata(WHOLE.metadata, "int64")),
+        ("n_m.dimensions", lambda: encode_metadata(np.zeros((1, 1, 1), int), "int8")),
     ],
 )
 def test_what_cannot_be_cut_or_joined_is_refused(code, call):
@@ -142,7 +142,7 @@ def test_what_cannot_be_cut_or_joined_is_refused(code, call):
 def test_indices_that_do_not_increase_are_refused(indices):
     with pytest.raises(FormatError, match="row 0, group 1") as caught:
         encode_metadata(np.array([[[0, 1], indices]]), "float16")
-    assert caught.value.code == "sparsity.indices"
+    assert caught.value.code == "n_m.indices"
 
 
 def test_a_compressed_matrix_is_made_of_the_arrays_of_another_program():

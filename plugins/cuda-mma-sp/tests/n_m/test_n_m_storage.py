@@ -91,25 +91,25 @@ def of_chosen(columns=COLUMNS, **sizes):
 @pytest.mark.parametrize(
     ("code", "function"),
     [
-        ("sparsity.n_m", lambda: call(n=5)),
-        ("sparsity.n_m", lambda: call(m=2)),
-        ("sparsity.n_m", lambda: call(m=-1, slots=-2)),
-        ("sparsity.n_m", lambda: call(group=8)),
-        ("sparsity.n_m", lambda: call(dtype="tfloat32")),
-        ("sparsity.n_m", lambda: call(data=DATA[:1])),
-        ("sparsity.n_m", lambda: call(indices=INDICES.astype(np.int64))),
-        ("sparsity.n_m", lambda: call(data=DATA.astype(np.float16))),
-        ("sparsity.n_m", lambda: call(indices=INDICES + np.uint8(4))),
-        ("sparsity.dtype", lambda: call(dtype="float8_e4m3")),
-        ("sparsity.dtype", lambda: to_n_m(compress(np.zeros((1, 4), np.uint8), "float8_e5m2"))),
-        ("sparsity.range", lambda: call(data=DATA / 2, dtype="int8")),
-        ("sparsity.range", lambda: call(data=DATA * 200, dtype="int8")),
-        ("sparsity.range", lambda: call(data=DATA * np.nan, dtype="int8")),
-        ("sparsity.n_m", lambda: of_chosen(COLUMNS[:3])),
-        ("sparsity.n_m", lambda: of_chosen(chosen=2)),
-        ("sparsity.n_m", lambda: of_chosen(rows=0)),
-        ("sparsity.n_m", lambda: of_chosen(group=2)),
-        ("sparsity.n_m", lambda: of_chosen(n=9)),
+        ("n_m.arrays", lambda: call(n=5)),
+        ("n_m.arrays", lambda: call(m=2)),
+        ("n_m.arrays", lambda: call(m=-1, slots=-2)),
+        ("n_m.arrays", lambda: call(group=8)),
+        ("n_m.arrays", lambda: call(dtype="tfloat32")),
+        ("n_m.arrays", lambda: call(data=DATA[:1])),
+        ("n_m.arrays", lambda: call(indices=INDICES.astype(np.int64))),
+        ("n_m.arrays", lambda: call(data=DATA.astype(np.float16))),
+        ("n_m.arrays", lambda: call(indices=INDICES + np.uint8(4))),
+        ("n_m.dtype", lambda: call(dtype="float8_e4m3")),
+        ("n_m.dtype", lambda: to_n_m(compress(np.zeros((1, 4), np.uint8), "float8_e5m2"))),
+        ("n_m.range", lambda: call(data=DATA / 2, dtype="int8")),
+        ("n_m.range", lambda: call(data=DATA * 200, dtype="int8")),
+        ("n_m.range", lambda: call(data=DATA * np.nan, dtype="int8")),
+        ("n_m.arrays", lambda: of_chosen(COLUMNS[:3])),
+        ("n_m.arrays", lambda: of_chosen(chosen=2)),
+        ("n_m.arrays", lambda: of_chosen(rows=0)),
+        ("n_m.arrays", lambda: of_chosen(group=2)),
+        ("n_m.arrays", lambda: of_chosen(n=9)),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(code, function):
@@ -121,4 +121,4 @@ def test_arrays_that_do_not_fit_are_refused(code, function):
 def test_groups_with_more_elements_than_the_pattern_are_refused():
     with pytest.raises(FormatError, match="Row 0 has 3 elements") as caught:
         call(np.array([0, 1, 3], np.uint8), np.ones(3, np.float32), slots=3)
-    assert caught.value.code == "sparsity.group"
+    assert caught.value.code == "n_m.group"

@@ -192,6 +192,22 @@ def _require_own_elements(nest: StoreNest, parsed: ParsedIntrinsic, match: Match
     """Refuse a nest in which several points may write one element, or that reads other elements of the
     buffer it writes."""
     binding = match.bindings[parsed.store.buffer]
+    _require_no_alias(nest, binding, match)
+    _require_one_init(nest, binding)
+    shared = _sharing_loops(nest, binding)
+    if shared:
+        at = ", ".join(map(text_of, binding.indices))
+        raise schedule_error(
+            f"{nest.cursor.primitive}.not_proved",
+            f"Cannot prove that iterations of '{shared[0]}' select different elements of "
+            f"'{binding.buffer}'.",
+            needs=f"[{at}] is a different element in each iteration of '{shared[0]}'",
+            place=nest.cursor.place,
+        )
+
+
+def _require_no_alias(nest: StoreNest, binding: BufferBinding, match: Match) -> None:
+    """Refuse a nest that reads elements of the buffer it writes by another operand."""
     others = [other for other in match.bindings.values() if other is not binding]
     handles = {
         buffer.name: buffer.handle or buffer.name for buffer in all_buffers(nest.cursor.function)
@@ -203,6 +219,10 @@ def _require_own_elements(nest: StoreNest, parsed: ParsedIntrinsic, match: Match
             f"Loop '{nest.name}' also reads other elements of '{binding.buffer}', which it writes.",
             place=nest.cursor.place,
         )
+
+
+def _require_one_init(nest: StoreNest, binding: BufferBinding) -> None:
+    """Refuse a nest with an init that several points of its spatial loops share."""
     spatial = spatial_loops(nest.cursor.node, values_at(nest.cursor))
     accumulating = [loop.var for loop in nest.loops if loop.var in spatial - set(binding.loops)]
     if accumulating and nest.cursor.node.init:
@@ -211,16 +231,6 @@ def _require_own_elements(nest: StoreNest, parsed: ParsedIntrinsic, match: Match
             f"Iterations of the spatial loop '{accumulating[0]}' initialize the same elements of "
             f"'{binding.buffer}'.",
             hint="Apply decompose_reduction before.",
-            place=nest.cursor.place,
-        )
-    shared = _sharing_loops(nest, binding)
-    if shared:
-        at = ", ".join(map(text_of, binding.indices))
-        raise schedule_error(
-            f"{nest.cursor.primitive}.not_proved",
-            f"Cannot prove that iterations of '{shared[0]}' select different elements of "
-            f"'{binding.buffer}'.",
-            needs=f"[{at}] is a different element in each iteration of '{shared[0]}'",
             place=nest.cursor.place,
         )
 

@@ -61,8 +61,8 @@ def from_cutlass_sm80(
     `values` has rows by half of the columns, `metadata` rows by words of int16 or int32. `dtype` is that of
     the operand, by default that of `values`; `shape` is that of the matrix without padding.
 
-    Raises `ArgumentError`: `sparsity.dtype`, `sparsity.range`, `sparsity.cutlass` (another dtype or shape of
-    the metadata), `sparsity.shape`. Raises `FormatError` (`sparsity.metadata`) with the position of the first
+    Raises `ArgumentError`: `n_m.dtype`, `n_m.range`, `n_m.cutlass` (another dtype or shape of
+    the metadata), `n_m.shape`. Raises `FormatError` (`n_m.metadata`) with the position of the first
     illegal nibble.
 
     >>> from gossamer_cuda_mma_sp.n_m.compress import compress, decompress
@@ -75,7 +75,7 @@ def from_cutlass_sm80(
     is_shaped = metadata.ndim == 2 and metadata.shape[0] % rows == 0 and metadata.shape[1] % 2 == 0
     if not is_shaped or metadata.dtype.name != word_dtype:
         raise ArgumentError(
-            "sparsity.cutlass",
+            "n_m.cutlass",
             f"The metadata is {metadata.dtype.name} of shape {metadata.shape}; expected {word_dtype}, a "
             f"multiple of {rows} rows and an even number of words, for {operand.name}.",
         )

@@ -36,7 +36,7 @@ def to_cutlass_sm90(matrix: CompressedMatrix, *, tile_columns: int) -> tuple[Arr
     the 512 bits, and row `r // 16`. The source is CUTLASS (`Sm90GemmSparseConfig` in
     include/cutlass/gemm/collective/builders/sm90_sparse_config.inl).
 
-    Raises `ArgumentError`: `sparsity.cutlass` (the columns of a tile), `sparsity.dtype` (int4 and uint4,
+    Raises `ArgumentError`: `n_m.cutlass` (the columns of a tile), `n_m.dtype` (int4 and uint4,
     which sm_90 does not multiply).
 
     >>> from gossamer_cuda_mma_sp.n_m.compress import compress
@@ -71,8 +71,8 @@ def from_cutlass_sm90(
     the operand, by default that of `values`; `shape` is that of the matrix without padding. The metadata of
     the result is int16.
 
-    Raises `ArgumentError`: `sparsity.dtype`, `sparsity.cutlass` (the columns of a tile, or the dtype or shape
-    of the metadata), `sparsity.shape`. Raises `FormatError` (`sparsity.metadata`) with the position of the
+    Raises `ArgumentError`: `n_m.dtype`, `n_m.cutlass` (the columns of a tile, or the dtype or shape
+    of the metadata), `n_m.shape`. Raises `FormatError` (`n_m.metadata`) with the position of the
     first illegal nibble. CUTLASS itself stores 0000 for a group of zeros, which is one.
 
     >>> from gossamer_cuda_mma_sp.n_m.compress import compress, decompress
@@ -86,7 +86,7 @@ def from_cutlass_sm90(
     size = ATOM_ROWS * groups // 2
     if metadata.ndim != 3 or metadata.shape[2] != size or metadata.dtype.name != "uint8":
         raise ArgumentError(
-            "sparsity.cutlass",
+            "n_m.cutlass",
             f"The metadata is {metadata.dtype.name} of shape {metadata.shape}; expected uint8, tiles by "
             f"tiles by {size} bytes.",
         )
@@ -103,13 +103,13 @@ def from_cutlass_sm90(
 def _require_tile(operand: OperandDType, tile_columns: int) -> None:
     if operand.bits == 4:
         raise ArgumentError(
-            "sparsity.dtype",
+            "n_m.dtype",
             f"CUTLASS for sm_90 does not multiply {operand.name}; expected 8 bits or more.",
         )
     block = 512 // operand.bits
     if tile_columns % block or not block <= tile_columns <= MAX_TILE_COLUMNS:
         raise ArgumentError(
-            "sparsity.cutlass",
+            "n_m.cutlass",
             f"A tile has {tile_columns} columns; expected a multiple of {block} for {operand.name}, at most "
             f"{MAX_TILE_COLUMNS}.",
         )

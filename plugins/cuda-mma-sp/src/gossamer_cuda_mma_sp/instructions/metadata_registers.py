@@ -33,7 +33,7 @@ def supplying_lanes(instruction: SparseInstruction, selector: int) -> tuple[int,
 
     Those are, of each quad, lane f for the selector f of four; lanes 2 * f and 2 * f + 1 for the selector f
     of two; and all lanes if there is one selector (PTX ISA, "Sparse matrix storage"). Raises
-    `ArgumentError` (`sparsity.selector`).
+    `ArgumentError` (`n_m.selector`).
 
     >>> from gossamer_cuda_mma_sp.instructions.sparse_instructions import sparse_instruction
     >>> supplying_lanes(sparse_instruction("m16n8k32", "float16"), 1)[:6]
@@ -57,7 +57,7 @@ def pack_metadata(matrix: CompressedMatrix, instruction: SparseInstruction) -> A
     one of 8 and 4 bits, all of it has eight groups of row `g + 8 * (t % 2)`: groups 0 to 7, or for the
     larger depth `8 * (t // 2)` and the following. The source is the PTX ISA ("Sparse matrix storage").
 
-    Raises `ArgumentError` (`sparsity.operand`) if the instruction is for other dtypes.
+    Raises `ArgumentError` (`n_m.operand`) if the instruction is for other dtypes.
 
     >>> import numpy as np
     >>> from gossamer_cuda_mma_sp.n_m.compress import compress
@@ -82,8 +82,8 @@ def unpack_metadata(registers: Array, instruction: SparseInstruction) -> Array:
     `registers` has sets of row tiles by depth tiles by lanes, uint32. The result is uint8 and
     has the rows and groups of all tiles; `compressed_matrix` takes it as words (`words_of_nibbles`).
 
-    Raises `ArgumentError` (`sparsity.registers`: a wrong shape or dtype), and `FormatError`
-    (`sparsity.metadata`) with the position of the first illegal nibble.
+    Raises `ArgumentError` (`n_m.registers`: a wrong shape or dtype), and `FormatError`
+    (`n_m.metadata`) with the position of the first illegal nibble.
 
     >>> import numpy as np
     >>> from gossamer_cuda_mma_sp.n_m.compress import compress

@@ -46,7 +46,7 @@ def pack_a(matrix: CompressedMatrix, instruction: SparseInstruction) -> Array:
     compressed row `g + 8 * (r % 2)`. Rows are padded to a multiple of 16, and columns to one of the depth,
     with zeros.
 
-    Raises `ArgumentError` (`sparsity.operand`) if the instruction is for other dtypes.
+    Raises `ArgumentError` (`n_m.operand`) if the instruction is for other dtypes.
 
     >>> from gossamer_cuda_mma_sp.n_m.compress import compress
     >>> from gossamer_cuda_mma_sp.instructions.sparse_instructions import sparse_instruction
@@ -68,7 +68,7 @@ def unpack_a(registers: Array, instruction: SparseInstruction, dtype: str) -> Ar
 
     The result has the rows and half of the columns of all tiles, in the dtype in which `dtype` is stored.
 
-    Raises `ArgumentError`: `sparsity.operand`, `sparsity.registers` (a wrong shape or dtype).
+    Raises `ArgumentError`: `n_m.operand`, `n_m.registers` (a wrong shape or dtype).
 
     >>> from gossamer_cuda_mma_sp.n_m.compress import compress
     >>> from gossamer_cuda_mma_sp.instructions.sparse_instructions import sparse_instruction
@@ -94,7 +94,7 @@ def pack_b(matrix: Array, instruction: SparseInstruction, dtype: str | None = No
     of a lane holds the elements `r * 4 * p + t * p` to `r * 4 * p + t * p + p - 1` of column g. Rows are
     padded to a multiple of the depth, and columns to one of 8, with zeros.
 
-    Raises `ArgumentError`: `sparsity.dimensions`, `sparsity.dtype`, `sparsity.range`, `sparsity.operand`.
+    Raises `ArgumentError`: `n_m.dimensions`, `n_m.dtype`, `n_m.range`, `n_m.operand`.
 
     >>> from gossamer_cuda_mma_sp.instructions.sparse_instructions import sparse_instruction
     >>> column = np.arange(16, dtype=np.int8)[:, None]
@@ -120,7 +120,7 @@ def unpack_b(registers: Array, instruction: SparseInstruction, dtype: str) -> Ar
 
     The result has the rows and columns of all tiles, in the dtype in which `dtype` is stored.
 
-    Raises `ArgumentError`: `sparsity.operand`, `sparsity.registers` (a wrong shape or dtype).
+    Raises `ArgumentError`: `n_m.operand`, `n_m.registers` (a wrong shape or dtype).
 
     >>> from gossamer_cuda_mma_sp.instructions.sparse_instructions import sparse_instruction
     >>> k32 = sparse_instruction("m16n8k32", "int8")
@@ -146,7 +146,7 @@ def pack_accumulator(matrix: Array) -> Array:
     and column `2 * t + i % 2` of its tile. A lane has 4 registers, or 2 of two elements each for float16.
     Rows are padded to a multiple of 16, and columns to one of 8, with zeros.
 
-    Raises `ArgumentError`: `sparsity.dimensions`, `sparsity.accumulator` (another dtype).
+    Raises `ArgumentError`: `n_m.dimensions`, `n_m.accumulator` (another dtype).
 
     >>> pack_accumulator(np.arange(16, dtype=np.int32).reshape(2, 8))[0, 0, 5].tolist()
     [10, 11, 0, 0]
@@ -166,7 +166,7 @@ def unpack_accumulator(registers: Array, dtype: str) -> Array:
 
     `dtype` is float16, float32 or int32. The result has the rows and columns of all tiles.
 
-    Raises `ArgumentError`: `sparsity.accumulator` (another dtype), `sparsity.registers` (a wrong shape or
+    Raises `ArgumentError`: `n_m.accumulator` (another dtype), `n_m.registers` (a wrong shape or
     dtype).
 
     >>> unpack_accumulator(pack_accumulator(np.eye(2, 3, dtype=np.float16)), "float16")[:2, :3]
@@ -182,22 +182,22 @@ def unpack_accumulator(registers: Array, dtype: str) -> Array:
 
 
 def require_operand(dtype: str, instruction: SparseInstruction) -> None:
-    """Raise an `ArgumentError` (`sparsity.operand`) unless a dtype is one of an instruction's operands."""
+    """Raise an `ArgumentError` (`n_m.operand`) unless a dtype is one of an instruction's operands."""
     if dtype not in instruction.operands:
         raise ArgumentError(
-            "sparsity.operand",
+            "n_m.operand",
             f"The operand is {dtype}; this instruction of the shape {instruction.shape} takes "
             f"{' or '.join(instruction.operands)}.",
         )
 
 
 def require_registers(registers: Array, count: int) -> None:
-    """Raise an `ArgumentError` (`sparsity.registers`) unless an array has `count` registers for each lane of
+    """Raise an `ArgumentError` (`n_m.registers`) unless an array has `count` registers for each lane of
     tiles in two dimensions."""
     is_shaped = registers.ndim == 4 and registers.shape[2:] == (WARP_LANES, count)
     if not is_shaped or registers.dtype.name != "uint32":
         raise ArgumentError(
-            "sparsity.registers",
+            "n_m.registers",
             f"The registers are {registers.dtype.name} of shape {registers.shape}; expected uint32 of shape "
             f"(tiles, tiles, {WARP_LANES}, {count}).",
         )
@@ -206,7 +206,7 @@ def require_registers(registers: Array, count: int) -> None:
 def _require_accumulator(dtype: str) -> None:
     if dtype not in ACCUMULATOR_DTYPES:
         raise ArgumentError(
-            "sparsity.accumulator",
+            "n_m.accumulator",
             f"The accumulator is {dtype}; expected {', '.join(ACCUMULATOR_DTYPES[:-1])} or "
             f"{ACCUMULATOR_DTYPES[-1]}.",
         )

@@ -77,7 +77,7 @@ float32, whose behavior is undefined."""
 def sparse_instruction(shape: str, dtype: str) -> SparseInstruction:
     """Return the instruction of a shape, such as "m16n8k32", for a dtype of A.
 
-    Raises `ArgumentError`: `sparsity.dtype`, `sparsity.instruction` (the message names the shapes that exist
+    Raises `ArgumentError`: `n_m.dtype`, `n_m.instruction` (the message names the shapes that exist
     for the dtype).
 
     >>> sparse_instruction("m16n8k64", "int8").operand_registers
@@ -89,7 +89,7 @@ def sparse_instruction(shape: str, dtype: str) -> SparseInstruction:
         if instruction.shape == shape:
             return instruction
     raise ArgumentError(
-        "sparsity.instruction",
+        "n_m.instruction",
         f"There is no sparse matrix instruction of the shape '{shape}' for {dtype}; expected "
         f"{' or '.join(each.shape for each in of_dtype)}.",
     )
@@ -103,8 +103,8 @@ def required_instruction(
 
     `selector` is the sparsity selector, `architecture` the number of the architecture (80 for sm_80).
 
-    Raises `ArgumentError`: `sparsity.dtype`, `sparsity.instruction` (no such shape, or dtypes that it does
-    not combine), `sparsity.selector`, `sparsity.architecture` (a later one is needed). The rules are those of
+    Raises `ArgumentError`: `n_m.dtype`, `n_m.instruction` (no such shape, or dtypes that it does
+    not combine), `n_m.selector`, `n_m.architecture` (a later one is needed). The rules are those of
     the PTX ISA; ptxas accepts some selectors whose behavior is undefined.
 
     >>> required_instruction("m16n8k32", "int8", "uint8", "int32", selector=1, architecture=80).shape
@@ -113,20 +113,20 @@ def required_instruction(
     Traceback (most recent call last):
     ...
     gossamer_ir.errors.ArgumentError: The sparsity selector of m16n8k32 for float16 is 2; expected 0 or 1. \
-[sparsity.selector]
+[n_m.selector]
     """
     instruction = sparse_instruction(shape, a)
     operand_dtype_named(b)
     if b not in instruction.operands or accumulator not in instruction.accumulators:
         raise ArgumentError(
-            "sparsity.instruction",
+            "n_m.instruction",
             f"{shape} does not multiply {a} by {b} into {accumulator}; expected "
             f"{' or '.join(instruction.operands)} into {' or '.join(instruction.accumulators)}.",
         )
     require_selector(instruction, selector)
     if architecture < instruction.architecture:
         raise ArgumentError(
-            "sparsity.architecture",
+            "n_m.architecture",
             f"sm_{architecture} does not have {shape} for {a}; expected sm_{instruction.architecture} or "
             "later.",
         )
@@ -134,10 +134,10 @@ def required_instruction(
 
 
 def require_selector(instruction: SparseInstruction, selector: int) -> None:
-    """Raise an `ArgumentError` (`sparsity.selector`) unless an instruction has a sparsity selector."""
+    """Raise an `ArgumentError` (`n_m.selector`) unless an instruction has a sparsity selector."""
     if selector not in instruction.selectors:
         raise ArgumentError(
-            "sparsity.selector",
+            "n_m.selector",
             f"The sparsity selector of {instruction.shape} for {instruction.operands[0]} is {selector}; "
             f"expected {' or '.join(map(str, instruction.selectors))}.",
         )

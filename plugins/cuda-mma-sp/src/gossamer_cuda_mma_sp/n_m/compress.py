@@ -35,9 +35,9 @@ def compress(
     equal matrices have equal results. NaN is not zero. -0.0 is zero, and becomes 0.0. Other elements keep
     their bits.
 
-    Raises `FormatError` (`sparsity.group`) with the row, the columns and the number of elements of the first
-    group that does not have the pattern; nothing is pruned. Raises `ArgumentError`: `sparsity.dtype`,
-    `sparsity.range` (not values of int4 or uint4), `sparsity.metadata_dtype`, `sparsity.dimensions`.
+    Raises `FormatError` (`n_m.group`) with the row, the columns and the number of elements of the first
+    group that does not have the pattern; nothing is pruned. Raises `ArgumentError`: `n_m.dtype`,
+    `n_m.range` (not values of int4 or uint4), `n_m.metadata_dtype`, `n_m.dimensions`.
 
     The metadata is that of PTX (PTX ISA, "Sparse matrix storage"), in row order (`decode_metadata`).
 
@@ -52,7 +52,7 @@ def compress(
     Traceback (most recent call last):
     ...
     gossamer_ir.errors.FormatError: Row 0 has 3 elements that are not zero in columns 0 to 3; expected at \
-most 2, for the pattern 2:4. 1 group does not have the pattern. [sparsity.group]
+most 2, for the pattern 2:4. 1 group does not have the pattern. [n_m.group]
     """
     require_two_dimensions("matrix", matrix)
     operand = dtype_of_operand(matrix, dtype)
@@ -70,7 +70,7 @@ most 2, for the pattern 2:4. 1 group does not have the pattern. [sparsity.group]
 def decompress(matrix: CompressedMatrix) -> Array:
     """Return the dense array of a compressed matrix, in the dtype of its values and of its shape.
 
-    Raises `FormatError` (`sparsity.metadata`) with the position of the first illegal nibble.
+    Raises `FormatError` (`n_m.metadata`) with the position of the first illegal nibble.
 
     >>> decompress(compress(np.array([[0, 0, 8, 0, 9]], np.int8)))
     array([[0, 0, 8, 0, 9]], dtype=int8)
@@ -147,7 +147,7 @@ def _group_error(units: Array, nibbles: Array, operand: OperandDType) -> FormatE
     )
     verb = "does" if len(wrong) == 1 else "do"
     return FormatError(
-        "sparsity.group",
+        "n_m.group",
         f"Row {row} has {counted(count, noun, plural)} in columns {first} to {first + pattern.group - 1}; "
         f"expected at most {pattern.slots}, for the pattern {pattern.name}.",
         hint=f"{counted(len(wrong), 'group')} {verb} not have the pattern.",

@@ -101,7 +101,7 @@ def compress_program(dtype: str, *, metadata_dtype: str = "int16") -> Module:
     `excess` is the number of groups in each row that do not have the pattern, and the results are those of
     `compress` where it is 0.
 
-    Raises `ArgumentError`: `sparsity.dtype`, `sparsity.metadata_dtype`.
+    Raises `ArgumentError`: `n_m.dtype`, `n_m.metadata_dtype`.
 
     >>> import numpy as np
     >>> from gossamer_cuda_mma_sp.n_m.compress import compress
@@ -137,7 +137,7 @@ def decompress_program(dtype: str, *, metadata_dtype: str = "int16") -> Module:
     `words`, with the shapes and dtypes of `compress_program`. `illegal` is the number of illegal nibbles in
     each row.
 
-    Raises `ArgumentError`: `sparsity.dtype`, `sparsity.metadata_dtype`.
+    Raises `ArgumentError`: `n_m.dtype`, `n_m.metadata_dtype`.
 
     >>> import numpy as np
     >>> from gossamer_ir.interpret import run

@@ -80,9 +80,9 @@ def compressed_matrix(
     int16 or int32, rows by words. `dtype` is the dtype of the operand, by default that of `values`. `shape`
     is that of the matrix, by default without columns that only fill the last word.
 
-    Raises `ArgumentError`: `sparsity.dtype`, `sparsity.range`, `sparsity.metadata_dtype`,
-    `sparsity.dimensions`, `sparsity.shape` (sizes that contradict each other). Raises `FormatError`
-    (`sparsity.metadata`) with the position of the first illegal nibble.
+    Raises `ArgumentError`: `n_m.dtype`, `n_m.range`, `n_m.metadata_dtype`,
+    `n_m.dimensions`, `n_m.shape` (sizes that contradict each other). Raises `FormatError`
+    (`n_m.metadata`) with the position of the first illegal nibble.
 
     >>> values, metadata = np.array([[5, 7]], np.int8), np.array([[0x4D]], np.int8)
     >>> compressed_matrix(np.pad(values, ((0, 0), (0, 2))), metadata, shape=(1, 6)).shape
@@ -95,14 +95,14 @@ def compressed_matrix(
     expected = (metadata.shape[0], columns // 2)
     if values.shape != expected:
         raise ArgumentError(
-            "sparsity.shape",
+            "n_m.shape",
             f"The values have the shape {values.shape}; expected {expected} for metadata of "
             f"{counted(metadata.shape[0], 'row')} of {counted(metadata.shape[1], 'word')}.",
         )
     shape = (metadata.shape[0], columns) if shape is None else shape
     if shape[0] != metadata.shape[0] or not 0 <= shape[1] <= columns:
         raise ArgumentError(
-            "sparsity.shape",
+            "n_m.shape",
             f"The shape is {shape}; expected {counted(metadata.shape[0], 'row')} and at most "
             f"{counted(columns, 'column')}, as the metadata has.",
         )
@@ -115,7 +115,7 @@ def with_metadata_dtype(matrix: CompressedMatrix, metadata_dtype: str) -> Compre
     """Return a compressed matrix with its metadata in words of another dtype: int8, int16 or int32.
 
     Words in row order are the same bytes in all of them. Groups of zeros fill the last word, and those that
-    are no longer needed are left out. Raises `ArgumentError` (`sparsity.metadata_dtype`).
+    are no longer needed are left out. Raises `ArgumentError` (`n_m.metadata_dtype`).
 
     >>> narrow = CompressedMatrix(np.ones((1, 2), np.int8), np.array([[0x4E]], np.int8), "int8", (1, 4))
     >>> with_metadata_dtype(narrow, "int16").metadata == 0x444E
@@ -136,7 +136,7 @@ def slice_compressed(
     """Return some rows and columns of a compressed matrix. The arrays of the result are views.
 
     Columns begin at a multiple of those of a word of metadata, and end at one or at the end of the matrix;
-    slices have the step 1. Raises `ArgumentError` (`sparsity.slice`) otherwise.
+    slices have the step 1. Raises `ArgumentError` (`n_m.slice`) otherwise.
 
     >>> zeros = CompressedMatrix(np.zeros((9, 16)), np.full((9, 2), 0x4444, np.int16), "int8", (9, 32))
     >>> slice_compressed(zeros, slice(2, 5), slice(16, None)).shape
@@ -147,7 +147,7 @@ def slice_compressed(
     word = matrix.word_columns
     if begin % word or (end % word and end != matrix.shape[1]):
         raise ArgumentError(
-            "sparsity.slice",
+            "n_m.slice",
             f"The columns {begin} to {end} are sliced; expected multiples of {word}, the columns of a "
             f"word of {matrix.metadata.dtype.name}, or the end, {matrix.shape[1]}.",
         )
@@ -164,9 +164,7 @@ def slice_compressed(
 def _bounds(part: slice, length: int, noun: str) -> tuple[int, int]:
     begin, end, step = part.indices(length)
     if step != 1:
-        raise ArgumentError(
-            "sparsity.slice", f"The slice of {noun} has the step {step}; expected 1."
-        )
+        raise ArgumentError("n_m.slice", f"The slice of {noun} has the step {step}; expected 1.")
     return begin, max(begin, end)
 
 
@@ -178,7 +176,7 @@ def concatenate_compressed(
 
     They have one dtype, one dtype of metadata, and as many columns, or rows. Beside each other, all but the
     last have a multiple of the columns of a word of metadata. Raises `ArgumentError`
-    (`sparsity.concatenate`) otherwise.
+    (`n_m.concatenate`) otherwise.
 
     >>> zeros = CompressedMatrix(np.zeros((9, 8)), np.full((9, 1), 0x4444, np.int16), "int8", (9, 16))
     >>> concatenate_compressed([zeros, zeros], axis=1).shape
@@ -198,7 +196,7 @@ def concatenate_compressed(
 def _require_alike(matrices: Sequence[CompressedMatrix], axis: int) -> None:
     if not matrices or axis not in (0, 1):
         raise ArgumentError(
-            "sparsity.concatenate",
+            "n_m.concatenate",
             f"Cannot concatenate {counted(len(matrices), 'matrix', 'matrices')} along axis {axis}; expected "
             "at least one, and axis 0 or 1.",
         )
@@ -208,7 +206,7 @@ def _require_alike(matrices: Sequence[CompressedMatrix], axis: int) -> None:
     if len(kinds) > 1:
         (dtype, metadata, size), (other, other_metadata, other_size), *_ = sorted(kinds)
         raise ArgumentError(
-            "sparsity.concatenate",
+            "n_m.concatenate",
             f"Matrices of {dtype} with metadata of {metadata} and "
             f"{counted(size, ('column', 'row')[axis])}, and "
             f"of {other} with metadata of {other_metadata} and "
@@ -217,7 +215,7 @@ def _require_alike(matrices: Sequence[CompressedMatrix], axis: int) -> None:
     ragged = [matrix for matrix in matrices[:-1] if matrix.shape[1] % matrix.word_columns]
     if axis == 1 and ragged:
         raise ArgumentError(
-            "sparsity.concatenate",
+            "n_m.concatenate",
             f"A matrix of {counted(ragged[0].shape[1], 'column')} stands before another one; expected a "
             f"multiple of {ragged[0].word_columns}, the columns of a word of metadata.",
         )
@@ -231,14 +229,14 @@ def padded_nibbles(matrix: CompressedMatrix, *, rows: int, groups: int) -> Array
 def without_padding(matrix: CompressedMatrix, shape: tuple[int, int] | None) -> CompressedMatrix:
     """Return the first rows and columns of a matrix, all of them if `shape` is None. The arrays are views.
 
-    Raises `ArgumentError` (`sparsity.shape`) if the matrix has fewer rows or columns.
+    Raises `ArgumentError` (`n_m.shape`) if the matrix has fewer rows or columns.
     """
     if shape is None:
         return matrix
     rows, columns = shape
     if not (0 <= rows <= matrix.shape[0] and 0 <= columns <= matrix.shape[1]):
         raise ArgumentError(
-            "sparsity.shape",
+            "n_m.shape",
             f"The shape is {shape}; expected at most {matrix.shape}, as the metadata has.",
         )
     words = -(-columns // matrix.word_columns)

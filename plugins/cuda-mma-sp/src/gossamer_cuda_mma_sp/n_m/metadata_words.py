@@ -24,14 +24,14 @@ UNUSED_NIBBLE = 0b0100
 def groups_of_word(metadata_dtype: str) -> int:
     """Return the number of groups whose metadata a word holds.
 
-    Raises `ArgumentError` (`sparsity.metadata_dtype`) for other dtypes than int8, int16 and int32.
+    Raises `ArgumentError` (`n_m.metadata_dtype`) for other dtypes than int8, int16 and int32.
 
     >>> groups_of_word("int32")
     8
     """
     if metadata_dtype not in METADATA_DTYPES:
         raise ArgumentError(
-            "sparsity.metadata_dtype",
+            "n_m.metadata_dtype",
             f"The dtype of the metadata is '{metadata_dtype}'; expected one of "
             f"{', '.join(METADATA_DTYPES)}.",
         )
@@ -68,7 +68,7 @@ def words_of_nibbles(nibbles: Array, word_dtype: str) -> Array:
 
 
 def require_legal(nibbles: Array, pattern: NMPattern) -> None:
-    """Raise a `FormatError` (`sparsity.metadata`) unless all nibbles (rows by groups) are legal."""
+    """Raise a `FormatError` (`n_m.metadata`) unless all nibbles (rows by groups) are legal."""
     is_legal = np.isin(np.arange(16), pattern.legal)[nibbles]
     if is_legal.all():
         return
@@ -76,7 +76,7 @@ def require_legal(nibbles: Array, pattern: NMPattern) -> None:
     row, group = map(int, illegal[0])
     first = group * pattern.group
     raise FormatError(
-        "sparsity.metadata",
+        "n_m.metadata",
         f"The metadata of row {row}, columns {first} to {first + pattern.group - 1}, is "
         f"{nibbles[row, group]:04b}; expected one of "
         f"{', '.join(f'{nibble:04b}' for nibble in pattern.legal)} for the pattern {pattern.name}.",
@@ -93,8 +93,8 @@ def decode_metadata(metadata: Array, dtype: str) -> Array:
     result is an array of uint8, rows by groups by slots: of the pattern 2:4 two of the columns 0 to 3, of 1:2
     one of the columns 0 and 1, of 4:8 two of the pairs 0 to 3 of columns. Indices of a group increase.
 
-    Raises `ArgumentError` (`sparsity.dtype`, `sparsity.metadata_dtype`, `sparsity.dimensions`), and
-    `FormatError` (`sparsity.metadata`) with the position of the first illegal nibble.
+    Raises `ArgumentError` (`n_m.dtype`, `n_m.metadata_dtype`, `n_m.dimensions`), and
+    `FormatError` (`n_m.metadata`) with the position of the first illegal nibble.
 
     The encoding is that of PTX (PTX ISA, "Sparse matrix storage"): 2 bits for each index.
 
@@ -117,8 +117,8 @@ def encode_metadata(indices: Array, dtype: str, *, metadata_dtype: str = "int16"
     `indices` is an array of integers, rows by groups by slots; see `decode_metadata`. The result has rows by
     words. Groups are added to fill the last word; they have the metadata 0100, that of a group of zeros.
 
-    Raises `ArgumentError` (`sparsity.dtype`, `sparsity.metadata_dtype`, `sparsity.dimensions`), and
-    `FormatError` (`sparsity.indices`) with the position of the first group whose indices do not increase, or
+    Raises `ArgumentError` (`n_m.dtype`, `n_m.metadata_dtype`, `n_m.dimensions`), and
+    `FormatError` (`n_m.indices`) with the position of the first group whose indices do not increase, or
     are out of range.
 
     >>> encode_metadata(np.array([[[2, 3], [0, 1]]]), "float16", metadata_dtype="int8") == 0x4E
@@ -128,7 +128,7 @@ def encode_metadata(indices: Array, dtype: str, *, metadata_dtype: str = "int16"
     count = groups_of_word(metadata_dtype)
     if indices.ndim != 3 or indices.shape[2] != pattern.slots or indices.dtype.kind not in "iu":
         raise ArgumentError(
-            "sparsity.dimensions",
+            "n_m.dimensions",
             f"The indices are {indices.dtype.name} of shape {indices.shape}; expected integers, rows by "
             f"groups by {pattern.slots} for the pattern {pattern.name}.",
         )
@@ -144,7 +144,7 @@ def _require_increasing(indices: Array, pattern: NMPattern) -> None:
     if is_wrong.any():
         row, group = map(int, np.argwhere(is_wrong)[0])
         raise FormatError(
-            "sparsity.indices",
+            "n_m.indices",
             f"The indices of row {row}, group {group} are {indices[row, group].tolist()}; expected "
             f"increasing numbers from 0 to {pattern.units - 1}.",
         )
@@ -170,9 +170,9 @@ def pad_matrix(matrix: Array, *, rows: int, columns: int, fill: int = 0) -> Arra
 
 
 def require_two_dimensions(noun: str, array: Array) -> None:
-    """Raise an `ArgumentError` (`sparsity.dimensions`) unless an array has two dimensions."""
+    """Raise an `ArgumentError` (`n_m.dimensions`) unless an array has two dimensions."""
     if array.ndim != 2:
         raise ArgumentError(
-            "sparsity.dimensions",
+            "n_m.dimensions",
             f"The {noun} has {counted(array.ndim, 'dimension')}; expected 2.",
         )

@@ -39,9 +39,9 @@ def from_n_m(
     columns, 2 for tfloat32, 8 for int4 and uint4. There may be more or fewer slots than the pattern has, if
     no group has too many elements. Elements are rounded to `dtype`; for integers they must be values of it.
 
-    Raises `ArgumentError`: `sparsity.dtype` (also float8, to which nothing is rounded), `sparsity.n_m`
-    (arrays or sizes that do not fit), `sparsity.range`, `sparsity.metadata_dtype`. Raises `FormatError`
-    (`sparsity.group`).
+    Raises `ArgumentError`: `n_m.dtype` (also float8, to which nothing is rounded), `n_m.arrays`
+    (arrays or sizes that do not fit), `n_m.range`, `n_m.metadata_dtype`. Raises `FormatError`
+    (`n_m.group`).
 
     >>> indices, data = np.array([1, 4], np.uint8), np.array([5.0, 0.0], np.float32)
     >>> from_n_m(indices, data, m=1, n=4, group=4, slots=2, dtype="float16").values[0, :2]
@@ -66,7 +66,7 @@ def to_n_m(matrix: CompressedMatrix) -> dict[str, Array | int]:
     them with the shape of the matrix: 2 slots of 4 columns, 1 of 2 for tfloat32, 4 of 8 for int4 and uint4.
     Slots with a zero are unused, and follow the others.
 
-    Raises `ArgumentError` (`sparsity.dtype`) for float8, and `FormatError` (`sparsity.metadata`).
+    Raises `ArgumentError` (`n_m.dtype`) for float8, and `FormatError` (`n_m.metadata`).
 
     >>> to_n_m(compress(np.array([[0, 5, 0, 0]], np.int8)))["indices"]
     array([1, 4], dtype=uint8)
@@ -159,7 +159,7 @@ def _required_groups(n: int, group: int, expected: int) -> int:
     columns of a group of the pattern."""
     if group != expected:
         raise ArgumentError(
-            "sparsity.n_m",
+            "n_m.arrays",
             f"Slots are chosen from {counted(group, 'column')}; expected {expected}, those of a group of the "
             "pattern.",
         )
@@ -169,7 +169,7 @@ def _required_groups(n: int, group: int, expected: int) -> int:
 def _require_blocks(rows: int, group: int, chosen: int) -> None:
     if rows < 1 or group < chosen:
         raise ArgumentError(
-            "sparsity.n_m",
+            "n_m.arrays",
             f"Blocks have {counted(rows, 'row')}, and {chosen} of {group} columns are chosen; expected at "
             "least 1 row, and at most all columns.",
         )
@@ -178,7 +178,7 @@ def _require_blocks(rows: int, group: int, chosen: int) -> None:
 def _require_columns(columns: Array, blocks: int, groups: int, chosen: int) -> None:
     if columns.size != blocks * groups * chosen:
         raise ArgumentError(
-            "sparsity.n_m",
+            "n_m.arrays",
             f"There are {counted(columns.size, 'chosen column')}; expected {blocks * groups * chosen}: "
             f"{counted(blocks, 'block')} by {counted(groups, 'group')} by {chosen}.",
         )
@@ -190,19 +190,19 @@ def _require_slots(indices: Array, data: Array, sizes: tuple[int, ...], group: i
     count = math.prod(sizes)
     if min(sizes) < 0 or indices.size != count or data.size != count:
         raise ArgumentError(
-            "sparsity.n_m",
+            "n_m.arrays",
             f"There are {counted(indices.size, 'index', 'indices')} and {counted(data.size, 'element')}; "
             f"expected {count}: {' by '.join(map(str, sizes))}.",
         )
     if indices.dtype.name != "uint8" or data.dtype.name not in DATA_DTYPES:
         raise ArgumentError(
-            "sparsity.n_m",
+            "n_m.arrays",
             f"The indices are {indices.dtype.name}, the data {data.dtype.name}; expected uint8, and "
             f"{' or '.join(DATA_DTYPES)}.",
         )
     if indices.size and int(indices.max()) > group:
         raise ArgumentError(
-            "sparsity.n_m",
+            "n_m.arrays",
             f"An index is {int(indices.max())}; expected columns 0 to {group - 1} of a group, or {group} "
             "for an unused slot.",
         )
@@ -211,7 +211,7 @@ def _require_slots(indices: Array, data: Array, sizes: tuple[int, ...], group: i
 def _require_numbers(operand: OperandDType) -> None:
     if operand.name.startswith("float8"):
         raise ArgumentError(
-            "sparsity.dtype", f"{operand.name} is not converted to or from other dtypes."
+            "n_m.dtype", f"{operand.name} is not converted to or from other dtypes."
         )
 
 
@@ -227,7 +227,7 @@ def _stored_elements(numbers: Array, operand: OperandDType) -> Array:
     is_value = (numbers >= least) & (numbers <= most) & (np.trunc(numbers) == numbers)
     if not is_value.all():
         raise ArgumentError(
-            "sparsity.range",
+            "n_m.range",
             f"An element is {numbers[~is_value][0]}; expected integers from {least} to {most}, for "
             f"{operand.name}.",
         )

@@ -67,7 +67,7 @@ DEFAULTS = {
 
 
 def operand_dtype_named(name: str) -> OperandDType:
-    """Return the record of a dtype; raises `ArgumentError` (`sparsity.dtype`) if there is none.
+    """Return the record of a dtype; raises `ArgumentError` (`n_m.dtype`) if there is none.
 
     >>> operand_dtype_named("int4").pattern.name
     '4:8'
@@ -75,7 +75,7 @@ def operand_dtype_named(name: str) -> OperandDType:
     dtype = OPERAND_DTYPES.get(name)
     if dtype is None:
         raise ArgumentError(
-            "sparsity.dtype",
+            "n_m.dtype",
             f"'{name}' is not a dtype of sparse tensor cores; expected one of "
             f"{', '.join(OPERAND_DTYPES)}.",
         )
@@ -85,8 +85,8 @@ def operand_dtype_named(name: str) -> OperandDType:
 def dtype_of_operand(array: Array, name: str | None) -> OperandDType:
     """Return the record of the operand dtype of an array, that of its dtype of NumPy if `name` is None.
 
-    Raises `ArgumentError`: `sparsity.dtype` (no such dtype, or the array is not stored as one),
-    `sparsity.range` (an element is outside of the limits of int4 or uint4).
+    Raises `ArgumentError`: `n_m.dtype` (no such dtype, or the array is not stored as one),
+    `n_m.range` (an element is outside of the limits of int4 or uint4).
 
     >>> dtype_of_operand(np.zeros(3, np.float32), None).name
     'tfloat32'
@@ -96,7 +96,7 @@ def dtype_of_operand(array: Array, name: str | None) -> OperandDType:
     )
     if array.dtype.name != dtype.stored_as:
         raise ArgumentError(
-            "sparsity.dtype",
+            "n_m.dtype",
             f"The array has the dtype {array.dtype.name}; elements of {dtype.name} are stored as "
             f"{dtype.stored_as}.",
         )
@@ -111,6 +111,6 @@ def _require_range(array: Array, dtype: OperandDType) -> None:
     for value in (int(array.min()), int(array.max())):
         if not least <= value <= most:
             raise ArgumentError(
-                "sparsity.range",
+                "n_m.range",
                 f"An element is {value}; expected values of {dtype.name}, from {least} to {most}.",
             )
