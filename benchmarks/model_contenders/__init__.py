@@ -21,7 +21,7 @@ PYG = ("torch", "torch_geometric")
 MODEL_CONTENDERS = {
     OUR_LAYERS: Contender(
         "gossamer_layers",
-        (*GRAPH_MODELS, "rgcn", "pruned", "convolution"),
+        (*GRAPH_MODELS, "rgcn", "attention", "pruned", "convolution"),
         packages=("gossamer", "torch"),
     ),
     "torch": Contender(

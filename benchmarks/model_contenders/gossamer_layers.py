@@ -21,6 +21,7 @@ from gossamer_torch.nn import (
     KernelMap,
     RGCNConv,
     SAGEConv,
+    SparseAttention,
     SparseConv3d,
     SparseLinear,
     relation_pairs,
@@ -64,6 +65,12 @@ def _rgcn(case: ModelCase, t: Tensors) -> Forward:
     return lambda: layer(t["x"], pairs)
 
 
+def _attention(case: ModelCase, t: Tensors) -> Forward:
+    """Attend over the pattern of the mask."""
+    layer = SparseAttention(_matrix_of(t))
+    return lambda: layer(t["q"], t["k"], t["v"])
+
+
 def _pruned(case: ModelCase, t: Tensors) -> Forward:
     """Use a layer with the pattern of the weights."""
     layer = SparseLinear(_matrix_of(t, case.sizes["columns"]), t["b"])
@@ -94,6 +101,7 @@ BUILDERS: dict[str, Build] = {
     "gcn": _gcn,
     "graphsage": _graphsage,
     "rgcn": _rgcn,
+    "attention": _attention,
     "pruned": _pruned,
     "convolution": _convolution,
 }

@@ -7,7 +7,7 @@ import torch
 
 import gossamer_torch as gt
 from gossamer_ir.errors import ArgumentError
-from gossamer_torch.nn import GCNConv, RGCNConv, SAGEConv, relation_pairs
+from gossamer_torch.nn import GATConv, GCNConv, RGCNConv, SAGEConv, relation_pairs
 
 NODES = 6
 # Node 5 has no edges, node 2 has a loop, and one edge is there twice.
@@ -87,6 +87,23 @@ def test_an_rgcn_layer_has_the_results_and_gradients_of_dense_matrices(aggr, num
             matrix = matrix / matrix.sum(1, keepdim=True).clamp(min=1)
         expected = expected + matrix @ x @ weights[relation]
     compared(layer(x, EDGES, RELATIONS), expected, [x, *layer.parameters()])
+
+
+@pytest.mark.parametrize("concat", [True, False])
+def test_a_gat_layer_has_the_results_and_gradients_of_dense_matrices(concat):
+    layer = GATConv(3, 4, heads=2, concat=concat).double()
+    x = torch.randn(NODES, 3, dtype=torch.double, requires_grad=True)
+    # One of the two equal edges: the dense scores of both would be one.
+    edges = EDGES[:, :-1]
+    stored = torch.eye(NODES, dtype=torch.bool)
+    stored[edges[1], edges[0]] = True
+    features = layer.lin(x).reshape(NODES, 2, 4)
+    of_source, of_target = (features * layer.att_src).sum(-1), (features * layer.att_dst).sum(-1)
+    scores = torch.nn.functional.leaky_relu(of_target[:, None] + of_source, 0.2)
+    shares = scores.masked_fill(~stored[..., None], -torch.inf).softmax(1)
+    received = torch.einsum("ijh,jhc->ihc", shares, features)
+    expected = received.reshape(NODES, -1) if concat else received.mean(1)
+    compared(layer(x, edges), expected + layer.bias, [x, *layer.parameters()])
 
 
 def test_layers_of_matrices_compile_to_one_graph():
