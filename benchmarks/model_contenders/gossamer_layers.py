@@ -75,6 +75,8 @@ def _pruned(case: ModelCase, t: Tensors) -> Forward:
     """Use a layer with the pattern of the weights."""
     layer = SparseLinear(_matrix_of(t, case.sizes["columns"]), t["b"])
     use(layer, values=t["values"], bias=t["b"])
+    if not case.is_training:
+        layer.prepare(tokens=len(t["x"]))
     return lambda: layer(t["x"])
 
 

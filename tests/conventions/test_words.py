@@ -56,6 +56,7 @@ STILL_EACH = (
 
 OF_OTHERS = {
     "Statement": "a claim in the tests of the prover",
+    "embed_dim": "a parameter whose name is that of PyTorch's layer",
     "ctx": "a parameter whose name torch passes",
     "Variable": "a variable in a text of random programs",
     "split_variable": "the file of the function, whose name is a sentence",

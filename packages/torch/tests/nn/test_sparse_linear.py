@@ -44,6 +44,20 @@ def test_the_layer_is_saved_and_compiles_to_one_graph():
     torch.testing.assert_close(compiled(x), layer(x))
 
 
+def test_prepared_weights_are_used_without_gradients_until_training():
+    layer = SparseLinear.prune(torch.nn.Linear(64, 48), sparsity=0.8)
+    x = torch.randn(6, 64)
+    expected = layer(x)
+    layer.prepare(tokens=6)
+    with torch.no_grad():
+        torch.testing.assert_close(layer(x), expected)
+    layer.values.data.mul_(2)
+    assert not torch.equal(layer(x), expected)
+    layer.train()
+    with torch.no_grad():
+        torch.testing.assert_close(layer(x) - layer.bias, 2 * (expected - layer.bias))
+
+
 @pytest.mark.parametrize(
     ("call", "code"),
     [

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import torch
 
+import gossamer as gs
+from gossamer_formats import Decomposition, SparseTensor
 from gossamer_ir.errors import ArgumentError
 from gossamer_torch.conversion import SparseOperand, to_sparse_matrix
 from gossamer_torch.nn.pruning import PruneKind, kept_weights
+from gossamer_torch.numpy_views import shared_array, tensor_of
 from gossamer_torch.operators.spmm import spmm
+from gossamer_torch.patterns import kept_pattern
 from gossamer_torch.sparse_matrix import SparseMatrix
 
 
@@ -40,6 +44,7 @@ class SparseLinear(torch.nn.Module):
         self.register_buffer("col", matrix.col)
         self.values = torch.nn.Parameter(matrix.values.detach().clone())
         self.bias = None if bias is None else torch.nn.Parameter(bias.detach().clone())
+        self._prepared: SparseTensor | Decomposition | None = None
 
     @classmethod
     def prune(
@@ -65,6 +70,27 @@ class SparseLinear(torch.nn.Module):
         shape = (self.out_features, self.in_features)
         return SparseMatrix(self.crow, self.col, self.values, shape=shape)
 
+    def prepare(self, tokens: int) -> None:
+        """Convert the weights to the format that is fastest for this number of rows of `x`, for calls without
+        gradients. The conversion is dropped by `train`; call `prepare` again after writing to `values`.
+
+        >>> layer = SparseLinear.prune(torch.nn.Linear(16, 4)).eval()
+        >>> layer.prepare(tokens=2)
+        >>> with torch.no_grad():
+        ...     print(layer(torch.ones(2, 16)).shape)
+        torch.Size([2, 4])
+        """
+        pattern = kept_pattern(self.crow, self.col, self.in_features)
+        matrix = pattern.matrix(self.values, transposed=False)
+        self._prepared = gs.prepare(matrix, features=tokens)
+
+    def train(self, mode: bool = True) -> SparseLinear:  # noqa: FBT001, FBT002
+        """Set the mode as torch does, whose signature this is; for training, drop the conversion."""
+        if mode:
+            self._prepared = None
+        super().train(mode)
+        return self
+
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the outputs."""
         if x.dim() == 0 or x.shape[-1] != self.in_features:
@@ -73,10 +99,15 @@ class SparseLinear(torch.nn.Module):
                 f"'x' has the shape {tuple(x.shape)}; expected (..., {self.in_features}).",
             )
         tokens = x.reshape(-1, self.in_features)
-        output = spmm(self.weight, tokens.t().contiguous()).t()
+        output = self._product(tokens.t().contiguous()).t()
         if self.bias is not None:
             output = output + self.bias
         return output.reshape(*x.shape[:-1], self.out_features)
+
+    def _product(self, columns: torch.Tensor) -> torch.Tensor:
+        if self._prepared is None or torch.is_grad_enabled():
+            return spmm(self.weight, columns)
+        return tensor_of(gs.spmm(self._prepared, shared_array(columns)), columns.dtype)
 
     def extra_repr(self) -> str:
         return f"{self.in_features}, {self.out_features}, nonzeros={len(self.values)}"
