@@ -48,7 +48,6 @@ STILL_EACH = (
     "packages/formats/src",
     "packages/gossamer/src",
     "packages/ir/src",
-    "packages/schedule/src",
     "packages/torch/src",
     "plugins/cuda-mma-sp/src",
 )

@@ -126,7 +126,7 @@ class FormatRewriteRule:
         self.description = _description(new_format_desc)
         self.axes_before_rewrite: tuple[str, ...] | None = None
         self.axes_after_rewrite = self.description.buffer.axes
-        if all(each is None for each in given_maps):
+        if all(index_map is None for index_map in given_maps):
             return
         axes, forward, inverse = _required_maps(given_maps, self.description)
         self.axes_before_rewrite = tuple(axes if before is None else before)

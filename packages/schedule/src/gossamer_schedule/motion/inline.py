@@ -92,7 +92,7 @@ def required_writer(top: Cursor, buffer_name: str) -> Cursor:
         for cursor in top.below()
         if isinstance(cursor.node, Block) and buffer_name in outer_writes((cursor.node,))
     ]
-    writes = [each for each in addressable_stmts(top.function.body) if isinstance(each, WRITES)]
+    writes = [stmt for stmt in addressable_stmts(top.function.body) if isinstance(stmt, WRITES)]
     count = sum(write.buffer == buffer_name for write in writes)
     if not writers or count != 1:
         raise schedule_error(

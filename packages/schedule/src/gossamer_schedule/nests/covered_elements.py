@@ -103,7 +103,7 @@ def _visited_tile(nest: BlockNest, iterator: BlockIter) -> Range | None:
 def _coverage_error(nest: BlockNest, iterator: BlockIter) -> ScheduleError:
     cursor = nest.block
     outer = values_at(cursor)
-    values = outer | {each.var: each.value for each in cursor.node.iters}
+    values = outer | {iterator.var: iterator.value for iterator in cursor.node.iters}
     return schedule_error(
         f"{nest.block.primitive}.not_proved",
         f"Cannot prove that the loops around block '{cursor.node.name}' visit the whole domain of "

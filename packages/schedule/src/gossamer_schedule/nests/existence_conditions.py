@@ -32,8 +32,10 @@ def existence_conditions(
     for iterator in iters:
         fed = (part for name in free_vars(iterator.value) for part in conditional.get(name, ()))
         parts = [_of_iters(part, before) for part in fed]
-        whole = [each for each in before if each.var not in tiles]
-        kept = tuple(part for part in parts if not any(is_bound_of(part, each) for each in whole))
+        whole = [earlier for earlier in before if earlier.var not in tiles]
+        kept = tuple(
+            part for part in parts if not any(is_bound_of(part, earlier) for earlier in whole)
+        )
         if kept and iterator.var not in tiles:
             _require_known(nest, kept, before)
             by_iterator[iterator.var] = kept

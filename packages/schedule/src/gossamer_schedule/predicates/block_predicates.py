@@ -132,7 +132,7 @@ def _with_condition(block: Block, condition: Expr, loop_name: str) -> Block:
 def _extent_in_block(block: Block, iterator: BlockIter, extent: Expr) -> Expr:
     """Return the extent in terms of iterators if the domain is the range of the loop, else without its
     condition."""
-    values = {each.var: each.value for each in block.iters}
+    values = {iterator.var: iterator.value for iterator in block.iters}
     plain = unconditional_extent(extent)
     is_same = integer_value(iterator.domain.start) == 0 and (
         substitute(iterator.domain.extent, values) == plain

@@ -146,7 +146,7 @@ def _domain_extent(
     cursor: Cursor, iterator: BlockIter, *, known_ranges: Mapping[str, ProducedRange]
 ) -> Expr:
     """Return the extent of an iterator's domain in terms of the producers' loops."""
-    values: dict[str, Expr] = {each.var: each.value for each in cursor.node.iters}
+    values: dict[str, Expr] = {iterator.var: iterator.value for iterator in cursor.node.iters}
     values |= {name: part.base for name, part in known_ranges.items() if part.count == UNIT}
     resolved: Expr = resolve(iterator.domain.extent, values | values_at(cursor))
     return resolved

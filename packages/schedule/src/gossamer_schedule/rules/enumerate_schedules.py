@@ -43,7 +43,7 @@ def _reports(
         yield report
         return
     choice = report.choices[fixed]
-    earlier = {each.name: each.value for each in report.choices[:fixed]}
+    earlier = {choice.name: choice.value for choice in report.choices[:fixed]}
     for value in choice.values:
         # The report is that of the first value, which need not be made again.
         at_value = report if value == choice.value else report_at({**earlier, choice.name: value})

@@ -88,15 +88,15 @@ def _work_of(loop: For, loops: LoopsByName) -> _Work:
     constant, before = 0, None
     for inner in outermost_loops(loop.body):
         # Inner loops count as far as their extent is constant, as that of the columns of a block.
-        each = max(1, _work_of(inner, loops).constant)
+        work = max(1, _work_of(inner, loops).constant)
         extent = loops[inner.var].extent
         count = integer_value(extent)
         if count is not None:
-            constant += each * count
+            constant += work * count
             continue
         earlier = _before(extent, loop.var)
         if earlier is not None:
-            term = mul(earlier, index(each))
+            term = mul(earlier, index(work))
             before = term if before is None else add(before, term)
     return _Work(constant, before)
 

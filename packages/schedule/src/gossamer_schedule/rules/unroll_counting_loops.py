@@ -59,7 +59,7 @@ def unroll_counting_loops(module: Module) -> Module:
 def _only_counts(body: Sequence[Stmt]) -> bool:
     """Return whether a body binds variables, and adds to one element that an index array selects."""
     *bindings, last = body
-    values = {each.var.name: each.value for each in bindings if isinstance(each, Let)}
+    values = {let.var.name: let.value for let in bindings if isinstance(let, Let)}
     if not isinstance(last, Store) or len(values) < len(bindings):
         return False
     match last.value:

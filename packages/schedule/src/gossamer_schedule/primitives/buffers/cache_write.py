@@ -129,7 +129,7 @@ def _is_written_by_inner(cursor: Cursor, buffer_name: str) -> bool:
     """Return whether an inner block selects the element of the buffer that a block writes."""
     inside = [inner for inner in addressable_stmts(cursor.node.body) if isinstance(inner, Block)]
     names = {iterator.var for inner in inside for iterator in inner.iters}
-    writes = (each for each in addressable_stmts(cursor.node.body) if isinstance(each, WRITES))
+    writes = (stmt for stmt in addressable_stmts(cursor.node.body) if isinstance(stmt, WRITES))
     return any(free_vars(*write.indices) & names for write in writes if write.buffer == buffer_name)
 
 

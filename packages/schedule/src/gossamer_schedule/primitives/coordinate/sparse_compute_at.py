@@ -183,7 +183,7 @@ def _require_own_inits(cursor: Cursor, shared: Sequence[str]) -> None:
         *(stmt.init for stmt in addressable_stmts(node.body) if isinstance(stmt, Iteration)),
     ]
     for init in inits:
-        for store in (each for each in addressable_stmts(init) if isinstance(each, WRITES)):
+        for store in (stmt for stmt in addressable_stmts(init) if isinstance(stmt, WRITES)):
             if not all(index_var(name) in store.indices for name in selecting):
                 raise schedule_error(
                     "sparse_compute_at.init",

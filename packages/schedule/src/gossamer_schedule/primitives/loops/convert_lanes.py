@@ -89,8 +89,8 @@ def convert_lanes(
     vectors, cursor = find_loop(root, loop=outer), find_loop(root, loop=loop)
 
     _require_vectors(vectors, cursor)
-    for each in (vectors, cursor):
-        require_zero_start(each)
+    require_zero_start(vectors)
+    require_zero_start(cursor)
     nests = required_vector_nests(vectors)
     _require_same_lanes(vectors, nests)
     count = required_lanes(vectors if lanes == "native" else cursor, lanes)

@@ -57,7 +57,7 @@ def reads_in_bounds(function: Function, iteration: Iteration) -> bool:
         if _is_within(index, axis, iterated):
             return True
         conditions = in_range(index, axis.length)
-        return is_dense_root(axis) and all(prover.proves(each) for each in conditions)
+        return is_dense_root(axis) and all(prover.proves(condition) for condition in conditions)
 
     return all(
         load.buffer in buffers

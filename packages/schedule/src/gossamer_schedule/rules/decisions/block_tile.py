@@ -119,6 +119,6 @@ def _cost(tile: RegisterTile, pattern: BlockReduction) -> float:
     """Return the cost of one column of a block with all its features, in multiply-adds."""
     rows, features = tile
     tiles, vectors = features.tiles, features.vectors
-    each = tile_cost(rows, vectors)
+    cost = tile_cost(rows, vectors)
     panels = 1 if pattern.height is None else -(-pattern.height // rows)
-    return each * panels / vectors if tiles is None else each * panels * tiles
+    return cost * panels / vectors if tiles is None else cost * panels * tiles

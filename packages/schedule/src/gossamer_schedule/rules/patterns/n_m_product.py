@@ -130,7 +130,9 @@ def _factors(term: Expr) -> tuple[Load, Load] | None:
     """Return the two elements whose product a term is, without conversions."""
     match term:
         case Binary(op="mul", lhs=lhs, rhs=rhs):
-            left, right = (each.value if isinstance(each, Cast) else each for each in (lhs, rhs))
+            left, right = (
+                operand.value if isinstance(operand, Cast) else operand for operand in (lhs, rhs)
+            )
             if isinstance(left, Load) and isinstance(right, Load):
                 return left, right
     return None

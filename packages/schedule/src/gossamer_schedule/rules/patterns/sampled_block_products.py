@@ -49,7 +49,7 @@ def sampled_block_products(function: Function, iteration: Iteration) -> SampledB
         return None
     if iteration.kinds != "SSSSR":
         return None
-    output = next((each for each in function.buffers if each.name == store.buffer), None)
+    output = next((buffer for buffer in function.buffers if buffer.name == store.buffer), None)
     reduction, vars = match_reduction(store), iteration.vars
     if output is None or reduction is None or reduction.op != "add" or not _has_blocks(axes):
         return None

@@ -165,9 +165,9 @@ class TraceBuilder:
         Raises `ArgumentError` (`schedule.choice`) if the point has a value that is not among these.
         """
         distinct, wanted = tuple(dict.fromkeys(values)), self._point.get(name, values[0])
-        value = next((each for each in distinct if each == wanted), None)
+        value = next((other for other in distinct if other == wanted), None)
         if value is None:
-            listed = either(repr(each) for each in distinct)
+            listed = either(repr(value) for value in distinct)
             raise ArgumentError(
                 "schedule.choice",
                 f"The point has {wanted!r} for the choice '{name}'; expected {listed}.",
