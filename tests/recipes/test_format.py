@@ -37,6 +37,8 @@ NAMED = {
     "packages/formats/src/gossamer_formats/tensors/prune.py": {"n_m"},
     # The contender `gossamer_sell` is about this format.
     "benchmarks/contenders/gossamer.py": {"sell"},
+    # The product whose instructions are counted is one over this format.
+    "benchmarks/instruction_counts/counted_operators.py": {"tiled_csr"},
     # Files of arrays, for the problem with blocks.
     "benchmarks/operator_case.py": {"bsr"},
 }
