@@ -154,3 +154,15 @@ def test_ptxas_assembles_staged_products(architecture):
         assert "bar.sync" in text
         result = assembled(text, architecture)
         assert result.cubin is not None or "is not defined" in (result.reason or ""), result.reason
+
+
+def test_a_missing_barrier_between_loops_of_a_kernel_is_found_in_the_language():
+    text = print_module(split(staged_matmul(threads=256)))
+    assert text.count("T.barrier()") == 2
+    for keep in range(2):
+        pieces = text.split("T.barrier()")
+        kept = ["pass", "pass"]
+        kept[keep] = "T.barrier()"
+        broken = parse_module(f"{pieces[0]}{kept[0]}{pieces[1]}{kept[1]}{pieces[2]}")
+        with pytest.raises(InterpreterError, match="without a barrier between them"):
+            run(broken, dense_problem())

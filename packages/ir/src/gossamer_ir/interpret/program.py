@@ -49,14 +49,16 @@ class InterpretedKernel:
         with np.errstate(all="ignore"):
             self.call(chosen.name, bind_arguments(chosen, arguments))
 
-    def call(self, name: str, arguments: list[Any]) -> None:
-        """Run a function; `arguments` has one value or array for each parameter."""
+    def call(self, name: str, arguments: list[Any], *, is_kernel: bool = False) -> None:
+        """Run a function; `arguments` has one value or array for each parameter. `is_kernel` if it was
+        launched."""
         translator, body = self._translate(name)
         values: dict[str, Any] = {}
         arrays: dict[str, Any] = {}
         for param, argument in zip(translator.function.params, arguments, strict=True):
             (arrays if param.dtype == "handle" else values)[param.name] = argument
         frame = Frame(values, arrays)
+        frame.grid.is_kernel = is_kernel
         open_buffers(frame, translator)
         body(frame)
 

@@ -57,7 +57,7 @@ class Interpreter(Protocol):
         """Return a function of the module by name."""
         ...
 
-    def call(self, name: str, arguments: list[Any]) -> None:
+    def call(self, name: str, arguments: list[Any], *, is_kernel: bool = False) -> None:
         """Run a function."""
         ...
 

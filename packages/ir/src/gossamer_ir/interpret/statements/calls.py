@@ -40,7 +40,7 @@ def launch(node: Launch, translator: Translator) -> Exec:
 
     def run(frame: Frame) -> None:
         if all(extent > 0 for extent in extents(frame)):
-            program.call(function, args(frame))
+            program.call(function, args(frame), is_kernel=True)
 
     return run
 

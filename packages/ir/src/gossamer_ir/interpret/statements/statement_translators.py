@@ -64,9 +64,9 @@ def _allocate(node: Allocate, translator: Translator) -> Exec:
         sizes = tuple(max(0, int(size)) for size in shape(frame))
         # Zeros would hide that a program reads what it has not written.
         array = garbage_array(sizes, buffer.dtype)
-        frame.views[buffer.name] = buffer_view(
-            buffer, array, grid=frame.grid if is_watched else None
-        )
+        grid = frame.grid if is_watched else None
+        earlier = frame.views.get(buffer.name)
+        frame.views[buffer.name] = buffer_view(buffer, array, grid=grid, earlier=earlier)
 
     return run
 
@@ -124,8 +124,13 @@ def _for(node: For, translator: Translator) -> Exec:
 
 
 def _barrier(node: Barrier, translator: Translator) -> Exec:
-    """Do nothing: where other threads may wait, a barrier is a step of its thread (see `thread_loops`)."""
-    return lambda frame: None
+    """Count the barrier, which is between loops over threads: within one it is a step of its thread (see
+    `thread_loops`)."""
+
+    def run(frame: Frame) -> None:
+        frame.grid.barriers += 1
+
+    return run
 
 
 def _prefetch(node: Prefetch, translator: Translator) -> Exec:

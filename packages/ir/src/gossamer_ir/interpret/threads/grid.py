@@ -81,9 +81,10 @@ class Moment(msgspec.Struct, frozen=True):
 
 class ThreadGrid:
     """The state of the threads of a running function: the moment, the number of loops over threads that have
-    run, whether the running store is an asynchronous copy, and the copies that are not complete."""
+    run, whether the running store is an asynchronous copy, and the copies that are not complete. In a kernel,
+    which was launched, only barriers order what threads do in two loops; elsewhere the loops do."""
 
-    __slots__ = ("barriers", "copies", "is_copying", "path", "runs", "stmt")
+    __slots__ = ("barriers", "copies", "is_copying", "is_kernel", "path", "runs", "stmt")
 
     def __init__(self) -> None:
         self.path: ThreadPath = ()
@@ -91,6 +92,7 @@ class ThreadGrid:
         self.runs = 0
         self.stmt: RunningStmt | None = None
         self.is_copying = False
+        self.is_kernel = False
         self.copies: PendingCopies[Any] = PendingCopies()
 
     def new_run(self) -> int:
@@ -109,11 +111,11 @@ class ThreadGrid:
 
 
 def concurrent_iterations(
-    one: Moment, other: Moment, *, in_block: bool = False
+    one: Moment, other: Moment, *, in_block: bool = False, in_kernel: bool = False
 ) -> tuple[ThreadIteration, ThreadIteration] | None:
-    """Return the iterations of one loop that are at both moments, if nothing orders them; else None.
+    """Return the iterations of loops that are at both moments, if nothing orders them; else None.
 
-    `in_block`: each block has its own copy of what is accessed.
+    `in_block`: each block has its own copy of what is accessed. `in_kernel`: two loops do not order threads.
 
     >>> def moment(iteration, *, barriers):
     ...     return Moment((ThreadIteration("t", iteration, 1, "threadIdx.x", 8),), barriers, None)
@@ -126,12 +128,27 @@ def concurrent_iterations(
         _within(one.path, in_block), _within(other.path, in_block), strict=False
     ):
         if left.run != right.run:
-            return None
+            return _unordered_threads(one, other) if in_kernel else None
         if left.iteration != right.iteration:
             # Barriers order the threads of a block, and not those of different blocks.
             is_ordered = one.barriers != other.barriers and not left.is_block
             return None if is_ordered else (left, right)
     return None
+
+
+def _unordered_threads(
+    one: Moment, other: Moment
+) -> tuple[ThreadIteration, ThreadIteration] | None:
+    """Return the iterations of two loops of a kernel that are different threads of one block, if no barrier
+    is between them; else None."""
+    if one.barriers != other.barriers:
+        return None
+    numbers = {each.axis: each for each in one.path}
+    pairs = [(numbers[each.axis], each) for each in other.path if each.axis in numbers]
+    different = [pair for pair in pairs if pair[0].iteration != pair[1].iteration]
+    if not different or any(left.is_block for left, _ in different):
+        return None
+    return different[0]
 
 
 def _within(path: ThreadPath, in_block: bool) -> ThreadPath:  # noqa: FBT001  (of this file)

@@ -85,6 +85,12 @@ class WatchedView(View):
             self._in_flight.add(where)
             self._grid.copies.begin(self._grid.thread, CopiedElement(self, where))
 
+    def take_place_of(self, other: WatchedView) -> None:
+        """Let the accesses to another view precede those to this one, whose elements are not written yet."""
+        self._reads = other._reads
+        for where, moment in other._writes.items():
+            self._reads.setdefault(where, {}).setdefault(moment.path, moment)
+
     def complete(self, where: ArrayIndex) -> None:
         """End the asynchronous copy of an element: it is as if it were stored now."""
         self._in_flight.discard(where)
@@ -99,7 +105,9 @@ class WatchedView(View):
             )
 
     def _require_order(self, where: ArrayIndex, earlier: Moment, now: Moment) -> None:
-        pair = concurrent_iterations(earlier, now, in_block=self._is_shared)
+        pair = concurrent_iterations(
+            earlier, now, in_block=self._is_shared, in_kernel=self._grid.is_kernel
+        )
         if pair is None or _are_combined(earlier, now, self.name, is_in_block=not pair[0].is_block):
             return
         first, second = pair
@@ -120,12 +128,17 @@ class CopiedElement(msgspec.Struct, frozen=True):
     where: ArrayIndex
 
 
-def buffer_view(buffer: Buffer, array: Array, *, grid: ThreadGrid | None) -> View:
+def buffer_view(
+    buffer: Buffer, array: Array, *, grid: ThreadGrid | None, earlier: View | None = None
+) -> View:
     """Return the view of an array of a buffer, with checks of what the threads of a grid access, if there is
-    one."""
+    one. In a kernel, shared memory is that of the `earlier` view, if its allocation runs again."""
     if grid is None:
         return View(buffer.name, array, dtype=buffer.dtype)
-    return WatchedView(buffer, array, grid)
+    view = WatchedView(buffer, array, grid)
+    if grid.is_kernel and buffer.scope == "shared" and isinstance(earlier, WatchedView):
+        view.take_place_of(earlier)
+    return view
 
 
 def _text_of(moment: Moment) -> str:
