@@ -47,7 +47,6 @@ WORDS = IN_FULL | SHORT
 STILL_EACH = (
     "packages/formats/src",
     "packages/gossamer/src",
-    "packages/ir/src",
     "packages/torch/src",
     "plugins/cuda-mma-sp/src",
 )

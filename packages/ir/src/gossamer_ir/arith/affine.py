@@ -154,9 +154,9 @@ def shared_factors(atom: Expr, form: Affine) -> list[Expr]:
     return [
         factor
         for factor in dict.fromkeys(factors)
-        if any(factor in each for each in products)
+        if any(factor in product for product in products)
         # In i * i the factor is bounded by itself: the sum of multipliers would contain it again.
-        and all(each.count(factor) < 2 for each in (factors, *products))
+        and all(product.count(factor) < 2 for product in (factors, *products))
     ]
 
 

@@ -144,9 +144,9 @@ def _loaded_indices(
     loaded: list[tuple[LinearForm | None, ...]] = []
     for forms in columns if distinct else ():
         leading = [leading_coordinate(form, loops=loops, varying=varying) for form in forms]
-        loads = [None if each is None else load_of_index(each.atom) for each in leading]
+        loads = [None if digit is None else load_of_index(digit.atom) for digit in leading]
         distinct_loads = [load for load in loads if load is not None and load.buffer in distinct]
-        places = {replace(each, atom=ZERO) for each in leading if each is not None}
+        places = {replace(digit, atom=ZERO) for digit in leading if digit is not None}
         # Equal values in two different arrays, or of different digits, say nothing about their indices.
         is_shared = len({load.buffer for load in distinct_loads}) == len(places) == 1
         if is_shared and len(distinct_loads) == len(loads):
@@ -190,7 +190,7 @@ def _is_recovered(
         {leading_coordinate(form, loops=loops, varying=varying) for form in forms}
         for forms in columns
     ]
-    shared = {each.atom for entry in by_dimension if len(entry) == 1 for each in entry if each}
+    shared = {digit.atom for entry in by_dimension if len(entry) == 1 for digit in entry if digit}
     whole = (
         expr.lhs
         for expr in shared

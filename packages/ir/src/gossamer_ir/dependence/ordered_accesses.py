@@ -157,7 +157,9 @@ def _without_changing_conditions(access: Access, changing: Set[str]) -> Access:
     """Return the access without the conditions around it that read what the loop writes. They may not be
     assumed, and without them, it may happen more often."""
     context = access.context
-    kept = tuple(each for each in context.conditions if not buffers_read(each) & changing)
+    kept = tuple(
+        condition for condition in context.conditions if not buffers_read(condition) & changing
+    )
     if len(kept) == len(context.conditions):
         return access
     return replace(access, context=replace(context, conditions=kept))

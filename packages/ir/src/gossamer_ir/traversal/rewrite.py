@@ -96,7 +96,7 @@ def rewrite_body(
     body: tuple[Any, ...], rule: Callable[[Any], Any | None], *, leaves: bool = True
 ) -> tuple[Any, ...]:
     """Apply `rewrite` to a tuple of statements."""
-    return _Rewriter(rule, leaves=leaves).each(body)
+    return _Rewriter(rule, leaves=leaves).visit_all(body)
 
 
 class _Rewriter:
@@ -123,7 +123,7 @@ class _Rewriter:
         for name in names:
             below = getattr(current, name)
             if type(below) is tuple:
-                new = self.each(below) if below else below
+                new = self.visit_all(below) if below else below
             elif below is None:
                 continue
             elif FIELDS[type(below)]:
@@ -144,7 +144,7 @@ class _Rewriter:
             self._done[key] = result
         return result
 
-    def each(self, items: tuple[Node, ...]) -> tuple[Any, ...]:
+    def visit_all(self, items: tuple[Node, ...]) -> tuple[Any, ...]:
         """Rewrite items as `_map_tuple` does, which is inlined here."""
         result: list[Any] = []
         is_same = True

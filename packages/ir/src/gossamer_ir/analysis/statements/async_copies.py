@@ -39,7 +39,7 @@ def run_copy(stmt: Stmt) -> RunCopy | None:
     match stmt:
         case Store(value=Load(predicate=None) as load, predicate=None):
             is_vector = DType.parse(dtype_of(load)).is_vector
-            is_run = all(_is_run(each.indices, is_vector=is_vector) for each in (stmt, load))
+            is_run = all(_is_run(access.indices, is_vector=is_vector) for access in (stmt, load))
             return RunCopy(stmt, load) if is_run else None
     return None
 

@@ -38,7 +38,7 @@ class _WaitingThread:
     @property
     def where(self) -> str:
         """The iterations of the thread, for errors."""
-        return ", ".join(each.text for each in self.path)
+        return ", ".join(iteration.text for iteration in self.path)
 
 
 Waiting: TypeAlias = tuple[_WaitingThread, ...]
@@ -90,7 +90,7 @@ def _synchronized(steps: Steps) -> Exec:
 
     def run(frame: Frame) -> None:
         for waiting in steps(frame):
-            shuffling = [each for each in waiting if isinstance(each.node, Shuffle)]
+            shuffling = [thread for thread in waiting if isinstance(thread.node, Shuffle)]
             if shuffling:
                 _exchange_values(shuffling)
             else:
@@ -242,7 +242,9 @@ def _steps_of_threads(node: For, translator: Translator) -> Steps:
 
     def steps(frame: Frame) -> Iterator[Waiting]:
         outer, absent = frame.grid.path, None
-        running = [(each, body(_frame_of(frame, each))) for each in iterations(frame)]
+        running = [
+            (iteration, body(_frame_of(frame, iteration))) for iteration in iterations(frame)
+        ]
         while running:
             waiting: list[_WaitingThread] = []
             for iteration, thread_steps in tuple(running):

@@ -46,9 +46,9 @@ def thread_in_block(path: ThreadPath) -> tuple[int, int]:
     (18, 64)
     """
     number, count = 0, 1
-    for each in sorted(path, key=lambda iteration: iteration.axis):
-        if not each.is_block:
-            number, count = number + each.iteration * count, count * each.extent
+    for thread in sorted(path, key=lambda iteration: iteration.axis):
+        if not thread.is_block:
+            number, count = number + thread.iteration * count, count * thread.extent
     return number, count
 
 
@@ -107,7 +107,7 @@ class ThreadGrid:
     @property
     def thread(self) -> RunningThread:
         """The numbers of the running thread along axes."""
-        return frozenset((each.axis, each.iteration) for each in self.path)
+        return frozenset((iteration.axis, iteration.iteration) for iteration in self.path)
 
 
 def concurrent_iterations(
@@ -152,4 +152,4 @@ def _unordered_threads(
 
 
 def _within(path: ThreadPath, in_block: bool) -> ThreadPath:  # noqa: FBT001  (of this file)
-    return tuple([each for each in path if not each.is_block]) if in_block else path
+    return tuple([iteration for iteration in path if not iteration.is_block]) if in_block else path

@@ -161,4 +161,4 @@ def _elements(indices: ViewIndices, mask: Array | None) -> Iterator[ArrayIndex]:
     wide = np.broadcast_arrays(*indices)
     for lane in product(*map(range, wide[0].shape)):
         if mask is None or mask[lane]:
-            yield tuple([int(each[lane]) for each in wide])
+            yield tuple([int(index[lane]) for index in wide])

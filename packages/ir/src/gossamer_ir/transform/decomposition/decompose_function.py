@@ -134,7 +134,9 @@ def _instantiated(
     shape = [lengths[name] for name in stored[0].axes]
     for format in formats:
         _require_fitting(format, rank=len(shape), count=len(stored))
-    return [instantiate_format(each, shape=shape, stored=stored, namer=namer) for each in formats]
+    return [
+        instantiate_format(format, shape=shape, stored=stored, namer=namer) for format in formats
+    ]
 
 
 def _decomposed(

@@ -88,10 +88,10 @@ def decomposed_iteration(
     dimensions = _initialized_dimensions(iteration, vars)
     rows = tensor.rows(dimensions[0]) if len(dimensions) == 1 else RowsOfParts()
     if _initializes_all(iteration, tensor):
-        covering = next((each for each in formats if covers(each, dimensions)), None)
+        covering = next((format for format in formats if covers(format, dimensions)), None)
         rows = rows if covering is None else RowsOfParts((covering.name,), are_all=True)
     # First those that initialize, since the others add to it.
-    formats = sorted(formats, key=lambda each: each.name not in rows.initializing)
+    formats = sorted(formats, key=lambda format: format.name not in rows.initializing)
     updates = replace(iteration, init=())
     result: list[Stmt] = []
     # Some rows may be in no part, or in several: they are initialized once, before all parts.

@@ -75,8 +75,8 @@ def iterated_store(
     """Return an iteration over the axes of a store with another one in its body, under conditions of which
     each is evaluated only if the earlier ones hold."""
     condition: Expr | None = None
-    for each in conditions:
-        condition = short_circuit_and(condition, each)
+    for part in conditions:
+        condition = short_circuit_and(condition, part)
     stmt: Stmt = store if condition is None else If(condition, (store,))
     if not site.axes:
         return stmt

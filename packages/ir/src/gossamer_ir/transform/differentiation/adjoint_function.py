@@ -135,7 +135,7 @@ def _checked(
 def _namer_of_declarations(function: Function) -> Namer:
     """Return a namer of which variables and labels are free: the body is replaced."""
     declared = (*function.params, *function.axes, *function.buffers)
-    return Namer([function.name, *[each.name for each in declared]])
+    return Namer([function.name, *[buffer.name for buffer in declared]])
 
 
 def _assembled(function: Function, sweep: ReverseSweep, body: tuple[Stmt, ...]) -> Function:

@@ -50,7 +50,7 @@ def with_versions(function: Function, sites: Sequence[StoreSite], namer: Namer) 
             names[name, number] = namer.fresh(name)
             earlier.append(replace(buffers[name], name=names[name, number], handle=None))
         names[name, last] = name
-    renamed = tuple(_renamed(each, names) for each in numbered)
+    renamed = tuple(_renamed(site, names) for site in numbered)
     return VersionedSites(renamed, (*declared, *earlier))
 
 
@@ -126,19 +126,19 @@ def _replaces_all(site: StoreSite, buffer: SparseBuffer) -> bool:
     return site.init is not None or visits_once(site, site.indices)
 
 
-def _renamed(each: _NumberedSite, names: Mapping[tuple[str, int], str]) -> StoreSite:
+def _renamed(numbered: _NumberedSite, names: Mapping[tuple[str, int], str]) -> StoreSite:
     def rule(node: Node) -> Load | None:
-        if isinstance(node, Load) and node.buffer in each.read:
-            return replace(node, buffer=names[node.buffer, each.read[node.buffer]])
+        if isinstance(node, Load) and node.buffer in numbered.read:
+            return replace(node, buffer=names[node.buffer, numbered.read[node.buffer]])
         return None
 
     def renamed(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
         return tuple(rewrite(expr, rule) for expr in exprs)
 
-    site = each.site
+    site = numbered.site
     return replace(
         site,
-        buffer=names[site.buffer, each.written],
+        buffer=names[site.buffer, numbered.written],
         indices=renamed(site.indices),
         conditions=renamed(site.conditions),
         value=rewrite(site.value, rule),

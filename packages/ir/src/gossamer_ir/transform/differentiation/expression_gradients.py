@@ -97,15 +97,17 @@ def _of_choice(
     """
     fails = Unary("not", expr.condition)
     for operand, condition in ((expr.if_true, expr.condition), (expr.if_false, fails)):
-        for each in contributions(operand, seed, active):
+        for contribution in contributions(operand, seed, active):
             if isinstance(expr, IfThenElse):
                 # Where the other operand is chosen, the element need not exist.
-                conditions = (condition, *each.conditions)
-                yield Contribution(each.load, each.gradient, conditions)
+                conditions = (condition, *contribution.conditions)
+                yield Contribution(contribution.load, contribution.gradient, conditions)
             else:
-                zero = zero_of(dtype_of(each.gradient))
+                zero = zero_of(dtype_of(contribution.gradient))
                 yield Contribution(
-                    each.load, Select(condition, each.gradient, zero), each.conditions
+                    contribution.load,
+                    Select(condition, contribution.gradient, zero),
+                    contribution.conditions,
                 )
 
 

@@ -104,20 +104,20 @@ class ReverseSweep:
             seed = self._shared(site, seed, body)
         elif site.op not in ("assign", "add"):
             raise _reduction_error(site, f"with the reducer '{site.op}'")
-        for each in _summed(contributions(site.value, seed, self.active)):
-            body += self._added(site, each)
+        for contribution in _summed(contributions(site.value, seed, self.active)):
+            body += self._added(site, contribution)
         if site.init is not None:
-            for each in _summed(contributions(site.init, seed, self.active)):
-                body += self._added(_site_of_init(site, self._axes_by_name), each)
+            for contribution in _summed(contributions(site.init, seed, self.active)):
+                body += self._added(_site_of_init(site, self._axes_by_name), contribution)
         return body
 
-    def _added(self, site: StoreSite, each: Contribution) -> list[Stmt]:
+    def _added(self, site: StoreSite, contribution: Contribution) -> list[Stmt]:
         """Return the statements that add a contribution to the gradient of its buffer."""
-        gradient = self._gradients[each.load.buffer]
-        indices = each.load.indices
-        is_first = each.load.buffer not in self._initialized
-        self._initialized.add(each.load.buffer)
-        conditions = (*site.conditions, *each.conditions)
+        gradient = self._gradients[contribution.load.buffer]
+        indices = contribution.load.indices
+        is_first = contribution.load.buffer not in self._initialized
+        self._initialized.add(contribution.load.buffer)
+        conditions = (*site.conditions, *contribution.conditions)
         body: list[Stmt] = []
         # A gradient that is passed holds zeros where nothing is added to it.
         if is_first and gradient.handle is None:
@@ -126,7 +126,7 @@ class ReverseSweep:
                 body.append(assignment(gradient, zero_of(gradient.dtype)))
         body.append(
             accumulation(
-                site, gradient, indices, each.gradient,
+                site, gradient, indices, contribution.gradient,
                 conditions=conditions, is_first=is_first,
             )
         )  # fmt: skip

@@ -124,7 +124,7 @@ def bind_buffers(context: VerifyContext, buffers: Iterable[AnyBuffer], at: At) -
         (handle, False): shape for handle, shape in context.index_shapes.items()
     }
     declared = tuple(buffers)
-    structure = context.index_shapes.keys() | {getattr(each, "offsets", None) for each in declared}
+    structure = context.index_shapes.keys() | {getattr(axis, "offsets", None) for axis in declared}
     for number, buffer in enumerate(declared):
         inner = at.down("buffers", number)
         if isinstance(buffer, SparseBuffer) and buffer.offsets is not None:

@@ -24,7 +24,7 @@ def check_async_copy(context: VerifyContext, node: AsyncCopy, at: At) -> None:
             hint="Expected one store without a predicate, as in S[i] = X[j].",
         )
         return
-    target, source = (context.buffers.get(each.buffer) for each in (copy.store, copy.load))
+    target, source = (context.buffers.get(access.buffer) for access in (copy.store, copy.load))
     if target is None or source is None:
         return
     if target.scope != "shared" or source.scope != "global":

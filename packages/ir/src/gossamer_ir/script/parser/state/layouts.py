@@ -69,8 +69,8 @@ def ranges_in(layout: AnyLayout | None, ranges: Sequence[Range]) -> tuple[Range,
             last = (Range(ZERO, ONE),) if layout.is_spaced else ()
             return (*(ranges[at] for at in layout.order), *last)
         case FlatLayout() if len(ranges) == len(layout.strides):
-            start = _position(layout, [each.start for each in ranges])
-            return (Range(start, span([each.extent for each in ranges], layout.strides)),)
+            start = _position(layout, [range_.start for range_ in ranges])
+            return (Range(start, span([range_.extent for range_ in ranges], layout.strides)),)
     return tuple(ranges)
 
 
