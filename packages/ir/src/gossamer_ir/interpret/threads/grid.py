@@ -143,8 +143,12 @@ def _unordered_threads(
     is between them; else None."""
     if one.barriers != other.barriers:
         return None
-    numbers = {each.axis: each for each in one.path}
-    pairs = [(numbers[each.axis], each) for each in other.path if each.axis in numbers]
+    numbers = {iteration.axis: iteration for iteration in one.path}
+    pairs = [
+        (numbers[iteration.axis], iteration)
+        for iteration in other.path
+        if iteration.axis in numbers
+    ]
     different = [pair for pair in pairs if pair[0].iteration != pair[1].iteration]
     if not different or any(left.is_block for left, _ in different):
         return None
