@@ -11,7 +11,14 @@ import fnmatch
 import pytest
 
 import gossamer_lower
-from tools.generators.errors import codes_of_source, is_covered, stored_examples
+from tools import ROOT
+from tools.generators.errors import (
+    NOT_RUN,
+    codes_of_file,
+    codes_of_source,
+    is_covered,
+    stored_examples,
+)
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 
@@ -20,6 +27,14 @@ def test_every_code_of_the_source_has_an_example_and_no_other():
     source, pinned = codes_of_source(), stored_examples().keys()
     assert [code for code in sorted(source) if not fnmatch.filter(pinned, code)] == []
     assert [code for code in pinned if not is_covered(code, source)] == []
+
+
+def test_the_tests_of_a_distribution_that_does_not_run_here_name_its_codes():
+    folder = ROOT / NOT_RUN
+    codes = {code for path in folder.glob("src/**/*.py") for code in codes_of_file(path, "Error")}
+    texts = [path.read_text() for path in folder.glob("tests/**/test_*.py")]
+    assert len(codes) > 10
+    assert [code for code in sorted(codes) if not any(f'"{code}"' in text for text in texts)] == []
 
 
 def test_each_example_is_a_sentence_with_its_code():

@@ -31,6 +31,9 @@ RAISERS = ("report", "Diagnostic", "_too_deep")
 """The functions that take a code, besides the error classes."""
 EVERYWHERE = ("packages", "plugins", "tests")
 """The folders of all tests."""
+NOT_RUN = "packages/torch"
+"""The folder of the distribution whose tests need torch, which only their own session installs. They name its
+codes (`tests/conventions/test_errors.py`)."""
 SELECTED = ("-m", "not no_error_examples")
 """The arguments of pytest that select, of some tests, those that may be run for their errors."""
 
@@ -179,9 +182,10 @@ def _order(row: ExampleRow) -> tuple[bool, int, str]:
 
 @cache
 def codes_of_source(kind: str = "Error") -> frozenset[str]:
-    """Return the codes that the sources pass to errors (of one kind); `*` stands for parts that are only
-    known at run time."""
-    sources = (*ROOT.glob("packages/*/src/**/*.py"), *ROOT.glob("plugins/*/src/**/*.py"))
+    """Return the codes that the sources pass to errors (of one kind), without those of `NOT_RUN`; `*` stands
+    for parts that are only known at run time."""
+    folders = {*ROOT.glob("packages/*"), *ROOT.glob("plugins/*")} - {ROOT / NOT_RUN}
+    sources = (path for folder in folders for path in folder.glob("src/**/*.py"))
     return frozenset(code for path in sources for code in codes_of_file(path, kind))
 
 
