@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -113,9 +114,7 @@ class SparseMatrix:
 
     def __matmul__(self, dense: torch.Tensor) -> torch.Tensor:
         """Return the product with a dense matrix or vector, as `spmm` and `spmv` do."""
-        from gossamer_torch.operators.spmm import spmm
-
-        return spmm(self, dense)
+        return MATRIX_OPERATORS["@"](self, dense)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the tensors; loading checks them again."""
@@ -125,6 +124,10 @@ class SparseMatrix:
         rows, columns = self.shape
         batch = "".join(f"{size} times " for size in self.batch)
         return f"SparseMatrix({batch}{rows} by {columns}, {self.nnz} nonzeros, {self.dtype})"
+
+
+MATRIX_OPERATORS: dict[str, Callable[[SparseMatrix, torch.Tensor], torch.Tensor]] = {}
+"""The functions of Python's operators, put here by the modules that define them and import this one."""
 
 
 def _restored(

@@ -11,7 +11,7 @@ from gossamer_torch.checks import require_dense, require_one_dtype, require_tens
 from gossamer_torch.conversion import SparseOperand, to_sparse_matrix
 from gossamer_torch.operators.extreme_products import extreme_product
 from gossamer_torch.operators.products import product_with_dense
-from gossamer_torch.sparse_matrix import SparseMatrix
+from gossamer_torch.sparse_matrix import MATRIX_OPERATORS, SparseMatrix
 
 # Other operations: no reduction of rows is one of them.
 ReduceName: TypeAlias = Literal["sum", "mean", "max", "min"]
@@ -54,6 +54,9 @@ def spmm(A: SparseOperand, X: torch.Tensor, reduce: ReduceName = "sum") -> torch
         counts = matrix.crow.diff().clamp(min=1).to(X.dtype)
         product = product / (counts if X.dim() == 1 else counts[:, None])
     return product
+
+
+MATRIX_OPERATORS["@"] = spmm
 
 
 def _require_factor(matrix: SparseMatrix, X: torch.Tensor) -> None:
