@@ -19,9 +19,6 @@ from gossamer_ir.interchange.records import Target
 from tests.integration.emulated_targets import EMULATED_LENGTHS, TARGETS
 
 ROOT = Path(__file__).resolve().parents[1]
-NOT_LINTED = {"gossamer_torch"}
-"""Packages that import-linter does not read, as it finds packages where they are installed: no other
-distribution imports them (`test_imports.py`)."""
 SHOWN = ROOT / "tests" / "golden" / "shown.json"
 """For each test that uses `require_shown_within`, the number of an item that reveals the defect."""
 SEARCH = "python -m pytest -n 0 --update-golden"

@@ -19,7 +19,6 @@ from scipy import sparse
 import gossamer
 from gossamer_ir.errors import GossamerError
 from gossamer_ir.interchange.records import Schedule
-from tests.conftest import NOT_LINTED
 from tests.doctests.documents import PYTHON, run_examples
 from tools.error_recorder import ALSO_REFUSED
 from tools.generators import unsupported
@@ -193,8 +192,6 @@ def test_the_map_of_folders_is_that_of_the_tree(root, distributions):
         modules = [path for path in distribution.source.glob("*.py") if path.name != "__init__.py"]
         expected = [f"{path.relative_to(distribution.source).as_posix()}/" for path in folders]
         assert sorted(listed) == sorted([*expected, *(path.name for path in modules)])
-        if distribution.package in NOT_LINTED:
-            continue
         layers = layers_of[distribution.package]
         names = [name.partition("/")[0].removesuffix(".py") for name in listed]
         places = [
