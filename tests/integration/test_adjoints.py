@@ -148,3 +148,36 @@ def test_the_gradient_of_a_dense_operand_is_added_up_by_several_threads():
     program = gossamer.adjoint("spmm", wrt=["B"], specialize={"feat_size": 64})
     report = gossamer.explain(program, target="generic-cpu:cpu=skylake-avx512,threads=2")
     assert report.decisions[-1].what == "tiles in parallel"
+
+
+SOFTMAX = """
+@T.prim_func
+def softmax(a: T.handle, p: T.handle, m: T.int64, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    P = T.sp.match_buffer(p, (I, J), "float32")
+    Total = T.sp.alloc_buffer((I,), "float32")
+    with T.sp.iteration([I, J], "SR", "total") as [i_t, j_t]:
+        with T.init():
+            Total[i_t] = 0.0
+        Total[i_t] = Total[i_t] + T.exp(A[i_t, j_t])
+    with T.sp.iteration([I, J], "SS", "quotients") as [i_q, j_q]:
+        P[i_q, j_q] = T.exp(A[i_q, j_q]) / Total[i_q]
+"""
+
+
+def test_the_adjoint_of_an_adjoint_is_scheduled_and_right():
+    """Its iterations have variables such as `j_q` and `j_q_1`: a loop that is split frees the name that a
+    later one gets."""
+    twice = gossamer.adjoint(gossamer.adjoint(SOFTMAX))
+    operands = [dense(5, 37).astype("float32") for _ in range(3)]
+    results = [np.zeros_like(operands[0]) for _ in range(2)]
+    gossamer.compile(twice)(*operands, *results, 5, 37)
+    again = [np.zeros_like(operands[0]) for _ in range(2)]
+    names = ["a", "p_grad", "a_grad_grad", "a_grad_1", "p_grad_grad"]
+    run(twice, dict(zip(names, [*operands, *again], strict=True)) | {"m": 5, "n": 37})
+    for result, expected in zip(results, again, strict=True):
+        assert np.abs(expected).max() > 0
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)

@@ -136,6 +136,15 @@ def test_fused_variables_have_the_name_of_fused_loops():
     assert fuse(module, "k_0", "k_1").names == (loop,)
 
 
+def test_an_adopted_split_frees_the_name_of_its_loop():
+    trace = TraceBuilder(["j_1", "j"])
+    planned = TraceBuilder(trace.names)
+    assert planned.split("j_1", factors=(None, 8)) == ("j_1_0", "j_1_1")
+    planned.decide("vectors", "they are contiguous")
+    trace.adopt(planned.decisions, names=planned.names)
+    assert trace.split("j", factors=(None, 8)) == ("j_0", "j_1")
+
+
 def test_fused_loops_and_caches_have_the_names_of_the_primitives():
     trace, builder = TraceBuilder("ijk"), ScheduleBuilder(PRODUCT)
     made = builder.cache_read("product", buffer="B", scope="local").names

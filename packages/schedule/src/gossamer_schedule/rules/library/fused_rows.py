@@ -136,7 +136,9 @@ def _plan_iteration(
         return False
     decisions = _within_rows(matched.decisions, row=iteration.vars[0])
     adopted = matched.match.trace
-    trace.adopt(decisions, names=adopted.names, choices=adopted.choices)
+    # The loop over rows stays, whatever the rule planned for it.
+    names = adopted.names | {iteration.vars[0]}
+    trace.adopt(decisions, names=names, choices=adopted.choices)
     return True
 
 

@@ -180,14 +180,15 @@ class TraceBuilder:
         self,
         decisions: Iterable[Decision],
         *,
-        names: Iterable[str] = (),
+        names: Iterable[str],
         choices: Iterable[RuleChoice] = (),
     ) -> None:
-        """Record decisions and choices that were made elsewhere, and the names that are taken after them."""
+        """Record decisions and choices of a builder that started with the names of this one, and the names
+        that are taken after them: a loop that was split has freed its name."""
         for decision in decisions:
             self._decisions.append(decision)
             self._steps.extend(decision.steps)
-        self._names.update(names)
+        self._names = set(names)
         self._choices.extend(choices)
 
     # --- loops
