@@ -6,6 +6,7 @@ import importlib.metadata
 import importlib.util
 import json
 import re
+import sys
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -167,3 +168,23 @@ def require_shown_within(request):
         SHOWN.write_text(json.dumps(dict(sorted(numbers.items())), indent=1) + "\n")
 
     return required
+
+
+@pytest.fixture(scope="session")
+def library_folder(tmp_path_factory):
+    """The folder of the library of a driver. There is one for all tests: the loader finds a library that is
+    loaded already by its name, wherever it came from."""
+    return str(tmp_path_factory.mktemp("driver"))
+
+
+@pytest.fixture(scope="module")
+def gpu(root, library_folder):
+    """A GPU behind the library of a driver, for all tests of a module: kernels that the process keeps are
+    loaded there. The interpreter of PTX runs them."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        helpers = str(root / "plugins/cuda-mma-sp/tests/helpers")
+        monkeypatch.setattr(sys, "path", [*sys.path, helpers])
+        from fake_drivers import installed_drivers
+
+        with installed_drivers(monkeypatch, library_folder) as gpu:
+            yield gpu

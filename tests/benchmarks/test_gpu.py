@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from scipy import sparse
 
 from benchmarks import __main__
 from benchmarks.contenders.contender import UnavailableError
@@ -23,6 +24,7 @@ from benchmarks.gpu.gpu_clocks import cupy_clock, torch_clock
 from benchmarks.gpu.gpu_command import gpu_checks_sheet, gpu_times_sheet
 from benchmarks.gpu.gpu_contenders import GPU_CONTENDERS
 from benchmarks.gpu.gpu_records import GpuCheck, GpuTime
+from benchmarks.matrices import load_matrix
 from benchmarks.options import GPU_TARGET
 from gossamer_cuda_mma_sp.device.gpu_device import gpu_device
 from tests.benchmarks.fake_libraries import Event, fake_cupy, fake_torch
@@ -128,6 +130,19 @@ def fake_libraries(monkeypatch):
     sys.modules.pop("benchmarks.contenders.torch", None)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def small_graph(tmp_path_factory):
+    """A matrix with the name of a data set, which this machine may lack."""
+    folder = tmp_path_factory.mktemp("datasets")
+    matrix = sparse.random_array((40, 40), density=0.2, format="csr", rng=1, dtype=np.float32)
+    sparse.save_npz(folder / "cora.npz", matrix)
+    load_matrix.cache_clear()
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("GOSSAMER_DATASETS", str(folder))
+        yield
+    load_matrix.cache_clear()
+
+
 def small_case(op, dtype):
     """A problem that the interpreter of PTX solves quickly."""
     if op == "matmul_24":
@@ -161,21 +176,6 @@ def test_contenders_compute_the_result(op, dtype, fake_libraries):
         errors[name] = case.error(np.asarray(prepared.result()))
     assert errors.keys() == expected
     assert max(errors.values()) < 1e-5
-
-
-@pytest.fixture(scope="module")
-def gpu(root, tmp_path_factory):
-    """A GPU behind the library of a driver. The interpreter of PTX runs its kernels."""
-    folder = str(tmp_path_factory.mktemp("driver"))
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        helpers = str(root / "plugins/cuda-mma-sp/tests/helpers")
-        monkeypatch.setattr(sys, "path", [*sys.path, helpers])
-        from fake_drivers import installed_drivers
-
-        gpu_device.cache_clear()
-        with installed_drivers(monkeypatch, folder) as gpu:
-            yield gpu
-        gpu_device.cache_clear()
 
 
 @pytest.mark.parametrize(("op", "dtype"), [("bsr_spmm", "bfloat16")])

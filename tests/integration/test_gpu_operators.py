@@ -3,8 +3,6 @@ runs the kernels, also those that check index arrays."""
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -18,19 +16,6 @@ pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 
 TARGET = "cuda-mma-sp:driver=ctypes"
 ROWS, COLUMNS, FEATURES = 6, 5, 4
-
-
-@pytest.fixture(scope="module")
-def gpu(root, tmp_path_factory):
-    """The GPU of all tests: kernels that the process keeps are loaded there."""
-    folder = str(tmp_path_factory.mktemp("driver"))
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        helpers = str(root / "plugins/cuda-mma-sp/tests/helpers")
-        monkeypatch.setattr(sys, "path", [*sys.path, helpers])
-        from fake_drivers import installed_drivers
-
-        with installed_drivers(monkeypatch, folder) as gpu:
-            yield gpu
 
 
 def on_gpu(array):
