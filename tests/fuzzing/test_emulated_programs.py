@@ -14,13 +14,14 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer_backend import Kernel
+from gossamer_formats.internal_api import value_array_dtype
 from gossamer_ir.analysis.scalable_vectors import has_scalable_vectors
 from gossamer_ir.core.dtypes import NUMBERS, SCALARS
 from gossamer_ir.errors import UserError
 from gossamer_ir.nodes import Module
 from gossamer_ir.verify import diagnostics, verify
 from gossamer_testkit.conformance.results import mismatch
-from gossamer_testkit.corpus.case import Case, stored_dtype
+from gossamer_testkit.corpus.case import Case
 from gossamer_testkit.corpus.inputs.vectors import vectors
 from gossamer_testkit.corpus.program import Program, corpus_names, corpus_program
 from gossamer_testkit.corpus.retyped import retyped
@@ -43,7 +44,7 @@ SIZES = (0, 1, 37, 115)
 LENGTHS = (0, 1, 3, 4, 5, 9)
 """Lengths of axes: around vectors of 128 bits."""
 LONG = (0, 1, 4, 5, 21)
-DTYPES = [dtype for dtype in NUMBERS if stored_dtype(dtype).kind != "u"]
+DTYPES = [dtype for dtype in NUMBERS if value_array_dtype(dtype).kind != "u"]
 """Those whose arrays hold negative numbers, which are drawn, too. bfloat16 is stored as patterns."""
 DRAWS = 3
 """How often arrays are drawn for a script, each time in another dtype."""
@@ -95,7 +96,7 @@ def cases_of(program: Program, bits: int) -> Iterator[Case]:
 
 def widths(options: Mapping) -> Iterator[int]:
     for _, dtype, *_ in options["arrays"].values():
-        yield stored_dtype(dtype).itemsize
+        yield value_array_dtype(dtype).itemsize
 
 
 @pytest.mark.parametrize("name", usable())

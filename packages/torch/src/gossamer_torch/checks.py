@@ -84,3 +84,15 @@ def require_one_dtype(name: str, tensor: torch.Tensor, dtype: torch.dtype, *, li
             f"'{name}' has the dtype {tensor.dtype}, {like} {dtype}; expected one dtype.",
             hint=f"Convert {name} with {name}.to({dtype}).",
         )
+
+
+def require_indices(name: str, indices: torch.Tensor, size: int) -> None:
+    """Raise `ArgumentError` unless indices are from 0 to `size` - 1."""
+    if not indices.numel():
+        return
+    least, most = (int(value) for value in torch.aminmax(indices))
+    if least < 0 or most >= size:
+        raise ArgumentError(
+            "operand.range",
+            f"'{name}' contains {least if least < 0 else most}; expected values from 0 to {size - 1}.",
+        )

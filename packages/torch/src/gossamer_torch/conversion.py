@@ -12,6 +12,7 @@ from gossamer_ir.support.typed_calls import typed
 from gossamer_torch.checks import (
     INDEX_TENSOR_DTYPES,
     require_dense,
+    require_indices,
     require_tensor_shape,
     require_value_tensor,
 )
@@ -78,20 +79,9 @@ def from_edge_index(
         shape = (size, size)
     if values is not None:
         require_value_tensor(values, columns)
-    _require_indices("edge_index[0]", rows, shape[0])
-    _require_indices("edge_index[1]", columns, shape[1])
+    require_indices("edge_index[0]", rows, shape[0])
+    require_indices("edge_index[1]", columns, shape[1])
     return _sorted_by_rows(rows, columns, values, shape)
-
-
-def _require_indices(name: str, indices: torch.Tensor, size: int) -> None:
-    if not indices.numel():
-        return
-    least, most = (int(value) for value in torch.aminmax(indices))
-    if least < 0 or most >= size:
-        raise ArgumentError(
-            "operand.range",
-            f"'{name}' contains {least if least < 0 else most}; expected values from 0 to {size - 1}.",
-        )
 
 
 def _sorted_by_rows(

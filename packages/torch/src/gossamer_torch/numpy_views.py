@@ -34,4 +34,13 @@ def dtype_name_of(tensor: torch.Tensor) -> str:
     >>> dtype_name_of(torch.ones(1))
     'float32'
     """
-    return str(tensor.dtype).removeprefix("torch.")
+    return torch_dtype_name(tensor.dtype)
+
+
+def torch_dtype_name(dtype: torch.dtype) -> str:
+    """Return gossamer's name of a dtype of torch.
+
+    >>> torch_dtype_name(torch.bfloat16)
+    'bfloat16'
+    """
+    return str(dtype).removeprefix("torch.")

@@ -157,14 +157,15 @@ def _launch(stmt: Launch) -> Effects:
 
 
 def _scalars(args: Iterable[Expr]) -> tuple[Expr, ...]:
-    return tuple([arg for arg in args if not _is_handle(arg)])
+    return tuple([arg for arg in args if not is_handle(arg)])
 
 
 def _handles(args: Iterable[Expr]) -> tuple[str, ...]:
-    return tuple([arg.name for arg in args if isinstance(arg, Var) and _is_handle(arg)])
+    return tuple([arg.name for arg in args if isinstance(arg, Var) and is_handle(arg)])
 
 
-def _is_handle(arg: Expr) -> bool:
+def is_handle(arg: Expr) -> bool:
+    """Return whether an argument of a call is a buffer, not a scalar."""
     return isinstance(arg, Var) and arg.dtype == "handle"
 
 

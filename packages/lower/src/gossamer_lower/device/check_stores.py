@@ -62,7 +62,7 @@ class _StoreChecker:
     """Checks the statements of one kernel. `threads` are the axes of the enclosing loops over threads, by
     their variables."""
 
-    # Other statements: stay; only a let is moved or replaced by its value.
+    # Other statements: ignored; only lets give names to values.
     def __init__(self, function: Function) -> None:
         every = tuple(stmts(function.body))
         self._name = function.name

@@ -122,7 +122,7 @@ def _synchronized(function: Function) -> Function:
 class _Inserter:
     """Inserts barriers into the body of a kernel. `pending` are the accesses since the last barrier."""
 
-    # Other statements: stay; only a let is moved or replaced by its value.
+    # Other statements: ignored; only lets give names to values.
     def __init__(self, function: Function) -> None:
         self._name, self._namer = function.name, namer_of(function)
         self._axes: dict[str, Expr] = {

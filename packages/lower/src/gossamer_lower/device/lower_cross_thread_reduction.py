@@ -108,7 +108,7 @@ class _Lowerer:
     """Lowers the reductions of a function. `_shared` are allocations for the statement outside of loops over
     threads that is being lowered."""
 
-    # Other statements: stay; only a let is moved or replaced by its value.
+    # Other statements: ignored; only lets give names to values.
     def __init__(self, function: Function) -> None:
         self._name, self._namer = function.name, namer_of(function)
         every = tuple(stmts(function.body))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from gossamer_ir.core.statement_kinds import is_handle
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Allocate,
     Buffer,
-    Expr,
     For,
     Function,
     If,
@@ -17,7 +17,6 @@ from gossamer_ir.nodes import (
     Module,
     ParallelFor,
     Stmt,
-    Var,
 )
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.buffer_definitions import allocations
@@ -148,8 +147,8 @@ class _Splitter:
                 return (If(stmt.condition, *sides),)
         raise UnsupportedError(
             "lower.split_host_device.host",
-            f"A '{type(stmt).__name__}' around loops that are bound to threads reads an array, or is no loop "
-            "over integers.",
+            f"A '{type(stmt).__name__}' around loops that are bound to threads reads an array, or is not a "
+            "loop over integers.",
             hint="Bind a loop around it, or make what it reads a parameter.",
         )
 
@@ -192,7 +191,7 @@ class _Splitter:
         return node
 
     def _require_no_reads(self, node: ParallelFor | Launch) -> None:
-        scalars = [arg for arg in node.args if not _is_pointer(arg)]
+        scalars = [arg for arg in node.args if not is_handle(arg)]
         names = {let.var.name for let in self._lets} | {
             allocation.buffer.name for allocation in self._private
         }
@@ -228,7 +227,3 @@ class _Splitter:
                 lets.insert(0, let)
                 names |= free_vars(let.value)
         return [*lets, *allocated, *body]
-
-
-def _is_pointer(arg: Expr) -> bool:
-    return isinstance(arg, Var) and arg.dtype == "handle"

@@ -21,7 +21,7 @@ SHAPES = {
     2: ((0, 5), (5, 0), (1, 1), (4, 6), (9, 7)),
     3: ((0, 2, 2), (1, 1, 1), (4, 3, 5)),
 }
-"""The shapes of tensors by number of dimensions; some sizes are no multiples of those of tiles."""
+"""The shapes of tensors by number of dimensions; some sizes are not multiples of those of tiles."""
 
 DENSITIES = (0.0, 0.3, 1.0)
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from gossamer_ir.core.dtypes import SCALARS
 from gossamer_ir.support.arrays import Array
 from gossamer_testkit.matrices.oracles import max_relative_error, tolerance
 
@@ -33,15 +32,6 @@ class Case(msgspec.Struct, frozen=True, eq=False):
     values: Values
     raises: str | None = None
     names: str | None = None
-
-
-def stored_dtype(dtype: str) -> np.dtype[Any]:
-    """Return the dtype of the arrays that hold elements of a dtype: that of its encoding if NumPy lacks it.
-
-    >>> stored_dtype("float16"), stored_dtype("bfloat16")
-    (dtype('float16'), dtype('uint16'))
-    """
-    return np.dtype(SCALARS[dtype].stored_as)
 
 
 class Expected(NamedTuple):

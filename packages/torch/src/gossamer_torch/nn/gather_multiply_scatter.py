@@ -19,6 +19,7 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_torch.checks import (
     INDEX_TENSOR_DTYPES,
     require_dense,
+    require_indices,
     require_one_dtype,
     require_tensor_shape,
 )
@@ -84,7 +85,7 @@ def segment_sums(
     count = len(x)
     if sources is not None:
         count = len(sources)
-        _require_range("sources", sources, len(x))
+        require_indices("sources", sources, len(x))
     products = x.new_empty((count, weights.shape[2]))
     for segment, chunk in _chunks(offsets, count):
         torch.mm(_rows_at(x, sources, chunk), weights[segment], out=products[chunk])
@@ -188,17 +189,6 @@ def _rows_at(x: torch.Tensor, index: torch.Tensor | None, chunk: slice) -> torch
     return x[chunk] if index is None else x.index_select(0, index[chunk])
 
 
-def _require_range(name: str, indices: torch.Tensor, size: int) -> None:
-    if not indices.numel():
-        return
-    least, most = (int(value) for value in torch.aminmax(indices))
-    if least < 0 or most >= size:
-        raise ArgumentError(
-            "operand.range",
-            f"'{name}' contains {least if least < 0 else most}; expected values from 0 to {size - 1}.",
-        )
-
-
 def _scattered(products: torch.Tensor, targets: torch.Tensor, rows: int) -> torch.Tensor:
     """Return the sums of products with equal targets."""
     pattern = _scatter_pattern(targets, rows)
@@ -211,7 +201,7 @@ def _scatter_pattern(targets: torch.Tensor, rows: int) -> CheckedPattern:
     """Return the pattern of the matrix with a row for each target, made once for the tensor."""
 
     def make() -> CheckedPattern:
-        _require_range("targets", targets, rows)
+        require_indices("targets", targets, rows)
         crow = torch.arange(len(targets) + 1, dtype=targets.dtype)
         return CheckedPattern(crow, targets, rows)
 

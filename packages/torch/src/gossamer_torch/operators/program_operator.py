@@ -21,7 +21,7 @@ from gossamer_torch.checks import (
     require_one_dtype,
     require_tensor_shape,
 )
-from gossamer_torch.numpy_views import shared_array
+from gossamer_torch.numpy_views import shared_array, torch_dtype_name
 from gossamer_torch.program_dtypes import PROGRAM_DTYPES, array_dtypes, with_dtypes
 from gossamer_torch.program_sizes import size_in, solved_sizes, told_sizes
 
@@ -81,7 +81,8 @@ class CustomOperator:
         # All at once, since torch registers no operator while it traces a call.
         self._variants = {
             (values, indices): _operator(
-                with_dtypes(module, str(values)[6:], str(indices)[6:]), self._operator.signature
+                with_dtypes(module, torch_dtype_name(values), torch_dtype_name(indices)),
+                self._operator.signature,
             )
             for values in PROGRAM_DTYPES
             for indices in INDEX_TENSOR_DTYPES

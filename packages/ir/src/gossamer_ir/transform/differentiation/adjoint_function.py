@@ -36,7 +36,7 @@ def adjoint_function(
     Where several elements are the maximum or minimum of a reduction, they share its gradient evenly, and so
     do equal operands of `max` and `min`.
 
-    Raises `ArgumentError` (`adjoint.buffer`) for names that are no such buffers, and `UnsupportedError` for a
+    Raises `ArgumentError` (`adjoint.buffer`) for names of other things, and `UnsupportedError` for a
     program whose adjoint is not defined: see `store_sites`, `with_versions` and `contributions`, and
     `adjoint.reduction` for a reduction by another reducer than a sum, a minimum or a maximum. The kernel
     reports an element that is looked up, but not stored: its gradient has no place.

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from gossamer_formats.internal_api import value_array_dtype
 from gossamer_ir.support.arrays import Array
-from gossamer_testkit.corpus.case import Case, Options, stored_dtype
+from gossamer_testkit.corpus.case import Case, Options
 
 INF, NAN = float("inf"), float("nan")
 FLOAT_VALUES = (0.0, -0.0, 1.5, -2.25, INF, -INF, NAN, 3e38, 1e-40)
@@ -62,7 +63,7 @@ def cast_values(options: Options) -> Iterator[Case]:
     source, targets = options["source"], options["targets"]
     values = np.tile(_as_stored(_convertible(source, targets), source), 64)
     for name, x in (("all values", values[: 64 * 2]), ("0 elements", values[:0])):
-        outputs = {f"y_{target}": np.zeros(x.size, stored_dtype(target)) for target in targets}
+        outputs = {f"y_{target}": np.zeros(x.size, value_array_dtype(target)) for target in targets}
         yield Case(name, {"x": x, **outputs, "n": x.size})
 
 
