@@ -145,7 +145,9 @@ def _of_blocks(tensor: torch.Tensor, shape: tuple[int, int]) -> SparseMatrix:
     rows = _expanded(tensor.crow_indices())[:, None, None] * height
     rows = rows + torch.arange(height, dtype=indices.dtype)[:, None]
     columns = indices[:, None, None] * width + torch.arange(width, dtype=indices.dtype)
-    rows, columns = (each.expand(values.shape).reshape(-1) for each in (rows, columns))
+    rows, columns = (
+        coordinates.expand(values.shape).reshape(-1) for coordinates in (rows, columns)
+    )
     return _sorted_by_rows(rows, columns, values.reshape(-1), shape)
 
 

@@ -69,7 +69,11 @@ class DeviceCode(msgspec.Struct, frozen=True):
     @property
     def symbols(self) -> dict[str, str]:
         """The symbols of kernels by the names of their functions."""
-        kernels = [each.name for each in self.module.functions if each.name != self.module.entry]
+        kernels = [
+            function.name
+            for function in self.module.functions
+            if function.name != self.module.entry
+        ]
         return {
             name: f"{KERNEL_SYMBOL}_{number}" if number else KERNEL_SYMBOL
             for number, name in enumerate(kernels)

@@ -81,7 +81,7 @@ def _distinct_elements(storage: Storage) -> tuple[tuple[Array, ...], Array]:
     elements = stored_elements(storage)
     values = storage.values.reshape(-1)[elements.value_indices]
     indices = map(indices_of, storage.description.axes)
-    if all(each is None or each.unique for each in indices):
+    if all(array is None or array.unique for array in indices):
         return elements.coordinates, values
     stacked = np.stack(elements.coordinates)
     distinct, inverse = np.unique(stacked, axis=1, return_inverse=True)

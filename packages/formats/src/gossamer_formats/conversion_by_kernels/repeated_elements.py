@@ -83,9 +83,12 @@ def with_sums(recorder: Recorder, ordered: RecordedStorage) -> RecordedStorage:
     """Return the list of elements in lexicographic order with the sums of those that are repeated."""
     loop, dtype = _loop(recorder, ordered), ordered.description.buffer.dtype
     dimensions = len(ordered.shape)
-    dtypes = {_coordinates(each): COORDINATE_DTYPE for each in range(dimensions)} | {_SUMS: dtype}
+    dtypes = {_coordinates(dimension): COORDINATE_DTYPE for dimension in range(dimensions)} | {
+        _SUMS: dtype
+    }
     made = {
-        name: recorder.compute(np.empty, ordered.value_count, each) for name, each in dtypes.items()
+        name: recorder.compute(np.empty, ordered.value_count, array_dtype)
+        for name, array_dtype in dtypes.items()
     }
     total = recorder.compute(np.zeros, 1, np.int64)
     arguments = {
@@ -97,7 +100,9 @@ def with_sums(recorder: Recorder, ordered: RecordedStorage) -> RecordedStorage:
     count = recorder.compute(first_of, total)
     used = {name: recorder.compute(without_end, array, count) for name, array in made.items()}
     arrays = {"data": used[_SUMS]}
-    arrays |= {f"indices_{each}": used[_coordinates(each)] for each in range(dimensions)}
+    arrays |= {
+        f"indices_{dimension}": used[_coordinates(dimension)] for dimension in range(dimensions)
+    }
     sizes = {f"n{dimension}": length for dimension, length in enumerate(ordered.shape)}
     described = coo(dtype, dimensions=dimensions)
     return RecordedStorage(described, sizes, arrays, count, are_new=True)
@@ -110,8 +115,10 @@ def _loop(recorder: Recorder, ordered: RecordedStorage) -> ElementLoop:
 
 def _add(loop: ElementLoop, dimensions: int, dtype: str) -> list[Stmt]:
     """Return the kernel that lists an element, or adds it to the one before if that has its coordinates."""
-    last = {f"LAST{each}": logical_var(each) for each in range(dimensions)}
-    differs: list[Expr] = [compare("ne", each, load_local(name)) for name, each in last.items()]
+    last = {f"LAST{dimension}": logical_var(dimension) for dimension in range(dimensions)}
+    differs: list[Expr] = [
+        compare("ne", coordinate, load_local(name)) for name, coordinate in last.items()
+    ]
     total = add(load_local(_TOTAL), select(_IS_NEW, ONE, ZERO))
     sums = Binary("add", Load(_SUMS, (_AT,), dtype), loop.value)
     body: list[Stmt] = [
@@ -121,12 +128,12 @@ def _add(loop: ElementLoop, dimensions: int, dtype: str) -> list[Stmt]:
         # Not the sum with 0, which would not be -0.0 for -0.0.
         Store(_SUMS, (_AT,), Select(_IS_NEW, loop.value, sums)),
     ]
-    for dimension, (name, each) in enumerate(last.items()):
+    for dimension, (name, coordinate) in enumerate(last.items()):
         body += [
-            store_local(name, each),
-            store(_coordinates(dimension), _AT, each, COORDINATE_DTYPE),
+            store_local(name, coordinate),
+            store(_coordinates(dimension), _AT, coordinate, COORDINATE_DTYPE),
         ]
-    starts = [each for name in last for each in define_local(name, index(-1))]
+    starts = [stmt for name in last for stmt in define_local(name, index(-1))]
     result = store("TOTALS", ZERO, load_local(_TOTAL))
     return [*starts, *define_local(_TOTAL, ZERO), *loop.around(body), result]
 

@@ -22,7 +22,9 @@ from gossamer_ir.nodes import (
 
 CSR = ConversionTarget(csr())
 _CSC = ConversionTarget(csc())
-_BY_ROW, _BY_COLUMN = (ConversionTarget(without_order(each())) for each in (csr, csc))
+_BY_ROW, _BY_COLUMN = (
+    ConversionTarget(without_order(make_description())) for make_description in (csr, csc)
+)
 """CSR and CSC whose rows or columns have any order: CSC or CSR that is made from them is sorted."""
 
 
@@ -46,7 +48,8 @@ def sorting_formats(dimensions: int) -> tuple[tuple[ConversionTarget, ...], ...]
 def buckets_of_dimensions(dimensions: int) -> tuple[ConversionTarget, ...]:
     """Return the formats of which each sorts by one coordinate, the last one first."""
     return tuple(
-        ConversionTarget(_buckets(dimensions, each)) for each in reversed(range(dimensions))
+        ConversionTarget(_buckets(dimensions, dimension))
+        for dimension in reversed(range(dimensions))
     )
 
 

@@ -66,7 +66,7 @@ def conversion_target(
     named = format if isinstance(format, FormatDescription) else format_named(format)
     # Those of NumPy become Python's, since the sizes of a tensor are stored.
     target = _target_of(
-        named, tuple([(name, int(each)) for name, each in parameters.items()]), rank
+        named, tuple([(name, int(size)) for name, size in parameters.items()]), rank
     )
     if order is None:
         return target

@@ -163,7 +163,7 @@ def _unknowns(equation: _Equation, solved: Mapping[Expr, Solved]) -> list[tuple[
         if isinstance(atom, Var):
             return order.get(atom, 2 * len(order)), False
         ranks = [order.get(index_var(name), 2 * len(order)) for name in free_vars(atom)]
-        several = [each for each in ranks if each < len(order)]
+        several = [place for place in ranks if place < len(order)]
         return max(several, default=2 * len(order)), True
 
     terms = [term for term in equation.form.terms.items() if term[0] not in solved]

@@ -45,14 +45,14 @@ def read_operands(
     sizes = _sizes(subscripts, read)
     dtype = _common_dtype(read)
     sparse = {
-        number: each.astype(dtype)
-        for number, each in enumerate(read)
-        if isinstance(each, SparseTensor)
+        number: tensor.astype(dtype)
+        for number, tensor in enumerate(read)
+        if isinstance(tensor, SparseTensor)
     }
     dense = {
-        number: np.ascontiguousarray(each, dtype)
-        for number, each in enumerate(read)
-        if not isinstance(each, SparseTensor)
+        number: np.ascontiguousarray(array, dtype)
+        for number, array in enumerate(read)
+        if not isinstance(array, SparseTensor)
     }
     iterated = _iterated_operand(subscripts, sparse) if sparse else None
     # Elements of other formats are not found by their coordinates.

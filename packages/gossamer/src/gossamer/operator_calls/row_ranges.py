@@ -36,8 +36,8 @@ def arguments_by_rows(
     indptr = arguments["indptr"]
     # Expressions of the signature say which arrays are divided: sizes may be equal by chance.
     first = {param.name: param.shape[0] for param in signature.buffers}
-    each = max(1, products // max(1, int(indptr[-1])))
-    for begin, end in _row_ranges(indptr, max(1, RANGE_PRODUCTS // each)):
+    products_of_element = max(1, products // max(1, int(indptr[-1])))
+    for begin, end in _row_ranges(indptr, max(1, RANGE_PRODUCTS // products_of_element)):
         rows, elements = slice(begin, end), slice(int(indptr[begin]), int(indptr[end]))
         part = {
             name: array[elements]

@@ -47,7 +47,9 @@ def ragged_mask(offsets: torch.Tensor) -> SparseMatrix:
     offsets = offsets.long()
     lengths = offsets.diff()
     total = int(offsets[-1])
-    starts, counts = (each.repeat_interleave(lengths) for each in (offsets[:-1], lengths))
+    starts, counts = (
+        of_sequences.repeat_interleave(lengths) for of_sequences in (offsets[:-1], lengths)
+    )
     crow = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
     within = torch.arange(int(crow[-1])) - crow[:-1].repeat_interleave(counts)
     return SparseMatrix(crow, starts.repeat_interleave(counts) + within, shape=(total, total))

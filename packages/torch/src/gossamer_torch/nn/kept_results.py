@@ -18,7 +18,7 @@ def kept_with(
     again if they have changed."""
     of_tensor = _kept.setdefault(tensor, {})
     key = (what, None if beside is None else beside.data_ptr())
-    versions = tuple(_version(each) for each in (tensor, beside))
+    versions = tuple(_version(source) for source in (tensor, beside))
     if key not in of_tensor or of_tensor[key].versions != versions:
         # The other tensor is kept, so that no new one has its address.
         of_tensor[key] = _Kept(versions, beside, make())

@@ -28,24 +28,28 @@ class RelationalMatrix:
 
     @typed
     def __init__(self, matrices: Sequence[SparseOperand]) -> None:
-        each = [to_sparse_matrix(matrix) for matrix in matrices]
-        if not each:
+        sparse_matrices = [to_sparse_matrix(matrix) for matrix in matrices]
+        if not sparse_matrices:
             raise ArgumentError("operator.operands", "There are no matrices; expected one or more.")
-        self.shape = each[0].shape
-        for number, matrix in enumerate(each):
-            require_one_dtype(f"matrix {number}", matrix.values, each[0].dtype, like="the first")
+        self.shape = sparse_matrices[0].shape
+        for number, matrix in enumerate(sparse_matrices):
+            require_one_dtype(
+                f"matrix {number}", matrix.values, sparse_matrices[0].dtype, like="the first"
+            )
             if matrix.shape != self.shape:
                 raise ArgumentError(
                     "operand.shape",
                     f"Matrix {number} has the shape {matrix.shape}; expected {self.shape}.",
                 )
-        stored = [torch.unique(matrix.col.long(), return_inverse=True) for matrix in each]
+        stored = [
+            torch.unique(matrix.col.long(), return_inverse=True) for matrix in sparse_matrices
+        ]
         self.columns = [columns for columns, _ in stored]
         starts = torch.tensor([0, *(len(columns) for columns in self.columns)]).cumsum(0)
         places = [place + start for (_, place), start in zip(stored, starts, strict=False)]
-        rows = torch.cat([matrix.rows().long() for matrix in each])
+        rows = torch.cat([matrix.rows().long() for matrix in sparse_matrices])
         edges = torch.stack([rows, torch.cat(places)])
-        values = torch.cat([matrix.values for matrix in each])
+        values = torch.cat([matrix.values for matrix in sparse_matrices])
         shape = (self.shape[0], int(starts[-1]))
         self.side_by_side = from_edge_index(edges, values, shape=shape)
 

@@ -37,7 +37,9 @@ def instruction_kernels_ptx(instructions: Iterable[tuple[MatrixInstruction, int]
     """
     numbered = list(enumerate(instructions))
     declarations = dict.fromkeys(_declaration(instruction) for _, (instruction, _) in numbered)
-    functions = [_definition(number, *each) for number, each in numbered]
+    functions = [
+        _definition(number, instruction, selector) for number, (instruction, selector) in numbered
+    ]
     text = "\n".join((f"declare i32 @{_LANE}()", *declarations, *functions))
     machine = cross_target_machine(TRIPLE, cpu=gpu.architecture.name, features=gpu.llvm_features)
     parsed = parse(text)
@@ -89,6 +91,6 @@ def _load(at: int, type_: str) -> tuple[str, ...]:
 def _stores(instruction: MatrixInstruction, result: str) -> Iterable[str]:
     type_, count = _SUMS[instruction.accumulator]
     first = instruction.a_registers + instruction.b_registers
-    for each in range(count):
-        yield f"  %d{each} = extractvalue {result} %r, {each}"
-        yield f"  store {type_} %d{each}, ptr addrspace(1) %p{first + each}"
+    for register in range(count):
+        yield f"  %d{register} = extractvalue {result} %r, {register}"
+        yield f"  store {type_} %d{register}, ptr addrspace(1) %p{first + register}"

@@ -90,12 +90,12 @@ def element_position(
 
 def _in_lanes(op: Literal["add", "mul"], lhs: Expr, rhs: Expr) -> Expr:
     """Return a sum or product of integers, in each lane if one is a vector."""
-    lanes = max(DType.parse(dtype_of(each)).lanes for each in (lhs, rhs))
+    lanes = max(DType.parse(dtype_of(side)).lanes for side in (lhs, rhs))
     if lanes == 1:
         return add(lhs, rhs) if op == "add" else mul(lhs, rhs)
     sides = (
-        each if DType.parse(dtype_of(each)).is_vector else Broadcast(each, Lanes(lanes))
-        for each in (lhs, rhs)
+        side if DType.parse(dtype_of(side)).is_vector else Broadcast(side, Lanes(lanes))
+        for side in (lhs, rhs)
     )
     return Binary(op, *sides)
 
@@ -165,7 +165,8 @@ def _select(function: PrintedFunction, node: Select) -> str:
 
 def _if_then_else(function: PrintedFunction, node: IfThenElse) -> str:
     condition, if_true, if_false = (
-        cpp_expr(function, each) for each in (node.condition, node.if_true, node.if_false)
+        cpp_expr(function, operand_expr)
+        for operand_expr in (node.condition, node.if_true, node.if_false)
     )
     return f"({condition} ? {if_true} : {if_false})"
 
@@ -182,7 +183,7 @@ def _load(function: PrintedFunction, node: Load) -> str:
     if node.predicate is None or node.passthrough is None:
         return f"gs::gather({name}, {at})" if is_vector else f"{name}[{at}]"
     predicate, passthrough = (
-        cpp_expr(function, each) for each in (node.predicate, node.passthrough)
+        cpp_expr(function, operand_expr) for operand_expr in (node.predicate, node.passthrough)
     )
     if is_vector:
         return f"gs::gather({name}, {at}, {predicate}, {passthrough})"
@@ -211,7 +212,7 @@ def _lane_reduce(function: PrintedFunction, node: LaneReduce) -> str:
 
 def _transpose_reduce(function: PrintedFunction, node: TransposeReduce) -> str:
     name = CPP_NAMES.get(node.op, node.op)
-    lanes = ", ".join(f"gs::reduce_{name}({cpp_expr(function, each)})" for each in node.values)
+    lanes = ", ".join(f"gs::reduce_{name}({cpp_expr(function, value)})" for value in node.values)
     return f"{cpp_type(dtype_of(node))}{{{lanes}}}"
 
 

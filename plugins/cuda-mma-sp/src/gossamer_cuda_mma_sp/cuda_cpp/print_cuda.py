@@ -46,7 +46,9 @@ def print_cuda(kernels: Module, symbols: Mapping[str, str]) -> str:
     }
     """
     guarded = guarded_buffers(kernels)
-    printed = ("\n".join(_kernel(each, symbols[each.name], guarded)) for each in kernels.functions)
+    printed = (
+        "\n".join(_kernel(kernel, symbols[kernel.name], guarded)) for kernel in kernels.functions
+    )
     return "\n".join((_prelude(), "\n\n".join(printed), ""))
 
 
@@ -59,7 +61,7 @@ def _kernel(kernel: Function, symbol: str, guarded: tuple[str, ...]) -> Iterator
     function = PrintedFunction(guarded, overflow_of(kernel))
     x, y, z = block_shape(kernel)
     yield f'extern "C" __global__ void __launch_bounds__({x * y * z}) {symbol}('
-    yield from (f"{2 * INDENT}{_parameter(function, each)}," for each in kernel.params)
+    yield from (f"{2 * INDENT}{_parameter(function, param)}," for param in kernel.params)
     yield f"{2 * INDENT}int64_t* workspace) {{"
     lines = (
         *(line for param in kernel.params for line in _converted(function, param)),

@@ -148,15 +148,17 @@ def _async_copy(function: PrintedFunction, node: AsyncCopy) -> Iterator[str]:
     assert isinstance(store, Store)
     assert isinstance(store.value, Load)
     places = [
-        f"&{function.name(each.buffer)}[{element_position(function, each.buffer, _first(each))}]"
-        for each in (store, store.value)
+        f"&{function.name(access.buffer)}[{element_position(function, access.buffer, _first(access))}]"
+        for access in (store, store.value)
     ]
     yield f"gs::copy_async<{DType.parse(store.value.dtype).lanes}>({', '.join(places)});"
 
 
 def _first(node: Load | Store) -> tuple[Expr, ...]:
     """Return the indices of the first element of a copy."""
-    return tuple(each.base if isinstance(each, Ramp) else each for each in node.indices)
+    return tuple(
+        position.base if isinstance(position, Ramp) else position for position in node.indices
+    )
 
 
 def _commit_group(function: PrintedFunction, node: CommitGroup) -> Iterator[str]:

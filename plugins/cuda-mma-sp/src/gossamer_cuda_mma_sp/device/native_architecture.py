@@ -53,15 +53,17 @@ def architecture_of_device(limits: DeviceLimits) -> GpuArchitecture:
     """
     present = limits.compute_capability
     usable = [
-        each
-        for each in ARCHITECTURES.values()
-        if each.compute_capability == present
-        or (each.compute_capability < present and not each.is_specific)
+        architecture
+        for architecture in ARCHITECTURES.values()
+        if architecture.compute_capability == present
+        or (architecture.compute_capability < present and not architecture.is_specific)
     ]
     if not usable:
         major, minor = present
         raise _native_error(f"GPU '{limits.name}' has the compute capability {major}.{minor}.")
-    return max(usable, key=lambda each: (each.compute_capability, each.is_specific))
+    return max(
+        usable, key=lambda architecture: (architecture.compute_capability, architecture.is_specific)
+    )
 
 
 def _version_for(architecture: GpuArchitecture, limits: DeviceLimits) -> str:

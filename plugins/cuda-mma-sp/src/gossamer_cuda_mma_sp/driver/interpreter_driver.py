@@ -113,7 +113,7 @@ class InterpreterDriver:
                 f"the kernel uses {kernel.dynamic_bytes} bytes of dynamic shared memory, and the launch asks "
                 f"for {function.dynamic_bytes}"
             )
-        values = [each.item() for each in arguments]
+        values = [argument.item() for argument in arguments]
         self.bank_conflicts += run_grid(
             kernel, self._memory, grid=grid, block=block, arguments=values
         )

@@ -76,7 +76,7 @@ class CtypesCalls:
         function, kinds = self._functions[name]
         stored = [kind() for kind in kinds]
         self._require(name, function(*map(ctypes.byref, stored), *args))
-        values = tuple(each.value for each in stored)
+        values = tuple(result.value for result in stored)
         return values if len(values) > 1 else values[0] if values else None
 
     def device_name(self, device: int) -> str:
@@ -94,7 +94,7 @@ class CtypesCalls:
 
     def _require(self, name: str, status: int) -> None:
         if status:
-            texts = (self._error_text(each, status) for each in ("Name", "String"))
+            texts = (self._error_text(kind, status) for kind in ("Name", "String"))
             raise DriverError(name, *texts)
 
     def _error_text(self, kind: str, status: int) -> str:

@@ -46,7 +46,9 @@ class LibraryDriver:
         self._function_attribute = function_attribute
         self._context: Any = None
         self.limits = device_limits(
-            lambda each: int(calls("cuDeviceGetAttribute", device_attribute(each), device)),
+            lambda attribute: int(
+                calls("cuDeviceGetAttribute", device_attribute(attribute), device)
+            ),
             name=calls.device_name(device),
             driver_version=int(calls("cuDriverGetVersion")),
         )
@@ -136,8 +138,8 @@ class LibraryDriver:
         stream: int,
     ) -> None:
         """Run a kernel. The driver copies the arguments before it returns."""
-        values = [np.asarray(each) for each in arguments]
-        pointers = (ctypes.c_void_p * len(values))(*(each.ctypes.data for each in values))
+        values = [np.asarray(argument) for argument in arguments]
+        pointers = (ctypes.c_void_p * len(values))(*(value.ctypes.data for value in values))
         at = ctypes.addressof(pointers)
         shared = function.dynamic_bytes
         self._calls("cuLaunchKernel", function.handle, *grid, *block, shared, stream, at, 0)

@@ -149,7 +149,9 @@ def _open_bindings(number: int) -> CudaDriver:
             BindingsCalls(module),
             number,
             name="cuda.bindings",
-            device_attribute=lambda each: getattr(attributes, f"CU_DEVICE_ATTRIBUTE_{each}"),
+            device_attribute=lambda attribute: getattr(
+                attributes, f"CU_DEVICE_ATTRIBUTE_{attribute}"
+            ),
             function_attribute=module.CUfunction_attribute,
         )
     except RuntimeError as error:  # it opens the library at the first call

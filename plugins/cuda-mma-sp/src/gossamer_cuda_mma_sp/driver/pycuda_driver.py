@@ -32,7 +32,9 @@ def reported_errors(module: Any) -> Iterator[None]:
     except module.Error as error:
         # As in "cuMemAlloc failed: out of memory".
         function, _, text = str(error).partition(" failed: ")
-        name = next((name for each, name in _NAMES_BY_TEXT.items() if text.startswith(each)), None)
+        name = next(
+            (name for message, name in _NAMES_BY_TEXT.items() if text.startswith(message)), None
+        )
         if isinstance(error, module.MemoryError):
             name = OUT_OF_DEVICE_MEMORY
         raise DriverError(function, name or type(error).__name__, text) from error
@@ -75,7 +77,7 @@ class PyCudaDriver:
         self._allocations: dict[int, Any] = {}
         attributes = module.device_attribute
         self.limits = device_limits(
-            lambda each: int(self._device.get_attribute(getattr(attributes, each))),
+            lambda attribute: int(self._device.get_attribute(getattr(attributes, attribute))),
             name=self._device.name(),
             driver_version=int(module.get_driver_version()),
         )
@@ -156,8 +158,8 @@ class PyCudaDriver:
         function = module.module.get_function(symbol)
         attributes = self._cuda.function_attribute
         threads, shared = (
-            int(function.get_attribute(each))
-            for each in (attributes.MAX_THREADS_PER_BLOCK, attributes.SHARED_SIZE_BYTES)
+            int(function.get_attribute(attribute))
+            for attribute in (attributes.MAX_THREADS_PER_BLOCK, attributes.SHARED_SIZE_BYTES)
         )
         loaded = _LoadedFunction(function, symbol, module)
         return KernelFunction(loaded, threads, shared, dynamic_bytes)

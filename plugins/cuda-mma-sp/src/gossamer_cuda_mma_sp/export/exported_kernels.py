@@ -74,7 +74,7 @@ def _kernels(code: DeviceCode, symbol: str) -> list[dict[str, Any]]:
             "shared_bytes": programs[kernel_symbol].shared_bytes,
             "dynamic_shared_bytes": programs[kernel_symbol].dynamic_bytes,
             "parameters": [*_parameters(functions[name]), _WORKSPACE],
-            "launches": [_launch(each) for each in launches if each.function == name],
+            "launches": [_launch(launch) for launch in launches if launch.function == name],
         }
         for name, kernel_symbol in code.symbols.items()
     ]
@@ -92,7 +92,9 @@ def _parameters(function: Function) -> list[dict[str, Any]]:
 
 
 def _launch(launch: Launch) -> dict[str, Any]:
-    extents: Mapping[str, Expr] = {each.tag: each.extent for each in launch.threads}
+    extents: Mapping[str, Expr] = {
+        thread_axis.tag: thread_axis.extent for thread_axis in launch.threads
+    }
     return {
         "arguments": [print_expr(arg) for arg in launch.args],
         "grid": _shape(extents, "blockIdx"),

@@ -162,11 +162,12 @@ def matrix_instruction(
     """Return the instruction of the largest depth that divides the depth of a tile; None if a GPU has
     none."""
     fitting = [
-        each
-        for each in MATRIX_INSTRUCTIONS
-        if (each.a, each.b, each.accumulator, each.is_sparse) == (a, b, accumulator, is_sparse)
-        and depth % each.depth == 0
-        and each.is_on(gpu)
-        and not each.is_emulated_on(gpu)
+        instruction
+        for instruction in MATRIX_INSTRUCTIONS
+        if (instruction.a, instruction.b, instruction.accumulator, instruction.is_sparse)
+        == (a, b, accumulator, is_sparse)
+        and depth % instruction.depth == 0
+        and instruction.is_on(gpu)
+        and not instruction.is_emulated_on(gpu)
     ]
-    return max(fitting, key=lambda each: each.depth, default=None)
+    return max(fitting, key=lambda instruction: instruction.depth, default=None)

@@ -154,7 +154,7 @@ def converted(value: LaneValues, to: np.dtype[Any], suffixes: tuple[str, ...]) -
     >>> converted(np.array([-1.5, np.nan, 1e30]), np.dtype(np.int32), ("rzi",)).tolist()
     [-1, 0, 2147483647]
     """
-    rounding = next((_ROUNDINGS[each] for each in suffixes if each in _ROUNDINGS), None)
+    rounding = next((_ROUNDINGS[suffix] for suffix in suffixes if suffix in _ROUNDINGS), None)
     if value.dtype.kind == "f" and rounding is not None:
         value = rounding(value)
     if value.dtype.kind == "f" and to.kind in "iu":

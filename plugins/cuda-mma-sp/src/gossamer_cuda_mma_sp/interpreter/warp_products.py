@@ -104,12 +104,17 @@ def _instruction(suffixes: tuple[str, ...]) -> MatrixInstruction:
     is_sparse = suffixes[0] == "sp::ordered_metadata"
     shape, *layouts, d, a, b, c = suffixes[is_sparse + 2 :]
     names = {text: name for name, text in PTX_TYPES.items()}
-    for each in MATRIX_INSTRUCTIONS:
-        parts = (f"m{MMA_ROWS}n{MMA_COLUMNS}k{each.depth}", each.a, each.b, each.accumulator)
+    for instruction in MATRIX_INSTRUCTIONS:
+        parts = (
+            f"m{MMA_ROWS}n{MMA_COLUMNS}k{instruction.depth}",
+            instruction.a,
+            instruction.b,
+            instruction.accumulator,
+        )
         if parts == (shape, names.get(a), names.get(b), names.get(c)) and (
-            each.is_sparse == is_sparse and layouts == ["row", "col"] and c == d
+            instruction.is_sparse == is_sparse and layouts == ["row", "col"] and c == d
         ):
-            return each
+            return instruction
     raise InternalError(f"The interpreter does not know 'mma.{'.'.join(suffixes)}'.")
 
 

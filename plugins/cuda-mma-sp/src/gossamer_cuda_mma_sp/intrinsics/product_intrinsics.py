@@ -58,7 +58,7 @@ PRODUCT_INTRINSICS = (
 def products_of(gpu: Gpu, *, is_sparse: bool) -> tuple[tuple[str, str], ...]:
     """Return the names of the intrinsics whose instruction a GPU has, by the dtype of the operands."""
     return tuple(
-        (each.operands, each.name)
-        for each in PRODUCT_INTRINSICS
-        if each.is_sparse == is_sparse and each.is_on(gpu)
+        (intrinsic.operands, intrinsic.name)
+        for intrinsic in PRODUCT_INTRINSICS
+        if intrinsic.is_sparse == is_sparse and intrinsic.is_on(gpu)
     )

@@ -64,7 +64,7 @@ class GpuArchitecture(msgspec.Struct, frozen=True):
         >>> ARCHITECTURES["sm_80"].default_ptx, ARCHITECTURES["sm_120"].default_ptx
         ('8.5', '8.7')
         """
-        versions = [each for each in self.versions if self.number >= 80 and each >= "8.5"]
+        versions = [version for version in self.versions if self.number >= 80 and version >= "8.5"]
         return versions[0] if versions else self.ptx
 
     @property
@@ -96,8 +96,8 @@ class GpuArchitecture(msgspec.Struct, frozen=True):
 
 
 ARCHITECTURES = {
-    each.name: each
-    for each in (
+    architecture.name: architecture
+    for architecture in (
         GpuArchitecture("sm_70", "7.0", 96 * KIB, 80),
         GpuArchitecture("sm_75", "7.0", 64 * KIB, 72),
         GpuArchitecture("sm_80", "7.0", 163 * KIB, 108),

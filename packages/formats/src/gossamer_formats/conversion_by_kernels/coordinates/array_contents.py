@@ -59,7 +59,10 @@ def with_contents(
         *(target_axes.elements.coordinates[name].dimensions for name in known_names)
     )
     elements = ElementBindings(
-        {name: AxisCoordinate(each, dimensions=dimensions) for name, each in coordinates.items()},
+        {
+            name: AxisCoordinate(coordinate, dimensions=dimensions)
+            for name, coordinate in coordinates.items()
+        },
         stmts=(let(rank.name, ranked.rank),),
     )
     buffer = next(

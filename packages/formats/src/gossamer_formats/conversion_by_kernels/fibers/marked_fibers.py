@@ -170,7 +170,7 @@ def _run_marking(target_axes: TargetAxes, axis: Axis, *, parent: AxisSlot, lists
     total_stores = [
         store("TOTALS", index(number), load_local(name)) for number, name in enumerate(results)
     ]
-    before = [each for name in (*results, "LAST", "BEGIN") for each in define_local(name, ZERO)]
+    before = [stmt for name in (*results, "LAST", "BEGIN") for stmt in define_local(name, ZERO)]
     run_query(target_axes, stmts, arguments, before=before, after=total_stores, tail=tail)
 
 
@@ -276,7 +276,7 @@ def _are_scattered(target_axes: TargetAxes, axis: Axis, parent: AxisSlot) -> boo
     then hardly any fiber has its elements together."""
     of_fiber = _dimensions_of_fiber(target_axes, axis)
     is_single = parent.size.value == 1 or all(
-        target_axes.source.shape[each] == 1 for each in of_fiber
+        target_axes.source.shape[dimension] == 1 for dimension in of_fiber
     )
     return (
         not is_single

@@ -132,7 +132,9 @@ def hoisted(nest: Sequence[Stmt], bindings: Sequence[Stmt], stmt: Stmt) -> Tail:
     inlined = resolve(stmt, values)
     # Inside a loop that it does not depend on, the statement would be executed in each iteration.
     needed = _depth_of_vars(inlined, depths)
-    if any(_depth_of_vars(resolve(each, values), depths) <= needed for each in conditions):
+    if any(
+        _depth_of_vars(resolve(condition, values), depths) <= needed for condition in conditions
+    ):
         return Tail(stmt, depth_of_loops(nest))
     return Tail(inlined, needed)
 

@@ -44,10 +44,10 @@ def vector_loop(nest: Sequence[Stmt], bindings: Sequence[Stmt]) -> VectorLoop | 
     None if the innermost level is not a loop over a dense axis of a suitable width, or does more than to bind
     variables.
     """
-    at = max((depth for depth, each in enumerate(nest) if isinstance(each, For)), default=None)
+    at = max((depth for depth, level in enumerate(nest) if isinstance(level, For)), default=None)
     inner = (*nest[at + 1 :], *bindings) if at is not None else ()
     innermost = nest[at] if at is not None else None
-    if not isinstance(innermost, For) or not all(isinstance(each, Let) for each in inner):
+    if not isinstance(innermost, For) or not all(isinstance(binding, Let) for binding in inner):
         return None
     if innermost.start != ZERO or integer_value(innermost.extent) not in WIDTHS:
         return None

@@ -97,7 +97,7 @@ def is_list(description: FormatDescription, axis: Axis) -> bool:
     """
     axes = items_by_name(description.axes)
     above = [axes[name] for name in ancestors(axes, axis.name)]
-    is_single = all(is_full(each) and integer_value(each.length) == 1 for each in above)
+    is_single = all(is_full(ancestor) and integer_value(ancestor.length) == 1 for ancestor in above)
     return is_single and indptr_of(axis) is None and indices_of(axis) is not None
 
 

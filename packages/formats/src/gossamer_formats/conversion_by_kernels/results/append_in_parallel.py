@@ -149,7 +149,7 @@ def _in_parallel(loop: For) -> For:
 
 def _start_after(target_axes: TargetAxes) -> Expr:
     """Return the first slot of the next iteration of the outermost loop."""
-    outer = next(each for each in target_axes.loop.nest if isinstance(each, For))
+    outer = next(stmt for stmt in target_axes.loop.nest if isinstance(stmt, For))
     return load(STARTS, add(index_var(outer.var), ONE), "int64")
 
 
@@ -168,13 +168,13 @@ def _are_independent(target_axes: TargetAxes, tail: Tail | None) -> bool:
 def _is_of_iteration(nest: Sequence[Stmt], end: Expr) -> bool:
     """Return whether the index of the end of a fiber is that of one iteration of the outermost loop only:
     `i + 1`, or `i * height + k + 1` for a loop `k` over the height."""
-    values = {each.var.name: each.value for each in nest if isinstance(each, Let)}
-    outer, *inner = [each for each in nest if isinstance(each, For)]
+    values = {stmt.var.name: stmt.value for stmt in nest if isinstance(stmt, Let)}
+    outer, *inner = [stmt for stmt in nest if isinstance(stmt, For)]
     iteration = index_var(outer.var)
     fibers = [
-        add(mul(iteration, each.extent), index_var(each.var))
-        for each in inner
-        if each.start == ZERO
+        add(mul(iteration, loop.extent), index_var(loop.var))
+        for loop in inner
+        if loop.start == ZERO
     ]
     ends = [affine_of(add(fiber, ONE)) for fiber in (iteration, *fibers)]
     return affine_of(resolve(end, values)) in ends

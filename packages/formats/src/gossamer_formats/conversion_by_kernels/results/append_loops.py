@@ -84,7 +84,7 @@ def _in_vectors(
     }
     body: list[Stmt] = [
         let(first.name, load_local(TOTAL)),
-        vectors.of([substitute(each, values) for each in stores]),
+        vectors.of([substitute(element_store, values) for element_store in stores]),
         store_local(TOTAL, add(first, vectors.loop.extent)),
     ]
     return wrap_in_nest(vectors.outer, body, tail)
@@ -92,5 +92,5 @@ def _in_vectors(
 
 def _bound_value_index(vectors: VectorLoop) -> Expr:
     """Return what the value index is bound to."""
-    bindings = [each for each in (*vectors.outer, *vectors.bindings) if isinstance(each, Let)]
-    return next(each.value for each in bindings if each.var == VALUE_INDEX)
+    bindings = [stmt for stmt in (*vectors.outer, *vectors.bindings) if isinstance(stmt, Let)]
+    return next(binding.value for binding in bindings if binding.var == VALUE_INDEX)

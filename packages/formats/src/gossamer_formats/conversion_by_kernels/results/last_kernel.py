@@ -76,7 +76,7 @@ def run_last_kernel(target_axes: TargetAxes, options: KernelOptions) -> Recorded
     )
     made, complete = _run(
         target_axes,
-        {name: each for name, each in stores.items() if name not in results},
+        {name: array_store for name, array_store in stores.items() if name not in results},
     )
     results |= made | complete_arrays(target_axes.recorder, complete.arrays, dtypes)
     permutation = results.pop(PERMUTATION, None)
@@ -147,10 +147,14 @@ def _run(
     """Run the kernel, and return the new arrays, and the storage with the slots that the kernel counts."""
     if not stores:
         return {}, target_axes.storage
-    made = allocate(target_axes.recorder, {name: each.wanted for name, each in stores.items()})
+    made = allocate(
+        target_axes.recorder, {name: array_store.wanted for name, array_store in stores.items()}
+    )
     arguments = {
-        f"T_{name}": ArrayArgument(made[name], each.wanted.dtype, (each.into.size.expr,))
-        for name, each in stores.items()
+        f"T_{name}": ArrayArgument(
+            made[name], array_store.wanted.dtype, (array_store.into.size.expr,)
+        )
+        for name, array_store in stores.items()
     }
     appended = target_axes.storage.slots.appended
     if appended is None:
@@ -169,19 +173,24 @@ def _store(
     target_axes: TargetAxes, stores: Sequence[_ArrayStore], arguments: Mapping[str, ArrayArgument]
 ) -> None:
     """Run the kernel that stores in slots that are known, or are found by a kernel of their own first."""
-    slots, values = [each.into for each in stores], [each.value for each in stores]
+    slots, values = (
+        [array_store.into for array_store in stores],
+        [array_store.value for array_store in stores],
+    )
     if not is_separable(target_axes, slots, values):
         prefetches = _prefetches(target_axes.elements.later, [*arguments])
         run_query(target_axes, [*prefetches, *_stmts(stores, arguments)], arguments)
         return
     listed_slots = find_slots(target_axes, slots[0])
-    in_slots = [each._replace(into=each.into._replace(slot=SLOT)) for each in stores]
+    in_slots = [
+        array_store._replace(into=array_store.into._replace(slot=SLOT)) for array_store in stores
+    ]
     stmts = [*_prefetches(listed_slots.later, [*arguments]), *_stmts(in_slots, arguments)]
     run_stores(target_axes, listed_slots.array, stmts, arguments)
 
 
 def _stmts(stores: Iterable[_ArrayStore], arrays: Iterable[str]) -> list[Stmt]:
     return [
-        Store(name, (each.into.slot,), each.value)
-        for name, each in zip(arrays, stores, strict=True)
+        Store(name, (array_store.into.slot,), array_store.value)
+        for name, array_store in zip(arrays, stores, strict=True)
     ]

@@ -53,7 +53,7 @@ def is_separable(
     is_free = bound_vars(slot_stmts).isdisjoint(free_vars(*values))
     reads = buffers_read(*values)
     return (
-        len({each.slot for each in slots}) == 1
+        len({value_slot.slot for value_slot in slots}) == 1
         and is_free
         and reads.isdisjoint(buffers_written(slot_stmts))
     )

@@ -42,19 +42,19 @@ def later_slot(
     """
     if not are_fetched_early(target_axes):
         return None
-    loops = [each for each in target_axes.loop.nest if isinstance(each, For)]
+    loops = [stmt for stmt in target_axes.loop.nest if isinstance(stmt, For)]
     element = index_var(loops[-1].var)
     whole = loops[0] if len(loops) == 1 else target_axes.loop.whole.get(element.name)
     if whole is None or whole.start != ZERO:
         return None
     bindings = [
-        each
-        for each in (*target_axes.loop.nest, *target_axes.elements.stmts)
-        if isinstance(each, Let)
+        stmt
+        for stmt in (*target_axes.loop.nest, *target_axes.elements.stmts)
+        if isinstance(stmt, Let)
     ]
-    values = {each.var.name: each.value for each in bindings}
+    values = {binding.var.name: binding.value for binding in bindings}
     fiber = resolve(parent.slot, values)
-    if not free_vars(fiber).isdisjoint(each.var for each in loops[:-1]):
+    if not free_vars(fiber).isdisjoint(loop.var for loop in loops[:-1]):
         return None
     later = add(element, index(ELEMENTS_AHEAD))
     slot = load(next_slots, substitute(fiber, {element.name: later}), dtype)

@@ -112,17 +112,17 @@ def repeated_slots(target_axes: TargetAxes, axis: Axis, group: AxisSlot) -> Repe
     """Return the slots of an axis that stores a coordinate once for each sub-fiber of its elements."""
     name, recorder, length = axis.name, target_axes.recorder, length_of_axis(target_axes, axis)
     coordinate = coordinate_along(target_axes, name)
-    each = slot_within(
+    coordinate_slot = slot_within(
         target_axes, f"N_each_{name}", outer=group, position=coordinate, width=length
     )
-    below = sub_fibers_below(target_axes, axis, each)
+    below = sub_fibers_below(target_axes, axis, coordinate_slot)
     dtype = recorder.decide(native_index_dtype, target_axes.source.value_count)
-    fibers = each.size.value
+    fibers = coordinate_slot.size.value
     counts = recorder.compute(most_sub_fibers, below.ranks.counts, fibers, below.width)
     starts = recorder.compute(offsets_of_lengths, counts, dtype)
     array = f"SUB_FIBERS_{name}"
-    target_axes.arguments.array(array, starts, dtype, add(each.size.expr, ONE))
-    slot = add(load(array, each.slot, dtype), below.sub_fiber)
+    target_axes.arguments.array(array, starts, dtype, add(coordinate_slot.size.expr, ONE))
+    slot = add(load(array, coordinate_slot.slot, dtype), below.sub_fiber)
     first = load(array, mul(group.slot, length.expr), dtype)
     offsets = recorder.compute(_every, starts, length.value)
     return RepeatedSlots(

@@ -48,7 +48,7 @@ def _number_of_digits(
     distinct ranks has a slot of its own for each row.
     """
     bound = {
-        each.var.name: each.value for each in target_axes.elements.stmts if isinstance(each, Let)
+        stmt.var.name: stmt.value for stmt in target_axes.elements.stmts if isinstance(stmt, Let)
     }
     quotient = bound.get(outer.name) if isinstance(outer, Var) else outer
     match quotient, position:

@@ -111,7 +111,11 @@ def can_ascend(order: ElementOrder, dimensions: Sequence[int]) -> bool:
     digits = [digit.dimension for digit in order.digits]
     wanted = [dimension for dimension in dimensions if dimension in digits]
     is_known = bool(digits) or not dimensions
-    return is_known and without_repetitions([each for each in digits if each in wanted]) == wanted
+    return (
+        is_known
+        and without_repetitions([dimension for dimension in digits if dimension in wanted])
+        == wanted
+    )
 
 
 def ascends(order: ElementOrder, dimensions: Sequence[int]) -> bool:
@@ -125,8 +129,8 @@ def is_grouped_by(order: ElementOrder, dimensions: Sequence[int]) -> bool:
     """Return whether elements that agree in these dimensions are known to be together, and all to be sorted
     lexicographically by these dimensions."""
     digits = [digit.dimension for digit in order.digits]
-    count = sum(each in dimensions for each in digits)
-    are_first = all(each in dimensions for each in digits[:count])
+    count = sum(dimension in dimensions for dimension in digits)
+    are_first = all(dimension in dimensions for dimension in digits[:count])
     return are_first and ascends(order, dimensions)
 
 

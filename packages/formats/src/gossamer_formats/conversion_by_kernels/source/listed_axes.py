@@ -82,7 +82,10 @@ def listed_axes(
     (listing,) = listings
     names = _indexing(description, listing.load)
     digits = [_digits(description, sizes, dimension) for dimension in range(2)]
-    if names is None or any(each is None or not set(names).isdisjoint(each) for each in digits):
+    if names is None or any(
+        names_of_dimension is None or not set(names).isdisjoint(names_of_dimension)
+        for names_of_dimension in digits
+    ):
         return None
     leading, others = (
         digits[dimension] or [] for dimension in (listing.dimension, 1 - listing.dimension)
@@ -125,8 +128,8 @@ def _indexing(description: FormatDescription, load: Load) -> tuple[str, ...] | N
     """Return the dense axes that index an array of distinct contents."""
     axes = items_by_name(description.axes)
     by_var = dict(zip(map_vars(description), description.buffer.axes, strict=True))
-    names = [by_var[each.name] for each in load.indices if isinstance(each, Var)]
-    buffer = next(each for each in description.index_arrays if each.name == load.buffer)
+    names = [by_var[var.name] for var in load.indices if isinstance(var, Var)]
+    buffer = next(array for array in description.index_arrays if array.name == load.buffer)
     is_suitable = (
         len({*names}) == len(load.indices)
         and fact_index(description.facts).holds(load.buffer, Distinct)
@@ -188,7 +191,7 @@ def _loops(
         before = {*loops, *without_loop}
         for name in added:
             above = ancestors(axes, name)[::-1]
-            loops.extend(each for each in (*above, name) if each not in loops)
+            loops.extend(axis_name for axis_name in (*above, name) if axis_name not in loops)
         if not may_have_slots and not {*loops} - before <= {*leading, *others}:
             return None
     return tuple(loops)
@@ -203,7 +206,11 @@ def listed_in_order(
     if listed is None:
         return None
     recorder, count = arguments.recorder, content_count(listed, storage.shape)
-    array = next(each for each in storage.description.index_arrays if each.name == listed.array)
+    array = next(
+        index_array
+        for index_array in storage.description.index_arrays
+        if index_array.name == listed.array
+    )
     contents = storage.arrays[array.handle or array.name]
     inverse = recorder.compute(_inverse, contents, count)
     if not recorder.decide(_lists_all, inverse):

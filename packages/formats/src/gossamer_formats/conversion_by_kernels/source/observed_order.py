@@ -95,8 +95,8 @@ def _around_first(elements: ElementLoop, body: Sequence[Stmt]) -> tuple[Stmt, ..
         return elements.around(body)
     single = {f"x_{name}" for name in elements.listed.repeated}
     nest = [
-        let(each.var, ZERO) if isinstance(each, For) and each.var in single else each
-        for each in elements.nest
+        let(stmt.var, ZERO) if isinstance(stmt, For) and stmt.var in single else stmt
+        for stmt in elements.nest
     ]
     return wrap_in_nest(nest, body)
 
@@ -109,12 +109,12 @@ def _compare_in_vectors(elements: ElementLoop, dimensions: Sequence[int]) -> lis
             pass
         case _:
             return None
-    if elements.condition is not None or not all(isinstance(each, Let) for each in bindings):
+    if elements.condition is not None or not all(isinstance(stmt, Let) for stmt in bindings):
         return None
     chunk, lane, pair = index_var("chunk"), index_var("lane"), index_var("pair")
     pairs = sub(outer.extent, ONE)
     chunks = floordiv(pairs, index(COMPARED_LANES))
-    values = {each.var.name: each.value for each in bindings if isinstance(each, Let)}
+    values = {binding.var.name: binding.value for binding in bindings if isinstance(binding, Let)}
 
     def compare_next(before: Expr, at: Expr) -> Store:
         first, second = ({**values, outer.var: at} for at in (before, add(before, ONE)))

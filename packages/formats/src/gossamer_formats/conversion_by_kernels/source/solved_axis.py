@@ -93,7 +93,11 @@ def ascending_axis(
     length = evaluate(items_by_name(storage.description.axes)[solved.axis].length, storage.sizes)
     if storage.shape[solved.dimension] > MAX_SKIPPED * length:
         return None
-    array = next(each for each in storage.description.index_arrays if each.name == solved.array)
+    array = next(
+        index_array
+        for index_array in storage.description.index_arrays
+        if index_array.name == solved.array
+    )
     contents = storage.arrays[array.handle or array.name]
     return solved if arguments.recorder.decide(_ascends, contents) else None
 

@@ -78,7 +78,11 @@ def info(
     else:
         _require_matrix(file, tensor, {"--features": bool(features), "--measure": measure})
     if as_json:
-        print(json.dumps(record | {"choices": [_choice_record(*each) for each in choices]}))
+        print(
+            json.dumps(
+                record | {"choices": [_choice_record(count, choice) for count, choice in choices]}
+            )
+        )
     else:
         _print_tables(record, choices)
 

@@ -50,8 +50,8 @@ def common_device(arrays: Mapping[str, Iterable[Any]]) -> Device:
     """Return the device of the arrays of several operands, which have names for errors. Raise `ArgumentError`
     (`operand.device`) if they are on several devices."""
     operands: dict[Device, str] = {}
-    for name, each in arrays.items():
-        for array in each:
+    for name, of_operand in arrays.items():
+        for array in of_operand:
             view = device_view(name, array)
             operands.setdefault(HOST if view is None else view.device, name)
     if len(operands) > 1:

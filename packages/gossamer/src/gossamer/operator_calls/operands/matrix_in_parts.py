@@ -29,7 +29,7 @@ class MatrixInParts(msgspec.Struct, frozen=True):
     @property
     def memory(self) -> tuple[Array, ...]:
         arrays = (part.tensor.arrays.values() for part in self.decomposition.parts)
-        return tuple(array for each in arrays for array in each)
+        return tuple(array for of_part in arrays for array in of_part)
 
 
 def stored_part(part: Part, values: Array | None = None) -> StoredMatrix:

@@ -40,7 +40,7 @@ def block_counts(description: FormatDescription) -> tuple[tuple[Expr, Expr], ...
     """
     quotients = collect(Binary, *(axis.length for axis in description.axes))
     operands = (_rounded_up(quotient) for quotient in quotients)
-    return tuple(each for each in operands if each is not None)
+    return tuple(operand for operand in operands if operand is not None)
 
 
 def without_partial_blocks(module: Module) -> Module:
@@ -91,7 +91,9 @@ def _kept(body: tuple[Any, ...], prover: Prover) -> tuple[Any, ...]:
         if not isinstance(stmt, If) or stmt.else_body:
             kept.append(stmt)
             continue
-        open_ = [each for each in conjuncts(stmt.condition) if not prover.proves(each)]
+        open_ = [
+            condition for condition in conjuncts(stmt.condition) if not prover.proves(condition)
+        ]
         condition = conjunction(*open_)
         kept += stmt.then_body if condition is None else (replace(stmt, condition=condition),)
     return tuple(kept)

@@ -84,7 +84,9 @@ def lower_fragments(module: Module, gpu: Gpu) -> Module:
     lowered = replace(entry, body=body)
     return replace(
         module,
-        functions=tuple(lowered if each is entry else each for each in module.functions),
+        functions=tuple(
+            lowered if function is entry else function for function in module.functions
+        ),
     )
 
 
@@ -233,7 +235,9 @@ class _FragmentLowerer:
 
     # Other statements: refused if they access fragments.
     def _is_used(self, node: Node) -> bool:
-        return any(each.buffer in self._fragments for each in collect(BUFFER_NODES, node)) or any(
+        return any(
+            access.buffer in self._fragments for access in collect(BUFFER_NODES, node)
+        ) or any(
             buffer.name in self._fragments
             for buffer in (allocations(stmts((node,))) if isinstance(node, For | If) else ())
         )
@@ -299,7 +303,7 @@ class _FragmentLowerer:
             raise self._access_error(loop)
         (layout,) = layouts
         for element in elements:
-            names = tuple(each.var for each in element.loops)
+            names = tuple(loop.var for loop in element.loops)
             for access in collect((Load, Store), element.store):
                 if access.buffer in self._fragments:
                     vars = [at.name if isinstance(at, Var) else "" for at in access.indices]
@@ -312,7 +316,7 @@ class _FragmentLowerer:
     def _for_slot(self, element: _StoreInLoops, layout: FragmentLayout, slot: Slot) -> Stmt:
         """Return the store of the element in a slot."""
         access = next(
-            each for each in collect((Load, Store), element.store) if each.buffer in self._fragments
+            node for node in collect((Load, Store), element.store) if node.buffer in self._fragments
         )
         values = {
             at.name: value
@@ -320,8 +324,8 @@ class _FragmentLowerer:
             if isinstance(at, Var)
         }
         conditions = [
-            *(each for loop in element.loops for each in self._range(loop, access, values)),
-            *(substitute(each, values) for each in element.conditions),
+            *(in_range for loop in element.loops for in_range in self._range(loop, access, values)),
+            *(substitute(condition, values) for condition in element.conditions),
         ]
         if layout.is_metadata and conditions:
             raise self._access_error(element.loops[0])
@@ -350,7 +354,7 @@ class _FragmentLowerer:
 
         value = substitute(rewrite(store.value, moved), values)
         if store.buffer not in self._fragments:
-            indices = tuple(substitute(each, values) for each in store.indices)
+            indices = tuple(substitute(position, values) for position in store.indices)
             return replace(store, indices=indices, value=value)
         if slot.bit is not None:
             bits = binary("bitand", Cast("uint32", value), Const("uint32", "3"))
@@ -367,7 +371,7 @@ class _FragmentLowerer:
         )
 
     def _access_error(self, stmt: Stmt) -> UnsupportedError:
-        names = {each.buffer for each in collect(BUFFER_NODES, stmt)} & self._fragments.keys()
+        names = {access.buffer for access in collect(BUFFER_NODES, stmt)} & self._fragments.keys()
         return UnsupportedError(
             "cuda.fragment.access",
             f"The elements of {', '.join(sorted(names))} are not accessed one by one in loops over fragments "

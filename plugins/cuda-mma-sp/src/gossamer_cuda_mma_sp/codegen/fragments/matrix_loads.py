@@ -98,8 +98,10 @@ def _has_aligned_rows(load: Load, source: Buffer, *, row: str, column: str) -> b
     rest = affine_of(last) - affine_of(Var(column, "int64"))
     is_aligned = all(by % _ROW_ELEMENTS == 0 for by in (*rest.terms.values(), rest.constant))
     is_apart = column not in free_vars(*outer, *rest.terms) and row not in free_vars(last)
-    steps = [affine_of(each).terms.get(Var(row, "int64"), 0) for each in outer]
-    is_row = sum(row in free_vars(each) for each in outer) == 1 and max(steps, default=0) == 1
+    steps = [affine_of(position).terms.get(Var(row, "int64"), 0) for position in outer]
+    is_row = (
+        sum(row in free_vars(position) for position in outer) == 1 and max(steps, default=0) == 1
+    )
     return is_apart and is_aligned and is_row and pitch is not None and pitch % _ROW_ELEMENTS == 0
 
 
@@ -146,8 +148,8 @@ def _operand_stores(
 ) -> tuple[Store, ...]:
     """Return the stores of a loop that stands for a load of some matrices."""
     number = floordiv(lane, index(_ROW_ELEMENTS))
-    by_quad = _origin_of(number, [each.by_quad for each in part])
-    by_lane = _origin_of(number, [each.by_lane for each in part])
+    by_quad = _origin_of(number, [origin.by_quad for origin in part])
+    by_lane = _origin_of(number, [origin.by_lane for origin in part])
     row = binary("floormod", lane, index(_ROW_ELEMENTS))
     if tile.is_transposed:
         by_lane = add(by_lane, row)
