@@ -36,7 +36,7 @@ def _emit_of(defect: Defect) -> Callable[..., str]:
 DEFECTS = (
     Defect(
         "lanes that wrap around are taken for the first ones", home="values.masks",
-        line="return emitter.overflow.of(ramp.base) + _most_lanes(ramp) <= _LARGEST",
+        line="return emitter.info.overflow.of(ramp.base) + _most_lanes(ramp) <= _LARGEST",
         instead="return True",
     ),
     Defect(
@@ -47,7 +47,7 @@ DEFECTS = (
     some =""",
     ),
     Defect(
-        "a load is available where its memory may be written", home="emitter.emitters",
+        "a load is available where its memory may be written", home="emitter.function_info",
         line="""load.buffer in self.unchanging and all(
             node.buffer in self.unchanging and node.predicate is None
 """,

@@ -9,7 +9,7 @@ from gossamer_ir.support.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from gossamer_llvm.abi import INSERTED_LANES, Abi
     from gossamer_llvm.capabilities import EMITTED_CAPABILITIES
-    from gossamer_llvm.emitter.emitters import TargetLowering
+    from gossamer_llvm.emitter.function_emitter import TargetLowering
     from gossamer_llvm.module import emit, guarded_buffers
     from gossamer_llvm.targets.avx512.lowering import avx512_lowering
     from gossamer_llvm.targets.nvptx.lowering import nvptx_lowering
@@ -26,7 +26,7 @@ _HOMES = {
     "Abi": "gossamer_llvm.abi",
     "EMITTED_CAPABILITIES": "gossamer_llvm.capabilities",
     "INSERTED_LANES": "gossamer_llvm.abi",
-    "TargetLowering": "gossamer_llvm.emitter.emitters",
+    "TargetLowering": "gossamer_llvm.emitter.function_emitter",
     "WarpLoad": "gossamer_llvm.targets.nvptx.warp_instructions",
     "WarpProduct": "gossamer_llvm.targets.nvptx.warp_instructions",
     "avx512_lowering": "gossamer_llvm.targets.avx512.lowering",

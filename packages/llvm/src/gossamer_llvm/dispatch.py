@@ -13,7 +13,7 @@ from gossamer_ir import nodes
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Node
 from gossamer_llvm.control import control_flow, launches, threads
-from gossamer_llvm.emitter.emitters import EmitExpr, EmitStmt, FunctionEmitter
+from gossamer_llvm.emitter.function_emitter import EmitExpr, EmitStmt, FunctionEmitter
 from gossamer_llvm.memory import allocate, atomic_updates, loads_and_stores
 from gossamer_llvm.parallel import parallel_for
 from gossamer_llvm.values import operations, scalars_and_vectors, transposes

@@ -16,16 +16,17 @@ from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_llvm.abi import CODE_ALIGNMENT, Abi
 from gossamer_llvm.dispatch import EXPR_EMITTERS, STMT_EMITTERS
 from gossamer_llvm.emitter.debug_lines import debug_lines
-from gossamer_llvm.emitter.emitters import (
-    BufferAddress,
+from gossamer_llvm.emitter.function_emitter import (
+    EmitterTables,
     FunctionEmitter,
     FunctionForm,
-    ModuleEmitter,
     TargetLowering,
-    Value,
 )
+from gossamer_llvm.emitter.function_info import FunctionInfo
 from gossamer_llvm.emitter.function_summary import FunctionSummary, summarize
 from gossamer_llvm.emitter.ir_builder import COLD, HOT, IRBuilder
+from gossamer_llvm.emitter.module_emitter import ModuleEmitter
+from gossamer_llvm.emitter.operands import BufferAddress, Value
 from gossamer_llvm.emitter.types import in_llvm_units, value_type
 
 
@@ -63,15 +64,17 @@ def emit(
             f"A module of the {flat.stage} stage cannot be lowered to LLVM; expected the flat stage.",
         )
     summaries = {function.name: summarize(function) for function in flat.functions}
-    module = _new_module_emitter(flat, abi, lowering, summaries)
+    module = _new_module_emitter(flat, abi, summaries)
+    tables = EmitterTables(EXPR_EMITTERS, STMT_EMITTERS, lowering or TargetLowering())
     if script is not None:
         module.debug = debug_lines(flat, script, add=module.new_metadata)
-    forms = module.lowering.forms(flat)
+    forms = tables.lowering.forms(flat)
     # Two pointers of a function may be one array if a caller passes it twice; then nothing is `noalias`.
     aliasing = frozenset[str]().union(*(summary.aliasing for summary in summaries.values()))
     for function in flat.functions:
         emitter = _new_function_emitter(
             module,
+            tables,
             function,
             summaries[function.name],
             aliasing=aliasing,
@@ -84,6 +87,7 @@ def emit(
 
 def _new_function_emitter(
     module: ModuleEmitter,
+    tables: EmitterTables,
     function: Function,
     summary: FunctionSummary,
     *,
@@ -100,21 +104,18 @@ def _new_function_emitter(
     if module.debug is not None:
         subprogram = module.debug.subprogram(function, module.symbols[function.name])
         attributes += f" !dbg {subprogram}"
-    emitter = FunctionEmitter(
-        module,
-        IRBuilder(f"{signature} {attributes}"),
+    info = FunctionInfo(
+        symbol=module.symbols[function.name],
         subprogram=subprogram,
+        is_entry=is_entry,
         overflow=overflow_of(function),
         facts=fact_index(function.facts),
         shared=summary.passed,
-        is_entry=is_entry,
-        form=form,
-        symbol=module.symbols[function.name],
+        unchanging=_read_only_buffers(function, summary, aliasing),
     )
-    # With aliases, a store to one buffer could change another that is only read.
-    if function.name not in aliasing:
-        emitter.unchanging = _read_only_buffers(function, summary)
-    return emitter
+    return FunctionEmitter(
+        module, tables, IRBuilder(f"{signature} {attributes}"), info=info, form=form
+    )
 
 
 @typed
@@ -147,16 +148,13 @@ def _guarded_buffers(summaries: Iterable[FunctionSummary]) -> tuple[str, ...]:
 def _new_module_emitter(
     flat: Module,
     abi: Abi,
-    lowering: TargetLowering | None,
     summaries: Mapping[str, FunctionSummary],
 ) -> ModuleEmitter:
     prefix = f"{KERNEL_SYMBOL}_" if abi.is_device else "f"
     symbols = {f.name: f"{prefix}{number}" for number, f in enumerate(flat.functions)}
     symbols[flat.entry] = KERNEL_SYMBOL
     guarded = _guarded_buffers(summaries.values())
-    return ModuleEmitter(
-        abi, EXPR_EMITTERS, STMT_EMITTERS, symbols, guarded, lowering=lowering or TargetLowering()
-    )
+    return ModuleEmitter(abi, symbols, guarded)
 
 
 def _signature_text(
@@ -201,8 +199,13 @@ def _exchanged(
     return summary.written if nodes_of_type(function, *SYNCHRONIZING_STMTS) else frozenset()
 
 
-def _read_only_buffers(function: Function, summary: FunctionSummary) -> frozenset[str]:
+def _read_only_buffers(
+    function: Function, summary: FunctionSummary, aliasing: frozenset[str]
+) -> frozenset[str]:
     """Return the buffers that neither the function nor one that it calls writes."""
+    # With aliases, a store to one buffer could change another that is only read.
+    if function.name in aliasing:
+        return frozenset()
     changing = summary.written | summary.passed
     return frozenset(
         buffer.name
@@ -236,10 +239,14 @@ def _parameter_text(
 def _bind_parameters(emitter: FunctionEmitter, function: Function) -> None:
     for number, param in enumerate(function.params):
         value = Value(f"%p{number}", param.dtype)
-        emitter.values[param.name] = _to_own_type(emitter, value) if emitter.is_entry else value
+        emitter.vars.values[param.name] = (
+            _to_own_type(emitter, value) if emitter.info.is_entry else value
+        )
     for buffer in function.buffers:
         if isinstance(buffer, Buffer) and buffer.handle is not None:
-            emitter.buffers[buffer.name] = BufferAddress(buffer, emitter.values[buffer.handle].text)
+            emitter.buffers[buffer.name] = BufferAddress(
+                buffer, emitter.vars.values[buffer.handle].text
+            )
 
 
 def _to_own_type(emitter: FunctionEmitter, value: Value) -> Value:

@@ -25,8 +25,9 @@ from gossamer_llvm.control.portions import (
 )
 from gossamer_llvm.control.position_loops import emit_group_loop, group_loop
 from gossamer_llvm.control.unsigned_bounds import with_unsigned_bounds
-from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add, literal_value
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
+from gossamer_llvm.emitter.operands import Value
 
 UNROLL = "unroll"
 """The annotation of a loop with the number of times that LLVM is to unroll it."""
@@ -48,10 +49,11 @@ _EmitIterations: TypeAlias = Callable[[FunctionEmitter, For, _Iterations], None]
 
 def emit_let(emitter: FunctionEmitter, node: Let) -> None:
     """Emit a let. Names are unique in a function, so the binding is never removed."""
-    emitter.values[node.var.name] = emitter.expr(node.value)
-    emitter.depths[node.var.name] = emitter.depth_of(node.value)
+    emitter.vars.bind(
+        node.var.name, emitter.expr(node.value), depth=emitter.vars.depth_of(node.value)
+    )
     if collect(Load, node.value):
-        emitter.loaded.add(node.var.name)
+        emitter.vars.loaded.add(node.var.name)
 
 
 def emit_if(emitter: FunctionEmitter, node: If) -> None:
@@ -160,7 +162,7 @@ def _emit_condition(emitter: FunctionEmitter, condition: Expr) -> Value:
 
 def _is_interrupted_in_portions(emitter: FunctionEmitter, node: For) -> bool:
     """Return whether a loop is outermost and may take long, and nothing inside it polls."""
-    if not emitter.is_entry or emitter.builder.is_in_loop or emitter.module.abi.is_device:
+    if not emitter.info.is_entry or emitter.builder.is_in_loop or emitter.module.abi.is_device:
         return False
     # The function that is asked is one of the library.
     if emitter.form is not None and emitter.form.library_error is not None:
@@ -199,8 +201,7 @@ def _emit_iterations(emitter: FunctionEmitter, node: For, iterations: _Iteration
     latch, following = builder.new_block(), builder.forward()
     start = f"[ {iterations.start.text}, %{iterations.before} ]"
     var = builder.value(f"phi i64 {start}, [ {following}, %{latch} ]")
-    emitter.values[node.var] = Value(var, "int64")
-    emitter.depths[node.var] = builder.loop_depth
+    emitter.vars.bind(node.var, Value(var, "int64"), depth=builder.loop_depth)
     emitter.body(node.body)
     builder.fall_into(latch)
     flags = "" if iterations.wraps else " nuw nsw"

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Expr, Launch
-from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
+from gossamer_llvm.emitter.operands import Value
 
 
 def emit_launch(emitter: FunctionEmitter, node: Launch) -> None:
@@ -15,7 +16,7 @@ def emit_launch(emitter: FunctionEmitter, node: Launch) -> None:
         raise UnsupportedError(
             "llvm.launch.threads", "A grid of threads cannot be launched on a host."
         )
-    if not emitter.is_entry or emitter.module.abi.is_device:
+    if not emitter.info.is_entry or emitter.module.abi.is_device:
         raise UnsupportedError(
             "llvm.launch.nested", "A 'Launch' outside the entry is not supported yet."
         )

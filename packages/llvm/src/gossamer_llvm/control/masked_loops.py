@@ -33,8 +33,9 @@ from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_llvm.control.loop_invariants import is_loop_invariant
 from gossamer_llvm.control.position_loops import first_position, position_loop
-from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import index_constant, mul
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
+from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.emitter.types import value_type
 from gossamer_llvm.values.masks import active_lanes, is_ascending
 
@@ -146,11 +147,10 @@ def emit_masked_loop(
     var = builder.value(f"phi i64 [ {counted.first.text}, %{entry} ], [ {following}, %{latch} ]")
     kind = value_type(dtype)
     current = builder.value(f"phi {kind} [ {first}, %{entry} ], [ {next_mask}, %{latch} ]")
-    emitter.values[counted.name] = Value(var, "int64")
-    emitter.depths[counted.name] = builder.loop_depth
-    emitter.masks[mask] = Value(current, dtype)
+    emitter.vars.bind(counted.name, Value(var, "int64"), depth=builder.loop_depth)
+    emitter.vars.masks[mask] = Value(current, dtype)
     emitter.body(counted.body)
-    del emitter.masks[mask]
+    del emitter.vars.masks[mask]
     builder.fall_into(latch)
     builder.define(following, f"add nuw nsw i64 {var}, {counted.step.text}")
     base = mul(emitter, Value(following, "int64"), counted.scale, flags=" nuw nsw")

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from gossamer_ir.interchange.kernel_abi import LONG, SHORT
 from gossamer_llvm.abi import workspace_address
-from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
+from gossamer_llvm.emitter.operands import Value
 
 _PORTIONS = 4096
 """The number of portions of a loop with much work, if all take equally long."""

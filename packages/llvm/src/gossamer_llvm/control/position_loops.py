@@ -38,7 +38,8 @@ from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import collect
 from gossamer_llvm.control.loop_invariants import is_loop_invariant
-from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
+from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.values.division import factor_of_vscale
 
 MAX_POSITION = 1 << 62
@@ -62,7 +63,7 @@ def position_loop(
     """Return a loop over `limit` elements, `step * vscale` in each iteration, with positions as its variable.
     None if the vectors of an iteration do not share a position, or the variable has another use than in them
     and in the mask of the loop."""
-    body = _with_values_of_lets(loop.body, emitter.unchanging)
+    body = _with_values_of_lets(loop.body, emitter.info.unchanging)
     ramps = [ramp for ramp in collect(Ramp, *body) if loop.var in free_vars(ramp.base)]
     moved = times(affine_of(index_var(loop.var)), Affine({VScale(): step}, 0))
     parts = {
@@ -120,8 +121,7 @@ def emit_group_loop(
     builder.begin(inside)
     following = builder.forward()
     var = builder.value(f"phi i64 [ {first.text}, %{before} ], [ {following}, %{latch} ]")
-    emitter.values[positions.name] = Value(var, "int64")
-    emitter.depths[positions.name] = builder.loop_depth
+    emitter.vars.bind(positions.name, Value(var, "int64"), depth=builder.loop_depth)
     emitter.body(positions.body)
     builder.fall_into(latch)
     builder.define(following, f"add nuw nsw i64 {var}, {group.text}")
@@ -134,12 +134,12 @@ def emit_group_loop(
     # A negative limit has a negative number of groups, but the loop leaves its variable as it is.
     if _is_length(emitter, loop.extent.lhs):
         groups = times(affine_of(loop.extent), Affine({VScale(): positions.step}, 0))
-        emitter.positions[-1][affine_of(positions.first) + groups] = Value(rest, "int64")
+        emitter.available.add_position(affine_of(positions.first) + groups, Value(rest, "int64"))
 
 
 def first_position(emitter: FunctionEmitter, positions: PositionLoop) -> Value:
     """Return the first position of a loop: where a loop over groups has ended, or as it is computed."""
-    return emitter.position(affine_of(positions.first)) or emitter.expr(positions.first)
+    return emitter.available.position(affine_of(positions.first)) or emitter.expr(positions.first)
 
 
 def _split(form: Affine) -> tuple[Affine, Affine]:
@@ -184,9 +184,9 @@ def _without_mask(body: tuple[Stmt, ...], mask: Compare | None) -> tuple[Stmt, .
 def _is_position(emitter: FunctionEmitter, value: Expr) -> bool:
     """Return whether a value is computed without wrapping, is not negative, and below `MAX_POSITION`."""
     form = affine_of(value)
-    if emitter.position(form) is not None:
+    if emitter.available.position(form) is not None:
         return True
-    if emitter.overflow is None or emitter.overflow.of_unwrapped(value) >= MAX_POSITION:
+    if emitter.info.overflow is None or emitter.info.overflow.of_unwrapped(value) >= MAX_POSITION:
         return False
     terms = (by > 0 and _is_nonnegative(emitter, atom) for atom, by in form.terms.items())
     return bool(form.terms) and form.constant >= 0 and all(terms)
@@ -195,10 +195,10 @@ def _is_position(emitter: FunctionEmitter, value: Expr) -> bool:
 def _is_nonnegative(emitter: FunctionEmitter, atom: Expr) -> bool:
     load = _element(atom)
     if load is not None:
-        interval = emitter.facts.last(load.buffer, InRange)
+        interval = emitter.info.facts.last(load.buffer, InRange)
         low = None if interval is None else integer_value(interval.low)
         return low is not None and low >= 0
-    return emitter.overflow is not None and emitter.overflow.is_nonnegative(atom)
+    return emitter.info.overflow is not None and emitter.info.overflow.is_nonnegative(atom)
 
 
 def _is_length(emitter: FunctionEmitter, limit: Expr) -> bool:
@@ -210,7 +210,7 @@ def _is_length(emitter: FunctionEmitter, limit: Expr) -> bool:
     upper, lower = loads.get(1), loads.get(-1)
     if len(form.terms) != 2 or form.constant or upper is None or lower is None:
         return False
-    if upper.buffer != lower.buffer or not emitter.facts.holds(upper.buffer, Monotone):
+    if upper.buffer != lower.buffer or not emitter.info.facts.holds(upper.buffer, Monotone):
         return False
     (*outer, at), (*other, below) = upper.indices, lower.indices
     between = distance(at, below)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import AsyncCopy, Barrier, CommitGroup, Shuffle, WaitGroup
-from gossamer_llvm.emitter.emitters import FunctionEmitter
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 
 
 def emit_host_barrier(_emitter: FunctionEmitter, _node: Barrier) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 from gossamer_llvm.emitter.instructions import binary_op
+from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.emitter.types import integer_text
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gossamer_ir.core.dtypes import DType
-from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
+from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.emitter.types import mask_dtype, value_type
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
+from gossamer_llvm.emitter.operands import Value
 
 
 def emit_lazy_choice(
@@ -32,7 +33,7 @@ def _emit_side(
     emitter: FunctionEmitter, emit_value: Callable[[], Value], block_name: str, join: str
 ) -> tuple[Value, str]:
     emitter.builder.begin(block_name)
-    with emitter.scope():
+    with emitter.available.scope():
         value = emit_value()
     # The value may have branches of its own: another block then leads to the join.
     end = emitter.builder.block

@@ -12,9 +12,10 @@ from gossamer_ir.core.expression_kinds import dtype_of, has_lanes
 from gossamer_ir.nodes import Binary, Broadcast, Cast, Expr, Load, Ramp, VScale
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import collect
-from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add, index_constant, mul
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 from gossamer_llvm.emitter.instructions import broadcast
+from gossamer_llvm.emitter.operands import BufferAddress, Value
 from gossamer_llvm.emitter.types import memory_type
 
 
@@ -105,7 +106,7 @@ def _is_gathered_row(emitter: FunctionEmitter, indices: tuple[Expr, ...]) -> boo
     *outer, last = indices or (ZERO,)
     if not outer or not isinstance(last, Ramp) or not are_consecutive_lanes(indices):
         return False
-    is_read = collect(Load, *outer) or not emitter.loaded.isdisjoint(free_vars(*outer))
+    is_read = collect(Load, *outer) or not emitter.vars.loaded.isdisjoint(free_vars(*outer))
     return bool(is_read) and dtype_of(last.base) == "int64"
 
 
@@ -122,7 +123,7 @@ def _gathered_row_address(
     offset = _row_major_offset(emitter, location, row, flags="")
     first = emitter.expr(expr_of(form))
     # The part that is invariant in the inner loop first: the same element of the first row, or the row.
-    is_row_inside = emitter.depth_of(last.base) <= emitter.depth_of(*outer)
+    is_row_inside = emitter.vars.depth_of(last.base) <= emitter.vars.depth_of(*outer)
     outside, inside = (first, offset) if is_row_inside else (offset, first)
     start = replace(location, address=_element_pointer(emitter, location, outside, ""))
     pointer = _element_pointer(emitter, start, inside, "")

@@ -13,8 +13,9 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.kernel_abi import OUT_OF_MEMORY
 from gossamer_ir.nodes import Allocate, Buffer, VScale
 from gossamer_llvm.abi import LANE_COUNTS
-from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import literal_value
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
+from gossamer_llvm.emitter.operands import BufferAddress, Value
 from gossamer_llvm.emitter.types import element_bytes, memory_type
 from gossamer_machine.cache_line import LINE_BYTES
 
@@ -88,7 +89,7 @@ def _allocate_scalable(emitter: FunctionEmitter, buffer: Buffer, vector: DType) 
     type_ = memory_type(vector.text)
     address = emitter.builder.alloca(type_, align=VECTOR_ALIGNMENT)
     emitter.builder.line(f"store {type_} zeroinitializer, ptr {address}, align {VECTOR_ALIGNMENT}")
-    is_private = buffer.name not in emitter.shared
+    is_private = buffer.name not in emitter.info.shared
     emitter.buffers[buffer.name] = BufferAddress(
         buffer, address, vector.lanes if is_private else 0, is_scalable=True
     )
@@ -100,7 +101,7 @@ def _allocate_on_stack(emitter: FunctionEmitter, buffer: Buffer, reserved: int) 
     size = reserved * element_bytes(buffer.dtype)
     emitter.call_void("llvm.memset.p0.i64", f"ptr align 64 {address}, i8 0, i64 {size}, i1 false")
     # Functions of parallel loops see the address, and may change the elements at any time.
-    is_private = buffer.name not in emitter.shared
+    is_private = buffer.name not in emitter.info.shared
     emitter.buffers[buffer.name] = BufferAddress(buffer, address, reserved if is_private else 0)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Atomic, AtomicOp
-from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
+from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.emitter.types import element_bytes
 from gossamer_llvm.memory.addresses import emit_address
 from gossamer_llvm.values.half_precision import is_half

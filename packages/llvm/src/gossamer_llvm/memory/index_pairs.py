@@ -9,7 +9,8 @@ from gossamer_ir.core.build import index
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Expr, Load
 from gossamer_ir.traversal.walk import collect
-from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
+from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.memory.addresses import (
     are_consecutive_lanes,
     emit_address,
@@ -38,7 +39,7 @@ def _is_in_pairs(emitter: FunctionEmitter, load: Load) -> bool:
         is_even
         and dtype.scalar == "int32"
         and load.predicate is None
-        and load.buffer in emitter.unchanging
+        and load.buffer in emitter.info.unchanging
         and not location.private_elements
         and are_consecutive_lanes(without_unit_dimensions(location, load.indices))
     )
@@ -50,7 +51,7 @@ def _load_pairs(emitter: FunctionEmitter, load: Load) -> None:
         low, high = (lane_of(load, index(lane)) for lane in (first, first + 1))
         assert isinstance(low, Load)
         assert isinstance(high, Load)
-        if emitter.available_load(low) is not None:
+        if emitter.available.load(low) is not None:
             continue
         address = emit_address(emitter, low.buffer, low.indices, is_certain=True)
         pair = builder.value(f"load i64, ptr {address.pointer}, align 4")

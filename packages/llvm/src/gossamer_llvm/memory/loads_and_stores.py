@@ -9,10 +9,11 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Load, Prefetch, Ramp, Store
 from gossamer_llvm.abi import INSERTED_LANES
-from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import literal_value
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 from gossamer_llvm.emitter.instructions import icmp, insert_elements, selected
 from gossamer_llvm.emitter.lazy_choice import emit_lazy_choice
+from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.emitter.types import (
     constant_text,
     element_bytes,
@@ -37,7 +38,7 @@ MIN_NONTEMPORAL = 16
 
 def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
     """Emit a load: plain, masked, a gather, or a scalar load under a branch."""
-    available = emitter.available_load(node)
+    available = emitter.available.load(node)
     if available is not None:
         return available
     emitter.module.require_dtype(node.dtype)
@@ -271,7 +272,7 @@ def _emit_branch_around_load(emitter: FunctionEmitter, node: Load, condition: Va
     read, join = builder.new_block(), builder.new_block()
     builder.branch(condition.text, read, join)
     builder.begin(read)
-    with emitter.scope():
+    with emitter.available.scope():
         address = emit_address(emitter, node.buffer, node.indices, is_certain=True)
     value = _from_memory(emitter, _emit_plain_load(emitter, address, node.dtype), node.dtype)
     end = builder.block
@@ -284,7 +285,7 @@ def _emit_branch_around_store(emitter: FunctionEmitter, node: Store, condition: 
     write, join = emitter.builder.new_block(), emitter.builder.new_block()
     emitter.builder.branch(condition.text, write, join)
     emitter.builder.begin(write)
-    with emitter.scope():
+    with emitter.available.scope():
         emit_store(emitter, replace(node, predicate=None))
     emitter.builder.fall_into(join)
 

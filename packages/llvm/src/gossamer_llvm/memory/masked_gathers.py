@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.build import add, index, integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Cast, Expr, InRange, Load, Ramp
-from gossamer_llvm.emitter.emitters import FunctionEmitter
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 from gossamer_llvm.memory.addresses import are_consecutive_lanes, without_unit_dimensions
 
 
@@ -59,8 +59,8 @@ def _masked_index(node: Load, indices: tuple[Expr, ...]) -> Load | None:
 
 
 def _are_in_bounds(emitter: FunctionEmitter, index_load: Load, extent: Expr) -> bool:
-    interval = emitter.facts.last(index_load.buffer, InRange)
+    interval = emitter.info.facts.last(index_load.buffer, InRange)
     if interval is None or interval.high != extent:
         return False
     low = integer_value(interval.low)
-    return low is not None and low >= 0 and index_load.buffer in emitter.unchanging
+    return low is not None and low >= 0 and index_load.buffer in emitter.info.unchanging

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
+from gossamer_llvm.emitter.operands import Value
 
 COUNTER, STATUS, FIRST = 0, 1, 8
 """Numbers of fields; fields 2 to 7 pad the cache line."""

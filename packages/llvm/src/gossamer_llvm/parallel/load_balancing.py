@@ -8,8 +8,9 @@ from typing import TypeAlias
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Expr, Load, ParallelFor, Var
 from gossamer_ir.traversal.walk import walk
-from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value
-from gossamer_llvm.emitter.ir_builder import COLD, IRBuilder
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
+from gossamer_llvm.emitter.ir_builder import COLD
+from gossamer_llvm.emitter.operands import BufferAddress, Value
 
 Captures: TypeAlias = dict[str, Value]
 """The values that a weight uses besides its variable: scalars by name, and addresses of buffers."""
@@ -38,10 +39,8 @@ def define_weight(emitter: FunctionEmitter, node: ParallelFor, captures: Capture
         for number, (name, value) in enumerate(captures.items())
     }
     parameters = ", ".join(["i64 %i", *(value.typed for value in names.values())])
-    inner = FunctionEmitter(
-        emitter.module, IRBuilder(f"internal i64 @{symbol}({parameters}) {COLD}")
-    )
-    inner.values = {node.var: Value("%i", "int64"), **names}
+    inner = emitter.helper(f"internal i64 @{symbol}({parameters}) {COLD}")
+    inner.vars.values = {node.var: Value("%i", "int64"), **names}
     inner.buffers = {
         name: BufferAddress(location.buffer, names[_BUFFER + name].text)
         for name, location in emitter.buffers.items()
@@ -72,7 +71,7 @@ def _collect_captures(
 ) -> None:
     for inner in walk(node):
         if isinstance(inner, Var) and inner.name != var_name:
-            captures[inner.name] = emitter.values[inner.name]
+            captures[inner.name] = emitter.vars.values[inner.name]
         elif isinstance(inner, Load) and _BUFFER + inner.buffer not in captures:
             location = emitter.buffers[inner.buffer]
             captures[_BUFFER + inner.buffer] = Value(location.address, "handle")

@@ -11,8 +11,9 @@ from gossamer_ir.nodes import ParallelFor
 from gossamer_llvm.abi import workspace_address
 from gossamer_llvm.control.launches import emit_arguments, emit_checked_call
 from gossamer_llvm.control.portions import is_interruptible, portion_count
-from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
+from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.parallel.closure import STATUS, ChunkPlan, write_closure
 from gossamer_llvm.parallel.load_balancing import (
     Captures,
@@ -42,7 +43,7 @@ def emit_parallel_for(emitter: FunctionEmitter, node: ParallelFor) -> None:
     """Emit a parallel loop, which does nothing unless its extent is positive. If a chunk fails, its
     status is returned."""
     # The workspace, with the function that runs regions, is that of the entry.
-    if not emitter.is_entry or emitter.module.abi.is_device:
+    if not emitter.info.is_entry or emitter.module.abi.is_device:
         raise UnsupportedError(
             "llvm.parallel_for.nested", "A 'ParallelFor' outside the entry is not supported yet."
         )
@@ -53,7 +54,7 @@ def emit_parallel_for(emitter: FunctionEmitter, node: ParallelFor) -> None:
     some, done = builder.new_block(), builder.new_block()
     builder.branch(builder.value(f"icmp sgt {extent.typed}, 0"), some, done)
     builder.begin(some)
-    with emitter.scope():
+    with emitter.available.scope():
         _emit_some(emitter, node, start, end, arguments)
     builder.jump(done)
     builder.begin(done)
@@ -153,7 +154,7 @@ def _emit_run(
     builder = emitter.builder
     closure, address = write_closure(emitter, [workspace, *values])
     dtypes = tuple(value.dtype for value in values)
-    symbol = define_trampoline(emitter.module, region, closure, dtypes)
+    symbol = define_trampoline(emitter, region, closure, dtypes)
     several, single, done = (builder.new_block() for _ in range(3))
     builder.branch(builder.value(f"icmp sgt i64 {threads}, 1"), several, single)
     builder.begin(single)

@@ -22,8 +22,9 @@ from gossamer_llvm.control.portions import (
     next_portion,
     poll_interruption,
 )
-from gossamer_llvm.emitter.emitters import FunctionEmitter, ModuleEmitter, Value
-from gossamer_llvm.emitter.ir_builder import COLD, IRBuilder
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
+from gossamer_llvm.emitter.ir_builder import COLD
+from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.parallel.closure import COUNTER, STATUS, ChunkPlan, Closure, read_closure
 
 
@@ -79,11 +80,12 @@ FIRST_UNITS = 14
 
 
 def define_trampoline(
-    module: ModuleEmitter, region: ParallelRegion, closure: Closure, dtypes: tuple[str, ...]
+    caller: FunctionEmitter, region: ParallelRegion, closure: Closure, dtypes: tuple[str, ...]
 ) -> str:
     """Emit the function `void trampoline(ptr closure)` and return its name."""
+    module = caller.module
     symbol = module.new_symbol()
-    emitter = FunctionEmitter(module, IRBuilder(f"internal void @{symbol}(ptr %closure) {COLD}"))
+    emitter = caller.helper(f"internal void @{symbol}(ptr %closure) {COLD}")
     workspace, *values = read_closure(emitter, closure, "%closure", ("handle", *dtypes))
     plan = ChunkPlan(*values[: len(ChunkPlan._fields)])
     others = values[len(plan) :]

@@ -7,9 +7,10 @@ from gossamer_ir.arith.affine import affine_of, factored
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Expr, VScale
-from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import literal_value
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 from gossamer_llvm.emitter.instructions import binary_op, icmp, selected
+from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.emitter.types import integer_text
 from gossamer_llvm.values.scalars_and_vectors import vscale
 

@@ -11,7 +11,8 @@ from collections.abc import Callable
 import msgspec
 
 from gossamer_ir.core.dtypes import DType
-from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
+from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.emitter.types import (
     integer_text,
     intrinsic_suffix,

@@ -6,7 +6,8 @@ Halves are multiplied until a lane is left for each unit of LLVM's vscale; a loo
 from __future__ import annotations
 
 from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS, DType
-from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
+from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.emitter.types import intrinsic_suffix, value_type
 
 

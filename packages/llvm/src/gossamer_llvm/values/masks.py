@@ -7,9 +7,10 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Broadcast, Compare, Const, Expr, Lanes, Ramp
-from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import index_constant, literal_value
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 from gossamer_llvm.emitter.instructions import broadcast, icmp
+from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.emitter.types import intrinsic_suffix, value_type
 from gossamer_llvm.values.scalars_and_vectors import lane_numbers
 
@@ -53,7 +54,7 @@ def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
     of the work of comparing 64-bit indices. This is wrong if the ramp may wrap, because its first lanes are
     not the lowest then.
     """
-    loop_mask = emitter.masks.get(node)
+    loop_mask = emitter.vars.masks.get(node)
     if loop_mask is not None:
         return loop_mask
     ramp, limit = node.lhs, node.rhs
@@ -78,9 +79,9 @@ def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
 
 def is_ascending(emitter: FunctionEmitter, ramp: Ramp) -> bool:
     """Return whether no lane of a ramp with stride 1 wraps."""
-    if emitter.overflow is None:
+    if emitter.info.overflow is None:
         return False
-    return emitter.overflow.of(ramp.base) + _most_lanes(ramp) <= _LARGEST
+    return emitter.info.overflow.of(ramp.base) + _most_lanes(ramp) <= _LARGEST
 
 
 def _most_lanes(ramp: Ramp) -> int:
@@ -88,7 +89,7 @@ def _most_lanes(ramp: Ramp) -> int:
 
 
 def _is_nonnegative(emitter: FunctionEmitter, base: Expr) -> bool:
-    return emitter.overflow is not None and emitter.overflow.is_nonnegative(base)
+    return emitter.info.overflow is not None and emitter.info.overflow.is_nonnegative(base)
 
 
 def active_lane_mask(emitter: FunctionEmitter, base: Value, bound: Value, dtype: str) -> Value:

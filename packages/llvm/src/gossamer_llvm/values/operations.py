@@ -11,8 +11,9 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Binary, BinaryOp, Call, Cast, Compare, Reinterpret, Unary, UnaryOp
 from gossamer_llvm.emitter import folding
-from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 from gossamer_llvm.emitter.instructions import binary_op, icmp, selected
+from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.emitter.types import (
     NO_SIGNED_ZEROS,
     integer_text,

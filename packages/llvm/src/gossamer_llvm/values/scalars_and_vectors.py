@@ -17,10 +17,11 @@ from gossamer_ir.nodes import (
     Var,
     VScale,
 )
-from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add, literal_value
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 from gossamer_llvm.emitter.instructions import binary_op, broadcast, selected
 from gossamer_llvm.emitter.lazy_choice import emit_lazy_choice
+from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.emitter.types import NO_SIGNED_ZEROS, constant_text, intrinsic_suffix, value_type
 from gossamer_llvm.values.half_precision import round_to_half, widen_to_float32
 from gossamer_llvm.values.lane_products import product_of_lanes
@@ -38,7 +39,7 @@ def emit_const(emitter: FunctionEmitter, node: Const) -> Value:
 
 def emit_var(emitter: FunctionEmitter, node: Var) -> Value:
     """Return the operand to which the name is bound; for a handle, the address of its buffer."""
-    bound = emitter.values.get(node.name)
+    bound = emitter.vars.values.get(node.name)
     if bound is not None:
         return bound
     return Value(emitter.buffers[node.name].address, "handle")

@@ -15,8 +15,9 @@ from collections.abc import Iterator, Sequence
 
 from gossamer_ir.core.dtypes import DType, scalar_of, with_lanes
 from gossamer_ir.nodes import ReduceOp, TransposeReduce
-from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 from gossamer_llvm.emitter.instructions import insert_elements
+from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.values.operations import emit_operation
 from gossamer_llvm.values.scalars_and_vectors import reduce_vector
 

@@ -13,8 +13,9 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Cast, Expr, Load, Ramp, Var
 from gossamer_ir.traversal.rewrite import rewrite
-from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 from gossamer_llvm.emitter.instructions import selected
+from gossamer_llvm.emitter.operands import BufferAddress, Value
 from gossamer_llvm.emitter.types import element_bytes, value_type
 from gossamer_llvm.memory.loads_and_stores import passthrough
 from gossamer_llvm.values.masks import OFF, ON, emit_predicate
@@ -85,7 +86,7 @@ def _with_permuted_indices(emitter: FunctionEmitter, node: Load) -> Value | None
             return None
         value = _permuted(emitter, inner)
         # No variable of a program has the name of a register.
-        emitter.values[value.text] = value
+        emitter.vars.values[value.text] = value
         return Var(value.text, value.dtype)
 
     if node.predicate is None:

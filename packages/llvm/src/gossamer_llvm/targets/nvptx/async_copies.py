@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import AsyncCopy, CommitGroup, Load, Store, WaitGroup
-from gossamer_llvm.emitter.emitters import FunctionEmitter
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 from gossamer_llvm.emitter.types import element_bytes
 from gossamer_llvm.memory.addresses import emit_address
 

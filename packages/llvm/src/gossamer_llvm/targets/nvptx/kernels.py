@@ -7,7 +7,7 @@ from functools import partial
 
 from gossamer_ir.nodes import For, Function, Module
 from gossamer_ir.traversal.node_index import nodes_of_type
-from gossamer_llvm.emitter.emitters import FunctionEmitter, FunctionForm
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter, FunctionForm
 from gossamer_llvm.emitter.ir_builder import HOT
 from gossamer_llvm.targets.nvptx.kernel_state import KernelState
 from gossamer_llvm.targets.nvptx.shared_memory import define_shared, shared_size

@@ -12,7 +12,7 @@ from gossamer_ir.nodes import (
     WaitGroup,
 )
 from gossamer_ir.support.typed_calls import typed
-from gossamer_llvm.emitter.emitters import FunctionEmitter, LowerStmt, TargetLowering
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter, LowerStmt, TargetLowering
 from gossamer_llvm.targets.nvptx.async_copies import (
     emit_async_copy,
     emit_commit_group,

@@ -7,7 +7,7 @@ import msgspec
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import For, Store
-from gossamer_llvm.emitter.emitters import FunctionEmitter
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 from gossamer_llvm.targets.nvptx.warp_instructions import WarpProduct
 
 _ACCUMULATOR_TYPES = {"float32": "float", "int32": "i32", "float16": "<2 x half>"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import For, Load, Store
-from gossamer_llvm.emitter.emitters import FunctionEmitter
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 from gossamer_llvm.memory.addresses import emit_address
 from gossamer_llvm.targets.nvptx.warp_instructions import WarpLoad
 

@@ -15,7 +15,8 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Allocate, Buffer, Function
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.walk import stmts
-from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, LowerStmt
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter, LowerStmt
+from gossamer_llvm.emitter.operands import BufferAddress
 from gossamer_llvm.emitter.types import element_bytes
 from gossamer_llvm.targets.nvptx.kernel_state import KernelState
 
@@ -66,7 +67,7 @@ def define_shared(emitter: FunctionEmitter) -> None:
 
 
 def _symbol(emitter: FunctionEmitter) -> str:
-    name, size = f"{emitter.symbol}_shared", emitter.state(KernelState).total_shared_bytes
+    name, size = f"{emitter.info.symbol}_shared", emitter.state(KernelState).total_shared_bytes
     return name if size <= STATIC_SHARED_BYTES else f"{name}_{size}"
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.limits import WARP_LANES
 from gossamer_ir.nodes import Shuffle
-from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
+from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.emitter.types import value_type
 from gossamer_llvm.targets.nvptx.kernel_state import KernelState
 from gossamer_llvm.targets.nvptx.threads import thread_number
@@ -22,8 +23,7 @@ def emit_shuffle(emitter: FunctionEmitter, node: Shuffle) -> bool:
     register = _in_register(emitter, emitter.expr(node.value), bits, word)
     received = _exchanged(emitter, node, register, mask=_mask(emitter, node), word=word)
     value = Value(_from_register(emitter, received, dtype, bits), dtype)
-    emitter.values[node.var.name] = value
-    emitter.depths[node.var.name] = emitter.builder.loop_depth
+    emitter.vars.bind(node.var.name, value, depth=emitter.builder.loop_depth)
     return True
 
 

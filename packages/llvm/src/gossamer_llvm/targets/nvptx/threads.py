@@ -10,7 +10,8 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Barrier, For, Function, ThreadTag
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.walk import stmts
-from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
+from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.targets.nvptx.kernel_state import KernelState
 
 _REGISTERS = {"blockIdx": "ctaid", "threadIdx": "tid"}
@@ -22,8 +23,11 @@ def emit_thread_loop(emitter: FunctionEmitter, node: For) -> bool:
     if node.thread is None:
         return False
     number = _special_register(emitter, node.thread)
-    emitter.values[node.var] = Value(emitter.builder.value(f"zext i32 {number} to i64"), "int64")
-    emitter.depths[node.var] = emitter.builder.loop_depth
+    emitter.vars.bind(
+        node.var,
+        Value(emitter.builder.value(f"zext i32 {number} to i64"), "int64"),
+        depth=emitter.builder.loop_depth,
+    )
     emitter.body(node.body)
     return True
 

@@ -24,7 +24,8 @@ from gossamer_ir.nodes import Binary, Broadcast, Cast, Expr, For, Let, Load, Stm
 from gossamer_ir.traversal.buffer_uses import buffers_read
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import resolve
-from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
+from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.targets.sme.tiles import (
     ALL_WORDS,
     FRAGMENT_ROWS,

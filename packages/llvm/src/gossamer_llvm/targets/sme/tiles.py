@@ -16,7 +16,8 @@ from gossamer_ir.core.dtypes import DType, vscale_factor
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Allocate, Buffer, Expr, Load, Ramp, Store, VScale
-from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
+from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.emitter.types import intrinsic_suffix
 from gossamer_llvm.values.masks import OFF, ON, emit_predicate
 

@@ -1,0 +1,36 @@
+"""`FunctionInfo`: what is known about a function before it is emitted."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer_ir.analysis.bounds.overflow import OverflowAnalysis
+from gossamer_ir.facts.fact_index import FactIndex
+from gossamer_ir.nodes import Load
+from gossamer_ir.traversal.walk import collect
+
+
+class FunctionInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known about a function of the module; nothing about the functions that emitters add."""
+
+    symbol: str | None = None
+    """Its name in LLVM; None if nothing asks for it."""
+    subprogram: str | None = None
+    """Its metadata, if instructions name lines."""
+    is_entry: bool = False
+    overflow: OverflowAnalysis | None = None
+    """Bounds of its integers."""
+    facts: FactIndex = FactIndex(())
+    """The facts about the elements of its buffers."""
+    shared: frozenset[str] = frozenset()
+    """The buffers that are passed to functions, which may change their elements at any time."""
+    unchanging: frozenset[str] = frozenset()
+    """The buffers that nothing writes while the function runs."""
+
+    def is_unchanging(self, load: Load) -> bool:
+        """Return whether nothing writes the memory that a load reads."""
+        # Also the indices: an index array that is written may select another element next time.
+        return load.buffer in self.unchanging and all(
+            node.buffer in self.unchanging and node.predicate is None
+            for node in collect(Load, load)
+        )
