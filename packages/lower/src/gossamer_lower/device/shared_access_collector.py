@@ -1,0 +1,119 @@
+"""Finds the accesses of memory that the threads of a block share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.statements.thread_axes import is_thread_axis
+from gossamer_ir.core.build import ZERO, index_var, integer_value
+from gossamer_ir.core.statement_kinds import effects_of
+from gossamer_ir.nodes import (
+    STMTS,
+    AsyncCopy,
+    Atomic,
+    Compare,
+    Expr,
+    For,
+    Function,
+    Let,
+    Load,
+    Search,
+    Stmt,
+    Store,
+    Var,
+)
+from gossamer_ir.traversal.access_types import READS
+from gossamer_ir.traversal.buffer_definitions import allocations
+from gossamer_ir.traversal.substitute import substitute
+from gossamer_ir.traversal.walk import collect, stmts
+from gossamer_lower.device.let_dependences import let_dependences
+from gossamer_lower.device.shared_accesses import SharedAccess
+from gossamer_lower.device.thread_context import ThreadContext
+
+
+class SharedAccessCollector:
+    """Finds the accesses in a kernel, whose loops over threads have these axes and extents.
+
+    `lets` are the values of its lets, `copied` the accesses of copies that were found so far: their threads
+    write them at some time before they wait for them.
+    """
+
+    # Other statements: ignored; only lets give names to values.
+    def __init__(self, function: Function, extents: Mapping[str, Expr]) -> None:
+        allocated = allocations(stmts(function.body))
+        self._private = {buffer.name for buffer in allocated if buffer.scope != "shared"}
+        lets = (stmt for stmt in stmts(function.body) if isinstance(stmt, Let))
+        self.lets = {stmt.var.name: stmt.value for stmt in lets}
+        self.copied: set[SharedAccess] = set()
+        self._has_threads = any(map(is_thread_axis, extents))
+        self._block_axes = {
+            axis
+            for axis, extent in extents.items()
+            if is_thread_axis(axis) and integer_value(extent) != 1
+        }
+
+    def of(
+        self, context: ThreadContext, *nodes: Stmt | Expr, first: frozenset[str] = frozenset()
+    ) -> set[SharedAccess]:
+        """Return the accesses of statements and expressions; of the axes `first`, only the first thread makes
+        them. Those that copies write are added to `copied`, too."""
+        collected: set[SharedAccess] = set()
+        if self._has_threads:
+            for node in nodes:
+                collected.update(self._accesses_of(node, context.bound, first))
+        return collected
+
+    # Other statements: what they write is written when they have run.
+    def _accesses_of(
+        self, node: Stmt | Expr, bound: Mapping[str, str], first: frozenset[str]
+    ) -> Iterator[SharedAccess]:
+        if not isinstance(node, STMTS):
+            yield from self._shared_accesses(collect(READS, node), bound, first, is_write=False)
+            return
+        if isinstance(node, For) and node.thread is not None:
+            bound = {**bound, node.thread: node.var}
+        effects = effects_of(node)
+        reads = (*effects.reads, *collect(READS, *effects.evaluates))
+        yield from self._shared_accesses(reads, bound, first, is_write=False)
+        yield from self._shared_accesses(effects.writes, bound, first, is_write=True)
+        if isinstance(node, AsyncCopy):
+            stores = [stmt for stmt in node.body if isinstance(stmt, Store)]
+            for access in self._shared_accesses(stores, bound, first, is_write=True):
+                self.copied.add(replace(access, indices=(), is_by_one=False))
+        for body in effects.bodies:
+            selected = first | _axes_of_first(body.conditions, bound)
+            for inner in body.stmts:
+                yield from self._accesses_of(inner, bound, selected)
+
+    def _shared_accesses(
+        self,
+        nodes: Sequence[Load | Search | Store | Atomic],
+        bound: Mapping[str, str],
+        first: frozenset[str],
+        *,
+        is_write: bool,
+    ) -> Iterator[SharedAccess]:
+        by_var = {var: index_var(axis) for axis, var in bound.items()}
+        for node in nodes:
+            if not self.is_private(node):
+                indices = tuple(substitute(index, by_var) for index in getattr(node, "indices", ()))
+                used = let_dependences(*indices, value_of=partial(self._value_of, by_var=by_var))
+                is_by_one = self._block_axes <= {*first, *used}
+                yield SharedAccess(node.buffer, indices, is_write, first, is_by_one)
+
+    def _value_of(self, name: str, by_var: Mapping[str, Var]) -> Expr | None:
+        return substitute(self.lets[name], by_var) if name in self.lets else None
+
+    def is_private(self, node: Load | Search | Store | Atomic) -> bool:
+        """Return whether a node accesses memory of one thread."""
+        return node.buffer in self._private
+
+
+def _axes_of_first(conditions: Iterable[Expr], bound: Mapping[str, str]) -> frozenset[str]:
+    """Return the axes of which conditions select the first thread."""
+    equalities = [test for test in conditions if isinstance(test, Compare) and test.op == "eq"]
+    first = {test.lhs for test in equalities if test.rhs == ZERO}
+    return frozenset(axis for axis, var in bound.items() if index_var(var) in first)
