@@ -22,6 +22,16 @@ from gossamer_lower import check_stores, split_host_device
             ),
             "lower.check_stores.shared",
         ),
+        (
+            (
+                'for t in T.thread_binding(4, thread="threadIdx.x"):',
+                "    if t < 3:",
+                '        S = T.alloc_buffer((1,), "float32", scope="shared")',
+                "        S[0] = X[t]",
+                "        Y[t] = S[0]",
+            ),
+            "lower.check_stores.shared",
+        ),
     ],
 )
 def test_stores_of_several_threads_to_one_element_are_refused(lines, code, flat):

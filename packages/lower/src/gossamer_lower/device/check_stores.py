@@ -54,7 +54,7 @@ def check_stores(module: Module) -> Module:
 def _checked(kernel: Function) -> Function:
     checker = _StoreChecker(kernel)
     for stmt in kernel.body:
-        checker.check(stmt, {})
+        checker.check(stmt, {}, around=())
     return kernel
 
 
@@ -70,10 +70,12 @@ class _StoreChecker:
         self._lets = {stmt.var.name: stmt for stmt in every if isinstance(stmt, Let)}
 
     # Other statements: refused as code is emitted; only these bind threads, select them or store.
-    def check(self, stmt: Stmt, threads: Mapping[str, str]) -> None:
+    def check(self, stmt: Stmt, threads: Mapping[str, str], *, around: tuple[str, ...]) -> None:
+        """Check a statement; `around` are the loops over threads of the block, selected or not."""
         if isinstance(stmt, For) and stmt.thread is not None and integer_value(stmt.extent) != 1:
             threads = {**threads, stmt.var: stmt.thread}
-        self._require_one_for_block(stmt, threads)
+            around = (*around, stmt.var) if is_thread_axis(stmt.thread) else around
+        self._require_one_for_block(stmt, around)
         effects = effects_of(stmt)
         for write in effects.writes:
             if isinstance(write, Store) and self._is_shared(write.buffer):
@@ -83,16 +85,16 @@ class _StoreChecker:
             selecting = let_dependences(*body.conditions, value_of=self._value_of)
             selected = {var: axis for var, axis in threads.items() if var not in selecting}
             for inner in body.stmts:
-                self.check(inner, selected)
+                # A condition may select several threads, each of which would allocate memory.
+                self.check(inner, selected, around=around)
 
     def _is_shared(self, buffer_name: str) -> bool:
         """Return whether threads share a buffer. Those that the kernel does not allocate are global."""
         return self._scopes.get(buffer_name, "shared") == "shared"
 
-    def _require_one_for_block(self, stmt: Stmt, threads: Mapping[str, str]) -> None:
+    def _require_one_for_block(self, stmt: Stmt, around: tuple[str, ...]) -> None:
         """Refuse shared memory of a thread: all threads of a block would have the same."""
         buffer = allocation_of(stmt)
-        around = [var for var, axis in threads.items() if is_thread_axis(axis)]
         if buffer is not None and buffer.scope == "shared" and around:
             raise UnsupportedError(
                 "lower.check_stores.shared",
