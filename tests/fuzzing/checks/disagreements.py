@@ -73,6 +73,9 @@ def verdict_of(
                 if vscale is not None:
                     _interpret(program, current, vscale)
                 base = current
+        if compiler.split is not None:
+            where = "the kernels"
+            _interpret(program, compiler.split(compiler.math(current)), vscale or 1)
         if native:
             where = "machine code"
             _call(program, compiler, current)

@@ -66,11 +66,13 @@ PASSES: dict[str, Pass] = {
 @dataclass(frozen=True)
 class Compiler:
     """The passes by name and in order, those that run on a flat module before it becomes machine
-    code, and the targets that its object code runs on."""
+    code, and the targets that its object code runs on. `split` is the last pass of a backend for devices:
+    its kernels, with barriers and asynchronous copies, are interpreted, too."""
 
     passes: tuple[tuple[str, Pass], ...] = tuple(PASSES.items())
     math: Pass = without_instructions
     targets: tuple[str, ...] = ("generic-cpu",)
+    split: Pass | None = None
 
     def pass_of(self, name: str) -> Pass:
         """The pass with that name."""
