@@ -55,3 +55,12 @@ def test_what_is_not_a_sparse_matrix_is_refused(operand):
     with pytest.raises(ArgumentError) as caught:
         gt.to_sparse_matrix(operand)
     assert caught.value.code == "operand.kind"
+
+
+def test_a_tensor_with_a_dense_dimension_is_refused():
+    rows = torch.sparse_coo_tensor(
+        torch.tensor([[0, 2]]), torch.ones(2, 4), (3, 4), check_invariants=True
+    )
+    with pytest.raises(ArgumentError, match="1 sparse and 1 dense dimensions") as caught:
+        gt.to_sparse_matrix(rows)
+    assert caught.value.code == "operand.kind"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.autograd.forward_ad import unpack_dual
 
 from gossamer_formats.internal_api import VALUE_DTYPES
 from gossamer_ir.errors import ArgumentError
@@ -26,6 +27,13 @@ def require_dense(
             "operand.kind",
             f"'{name}' has the type '{type(tensor).__name__}'; expected a tensor of torch.",
         )
+    if not torch.compiler.is_compiling() and _has_tangent(tensor):
+        # torch would ignore the tangent without a word.
+        raise ArgumentError(
+            "operand.kind",
+            f"'{name}' has a gradient of forward mode; operators have those of reverse mode only.",
+            hint="Use backward() or torch.autograd.grad.",
+        )
     if tensor.layout != torch.strided:
         raise ArgumentError(
             "operand.kind",
@@ -45,6 +53,11 @@ def require_dense(
             f"'{name}' has the dtype {tensor.dtype}; expected {expected}.",
             hint=f"Convert it with {name}.to({dtypes[0]}).",
         )
+
+
+def _has_tangent(tensor: torch.Tensor) -> bool:
+    unpacked = unpack_dual(tensor)  # type: ignore[no-untyped-call]  # torch has no types here
+    return unpacked.tangent is not None
 
 
 def require_index_tensors(crow: torch.Tensor, col: torch.Tensor, rows: int) -> None:

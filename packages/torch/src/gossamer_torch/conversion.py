@@ -108,6 +108,13 @@ def matrix_of_torch(tensor: torch.Tensor) -> SparseMatrix:
     if tensor.dim() != 2:
         require_tensor_shape("the matrix", tensor, (None, None))
     shape = (tensor.shape[0], tensor.shape[1])
+    if tensor.layout == torch.sparse_coo and tensor.sparse_dim() != 2:
+        raise ArgumentError(
+            "operand.kind",
+            f"The matrix has {tensor.sparse_dim()} sparse and {tensor.dense_dim()} dense dimensions; "
+            "expected 2 sparse ones.",
+            hint="Convert it with tensor.to_dense().to_sparse_coo().",
+        )
     if not (tensor.is_floating_point() or tensor.is_complex()):
         # Masks and adjacency matrices.
         tensor = tensor.to(torch.get_default_dtype())

@@ -1,8 +1,8 @@
 """Patterns of sparse matrices: checked index arrays for kernels, made once for the tensors of a matrix.
 
 Custom operators have tensors as arguments. The pattern of two index tensors is found by where they are in
-memory; it ends with the first of them, since another tensor may be in this place afterwards. torch counts
-writes to a tensor, so a pattern whose tensors were changed is made again.
+memory; it ends with the first of them, or when one of them moves, since another tensor may be in this place
+afterwards. A pattern whose tensors were changed is made again.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from weakref import finalize
 
 import numpy as np
 import torch
-from torch.utils.weak import WeakTensorKeyDictionary
+from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 
 from gossamer_formats import SparseTensor, from_arrays
 from gossamer_formats.internal_api import replace_values, value_array_dtype
 from gossamer_ir.support.arrays import Array
 from gossamer_torch.counting_sort import counting_order
 from gossamer_torch.numpy_views import dtype_name_of, shared_array
+from gossamer_torch.tensor_states import TensorMemory, has_state, memory_of, state_of
 
 
 class Transposed(NamedTuple):
@@ -34,7 +35,6 @@ class CheckedPattern:
     a kernel read out of bounds."""
 
     def __init__(self, crow: torch.Tensor, col: torch.Tensor, columns: int) -> None:
-        self.versions = _versions(crow, col)
         self.structure = _structure(shared_array(crow), shared_array(col), columns)
         self._transposed: Transposed | None = None
         self._masks: dict[str, SparseTensor] = {}
@@ -73,27 +73,37 @@ def kept_pattern(crow: torch.Tensor, col: torch.Tensor, columns: int) -> Checked
 
     Raises `FormatError` if the offsets or the columns are not valid.
     """
-    key = _Key(_memory_of(crow), _memory_of(col), columns)
-    pattern = _patterns.get(key)
-    if pattern is None or pattern.versions != _versions(crow, col):
-        pattern = _patterns[key] = CheckedPattern(crow, col, columns)
+    key = _Key(memory_of(crow), memory_of(col), columns)
+    kept = _patterns.get(key)
+    if kept is None or not kept.is_current(crow, col):
+        kept = _patterns[key] = _KeptPattern(crow, col, columns)
         for tensor in (crow, col):
             _keys_of(tensor).keys.add(key)
-    return pattern
+    return kept.pattern
 
 
-class _TensorMemory(NamedTuple):
-    """Where the elements of a tensor with one dimension are in memory."""
+class _KeptPattern:
+    """A pattern, the tensors that it was made of and their states."""
 
-    address: int
-    length: int
-    stride: int
-    dtype: torch.dtype
+    def __init__(self, crow: torch.Tensor, col: torch.Tensor, columns: int) -> None:
+        self.pattern = CheckedPattern(crow, col, columns)
+        self._sources = [(TensorWeakRef(tensor), state_of(tensor)) for tensor in (crow, col)]
+
+    def is_current(self, crow: torch.Tensor, col: torch.Tensor) -> bool:
+        """Return whether these tensors, which are at the same place in memory, have the same contents. A
+        source that has moved, as to a process of a `DataLoader`, left its place to other tensors."""
+        for tensor, (reference, state) in zip((crow, col), self._sources, strict=True):
+            source = reference()
+            if source is None or memory_of(source) != state.memory:
+                return False
+            if not has_state(tensor, state):
+                return False
+        return True
 
 
 class _Key(NamedTuple):
-    crow: _TensorMemory
-    col: _TensorMemory
+    crow: TensorMemory
+    col: TensorMemory
     columns: int
 
 
@@ -104,14 +114,10 @@ class _Keys:
         self.keys: set[_Key] = set()
 
 
-_patterns: dict[_Key, CheckedPattern] = {}
+_patterns: dict[_Key, _KeptPattern] = {}
 
 _keys: MutableMapping[torch.Tensor, _Keys] = WeakTensorKeyDictionary()
 """For each tensor, its keys, whose patterns end with it."""
-
-
-def _memory_of(tensor: torch.Tensor) -> _TensorMemory:
-    return _TensorMemory(tensor.data_ptr(), tensor.numel(), tensor.stride(0), tensor.dtype)
 
 
 def _keys_of(tensor: torch.Tensor) -> _Keys:
@@ -125,15 +131,6 @@ def _keys_of(tensor: torch.Tensor) -> _Keys:
 def _end_patterns(keys: set[_Key]) -> None:
     for key in keys:
         _patterns.pop(key, None)
-
-
-def _versions(crow: torch.Tensor, col: torch.Tensor) -> tuple[int, int]:
-    """Return the numbers of writes to the tensors; those of inference mode are not counted."""
-    return _version(crow), _version(col)
-
-
-def _version(tensor: torch.Tensor) -> int:
-    return 0 if tensor.is_inference() else tensor._version
 
 
 def _structure(indptr: Array, indices: Array, columns: int) -> SparseTensor:

@@ -106,6 +106,28 @@ def test_a_gat_layer_has_the_results_and_gradients_of_dense_matrices(concat):
     compared(layer(x, edges), expected + layer.bias, [x, *layer.parameters()])
 
 
+def test_means_over_relations_are_as_exact_as_the_features():
+    layer = RGCNConv(3, 4, 1, root_weight=False).double()
+    x, edges = torch.randn(4, 3, dtype=torch.float64), torch.tensor([[0, 1, 2], [3, 3, 3]])
+    output = layer(x, edges, torch.zeros(3, dtype=torch.int64))
+    torch.testing.assert_close(output[3], x[:3].mean(0) @ layer.weight[0], rtol=1e-14, atol=1e-15)
+
+
+def test_layers_run_under_autocast():
+    x = torch.randn(NODES, 3)
+    for layer, graph in [
+        (GCNConv(3, 4), (EDGES,)),
+        (SAGEConv(3, 4), (EDGES,)),
+        (GATConv(3, 4, 2), (EDGES,)),
+        (RGCNConv(3, 4, 3, num_bases=2), (EDGES, RELATIONS)),
+    ]:
+        expected = layer(x, *graph)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            output = layer(x, *graph)
+        torch.testing.assert_close(output.float(), expected, atol=0.05, rtol=0.05)
+        output.sum().backward()
+
+
 def test_layers_of_matrices_compile_to_one_graph():
     matrix = gt.from_edge_index(EDGES.flip(0), shape=(NODES, NODES))
     pairs = relation_pairs(EDGES, RELATIONS, NODES, 3)
@@ -125,6 +147,12 @@ def test_layers_of_matrices_compile_to_one_graph():
         torch.testing.assert_close(actual, wanted)
 
 
+def test_compiled_layers_of_edges_leave_results_that_may_be_used():
+    layer, x, edges = GCNConv(3, 4), torch.randn(NODES, 3), EDGES.clone()
+    compiled = torch.compile(layer, backend="aot_eager")(x, edges)
+    torch.testing.assert_close(compiled, layer(x, edges))
+
+
 @pytest.mark.parametrize(
     ("call", "code"),
     [
@@ -134,6 +162,8 @@ def test_layers_of_matrices_compile_to_one_graph():
         (lambda x: GCNConv(3, 4)(x, torch.eye(6).to_sparse_csr(), torch.ones(6)), "operand.shape"),
         (lambda x: RGCNConv(3, 4, 2)(x, EDGES, RELATIONS), "operand.range"),
         (lambda x: RGCNConv(3, 4, 3)(x, EDGES, RELATIONS[:2]), "operand.shape"),
+        (lambda x: RGCNConv(3, 4, 3)(x[:4], EDGES.flip(0), RELATIONS), "operand.range"),
+        (lambda x: RGCNConv(3, 4, 3)(x[:4], EDGES, RELATIONS), "operand.range"),
         (lambda x: RGCNConv(3, 4, 3)(x, EDGES), "operand.kind"),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gossamer_ir.errors import ArgumentError
-from gossamer_torch.nn import SparseConv3d
+from gossamer_torch.nn import SparseConv3d, kernel_map
 
 SIZE = 5
 
@@ -53,3 +53,9 @@ def test_bad_arguments_are_refused(call, code):
     with pytest.raises(ArgumentError) as caught:
         call()
     assert caught.value.code == code
+
+
+def test_a_grid_that_indices_cannot_number_is_refused():
+    with pytest.raises(ArgumentError) as caught:
+        kernel_map(torch.tensor([[0, 0, 0], [2**31, 2**31, 2**31]]))
+    assert caught.value.code == "operand.range"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+import gossamer_torch as gt
 from gossamer_ir.errors import ArgumentError
 from gossamer_torch.nn import SparseLinear
 
@@ -72,3 +73,27 @@ def test_bad_arguments_are_refused(call, code):
     with pytest.raises(ArgumentError) as caught:
         call()
     assert caught.value.code == code
+
+
+def test_layers_of_one_matrix_load_states_of_their_own(arrays):
+    A = gt.SparseMatrix(*arrays, torch.randn(5), shape=(3, 4))
+    layer, other, x = SparseLinear(A), SparseLinear(A), torch.randn(2, 4)
+    expected = other(x)
+    layer.load_state_dict({**layer.state_dict(), "col": torch.tensor([0, 1, 0, 1, 2])})
+    torch.testing.assert_close(other(x), expected)
+
+
+def test_a_prepared_layer_that_was_changed_computes_with_its_new_weights():
+    dense = torch.nn.Linear(64, 32)
+    layer, x = SparseLinear.prune(dense, kind="2:4").eval(), torch.randn(2, 64)
+    layer.prepare(tokens=2)
+    with torch.no_grad():
+        layer.load_state_dict(
+            {name: -state for name, state in layer.state_dict().items()}
+            | {"crow": layer.crow, "col": layer.col}
+        )
+        torch.testing.assert_close(layer(x), x @ layer.weight.to_dense().T + layer.bias)
+        layer.prepare(tokens=2)
+        layer.double()
+        x = x.double()
+        torch.testing.assert_close(layer(x), x @ layer.weight.to_dense().T + layer.bias)

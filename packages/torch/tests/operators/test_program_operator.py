@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -80,6 +82,20 @@ def test_torch_compiles_a_call_and_its_gradient(arrays):
 def test_torch_finds_nothing_wrong_with_the_operator(arrays):
     operator = gt.custom_op(SPMV).operator_for(torch.float64, torch.int64)
     torch.library.opcheck(operator.call, (random(5), random(4), *arrays, 3, 4, 5))
+
+
+def test_threads_compute_first_gradients_at_once(arrays):
+    script = SPMV.replace("spmv", "spmv_of_threads")
+    product, results = gt.custom_op(script), []
+
+    def gradients(_):
+        values, x = torch.ones(5, requires_grad=True), torch.ones(4, requires_grad=True)
+        return torch.autograd.grad(product(values, x, *arrays).sum(), (values, x))
+
+    with ThreadPoolExecutor(8) as pool:
+        results = [*pool.map(gradients, range(16))]
+    for result in results:
+        torch.testing.assert_close(result, results[0])
 
 
 def test_one_program_is_registered_once():

@@ -34,6 +34,7 @@ def test_reductions_of_rows_and_their_gradients(arrays, reduce):
     A = gt.SparseMatrix(*arrays, values, shape=(3, 4))
     torch.testing.assert_close(reduced(values, X), expected_of(A, X, reduce))
     assert gradcheck(reduced, (values, X))
+    assert gradgradcheck(reduced, (values, X))
     assert reduced(values, X[:, 0]).shape == (3,)
     batch = torch.stack([X, 2 * X])
     expected = torch.stack([reduced(values, x) for x in batch])
@@ -58,6 +59,38 @@ def test_segments_are_those_of_torch(reduce):
     expected = torch.segment_reduce(data, reduce, offsets=offsets)
     torch.testing.assert_close(gt.segment_reduce(data, offsets, reduce), expected)
     assert gradcheck(lambda data: gt.segment_reduce(data, offsets, reduce), (data,))
+
+
+@pytest.mark.parametrize("reduce", ["sum", "max"])
+def test_third_gradients(arrays, reduce):
+    def gradients(values, X):
+        product = gt.spmm(gt.SparseMatrix(*arrays, values, shape=(3, 4)), X, reduce)
+        return torch.autograd.grad(product.pow(3).sum(), (values, X), create_graph=True)
+
+    assert gradgradcheck(gradients, (random(5), random(4, 2)))
+
+
+def test_the_mean_of_narrow_values_may_have_a_large_sum():
+    narrow = torch.full((100,), 1000.0, dtype=torch.float16)
+    mean = gt.segment_reduce(narrow, torch.tensor([0, 100]), "mean")
+    assert mean.tolist() == [1000.0]
+    assert mean.dtype == torch.float16
+
+
+@pytest.mark.parametrize(
+    ("data", "offsets", "code"),
+    [
+        (torch.ones(4, 4, 2), torch.tensor([0, 4]), "operand.shape"),
+        (torch.tensor(1.0), torch.tensor([0, 1]), "operand.shape"),
+        (torch.ones(4), torch.tensor(4), "operand.shape"),
+        (torch.ones(4), torch.zeros(0, dtype=torch.int64), "operand.shape"),
+        (torch.ones(4), torch.tensor([0.0, 4.0]), "operand.dtype"),
+    ],
+)
+def test_segments_that_are_refused(data, offsets, code):
+    with pytest.raises(ArgumentError) as caught:
+        gt.segment_reduce(data, offsets)
+    assert caught.value.code == code
 
 
 @pytest.mark.parametrize("batch", [(), (2,), (2, 3)])

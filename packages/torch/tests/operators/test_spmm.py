@@ -96,6 +96,32 @@ def test_operands_that_are_not_contiguous(arrays):
     )
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")
+def test_gradients_of_forward_mode_are_refused(arrays):
+    A, X, tangent = matrix(arrays), torch.randn(2, 4, 3), torch.ones(2, 4, 3)
+    with pytest.raises(ArgumentError, match="gradient of forward mode"):
+        torch.func.jvp(lambda x: gt.spmm(A, x), (X,), (tangent,))
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
+def test_vmap_maps_products(arrays):
+    A, X = matrix(arrays), torch.randn(2, 4, 3)
+    torch.testing.assert_close(torch.vmap(lambda x: gt.spmm(A, x))(X), gt.spmm(A, X))
+
+
+def test_torch_compiles_products_of_changing_sizes():
+    def model(crow, col, values, X):
+        A = gt.SparseMatrix(crow, col, values, shape=(crow.shape[0] - 1, X.shape[0]))
+        return gt.spmm(A, X)
+
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager", dynamic=True)
+    for size in (4, 7, 30):
+        places = torch.randint(0, size, (2, 3 * size))
+        A = gt.from_edge_index(places, torch.randn(3 * size), shape=(size + 2, size))
+        X = torch.randn(size, 3)
+        torch.testing.assert_close(compiled(A.crow, A.col, A.values, X), A.to_dense() @ X)
+
+
 def test_torch_compiles_a_whole_model(arrays):
     values = torch.randn(5, requires_grad=True)
     X = torch.randn(4, 3, requires_grad=True)

@@ -67,9 +67,11 @@ class GATConv(torch.nn.Module):
         scores = of_source.index_select(1, matrix.col) + of_target.index_select(1, matrix.rows())
         activated = torch.nn.functional.leaky_relu(scores, self.negative_slope)
         weights = edge_softmax(matrix.with_values(activated))
-        kept = torch.nn.functional.dropout(weights.values, self.dropout, self.training)
+        # Under autocast, features may be narrower than the scores.
+        shares = weights.values.to(features.dtype)
+        kept = torch.nn.functional.dropout(shares, self.dropout, self.training)
         received = spmm(weights.with_values(kept), features.transpose(0, 1))
-        joined = received.transpose(0, 1).reshape(nodes, -1)
+        joined = received.transpose(0, 1).flatten(1)
         output = joined if self.concat else received.mean(0)
         return output if self.bias is None else output + self.bias
 

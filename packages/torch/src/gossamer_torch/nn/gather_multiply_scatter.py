@@ -61,6 +61,8 @@ def gather_multiply_scatter(
     for name, index in (("sources", sources), ("targets", targets), ("offsets", offsets)):
         if index is not None:
             require_dense(name, index, dtypes=INDEX_TENSOR_DTYPES)
+    require_tensor_shape("x", x, (None, None))
+    require_tensor_shape("offsets", offsets, (None,))
     require_tensor_shape("weights", weights, (offsets.shape[0] - 1, x.shape[1], None))
     count = x.shape[0] if sources is None else sources.shape[0]
     for name, index in (("sources", sources), ("targets", targets)):

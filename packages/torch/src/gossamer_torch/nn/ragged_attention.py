@@ -44,7 +44,9 @@ class RaggedAttention(torch.nn.Module):
         require_dense("offsets", offsets, dtypes=INDEX_TENSOR_DTYPES)
         require_tensor_shape("x", x, (None, self.embed_dim))
         mask = self._mask(offsets, x.shape[0])
-        heads = self.in_proj(x).reshape(x.shape[0], 3, self.num_heads, -1)
+        heads = self.in_proj(x).reshape(
+            x.shape[0], 3, self.num_heads, self.embed_dim // self.num_heads
+        )
         query, key, value = heads.permute(1, 2, 0, 3)
         ones = mask.values.to(x.dtype)
         attended = attention(mask.with_values(ones), query, key, value)

@@ -6,8 +6,12 @@ from typing import NamedTuple
 
 import torch
 
-from gossamer_ir.errors import ArgumentError
-from gossamer_torch.checks import INDEX_TENSOR_DTYPES, require_dense, require_tensor_shape
+from gossamer_torch.checks import (
+    INDEX_TENSOR_DTYPES,
+    require_dense,
+    require_indices,
+    require_tensor_shape,
+)
 from gossamer_torch.conversion import from_edge_index
 from gossamer_torch.nn.gather_multiply_scatter import gather_multiply_scatter
 from gossamer_torch.nn.kept_results import kept_with
@@ -90,6 +94,8 @@ class RGCNConv(torch.nn.Module):
         weight: torch.Tensor = self.weight
         if self.comp is not None:
             weight = torch.einsum("rb,bio->rio", self.comp, weight)
+        # Under autocast, a product of the parameters is narrower than the features.
+        weight = weight.to(x.dtype)
         output = gather_multiply_scatter(received, weight, None, pairs.nodes, pairs.offsets, nodes)
         if self.root is not None:
             output = torch.addmm(output, x, self.root)
@@ -110,26 +116,19 @@ def relation_pairs(
     require_tensor_shape("edge_type", edge_type, (edge_index.shape[1],))
 
     def make() -> RelationPairs:
-        _require_relations(edge_type, relations)
+        require_indices("edge_type", edge_type, relations)
         sources, targets = edge_index.long()
+        require_indices("edge_index[0]", sources, nodes)
+        require_indices("edge_index[1]", targets, nodes)
         keys, pair_of_edge = torch.unique(edge_type.long() * nodes + targets, return_inverse=True)
         counts = torch.bincount(pair_of_edge, minlength=len(keys))
         edges = torch.stack([pair_of_edge, sources])
-        values = 1 / counts.index_select(0, pair_of_edge).float()
+        values = 1 / counts.index_select(0, pair_of_edge).double()
         matrix = from_edge_index(edges, values, shape=(len(keys), nodes))
         offsets = torch.searchsorted(keys, torch.arange(relations + 1) * nodes)
         return RelationPairs(matrix, keys % nodes, offsets)
 
     return kept_with(edge_index, f"relations {relations} {nodes}", make, beside=edge_type)
-
-
-def _require_relations(edge_type: torch.Tensor, relations: int) -> None:
-    if edge_type.numel() and not 0 <= int(edge_type.min()) <= int(edge_type.max()) < relations:
-        raise ArgumentError(
-            "operand.range",
-            f"'edge_type' contains values from {int(edge_type.min())} to {int(edge_type.max())}; expected "
-            f"values from 0 to {relations - 1}.",
-        )
 
 
 def _with_ones(matrix: SparseMatrix) -> SparseMatrix:

@@ -31,8 +31,9 @@ class SparseAttention(torch.nn.Module):
         self.shape, self.scale = matrix.shape, scale
         self.crow: torch.Tensor
         self.col: torch.Tensor
-        self.register_buffer("crow", matrix.crow)
-        self.register_buffer("col", matrix.col)
+        # Copies: load_state_dict writes to buffers.
+        self.register_buffer("crow", matrix.crow.clone())
+        self.register_buffer("col", matrix.col.clone())
 
     @classmethod
     def band(cls, length: int, *, reach: int, scale: float | None = None) -> SparseAttention:

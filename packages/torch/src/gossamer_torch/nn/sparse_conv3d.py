@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import NamedTuple
 
@@ -32,7 +33,7 @@ class SparseConv3d(torch.nn.Module):
     of the kernel in the order of the last dimension first. `kernel_size` is odd. Gradients flow to features
     and parameters.
 
-    Raises `ArgumentError` (`layer.kernel_size`, `operand.shape`, `operand.duplicates`).
+    Raises `ArgumentError` (`layer.kernel_size`, `operand.shape`, `operand.duplicates`, `operand.range`).
 
     >>> coordinates = torch.tensor([[0, 0, 0], [0, 0, 1], [5, 5, 5]])
     >>> SparseConv3d(8, 4)(torch.ones(3, 8), coordinates).shape
@@ -124,13 +125,24 @@ def _kernel_map(coordinates: torch.Tensor, kernel_size: int) -> KernelMap:
     )
 
 
+_MOST_VOXELS = 2**63 - 1
+
+
 def _keys(coordinates: torch.Tensor, reach: int) -> tuple[torch.Tensor, list[int]]:
     """Return a number for each voxel and what a step along each dimension adds to it; a step out of the grid
     does not lead to another voxel."""
     if not len(coordinates):
         return coordinates.new_empty(0), [0, 0, 0]
-    least = coordinates.min(0).values
-    sizes = (coordinates.max(0).values - least + 1 + 2 * reach).tolist()
+    least, most = coordinates.min(0).values, coordinates.max(0).values
+    pairs = zip(least.tolist(), most.tolist(), strict=True)
+    sizes = [last - first + 1 + 2 * reach for first, last in pairs]
+    if math.prod(sizes) > _MOST_VOXELS:
+        raise ArgumentError(
+            "operand.range",
+            f"'coordinates' are in a grid of {' by '.join(map(str, sizes))} voxels; expected fewer than "
+            "2**63 voxels.",
+            hint="Use larger voxels, or several grids.",
+        )
     strides = [1]
     for size in reversed(sizes[1:]):
         strides.insert(0, strides[0] * size)

@@ -13,6 +13,7 @@ from gossamer_torch.numpy_views import shared_array, tensor_of
 from gossamer_torch.operators.spmm import spmm
 from gossamer_torch.patterns import kept_pattern
 from gossamer_torch.sparse_matrix import SparseMatrix
+from gossamer_torch.tensor_states import TensorState, has_state, state_of
 
 
 class SparseLinear(torch.nn.Module):
@@ -40,11 +41,13 @@ class SparseLinear(torch.nn.Module):
             )
         self.crow: torch.Tensor
         self.col: torch.Tensor
-        self.register_buffer("crow", matrix.crow)
-        self.register_buffer("col", matrix.col)
+        # Copies: load_state_dict writes to buffers.
+        self.register_buffer("crow", matrix.crow.clone())
+        self.register_buffer("col", matrix.col.clone())
         self.values = torch.nn.Parameter(matrix.values.detach().clone())
         self.bias = None if bias is None else torch.nn.Parameter(bias.detach().clone())
         self._prepared: SparseTensor | Decomposition | None = None
+        self._prepared_from: list[TensorState] = []
 
     @classmethod
     def prune(
@@ -72,7 +75,8 @@ class SparseLinear(torch.nn.Module):
 
     def prepare(self, tokens: int) -> None:
         """Convert the weights to the format that is fastest for this number of rows of `x`, for calls without
-        gradients. The conversion is dropped by `train`; call `prepare` again after writing to `values`.
+        gradients. The conversion is dropped by `train`, and not used after a write to the weights, such as by
+        `load_state_dict`, or in a copy of the layer; call `prepare` again then.
 
         >>> layer = SparseLinear.prune(torch.nn.Linear(16, 4)).eval()
         >>> layer.prepare(tokens=2)
@@ -83,6 +87,7 @@ class SparseLinear(torch.nn.Module):
         pattern = kept_pattern(self.crow, self.col, self.in_features)
         matrix = pattern.matrix(self.values, transposed=False)
         self._prepared = gs.prepare(matrix, features=tokens)
+        self._prepared_from = [state_of(tensor) for tensor in self._sources()]
 
     def train(self, mode: bool = True) -> SparseLinear:  # noqa: FBT001, FBT002
         """Set the mode as torch does, whose signature this is; for training, drop the conversion."""
@@ -105,9 +110,19 @@ class SparseLinear(torch.nn.Module):
         return output.reshape(*x.shape[:-1], self.out_features)
 
     def _product(self, columns: torch.Tensor) -> torch.Tensor:
-        if self._prepared is None or torch.is_grad_enabled():
+        prepared = None if torch.is_grad_enabled() else self._current_conversion()
+        if prepared is None:
             return spmm(self.weight, columns)
-        return tensor_of(gs.spmm(self._prepared, shared_array(columns)), columns.dtype)
+        return tensor_of(gs.spmm(prepared, shared_array(columns)), columns.dtype)
+
+    def _current_conversion(self) -> SparseTensor | Decomposition | None:
+        if self._prepared is None:
+            return None
+        pairs = zip(self._sources(), self._prepared_from, strict=True)
+        return self._prepared if all(has_state(tensor, state) for tensor, state in pairs) else None
+
+    def _sources(self) -> list[torch.Tensor]:
+        return [self.crow, self.col, self.values]
 
     def extra_repr(self) -> str:
         return f"{self.in_features}, {self.out_features}, nonzeros={len(self.values)}"

@@ -9,6 +9,7 @@ import torch
 
 import gossamer as gs
 from gossamer_ir.support.typed_calls import typed
+from gossamer_torch.batches import flattened_batch
 from gossamer_torch.checks import require_dense, require_one_dtype, require_tensor_shape
 from gossamer_torch.conversion import SparseOperand, to_sparse_matrix
 from gossamer_torch.numpy_views import dtype_name_of, shared_array
@@ -29,11 +30,11 @@ def attention(
     """Return softmax(scale * Q @ K.T) @ V, where the softmax of a row is over the elements that the pattern
     stores: the mask of `torch.nn.functional.scaled_dot_product_attention`, as a sparse matrix.
 
-    Q is m by d for the m rows of the pattern, K and V are n by d for its n columns; all are float32 or all
-    float64. They may have further dimensions in front, such as batches and heads, which are the same for all
-    three and for the result. `scale` is 1 / sqrt(d) by default. The values of the pattern are ignored. A row
-    without stored elements gives zeros. Weights are not stored, but computed again for gradients, which flow
-    to Q, K and V, any number of times.
+    Q is m by d for the m rows of the pattern, K and V are n by d for its n columns, all of one dtype of those
+    of `spmm`; narrow ones are computed in float32. They may have further dimensions in front, such as batches
+    and heads, which are the same for all three and for the result. `scale` is 1 / sqrt(d) by default. The
+    values of the pattern are ignored. A row without stored elements gives zeros. Weights are not stored, but
+    computed again for gradients, which flow to Q, K and V, any number of times.
 
     Raises `ArgumentError` (`operand.kind`, `operand.shape`, `operand.dtype`, `operand.device`).
 
@@ -46,15 +47,17 @@ def attention(
     matrix = to_sparse_matrix(pattern)
     rows, columns = matrix.shape
     for name, dense in (("Q", Q), ("K", K), ("V", V)):
-        require_dense(name, dense, dtypes=PROGRAM_DTYPES)
+        require_dense(name, dense)
         require_one_dtype(name, dense, Q.dtype, like="'Q'")
     batch, features = Q.shape[:-2], Q.shape[-1] if Q.dim() else 0
     require_tensor_shape("Q", Q, (*batch, rows, None))
     for name, dense in (("K", K), ("V", V)):
         require_tensor_shape(name, dense, (*batch, columns, features))
+    if Q.dtype not in PROGRAM_DTYPES:
+        return attention(matrix, Q.float(), K.float(), V.float(), scale).to(Q.dtype)
     if scale is None:
         scale = 1.0 / math.sqrt(features or 1)
-    flat = [dense.reshape(-1, *dense.shape[-2:]) for dense in (Q, K, V)]
+    flat = [flattened_batch(dense, 2) for dense in (Q, K, V)]
     product: torch.Tensor = batched_attention(*flat, matrix.crow, matrix.col, scale)
     return product.reshape(*batch, rows, features)
 
@@ -71,8 +74,8 @@ def batched_attention(
     """Return the attention of each head."""
     matrix = kept_pattern(crow, col, keys.shape[1]).mask(dtype_name_of(queries))
     result = torch.empty(queries.shape, dtype=queries.dtype)
-    # Heads of the operator are the dimensions in front, of which an empty batch has none.
-    if len(queries):
+    # The operator refuses operands without elements.
+    if result.numel():
         q, k, v = (shared_array(dense) for dense in (queries, keys, values))
         gs.attention(matrix, q, k, v, scale, out=result.numpy())
     return result

@@ -17,8 +17,8 @@ def edge_softmax(A: SparseOperand) -> SparseMatrix:
     """Return a sparse matrix (m by n) with the softmax of the stored elements of each row as its values: on a
     graph, the weights of the edges into each node sum to 1.
 
-    Values may have further dimensions in front, such as heads. The dtype is float32 or float64. A score of
-    -inf has the weight 0; a row whose scores are all -inf is NaN. Gradients flow to the values, any number
+    Values may have further dimensions in front, such as heads. Narrow ones are computed in float32. A score
+    of -inf has the weight 0; a row whose scores are all -inf is NaN. Gradients flow to the values, any number
     of times. Raises `ArgumentError` (`operand.kind`, `operand.dtype`).
 
     >>> A = SparseMatrix(torch.tensor([0, 2, 3]), torch.tensor([0, 1, 1]), shape=(2, 2))
@@ -27,6 +27,9 @@ def edge_softmax(A: SparseOperand) -> SparseMatrix:
             [0.0000, 1.0000]])
     """
     matrix = to_sparse_matrix(A)
-    require_dense("values", matrix.values, dtypes=PROGRAM_DTYPES)
+    require_dense("values", matrix.values)
+    if matrix.dtype not in PROGRAM_DTYPES:
+        wide = edge_softmax(matrix.with_values(matrix.values.float()))
+        return matrix.with_values(wide.values.to(matrix.dtype))
     weights: torch.Tensor = row_softmax(matrix.values, matrix.crow, matrix.col, matrix.shape[1])
     return matrix.with_values(weights)

@@ -6,6 +6,8 @@ from functools import cache
 
 import torch
 
+from gossamer_torch.batches import flattened_batch
+from gossamer_torch.operators.products import product_with_dense
 from gossamer_torch.operators.program_operator import CustomOperator, custom_op
 from gossamer_torch.sparse_matrix import SparseMatrix
 
@@ -57,10 +59,13 @@ def extreme_product(matrix: SparseMatrix, dense: torch.Tensor, reduce: str) -> t
 
 def _of_batch(matrix: SparseMatrix, dense: torch.Tensor, reduce: str) -> torch.Tensor:
     batch = matrix.batch or tuple(dense.shape[:-2])
-    values = matrix.values.expand(*batch, matrix.nnz).reshape(-1, matrix.nnz)
-    factors = dense.expand(*batch, *dense.shape[-2:]).flatten(0, -3)
+    values = flattened_batch(matrix.values.expand(*batch, matrix.nnz), 1)
+    factors = flattened_batch(dense.expand(*batch, *dense.shape[-2:]), 2)
+    shape = (*batch, matrix.shape[0], dense.shape[-1])
+    if not len(values):
+        return product_with_dense(matrix.with_values(values), factors).reshape(shape)
     single = [
         extreme_product(matrix.with_values(of_one), factor, reduce)
         for of_one, factor in zip(values, factors, strict=True)
     ]
-    return torch.stack(single).reshape(*batch, matrix.shape[0], dense.shape[-1])
+    return torch.stack(single).reshape(shape)

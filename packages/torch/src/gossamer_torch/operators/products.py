@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 import gossamer as gs
+from gossamer_torch.batches import flattened_batch
 from gossamer_torch.numpy_views import dtype_name_of, shared_array, tensor_of
 from gossamer_torch.patterns import kept_pattern
 from gossamer_torch.sparse_matrix import SparseMatrix
@@ -20,7 +21,7 @@ from gossamer_torch.sparse_matrix import SparseMatrix
 def product_with_dense(matrix: SparseMatrix, dense: torch.Tensor) -> torch.Tensor:
     """Return the product of a matrix with a dense matrix or vector; that of each matrix of a batch, which
     may have any dimensions, with one of three dimensions."""
-    values = matrix.values.reshape(-1, matrix.nnz) if matrix.batch else matrix.values
+    values = flattened_batch(matrix.values, 1) if matrix.batch else matrix.values
     product: torch.Tensor = sparse_product(
         values, dense, matrix.crow, matrix.col, matrix.shape[1], transposed=False
     )

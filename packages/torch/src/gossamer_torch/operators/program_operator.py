@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from gossamer_ir.interchange.records import Signature
 from gossamer_ir.interchange.serialization import dumps
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.typed_calls import typed
+from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_torch.checks import (
     INDEX_TENSOR_DTYPES,
     require_dense,
@@ -126,12 +128,16 @@ def _one_dtype(arrays: Sequence[torch.Tensor], allowed: tuple[torch.dtype, ...])
 _operators: dict[str, ProgramOperator] = {}
 """The operators by the digests of their programs: torch registers a name once."""
 
+_registration = Lock()
+"""Held while an operator is registered, such as by the first gradients in several threads."""
+
 
 def _operator(module: Module, signature: Signature | None) -> ProgramOperator:
     digest = hashlib.sha256(dumps(module)).hexdigest()[:16]
-    if digest not in _operators:
-        _operators[digest] = ProgramOperator(module, digest, signature)
-    return _operators[digest]
+    with _registration:
+        if digest not in _operators:
+            _operators[digest] = ProgramOperator(module, digest, signature)
+        return _operators[digest]
 
 
 class ProgramOperator:
@@ -150,6 +156,7 @@ class ProgramOperator:
         self.outputs = [name for name in arrays if self.params[name].is_written]
         self.sizes = [name for name in self.signature.order if name not in self.params]
         self._gradients: dict[tuple[str, ...], ProgramOperator] = {}
+        self._dependent: dict[tuple[str, ...], list[str]] = {}
         self.call = self._registered(f"gossamer::{module.entry}_{digest}")
 
     @property
@@ -208,7 +215,9 @@ class ProgramOperator:
         """Return the gradients that are required, by one adjoint program."""
         values = dict(zip([*self.inputs, *self.outputs], ctx.saved_tensors, strict=True))
         is_needed = dict(zip(self.inputs, ctx.needs_input_grad, strict=False))
-        needed = [name for name in self.inputs if is_needed[name]]
+        needed = self._dependences([name for name in self.inputs if is_needed[name]])
+        if not needed:
+            return (None,) * len(ctx.needs_input_grad)
         adjoint = self.gradient(needed)
         # Handles of gradients come after those of the program, in the order of its results.
         new = [name for name in adjoint.inputs if name not in values]
@@ -222,12 +231,28 @@ class ProgramOperator:
         """Return the operator of the adjoint program for some inputs."""
         key = tuple(wrt)
         if key not in self._gradients:
-            wanted, results = (
-                [self._buffers[name].name for name in names] for names in (key, self.outputs)
-            )
-            adjoint = gs.adjoint(self._module, wrt=wanted, outputs=results)
-            self._gradients[key] = _operator(adjoint, None)
+            self._gradients[key] = _operator(self._adjoint(key), None)
         return self._gradients[key]
+
+    def _adjoint(self, wrt: Sequence[str]) -> Module:
+        wanted, results = (
+            [self._buffers[name].name for name in names] for names in (wrt, self.outputs)
+        )
+        return gs.adjoint(self._module, wrt=wanted, outputs=results)
+
+    def _dependences(self, wrt: Sequence[str]) -> list[str]:
+        """Return the inputs whose gradients the adjoint program computes. The others are zero, such as that
+        of a maximum which the adjoint of its reduction compares with products."""
+        key = tuple(wrt)
+        if key and key not in self._dependent:
+            (function,) = self._adjoint(key).functions
+            written = buffers_written(function.body)
+            buffers = {buffer.handle: buffer.name for buffer in function.buffers}
+            handles = [param.name for param in function.params if param.name in buffers]
+            # The gradients of inputs are the last arrays, in the order of these.
+            pairs = zip(key, handles[-len(key) :], strict=True)
+            self._dependent[key] = [name for name, handle in pairs if buffers[handle] in written]
+        return self._dependent[key] if key else []
 
 
 def _as_tuple(results: Any) -> tuple[torch.Tensor, ...]:

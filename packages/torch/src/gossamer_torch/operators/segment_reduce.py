@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from gossamer_ir.support.typed_calls import typed
-from gossamer_torch.checks import require_dense
+from gossamer_torch.checks import INDEX_TENSOR_DTYPES, require_dense, require_tensor_shape
 from gossamer_torch.operators.spmm import ReduceName, spmm
 from gossamer_torch.sparse_matrix import SparseMatrix
 
@@ -24,7 +24,12 @@ def segment_reduce(
     tensor([3., 0., 4.])
     """
     require_dense("data", data)
-    count = data.shape[0] if data.dim() else 0
+    if data.dim() != 1:
+        require_tensor_shape("data", data, (None, None))
+    require_dense("offsets", offsets, dtypes=INDEX_TENSOR_DTYPES)
+    if offsets.dim() != 1 or not len(offsets):
+        require_tensor_shape("offsets", offsets, (1,))
+    count = data.shape[0]
     numbers = torch.arange(count, dtype=offsets.dtype)
     ones = torch.ones(count, dtype=data.dtype)
     segments = SparseMatrix(offsets, numbers, ones, shape=(offsets.shape[0] - 1, count))

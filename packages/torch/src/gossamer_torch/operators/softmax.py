@@ -12,6 +12,7 @@ import torch
 
 import gossamer as gs
 from gossamer_backend import Kernel
+from gossamer_torch.batches import flattened_batch
 from gossamer_torch.numpy_views import dtype_name_of, shared_array
 from gossamer_torch.operators.products import sampled_product, sparse_product
 from gossamer_torch.patterns import kept_pattern
@@ -94,7 +95,7 @@ def _computed(
     output = kernel.signature.buffers
     (written,) = (param.name for param in output if param.is_written)
     batch = {**arrays, written: result}
-    flat = [tensor.reshape(-1, col.shape[0]) for tensor in batch.values()]
+    flat = [flattened_batch(tensor, 1) for tensor in batch.values()]
     if col.shape[0]:
         for rows in zip(*flat, strict=True):
             passed: dict[str, Any] = dict(zip(batch, map(shared_array, rows), strict=True))
@@ -163,7 +164,7 @@ def _gradients_of_gradient(ctx: Any, second: torch.Tensor) -> tuple[Any, ...]:
 
     def row_sums(values: torch.Tensor) -> torch.Tensor:
         """Return for each element the sum of its row."""
-        flat = values.reshape(-1, values.shape[-1])
+        flat = flattened_batch(values, 1)
         ones = flat.new_ones((len(flat), ctx.columns, 1))
         sums = sparse_product(flat, ones, crow, col, ctx.columns, transposed=False)
         spread: torch.Tensor = sampled_product(sums, ones, crow, col)

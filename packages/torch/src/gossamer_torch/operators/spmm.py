@@ -7,10 +7,12 @@ from typing import Literal, TypeAlias
 import torch
 
 from gossamer_ir.support.typed_calls import typed
+from gossamer_torch.batches import flattened_batch
 from gossamer_torch.checks import require_dense, require_one_dtype, require_tensor_shape
 from gossamer_torch.conversion import SparseOperand, to_sparse_matrix
 from gossamer_torch.operators.extreme_products import extreme_product
 from gossamer_torch.operators.products import product_with_dense
+from gossamer_torch.program_dtypes import PROGRAM_DTYPES
 from gossamer_torch.sparse_matrix import MATRIX_OPERATORS, SparseMatrix
 
 # Other operations: no reduction of rows is one of them.
@@ -49,6 +51,10 @@ def spmm(A: SparseOperand, X: torch.Tensor, reduce: ReduceName = "sum") -> torch
     _require_factor(matrix, X)
     if _IS_EXTREME[reduce]:
         return extreme_product(matrix, X, reduce)
+    if reduce == "mean" and X.dtype not in PROGRAM_DTYPES:
+        # Sums of rows may be larger than any narrow value.
+        wide = matrix.with_values(matrix.values.float())
+        return spmm(wide, X.float(), "mean").to(X.dtype)
     product = _batched_product(matrix, X) if matrix.batch else _wide_product(matrix, X)
     if reduce == "mean":
         counts = matrix.crow.diff().clamp(min=1).to(X.dtype)
@@ -75,14 +81,15 @@ def _wide_product(matrix: SparseMatrix, X: torch.Tensor) -> torch.Tensor:
     """Return one product for all batches of X, which reads the matrix once."""
     if X.dim() <= 2:
         return product_with_dense(matrix, X)
-    *batch, columns, features = X.shape
-    wide = X.reshape(-1, columns, features).movedim(0, 1).reshape(columns, -1)
-    product = product_with_dense(matrix, wide).reshape(matrix.shape[0], -1, features)
+    *batch, _, features = X.shape
+    factors = flattened_batch(X, 2).movedim(0, 1)
+    product = product_with_dense(matrix, factors.flatten(1))
+    product = product.reshape(matrix.shape[0], factors.shape[1], features)
     return product.movedim(0, 1).reshape(*batch, matrix.shape[0], features)
 
 
 def _batched_product(matrix: SparseMatrix, X: torch.Tensor) -> torch.Tensor:
     *_, columns, features = X.shape
-    factors = X.expand(*matrix.batch, columns, features).reshape(-1, columns, features)
+    factors = flattened_batch(X.expand(*matrix.batch, columns, features), 2)
     product = product_with_dense(matrix, factors)
     return product.reshape(*matrix.batch, matrix.shape[0], features)
