@@ -35,7 +35,7 @@ DEFECTS = (
     Defect(
         "statements that depend on each other are in two loops",
         of="fission", home="primitives.loops.fission",
-        line="        _require_independent(before, parts[at], cursor)\n", instead="",
+        line="        _require_independent(before, parts[cut], cursor)\n", instead="",
     ),
     Defect(
         "an init is made once for several iterations that need it",

@@ -149,7 +149,7 @@ DEFECTS = (
     Defect(
         "a statement runs before one that changes what it uses",
         of="fission", home="primitives.loops.fission",
-        line="        _require_independent(before, parts[at], cursor)\n",
+        line="        _require_independent(before, parts[cut], cursor)\n",
         instead="",
         draw=draw_nest,
     ),

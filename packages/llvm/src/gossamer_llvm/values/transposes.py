@@ -34,7 +34,8 @@ def emit_transpose_reduce(emitter: FunctionEmitter, node: TransposeReduce) -> Va
         return insert_elements(emitter, reduced, with_lanes(dtype.scalar, len(reduced)))
     lanes = dtype.lanes
     parts = [
-        _reduced(emitter, node.op, values[at : at + lanes]) for at in range(0, len(values), lanes)
+        _reduced(emitter, node.op, values[start : start + lanes])
+        for start in range(0, len(values), lanes)
     ]
     while len(parts) > 1:
         parts = [_concatenated(emitter, *pair) for pair in _pairs(parts)]

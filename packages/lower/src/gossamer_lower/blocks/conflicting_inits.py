@@ -88,11 +88,11 @@ def _conflicts_and_position(
     """Return the enclosing loops whose iterations may write the same element, before which the init
     would have another effect, and the loop before which the init runs."""
     conflicting: set[str] = set()
-    for number, loop in enumerate(loops):
+    for depth, loop in enumerate(loops):
         # The outermost reduction loop: further outside, the init would run once for several reductions.
         if is_fed_by_loop(loop, block, "R"):
             return conflicting, loop
-        if _inits_may_conflict(loop, block, loops[number + 1 :], function):
+        if _inits_may_conflict(loop, block, loops[depth + 1 :], function):
             # Hoisting is cheaper than marks, which cost a load and a branch per element.
             if obstacle_to_hoisting(loop, block, function) is None:
                 return conflicting, loop
@@ -103,8 +103,8 @@ def _conflicts_and_position(
 def _conflicting_loops(loops: Sequence[For], block: Block, function: Function) -> set[str]:
     return {
         loop.var
-        for number, loop in enumerate(loops)
-        if _inits_may_conflict(loop, block, loops[number + 1 :], function)
+        for depth, loop in enumerate(loops)
+        if _inits_may_conflict(loop, block, loops[depth + 1 :], function)
     }
 
 

@@ -93,9 +93,12 @@ def index_ranges_of(
     bound_vars = _BoundVars(live, function)
     return [
         _merged(
-            [bound_vars.interval(access.indices[at], enclosing) for access, enclosing in accesses]
+            [
+                bound_vars.interval(access.indices[dimension], enclosing)
+                for access, enclosing in accesses
+            ]
         )
-        for at in range(len(buffer.shape))
+        for dimension in range(len(buffer.shape))
     ]
 
 

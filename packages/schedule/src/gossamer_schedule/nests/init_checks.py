@@ -51,8 +51,8 @@ def reinitializing_loops(cursor: Cursor, among: Set[str]) -> set[str]:
     """
     loops, values = cursor.loops_in_block, values_in_block(cursor)
     reinitializing: set[str] = set()
-    for number, loop in enumerate(loops):
-        between = chain(loops[number + 1 :], _conditions_within(cursor, loop))
+    for depth, loop in enumerate(loops):
+        between = chain(loops[depth + 1 :], _conditions_within(cursor, loop))
         if loop.var in among and inits_may_conflict(
             loop, cursor.node, between, values=values, function=cursor.function
         ):

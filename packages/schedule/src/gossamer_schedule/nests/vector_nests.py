@@ -50,8 +50,8 @@ def vector_nest_at(stmt: For) -> VectorNest | None:
     if lanes.kind != "vectorized":
         return None
     if not all(
-        _numbers_vectors(loop, inner=tuple(loops[number + 1 :]))
-        for number, loop in enumerate(numbering)
+        _numbers_vectors(loop, inner=tuple(loops[depth + 1 :]))
+        for depth, loop in enumerate(numbering)
     ):
         return None
     return VectorNest(tuple(numbering), lanes)

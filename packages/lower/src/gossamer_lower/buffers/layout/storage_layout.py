@@ -175,12 +175,12 @@ class StorageLayout:
         if self._ancestors(last) == above:
             return elements[last]
         offset: Expr = ZERO
-        for number, name in enumerate(dimension.axis_names):
+        for level, name in enumerate(dimension.axis_names):
             before = self.counts.since_start(name, elements, positions[name], dimension)
             beside = [
                 self.counts.count(later, elements, dimension)
-                for later in dimension.axis_names[number + 1 :]
-                if self._axes[later].parent not in dimension.axis_names[number:]
+                for later in dimension.axis_names[level + 1 :]
+                if self._axes[later].parent not in dimension.axis_names[level:]
             ]
             offset = add(offset, product([before, *beside]))
         return offset

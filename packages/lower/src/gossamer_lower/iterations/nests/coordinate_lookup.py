@@ -206,8 +206,8 @@ class CoordinateTranslator:
         is_one_path = len(walked) == len(path) and all(
             iterator is not None
             and iterator.axis == axis
-            and iterator.path() == (last.path() or ())[: number + 1]
-            for number, (iterator, axis) in enumerate(zip(iters, walked, strict=False))
+            and iterator.path() == (last.path() or ())[: depth + 1]
+            for depth, (iterator, axis) in enumerate(zip(iters, walked, strict=False))
         )
         return is_one_path and (last.axis.name, axis.name) in self._subsets
 

@@ -199,8 +199,8 @@ def _require_independent(first: Iteration, second: Iteration, shared: Sequence[s
     """
     used = buffers_accessed(first) & buffers_accessed(second)
     for buffer in sorted(used & (outer_writes((first,)) | outer_writes((second,)))):
-        for number in range(len(shared)):
-            first_var, second_var = first.vars[number], second.vars[number]
+        for level in range(len(shared)):
+            first_var, second_var = first.vars[level], second.vars[level]
             if not _dimensions_at(first, buffer, first_var) & _dimensions_at(
                 second, buffer, second_var
             ):

@@ -91,12 +91,12 @@ def fission(
     require_serial(cursor)
     parts = _required_parts(cursor, after)
     _require_unchanged_domains(cursor)
-    for at in range(1, len(parts)):
+    for cut in range(1, len(parts)):
         # All earlier parts together: each of them now runs completely before this one.
-        before: BodyPart = sum(parts[:at], ())
-        _require_own_names(before, parts[at], cursor)
-        _require_independent(before, parts[at], cursor)
-        _require_late_inits(before, parts[at], cursor)
+        before: BodyPart = sum(parts[:cut], ())
+        _require_own_names(before, parts[cut], cursor)
+        _require_independent(before, parts[cut], cursor)
+        _require_late_inits(before, parts[cut], cursor)
 
     namer = namer_of(root.function)
     names = tuple(namer.fresh(part_name(loop, at)) for at in range(len(parts)))
@@ -112,7 +112,7 @@ def _required_parts(cursor: Cursor, after: str | None) -> tuple[BodyPart, ...]:
     names = [name_of(stmt) for stmt in body]
     cuts = [number + 1 for number, name in enumerate(names[:-1]) if after is None or name == after]
     # Without `after`, a let or an allocation stays with the statements that use it.
-    cuts = [at for at in cuts if after or not defines_only(body[at - 1])]
+    cuts = [cut for cut in cuts if after or not defines_only(body[cut - 1])]
     if not cuts:
         what = "has only one part" if after is None else f"cannot be cut after '{after}'"
         raise schedule_error(

@@ -138,9 +138,9 @@ def _require_kinds(chain: Sequence[For], moved: Sequence[For]) -> None:
 
 def _require_bounds(moved: Sequence[For]) -> None:
     """Refuse an order in which the bounds of a loop use the variable of a loop inside it."""
-    for number, loop in enumerate(moved):
+    for depth, loop in enumerate(moved):
         used = free_vars(loop.start) | free_vars(loop.extent)
-        for inner in moved[number:]:
+        for inner in moved[depth:]:
             if inner.var in used:
                 raise schedule_error(
                     "reorder.dependence",

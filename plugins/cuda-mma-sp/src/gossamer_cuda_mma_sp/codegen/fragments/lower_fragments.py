@@ -336,8 +336,8 @@ class _FragmentLowerer:
     def _range(self, loop: For, access: Load | Store, values: Mapping[str, Expr]) -> Iterator[Expr]:
         """Yield the conditions that the value of a loop variable is in the range of the loop, unless that is
         all of a dimension."""
-        at = access.indices.index(index_var(loop.var))
-        size = self._fragments[access.buffer].shape[at]
+        dimension = access.indices.index(index_var(loop.var))
+        size = self._fragments[access.buffer].shape[dimension]
         if loop.start == ZERO and integer_value(loop.extent) == integer_value(size):
             return
         value = values[loop.var]
