@@ -43,7 +43,13 @@ MAY_NEED = {
         "gossamer-llvm",
         "gossamer-lower",
     },
-    "gossamer-torch": {"gossamer-ir", "gossamer-backend", "gossamer-formats", "gossamer"},
+    "gossamer-torch": {
+        "gossamer-ir",
+        "gossamer-backend",
+        "gossamer-formats",
+        "gossamer-schedule",
+        "gossamer",
+    },
     "gossamer-llvm-sve": {
         "gossamer-ir",
         "gossamer-machine",

@@ -93,7 +93,7 @@ def with_self_loops(matrix: SparseMatrix) -> SparseMatrix:
         edges = torch.stack([torch.cat([columns, missing]), torch.cat([rows, missing])])
         return ordered_edges(edges, matrix.shape)
 
-    looped, order = kept_with(matrix.crow, "loops", make, beside=matrix.col)
+    looped, order = kept_with(matrix.crow, "loops", make, beside=(matrix.col,))
     missing = matrix.values.new_ones(len(order) - matrix.nnz)
     values = torch.cat([matrix.values, missing]).index_select(0, order)
     return looped.with_values(values)

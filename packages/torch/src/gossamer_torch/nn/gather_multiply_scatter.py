@@ -1,9 +1,10 @@
 """Products of gathered rows with the matrix of their segment, added to rows of the result.
 
-Relational convolution, sparse convolution and mixtures of experts have this form. Each segment is a product
-of dense matrices, whose rows are gathered in chunks that fit the cache. Rows of the result are sums over
-products in any order, so they are computed in parallel by a product with a matrix of ones, whose pattern is
-made once for the tensor of targets.
+Relational convolution, sparse convolution and mixtures of experts have this form. If the matrices of segments
+are small, a kernel gathers, multiplies and adds groups of products. Else each segment is a product of dense
+matrices, whose rows are gathered in chunks that fit the cache. Rows of the result are sums over products in
+any order, so they are computed in parallel by a product with a matrix of ones, whose pattern is made once for
+the tensor of targets.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 
 import gossamer as gs
@@ -25,6 +27,12 @@ from gossamer_torch.checks import (
 )
 from gossamer_torch.nn.kept_results import kept_with
 from gossamer_torch.numpy_views import shared_array, tensor_of
+from gossamer_torch.operators.grouped_products import (
+    Groups,
+    has_small_matrices,
+    products_in_groups,
+    sums_of_groups,
+)
 from gossamer_torch.patterns import CheckedPattern
 
 CHUNK = 16384
@@ -84,6 +92,8 @@ def segment_sums(
     rows: int,
 ) -> torch.Tensor:
     """Return the sums of `gather_multiply_scatter`."""
+    if has_small_matrices(weights):
+        return _grouped_sums(x, weights, sources, targets, offsets, rows)
     count = len(x)
     if sources is not None:
         count = len(sources)
@@ -175,16 +185,55 @@ segment_products.register_autograd(_gradients_of_products, setup_context=_save_p
 def _chunks(offsets: torch.Tensor, count: int) -> Iterator[tuple[int, slice]]:
     """Yield the segments with the chunks of their products. Raises `ArgumentError` (`operand.range`) if they
     do not cover all."""
-    bounds = offsets.tolist()
+    for segment, (start, end) in enumerate(pairwise(_required_bounds(offsets, count))):
+        for low in range(start, end, CHUNK):
+            yield segment, slice(low, min(low + CHUNK, end))
+
+
+def _required_bounds(offsets: torch.Tensor, count: int) -> list[int]:
+    """Return the bounds of segments. Raises `ArgumentError` (`operand.range`) if they do not cover all
+    products."""
+    bounds: list[int] = offsets.tolist()
     if bounds[0] != 0 or bounds[-1] != count or bounds != sorted(bounds):
         raise ArgumentError(
             "operand.range",
             f"'offsets' is from {bounds[0]} to {bounds[-1]}; expected values that rise from 0 to {count}, "
             "the number of products.",
         )
-    for segment, (start, end) in enumerate(pairwise(bounds)):
-        for low in range(start, end, CHUNK):
-            yield segment, slice(low, min(low + CHUNK, end))
+    return bounds
+
+
+def _grouped_sums(
+    x: torch.Tensor,
+    weights: torch.Tensor,
+    sources: torch.Tensor | None,
+    targets: torch.Tensor | None,
+    offsets: torch.Tensor,
+    rows: int,
+) -> torch.Tensor:
+    """Return the sums by groups of products, which are made once for the tensors of indices."""
+    count = len(x) if sources is None else len(sources)
+
+    def make() -> Groups:
+        bounds = _required_bounds(offsets, count)
+        for name, index, size in (("sources", sources, len(x)), ("targets", targets, rows)):
+            if index is not None:
+                require_indices(name, index, size)
+        in_order = np.arange(count)
+        return products_in_groups(
+            np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)),
+            in_order if targets is None else shared_array(targets),
+            in_order if sources is None else shared_array(sources),
+            count=len(bounds) - 1,
+            rows=rows,
+            columns=len(x),
+        )
+
+    # The forward and the backward pass have groups of their own, which are kept with other tensors.
+    tensors = [index for index in (targets, sources, offsets) if index is not None]
+    what = f"groups {targets is None} {rows} {len(x)}"
+    groups = kept_with(tensors[0], what, make, beside=tensors[1:])
+    return sums_of_groups(x, weights, groups, rows)
 
 
 def _rows_at(x: torch.Tensor, index: torch.Tensor | None, chunk: slice) -> torch.Tensor:

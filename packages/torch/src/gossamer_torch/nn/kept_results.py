@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -14,35 +14,40 @@ R = TypeVar("R")
 
 
 def kept_with(
-    tensor: torch.Tensor, what: str, make: Callable[[], R], *, beside: torch.Tensor | None = None
+    tensor: torch.Tensor,
+    what: str,
+    make: Callable[[], R],
+    *,
+    beside: Sequence[torch.Tensor] = (),
 ) -> R:
-    """Return what a function makes from the contents of a tensor, and of another one `beside` it; it is made
-    again if they have changed. Only the last result of a name is kept with a tensor."""
-    sources = [tensor] if beside is None else [tensor, beside]
+    """Return what a function makes from the contents of a tensor, and of others `beside` it; it is made again
+    if they have changed. Only the last result of a name is kept with a tensor."""
+    sources = [tensor, *beside]
     of_tensor = _kept.setdefault(tensor, {})
     kept = of_tensor.get(what)
     if kept is None or not kept.is_of(sources):
         states = [state_of(source) for source in sources]
         # Tensors that are made in inference mode cannot be used in a training step later.
         with torch.inference_mode(False):  # noqa: FBT003 (torch.compile traces no keyword)
-            kept = of_tensor[what] = _Kept(states, beside, make())
+            kept = of_tensor[what] = _Kept(states, tuple(beside), make())
     result: R = kept.value
     return result
 
 
 class _Kept(NamedTuple):
-    """A result, and the states of its sources. The second of them is kept, so that no new one has its
-    address."""
+    """A result, and the states of its sources. Those beside the first are kept, so that no new ones have
+    their addresses."""
 
     states: list[TensorState]
-    beside: torch.Tensor | None
+    beside: tuple[torch.Tensor, ...]
     value: Any
 
     def is_of(self, sources: list[torch.Tensor]) -> bool:
         if len(sources) != len(self.states):
             return False
         pairs = zip(sources, self.states, strict=True)
-        is_in_place = self.beside is None or has_state(self.beside, self.states[1])
+        others = zip(self.beside, self.states[1:], strict=True)
+        is_in_place = all(has_state(source, state) for source, state in others)
         return is_in_place and all(has_state(source, state) for source, state in pairs)
 
 

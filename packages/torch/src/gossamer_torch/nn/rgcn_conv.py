@@ -128,7 +128,7 @@ def relation_pairs(
         offsets = torch.searchsorted(keys, torch.arange(relations + 1) * nodes)
         return RelationPairs(matrix, keys % nodes, offsets)
 
-    return kept_with(edge_index, f"relations {relations} {nodes}", make, beside=edge_type)
+    return kept_with(edge_index, f"relations {relations} {nodes}", make, beside=(edge_type,))
 
 
 def _with_ones(matrix: SparseMatrix) -> SparseMatrix:
