@@ -85,6 +85,24 @@ def test_it_needs_only_what_its_place_allows(distribution, distributions):
     assert distribution.needs & ours <= allowed
 
 
+def test_the_readme_says_what_each_distribution_may_import(root, distributions):
+    rows = re.findall(
+        r"^\| \[`(.+?)`\]\(.+?\) \| .+? \| (.*?) ?\|$",
+        (root / "README.md").read_text(),
+        re.MULTILINE,
+    )
+    listed = {path: {*filter(None, names.split(", "))} for path, names in rows}
+    expected = {
+        distribution.folder.relative_to(root).as_posix(): (
+            {name.removeprefix("gossamer-") for name in MAY_NEED[distribution.name]}
+            if distribution.name in MAY_NEED
+            else {"all of them"}
+        )
+        for distribution in distributions
+    }
+    assert listed == expected
+
+
 def test_only_gossamer_may_need_everything(distributions):
     assert {distribution.name for distribution in distributions} - set(MAY_NEED) == {"gossamer"}
 
