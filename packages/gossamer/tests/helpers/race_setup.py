@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import itertools
 import os
 import random
@@ -83,6 +84,7 @@ def forked(work):
         warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of any fork with threads
         child = os.fork()
     if child == 0:
+        faulthandler.dump_traceback_later(90, exit=True)
         signal.alarm(100)
         with contextlib.ExitStack() as last:
             last.callback(os._exit, 1)

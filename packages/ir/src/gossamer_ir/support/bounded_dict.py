@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TypeVar
 
 K = TypeVar("K")
@@ -16,7 +17,9 @@ def put_bounded(table: dict[K, V], key: K, value: V, *, limit: int) -> None:
     >>> table
     {'b': 2, 'c': 3}
     """
-    # Dicts keep the order of insertion. A default, since another thread may have dropped the same entry.
+    # Dicts keep the order of insertion. Another thread may have dropped the same entry, or changes the dict
+    # while its first key is looked for.
     while len(table) >= limit:
-        table.pop(next(iter(table)), None)
+        with suppress(RuntimeError, StopIteration):
+            table.pop(next(iter(table)), None)
     table[key] = value
