@@ -18,6 +18,9 @@ from scipy import sparse
 
 import gossamer as gs
 
+# A child that hangs writes where, and ends.
+faulthandler.register(signal.SIGALRM, chain=True)
+
 SIZE = 600
 matrix = sparse.random_array(
     (SIZE, SIZE), density=0.2, format="csr", dtype=np.float32, rng=np.random.default_rng(0)
@@ -84,7 +87,6 @@ def forked(work):
         warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of any fork with threads
         child = os.fork()
     if child == 0:
-        faulthandler.dump_traceback_later(90, exit=True)
         signal.alarm(100)
         with contextlib.ExitStack() as last:
             last.callback(os._exit, 1)
