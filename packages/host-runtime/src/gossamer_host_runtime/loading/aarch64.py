@@ -21,6 +21,7 @@ from gossamer_host_runtime.loading.relocation_rules import (
     write_address,
     write_distance_32,
     write_distance_64,
+    write_instruction_bits,
 )
 
 _INSTRUCTION = struct.Struct("<I")
@@ -35,8 +36,8 @@ def _write_page(image: bytearray, fixup: Fixup) -> None:
     """Write the distance in pages into an `adrp`, whose two lowest bits are apart from the others."""
     pages = (fixup.value >> _PAGE_BITS) - (fixup.address >> _PAGE_BITS)
     _require_signed(pages, bits=21)
-    _insert(image, fixup.at, pages, first=29, bits=2)
-    _insert(image, fixup.at, pages >> 2, first=5, bits=19)
+    write_instruction_bits(image, fixup.at, pages, first=29, bits=2)
+    write_instruction_bits(image, fixup.at, pages >> 2, first=5, bits=19)
 
 
 def _place_in_page(size: int) -> WriteFixup:
@@ -46,7 +47,7 @@ def _place_in_page(size: int) -> WriteFixup:
         offset = fixup.value % (1 << _PAGE_BITS)
         if offset % size:
             raise NeedsLinkerError
-        _insert(image, fixup.at, offset // size, first=10, bits=12)
+        write_instruction_bits(image, fixup.at, offset // size, first=10, bits=12)
 
     return write
 
@@ -56,7 +57,7 @@ def _write_call(image: bytearray, fixup: Fixup) -> None:
         raise NeedsLinkerError
     instructions = fixup.distance // _INSTRUCTION.size
     _require_signed(instructions, bits=_CALL_BITS)
-    _insert(image, fixup.at, instructions, first=0, bits=_CALL_BITS)
+    write_instruction_bits(image, fixup.at, instructions, first=0, bits=_CALL_BITS)
 
 
 def _write_veneer(image: bytearray, fixup: Fixup) -> None:
@@ -66,13 +67,6 @@ def _write_veneer(image: bytearray, fixup: Fixup) -> None:
 def _require_signed(number: int, *, bits: int) -> None:
     if not -(1 << bits - 1) <= number < 1 << bits - 1:
         raise NeedsLinkerError
-
-
-def _insert(image: bytearray, at: int, number: int, *, first: int, bits: int) -> None:
-    """Put the lowest bits of a number into the instruction at an offset."""
-    mask = (1 << bits) - 1 << first
-    (instruction,) = _INSTRUCTION.unpack_from(image, at)
-    _INSTRUCTION.pack_into(image, at, instruction & ~mask | number << first & mask)
 
 
 AARCH64_RULES = RelocationRules(

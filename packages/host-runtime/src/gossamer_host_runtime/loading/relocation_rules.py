@@ -8,6 +8,8 @@ from typing import TypeAlias
 
 import msgspec
 
+_INSTRUCTION = struct.Struct("<I")
+
 
 class NeedsLinkerError(Exception):
     """The object needs features that this loader does not have."""
@@ -75,3 +77,12 @@ def write_distance_32(image: bytearray, fixup: Fixup) -> None:
 def write_distance_64(image: bytearray, fixup: Fixup) -> None:
     """Write the distance to the value as a number of 64 bits."""
     struct.pack_into("<q", image, fixup.at, fixup.distance)
+
+
+def write_instruction_bits(
+    image: bytearray, at: int, number: int, *, first: int, bits: int
+) -> None:
+    """Put the lowest bits of a number into the instruction of 32 bits at an offset."""
+    mask = (1 << bits) - 1 << first
+    (instruction,) = _INSTRUCTION.unpack_from(image, at)
+    _INSTRUCTION.pack_into(image, at, instruction & ~mask | number << first & mask)

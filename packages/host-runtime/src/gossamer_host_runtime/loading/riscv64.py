@@ -20,6 +20,7 @@ from gossamer_host_runtime.loading.relocation_rules import (
     Veneers,
     write_address,
     write_distance_32,
+    write_instruction_bits,
 )
 
 _WORD = struct.Struct("<I")
@@ -37,22 +38,22 @@ def _write_upper(image: bytearray, fixup: Fixup) -> None:
     rounded = fixup.distance + _LOWEST_OF_UPPER
     if not -(1 << 31) <= rounded < 1 << 31:
         raise NeedsLinkerError
-    _insert(image, fixup.at, rounded >> _LOW_BITS, first=12, bits=20)
+    write_instruction_bits(image, fixup.at, rounded >> _LOW_BITS, first=12, bits=20)
 
 
 def _write_lower(image: bytearray, fixup: Fixup) -> None:
     """Write the lower bits of the distance into an instruction that adds, loads or jumps."""
-    _insert(image, fixup.at, fixup.distance, first=20, bits=12)
+    write_instruction_bits(image, fixup.at, fixup.distance, first=20, bits=12)
 
 
 def _write_lower_of_store(image: bytearray, fixup: Fixup) -> None:
-    _insert(image, fixup.at, fixup.distance, first=7, bits=5)
-    _insert(image, fixup.at, fixup.distance >> 5, first=25, bits=7)
+    write_instruction_bits(image, fixup.at, fixup.distance, first=7, bits=5)
+    write_instruction_bits(image, fixup.at, fixup.distance >> 5, first=25, bits=7)
 
 
 def _write_call(image: bytearray, fixup: Fixup) -> None:
     _write_upper(image, fixup)
-    _insert(image, fixup.at + _WORD.size, fixup.distance, first=20, bits=12)
+    write_instruction_bits(image, fixup.at + _WORD.size, fixup.distance, first=20, bits=12)
 
 
 def _add(image: bytearray, fixup: Fixup) -> None:
@@ -70,13 +71,6 @@ def _change_word(image: bytearray, at: int, difference: int) -> None:
 
 def _write_veneer(image: bytearray, fixup: Fixup) -> None:
     _VENEER.pack_into(image, fixup.at, *_VENEER_INSTRUCTIONS, fixup.value)
-
-
-def _insert(image: bytearray, at: int, number: int, *, first: int, bits: int) -> None:
-    """Put the lowest bits of a number into the instruction at an offset."""
-    mask = (1 << bits) - 1 << first
-    (instruction,) = _WORD.unpack_from(image, at)
-    _WORD.pack_into(image, at, instruction & ~mask | number << first & mask)
 
 
 RISCV64_RULES = RelocationRules(
