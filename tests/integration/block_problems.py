@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gossamer_ir.core.dtypes import SUM_DTYPES
+
 EPSILON = 2.0**-24
 """The relative error of one operation in float32."""
 
@@ -39,22 +41,35 @@ def block_problem(
     dtype: str = "float32",
     lengths: Any = (2, 0, 3, 1, 0),
 ) -> BlockProblem:
-    """Return a product with random numbers; `lengths` are the numbers of blocks of block rows."""
+    """Return a product with random numbers, or with small integers for a dtype of integers; `lengths` are the
+    numbers of blocks of block rows."""
     random = np.random.default_rng(height * width + features)
     columns = max(lengths, default=0) + 1
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     chosen = [np.sort(random.choice(columns, count, replace=False)) for count in lengths]
     indices = np.concatenate([*chosen, []]).astype(np.int32)
-    a = random.standard_normal((len(indices), height, width)).astype(dtype)
-    b = random.standard_normal((columns, width, features)).astype(dtype)
+    a = _numbers(random, (len(indices), height, width), dtype)
+    b = _numbers(random, (columns, width, features), dtype)
     expected, sums = np.zeros((2, len(lengths), height, features))
     for row, (begin, end) in enumerate(pairwise(indptr)):
         for block, column in zip(a[begin:end], indices[begin:end], strict=True):
             expected[row] += block.astype(np.float64) @ b[column].astype(np.float64)
             sums[row] += np.abs(block).astype(np.float64) @ np.abs(b[column]).astype(np.float64)
+    sum_dtype = SUM_DTYPES[dtype]
+    unwritten = np.full(expected.shape, np.nan if sum_dtype.startswith("float") else -1, sum_dtype)
     arguments = {
-        "a": a, "b": b, "c": np.full(expected.shape, np.nan, np.float32), "indptr": indptr,
+        "a": a, "b": b, "c": unwritten, "indptr": indptr,
         "indices": indices, "mb": len(lengths), "nb": columns, "nnzb": len(indices), "bh": height,
         "bw": width, "feat": features,
     }  # fmt: skip
-    return BlockProblem(arguments, expected, sums * (2 * columns * width + 2) * EPSILON)
+    # Sums of integers are exact.
+    epsilon = EPSILON if a.dtype.kind == "f" else 0.0
+    return BlockProblem(arguments, expected, sums * (2 * columns * width + 2) * epsilon)
+
+
+def _numbers(
+    random: np.random.Generator, shape: tuple[int, ...], dtype: str
+) -> np.ndarray[Any, Any]:
+    if np.dtype(dtype).kind == "f":
+        return random.standard_normal(shape).astype(dtype)
+    return random.integers(0 if dtype.startswith("uint") else -8, 9, shape).astype(dtype)

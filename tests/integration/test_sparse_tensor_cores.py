@@ -132,7 +132,7 @@ def test_a_matrix_that_is_not_two_of_four_is_refused_on_every_target():
         gs.matmul_24(np.ones((1, 3), np.float16), np.ones((3, 2), np.float16), target=TARGET)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int8"])
 @pytest.mark.parametrize("size", [(16, 16, 32), (7, 5, 9), (33, 2, 37), (4, 4, 64)], ids=str)
 def test_blocks_are_multiplied_by_tensor_cores_or_threads(size, dtype):
     height, width, features = size
@@ -147,12 +147,19 @@ def test_block_rows_may_be_empty(lengths):
     block_problem(16, 8, 20, dtype="float16", lengths=lengths).require(kernel)
 
 
-def test_a_matrix_instruction_multiplies_a_tile_of_a_block():
-    kernel = gs.compile(bsr_product("float16"), target=TARGET)
+@pytest.mark.parametrize(
+    ("dtype", "instruction"),
+    [
+        ("float16", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"),
+        ("uint8", "mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32"),
+    ],
+)
+def test_a_matrix_instruction_multiplies_a_tile_of_a_block(dtype, instruction):
+    kernel = gs.compile(bsr_product(dtype), target=TARGET)
     text = kernel.artifact.code.decode(errors="replace")
-    assert text.count("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32") == 1
-    report = gs.explain(bsr_product("float16"), target=TARGET)
-    assert report.decisions[-1].what == "the blocks of a block row by mma_block_product_float16"
+    assert text.count(instruction) == 1
+    report = gs.explain(bsr_product(dtype), target=TARGET)
+    assert report.decisions[-1].what == f"the blocks of a block row by mma_block_product_{dtype}"
 
 
 def test_tensors_in_bsr_are_multiplied_as_before():
@@ -191,7 +198,7 @@ def test_ptxas_assembles_the_products(architecture, tmp_path):
     program = shutil.which("ptxas")
     if program is None:
         pytest.skip("there is no ptxas")
-    programs = (parse_module(program_text("float16")), bsr_product("float16"))
+    programs = (parse_module(program_text("float16")), bsr_product("float16"), bsr_product("int8"))
     for number, module in enumerate(programs):
         source = tmp_path / f"{number}.ptx"
         text = stage_texts(module, target=f"cuda-mma-sp:arch={architecture}")["asm"]

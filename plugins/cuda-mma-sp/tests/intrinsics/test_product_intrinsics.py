@@ -20,7 +20,7 @@ NUMPY_INTRINSICS = [each for each in PRODUCT_INTRINSICS if each.operands != "bfl
     [
         ("sm_75", False, ()),
         ("sm_75", True, ()),
-        ("sm_80", False, ("float16", "bfloat16")),
+        ("sm_80", False, ("float16", "bfloat16", "int8", "uint8")),
         ("sm_80", True, ("float16", "bfloat16", "int8", "uint8")),
         ("sm_120", True, ("float16", "bfloat16", "int8", "uint8")),
     ],

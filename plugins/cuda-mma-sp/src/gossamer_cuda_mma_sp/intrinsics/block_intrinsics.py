@@ -14,24 +14,24 @@ from gossamer_ir.interchange.records import Intrinsic
 _IMPLEMENTATION = """
     for i_0 in T.serial((rows + 15) // 16):
         for j_0 in T.serial((features + 7) // 8):
-            S = T.alloc_buffer((16, 8), "float32", scope="fragment")
+            S = T.alloc_buffer((16, 8), "SUM", scope="fragment")
             for i in T.serial(16):
                 for j in T.serial(8):
-                    S[i, j] = T.if_then_else(i_0 * 16 + i < rows and j_0 * 8 + j < features, C[i_0 * 16 + i, j_0 * 8 + j], T.float32(0))
+                    S[i, j] = T.if_then_else(i_0 * 16 + i < rows and j_0 * 8 + j < features, C[i_0 * 16 + i, j_0 * 8 + j], T.SUM(0))
             for q in T.serial(blocks):
-                for p_0 in T.serial((columns + 15) // 16):
-                    X = T.alloc_buffer((16, 16), "DTYPE", scope="fragment")
-                    Y = T.alloc_buffer((16, 8), "DTYPE", scope="fragment")
+                for p_0 in T.serial((columns + DEPTH - 1) // DEPTH):
+                    X = T.alloc_buffer((16, DEPTH), "DTYPE", scope="fragment")
+                    Y = T.alloc_buffer((DEPTH, 8), "DTYPE", scope="fragment")
                     for i_1 in T.serial(16):
-                        for p in T.serial(16):
-                            X[i_1, p] = T.if_then_else(i_0 * 16 + i_1 < rows and p_0 * 16 + p < columns, A[q, i_0 * 16 + i_1, p_0 * 16 + p], T.DTYPE(0))
-                    for p_1 in T.serial(16):
+                        for p in T.serial(DEPTH):
+                            X[i_1, p] = T.if_then_else(i_0 * 16 + i_1 < rows and p_0 * DEPTH + p < columns, A[q, i_0 * 16 + i_1, p_0 * DEPTH + p], T.DTYPE(0))
+                    for p_1 in T.serial(DEPTH):
                         for j_1 in T.serial(8):
-                            Y[p_1, j_1] = T.if_then_else(p_0 * 16 + p_1 < columns and j_0 * 8 + j_1 < features, B[q, p_0 * 16 + p_1, j_0 * 8 + j_1], T.DTYPE(0))
+                            Y[p_1, j_1] = T.if_then_else(p_0 * DEPTH + p_1 < columns and j_0 * 8 + j_1 < features, B[q, p_0 * DEPTH + p_1, j_0 * 8 + j_1], T.DTYPE(0))
                     for i_2 in T.serial(16):
-                        for p_2 in T.serial(16):
+                        for p_2 in T.serial(DEPTH):
                             for j_2 in T.serial(8):
-                                S[i_2, j_2] = S[i_2, j_2] + T.float32(X[i_2, p_2]) * T.float32(Y[p_2, j_2])
+                                S[i_2, j_2] = S[i_2, j_2] + T.SUM(X[i_2, p_2]) * T.SUM(Y[p_2, j_2])
             for i_3 in T.serial(16):
                 for j_3 in T.serial(8):
                     if i_0 * 16 + i_3 < rows and j_0 * 8 + j_3 < features:
@@ -41,8 +41,9 @@ _IMPLEMENTATION = """
 
 def block_intrinsic(product: ProductIntrinsic) -> Intrinsic:
     """Return the semantics and the implementation of an intrinsic."""
-    dtype = product.operands
-    body = _IMPLEMENTATION.replace("DTYPE", dtype)
+    dtype, body = product.operands, _IMPLEMENTATION
+    for name, value in {"DTYPE": dtype, "SUM": product.sums, "DEPTH": product.depth}.items():
+        body = body.replace(name, str(value))
     return Intrinsic(
         product.name, block_product_semantics(dtype), block_product_function(dtype, body)
     )

@@ -48,6 +48,8 @@ class ProductIntrinsic(msgspec.Struct, frozen=True):
 PRODUCT_INTRINSICS = (
     ProductIntrinsic("float16", 16),
     ProductIntrinsic("bfloat16", 16),
+    ProductIntrinsic("int8", 32),
+    ProductIntrinsic("uint8", 32),
     ProductIntrinsic("float16", 32, is_sparse=True),
     ProductIntrinsic("bfloat16", 32, is_sparse=True),
     ProductIntrinsic("int8", 64, is_sparse=True),

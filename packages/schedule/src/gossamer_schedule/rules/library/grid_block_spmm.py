@@ -9,6 +9,7 @@ the rows of a block one after the other.
 
 from __future__ import annotations
 
+from gossamer_ir.core.dtypes import SUM_DTYPES
 from gossamer_ir.nodes import Module
 from gossamer_machine import Grid
 from gossamer_schedule.rules.decisions.grids.staged_blocks import (
@@ -68,10 +69,10 @@ def grid_block_spmm(module: Module, context: RuleContext) -> PatternMatch | None
 def _reason_for_threads(product: BlockProduct, intrinsics: dict[str, str]) -> str | None:
     """Return why no intrinsic computes a product; None if one does."""
     sums = product.sums
-    if product.operands not in intrinsics or sums.dtype != "float32":
+    if product.operands not in intrinsics or SUM_DTYPES.get(product.operands) != sums.dtype:
         return (
             f"the machine multiplies blocks of {', '.join(intrinsics) or 'no dtype'} by tensor cores, with "
-            f"sums in float32, and these are {product.operands} with sums in {sums.dtype}"
+            f"sums of 32 bits, and these are {product.operands} with sums in {sums.dtype}"
         )
     if {0, 1}.intersection((sums.height, sums.width, sums.features)):
         return "a block has one row or column, or there is one feature"

@@ -19,7 +19,9 @@ from gossamer_schedule.rules.steps.trace_builder import CacheNest, TraceBuilder
 TILE_FEATURES = (64, 32, 16)
 """The features of a tile, if they divide all: small grids have many blocks."""
 TILE_SIZE = 16
-"""Rows and columns of a block are multiples of it: those of an instruction, from two loads of matrices."""
+"""Rows of a block are a multiple of it: those of an instruction, from two loads of matrices."""
+TILE_ROW_BITS = 256
+"""The bits of a row of the left operand of an instruction: columns of a block fill whole ones."""
 MAX_FRAGMENT_SUMS = 128
 """Sums in the registers of a thread, of which it has 255: operands and addresses need the others."""
 PIPELINE_STAGES = (3, 2)
@@ -41,7 +43,7 @@ def block_staging(product: BlockProduct, grid: Grid) -> BlockStaging | None:
     sums = product.sums
     if sums.height is None or sums.width is None or not sums.features or not product.has_init:
         return None
-    if sums.height % TILE_SIZE or sums.width % TILE_SIZE:
+    if sums.height % TILE_SIZE or sums.width % tile_depth(product.operands):
         return None
     for features in TILE_FEATURES:
         if sums.features % features or sums.height * features > MAX_FRAGMENT_SUMS * grid.warp:
@@ -52,6 +54,15 @@ def block_staging(product: BlockProduct, grid: Grid) -> BlockStaging | None:
             if stages * size <= grid.shared_memory:
                 return BlockStaging(features, sums.height, sums.width, stages)
     return None
+
+
+def tile_depth(dtype: str) -> int:
+    """Return the columns of the left operand of an instruction, for operands of a dtype.
+
+    >>> tile_depth("float16"), tile_depth("int8")
+    (16, 32)
+    """
+    return TILE_ROW_BITS // SCALARS[dtype].bits
 
 
 class _TileLoops(NamedTuple):
@@ -92,8 +103,9 @@ def _tiled(trace: TraceBuilder, product: BlockProduct, staging: BlockStaging) ->
     depth, inner_position = sums.position, sums.inner_position
     if sums.features != staging.features:
         tiles, feature = trace.split(feature, factors=(None, staging.features))
-    if staging.width != TILE_SIZE:
-        depth, inner_position = trace.split(inner_position, factors=(None, TILE_SIZE))
+    tile = tile_depth(product.operands)
+    if staging.width != tile:
+        depth, inner_position = trace.split(inner_position, factors=(None, tile))
     outer = dict.fromkeys((sums.row, tiles, sums.position, depth))
     trace.reorder(*outer, sums.inner_row, inner_position, feature)
     return _TileLoops(tiles, feature, depth)
