@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS, vscale_factor
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from tools.drawing.svg import CELL, GAP, MARGIN, BoxContent, box, drawing, text
 
 LABEL = 210
@@ -39,7 +39,7 @@ def _vector_lengths(size: int = 11) -> str:
         lanes = LANES * vscale
         count = -(-size // lanes)
         title = (
-            f"{VSCALE_UNIT_BITS * vscale} bits: vscale is {vscale}, {counted(count, 'iteration')}"
+            f"{VSCALE_UNIT_BITS * vscale} bits: vscale is {vscale}, {amount(count, 'iteration')}"
         )
         parts.append(text(MARGIN, y + 6, title, "title"))
         numbers = np.arange(count * lanes)

@@ -95,7 +95,7 @@ def test_an_entry_point_must_name_a_function(install):
 
 def test_a_name_of_gossamer_is_its_own(install):
     install(PLUGIN, name="csr_times_vector")
-    assert [point.name for point in COST_MODELS.ignored()] == ["csr_times_vector"]
+    assert [point.name for point in COST_MODELS.ignored_entry_points()] == ["csr_times_vector"]
     assert choose_format(PROPERTIES, Workload(), calls=10).csr.reason
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Signature, Target
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 
 
 class Artifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,7 +43,7 @@ class Artifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         except msgspec.MsgspecError as error:
             raise ArgumentError(
                 "artifact.malformed",
-                f"The data ({counted(len(data), 'byte')}) is not an encoded artifact: {error}.",
+                f"The data ({amount(len(data), 'byte')}) is not an encoded artifact: {error}.",
                 hint="Pass the bytes that Artifact.encode returned.",
             ) from error
 

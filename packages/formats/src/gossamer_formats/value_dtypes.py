@@ -63,11 +63,11 @@ def converted_values(values: Array, source: str, target: str) -> Array:
     array([16256, 16256], dtype=uint16)
     """
     # Imported late: most programs convert no values.
-    from gossamer_ir.interpret.memory.values import conversion, encoded
+    from gossamer_ir.interpret.memory.values import conversion, encode_elements
 
     with np.errstate(over="ignore", invalid="ignore"):
         decoded = decoded_values(values, source)
         if not is_encoded(target) and not (target == "int8" and decoded.dtype.kind == "f"):
             return decoded.astype(target)
-        converted: Array = np.asarray(encoded(conversion(source, target)(decoded), target))
+        converted: Array = np.asarray(encode_elements(conversion(source, target)(decoded), target))
     return converted.reshape(values.shape)

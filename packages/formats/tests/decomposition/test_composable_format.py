@@ -93,7 +93,7 @@ def plugin(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("plugin")
 def test_another_distribution_registers_a_composable_format():
     assert {"hyb", "triangles", "twice", "wrong"} <= {*COMPOSABLE_FORMATS.names()}
-    assert [point.name for point in COMPOSABLE_FORMATS.ignored()] == ["hyb"]
+    assert [point.name for point in COMPOSABLE_FORMATS.ignored_entry_points()] == ["hyb"]
     stored = matrix()
     decomposition = decompose(stored, "triangles", offset=2)
     assert [part.name for part in decomposition.parts] == ["csr_0", "csc_1"]

@@ -139,7 +139,7 @@ def test_an_exception_of_a_writer_names_the_distribution(tmp_path):
 def test_a_suffix_of_the_library_is_its_own(tmp_path):
     (tmp_path / "A.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 3 0\n")
     assert read(tmp_path / "A.mtx").shape == (2, 3)
-    assert [point.name for point in NAMED_FILE_FORMATS.ignored()] == ["mtx"]
+    assert [point.name for point in NAMED_FILE_FORMATS.ignored_entry_points()] == ["mtx"]
 
 
 def test_a_suffix_that_two_distributions_register_is_refused(tmp_path):

@@ -119,7 +119,7 @@ def build_named(
     """
     start = time.perf_counter()
     # Classes of stats: every exact number would be a key of its own, and hardly any kernel would be shared.
-    stats = stats.rounded() if stats is not None else None
+    stats = stats.representative() if stats is not None else None
     with compiling, paused_collection():
         backend, resolved = resolve_target(target)
         key = name_key(name, stats, **_environment(backend, resolved))

@@ -38,7 +38,7 @@ def schedule_for_target(module: Module, target: Target, stats: Stats | None) -> 
 def report_for_target(module: Module, target: Target, stats: Stats | None) -> ScheduleReport:
     """Return the schedule of `schedule_for_target` with the reasons that the rule gives. Rules see the class
     of the stats. Of a space of schedules, it is the prior."""
-    stats = stats.rounded() if stats is not None else None
+    stats = stats.representative() if stats is not None else None
     space = _space_of_plugins(module, target, stats)
     if space is not None:
         return space.prior
@@ -49,7 +49,7 @@ def report_for_target(module: Module, target: Target, stats: Stats | None) -> Sc
 
 def space_for_target(module: Module, target: Target, stats: Stats | None) -> ScheduleSpace:
     """Return all schedules of the rule that `report_for_target` uses; that one is the first."""
-    stats = stats.rounded() if stats is not None else None
+    stats = stats.representative() if stats is not None else None
     space = _space_of_plugins(module, target, stats)
     if space is not None:
         return space

@@ -85,10 +85,10 @@ class VerifyError(UserError):
     """A module breaks a rule of its stage."""
 
     @classmethod
-    def of_module(cls, diagnostics: tuple[Diagnostic, ...], text: str) -> VerifyError:
+    def from_diagnostics(cls, diagnostics: tuple[Diagnostic, ...], text: str) -> VerifyError:
         """Return the error of a module with these diagnostics, at least one; `text` shows their places.
 
-        >>> VerifyError.of_module((Diagnostic("verify.depth", "Too deep."),), "").code
+        >>> VerifyError.from_diagnostics((Diagnostic("verify.depth", "Too deep."),), "").code
         'verify.depth'
         """
         first = diagnostics[0]

@@ -186,7 +186,7 @@ def main(x: T.handle, y: T.handle, n: T.int64) -> None:
                 Y[j] = X[i * 4 + j]
 """).functions
     (loop,) = function.body
-    accessed = regions_of(function, loop.body, is_clamped=is_clamped).read("X")
+    accessed = regions_of(function, loop.body, is_clamped=is_clamped).read_region("X")
     accessed_ranges = [
         (print_expr(at.start), print_expr(at.extent)) for at in accessed.region.ranges
     ]
@@ -211,7 +211,7 @@ def index_text(coefficients):
 def test_a_box_holds_what_is_touched_and_an_exact_one_nothing_else(rows, columns, j, k):
     texts = {"rows": index_text(rows), "columns": index_text(columns)}
     (function,) = parse_module(AFFINE.format(j=j, k=k, **texts)).functions
-    written = regions_of(function, function.body[0].body).written("X")
+    written = regions_of(function, function.body[0].body).written_region("X")
     for i in range(4):
         points = (
             {"i": i, "j": a, "k": b} for a in range(j) for b in range(eval(k, {"i": i, "j": a}))

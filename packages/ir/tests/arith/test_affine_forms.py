@@ -16,7 +16,7 @@ from gossamer_ir.arith.affine import (
     affine_of,
     combine,
     expr_of,
-    factored,
+    factor_affine,
     product_of,
     quotient,
     times,
@@ -66,7 +66,7 @@ def test_products_and_quotients_undo_each_other(seed):
         assert values[0] * values[1] == values[2]
     if second != NOTHING:
         assert quotient(whole, second) == first
-    count, factors = factored(whole, (expr_of(second),))
+    count, factors = factor_affine(whole, (expr_of(second),))
     assert affine_of(product((index(count), *factors))) == whole
     assert affine_of(product_of(whole)) == whole
 

@@ -73,4 +73,4 @@ def test_operands_that_are_related_must_not_overflow(op):
 
 @pytest.mark.parametrize("op", sorted({*BOUNDED} | AFFINE_OPERATIONS))
 def test_an_operation_that_the_prover_knows_has_a_bound_of_its_absolute_value(op):
-    assert analysis().of(Binary(op, INDEX, index(4))) < limit_of("int64")
+    assert analysis().bound(Binary(op, INDEX, index(4))) < limit_of("int64")

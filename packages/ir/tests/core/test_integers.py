@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from gossamer_ir.arith.simplify import simplify
-from gossamer_ir.core.build import binary, folded, index, integer_value
+from gossamer_ir.core.build import binary, fold_constants, index, integer_value
 from gossamer_ir.core.conditions import FALSE, TRUE
 from gossamer_ir.core.constants import constant
-from gossamer_ir.core.integers import UNBOUNDED, evaluated, wrapped
+from gossamer_ir.core.integers import UNBOUNDED, evaluate_int64, wrap_integer
 from gossamer_ir.interpret.expressions import operators
 from gossamer_ir.nodes import Binary, BinaryOp, Broadcast, Compare, Lanes, Ramp
 
@@ -30,10 +30,10 @@ def test_folding_agrees_with_the_interpreter(op):
     for lhs, rhs in product(EXTREMES, repeat=2):
         with np.errstate(all="ignore"):
             expected = int(compute(np.int64(lhs), np.int64(rhs)))
-        assert evaluated(op, lhs, rhs) == expected, (op, lhs, rhs)
+        assert evaluate_int64(op, lhs, rhs) == expected, (op, lhs, rhs)
         is_undefined = rhs == 0 and op in ("floordiv", "floormod")
         for made in (
-            folded(op, index(lhs), index(rhs)),
+            fold_constants(op, index(lhs), index(rhs)),
             simplify(Binary(op, index(lhs), index(rhs))),
         ):
             value = None if made is None else integer_value(made)
@@ -52,7 +52,7 @@ def test_integers_wrap_to_their_bits(bits):
         -(2 ** (bits - 1)) - 1,
         3 << bits,
     ):
-        result = wrapped(value, bits)
+        result = wrap_integer(value, bits)
         assert -(2 ** (bits - 1)) <= result < 2 ** (bits - 1)
         assert (result - value) % 2**bits == 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer_ir.analysis.bounds.value_bounds import ValueBounds, limit_of
-from gossamer_ir.arith.nonaffine_bounds import bounds_of_call, unwidened
+from gossamer_ir.arith.nonaffine_bounds import bounds_of_call, strip_widening
 from gossamer_ir.core.build import index_var
 from gossamer_ir.core.math_functions import (
     FUNCTIONS,
@@ -43,8 +43,8 @@ def test_only_a_function_that_counts_bits_has_bounds(monkeypatch, counts_bits):
     monkeypatch.setitem(FUNCTIONS, "made_up", record)
     signed = Call("made_up", (index_var("i"),), "int64")
     assert bool([*bounds_of_call(signed, signed)]) == counts_bits
-    most = ValueBounds(Function("f", (), ())).of(signed)
+    most = ValueBounds(Function("f", (), ())).bound(signed)
     assert most == (64 if counts_bits else limit_of("int64"))
     unsigned = Call("made_up", (Var("u", "uint64"),), "uint64")
     widened = Cast("int64", unsigned)
-    assert unwidened(widened) == (unsigned if counts_bits else widened)
+    assert strip_widening(widened) == (unsigned if counts_bits else widened)

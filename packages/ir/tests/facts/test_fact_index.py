@@ -35,14 +35,14 @@ class Tombstones(Node, frozen=True):
 def test_facts_are_found_by_type_and_subject():
     narrow, wide = InRange("X", ZERO, index(4)), InRange("X", ZERO, index(9))
     facts = fact_index([narrow, Monotone("Y"), wide])
-    assert facts.about("X", InRange) == (narrow, wide) == facts.of_type(InRange)
+    assert facts.about("X", InRange) == (narrow, wide) == facts.facts_of_type(InRange)
     assert facts.last("X", InRange) == wide
     assert facts.holds("Y", Monotone)
 
 
 def test_there_may_be_no_fact():
     facts = fact_index([Monotone("Y")])
-    assert facts.about("Y", InRange) == facts.of_type(InRange) == ()
+    assert facts.about("Y", InRange) == facts.facts_of_type(InRange) == ()
     assert facts.last("Y", InRange) is None
     assert not facts.holds("X", Monotone)
 
@@ -58,7 +58,7 @@ def test_unused_slots_repeat_a_value():
 def test_a_relation_is_about_elements_of_both_sides(padded):
     subset = Relation("subset", "X", "Y")
     assert fact_index([subset]).about("X", Relation) == (subset,)
-    assert fact_index([subset, PaddedSlots(padded, index(9))]).of_type(Relation) == ()
+    assert fact_index([subset, PaddedSlots(padded, index(9))]).facts_of_type(Relation) == ()
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_relation_is_about_elements_of_both_sides(padded):
     ids=lambda fact: type(fact).__name__,
 )
 def test_a_fact_about_every_slot_is_not_weakened(fact):
-    assert fact_index([fact, PADDED]).of_type(type(fact)) == (fact,)
+    assert fact_index([fact, PADDED]).facts_of_type(type(fact)) == (fact,)
 
 
 def test_other_buffers_are_not_weakened():

@@ -60,6 +60,6 @@ def test_a_representative_of_statistics_is_that_of_itself(rows):
     """The key of a kernel and the rules round on their own, and must see one class."""
     for nnz in range(0, 40 * rows + 1, max(rows // 3, 1)):
         stats = Stats(rows, 7, nnz, longest_row=nnz, empty_rows=rows // 2)
-        rounded = stats.rounded()
-        assert rounded.rounded() == rounded
+        rounded = stats.representative()
+        assert rounded.representative() == rounded
         assert 0 <= stats.mean_row - rounded.mean_row <= max(0.25, stats.mean_row / 4)

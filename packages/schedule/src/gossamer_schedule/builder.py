@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.interchange.records import Intrinsic, Schedule, Step, Trace
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_schedule.cursor.handles import StmtHandle
 from gossamer_schedule.cursor.name_queries import (
     get_blocks,
@@ -236,7 +236,7 @@ class ScheduleBuilder(Fluent):
         if type(count) is not int or not 0 <= count <= step_count:
             raise schedule_error(
                 "undo.steps",
-                f"undo is given {value_text(steps)}, and the trace has {counted(step_count, 'step')}.",
+                f"undo is given {value_text(steps)}, and the trace has {amount(step_count, 'step')}.",
                 hint=f"Expected a number from 0 to {step_count}.",
             )
         self._applied.keep(step_count - count)

@@ -24,7 +24,7 @@ from gossamer_ir.interchange.records import BufferParam, Signature
 from gossamer_ir.nodes import Expr
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.traversal.free_vars import free_vars
 
 
@@ -202,7 +202,7 @@ class ArgumentChecker:
                     "kernel.arguments",
                     f"The size '{name}' is missing, and the array '{row.param.name}' of shape "
                     f"{view.shape} does not give it.",
-                    hint=f"Pass an array with {counted(len(row.shape), 'dimension')}, or the size.",
+                    hint=f"Pass an array with {amount(len(row.shape), 'dimension')}, or the size.",
                 )
 
     def _solve_sizes(self, numbers: dict[str, PlainNumber], views: Mapping[str, ArrayView]) -> None:

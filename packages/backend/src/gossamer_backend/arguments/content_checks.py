@@ -40,7 +40,7 @@ class ContentChecker:
         read |= {node.buffer for node in walk(*facts) if isinstance(node, Load)}
         self._read = {name: param.buffer for name, param in aliases.items() if name in read}
         self._names = {name: param.name for name, param in aliases.items()}
-        self._is_related = bool(stated_fact_index(facts).of_type(Relation))
+        self._is_related = bool(stated_fact_index(facts).facts_of_type(Relation))
 
     def require_facts(
         self,

@@ -53,7 +53,7 @@ def require_facts(
 
 
 def _require_checkable(index: FactIndex) -> None:
-    for fact in index.of_type(Relation):
+    for fact in index.facts_of_type(Relation):
         if not can_check_relation(fact, index):
             raise UnsupportedError(
                 "backend.relation",

@@ -13,7 +13,7 @@ from gossamer_ir.arith.evaluate_integer import NotArithmeticError, evaluate_inte
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.nodes import Cast, Expr, Node, Var
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.traversal.rewrite import rewrite
 
 Scalars: TypeAlias = Mapping[str, int | float | bool]
@@ -41,7 +41,7 @@ def _array_element(arrays: Mapping[str, Array], buffer_name: str, position: int)
     if not 0 <= position < array.size:
         raise ArgumentError(
             "kernel.size",
-            f"A size is element {position} of '{buffer_name}', which has {counted(array.size, 'element')}.",
+            f"A size is element {position} of '{buffer_name}', which has {amount(array.size, 'element')}.",
         )
     return int(array.reshape(-1)[position])
 

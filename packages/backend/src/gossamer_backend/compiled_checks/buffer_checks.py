@@ -121,7 +121,7 @@ def _buffer_check(
     ]
     ranges = index.about(name, InRange)
     is_distinct = index.holds(name, Distinct)
-    is_related = any(name in (fact.left, fact.right) for fact in index.of_type(Relation))
+    is_related = any(name in (fact.left, fact.right) for fact in index.facts_of_type(Relation))
     # Values of related arrays are compared as int64.
     is_testable = dtype.kind in "iu" and not (is_related and dtype == np.uint64)
     if not is_testable or len(orders) > 1:

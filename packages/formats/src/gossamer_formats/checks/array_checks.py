@@ -6,7 +6,7 @@ from gossamer_formats.storage import dtype_name
 from gossamer_formats.value_dtypes import VALUE_DTYPES
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import counted, either
+from gossamer_ir.support.message_texts import amount, either
 
 INDEX_DTYPES = ("int32", "int64")
 """The dtypes of indices among which a tensor chooses. A format that declares a narrower one keeps it."""
@@ -15,7 +15,7 @@ INDEX_DTYPES = ("int32", "int64")
 def require_vector(name: str, array: Array) -> None:
     """Raise a `FormatError` unless an array has one dimension."""
     if array.ndim != 1:
-        dimensions = counted(array.ndim, "dimension")
+        dimensions = amount(array.ndim, "dimension")
         raise FormatError("format.dimensions", f"{name} has {dimensions}; expected 1.")
 
 
@@ -41,5 +41,5 @@ def require_length(name: str, array: Array, length: int, *, reason: str) -> None
     if array.size != length:
         raise FormatError(
             "format.length",
-            f"{name} has {counted(array.size, 'element')}; expected {length}, {reason}.",
+            f"{name} has {amount(array.size, 'element')}; expected {length}, {reason}.",
         )

@@ -20,7 +20,7 @@ from gossamer_ir.facts.array_violations import (
 )
 from gossamer_ir.nodes import Axis
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.support.typed_calls import typed
 
 _CODES = {
@@ -116,7 +116,7 @@ def require_word(axis: Axis, indices: Indices, *, length: int) -> None:
     if length > bits:
         raise FormatError(
             "format.word",
-            f"The axis '{axis.name}' has {counted(length, 'coordinate')}, but a word of {indices.dtype} has "
+            f"The axis '{axis.name}' has {amount(length, 'coordinate')}, but a word of {indices.dtype} has "
             f"{bits} bits.",
             hint="Split the axis: write an axis of words above it.",
         )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from operator import index
 
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 
 
 def required_shape(shape: Sequence[int], *, rank: int | None = None) -> tuple[int, ...]:
@@ -23,7 +23,7 @@ def required_shape(shape: Sequence[int], *, rank: int | None = None) -> tuple[in
     except TypeError:
         sizes = ()
     if not sizes or not 0 <= min(sizes) <= max(sizes) < 2**63 or rank not in (None, len(sizes)):
-        count = counted(rank, "size") if rank else "sizes"
+        count = amount(rank, "size") if rank else "sizes"
         raise FormatError(
             "format.shape", f"The shape is {shape}; expected {count} from 0 to 2**63 - 1."
         )

@@ -118,7 +118,7 @@ def axis_facts(description: FormatDescription) -> tuple[Fact, ...]:
         for axis in description.axes
         for fact in facts_of_axis(axis, name_of=lambda handle: handle)
     )
-    segments = stated_fact_index(promised).of_type(SortedSegments)
+    segments = stated_fact_index(promised).facts_of_type(SortedSegments)
     of_rows = {fact for fact in segments if fact.indptr is None}
     return tuple(fact for fact in promised if fact not in of_rows)
 

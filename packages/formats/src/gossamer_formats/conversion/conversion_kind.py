@@ -21,7 +21,7 @@ from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.bounded_dict import put_bounded
-from gossamer_ir.support.message_texts import counted, either
+from gossamer_ir.support.message_texts import amount, either
 
 
 class ConversionKind(msgspec.Struct, eq=False):
@@ -93,6 +93,6 @@ def require_rank(target: FormatDescription, rank: int) -> None:
     if len(shape_of(target)) != rank:
         raise FormatError(
             "format.dimensions",
-            f"The tensor has {counted(rank, 'dimension')}, but the format '{target.name}' has "
+            f"The tensor has {amount(rank, 'dimension')}, but the format '{target.name}' has "
             f"{len(shape_of(target))}.",
         )

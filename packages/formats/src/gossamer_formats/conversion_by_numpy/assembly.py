@@ -40,7 +40,7 @@ from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import Axis, Buffer, FormatDescription
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 
 
 class Assembly(NamedTuple):
@@ -301,7 +301,7 @@ class _Builder:
         return FormatError(
             "format.width",
             f"A fiber of axis '{axis.name}' of the format '{self._description.name}' has "
-            f"{counted(width, 'slot')}, but {counted(int(lengths[fiber]), 'element')}: {elements}, ...",
+            f"{amount(width, 'slot')}, but {amount(int(lengths[fiber]), 'element')}: {elements}, ...",
         )
 
 

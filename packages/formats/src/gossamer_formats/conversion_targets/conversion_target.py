@@ -16,7 +16,7 @@ from gossamer_formats.registry.formats import FORMATS, format_named
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 
 
 class ConversionTarget(msgspec.Struct, frozen=True, eq=False):
@@ -96,14 +96,14 @@ def _orders(description: FormatDescription, order: Array) -> dict[str, ContentsO
     if len(description.index_arrays) != 1:
         raise FormatError(
             "format.order",
-            f"The format '{description.name}' has {counted(len(description.index_arrays), 'index array')}; "
+            f"The format '{description.name}' has {amount(len(description.index_arrays), 'index array')}; "
             "only a format with one takes an order.",
             hint="Use row_groups for rows in any order.",
         )
     if order.ndim != 1 or order.dtype.kind not in "iu":
         raise FormatError(
             "format.order",
-            f"The order is an array of {counted(order.ndim, 'dimension')} of {order.dtype}; expected a "
+            f"The order is an array of {amount(order.ndim, 'dimension')} of {order.dtype}; expected a "
             "vector of integers.",
         )
     return {description.index_arrays[0].name: partial(_checked_order, order)}
@@ -115,7 +115,7 @@ def _checked_order(order: Array, counts: Array, _parameters: Mapping[str, int]) 
     if not is_inside or np.any(np.bincount(order, minlength=counts.size) != 1):
         raise FormatError(
             "format.order",
-            f"The order of {counted(order.size, 'value')} is not a permutation of the numbers from 0 to "
+            f"The order of {amount(order.size, 'value')} is not a permutation of the numbers from 0 to "
             f"{counts.size - 1}.",
         )
     return order.astype(np.int64, copy=False)

@@ -9,7 +9,7 @@ import numpy as np
 from gossamer_formats.value_dtypes import SCIPY_DTYPES, converted_values
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import counted, either
+from gossamer_ir.support.message_texts import amount, either
 
 
 def require_matrix(matrix: Any, *, rank: int | None = 2) -> None:
@@ -28,7 +28,7 @@ def require_matrix(matrix: Any, *, rank: int | None = 2) -> None:
     if rank not in (None, matrix.ndim):
         raise FormatError(
             "format.dimensions",
-            f"The matrix has {counted(matrix.ndim, 'dimension')}; expected {rank}.",
+            f"The matrix has {amount(matrix.ndim, 'dimension')}; expected {rank}.",
         )
 
 
@@ -51,7 +51,7 @@ def require_values(matrix: Any, *, dimensions: int, count: int) -> None:
         raise FormatError(
             "format.length",
             f"data of the {matrix.format} matrix has the shape {shape}; expected "
-            f"{counted(dimensions, 'dimension')}, the first with at least {counted(count, 'element')}.",
+            f"{amount(dimensions, 'dimension')}, the first with at least {amount(count, 'element')}.",
         )
 
 

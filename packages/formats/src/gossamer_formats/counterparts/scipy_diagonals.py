@@ -14,7 +14,7 @@ from gossamer_formats.counterparts.matrix_checks import (
 from gossamer_formats.counterparts.scipy_matrix import ScipyArrays, ScipyMatrix, scipy_class
 from gossamer_formats.storage import Storage
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 
 
 def _arrays(matrix: Any, dtype: str | None) -> ScipyArrays:
@@ -40,7 +40,7 @@ def _check(matrix: Any) -> None:
         raise FormatError(
             "format.length",
             f"offsets has the shape {offsets.shape} and the dtype {offsets.dtype}; expected one integer "
-            f"for each of {counted(len(diagonals), 'diagonal')}.",
+            f"for each of {amount(len(diagonals), 'diagonal')}.",
         )
 
 

@@ -20,7 +20,7 @@ from gossamer_formats.tensors.sparse_tensor import MATRIX_IN_CSR, SparseTensor
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import FormatDescription, Module
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import counted, readable_size
+from gossamer_ir.support.message_texts import amount, readable_size
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.transform.decomposition.part_parameter import part_parameter
 from gossamer_ir.transform.decomposition.rows_of_parts import RowsOfParts
@@ -312,8 +312,8 @@ class Decomposition(NotAnArray):
         shape = " by ".join(str(length) for length in self.shape)
         names = ", ".join(part.name for part in self.parts)
         return (
-            f"Decomposition({self.name}, {shape}, {counted(self.nnz, 'nonzero')}, {self.dtype}, "
-            f"{readable_size(self.nbytes)}, {counted(len(self.parts), 'part')}{names and f': {names}'})"
+            f"Decomposition({self.name}, {shape}, {amount(self.nnz, 'nonzero')}, {self.dtype}, "
+            f"{readable_size(self.nbytes)}, {amount(len(self.parts), 'part')}{names and f': {names}'})"
         )
 
 

@@ -15,7 +15,7 @@ from gossamer_formats.value_dtypes import NUMPY_DTYPES
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 
 
 def decomposition_from_csr(
@@ -36,7 +36,7 @@ def decomposition_from_csr(
     if tensor.ndim != 2:
         raise FormatError(
             "format.dimensions",
-            f"The tensor has {counted(tensor.ndim, 'dimension')}; expected 2.",
+            f"The tensor has {amount(tensor.ndim, 'dimension')}; expected 2.",
         )
     matrix, permutation = _sorted_csr(tensor)
     parts = parts_of(matrix)

@@ -17,7 +17,7 @@ from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 
 Chooser: TypeAlias = Callable[[Array, Array], Array]
 """Takes the rows and the columns of all elements; returns which of them a part has, as an array of bools."""
@@ -82,7 +82,7 @@ def _left_error(left: Array, rows: Array, columns: Array) -> FormatError:
     verb = "belongs" if count == 1 else "belong"
     return FormatError(
         "format.parts",
-        f"{counted(count, 'element')} {verb} to no part, for example ({rows[at]}, {columns[at]}).",
+        f"{amount(count, 'element')} {verb} to no part, for example ({rows[at]}, {columns[at]}).",
         hint="End the list with a format without a function, such as 'csr'.",
     )
 
@@ -120,6 +120,6 @@ def _choice(chooser: Chooser, rows: Array, columns: Array, index: int) -> Array:
             "format.parts",
             f"The function of entry {index} of the list of formats returned an array of the shape "
             f"{chosen.shape} and the dtype {chosen.dtype}; expected a bool for each of "
-            f"{counted(rows.size, 'element')}.",
+            f"{amount(rows.size, 'element')}.",
         )
     return chosen

@@ -14,7 +14,7 @@ from gossamer_formats.permutation import UNSTORED, stored, stored_count
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError, PluginError
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 
 
 def required_parts(
@@ -105,7 +105,7 @@ def _require_fitting(part: Part, matrix: SparseTensor, format_name: str) -> None
     if permutation.shape != (count,) or permutation.dtype.kind != "i":
         raise _error(
             format_name,
-            f"returned the part '{part.name}' with {counted(count, 'value')} and a permutation of the shape "
+            f"returned the part '{part.name}' with {amount(count, 'value')} and a permutation of the shape "
             f"{permutation.shape} and the dtype {permutation.dtype}; expected a signed integer for each "
             "value.",
         )
@@ -136,7 +136,7 @@ def _require_each_once(parts: Sequence[Part], count: int, format_name: str) -> N
     at = int(np.argmax(times != 1))
     raise _error(
         format_name,
-        f"stored value {at} of the matrix in {counted(int(times[at]), 'slot')}; each value must be in "
+        f"stored value {at} of the matrix in {amount(int(times[at]), 'slot')}; each value must be in "
         "exactly one part.",
     )
 

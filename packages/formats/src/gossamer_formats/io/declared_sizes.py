@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from gossamer_formats.memory.available_memory import available_memory
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 
 # Small files compress best: a matrix with one value repeated shrinks more than 256 times. Half a
 # gigabyte can be read without harm on machines that SciPy is used on.
@@ -59,7 +59,7 @@ class DeclaredSizes(NamedTuple):
 
     def described(self) -> str:
         """Return the sizes in words, after the name of the file."""
-        rows, entries = counted(self.rows, "row"), counted(self.entries, "entry", "entries")
+        rows, entries = amount(self.rows, "row"), amount(self.entries, "entry", "entries")
         return f"declares {rows} and {entries}"
 
 
@@ -75,8 +75,8 @@ class EntriesRead(NamedTuple):
 
     def described(self) -> str:
         """Return the sizes in words, after the name of the file."""
-        entries = counted(self.entries, "entry", "entries")
-        return f"holds {entries} or more of {counted(self.dimensions, 'dimension')}"
+        entries = amount(self.entries, "entry", "entries")
+        return f"holds {entries} or more of {amount(self.dimensions, 'dimension')}"
 
 
 def default_max_bytes(file_size: int) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 
 MAX_LINE_LENGTH = 1 << 16
 """The longest line of an entry or a comment. Without a limit, a compressed file could decompress to a single
@@ -77,8 +77,8 @@ def entry_problem(line: str, *, coordinates: int, has_value: bool = True) -> str
     """
     fields = line.split()
     if len(fields) != coordinates + has_value:
-        wanted = counted(coordinates, "coordinate") + (" and a value" if has_value else "")
-        return f"{counted(len(fields), 'number')}; expected {wanted}"
+        wanted = amount(coordinates, "coordinate") + (" and a value" if has_value else "")
+        return f"{amount(len(fields), 'number')}; expected {wanted}"
     for field in fields[:coordinates]:
         if not _is_int64(field):
             return f"the coordinate '{field[:_MAX_QUOTE_LENGTH]}'; expected an integer below 2**63"

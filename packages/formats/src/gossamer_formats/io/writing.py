@@ -15,7 +15,7 @@ from gossamer_formats.io.file_formats.by_suffix import (
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.value_dtypes import NUMPY_DTYPES
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.support.typed_calls import typed
 
 
@@ -61,7 +61,7 @@ def write(tensor: SparseTensor, path: str | os.PathLike[str], *, pattern: bool =
         others = suffixes_in_words(record for record in FILE_FORMATS if record.is_of_any_rank)
         raise FormatError(
             "format.dimensions",
-            f"The tensor has {counted(tensor.ndim, 'dimension')}; '{suffix}' files hold 2.",
+            f"The tensor has {amount(tensor.ndim, 'dimension')}; '{suffix}' files hold 2.",
             hint=f"Use {others}.",
         )
     # A private copy: the arrays must not change between their check and the file.

@@ -20,7 +20,7 @@ from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.value_dtypes import NUMPY_DTYPES, is_encoded
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.support.typed_calls import typed
 
 _PATTERN = re.compile(r"([1-9]\d{0,8}):([1-9]\d{0,8})")
@@ -82,8 +82,8 @@ def _format_of_pattern(
     if slots > group or parameters:
         raise FormatError(
             "format.prune",
-            f"The pattern '{format_name}' has {counted(slots, 'slot')} for {counted(group, 'column')}, and "
-            f"{counted(len(parameters), 'further parameter')}; expected no more slots than columns, and no "
+            f"The pattern '{format_name}' has {amount(slots, 'slot')} for {amount(group, 'column')}, and "
+            f"{amount(len(parameters), 'further parameter')}; expected no more slots than columns, and no "
             "parameter.",
         )
     return "n_m", {"slots": slots, "group": group}
@@ -148,7 +148,7 @@ def _elements(matrix: Any) -> Nonzeros:
 def _require_matrix(dimensions: int) -> None:
     if dimensions != 2:
         raise FormatError(
-            "format.dimensions", f"The array has {counted(dimensions, 'dimension')}; expected 2."
+            "format.dimensions", f"The array has {amount(dimensions, 'dimension')}; expected 2."
         )
 
 

@@ -41,7 +41,7 @@ from gossamer_formats.value_dtypes import value_array_dtype
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import counted, readable_size
+from gossamer_ir.support.message_texts import amount, readable_size
 
 if TYPE_CHECKING:
     from gossamer_formats.arithmetic.reduce_elements import ReductionName
@@ -445,7 +445,7 @@ class SparseTensor(RefusedOperators, NotAnArray):
     def __repr__(self) -> str:
         shape = " by ".join(str(length) for length in self.shape)
         return (
-            f"SparseTensor({self.format}, {shape}, {counted(self.nnz, 'nonzero')}, {self.value_dtype}, "
+            f"SparseTensor({self.format}, {shape}, {amount(self.nnz, 'nonzero')}, {self.value_dtype}, "
             f"{readable_size(self.nbytes)})"
         )
 

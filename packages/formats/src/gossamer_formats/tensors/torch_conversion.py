@@ -23,7 +23,7 @@ from gossamer_formats.tensors.tensor_of_arrays import tensor_of_arrays
 from gossamer_formats.value_dtypes import VALUE_DTYPES, converted_values, is_encoded
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import counted, either
+from gossamer_ir.support.message_texts import amount, either
 from gossamer_ir.support.typed_calls import typed
 
 
@@ -175,7 +175,7 @@ def _required_sparse(tensor: Any) -> tuple[Format, TorchLayout]:
         )
     is_hybrid = tensor.dense_dim() > 0
     if is_hybrid or (layout.indptr is not None and len(tensor.shape) != 2):
-        what = "dense dimensions" if is_hybrid else counted(len(tensor.shape), "dimension")
+        what = "dense dimensions" if is_hybrid else amount(len(tensor.shape), "dimension")
         wanted = "none" if is_hybrid else "2"
         raise FormatError("format.dimensions", f"The torch tensor has {what}; expected {wanted}.")
     return format, layout

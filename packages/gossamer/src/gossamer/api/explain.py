@@ -48,7 +48,7 @@ def explain(
 
     The program, `specialize`, `dtypes` and the target are as for `compile`; an operator can be given by name.
     `stats` are those of the matrix, as in `SparseTensor.stats`; rules, and so the reasons, use those of its
-    class (`Stats.rounded`). `schedule` of the result is the same schedule
+    class (`Stats.representative`). `schedule` of the result is the same schedule
     that a compile with these arguments uses. `choices` are those that the rule has made, each with the values
     that it could have; `schedule_space` returns the other schedules.
     For a matrix that `prepare` has returned, or a tensor with which enough products were computed, the result

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gossamer.cli.console import table_console
-from gossamer_ir.support.message_texts import counted, readable_size
+from gossamer_ir.support.message_texts import amount, readable_size
 from gossamer_tune import Estimate, FormatChoice
 
 BAR = 40
@@ -87,7 +87,7 @@ def print_choice(features: int, choice: FormatChoice) -> None:
     console = table_console()
     console.print()
     console.print(
-        Text(f"spmm, {counted(features, 'feature')}, {_calls_text(choice.calls)}: ")
+        Text(f"spmm, {amount(features, 'feature')}, {_calls_text(choice.calls)}: ")
         + Text(choice.chosen.text, style="bold")
         + Text(_gain_text(choice))
     )

@@ -85,7 +85,7 @@ def parse_program_text(text: str, *, name: str) -> Module:
     parsed = parse_text(Source(text, name=name), captured={})
     problems = diagnostics(parsed.module)
     if problems:
-        raise VerifyError.of_module(problems, _caret_lines(parsed, problems))
+        raise VerifyError.from_diagnostics(problems, _caret_lines(parsed, problems))
     return parsed.module
 
 

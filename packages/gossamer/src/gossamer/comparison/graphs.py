@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gossamer_formats import SparseTensor, from_arrays
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 
 GENERATED_GRAPH = "a generated power-law graph"
 """What commands call a graph that they generate."""
@@ -34,7 +34,7 @@ def power_law(
     if nodes < 1 or not 0 <= edges <= nodes * nodes // 4:
         raise ArgumentError(
             "graph.size",
-            f"A sparse graph cannot have {counted(nodes, 'node')} and {counted(edges, 'edge')}; expected at "
+            f"A sparse graph cannot have {amount(nodes, 'node')} and {amount(edges, 'edge')}; expected at "
             "least one node and edges up to a quarter of all pairs.",
         )
     random = np.random.default_rng(seed)

@@ -8,7 +8,7 @@ from collections import Counter
 import msgspec
 
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.message_texts import counted, in_quotes
+from gossamer_ir.support.message_texts import amount, in_quotes
 
 _TERM = re.compile(r"[a-zA-Z]*")
 
@@ -64,5 +64,5 @@ def subscripts_error(text: str, problem: str) -> ArgumentError:
 def require_operand_count(text: str, subscripts: Subscripts, count: int) -> None:
     """Raise `ArgumentError` (`einsum.subscripts`) unless there are subscripts for each operand."""
     if len(subscripts.operands) != count:
-        terms = counted(len(subscripts.operands), "operand")
+        terms = amount(len(subscripts.operands), "operand")
         raise subscripts_error(text, f"they are those of {terms}, and there are {count}")

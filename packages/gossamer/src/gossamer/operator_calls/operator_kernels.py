@@ -69,7 +69,7 @@ def memoized_kernel(
     class of the stats. The name is a tuple of records, by which the cache on disk finds the kernel, too."""
     wanted = DEFAULT_TARGET if target is None else target
     text = wanted if isinstance(wanted, str) else parse_target(wanted).text
-    stats = None if stats is None else stats.rounded()
+    stats = None if stats is None else stats.representative()
     key = (name, stats, text)
     built = _built.get(key)
     if built is not None:

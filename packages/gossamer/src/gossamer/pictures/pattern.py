@@ -12,7 +12,7 @@ from gossamer_formats import Array, Decomposition, Part, SparseTensor
 from gossamer_formats.internal_api import UNSTORED, stored_elements
 from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.message_texts import counted, with_parameters
+from gossamer_ir.support.message_texts import amount, with_parameters
 
 
 class Layer(msgspec.Struct, frozen=True, eq=False):
@@ -60,7 +60,7 @@ def pattern_of(A: Any) -> StoredPattern:
     if len(matrix.shape) != 2:
         raise ArgumentError(
             "spy.dimensions",
-            f"The tensor has {counted(len(matrix.shape), 'dimension')}; expected a matrix.",
+            f"The tensor has {amount(len(matrix.shape), 'dimension')}; expected a matrix.",
         )
     rows, columns = matrix.shape
     if isinstance(matrix, SparseTensor):

@@ -11,7 +11,7 @@ from gossamer.pictures.pattern import StoredPattern, merged_layers, pattern_of
 from gossamer.pictures.pixels import Colors, pixels_of
 from gossamer_formats import Array
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.support.typed_calls import typed
 
 if TYPE_CHECKING:
@@ -135,6 +135,6 @@ def _add_legend(ax: Axes, labels: Sequence[str], palette: Sequence[Colors]) -> N
     ]
     if len(labels) > _LEGEND:
         named.append(
-            Patch(alpha=0, label=f"{counted(len(labels) - _LEGEND, 'more part', 'more parts')}")
+            Patch(alpha=0, label=f"{amount(len(labels) - _LEGEND, 'more part', 'more parts')}")
         )
     ax.legend(handles=named, loc="upper left", bbox_to_anchor=(1.02, 1.0), borderaxespad=0.0)

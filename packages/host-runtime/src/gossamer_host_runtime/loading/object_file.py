@@ -32,7 +32,7 @@ from gossamer_host_runtime.loading.relocated_instructions import (
     can_be_relocated,
 )
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 
 # `sh_type`, `sh_flags` and special section indices of the ELF specification.
 STRING_TABLE, RELOCATIONS, NO_BITS, PLAIN_RELOCATIONS = 3, 4, 8, 9
@@ -161,7 +161,7 @@ def malformed_error(code: bytes, reason: str) -> ArgumentError:
     """Return the error for bytes that are not an object that this process can load."""
     return ArgumentError(
         "host_runtime.object",
-        f"The data ({counted(len(code), 'byte')}) cannot be loaded as object code: {reason}.",
+        f"The data ({amount(len(code), 'byte')}) cannot be loaded as object code: {reason}.",
         hint="Compile the module again.",
     )
 

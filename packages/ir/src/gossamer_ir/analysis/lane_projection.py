@@ -86,11 +86,11 @@ def in_lane(expr: Expr, lane: Expr) -> Expr:
     'v[lane] + w[lane]'
     """
 
-    def kept(vector: Expr) -> Expr:
+    def load_lane(vector: Expr) -> Expr:
         name = vector.name if isinstance(vector, Var) else repr(vector)
         return Load(name, (lane,), DType.parse(dtype_of(vector)).scalar)
 
-    projected = lane_of(expr, lane, kept=kept)
+    projected = lane_of(expr, lane, kept=load_lane)
     assert projected is not None
     return projected
 
@@ -116,19 +116,19 @@ def _elementwise(expr: Any, lane: Expr, kept: LaneOverride) -> Expr | None:
     return scalar if dtype is None else replace(scalar, dtype=DType.parse(dtype).scalar)
 
 
-def _kept(expr: Expr, _lane: Expr, kept: LaneOverride) -> Expr | None:
+def _apply_override(expr: Expr, _lane: Expr, kept: LaneOverride) -> Expr | None:
     return kept(expr)
 
 
-def _transposed(expr: TransposeReduce, lane: Expr, kept: LaneOverride) -> Expr | None:
+def _project_transpose(expr: TransposeReduce, lane: Expr, kept: LaneOverride) -> Expr | None:
     number = integer_value(lane)
     return kept(expr) if number is None else LaneReduce(expr.op, expr.values[number])
 
 
 LANE_RULES: dict[type[Any], Callable[[Any, Expr, LaneOverride], Expr | None]] = {
-    Var: _kept,
+    Var: _apply_override,
     Ramp: _ramp,
     Broadcast: lambda expr, lane, kept: expr.value,
-    TransposeReduce: _transposed,
+    TransposeReduce: _project_transpose,
 }
 """The types of expressions that are neither scalar nor elementwise (`core.expression_kinds`)."""

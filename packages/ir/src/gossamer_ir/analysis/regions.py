@@ -61,11 +61,11 @@ class Regions(msgspec.Struct, frozen=True):
     reads: tuple[AccessedRegion, ...]
     writes: tuple[AccessedRegion, ...]
 
-    def read(self, buffer_name: str) -> AccessedRegion | None:
+    def read_region(self, buffer_name: str) -> AccessedRegion | None:
         """Return the region that is read of a buffer; None if there is none."""
         return next((read for read in self.reads if read.region.buffer == buffer_name), None)
 
-    def written(self, buffer_name: str) -> AccessedRegion | None:
+    def written_region(self, buffer_name: str) -> AccessedRegion | None:
         """Return the region that is written of a buffer; None if there is none."""
         return next((write for write in self.writes if write.region.buffer == buffer_name), None)
 
@@ -87,7 +87,7 @@ def regions_of(function: Function, body: tuple[Stmt, ...], *, is_clamped: bool =
     ...             Y[i] = Y[i] + X[i, 4 * i + j]
     ... ''').functions
     >>> (loop,) = function.body
-    >>> accessed = regions_of(function, loop.body).read("X")
+    >>> accessed = regions_of(function, loop.body).read_region("X")
     >>> [(print_expr(at.start), print_expr(at.extent)) for at in accessed.region.ranges], accessed.is_exact
     ([('i', '1'), ('i * 4', '4')], True)
     """
@@ -162,7 +162,7 @@ def _regions(
         # A buffer that is allocated inside does not exist outside, so no region of it can be named.
         if access.buffer not in allocated:
             boxes.add(access)
-    return Regions(boxes.accessed(is_store=False), boxes.accessed(is_store=True))
+    return Regions(boxes.accessed_regions(is_store=False), boxes.accessed_regions(is_store=True))
 
 
 class _Boxes:
@@ -180,7 +180,7 @@ class _Boxes:
         box, old = self._box(access), self._found.get(key)
         self._found[key] = box if old is None else self._hull(old, box)
 
-    def accessed(self, *, is_store: bool) -> tuple[AccessedRegion, ...]:
+    def accessed_regions(self, *, is_store: bool) -> tuple[AccessedRegion, ...]:
         return tuple(
             AccessedRegion(self._region(buffer, box), box.is_exact)
             for (kind, buffer), box in self._found.items()
@@ -206,9 +206,9 @@ class _Boxes:
     def _ends(self, at: Expr | Range, loops: Sequence[For]) -> _Ends:
         if isinstance(at, Range):
             last = sub(add(at.start, at.extent), ONE)
-            low, high = self._bounds.of(at.start, loops), self._bounds.of(last, loops)
+            low, high = self._bounds.bounds(at.start, loops), self._bounds.bounds(last, loops)
             return None if low is None or high is None else (low[0], high[1])
-        return self._bounds.of(at, loops)
+        return self._bounds.bounds(at, loops)
 
     def _hull(self, first: _Box, second: _Box) -> _Box:
         pairs = list(zip(first.ends, second.ends, strict=True))
@@ -221,8 +221,8 @@ class _Boxes:
             return first
         if first is None or second is None or _is_searched(first) or _is_searched(second):
             return None
-        low = self._bounds.chosen("min", first[0], second[0])
-        return low, self._bounds.chosen("max", first[1], second[1])
+        low = self._bounds.extremum("min", first[0], second[0])
+        return low, self._bounds.extremum("max", first[1], second[1])
 
     def _region(self, buffer_name: str, box: _Box) -> Region:
         pairs = zip(box.ends, self._shapes[buffer_name], strict=True)

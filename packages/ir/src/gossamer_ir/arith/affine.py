@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.build import ZERO, add, index, integer_value, mul, product, sub
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.core.integers import wrapped
+from gossamer_ir.core.integers import wrap_integer
 from gossamer_ir.nodes import Binary, Cast, Const, Expr, Load, Node, Unary, VScale
 from gossamer_ir.traversal.rewrite import map_children
 
@@ -121,12 +121,14 @@ def multiply(lhs: Affine, rhs: Affine) -> Affine | None:
     result = combine(scale(lhs, rhs.constant), Affine(rhs.terms, 0), lhs.constant)
     for left, coefficient in lhs.terms.items():
         for right, other in rhs.terms.items():
-            result = combine(result, Affine({_multiplied(left, right): 1}, 0), coefficient * other)
+            result = combine(
+                result, Affine({_multiply_atoms(left, right): 1}, 0), coefficient * other
+            )
     return result
 
 
 @lru_cache(maxsize=4096)
-def _multiplied(lhs: Expr, rhs: Expr) -> Expr:
+def _multiply_atoms(lhs: Expr, rhs: Expr) -> Expr:
     # In a fixed order, so that i * j and j * i are one atom.
     factors = sorted((*factors_of(lhs), *factors_of(rhs)), key=repr)
     return reduce(lambda left, right: Binary("mul", left, right), factors)
@@ -173,7 +175,7 @@ def multiplier_of(factor: Expr, form: Affine) -> Affine:
         others = list(factors_of(atom))
         if factor in others:
             others.remove(factor)
-            rest = Affine({reduce(_multiplied, others): 1}, 0) if others else UNIT
+            rest = Affine({reduce(_multiply_atoms, others): 1}, 0) if others else UNIT
             result = combine(result, rest, coefficient)
     return result
 
@@ -182,7 +184,7 @@ def times(lhs: Affine, rhs: Affine) -> Affine:
     """Return the form lhs * rhs; a single atom, their product, if it has more than `MAX_TERMS` terms."""
     if not (lhs.terms or rhs.terms):
         return Affine({}, lhs.constant * rhs.constant)
-    return multiply(lhs, rhs) or Affine({_multiplied(expr_of(lhs), expr_of(rhs)): 1}, 0)
+    return multiply(lhs, rhs) or Affine({_multiply_atoms(expr_of(lhs), expr_of(rhs)): 1}, 0)
 
 
 def quotient(form: Affine, by: Affine) -> Affine | None:
@@ -213,7 +215,7 @@ def quotient(form: Affine, by: Affine) -> Affine | None:
         # Integers have no fractions, so one leading term that does not divide decides for all.
         if left is None or coefficient % count:
             return None
-        part = Affine({reduce(_multiplied, left): 1}, 0) if left else UNIT
+        part = Affine({reduce(_multiply_atoms, left): 1}, 0) if left else UNIT
         result = combine(result, part, coefficient // count)
         form = combine(form, times(part, by), -(coefficient // count))
     return None
@@ -247,13 +249,13 @@ def _remaining_factors(factors: Iterable[Expr], others: Iterable[Expr]) -> list[
     return left
 
 
-def factored(form: Affine, sums: Iterable[Expr] = ()) -> tuple[int, tuple[Expr, ...]]:
+def factor_affine(form: Affine, sums: Iterable[Expr] = ()) -> tuple[int, tuple[Expr, ...]]:
     """Return a form as an integer times factors, in a fixed order: the common factors of all terms, those of
     the `sums` that divide the form, and the sum that is left.
 
     >>> from gossamer_ir.core.build import ONE, add, index, index_var, mul
     >>> m, n = map(index_var, "mn")
-    >>> count, (first, second) = factored(affine_of(mul(add(mul(m, index(4)), index(4)), n)))
+    >>> count, (first, second) = factor_affine(affine_of(mul(add(mul(m, index(4)), index(4)), n)))
     >>> count, first == add(m, ONE), second == n
     (4, True, True)
     """
@@ -267,10 +269,10 @@ def factored(form: Affine, sums: Iterable[Expr] = ()) -> tuple[int, tuple[Expr, 
             factors.append(divisor)
             form = divided
     counts = [count for count in (form.constant, *form.terms.values()) if count]
-    # The sign goes with the content, so that `factored(-f)` has the factors of `factored(f)`.
+    # The sign goes with the content, so that `factor_affine(-f)` has the factors of `factor_affine(f)`.
     content = gcd(*counts) if any(count > 0 for count in counts) else -gcd(*counts)
     shared = () if form.constant else _common_factors(form)
-    part = Affine({reduce(_multiplied, shared): content}, 0) if shared else Affine({}, content)
+    part = Affine({reduce(_multiply_atoms, shared): content}, 0) if shared else Affine({}, content)
     left = quotient(form, part)
     if left is not None and not left.is_constant:
         factors.append(expr_of(left))
@@ -295,13 +297,13 @@ def vscale_coefficient(form: Affine) -> int | None:
     (4, 3)
     >>> vscale_coefficient(affine_of(index_var("n")))
     """
-    number, others = factored(form)
+    number, others = factor_affine(form)
     return number if all(isinstance(other, VScale) for other in others) else None
 
 
 def product_of(form: Affine) -> Expr:
     """Return a form as an expression that is the product of its factors, the integer first."""
-    count, factors = factored(form)
+    count, factors = factor_affine(form)
     return product((_number(count), *factors))
 
 
@@ -333,7 +335,7 @@ def distance(lhs: Expr, rhs: Expr) -> int | None:
     if apart.terms:
         return None
     # Modulo 2**bits: both sides may have wrapped, even differently often.
-    return wrapped(apart.constant, DType.parse(dtype_of(lhs)).bits)
+    return wrap_integer(apart.constant, DType.parse(dtype_of(lhs)).bits)
 
 
 def scale(form: Affine, factor: int) -> Affine:

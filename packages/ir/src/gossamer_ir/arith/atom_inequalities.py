@@ -12,7 +12,7 @@ from gossamer_ir.arith.nonaffine_bounds import (
     bounds_of_call,
     bounds_of_storage,
     remainder_equations,
-    unwidened,
+    strip_widening,
 )
 from gossamer_ir.core.build import ONE
 from gossamer_ir.core.expression_kinds import dtype_of
@@ -33,7 +33,7 @@ class AtomInequalities:
         """Yield forms with an atom that are not negative: constraints, then those from its operands."""
         # Constraints before derived bounds: conditions of the program are usually what a proof needs.
         yield from self._constraints.about(atom)
-        inner = unwidened(atom)
+        inner = strip_widening(atom)
         # Facts are about elements; a masked load may yield its passthrough value instead.
         if isinstance(inner, Load) and inner.predicate is None:
             yield from self._arrays.about_load(atom, inner, goal)

@@ -29,7 +29,7 @@ from gossamer_ir.arith.constraints import VSCALE, Constraints
 from gossamer_ir.arith.goals import eliminate_atom, normalized_goal, with_value, without_atom
 from gossamer_ir.arith.index_array_facts import IndexArrayFacts
 from gossamer_ir.arith.inequalities import implied_by
-from gossamer_ir.arith.nonaffine_bounds import ConditionalBound, cases_of, unwidened
+from gossamer_ir.arith.nonaffine_bounds import ConditionalBound, cases_of, strip_widening
 from gossamer_ir.core.build import ONE
 from gossamer_ir.nodes import Binary, Expr, Fact, Load, Var
 from gossamer_ir.traversal.free_vars import free_vars
@@ -294,7 +294,7 @@ class Eliminator:
         are made of, remainders before quotients, and prefix sums of products before the products: the
         atoms that an elimination introduces are eliminated after it.
         """
-        inner = unwidened(atom)
+        inner = strip_widening(atom)
         is_sum = isinstance(inner, Load) and self._arrays.has_products(inner.buffer)
         is_compound = not isinstance(atom, Var)
         is_operation = isinstance(atom, Binary)

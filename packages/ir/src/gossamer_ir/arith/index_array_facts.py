@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeGuard
 
 from gossamer_ir.arith.affine import Affine, affine_of, distance, expr_of, multiply, scale
 from gossamer_ir.arith.constraints import Constraints
-from gossamer_ir.arith.nonaffine_bounds import unwidened
+from gossamer_ir.arith.nonaffine_bounds import strip_widening
 from gossamer_ir.arith.offsets import length_of, next_offset, offset_of
 from gossamer_ir.core.build import ONE, ZERO, add, sub, widen
 from gossamer_ir.facts.fact_index import fact_index
@@ -80,7 +80,7 @@ class IndexArrayFacts:
         This holds if the value comes from a segment of one array, the search covers the segment with
         the same number in another array, and a fact says that the first array is a subset of the second.
         """
-        value = unwidened(search.value)
+        value = strip_widening(search.value)
         # The relation is between whole arrays, fiber by fiber:
         # only a value from that array is known to occur.
         if not isinstance(value, Load) or not self._is_subset(value.buffer, search.buffer):
@@ -224,14 +224,14 @@ def _step(load: Load, position: Expr) -> Affine:
 
 def _segment_number(begin: Expr) -> Expr | None:
     """Return the number of the segment that begins at an element of its indptr."""
-    load = unwidened(begin)
+    load = strip_widening(begin)
     return load.indices[0] if isinstance(load, Load) else None
 
 
 def _loads_beside(load: Load, goal: Affine) -> Iterator[tuple[Expr, Load]]:
     """Yield other loads of the array in a goal that differ in the last index only."""
     for other in goal.terms:
-        inner = unwidened(other)
+        inner = strip_widening(other)
         # Loads that differ in outer indices are of different fibers, which no fact relates.
         if not isinstance(inner, Load) or inner == load or inner.predicate is not None:
             continue

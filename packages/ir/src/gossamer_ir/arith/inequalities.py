@@ -75,13 +75,13 @@ def _as_int64(expr: Expr) -> Expr:
     return Cast("int64", expr) if value is None else index(value)
 
 
-def negated(condition: Expr) -> Expr | None:
+def negate_condition(condition: Expr) -> Expr | None:
     """Return the negation of a condition that is made of comparisons of integers; None for any other.
 
     Comparisons of floats have no negation: both `a < b` and `a >= b` are false for NaN.
 
     >>> from gossamer_ir.core.build import index_var
-    >>> negated(Compare("lt", index_var("i"), index_var("n"))).op
+    >>> negate_condition(Compare("lt", index_var("i"), index_var("n"))).op
     'ge'
     """
     match with_operators(condition):
@@ -90,7 +90,7 @@ def negated(condition: Expr) -> Expr | None:
         case Unary(op="not", operand=operand):
             return operand
         case Binary(op="and" | "or") as connective:
-            lhs, rhs = negated(connective.lhs), negated(connective.rhs)
+            lhs, rhs = negate_condition(connective.lhs), negate_condition(connective.rhs)
             # Both sides: the negation of an `and` is an `or`, and half of it would be stronger.
             if lhs is not None and rhs is not None:
                 return Binary("and" if connective.op == "or" else "or", lhs, rhs)
@@ -122,7 +122,7 @@ def implied_by(condition: Expr, holds: Callable[[Expr], bool]) -> Iterator[Affin
             yield from implied_by(Unary("not", either.lhs), holds)
             yield from implied_by(Unary("not", either.rhs), holds)
         case Unary(op="not", operand=operand):
-            opposite = negated(operand)
+            opposite = negate_condition(operand)
             if opposite is not None:
                 yield from implied_by(opposite, holds)
         case Compare() as comparison:

@@ -156,12 +156,12 @@ def bounds_of_storage(atom: Expr, dtype_name: str) -> Iterator[Affine]:
         yield Affine({atom: -1}, high)
 
 
-def unwidened(atom: Expr) -> Expr:
+def strip_widening(atom: Expr) -> Expr:
     """Return the operand of a cast to int64 that keeps every value; else the atom. The cast of a uint64 may
     change its value, unless that is a number of bits.
 
     >>> from gossamer_ir.nodes import Var
-    >>> [unwidened(Cast("int64", Var("v", dtype))).dtype for dtype in ("int32", "uint64")]
+    >>> [strip_widening(Cast("int64", Var("v", dtype))).dtype for dtype in ("int32", "uint64")]
     ['int32', 'int64']
     """
     if not isinstance(atom, Cast) or atom.dtype != "int64":

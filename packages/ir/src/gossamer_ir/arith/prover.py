@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.arith.elimination import Eliminator
-from gossamer_ir.arith.inequalities import as_nonnegative, negated, widened_sides
+from gossamer_ir.arith.inequalities import as_nonnegative, negate_condition, widened_sides
 from gossamer_ir.core.build import ONE, index_var, integer_value
 from gossamer_ir.core.conditions import with_operators
 from gossamer_ir.nodes import Binary, Compare, Const, Expr, Fact, IfThenElse, Unary
@@ -134,7 +134,7 @@ class Prover:
                 # The second operand needs to hold only where the first fails.
                 return self.proves(lhs) or self._proves_under(Unary("not", lhs), rhs)
             case Unary(op="not", operand=operand):
-                opposite = negated(operand)
+                opposite = negate_condition(operand)
                 return opposite is not None and self.proves(opposite)
             case Compare() as comparison:
                 return self._proves_comparison(comparison)

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.core.build import add, binary, folded, index, integer_value
+from gossamer_ir.core.build import add, binary, fold_constants, index, integer_value
 from gossamer_ir.core.conditions import FALSE, TRUE, is_false, is_true
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
@@ -110,19 +110,19 @@ def _binary(node: Binary) -> Expr | None:
     # The right operand is the shallower one of a left-leaning sum, so its dtype is found faster.
     if dtype_of(node.rhs) != "int64":
         return None
-    new = _reassociated(node.lhs, node.rhs) if node.op == "add" else None
+    new = _reassociate(node.lhs, node.rhs) if node.op == "add" else None
     if new is None:
         new = binary(node.op, node.lhs, node.rhs)
     return None if new == node else new
 
 
-def _reassociated(lhs: Expr, rhs: Expr) -> Expr | None:
+def _reassociate(lhs: Expr, rhs: Expr) -> Expr | None:
     # Constants go to the right, where the next addition finds them.
     if isinstance(lhs, Const) and not isinstance(rhs, Const):
-        return _reassociated(rhs, lhs) or add(rhs, lhs)
+        return _reassociate(rhs, lhs) or add(rhs, lhs)
     if not isinstance(rhs, Const) or not isinstance(lhs, Binary) or lhs.op != "add":
         return None
-    together = folded("add", lhs.rhs, rhs)
+    together = fold_constants("add", lhs.rhs, rhs)
     return None if together is None else add(lhs.lhs, together)
 
 
@@ -158,13 +158,13 @@ def _decide(node: Compare) -> bool | None:
     (low, high), (other_low, other_high) = left, right
     match node.op:
         case "lt":
-            return _decided(yes=high < other_low, no=low >= other_high)
+            return _truth_value(yes=high < other_low, no=low >= other_high)
         case "le":
-            return _decided(yes=high <= other_low, no=low > other_high)
+            return _truth_value(yes=high <= other_low, no=low > other_high)
         case "gt":
-            return _decided(yes=low > other_high, no=high <= other_low)
+            return _truth_value(yes=low > other_high, no=high <= other_low)
         case "ge":
-            return _decided(yes=low >= other_high, no=high < other_low)
+            return _truth_value(yes=low >= other_high, no=high < other_low)
         case "eq" | "ne":
             differs = high < other_low or low > other_high
             if differs:
@@ -173,7 +173,7 @@ def _decide(node: Compare) -> bool | None:
     return None
 
 
-def _decided(*, yes: bool, no: bool) -> bool | None:
+def _truth_value(*, yes: bool, no: bool) -> bool | None:
     return True if yes else (False if no else None)
 
 

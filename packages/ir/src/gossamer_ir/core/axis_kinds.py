@@ -197,12 +197,12 @@ def with_declared_order(
     return replace(axis, **changes)
 
 
-def of_parent(axis: Axis, values: Mapping[str, V]) -> V | None:
+def parent_value(axis: Axis, values: Mapping[str, V]) -> V | None:
     """Return the value for the parent of an axis, by the names of axes; None without a parent or a value.
 
     >>> from gossamer_ir.core.build import index_var
     >>> axis = DenseVaried("J", "I", index_var("n"), None, "offsets")
-    >>> of_parent(axis, {"I": 1}), of_parent(axis, {"J": 2})
+    >>> parent_value(axis, {"I": 1}), parent_value(axis, {"J": 2})
     (1, None)
     """
     return None if axis.parent is None else values.get(axis.parent)

@@ -8,7 +8,7 @@ from functools import reduce
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import SCALARS, DType
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.core.integers import UNBOUNDED, evaluated, wrapped
+from gossamer_ir.core.integers import UNBOUNDED, evaluate_int64, wrap_integer
 from gossamer_ir.core.operations import DIVISIONS
 from gossamer_ir.nodes import (
     Binary,
@@ -29,7 +29,7 @@ def index(value: int) -> Const:
     (Const(dtype='int64', text='9223372036854775807'), Const(dtype='int64', text='-9223372036854775808'))
     """
     if not -(2**63) <= value < 2**63:
-        value = wrapped(value)
+        value = wrap_integer(value)
     return Const("int64", str(value))
 
 
@@ -73,7 +73,7 @@ def add(lhs: Expr, rhs: Expr) -> Expr:
     left = integer_value(lhs) if type(lhs) is Const else None
     right = integer_value(rhs) if type(rhs) is Const else None
     if left is not None and right is not None:
-        return Const("int64", str(evaluated("add", left, right)))
+        return Const("int64", str(evaluate_int64("add", left, right)))
     if left == 0:
         return rhs
     return lhs if right == 0 else Binary("add", lhs, rhs)
@@ -85,7 +85,7 @@ def sub(lhs: Expr, rhs: Expr) -> Expr:
         return ZERO if lhs == rhs else Binary("sub", lhs, rhs)
     left, right = integer_value(lhs), integer_value(rhs)
     if left is not None and right is not None:
-        return Const("int64", str(evaluated("sub", left, right)))
+        return Const("int64", str(evaluate_int64("sub", left, right)))
     return lhs if right == 0 else Binary("sub", lhs, rhs)
 
 
@@ -96,7 +96,7 @@ def mul(lhs: Expr, rhs: Expr) -> Expr:
     left = integer_value(lhs) if type(lhs) is Const else None
     right = integer_value(rhs) if type(rhs) is Const else None
     if left is not None and right is not None:
-        return Const("int64", str(evaluated("mul", left, right)))
+        return Const("int64", str(evaluate_int64("mul", left, right)))
     if left == 0 or right == 0:
         return ZERO
     if left == 1:
@@ -108,7 +108,7 @@ def floordiv(lhs: Expr, rhs: Expr) -> Expr:
     """Return lhs // rhs, both int64."""
     left, right = integer_value(lhs), integer_value(rhs)
     if left is not None and right:
-        return Const("int64", str(evaluated("floordiv", left, right)))
+        return Const("int64", str(evaluate_int64("floordiv", left, right)))
     return lhs if right == 1 else Binary("floordiv", lhs, rhs)
 
 
@@ -121,22 +121,22 @@ def binary(op: BinaryOp, lhs: Expr, rhs: Expr) -> Expr:
     constructor = _CONSTRUCTORS.get(op)
     if constructor is not None:
         return constructor(lhs, rhs)
-    return folded(op, lhs, rhs) or Binary(op, lhs, rhs)
+    return fold_constants(op, lhs, rhs) or Binary(op, lhs, rhs)
 
 
-def folded(op: BinaryOp, lhs: Expr, rhs: Expr) -> Const | None:
+def fold_constants(op: BinaryOp, lhs: Expr, rhs: Expr) -> Const | None:
     """Return the result of an int64 operation on two constants; None for other operands.
 
     A division by zero is not folded to 0, so that a size that divides by zero can still be reported.
 
-    >>> folded("add", index(2**63 - 1), ONE)
+    >>> fold_constants("add", index(2**63 - 1), ONE)
     Const(dtype='int64', text='-9223372036854775808')
     """
     left, right = integer_value(lhs), integer_value(rhs)
     if left is None or right is None or op not in UNBOUNDED:
         return None
     is_undefined = right == 0 and op in DIVISIONS
-    return None if is_undefined else Const("int64", str(evaluated(op, left, right)))
+    return None if is_undefined else Const("int64", str(evaluate_int64(op, left, right)))
 
 
 # Other operations: none occurs; this makes the operations itself.

@@ -18,10 +18,10 @@ MAX_INT64 = 2**63 - 1
 _WORD = 64
 
 
-def wrapped(value: int, bits: int = _WORD) -> int:
+def wrap_integer(value: int, bits: int = _WORD) -> int:
     """Return the signed integer of this many bits that an unbounded integer wraps to.
 
-    >>> wrapped(2**63), wrapped(200, 8)
+    >>> wrap_integer(2**63), wrap_integer(200, 8)
     (-9223372036854775808, -56)
     """
     half = 1 << (bits - 1)
@@ -54,13 +54,13 @@ UNBOUNDED: dict[BinaryOp, Callable[[int, int], int]] = {
 callers that check sizes need the unbounded result."""
 
 
-def evaluated(op: BinaryOp, lhs: int, rhs: int) -> int:
+def evaluate_int64(op: BinaryOp, lhs: int, rhs: int) -> int:
     """Return the result of an int64 operator, wrapped.
 
-    >>> evaluated("add", 2**63 - 1, 1), evaluated("floordiv", -(2**63), -1)
+    >>> evaluate_int64("add", 2**63 - 1, 1), evaluate_int64("floordiv", -(2**63), -1)
     (-9223372036854775808, -9223372036854775808)
-    >>> evaluated("floormod", 7, 0), evaluated("shl", 1, -1)
+    >>> evaluate_int64("floormod", 7, 0), evaluate_int64("shl", 1, -1)
     (0, 0)
     """
     result = UNBOUNDED[op](lhs, rhs)
-    return result if -(2**63) <= result < 2**63 else wrapped(result)
+    return result if -(2**63) <= result < 2**63 else wrap_integer(result)

@@ -115,7 +115,7 @@ def _are_disjoint(
         *zip(*(access.numbers for access in accesses), strict=False),
     ]
     # Y[P[i]] with distinct values in P: different i give different elements.
-    distinct = {fact.buffer for fact in fact_index(facts).of_type(Distinct)}
+    distinct = {fact.buffer for fact in fact_index(facts).facts_of_type(Distinct)}
     columns += _loaded_indices(columns, distinct, loops=loops, varying=varying)
     if any(
         _determine_iteration(loop_name, forms, loops=loops, varying=varying) for forms in columns
@@ -274,7 +274,7 @@ def _is_narrow(
     if count == 1 and not form.terms:
         return True
     # An atom of unknown sign lies in [-bound, bound], twice as wide.
-    width = loops.overflow.of(atom) * (1 if _is_nonnegative(atom, loops) else 2)
+    width = loops.overflow.bound(atom) * (1 if _is_nonnegative(atom, loops) else 2)
     return abs(count) * width + value_span(form, varying, loops=loops) < 1 << 64
 
 

@@ -20,7 +20,7 @@ from gossamer_ir.arith.affine import (
     Affine,
     affine_of,
     expr_of,
-    factored,
+    factor_affine,
     factors_of,
     product_of,
     quotient,
@@ -147,7 +147,7 @@ def injectivity_key(
 
 
 def _is_negative(coefficient: Affine) -> bool:
-    return coefficient.constant < 0 if not coefficient.terms else factored(coefficient)[0] < 0
+    return coefficient.constant < 0 if not coefficient.terms else factor_affine(coefficient)[0] < 0
 
 
 def _negated_digit(digit: Digit) -> Digit:
@@ -166,7 +166,7 @@ def value_span(form: LinearForm, varying: Set[str], *, loops: LoopsByName) -> in
         # the factors may be sizes of one array.
         values = integer_value(extent)
         if values is None or factors:
-            values = loops.overflow.of_product((*factors, *factors_of(extent)))
+            values = loops.overflow.product_bound((*factors, *factors_of(extent)))
         whole += abs(count * values)
     return whole
 
@@ -193,7 +193,9 @@ def _factored_by_extents(form: Affine, extents: Iterable[Expr]) -> tuple[int, tu
     if not form.terms:
         return form.constant, ()
     factors = (factor for extent in extents for factor in factors_of(extent))
-    return factored(form, dict.fromkeys(factor for factor in factors if isinstance(factor, Binary)))
+    return factor_affine(
+        form, dict.fromkeys(factor for factor in factors if isinstance(factor, Binary))
+    )
 
 
 def digits_fit(low: list[Digit], below: Affine) -> bool:
@@ -303,7 +305,7 @@ def _is_at_least(count: Expr, step: Affine, extent: Expr) -> bool:
         return True
     number, bound = integer_value(count), integer_value(extent)
     if number is not None and bound is not None:
-        return number * factored(step)[0] >= bound
+        return number * factor_affine(step)[0] >= bound
     multiple = quotient(affine_of(count), affine_of(extent))
     if multiple is not None and is_positive(multiple):
         return True

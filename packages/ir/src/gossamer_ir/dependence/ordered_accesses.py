@@ -17,7 +17,7 @@ from gossamer_ir.analysis.axes.axis_facts import known_facts
 from gossamer_ir.analysis.axes.element_numbers import numbers_of
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.arith.affine import affine_of
-from gossamer_ir.arith.nonaffine_bounds import unwidened
+from gossamer_ir.arith.nonaffine_bounds import strip_widening
 from gossamer_ir.arith.offsets import load_of_index
 from gossamer_ir.core.build import ONE, add, index_var
 from gossamer_ir.dependence.access_forms import buffers_with_aliasing_indices
@@ -64,7 +64,7 @@ def _places_in_distinct(
 ) -> Iterator[list[Access]]:
     """Yield accesses of an array without duplicates: those that load the indices of all accesses along a
     dimension. Different places there are different indices."""
-    facts = fact_index(known_facts(function)).of_type(Distinct)
+    facts = fact_index(known_facts(function)).facts_of_type(Distinct)
     distinct = {fact.buffer for fact in facts} - changing
     if any(access.buffer in buffers_with_aliasing_indices(function) for access in listed):
         return
@@ -199,7 +199,7 @@ def _anonymous(site: _AccessSite) -> tuple[tuple[Expr | None, ...], frozenset[ob
     names = [loop.var for loop in site.context.loops]
     numbered = {name: index_var(str(number)) for number, name in enumerate(names)}
     indices = tuple(None if at is None else substitute(at, numbered) for at in site.indices)
-    context = _renamed(site.context, numbered)
+    context = _rename_loops(site.context, numbered)
     return indices, context.assumptions()
 
 
@@ -259,7 +259,7 @@ def _offsets_in(index: Expr | None, loop: For) -> set[Expr]:
         atom
         for atom, factor in affine_of(index).terms.items()
         if factor == 1
-        and isinstance(load := unwidened(atom), Load)
+        and isinstance(load := strip_widening(atom), Load)
         and load.indices == loop_indices
     }
 
@@ -269,7 +269,7 @@ def _in_later_iteration(site: _AccessSite, loop: For) -> _AccessSite:
     names = (loop.var, *(inner.var for inner in site.context.loops))
     renamed = {name: index_var(name + _LATER) for name in names}
     indices = tuple(None if at is None else substitute(at, renamed) for at in site.indices)
-    return _AccessSite(indices, _renamed(site.context, renamed))
+    return _AccessSite(indices, _rename_loops(site.context, renamed))
 
 
 def _is_apart(
@@ -311,7 +311,7 @@ def _is_proved_in(context: EnclosingContext, condition: Compare, point: ProgramP
         return point.proves(condition)
 
 
-def _renamed(context: EnclosingContext, names: Mapping[str, Var]) -> EnclosingContext:
+def _rename_loops(context: EnclosingContext, names: Mapping[str, Var]) -> EnclosingContext:
     """Return the context with other names for all its loops, and without the bodies of these."""
     loops = (replace(loop, var=names[loop.var].name, body=()) for loop in context.loops)
     conditions = (substitute(condition, names) for condition in context.conditions)

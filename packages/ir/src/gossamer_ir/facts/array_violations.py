@@ -22,7 +22,7 @@ from gossamer_ir.facts.index_arrays import (
     has_value,
 )
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 
 NamedArray: TypeAlias = tuple[str, Array]
 """An array, after the name that sentences give to it."""
@@ -128,7 +128,7 @@ def bits_violation(words: NamedArray, offsets: NamedArray, *, length: int) -> Vi
     if indptr.size != array.size + 1:
         return Violation(
             "bits",
-            f"'{other}' has {counted(indptr.size, 'element')}; expected {array.size + 1}, one more than "
+            f"'{other}' has {amount(indptr.size, 'element')}; expected {array.size + 1}, one more than "
             f"'{name}'.",
         )
     flat = indptr.reshape(-1)
@@ -138,7 +138,7 @@ def bits_violation(words: NamedArray, offsets: NamedArray, *, length: int) -> Vi
         reason = f"bit {word.bit_length() - 1} set; expected none from bit {length} on"
     else:
         reason = (
-            f"{counted(word.bit_count(), 'bit')} set; expected {last - first}, since elements {at} and "
+            f"{amount(word.bit_count(), 'bit')} set; expected {last - first}, since elements {at} and "
             f"{at + 1} of '{other}' are {first} and {last}"
         )
     return Violation(
@@ -159,7 +159,7 @@ def product_violation(
     # The first step ends at element 1; 0 says that there is another number of steps.
     if at == 0:
         expected = f"as many as '{left[0]}' and '{right[0]}' have"
-        actual = f"'{name}' has {counted(array.size, 'element')}"
+        actual = f"'{name}' has {amount(array.size, 'element')}"
     else:
         actual = f"Element {at} of '{name}' is {array[at]}"
         rise = " * ".join(str(int(side[at]) - int(side[at - 1])) for _, side in (left, right))

@@ -24,10 +24,10 @@ class FactIndex:
         self._by_subject: dict[tuple[str, type[Any]], tuple[Any, ...]] = {}
         for fact in facts:
             kind, subject = type(fact), subject_of(fact)
-            self._by_type[kind] = (*self.of_type(kind), fact)
+            self._by_type[kind] = (*self.facts_of_type(kind), fact)
             self._by_subject[subject, kind] = (*self.about(subject, kind), fact)
 
-    def of_type(self, kind: type[F]) -> tuple[F, ...]:
+    def facts_of_type(self, kind: type[F]) -> tuple[F, ...]:
         """Return the facts of a type, of all buffers."""
         return self._by_type.get(kind, ())
 
@@ -76,11 +76,11 @@ def _index_of_slots(facts: tuple[Fact, ...]) -> FactIndex:
         subject_of(fact) for fact in facts if FACT_KINDS[type(fact)].declares_unused_slots
     }
     return FactIndex(
-        held for fact in facts if (held := _of_every_slot(fact, partly_unused)) is not None
+        held for fact in facts if (held := _weaken_to_every_slot(fact, partly_unused)) is not None
     )
 
 
-def _of_every_slot(fact: Fact, partly_unused: set[str]) -> Fact | None:
+def _weaken_to_every_slot(fact: Fact, partly_unused: set[str]) -> Fact | None:
     """Return what a fact says of every slot, None if that is nothing."""
     # A fact about two buffers is also weakened by the unused slots of the second.
     if partly_unused.isdisjoint(buffers_of_fact(fact)):

@@ -51,7 +51,7 @@ class FactOperands(msgspec.Struct, frozen=True):
     names: Mapping[str, str]
     size: Callable[[Expr], int]
 
-    def named(self, buffer_name: str) -> NamedArray:
+    def named_array(self, buffer_name: str) -> NamedArray:
         """Return an array, after its name."""
         return self.names[buffer_name], self.arrays[buffer_name]
 
@@ -103,33 +103,35 @@ def require_checks(facts: tuple[Fact, ...]) -> None:
 
 def _check_in_range(fact: InRange, operands: FactOperands, _index: FactIndex) -> Violation | None:
     low, high = operands.size(fact.low), operands.size(fact.high)
-    return range_violation(operands.named(fact.buffer), low=low, high=high)
+    return range_violation(operands.named_array(fact.buffer), low=low, high=high)
 
 
 def _check_monotone(fact: Monotone, operands: FactOperands, _index: FactIndex) -> Violation | None:
-    return monotone_violation(operands.named(fact.buffer))
+    return monotone_violation(operands.named_array(fact.buffer))
 
 
 def _check_has_value(fact: HasValue, operands: FactOperands, _index: FactIndex) -> Violation | None:
     at, value = operands.size(fact.index), operands.size(fact.value)
-    return value_violation(operands.named(fact.buffer), at=at, value=value)
+    return value_violation(operands.named_array(fact.buffer), at=at, value=value)
 
 
 def _check_product_steps(
     fact: ProductSteps, operands: FactOperands, _index: FactIndex
 ) -> Violation | None:
-    left, right = operands.named(fact.left), operands.named(fact.right)
-    return product_violation(operands.named(fact.buffer), left=left, right=right)
+    left, right = operands.named_array(fact.left), operands.named_array(fact.right)
+    return product_violation(operands.named_array(fact.buffer), left=left, right=right)
 
 
 def _check_distinct(fact: Distinct, operands: FactOperands, index: FactIndex) -> Violation | None:
-    return distinct_violation(operands.named(fact.buffer), pad=operands.pad(fact.buffer, index))
+    return distinct_violation(
+        operands.named_array(fact.buffer), pad=operands.pad(fact.buffer, index)
+    )
 
 
 def _check_bit_counts(
     fact: BitCounts, operands: FactOperands, _index: FactIndex
 ) -> Violation | None:
-    words, offsets = operands.named(fact.buffer), operands.named(fact.indptr)
+    words, offsets = operands.named_array(fact.buffer), operands.named_array(fact.indptr)
     return bits_violation(words, offsets, length=operands.size(fact.length))
 
 
@@ -141,10 +143,10 @@ def _check_sorted_segments(
     fact: SortedSegments, operands: FactOperands, index: FactIndex
 ) -> Violation | None:
     """Check the offsets of segments first, then the order within the segments."""
-    name, array = operands.named(fact.buffer)
+    name, array = operands.named_array(fact.buffer)
     if fact.indptr is not None:
         # First: offsets outside of the array would make the check of the segments itself read out of bounds.
-        outside = range_violation(operands.named(fact.indptr), low=0, high=array.size + 1)
+        outside = range_violation(operands.named_array(fact.indptr), low=0, high=array.size + 1)
         if outside is not None:
             return outside
     return order_violation((name, array), _segments(fact, operands, index), unique=fact.unique)

@@ -207,7 +207,7 @@ class Stats(Record, frozen=True):
         """The mean number of nonzeros per row, 0.0 without rows."""
         return self.nnz / self.rows if self.rows else 0.0
 
-    def rounded(self) -> Stats:
+    def representative(self) -> Stats:
         """Return the representative of a class of similar matrices.
 
         Default rules are given representatives only, so similar matrices share a schedule and its kernel.
@@ -215,7 +215,7 @@ class Stats(Record, frozen=True):
         except a longest row of at most 8. Of empty rows only their presence is kept. A class has at least 4
         rows, so that its mean row is exact, and a representative that of itself.
 
-        >>> Stats(rows=1000, columns=1000, nnz=5300, longest_row=60, empty_rows=3).rounded()
+        >>> Stats(rows=1000, columns=1000, nnz=5300, longest_row=60, empty_rows=3).representative()
         Stats(rows=512, columns=512, nnz=2560, longest_row=32, empty_rows=1)
         """
         rows, columns, quarters = size_class(self.rows, self.columns, self.nnz)
@@ -226,8 +226,8 @@ class Stats(Record, frozen=True):
 
 
 def size_class(rows: int, columns: int, nnz: int) -> tuple[int, int, int]:
-    """Return the numbers that `Stats.rounded` makes of the sizes of a matrix: the rows, the columns, and the
-    mean row in quarters of an element.
+    """Return the numbers that `Stats.representative` makes of the sizes of a matrix: the rows, the columns,
+    and the mean row in quarters of an element.
 
     >>> size_class(1000, 1000, 5300)
     (512, 512, 20)

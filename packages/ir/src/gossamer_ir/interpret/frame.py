@@ -87,7 +87,7 @@ class Frame:
         self.levels: Levels
         self.views: Views
 
-    def of_thread(self) -> Frame:
+    def thread_frame(self) -> Frame:
         """Return a frame with variables and allocations of its own, for a thread that others run beside."""
         frame = copy(self)
         frame.values, frame.views = dict(self.values), self.views.copy()

@@ -151,7 +151,7 @@ class Translator:
             _require_no_init(node)
         run = self.program.stmts[type(node)](node, self)
         if self.watched:
-            run = _noted(node, run)
+            run = _note_stmt(node, run)
         # A let precedes an init in its body, and its value may select the element that the init writes.
         if isinstance(node, Let):
             self.around.append(EnclosingStmt(node))
@@ -195,7 +195,7 @@ def call_in_order(steps: tuple[Exec, ...]) -> Exec:
 
 
 # Other statements: refused if they update what other threads update; only `Atomic` may.
-def _noted(node: Stmt, run: Exec) -> Exec:
+def _note_stmt(node: Stmt, run: Exec) -> Exec:
     """Return the function of a statement with a note of which one runs, for the accesses that it makes."""
     reduction = match_reduction(node) if isinstance(node, Store) else None
     running = RunningStmt(node)

@@ -54,7 +54,7 @@ class NamedObjects(Generic[T]):
 
     def names(self) -> list[str]:
         """Return all names, each once: those of gossamer, then those of other distributions."""
-        return [*self._built_in, *self.registered()]
+        return [*self._built_in, *self.registered_names()]
 
     def items(self) -> Iterator[tuple[str, T]]:
         """Iterate over all names with their objects; raises `PluginError` as `find` does."""
@@ -63,12 +63,12 @@ class NamedObjects(Generic[T]):
             if value is not None:
                 yield name, value
 
-    def registered(self) -> list[str]:
+    def registered_names(self) -> list[str]:
         """Return the names that only other distributions have, sorted."""
         registered = {point.name for point in installed_entry_points(self.group)}
         return sorted(registered.difference(self._built_in))
 
-    def ignored(self) -> list[EntryPoint]:
+    def ignored_entry_points(self) -> list[EntryPoint]:
         """Return the entry points that have a name of gossamer."""
         points = installed_entry_points(self.group)
         return [point for point in points if point.name in self._built_in]
@@ -91,7 +91,7 @@ class NamedObjects(Generic[T]):
 
     def _find(self, name: str) -> T | None:
         # The names of gossamer are its own: otherwise, any distribution could
-        # block one of its objects. `ignored` lists those that try.
+        # block one of its objects. `ignored_entry_points` lists those that try.
         if name in self._built_in:
             return self._built_in[name]()
         points = self._points(name)

@@ -81,7 +81,7 @@ def print_format(description: FormatDescription) -> str:
     w = Writer()
     w.end_line("@T.format")
     write_signature(w, description.name, description.params)
-    with w.indented():
+    with w.indent():
         _write_declarations(w, description)
     return w.text
 

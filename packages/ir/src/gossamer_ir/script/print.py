@@ -95,7 +95,7 @@ def print_expr(expr: Expr) -> str:
 
 def _write_function(w: Writer, module: Module, function: Function) -> None:
     write_signature(w, function.name, function.params)
-    with w.indented():
+    with w.indent():
         first = w.position[0]
         _write_attributes(w, module, function)
         p = Printer(w)
@@ -110,7 +110,7 @@ def write_signature(w: Writer, name: str, params: tuple[Param, ...]) -> None:
     if not params:
         return w.end_line(f"def {name}() -> None:")
     w.end_line(f"def {name}(")
-    with w.indented():
+    with w.indent():
         for number, param in enumerate(params):
             with w.at("params", number):
                 w.put(f"{param.name}: T.{param.dtype},")

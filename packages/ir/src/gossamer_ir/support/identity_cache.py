@@ -33,7 +33,7 @@ def memoize_by_identity(function: Callable[[N], R]) -> Callable[[N], R]:
     recent: tuple[tuple[N, R], ...] = ()
 
     @wraps(function)
-    def memoized(node: N) -> R:
+    def wrapper(node: N) -> R:
         nonlocal recent
         for cached_node, value in recent:
             if cached_node is node:
@@ -42,4 +42,4 @@ def memoize_by_identity(function: Callable[[N], R]) -> Callable[[N], R]:
         recent = ((node, result), *recent[: MAX_RESULTS - 1])
         return result
 
-    return memoized
+    return wrapper

@@ -39,7 +39,7 @@ def typed(function: Callable[P, R]) -> Callable[P, R]:
     """
 
     @wraps(function)
-    def called(*args: P.args, **keywords: P.kwargs) -> R:
+    def wrapper(*args: P.args, **keywords: P.kwargs) -> R:
         try:
             return function(*args, **keywords)
         # The function has found the mistake itself, and says more about it.
@@ -54,7 +54,7 @@ def typed(function: Callable[P, R]) -> Callable[P, R]:
                 raise
             raise rejection from error
 
-    return called
+    return wrapper
 
 
 def _argument_error(

@@ -35,9 +35,9 @@ def with_fresh_names(
     if not names and not labels:
         return substitute_body(body, substitutions)
 
-    def renamed(node: Node) -> Node | None:
+    def rename_node(node: Node) -> Node | None:
         if type(node) is Var and node.name not in names:
             return substitutions.get(node.name)
         return with_labels(with_names(node, names), labels)
 
-    return rewrite_body(body, renamed)
+    return rewrite_body(body, rename_node)

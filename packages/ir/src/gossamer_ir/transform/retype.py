@@ -64,7 +64,7 @@ def _components(function: Function, dtypes: Mapping[str, str]) -> dict[str, str]
     reducers = items_by_name(function.reducers)
     new: dict[str, str] = {}
     for node in stmts(function.body):
-        for store, pair in _combined(node, reducers):
+        for store, pair in _reducer_operands(node, reducers):
             dtype = dtypes.get(store.buffer, pair[0].dtype)
             if new.setdefault(pair[0].name, dtype) != dtype:
                 raise ArgumentError(
@@ -76,7 +76,7 @@ def _components(function: Function, dtypes: Mapping[str, str]) -> dict[str, str]
     return new
 
 
-def _combined(
+def _reducer_operands(
     node: Node, reducers: Mapping[str, Reducer]
 ) -> Iterable[tuple[Store, tuple[Var, Var]]]:
     if not isinstance(node, Combine) or node.reducer not in reducers:
@@ -239,10 +239,10 @@ def _converted_to_scalar(node: Expr, dtype: str) -> Expr:
             hint="Give the new dtypes of all buffers whose values are combined.",
         )
     scalar = DType.parse(dtype).scalar
-    return _converted(node, scalar)
+    return _convert_expr(node, scalar)
 
 
-def _converted(node: Expr, scalar: str) -> Expr:
+def _convert_expr(node: Expr, scalar: str) -> Expr:
     if isinstance(node, Const):
         return constant(value_of(node), scalar)
-    return cast(Expr, map_children(node, lambda child: _converted(child, scalar)))
+    return cast(Expr, map_children(node, lambda child: _convert_expr(child, scalar)))

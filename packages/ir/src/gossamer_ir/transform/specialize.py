@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from gossamer_ir.core.axis_kinds import index_handles, indices_of, indptr_of, with_index_dtypes
-from gossamer_ir.core.build import folded
+from gossamer_ir.core.build import fold_constants
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import INDEX_STORAGE, DType
 from gossamer_ir.errors import ArgumentError
@@ -67,7 +67,7 @@ def specialize(
     """
     entry = next(function for function in module.functions if function.name == module.entry)
     # Dtypes first: constants for parameters are then converted like other literals.
-    changed = _retyped(entry, dtypes or {})
+    changed = _retype_function(entry, dtypes or {})
     changed = _with_fixed_values(changed, values)
     functions = tuple(changed if function is entry else function for function in module.functions)
     return module if changed is entry else replace(module, functions=functions)
@@ -93,14 +93,14 @@ def _fold(node: Node) -> Expr | None:
     """Return the result of an int64 operation on two constants."""
     if not isinstance(node, Binary) or not _is_index(node.lhs) or not _is_index(node.rhs):
         return None
-    return folded(node.op, node.lhs, node.rhs)
+    return fold_constants(node.op, node.lhs, node.rhs)
 
 
 def _is_index(node: Expr) -> bool:
     return isinstance(node, Const) and node.dtype == "int64"
 
 
-def _retyped(function: Function, dtypes: Mapping[str, str]) -> Function:
+def _retype_function(function: Function, dtypes: Mapping[str, str]) -> Function:
     if not dtypes:
         return function
     axes = items_by_name(function.axes)

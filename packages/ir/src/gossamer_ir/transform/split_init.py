@@ -66,7 +66,7 @@ def axes_of_init(
     used = vars_of_init(node)
     kept: list[tuple[OverAxis | AttachAxis, str]] = []
     parents: set[str | None] = set()
-    for item, var in reversed(list(_unfused(node))):
+    for item, var in reversed(list(_unfuse_axes(node))):
         if var in used or item.axis in parents:
             kept.insert(0, (item, var))
             parents.add(attached_to(item) or by_name[item.axis].parent)
@@ -78,7 +78,7 @@ def vars_of_init(node: Iteration) -> set[str]:
     return {name for stmt in node.init for name in free_vars(stmt)}
 
 
-def _unfused(node: Iteration) -> Iterator[tuple[OverAxis | AttachAxis, str]]:
+def _unfuse_axes(node: Iteration) -> Iterator[tuple[OverAxis | AttachAxis, str]]:
     for item in iterated_axes(node):
         entry = item.axis
         unfused = (

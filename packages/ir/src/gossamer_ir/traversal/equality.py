@@ -67,7 +67,7 @@ def _write(node: Node, tokens: list[Any], numbers: NameNumbers) -> None:
     for field, is_name in _plan(kind):
         value = getattr(node, field)
         if is_name:
-            tokens.append(_numbered(value, numbers))
+            tokens.append(_number_names(value, numbers))
         elif isinstance(value, Node):
             _write(value, tokens, numbers)
         elif type(value) is tuple and value and isinstance(value[0], Node):
@@ -79,7 +79,7 @@ def _write(node: Node, tokens: list[Any], numbers: NameNumbers) -> None:
             tokens.append(value)
 
 
-def _numbered(value: Any, numbers: NameNumbers) -> Any:
+def _number_names(value: Any, numbers: NameNumbers) -> Any:
     if value is None:
         return None
     if type(value) is tuple:

@@ -10,7 +10,7 @@ from typing import Any
 from gossamer_ir.nodes import STMTS, Function, Node
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.fields import has_bodies
-from gossamer_ir.traversal.walk import children, every_stmt, grouped
+from gossamer_ir.traversal.walk import children, every_stmt, group_by_type
 
 _STMTS = frozenset(STMTS)
 
@@ -33,7 +33,7 @@ def nodes_of_type(function: Function, *types: type[Node]) -> Iterator[Any]:
 @memoize_by_identity
 def nodes_by_type(function: Function) -> Mapping[type[Node], list[Any]]:
     """Return all nodes of a function by type, itself included."""
-    return grouped(function)
+    return group_by_type(function)
 
 
 @memoize_by_identity
@@ -86,4 +86,4 @@ def _parts(function: Function) -> list[Node]:
     return parts
 
 
-_grouped = lru_cache(maxsize=4096)(grouped)
+_grouped = lru_cache(maxsize=4096)(group_by_type)

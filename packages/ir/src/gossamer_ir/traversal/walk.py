@@ -128,12 +128,12 @@ def contains(kinds: type[Node] | tuple[type[Node], ...], *nodes: Node) -> bool:
     return False
 
 
-def grouped(*nodes: Node) -> dict[type[Any], list[Any]]:
+def group_by_type(*nodes: Node) -> dict[type[Any], list[Any]]:
     """Return the nodes of `walk`, grouped by type.
 
     >>> from gossamer_ir.core.build import ONE, add, index_var
     >>> from gossamer_ir.nodes import Var
-    >>> grouped(add(index_var("i"), ONE))[Var]
+    >>> group_by_type(add(index_var("i"), ONE))[Var]
     [Var(name='i', dtype='int64')]
     """
     by_type: defaultdict[type[Any], list[Any]] = defaultdict(list)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gossamer_ir.errors import Diagnostic
 from gossamer_ir.facts.fact_index import stated_fact_index
 from gossamer_ir.nodes import Distinct, FormatDescription, IndexMap, InRange
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.traversal.names import is_identifier
 from gossamer_ir.verify.context import AT_ROOT, At, VerifyContext
 from gossamer_ir.verify.declarations.axes import check_axes
@@ -47,8 +47,8 @@ def _check_map(context: VerifyContext, index_map: IndexMap, rank: int, at: At) -
     if len(index_map.vars) != rank:
         context.report(
             "verify.format.map",
-            f"The map has {counted(len(index_map.vars), 'variable')}, but the buffer has "
-            f"{counted(rank, 'axis', 'axes')}.",
+            f"The map has {amount(len(index_map.vars), 'variable')}, but the buffer has "
+            f"{amount(rank, 'axis', 'axes')}.",
             at,
         )
     with context.scope():
@@ -86,8 +86,8 @@ def _check_shape(context: VerifyContext, description: FormatDescription) -> None
     if len(description.shape) != rank:
         context.report(
             "verify.format.shape",
-            f"The shape has {counted(len(description.shape), 'size')}, but the tensor has "
-            f"{counted(rank, 'dimension')}.",
+            f"The shape has {amount(len(description.shape), 'size')}, but the tensor has "
+            f"{amount(rank, 'dimension')}.",
             AT_ROOT.down("map"),
         )
     for number, size in enumerate(description.shape):

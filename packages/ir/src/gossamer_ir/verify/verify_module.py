@@ -69,4 +69,4 @@ def verify(module: Module) -> Module:
     reported = diagnostics(module)
     if not reported:
         return module
-    raise VerifyError.of_module(reported, show_places(module, reported))
+    raise VerifyError.from_diagnostics(reported, show_places(module, reported))

@@ -186,7 +186,10 @@ def _is_position(emitter: FunctionEmitter, value: Expr) -> bool:
     form = affine_of(value)
     if emitter.available.position(form) is not None:
         return True
-    if emitter.info.overflow is None or emitter.info.overflow.of_unwrapped(value) >= MAX_POSITION:
+    if (
+        emitter.info.overflow is None
+        or emitter.info.overflow.unwrapped_bound(value) >= MAX_POSITION
+    ):
         return False
     terms = (by > 0 and _is_nonnegative(emitter, atom) for atom, by in form.terms.items())
     return bool(form.terms) and form.constant >= 0 and all(terms)

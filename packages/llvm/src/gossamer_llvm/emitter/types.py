@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 
 from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS, DType
 from gossamer_ir.core.encodings import stored_bits
-from gossamer_ir.core.integers import wrapped
+from gossamer_ir.core.integers import wrap_integer
 from gossamer_ir.nodes import Const
 
 _NOT_INTEGERS = {"float32": "float", "float64": "double", "handle": "ptr"}
@@ -100,7 +100,7 @@ def constant_text(const: Const) -> str:
     if dtype.kind == "bool":
         return const.text.lower()
     if not dtype.is_float:
-        return str(wrapped(int(const.text), dtype.bits))
+        return str(wrap_integer(int(const.text), dtype.bits))
     value = float(const.text)
     if dtype.computed_in != dtype.scalar:
         return str(stored_bits(value, const.dtype))
@@ -120,7 +120,7 @@ def splat(operand: str, dtype_name: str) -> str:
 def integer_text(value: int, dtype: str) -> str:
     """Return an integer constant in all lanes of dtype, wrapped to its bits."""
     bits = DType.parse(dtype).bits
-    return splat(str(wrapped(value, bits)), dtype)
+    return splat(str(wrap_integer(value, bits)), dtype)
 
 
 def _vector(dtype: DType, element: str) -> str:

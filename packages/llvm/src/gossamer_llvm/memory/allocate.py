@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from math import prod
 
-from gossamer_ir.arith.affine import affine_of, factored
+from gossamer_ir.arith.affine import affine_of, factor_affine
 from gossamer_ir.core.build import integer_value, product
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
@@ -76,7 +76,7 @@ def _reserved_elements(buffer: Buffer) -> int | None:
 def _scalable_vector(buffer: Buffer) -> DType | None:
     """Return the scalable vector that holds a buffer of a multiple of vscale elements; None for other
     buffers, and those that are larger than a vector can be."""
-    count, factors = factored(affine_of(product(buffer.shape)))
+    count, factors = factor_affine(affine_of(product(buffer.shape)))
     if factors != (VScale(),) or not 0 < count <= LANE_COUNTS[-1]:
         return None
     lanes = next(lanes for lanes in LANE_COUNTS if lanes >= count)

@@ -3,7 +3,7 @@ negative integer divided by -1 is itself."""
 
 from __future__ import annotations
 
-from gossamer_ir.arith.affine import affine_of, factored
+from gossamer_ir.arith.affine import affine_of, factor_affine
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Expr, VScale
@@ -58,7 +58,7 @@ def factor_of_vscale(divisor: Expr) -> int | None:
     """
     if dtype_of(divisor) != "int64":
         return None
-    factor, factors = factored(affine_of(divisor))
+    factor, factors = factor_affine(affine_of(divisor))
     return factor if factor > 0 and factors == (VScale(),) else None
 
 

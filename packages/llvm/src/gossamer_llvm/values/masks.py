@@ -81,7 +81,7 @@ def is_ascending(emitter: FunctionEmitter, ramp: Ramp) -> bool:
     """Return whether no lane of a ramp with stride 1 wraps."""
     if emitter.info.overflow is None:
         return False
-    return emitter.info.overflow.of(ramp.base) + _most_lanes(ramp) <= _LARGEST
+    return emitter.info.overflow.bound(ramp.base) + _most_lanes(ramp) <= _LARGEST
 
 
 def _most_lanes(ramp: Ramp) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from gossamer_ir.core.axis_kinds import indptr_of, is_varied, of_parent, width_of
+from gossamer_ir.core.axis_kinds import indptr_of, is_varied, parent_value, width_of
 from gossamer_ir.core.build import ZERO, mul
 from gossamer_ir.nodes import Axis, Expr
 from gossamer_ir.support.items_by_name import items_by_name
@@ -73,5 +73,5 @@ class AxisTree:
 
     def start_of_fiber(self, axis: Axis, elements: Mapping[str, Expr]) -> Expr:
         """Return the first element of the fiber that the element of the parent selects; 0 without one."""
-        parent = of_parent(axis, elements)
+        parent = parent_value(axis, elements)
         return ZERO if parent is None else self.first_element(axis, parent)

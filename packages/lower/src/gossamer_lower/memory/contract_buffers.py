@@ -19,7 +19,7 @@ from gossamer_ir.analysis.invariants import invariant_facts, written_in
 from gossamer_ir.analysis.proofs.symbolic_bounds import constants_of, ends_of
 from gossamer_ir.analysis.statements.thread_axes import is_block_axis
 from gossamer_ir.arith.affine import Affine, affine_of, expr_of
-from gossamer_ir.arith.nonaffine_bounds import unwidened
+from gossamer_ir.arith.nonaffine_bounds import strip_widening
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, integer_value
 from gossamer_ir.dependence.independence import are_unshared
 from gossamer_ir.dependence.mixed_radix import is_positive
@@ -301,7 +301,7 @@ def _is_segment(interval: Interval, loop: For, function: Function) -> bool:
     if len(interval.fixed.terms) != 1:
         return False
     ((atom, factor),) = interval.fixed.terms.items()
-    offset = unwidened(atom)
+    offset = strip_widening(atom)
     if factor != 1 or not isinstance(offset, Load) or offset.predicate is not None:
         return False
     loop_var, following = index_var(loop.var), add(index_var(loop.var), ONE)

@@ -37,7 +37,7 @@ from gossamer_ir.arith.affine import (
     times,
 )
 from gossamer_ir.arith.inequalities import slack_of
-from gossamer_ir.arith.nonaffine_bounds import unwidened
+from gossamer_ir.arith.nonaffine_bounds import strip_widening
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.core.statement_kinds import Body, effects_of
 from gossamer_ir.facts.fact_index import fact_index
@@ -172,7 +172,7 @@ class _BoundVars:
                 return self._values.get(atom.name)
             case Binary(op="floordiv" | "floormod", rhs=Const() as divisor):
                 return self._parts_of(atom, integer_value(divisor) or 0, enclosing)
-        load = unwidened(atom)
+        load = strip_widening(atom)
         if not isinstance(load, Load) or load.predicate is not None:
             return None
         fact = self._facts.last(load.buffer, InRange)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.bounds.value_bounds import MAX_VSCALE
 from gossamer_ir.analysis.scalable_vectors import has_scalable_vectors
-from gossamer_ir.core.build import ONE, ZERO, folded, index
+from gossamer_ir.core.build import ONE, ZERO, fold_constants, index
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import has_lanes
 from gossamer_ir.errors import ArgumentError
@@ -79,7 +79,7 @@ def _with_constant(node: Node, vscale: int) -> Any | None:
             return Lanes(node.count * vscale)
         # The extent of a vectorized loop must be a constant, not a product.
         case Binary():
-            return folded(node.op, node.lhs, node.rhs)
+            return fold_constants(node.op, node.lhs, node.rhs)
         case Ramp(lanes=Lanes(count=1)):
             return node.base
         case Broadcast(lanes=Lanes(count=1)):

@@ -14,7 +14,7 @@ import msgspec
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Arg, Intrinsic
 from gossamer_ir.script.namespace import VScaleMultiple
-from gossamer_ir.support.message_texts import counted, nearest
+from gossamer_ir.support.message_texts import amount, nearest
 from gossamer_schedule.definition.choices import choice_type, expected_words, words_of
 from gossamer_schedule.errors import listing, schedule_error
 
@@ -114,7 +114,7 @@ def _positional_error(
     pairs = zip(names, args, strict=False)
     if not hint or "function" in names or not all(_is_of_type(x, types[name]) for name, x in pairs):
         hint = f"{listing('arguments', types)}{_argument_hint(op)}"
-    message = f"{op} takes {counted(count, 'argument')} by position."
+    message = f"{op} takes {amount(count, 'argument')} by position."
     return schedule_error("replay.arguments", message, hint=hint)
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from gossamer_ir.arith.evaluate_integer import NotArithmeticError, evaluate_integer
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Expr, FormatDescription, IndexMap, Var
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_schedule.definition.required_format import required_format
@@ -207,7 +207,7 @@ def _with_positional(by_name: _AxesAndMaps, positional: tuple[Any, ...]) -> _Axe
             )
         case 5:
             return _AxesAndMaps(*positional)
-    raise _signature_error(f"{counted(3 + len(positional), 'argument')}")
+    raise _signature_error(f"{amount(3 + len(positional), 'argument')}")
 
 
 def _required_maps(

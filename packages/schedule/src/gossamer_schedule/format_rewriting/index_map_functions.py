@@ -9,7 +9,7 @@ from typing import Any
 from gossamer_ir.core.build import binary, index, index_var
 from gossamer_ir.nodes import BinaryOp, Expr, IndexMap
 from gossamer_ir.support.as_tuple import as_tuple
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_schedule.errors import schedule_error
 
 
@@ -96,7 +96,7 @@ def index_map_of(
     if len(index_map.vars) != len(vars) or len(index_map.results) != results:
         raise schedule_error(
             "format_rewrite_rule.map",
-            f"{name} takes {counted(len(index_map.vars), 'index', 'indices')} and returns "
+            f"{name} takes {amount(len(index_map.vars), 'index', 'indices')} and returns "
             f"{len(index_map.results)}; expected {len(vars)} and {results}.",
         )
     return index_map
@@ -113,7 +113,7 @@ def _traced(
         raise schedule_error(
             "format_rewrite_rule.map",
             f"{name} has the parameters ({', '.join(parameter.name for parameter in declared)}); expected "
-            f"{counted(len(vars), 'index', 'indices')}, and then only sizes of the format.",
+            f"{amount(len(vars), 'index', 'indices')}, and then only sizes of the format.",
             hint=f"The sizes are: {', '.join(sizes) or 'none'}.",
         )
     indices = [TracedIndex(index_var(var)) for var in vars]

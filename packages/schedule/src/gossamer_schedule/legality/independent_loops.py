@@ -140,7 +140,7 @@ def _from_disjoint(one: Load, other: Load, function: Function) -> bool:
     pair = {one.buffer, other.buffer}
     is_declared = any(
         fact.kind == "disjoint" and {fact.left, fact.right} == pair
-        for fact in fact_index(function.facts).of_type(Relation)
+        for fact in fact_index(function.facts).facts_of_type(Relation)
     )
     return (
         is_declared

@@ -20,7 +20,7 @@ from gossamer_ir.nodes import (
     Function,
     Store,
 )
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.traversal.buffer_definitions import without_allocations
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.free_vars import free_vars
@@ -97,7 +97,7 @@ def required_writer(top: Cursor, buffer_name: str) -> Cursor:
     if not writers or count != 1:
         raise schedule_error(
             f"{top.primitive}.writers",
-            f"Buffer '{buffer_name}' has {counted(count, 'store')}; expected one, in a block.",
+            f"Buffer '{buffer_name}' has {amount(count, 'store')}; expected one, in a block.",
         )
     # Blocks around the one with the store write the buffer, too: the last is the innermost.
     return writers[-1]

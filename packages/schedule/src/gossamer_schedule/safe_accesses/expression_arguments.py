@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from gossamer_ir.errors import ParseError, Place
 from gossamer_ir.nodes import AnyBuffer, Block, Buffer, Expr, Load, Search, Var
 from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_read
@@ -56,7 +56,7 @@ def expr_of_text(
         misused = next(_misused_buffers(expr, buffers), None)
         if misused is None:
             return expr
-        message = f"'{misused}' has {counted(_rank_of(buffers[misused]), 'dimension')}."
+        message = f"'{misused}' has {amount(_rank_of(buffers[misused]), 'dimension')}."
         hint = "Give one index per dimension."
     raise schedule_error(
         f"{cursor.primitive}.text",

@@ -114,7 +114,7 @@ def scheduled_stats(matrix: MatrixProperties) -> Stats:
     """
     lengths = matrix.lengths
     stats = Stats(matrix.rows, matrix.columns, matrix.nnz, lengths.longest, lengths.empty)
-    return stats.rounded()
+    return stats.representative()
 
 
 @typed

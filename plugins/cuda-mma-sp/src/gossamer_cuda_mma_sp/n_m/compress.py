@@ -15,7 +15,7 @@ from gossamer_cuda_mma_sp.n_m.metadata_words import (
 from gossamer_cuda_mma_sp.n_m.operand_dtypes import OperandDType, dtype_of_operand
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.support.typed_calls import typed
 
 
@@ -148,7 +148,7 @@ def _group_error(units: Array, nibbles: Array, operand: OperandDType) -> FormatE
     verb = "does" if len(wrong) == 1 else "do"
     return FormatError(
         "n_m.group",
-        f"Row {row} has {counted(count, noun, plural)} in columns {first} to {first + pattern.group - 1}; "
+        f"Row {row} has {amount(count, noun, plural)} in columns {first} to {first + pattern.group - 1}; "
         f"expected at most {pattern.slots}, for the pattern {pattern.name}.",
-        hint=f"{counted(len(wrong), 'group')} {verb} not have the pattern.",
+        hint=f"{amount(len(wrong), 'group')} {verb} not have the pattern.",
     )

@@ -24,7 +24,7 @@ from gossamer_cuda_mma_sp.n_m.operand_dtypes import (
 )
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.support.typed_calls import typed
 
 
@@ -97,14 +97,14 @@ def compressed_matrix(
         raise ArgumentError(
             "n_m.shape",
             f"The values have the shape {values.shape}; expected {expected} for metadata of "
-            f"{counted(metadata.shape[0], 'row')} of {counted(metadata.shape[1], 'word')}.",
+            f"{amount(metadata.shape[0], 'row')} of {amount(metadata.shape[1], 'word')}.",
         )
     shape = (metadata.shape[0], columns) if shape is None else shape
     if shape[0] != metadata.shape[0] or not 0 <= shape[1] <= columns:
         raise ArgumentError(
             "n_m.shape",
-            f"The shape is {shape}; expected {counted(metadata.shape[0], 'row')} and at most "
-            f"{counted(columns, 'column')}, as the metadata has.",
+            f"The shape is {shape}; expected {amount(metadata.shape[0], 'row')} and at most "
+            f"{amount(columns, 'column')}, as the metadata has.",
         )
     require_legal(nibbles_of_words(metadata), operand.pattern)
     return CompressedMatrix(values, metadata, operand.name, shape)
@@ -197,7 +197,7 @@ def _require_alike(matrices: Sequence[CompressedMatrix], axis: int) -> None:
     if not matrices or axis not in (0, 1):
         raise ArgumentError(
             "n_m.concatenate",
-            f"Cannot concatenate {counted(len(matrices), 'matrix', 'matrices')} along axis {axis}; expected "
+            f"Cannot concatenate {amount(len(matrices), 'matrix', 'matrices')} along axis {axis}; expected "
             "at least one, and axis 0 or 1.",
         )
     kinds = {
@@ -208,15 +208,15 @@ def _require_alike(matrices: Sequence[CompressedMatrix], axis: int) -> None:
         raise ArgumentError(
             "n_m.concatenate",
             f"Matrices of {dtype} with metadata of {metadata} and "
-            f"{counted(size, ('column', 'row')[axis])}, and "
+            f"{amount(size, ('column', 'row')[axis])}, and "
             f"of {other} with metadata of {other_metadata} and "
-            f"{counted(other_size, ('column', 'row')[axis])} are concatenated; expected the same of all.",
+            f"{amount(other_size, ('column', 'row')[axis])} are concatenated; expected the same of all.",
         )
     ragged = [matrix for matrix in matrices[:-1] if matrix.shape[1] % matrix.word_columns]
     if axis == 1 and ragged:
         raise ArgumentError(
             "n_m.concatenate",
-            f"A matrix of {counted(ragged[0].shape[1], 'column')} stands before another one; expected a "
+            f"A matrix of {amount(ragged[0].shape[1], 'column')} stands before another one; expected a "
             f"multiple of {ragged[0].word_columns}, the columns of a word of metadata.",
         )
 

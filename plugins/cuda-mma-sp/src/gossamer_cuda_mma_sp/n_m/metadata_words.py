@@ -12,7 +12,7 @@ from gossamer_cuda_mma_sp.n_m.n_m_patterns import NIBBLE_BITS, NMPattern
 from gossamer_cuda_mma_sp.n_m.operand_dtypes import operand_dtype_named
 from gossamer_ir.errors import ArgumentError, FormatError
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.support.typed_calls import typed
 
 METADATA_DTYPES = ("int8", "int16", "int32")
@@ -174,5 +174,5 @@ def require_two_dimensions(noun: str, array: Array) -> None:
     if array.ndim != 2:
         raise ArgumentError(
             "n_m.dimensions",
-            f"The {noun} has {counted(array.ndim, 'dimension')}; expected 2.",
+            f"The {noun} has {amount(array.ndim, 'dimension')}; expected 2.",
         )

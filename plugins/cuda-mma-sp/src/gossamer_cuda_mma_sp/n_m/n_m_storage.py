@@ -13,7 +13,7 @@ from gossamer_cuda_mma_sp.n_m.operand_dtypes import OperandDType, operand_dtype_
 from gossamer_ir.core.bfloat16 import decode_bfloat16, encode_bfloat16, round_bfloat16
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.support.typed_calls import typed
 
 DATA_DTYPES = ("float32", "float64")
@@ -160,7 +160,7 @@ def _required_groups(n: int, group: int, expected: int) -> int:
     if group != expected:
         raise ArgumentError(
             "n_m.arrays",
-            f"Slots are chosen from {counted(group, 'column')}; expected {expected}, those of a group of the "
+            f"Slots are chosen from {amount(group, 'column')}; expected {expected}, those of a group of the "
             "pattern.",
         )
     return -(-n // group)
@@ -170,7 +170,7 @@ def _require_blocks(rows: int, group: int, chosen: int) -> None:
     if rows < 1 or group < chosen:
         raise ArgumentError(
             "n_m.arrays",
-            f"Blocks have {counted(rows, 'row')}, and {chosen} of {group} columns are chosen; expected at "
+            f"Blocks have {amount(rows, 'row')}, and {chosen} of {group} columns are chosen; expected at "
             "least 1 row, and at most all columns.",
         )
 
@@ -179,8 +179,8 @@ def _require_columns(columns: Array, blocks: int, groups: int, chosen: int) -> N
     if columns.size != blocks * groups * chosen:
         raise ArgumentError(
             "n_m.arrays",
-            f"There are {counted(columns.size, 'chosen column')}; expected {blocks * groups * chosen}: "
-            f"{counted(blocks, 'block')} by {counted(groups, 'group')} by {chosen}.",
+            f"There are {amount(columns.size, 'chosen column')}; expected {blocks * groups * chosen}: "
+            f"{amount(blocks, 'block')} by {amount(groups, 'group')} by {chosen}.",
         )
 
 
@@ -191,7 +191,7 @@ def _require_slots(indices: Array, data: Array, sizes: tuple[int, ...], group: i
     if min(sizes) < 0 or indices.size != count or data.size != count:
         raise ArgumentError(
             "n_m.arrays",
-            f"There are {counted(indices.size, 'index', 'indices')} and {counted(data.size, 'element')}; "
+            f"There are {amount(indices.size, 'index', 'indices')} and {amount(data.size, 'element')}; "
             f"expected {count}: {' by '.join(map(str, sizes))}.",
         )
     if indices.dtype.name != "uint8" or data.dtype.name not in DATA_DTYPES:

@@ -32,7 +32,7 @@ from gossamer_formats.tensors.standard_formats import in_format_with, is_sorted_
 from gossamer_formats.tensors.tensor_of_arrays import tensor_of_arrays
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 
 BINSPARSE_VERSION = "0.1"
 
@@ -68,12 +68,12 @@ def read_binsparse(file: Path, *, require_fits: Callable[[Sizes], None]) -> Spar
     if _ISO.fullmatch(descriptor.types["values"]):
         if data.size != 1:
             raise ValueError(
-                f"values has {counted(data.size, 'element')}; expected 1, for all entries"
+                f"values has {amount(data.size, 'element')}; expected 1, for all entries"
             )
         data = np.full(descriptor.entries, data[0])
     if data.size != descriptor.entries:
         raise ValueError(
-            f"values has {counted(data.size, 'element')}; expected {descriptor.entries}"
+            f"values has {amount(data.size, 'element')}; expected {descriptor.entries}"
         )
     real = data if data.dtype.name in ("float32", "float64") else data.astype(np.float64)
     indices = {name: _index_array(name, array) for name, array in arrays.items() if name != "data"}

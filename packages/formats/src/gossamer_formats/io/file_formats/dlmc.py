@@ -20,7 +20,7 @@ from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.tensors.tensor_of_arrays import tensor_of_arrays
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 
 _MAX_HEADER_LENGTH = 1 << 10
 _MAX_NUMBER_LENGTH = 24
@@ -103,7 +103,7 @@ def _numbers(stream: TextIO, line: int, count: int, what: str) -> Array:
         except (DeprecationWarning, ValueError) as error:
             raise ValueError(f"line {line} has something else than integers") from error
     if numbers.size != count:
-        raise ValueError(f"line {line} has {counted(numbers.size, what)}; expected {count}")
+        raise ValueError(f"line {line} has {amount(numbers.size, what)}; expected {count}")
     return numbers
 
 

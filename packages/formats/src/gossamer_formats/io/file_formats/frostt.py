@@ -28,7 +28,7 @@ from gossamer_formats.tensors.standard_formats import COORDINATE_FORMAT, in_coor
 from gossamer_formats.tensors.tensor_of_arrays import tensor_of_arrays
 from gossamer_ir.core.integers import MAX_INT64
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 
 MAX_DIMENSIONS = 32
 _MAX_COMMENTS_LENGTH = 1 << 20
@@ -100,7 +100,7 @@ def _dimensions(line: str, number: int) -> int:
     fields = len(line.split())
     if not 2 <= fields <= MAX_DIMENSIONS + 1:
         raise ValueError(
-            f"line {number} has {counted(fields, 'number')}; expected 1 to {MAX_DIMENSIONS} coordinates and "
+            f"line {number} has {amount(fields, 'number')}; expected 1 to {MAX_DIMENSIONS} coordinates and "
             "a value"
         )
     return fields - 1

@@ -30,7 +30,7 @@ from gossamer_formats.io.text_streams import (
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.tensors.standard_formats import in_coordinates
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import counted, either
+from gossamer_ir.support.message_texts import amount, either
 
 if TYPE_CHECKING:
     from scipy.sparse import coo_array
@@ -120,10 +120,10 @@ def read_entries(stream: TextIO, header: Header) -> coo_array:
 
     entries = _read_entries(stream, header)
     if entries.size > header.entries:
-        declared = counted(header.entries, "entry", "entries")
+        declared = amount(header.entries, "entry", "entries")
         raise ValueError(f"it declares {declared} and holds more")
     if entries.size < header.entries:
-        entry_count = counted(entries.size, "entry", "entries")
+        entry_count = amount(entries.size, "entry", "entries")
         raise ValueError(f"it holds {entry_count}; expected {header.entries}")
     # As SciPy does: half of the memory for coordinates.
     index = np.int32 if max(header.rows, header.columns) < 2**31 else np.int64
@@ -178,7 +178,7 @@ class _EntryLines:
         for lines, first in line_blocks(self._stream, first=self._header.lines + 1):
             left -= sum(map(len, lines)) + len(lines)
             if left < 0:
-                entries = counted(self._header.entries, "entry", "entries")
+                entries = amount(self._header.entries, "entry", "entries")
                 raise ValueError(f"its text is too long for the {entries} that it declares")
             for number, line in enumerate(lines, first):
                 if line.strip() and not line.lstrip().startswith("%"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from gossamer_backend import ArtifactCache
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 
 cache = typer.Typer(help="The compiled kernels on disk.", rich_markup_mode=None)
 
@@ -30,4 +30,4 @@ def clear() -> None:
 
     Kernels are compiled again when they are next needed.
     """
-    print(f"removed {counted(ArtifactCache().clear(), 'entry', 'entries')}")
+    print(f"removed {amount(ArtifactCache().clear(), 'entry', 'entries')}")

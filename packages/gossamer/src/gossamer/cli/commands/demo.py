@@ -29,7 +29,7 @@ from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
 from gossamer_ir.interchange.records import Trace
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 
 # About the size of ogbn-arxiv (169,343 nodes, 1,166,243 edges), a common benchmark of graph networks.
 NODES, EDGES, ROUNDS = 170_000, 1_200_000, 7
@@ -150,9 +150,9 @@ def _median_times(operator: OperatorRun, *, after_round: TimedCall) -> dict[str,
 
 
 def _times_table(times: Mapping[str, Mapping[str, float]], *, features: int) -> Table:
-    threads = counted(get_num_threads(), "thread")
+    threads = amount(get_num_threads(), "thread")
     table = Table(
-        title=f"median ms, float32, {counted(features, 'feature')}, {threads} (SciPy has one)",
+        title=f"median ms, float32, {amount(features, 'feature')}, {threads} (SciPy has one)",
         title_justify="left",
     )
     table.add_column("operator")

@@ -48,7 +48,7 @@ def formats() -> None:
         print(f"\n{_describe(name, _describe_format)}")
     for name in COMPOSABLE_FORMATS.names():
         print(f"\n{_describe(name, _describe_composable_format)}")
-    for point in (*FORMATS.ignored(), *COMPOSABLE_FORMATS.ignored()):
+    for point in (*FORMATS.ignored_entry_points(), *COMPOSABLE_FORMATS.ignored_entry_points()):
         print(
             f"\n{point.name} of {point.distribution}: ignored, as gossamer has a format of this name"
         )
@@ -61,14 +61,14 @@ def formats() -> None:
 
 def _registered(objects: NamedObjects[Any]) -> Iterator[str]:
     """Yield a line for each object that another distribution registers."""
-    for name in objects.registered():
+    for name in objects.registered_names():
         try:
             objects.find(name)
             state = "registered by a plugin"
         except GossamerError as error:
             state = f"broken: {error}"
         yield f"{objects.kind} {name}: {state}"
-    for point in objects.ignored():
+    for point in objects.ignored_entry_points():
         yield f"{objects.kind} {point.name} of {point.distribution}: ignored, as gossamer has one"
 
 

@@ -28,7 +28,7 @@ from gossamer_backend import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
 from gossamer_formats.internal_api import WIDE_DTYPES, suffixes_in_words
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.message_texts import counted, either
+from gossamer_ir.support.message_texts import amount, either
 from gossamer_tune import FormatChoice, MatrixProperties, Workload, choose_format
 
 
@@ -117,7 +117,7 @@ def _require_matrix(file: str, tensor: SparseTensor, options: dict[str, bool]) -
         if is_given:
             raise ArgumentError(
                 "option.dimensions",
-                f"{option} applies to matrices, and '{file}' has {counted(tensor.ndim, 'dimension')}.",
+                f"{option} applies to matrices, and '{file}' has {amount(tensor.ndim, 'dimension')}.",
             )
 
 

@@ -32,7 +32,7 @@ from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
 from gossamer_formats.internal_api import WIDE_DTYPES, suffixes_in_words
-from gossamer_ir.support.message_texts import counted, either
+from gossamer_ir.support.message_texts import amount, either
 
 # Small, as an emulated kernel is some hundred times slower than a native one.
 NODES, EDGES = 10_000, 100_000
@@ -147,7 +147,7 @@ def _record(operator: OperatorRun, times: Mapping[str, float], *, error: float) 
 def _summary(record: Mapping[str, Any], comparison: Comparison) -> str:
     rows, columns = record["shape"]
     features = (
-        f", {counted(record['features'], 'feature')}" if record["features"] is not None else ""
+        f", {amount(record['features'], 'feature')}" if record["features"] is not None else ""
     )
     emulated = f", emulated by {record['emulator']}" if record["emulator"] is not None else ""
     source = "loaded from the cache" if record["cached"] else "compiled"
@@ -156,7 +156,7 @@ def _summary(record: Mapping[str, Any], comparison: Comparison) -> str:
         (
             f"{record['op']} of {record['matrix'] or GENERATED_GRAPH}",
             f"matrix    {rows:,} by {columns:,}, {record['nnz']:,} nonzeros{features}, {record['dtype']}",
-            f"on        {counted(record['threads'], 'thread')}, {record['target']}{emulated}",
+            f"on        {amount(record['threads'], 'thread')}, {record['target']}{emulated}",
             f"kernel    {source} in {record['compile_ms']:.1f} ms",
             f"gossamer  {record['median_ms']:.4g} ms",
             f"scipy     {record['scipy_ms']:.4g} ms, {record['ratio_vs_scipy']:.2f} times as long",

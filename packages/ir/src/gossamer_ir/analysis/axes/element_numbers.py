@@ -40,7 +40,7 @@ def numbers_of(
     names = _axes_of(function, buffer_name)
     positions = dict(zip(names, indices, strict=False))
     numbers = (_number(function, name, positions) for name in axes)
-    return tuple(None if number is None else _normalized(number) for number in numbers)
+    return tuple(None if number is None else _normalize(number) for number in numbers)
 
 
 @memoize_by_identity
@@ -77,7 +77,7 @@ def _number(function: Function, name: str, positions: Mapping[str, Expr | Range]
     begin = offset_of_fiber(function, indptr, positions)
     if begin is None:
         return None
-    at = tuple(map(_normalized, begin.indices))
+    at = tuple(map(_normalize, begin.indices))
     return add(widen(replace(begin, indices=at)), position)
 
 
@@ -121,5 +121,5 @@ def offset_of_fiber(
     return None
 
 
-def _normalized(expr: Expr) -> Expr:
+def _normalize(expr: Expr) -> Expr:
     return expr_of(affine_of(expr))

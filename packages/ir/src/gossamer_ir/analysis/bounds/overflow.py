@@ -82,10 +82,10 @@ class OverflowAnalysis(ValueBounds):
             case Binary() if expr.op in AFFINE_OPERATIONS:
                 # The bound is of the absolute value, so the least integer, -2**63, counts as wrapping; this
                 # is safe.
-                fits = self.of_unwrapped(expr) < limit_of(dtype_of(expr))
+                fits = self.unwrapped_bound(expr) < limit_of(dtype_of(expr))
                 return fits and self.is_exact(expr.lhs) and self.is_exact(expr.rhs)
             case Unary(op="neg"):
-                fits = self.of(expr.operand) < limit_of(dtype_of(expr))
+                fits = self.bound(expr.operand) < limit_of(dtype_of(expr))
                 return fits and self.is_exact(expr.operand)
             case Select() | IfThenElse() | Binary(op="and" | "or" | "min" | "max"):
                 return all(map(self.is_exact, children(expr)))

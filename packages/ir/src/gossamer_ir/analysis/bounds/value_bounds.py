@@ -54,9 +54,9 @@ class _IndexFacts:
 
     def __init__(self, facts: tuple[Fact, ...]) -> None:
         index = fact_index(facts)
-        self.ranges = {fact.buffer: fact for fact in index.of_type(InRange)}
-        first = {f.buffer for f in index.of_type(HasValue) if f.index == f.value == ZERO}
-        self.bit_counts = first & {fact.indptr for fact in index.of_type(BitCounts)}
+        self.ranges = {fact.buffer: fact for fact in index.facts_of_type(InRange)}
+        first = {f.buffer for f in index.facts_of_type(HasValue) if f.index == f.value == ZERO}
+        self.bit_counts = first & {fact.indptr for fact in index.facts_of_type(BitCounts)}
         # These facts constrain an element by its index. A proof may use them, so the index must be exact.
         self.ordered = frozenset(
             subject_of(fact) for fact in facts if FACT_KINDS[type(fact)].orders_elements
@@ -73,7 +73,7 @@ class ValueBounds:
     >>> from gossamer_ir.core.build import ZERO, index, index_var, mul
     >>> bounds, i = ValueBounds(Function("f", (), ())), index_var("i")
     >>> bounds.bind_loop(For("i", ZERO, index(100), ()))
-    >>> bounds.of(mul(i, index(8)))
+    >>> bounds.bound(mul(i, index(8)))
     792
     """
 
@@ -148,7 +148,7 @@ class ValueBounds:
         self._domain_extents.pop(var_name, None)
         self._limits.clear()
 
-    def _of_var(self, name: str, dtype: str) -> int:
+    def _var_bound(self, name: str, dtype: str) -> int:
         """Return the bound of a variable, computed on demand, since most are never needed."""
         if name not in self._vars and name in self._bound:
             bound = self._bound.pop(
@@ -157,9 +157,9 @@ class ValueBounds:
             self._open += 1
             if isinstance(bound, For):
                 # The absolute value of the last iteration; without an iteration the variable has no value.
-                limit = self.of(bound.start) + max(self.of(bound.extent) - 1, 0)
+                limit = self.bound(bound.start) + max(self.bound(bound.extent) - 1, 0)
             else:
-                limit = sum(map(self.of, bound))
+                limit = sum(map(self.bound, bound))
             self._open -= 1
             self._vars[name] = limit
         return self._vars.get(name, limit_of(dtype))
@@ -178,21 +178,21 @@ class ValueBounds:
                 return self.is_nonnegative(expr.lhs) and self.is_nonnegative(expr.rhs)
         return False
 
-    def of(self, expr: Expr) -> int:
+    def bound(self, expr: Expr) -> int:
         """Return a bound of the absolute value of an expression at run time."""
         limit = self._limits.get(expr)
         if limit is None:
-            limit = min(self.of_unwrapped(expr), limit_of(dtype_of(expr)))
+            limit = min(self.unwrapped_bound(expr), limit_of(dtype_of(expr)))
             if (
                 not self._open
             ):  # otherwise the bound is valid but may be loose: some bounds are removed
                 self._limits[expr] = limit
         return limit
 
-    def of_product(self, factors: Sequence[Expr]) -> int:
+    def product_bound(self, factors: Sequence[Expr]) -> int:
         """Return a bound of the absolute value of a product of integers that do not wrap. The product of all
         extents of an array argument is its number of elements, at most `MAX_ARRAY`."""
-        limit = prod(map(self.of, factors))
+        limit = prod(map(self.bound, factors))
         if limit <= MAX_ARRAY:
             return limit
         within = [self._extent_around(factor) for factor in factors]
@@ -202,7 +202,7 @@ class ValueBounds:
         """Return the extent of the domain of a variable, which is greater; any other factor itself."""
         return self._domain_extents.get(factor.name, factor) if isinstance(factor, Var) else factor
 
-    def of_unwrapped(self, expr: Expr) -> int:
+    def unwrapped_bound(self, expr: Expr) -> int:
         """Return a bound of the value that the operation of an expression has before it wraps."""
         if expr in self._extents:
             return MAX_SIZE
@@ -211,36 +211,36 @@ class ValueBounds:
                 value = integer_value(expr)
                 return limit_of(expr.dtype) if value is None else abs(value)
             case Var():
-                return self._of_var(expr.name, expr.dtype)
+                return self._var_bound(expr.name, expr.dtype)
             case Binary():
-                return self._of_binary(expr)
+                return self._binary_bound(expr)
             case Unary(op="neg"):
-                return self.of(expr.operand)
+                return self.bound(expr.operand)
             # A float may be anything, and saturates when it is cast.
             case Cast() if DType.parse(dtype_of(expr.value)).is_integer:
-                return self.of(expr.value)
+                return self.bound(expr.value)
             case Select() | IfThenElse():
-                return max(self.of(expr.if_true), self.of(expr.if_false))
+                return max(self.bound(expr.if_true), self.bound(expr.if_false))
             case Load():
-                return self._of_load(expr)
+                return self._load_bound(expr)
             case VScale():
                 return MAX_VSCALE
             case Call() if FUNCTIONS[expr.function].counts_bits:
                 return DType.parse(expr.dtype).bits
             case Search():
                 # 1 for the result -1 of a search that finds nothing.
-                return max(self.of(expr.begin), self.of(expr.end), 1)
+                return max(self.bound(expr.begin), self.bound(expr.end), 1)
         return limit_of(dtype_of(expr))
 
-    def _of_binary(self, expr: Binary) -> int:
-        lhs, rhs, limit = self.of(expr.lhs), self.of(expr.rhs), limit_of(dtype_of(expr))
+    def _binary_bound(self, expr: Binary) -> int:
+        lhs, rhs, limit = self.bound(expr.lhs), self.bound(expr.rhs), limit_of(dtype_of(expr))
         match expr.op:
             case "add" | "sub":
                 return lhs + rhs
             case "mul":
                 # The simple product first: of_product looks for arrays whose size bounds
                 # all factors together.
-                return lhs * rhs if lhs * rhs < limit else self.of_product(factors_of(expr))
+                return lhs * rhs if lhs * rhs < limit else self.product_bound(factors_of(expr))
             case "floordiv":
                 divisor = max(self._least_of(expr.rhs), 1)
                 # Rounded up: -7 // 2 is -4.
@@ -270,9 +270,9 @@ class ValueBounds:
         return abs(integer_value(expr) or 0)
 
     def _fits(self, lhs: Expr, rhs: Expr, dtype: str) -> bool:
-        return self.of(lhs) * self.of(rhs) < limit_of(dtype)
+        return self.bound(lhs) * self.bound(rhs) < limit_of(dtype)
 
-    def _of_load(self, load: Load) -> int:
+    def _load_bound(self, load: Load) -> int:
         limit = limit_of(load.dtype)
         if load.buffer in self._facts.bit_counts:
             # The words that are counted are an array, too, and each of its bytes has 8 bits.
@@ -283,7 +283,7 @@ class ValueBounds:
         if fact is None:
             return limit
         self._open += 1
-        of_elements = max(self.of(fact.low), self.of(fact.high))
+        of_elements = max(self.bound(fact.low), self.bound(fact.high))
         self._open -= 1
         self._ranges[load.buffer] = fact
         return min(limit, of_elements)

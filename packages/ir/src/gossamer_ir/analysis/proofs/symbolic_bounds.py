@@ -109,18 +109,18 @@ class SymbolicBounds:
         else:
             self._point.after(stmt)
 
-    def of(self, expr: Expr, loops: Sequence[For]) -> tuple[Affine, Affine] | None:
+    def bounds(self, expr: Expr, loops: Sequence[For]) -> tuple[Affine, Affine] | None:
         """Return the least and the greatest value of an index while loops (given outermost first) run, over
         all lanes of a vector; None if there are no known bounds."""
         lanes = lanes_of(expr)
         if lanes is None:
-            return self._of_scalar(expr, loops)
+            return self._scalar_bounds(expr, loops)
         lane = lane_of(expr, LANE)
         inner = For(LANE.name, ZERO, lane_count(lanes), ())
         with self._point.inside(inner):
-            return None if lane is None else self._of_scalar(lane, (*loops, inner))
+            return None if lane is None else self._scalar_bounds(lane, (*loops, inner))
 
-    def _of_scalar(self, expr: Expr, loops: Sequence[For]) -> tuple[Affine, Affine] | None:
+    def _scalar_bounds(self, expr: Expr, loops: Sequence[For]) -> tuple[Affine, Affine] | None:
         if not self._point.is_stable_and_exact(expr):
             return None
         low: Affine | None = affine_of(expr)
@@ -136,10 +136,10 @@ class SymbolicBounds:
         """Return bounds of an index, clamped to 0, ..., extent - 1 unless they are proved to be in this
         range."""
         last = affine_of(sub(extent, ONE))
-        return self.chosen("max", low, NOTHING), self.chosen("min", high, last)
+        return self.extremum("max", low, NOTHING), self.extremum("min", high, last)
 
     # Other operations: none occurs; this makes the operations itself.
-    def chosen(self, op: Literal["min", "max"], first: Affine, second: Affine) -> Affine:
+    def extremum(self, op: Literal["min", "max"], first: Affine, second: Affine) -> Affine:
         """Return the minimum or maximum of two bounds: one of them if their order is proved."""
         apart = expr_of(first - second)
         if self._point.prover.proves_nonnegative(apart):

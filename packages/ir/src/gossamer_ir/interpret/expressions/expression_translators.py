@@ -23,8 +23,8 @@ from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.interpret.memory.values import (
     constant_value,
     conversion,
-    decoded,
-    encoded,
+    decode_elements,
+    encode_elements,
     numpy_type,
     storage_type,
 )
@@ -94,7 +94,9 @@ def _reinterpret(node: Reinterpret, translator: Translator) -> Eval:
     if isinstance(pointer, Var) and pointer.dtype == "handle":
         return lambda frame: np.int64(frame.arrays[pointer.name].__array_interface__["data"][0])
     source, dtype, value = dtype_of(node.value), node.dtype, translator.expr(node.value)
-    return lambda frame: decoded(encoded(value(frame), source).view(storage_type(dtype)), dtype)
+    return lambda frame: decode_elements(
+        encode_elements(value(frame), source).view(storage_type(dtype)), dtype
+    )
 
 
 def _select(node: Select, translator: Translator) -> Eval:

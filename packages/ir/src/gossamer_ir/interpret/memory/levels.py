@@ -25,7 +25,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 
 Evaluate: TypeAlias = Callable[[Expr], int]
 
@@ -139,7 +139,7 @@ class Levels(dict[str, Level]):
             raise ArgumentError(
                 "interpret.indptr",
                 f"'{axis.indptr}' ends with {offsets[-1]}, but axis '{axis.name}' has "
-                f"{counted(self.number(axis.nnz), 'element')}.",
+                f"{amount(self.number(axis.nnz), 'element')}.",
             )
         return offsets
 
@@ -161,7 +161,7 @@ class Levels(dict[str, Level]):
         if array.dtype != storage_type(dtype) or array.size != size:
             raise ArgumentError(
                 "interpret.argument",
-                f"'{handle}' has {counted(array.size, 'element')} of {array.dtype}; "
+                f"'{handle}' has {amount(array.size, 'element')} of {array.dtype}; "
                 f"expected {size} of {dtype}.",
             )
         return array.reshape(-1)
@@ -218,7 +218,7 @@ def _bitmask_varied(axis: BitmaskVaried, levels: Levels) -> Level:
         if len(indices) != indptr[fiber + 1]:
             raise ArgumentError(
                 "interpret.words",
-                f"Element {fiber} of '{axis.words}' has {counted(len(bits), 'bit')} set; expected "
+                f"Element {fiber} of '{axis.words}' has {amount(len(bits), 'bit')} set; expected "
                 f"{indptr[fiber + 1] - indptr[fiber]}.",
             )
     length = levels.number(axis.length)

@@ -45,13 +45,13 @@ def constant_value(const: Const) -> Any:
     return numpy_type(const.dtype)(value_of(const))
 
 
-def decoded(stored: Any, dtype: str) -> Any:
+def decode_elements(stored: Any, dtype: str) -> Any:
     """Return the values of the elements of an array of a dtype."""
     encoding = encoding_of(dtype)
     return stored if encoding is None else encoding.decode(stored)
 
 
-def encoded(value: Any, dtype: str) -> Any:
+def encode_elements(value: Any, dtype: str) -> Any:
     """Return the elements of an array of a dtype for values."""
     encoding = encoding_of(dtype)
     return value if encoding is None else encoding.encode(value)
@@ -75,14 +75,14 @@ def conversion(source: str, target: str) -> Callable[[Any], Any]:
         return lambda value: encoding.round(value.astype(np.float64))
     made, to = numpy_type(target), DType.parse(target)
     if DType.parse(source).is_float and to.is_integer:
-        return lambda value: _saturated(value, made)
+        return lambda value: _saturate(value, made)
     if not to.is_vector and np.can_cast(numpy_type(source), made):
         # Of scalars, as of nearly all indices, the constructor takes half the time of `astype`.
         return made  # type: ignore[no-any-return]  # a class
     return lambda value: value.astype(made)
 
 
-def _saturated(value: Any, target: Any) -> Any:
+def _saturate(value: Any, target: Any) -> Any:
     """Return floats converted to integers: rounded toward zero and clamped to the type's range; 0 for
     NaN."""
     limits = np.iinfo(target)
@@ -108,7 +108,7 @@ def garbage_array(shape: tuple[int, ...], dtype: str) -> Array:
 def _garbage(shape: tuple[int, ...], dtype: str) -> Array:
     storage = storage_type(dtype)
     if DType.parse(dtype).is_float:
-        return np.full(shape, encoded(numpy_type(dtype)(np.nan), dtype), storage)
+        return np.full(shape, encode_elements(numpy_type(dtype)(np.nan), dtype), storage)
     array = np.empty(shape, storage)
     array.view(np.uint8)[...] = 1 if storage.kind == "b" else _PATTERN
     return array

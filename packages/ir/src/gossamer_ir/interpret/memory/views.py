@@ -112,24 +112,24 @@ def _bounds_checked(name: str, shape: tuple[int, ...]) -> Callable[[ViewIndices]
     """Return the function that checks that indices of an array are in bounds, and returns them as integers of
     Python: these are compared in a tenth of the time of NumPy's."""
 
-    def of_any_rank(indices: ViewIndices) -> ViewIndices:
+    def bounded_indices(indices: ViewIndices) -> ViewIndices:
         where = tuple(map(index, indices))
         for position, size in zip(where, shape, strict=True):
             if not 0 <= position < size:
                 raise out_of_bounds_error(name, indices, shape)
         return where
 
-    def of_vector(indices: ViewIndices) -> ViewIndices:
+    def bounded_vector_index(indices: ViewIndices) -> ViewIndices:
         (position,) = indices
         position = index(position)
-        return (position,) if 0 <= position < shape[0] else of_any_rank(indices)
+        return (position,) if 0 <= position < shape[0] else bounded_indices(indices)
 
-    def of_matrix(indices: ViewIndices) -> ViewIndices:
+    def bounded_matrix_index(indices: ViewIndices) -> ViewIndices:
         row, column = indices
         row, column = index(row), index(column)
         if 0 <= row < shape[0] and 0 <= column < shape[1]:
             return row, column
-        return of_any_rank(indices)
+        return bounded_indices(indices)
 
     # Nearly all arrays have one or two dimensions, for which a loop takes most of the time.
-    return {1: of_vector, 2: of_matrix}.get(len(shape), of_any_rank)
+    return {1: bounded_vector_index, 2: bounded_matrix_index}.get(len(shape), bounded_indices)

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gossamer_ir.core.integers import wrapped
+from gossamer_ir.core.integers import wrap_integer
 from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.statements.parallel_chunks import chunks, evaluate_weight
 from gossamer_ir.interpret.translator import Translator
@@ -26,7 +26,7 @@ def parallel_for(node: ParallelFor, translator: Translator) -> Exec:
         first, count = int(start(frame)), int(extent(frame))
         check(frame)
         for part in chunks(first, count, number=program.chunks):
-            ends = [np.int64(wrapped(part.start)), np.int64(wrapped(part.stop))]
+            ends = [np.int64(wrap_integer(part.start)), np.int64(wrap_integer(part.stop))]
             program.call(function, ends + args(frame))
 
     return run

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from gossamer_ir.core.conditions import conjuncts
-from gossamer_ir.core.integers import wrapped
+from gossamer_ir.core.integers import wrap_integer
 from gossamer_ir.interpret.frame import Exec, Frame, Initialized
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.interpret.translator import EnclosingStmt, Translator
@@ -187,7 +187,9 @@ def _init(
     # The init is translated as if it stood alone: nothing inside may be hoisted to the loops of the block.
     around, translator.around = translator.around, []
     check = domain_checks(iters, node.name, translator)
-    body = _one_after_other(check, _of_new_elements(node.name, translator.body(node.init), repeats))
+    body = _one_after_other(
+        check, _init_new_elements(node.name, translator.body(node.init), repeats)
+    )
     translator.around = around
     guarded = _with_conditions(
         conjuncts(node.predicate), body, unbound=unbound, translator=translator
@@ -200,7 +202,7 @@ def _init(
     return run
 
 
-def _of_new_elements(block_name: str, init: Exec, repeats: tuple[str, ...]) -> Exec:
+def _init_new_elements(block_name: str, init: Exec, repeats: tuple[str, ...]) -> Exec:
     def run(frame: Frame) -> None:
         now = tuple(int(frame.values[name]) for name in repeats)
         outer = frame.initialized
@@ -241,7 +243,7 @@ def _loop(node: For, body: Exec, translator: Translator) -> Exec:
         first = int(start(frame))
         # Python's integers: the range may go beyond int64, where its values wrap as those of any loop.
         for value in range(first, first + int(extent(frame))):
-            frame.values[name] = np.int64(wrapped(value))
+            frame.values[name] = np.int64(wrap_integer(value))
             body(frame)
 
     return run

@@ -7,7 +7,7 @@ from itertools import chain, pairwise
 
 import numpy as np
 
-from gossamer_ir.core.integers import wrapped
+from gossamer_ir.core.integers import wrap_integer
 from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.interpret.translator import Translator
@@ -38,7 +38,7 @@ def iterations_of(node: For, translator: Translator) -> Callable[[Frame], Iterat
 
 
 def _to_index(value: int) -> np.int64:
-    return np.int64(wrapped(value))
+    return np.int64(wrap_integer(value))
 
 
 def evaluate_weight(node: For | ParallelFor, translator: Translator) -> Exec:

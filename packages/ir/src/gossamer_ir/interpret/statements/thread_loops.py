@@ -15,7 +15,7 @@ from gossamer_ir.analysis.statements.thread_axes import is_thread_axis
 from gossamer_ir.core.statement_kinds import SYNCHRONIZING_STMTS, effects_of
 from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
-from gossamer_ir.interpret.memory.values import decoded, garbage_array
+from gossamer_ir.interpret.memory.values import decode_elements, garbage_array
 from gossamer_ir.interpret.statements.parallel_chunks import iterations_of
 from gossamer_ir.interpret.threads.grid import ThreadIteration, ThreadPath, thread_in_block
 from gossamer_ir.interpret.translator import EnclosingStmt, Translator
@@ -49,7 +49,7 @@ Steps: TypeAlias = Callable[[Frame], Iterator[Waiting]]
 def thread_loop(node: For, translator: Translator) -> Exec:
     """Return a loop over blocks or threads as a function of the frame."""
     if _is_of_block(node) and contains(SYNCHRONIZING_STMTS, *node.body):
-        return _synchronized(_steps_of_threads(node, translator))
+        return _synchronize_threads(_steps_of_threads(node, translator))
     enclosing, iterations = EnclosingStmt(node), _numbered_iterations(node, translator)
     body = translator.body(node.body, enclosing)
     hoisted = tuple(enclosing.hoisted)
@@ -73,19 +73,19 @@ def _numbered_iterations(
     iterations, axis = iterations_of(node, translator), node.thread
     assert axis is not None
 
-    def numbered(frame: Frame) -> Iterator[ThreadIteration]:
+    def thread_iterations(frame: Frame) -> Iterator[ThreadIteration]:
         run, numbers = frame.grid.new_run(), [*map(int, iterations(frame))]
         for number in numbers:
             yield ThreadIteration(node.var, number, run, axis, len(numbers))
 
-    return numbered
+    return thread_iterations
 
 
 def _is_of_block(node: For) -> bool:
     return is_thread_axis(node.thread)
 
 
-def _synchronized(steps: Steps) -> Exec:
+def _synchronize_threads(steps: Steps) -> Exec:
     """Return steps as a function of the frame that lets threads go on when all of a block wait."""
 
     def run(frame: Frame) -> None:
@@ -130,7 +130,7 @@ def _receive(thread: _WaitingThread, number: int, group: Mapping[int, _WaitingTh
     node = _shuffle_of(thread)
     sender = group.get(number ^ node.offset if node.op == "xor" else number + node.offset)
     if sender is None:
-        thread.received = decoded(garbage_array((1,), node.var.dtype), node.var.dtype)[0]
+        thread.received = decode_elements(garbage_array((1,), node.var.dtype), node.var.dtype)[0]
     else:
         thread.received = sender.value
     thread.may_go_on = True
@@ -264,7 +264,7 @@ def _steps_of_threads(node: For, translator: Translator) -> Steps:
 
 
 def _frame_of(frame: Frame, iteration: ThreadIteration) -> Frame:
-    of_thread = frame.of_thread()
+    of_thread = frame.thread_frame()
     of_thread.values[iteration.var] = np.int64(iteration.iteration)
     return of_thread
 

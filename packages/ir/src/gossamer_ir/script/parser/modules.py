@@ -12,7 +12,7 @@ import msgspec
 from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import Function, Module, StageName
 from gossamer_ir.script.limits import parse_syntax, require_parsed_depth
-from gossamer_ir.script.parser.arguments.call_arguments import dotted
+from gossamer_ir.script.parser.arguments.call_arguments import dotted_name
 from gossamer_ir.script.parser.arguments.statics import required_bool, static_text, static_value
 from gossamer_ir.script.parser.functions import Origins, parse_function_def
 from gossamer_ir.script.parser.state.context import Captured, ParserContext
@@ -91,7 +91,7 @@ def _constant(context: ParserContext, node: ast.expr) -> object:
 def decorator_name(node: ast.FunctionDef) -> str | None:
     """Return `prim_func` or `format`; None if there is no such decorator."""
     for item in node.decorator_list:
-        name = dotted(item.func if isinstance(item, ast.Call) else item)
+        name = dotted_name(item.func if isinstance(item, ast.Call) else item)
         if name in ("prim_func", "format"):
             return name
     return None

@@ -18,7 +18,7 @@ def write_block_head(p: Printer, node: Block) -> None:
     """
     number = 0
     while number < len(node.iters):
-        run = _remapped(p, node.iters, number)
+        run = _remap_length(p, node.iters, number)
         if run >= 2:
             _write_remap(p, node.iters, number, number + run)
             number += run
@@ -35,7 +35,7 @@ def write_block_head(p: Printer, node: Block) -> None:
             _write_regions(p, name, regions)
 
 
-def _remapped(p: Printer, iters: tuple[BlockIter, ...], first: int) -> int:
+def _remap_length(p: Printer, iters: tuple[BlockIter, ...], first: int) -> int:
     """Return the number of iterators from `first` on that one `T.axis.remap` reproduces exactly."""
     count = 0
     while first + count < len(iters):
@@ -50,12 +50,12 @@ def _remapped(p: Printer, iters: tuple[BlockIter, ...], first: int) -> int:
 
 def _write_remap(p: Printer, iters: tuple[BlockIter, ...], first: int, last: int) -> None:
     w = p.w
-    for _, number in w.separated(range(first, last)):
+    for _, number in w.separate_by_commas(range(first, last)):
         with w.at("iters", number):
             w.put(iters[number].var)
     kinds = "".join(iterator.kind for iterator in iters[first:last])
     w.put(f' = T.axis.remap("{kinds}", [')
-    for _, number in w.separated(range(first, last)):
+    for _, number in w.separate_by_commas(range(first, last)):
         with w.inside("iters", number):
             write_index(w, iters[number].value, "value")
     w.end_line("])")
@@ -78,7 +78,7 @@ def _write_iterator(p: Printer, iterator: BlockIter, number: int) -> None:
 
 def _write_regions(p: Printer, name: str, regions: tuple[Region, ...]) -> None:
     p.w.put(f"T.{name}(")
-    for number, region in p.w.separated(regions):
+    for number, region in p.w.separate_by_commas(regions):
         with p.w.at(name, number):
             write_region(p.w, region)
     p.w.end_line(")")

@@ -59,7 +59,7 @@ def write_dense(w: Writer, buffer: Buffer, function: str) -> None:
     w.put(f"{buffer.name} = T.{function}(")
     w.put("" if buffer.handle is None else f"{buffer.handle}, ")
     w.put("(")
-    for number, size in w.separated(buffer.shape):
+    for number, size in w.separate_by_commas(buffer.shape):
         write_index(w, size, "shape", item=number)
     # Python takes parentheses around one item for a tuple only with a comma.
     w.put(",)" if len(buffer.shape) == 1 else ")")
@@ -72,11 +72,13 @@ def write_reducer(w: Writer, reducer: Reducer) -> None:
     names = ", ".join(var.name for var in (*reducer.lhs, *reducer.rhs))
     w.put(f"{reducer.name} = T.comm_reducer(lambda {names}: (")
     # A literal that has the expected dtype is written without it: the parser expects the same.
-    for number, (result, var) in w.separated(zip(reducer.results, reducer.lhs, strict=True)):
+    for number, (result, var) in w.separate_by_commas(
+        zip(reducer.results, reducer.lhs, strict=True)
+    ):
         write_expr(w, result, "results", item=number, expected=var.dtype)
     comma = "," if len(reducer.results) == 1 else ""
     w.put(f"{comma}), (")
-    for number, identity in w.separated(reducer.identity):
+    for number, identity in w.separate_by_commas(reducer.identity):
         write_expr(w, identity, "identity", item=number)
     w.put(f"{comma}))")
 

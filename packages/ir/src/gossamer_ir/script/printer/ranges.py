@@ -31,7 +31,7 @@ def write_region(w: Writer, node: Region) -> None:
     w.put(f"{node.buffer}[")
     if not node.ranges:
         w.put("()")
-    for number, bounds in w.separated(node.ranges):
+    for number, bounds in w.separate_by_commas(node.ranges):
         with w.at("ranges", number):
             if bounds.extent == ONE:
                 write_index(w, bounds.start, "start")

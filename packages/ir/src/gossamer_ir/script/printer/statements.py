@@ -56,7 +56,7 @@ _LOOPS = {
 
 def write_body(p: Printer, body: tuple[Stmt, ...], step: str) -> None:
     """Write the statements of a body, indented; `pass` if there are none."""
-    with p.w.indented():
+    with p.w.indent():
         write_stmts(p, body, step)
         if not body:
             p.w.end_line("pass")
@@ -104,13 +104,13 @@ def _write_store(p: Printer, node: Store) -> None:
 def _write_combine(p: Printer, node: Combine) -> None:
     """Print `C[i], V[i] = argmax(C[i], V[i], j, A[i, j])`."""
     w = p.w
-    for number, store in w.separated(node.stores):
+    for number, store in w.separate_by_commas(node.stores):
         _write_element(p, store, number)
     w.put(f" = {node.reducer}(")
     for number, store in enumerate(node.stores):
         _write_element(p, store, number)
         w.put(", ")
-    for number, store in w.separated(node.stores):
+    for number, store in w.separate_by_commas(node.stores):
         with w.inside("stores", number):
             dtype = p.store_dtype(store.buffer, store.indices)
             write_expr(w, store.value, "value", expected=dtype)
@@ -188,7 +188,7 @@ def _write_options(p: Printer, weight: Expr | None, grain: Expr | None) -> None:
 
 def _write_block(p: Printer, node: Block) -> None:
     p.w.end_line(f"with T.block({string_literal(node.name)}):")
-    with p.w.indented():
+    with p.w.indent():
         write_block_head(p, node)
         if node.annotations:
             p.w.end_line(f"T.block_attr({annotations_text(node.annotations)})")
@@ -198,12 +198,12 @@ def _write_block(p: Printer, node: Block) -> None:
 def _write_iteration(p: Printer, node: Iteration) -> None:
     w = p.w
     w.put("with T.sp.iteration([")
-    for number, axis in w.separated(node.axes):
+    for number, axis in w.separate_by_commas(node.axes):
         with w.at("axes", number):
             w.put(ITERATION_AXIS_TEXTS[type(axis)](axis))
     names = ", ".join(node.vars)
     w.end_line(f'], "{node.kinds}", {string_literal(node.name)}) as [{names}]:')
-    with w.indented():
+    with w.indent():
         if node.annotations:
             w.end_line(f"T.sp.iteration_attr({annotations_text(node.annotations)})")
         _write_init_and_body(p, node)
@@ -254,7 +254,7 @@ def _write_wait_group(p: Printer, node: WaitGroup) -> None:
 
 def _write_args(p: Printer, args: tuple[Expr, ...]) -> None:
     p.w.put("[")
-    for number, arg in p.w.separated(args):
+    for number, arg in p.w.separate_by_commas(args):
         write_expr(p.w, arg, "args", item=number)
     p.w.put("]")
 
@@ -275,7 +275,7 @@ def _write_launch(p: Printer, node: Launch) -> None:
     _write_args(p, node.args)
     if node.threads:
         w.put(", threads={")
-        for number, thread in w.separated(node.threads):
+        for number, thread in w.separate_by_commas(node.threads):
             with w.at("threads", number):
                 w.put(f'"{thread.tag}": ')
                 write_index(w, thread.extent, "extent")

@@ -61,11 +61,11 @@ class Writer:
         yield
         del self._path[-len(steps) :]
 
-    def separated(self, items: Iterable[_Item]) -> Iterator[tuple[int, _Item]]:
+    def separate_by_commas(self, items: Iterable[_Item]) -> Iterator[tuple[int, _Item]]:
         """Return each item with its number for the caller to write, and write commas between them.
 
         >>> writer = Writer()
-        >>> for number, name in writer.separated(["I", "J"]):
+        >>> for number, name in writer.separate_by_commas(["I", "J"]):
         ...     writer.put(f"{name}{number}")
         >>> writer.end_line()
         >>> print(writer.text, end="")
@@ -85,7 +85,7 @@ class Writer:
         self._column = 0
 
     @contextmanager
-    def indented(self) -> Iterator[None]:
+    def indent(self) -> Iterator[None]:
         """Return a context in which a body is written. Raises `VerifyError` (`print.depth`) if it is indented
         too deep."""
         self._depth += 1

@@ -20,7 +20,7 @@ from gossamer_ir.nodes import (
     Stmt,
 )
 from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.transform.decomposition.decomposed_iterations import (
     DividedTensor,
     conversions,
@@ -91,7 +91,7 @@ def decompose_function(
     [('total_ell', ('i_ell', 'j_ell'))]
     """
     stored = _stored_buffers(function, buffers)
-    instantiated = _instantiated(function, stored, formats, namer := namer_of(function))
+    instantiated = _instantiate_formats(function, stored, formats, namer := namer_of(function))
     relations: dict[Relation, None] = {}
 
     def recorded_rows(dimension: int) -> RowsOfParts:
@@ -115,7 +115,7 @@ def _decomposed_body(formats: Sequence[InstantiatedFormat], tensor: DividedTenso
     """Return the body of the function with an iteration for each part instead of those over the tensor."""
     body: list[Stmt] = []
     for stmt in tensor.function.body:
-        replaced = _decomposed(stmt, formats, tensor)
+        replaced = _decompose_stmt(stmt, formats, tensor)
         body += replaced
         if replaced != [stmt]:
             # Variables are unique in a function, so the next iteration needs others.
@@ -123,7 +123,7 @@ def _decomposed_body(formats: Sequence[InstantiatedFormat], tensor: DividedTenso
     return body
 
 
-def _instantiated(
+def _instantiate_formats(
     function: Function,
     stored: Sequence[SparseBuffer],
     formats: Sequence[NamedFormat],
@@ -139,7 +139,7 @@ def _instantiated(
     ]
 
 
-def _decomposed(
+def _decompose_stmt(
     stmt: Stmt, formats: Sequence[InstantiatedFormat], tensor: DividedTensor
 ) -> list[Stmt]:
     """Return a statement of the function's body, or those that replace it if it uses the tensor."""
@@ -188,11 +188,11 @@ def _require_fitting(format: NamedFormat, *, rank: int, count: int) -> None:
     if len(results) != rank:
         raise DecompositionError(
             "rank",
-            f"The format of part '{format.name}' has {counted(len(results), 'dimension')}; expected {rank}.",
+            f"The format of part '{format.name}' has {amount(len(results), 'dimension')}; expected {rank}.",
         )
     if 1 + len(described.more_buffers) != count:
         raise DecompositionError(
             "count",
             f"The format of part '{format.name}' has "
-            f"{counted(1 + len(described.more_buffers), 'buffer')} of values; expected {count}.",
+            f"{amount(1 + len(described.more_buffers), 'buffer')} of values; expected {count}.",
         )

@@ -211,8 +211,8 @@ def _iteration_over(
     pairs = zip(tensor.buffers, format.buffers, strict=True)
     renamed = {undivided.name: buffer.name for undivided, buffer in pairs}
 
-    def moved(body: tuple[Stmt, ...], dimensions: Sequence[int] | None) -> tuple[Stmt, ...]:
-        over_format = rewrite_body(body, lambda node: _moved(node, renamed, format.vars))
+    def retarget_body(body: tuple[Stmt, ...], dimensions: Sequence[int] | None) -> tuple[Stmt, ...]:
+        over_format = rewrite_body(body, lambda node: _retarget_access(node, renamed, format.vars))
         over_elements = skipping_unused_slots(over_format, format, dimensions=dimensions)
         return with_fresh_names(over_elements, namer, values=values)
 
@@ -222,15 +222,15 @@ def _iteration_over(
         selecting = _initialized_dimensions(iteration, vars)
 
     stores = not buffers_written(iteration.body).isdisjoint(renamed)
-    axes, kinds, new_vars = _iterated(format, iteration, vars, kept, stores=stores)
+    axes, kinds, new_vars = _part_iteration(format, iteration, vars, kept, stores=stores)
     return replace(
         iteration,
         name=namer.fresh(f"{iteration.name}_{format.name}"),
         axes=axes,
         kinds=kinds,
         vars=new_vars,
-        init=moved(iteration.init, selecting) if iteration.init else (),
-        body=moved(iteration.body, None),
+        init=retarget_body(iteration.init, selecting) if iteration.init else (),
+        body=retarget_body(iteration.body, None),
     )
 
 
@@ -245,7 +245,7 @@ def _vars_of_other_axes(iteration: Iteration, vars: Sequence[str], namer: Namer)
     }
 
 
-def _iterated(
+def _part_iteration(
     format: InstantiatedFormat,
     iteration: Iteration,
     vars: Sequence[str],
@@ -295,7 +295,7 @@ def _kinds(format: InstantiatedFormat, spatial: Sequence[Expr]) -> list[str]:
     ]
 
 
-def _moved(node: Node, renamed: Mapping[str, str], vars: Sequence[str]) -> Any | None:
+def _retarget_access(node: Node, renamed: Mapping[str, str], vars: Sequence[str]) -> Any | None:
     if isinstance(node, ACCESSES) and node.buffer in renamed:
         indices = tuple(index_var(name) for name in vars)
         return replace(node, buffer=renamed[node.buffer], indices=indices)

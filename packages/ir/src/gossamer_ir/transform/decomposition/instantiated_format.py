@@ -75,7 +75,7 @@ def instantiate_format(
     names = _names(description, name, namer, replaced=sizes)
     arrays = [_over_axes(array, names, sizes, namer) for array in description.index_arrays]
     vars = _vars_along_axes(description, names, namer)
-    renamed_axes = [_renamed(axis, names, sizes) for axis in description.axes]
+    renamed_axes = [_substitute_names(axis, names, sizes) for axis in description.axes]
     array_axes = [axis for axes, _ in arrays for axis in axes]
     results = map_results(description)
     return InstantiatedFormat(
@@ -86,9 +86,11 @@ def instantiate_format(
         axes=(*renamed_axes, *array_axes),
         buffers=_renamed_buffers(description, stored, name, names, namer),
         index_arrays=tuple(array for _, array in arrays),
-        facts=tuple(_renamed(fact, names, sizes) for fact in description.facts),
+        facts=tuple(_substitute_names(fact, names, sizes) for fact in description.facts),
         vars=tuple(vars.values()),
-        coordinates=tuple(_renamed(result, {**names, **vars}, sizes) for result in results),
+        coordinates=tuple(
+            _substitute_names(result, {**names, **vars}, sizes) for result in results
+        ),
     )
 
 
@@ -97,7 +99,9 @@ def with_fresh_vars(format: InstantiatedFormat, namer: Namer) -> InstantiatedFor
     names = {name: namer.fresh(name) for name in format.vars}
     return format._replace(
         vars=tuple(names.values()),
-        coordinates=tuple(_renamed(coordinate, names, {}) for coordinate in format.coordinates),
+        coordinates=tuple(
+            _substitute_names(coordinate, names, {}) for coordinate in format.coordinates
+        ),
     )
 
 
@@ -128,7 +132,9 @@ def _over_axes(
 ) -> tuple[tuple[DenseFixed, ...], SparseBuffer]:
     """Return an index array as a buffer over dense axes of its own, after these."""
     axes = tuple(
-        DenseFixed(namer.fresh(f"{names[array.name]}_{number}"), _renamed(size, names, sizes))
+        DenseFixed(
+            namer.fresh(f"{names[array.name]}_{number}"), _substitute_names(size, names, sizes)
+        )
         for number, size in enumerate(array.shape)
     )
     buffer = SparseBuffer(
@@ -175,7 +181,7 @@ def _logical_sizes(
     return sizes
 
 
-def _renamed(node: Node, names: Mapping[str, str], sizes: Mapping[str, Expr]) -> Any:
+def _substitute_names(node: Node, names: Mapping[str, str], sizes: Mapping[str, Expr]) -> Any:
     """Return an axis or expression in the new names, with sizes for the parameters that they replace."""
 
     def rule(node: Node) -> Any:

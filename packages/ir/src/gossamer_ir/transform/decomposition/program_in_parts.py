@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.build import index
 from gossamer_ir.nodes import FormatDescription, Module
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.transform.decomposition.decompose_function import decompose_function
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
 from gossamer_ir.transform.decomposition.instantiated_format import NamedFormat
@@ -38,7 +38,7 @@ of the loop stage; expected one of the coordinate stage.
     if len(module.functions) != 1 or module.stage != "coordinate":
         raise DecompositionError(
             "program",
-            f"The program has {counted(len(module.functions), 'function')} of the {module.stage} stage; "
+            f"The program has {amount(len(module.functions), 'function')} of the {module.stage} stage; "
             "expected one of the coordinate stage.",
         )
     parts = [

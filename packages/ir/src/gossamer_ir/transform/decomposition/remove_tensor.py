@@ -29,7 +29,7 @@ from gossamer_ir.traversal.walk import walk
 def without_tensor(function: Function, stored: Sequence[AnyBuffer]) -> Function:
     """Remove the undivided buffers, and the axes and parameters that only these used."""
     buffers = tuple(buffer for buffer in function.buffers if buffer not in stored)
-    used = {name for stmt in function.body for name in _iterated(stmt)}
+    used = {name for stmt in function.body for name in _iterated_axis_names(stmt)}
     used |= {name for buffer in sparse_buffers(buffers) for name in buffer.axes}
     axes = _with_ancestors(function.axes, used)
     removed = {buffer.name for buffer in stored}
@@ -45,7 +45,7 @@ def without_tensor(function: Function, stored: Sequence[AnyBuffer]) -> Function:
     return replace(kept, params=tuple(p for p in function.params if p.name not in unused))
 
 
-def _iterated(stmt: Stmt) -> list[str]:
+def _iterated_axis_names(stmt: Stmt) -> list[str]:
     return [
         name
         for node in walk(stmt)

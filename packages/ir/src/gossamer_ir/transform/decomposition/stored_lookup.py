@@ -63,7 +63,7 @@ def with_lookup(function: Function, buffer_name: str, format: NamedFormat) -> Fu
         )
     (values,) = stored.buffers
 
-    def moved(node: Node) -> Any | None:
+    def retarget_access(node: Node) -> Any | None:
         if isinstance(node, ACCESSES) and node.buffer == buffer_name:
             return replace(node, buffer=values.name)
         return None
@@ -74,6 +74,6 @@ def with_lookup(function: Function, buffer_name: str, format: NamedFormat) -> Fu
         axes=(*function.axes, *stored.axes),
         buffers=(*function.buffers, *stored.buffers, *stored.index_arrays),
         facts=(*function.facts, *stored.facts),
-        body=rewrite_body(function.body, moved),
+        body=rewrite_body(function.body, retarget_access),
     )
     return without_tensor(extended, [buffer])

@@ -70,14 +70,16 @@ def adjoint_function(
     """
     sites = store_sites(function)
     written = {site.buffer for site in sites}
-    wanted, results = _wanted(function, written, wrt), _results(function, written, outputs)
+    wanted, results = _gradient_inputs(function, written, wrt), _results(function, written, outputs)
     namer = _namer_of_declarations(function)
     versioned = with_versions(function, sites, namer)
     active = active_buffers(versioned.sites, versioned.buffers, wanted, results)
     sweep = ReverseSweep(function, versioned.buffers, active, namer)
     sweep.declare_gradients((*results, *wanted))
     body = sweep.reversed_body(versioned.sites, results)
-    return _assembled(function, sweep, (*sweep.recomputed(versioned.sites, body), *body))
+    return _assemble_adjoint(
+        function, sweep, (*sweep.recompute_scratch(versioned.sites, body), *body)
+    )
 
 
 @typed
@@ -100,14 +102,14 @@ def adjoint_module(
     return Module(module.stage, (adjoint,), adjoint.name)
 
 
-def _wanted(function: Function, written: Set[str], wrt: Sequence[str]) -> tuple[str, ...]:
+def _gradient_inputs(function: Function, written: Set[str], wrt: Sequence[str]) -> tuple[str, ...]:
     inputs = [name for name in _passed_floats(function) if name not in written]
-    return _checked("wrt", wrt, inputs, "a buffer of floats that the program only reads")
+    return _check_names("wrt", wrt, inputs, "a buffer of floats that the program only reads")
 
 
 def _results(function: Function, written: Set[str], outputs: Sequence[str]) -> tuple[str, ...]:
     results = [name for name in _passed_floats(function) if name in written]
-    return _checked("outputs", outputs, results, "a buffer of floats that the program writes")
+    return _check_names("outputs", outputs, results, "a buffer of floats that the program writes")
 
 
 def _passed_floats(function: Function) -> list[str]:
@@ -118,7 +120,7 @@ def _passed_floats(function: Function) -> list[str]:
     ]
 
 
-def _checked(
+def _check_names(
     option: str, names: Sequence[str], allowed: Sequence[str], what: str
 ) -> tuple[str, ...]:
     """Return the names, all that are allowed if there are none."""
@@ -138,7 +140,7 @@ def _namer_of_declarations(function: Function) -> Namer:
     return Namer([function.name, *[buffer.name for buffer in declared]])
 
 
-def _assembled(function: Function, sweep: ReverseSweep, body: tuple[Stmt, ...]) -> Function:
+def _assemble_adjoint(function: Function, sweep: ReverseSweep, body: tuple[Stmt, ...]) -> Function:
     """Return the function with the body of the adjoint and what that uses."""
     name = f"{function.name}_adjoint"
     handles = [param for param in function.params if param.dtype == "handle"]

@@ -50,7 +50,7 @@ def with_versions(function: Function, sites: Sequence[StoreSite], namer: Namer) 
             names[name, number] = namer.fresh(name)
             earlier.append(replace(buffers[name], name=names[name, number], handle=None))
         names[name, last] = name
-    renamed = tuple(_renamed(site, names) for site in numbered)
+    renamed = tuple(_rename_versions(site, names) for site in numbered)
     return VersionedSites(renamed, (*declared, *earlier))
 
 
@@ -75,12 +75,12 @@ class _Numbering:
 
     def visit(self, site: StoreSite) -> _NumberedSite:
         for load in _loads(site):
-            self._read(load, site)
+            self._record_read(load, site)
         read = dict(self.current)
         self._write(site)
         return _NumberedSite(site, self.current[site.buffer], read)
 
-    def _read(self, load: Load, site: StoreSite) -> None:
+    def _record_read(self, load: Load, site: StoreSite) -> None:
         self._is_read[load.buffer] = True
         if load.buffer in self._written and load.buffer not in self.current:
             raise _overwritten_error(load.buffer, "is read before it is written")
@@ -126,21 +126,21 @@ def _replaces_all(site: StoreSite, buffer: SparseBuffer) -> bool:
     return site.init is not None or visits_once(site, site.indices)
 
 
-def _renamed(numbered: _NumberedSite, names: Mapping[tuple[str, int], str]) -> StoreSite:
+def _rename_versions(numbered: _NumberedSite, names: Mapping[tuple[str, int], str]) -> StoreSite:
     def rule(node: Node) -> Load | None:
         if isinstance(node, Load) and node.buffer in numbered.read:
             return replace(node, buffer=names[node.buffer, numbered.read[node.buffer]])
         return None
 
-    def renamed(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    def rename_loads(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
         return tuple(rewrite(expr, rule) for expr in exprs)
 
     site = numbered.site
     return replace(
         site,
         buffer=names[site.buffer, numbered.written],
-        indices=renamed(site.indices),
-        conditions=renamed(site.conditions),
+        indices=rename_loads(site.indices),
+        conditions=rename_loads(site.conditions),
         value=rewrite(site.value, rule),
         init=None if site.init is None else rewrite(site.init, rule),
     )

@@ -65,7 +65,7 @@ def _if_zero(value: Expr, if_true: Expr, if_false: Expr) -> Expr:
     return Select(Compare("eq", value, zero_of(dtype_of(value))), if_true, if_false)
 
 
-def _of_extremum(op: CompareOp) -> Derivative:
+def _extremum_derivative(op: CompareOp) -> Derivative:
     """Return the derivative of `max` (op "gt") or `min` ("lt"). Equal operands get half each."""
 
     def gradients(seed: Expr, lhs: Expr, rhs: Expr) -> Gradients:
@@ -78,32 +78,32 @@ def _of_extremum(op: CompareOp) -> Derivative:
     return gradients
 
 
-def _of_quotient(seed: Expr, lhs: Expr, rhs: Expr) -> Gradients:
+def _quotient_gradients(seed: Expr, lhs: Expr, rhs: Expr) -> Gradients:
     return lambda: _div(seed, rhs), lambda: neg(mul(_div(seed, rhs), _div(lhs, rhs)))
 
 
-def _of_power(seed: Expr, base: Expr, exponent: Expr) -> Gradients:
+def _power_gradients(seed: Expr, base: Expr, exponent: Expr) -> Gradients:
     """Return the gradients of a power. A power of zero does not depend on its exponent, a zeroth power not on
     its base: these are 0, not 0 * inf."""
 
-    def of_base() -> Expr:
+    def base_gradient() -> Expr:
         lower = Binary("sub", exponent, _like(exponent, 1))
         slope = mul(exponent, _call("pow", base, lower))
         return mul(seed, _if_zero(exponent, _like(base, 0), slope))
 
-    def of_exponent() -> Expr:
+    def exponent_gradient() -> Expr:
         slope = mul(_call("pow", base, exponent), _call("log", base))
         return mul(seed, _if_zero(base, _like(base, 0), slope))
 
-    return of_base, of_exponent
+    return base_gradient, exponent_gradient
 
 
-def _of_one_operand(slope: Callable[[Expr], Expr]) -> Derivative:
+def _unary_derivative(slope: Callable[[Expr], Expr]) -> Derivative:
     """Return the derivative of a function of one operand from its slope."""
     return lambda seed, operand: (lambda: mul(seed, slope(operand)),)
 
 
-def _divided(divisor: Callable[[Expr], Expr]) -> Derivative:
+def _reciprocal_derivative(divisor: Callable[[Expr], Expr]) -> Derivative:
     """Return the derivative of a function whose slope is 1 / divisor."""
     return lambda seed, operand: (lambda: _div(seed, divisor(operand)),)
 
@@ -131,9 +131,9 @@ DERIVATIVES_OF_OPERATIONS: dict[BinaryOp, Derivative] = {
     "add": lambda seed, lhs, rhs: (lambda: seed, lambda: seed),
     "sub": lambda seed, lhs, rhs: (lambda: seed, lambda: neg(seed)),
     "mul": lambda seed, lhs, rhs: (lambda: mul(seed, rhs), lambda: mul(lhs, seed)),
-    "div": _of_quotient,
-    "max": _of_extremum("gt"),
-    "min": _of_extremum("lt"),
+    "div": _quotient_gradients,
+    "max": _extremum_derivative("gt"),
+    "min": _extremum_derivative("lt"),
 }
 """The derivatives of operations of two floats."""
 
@@ -141,22 +141,22 @@ OPERATIONS_WITHOUT_DERIVATIVE: frozenset[BinaryOp] = frozenset({"floordiv", "flo
 """The operations of floats that are refused, as functions with jumps are."""
 
 DERIVATIVES_OF_FUNCTIONS: dict[str, Derivative] = {
-    "exp": _of_one_operand(lambda x: _call("exp", x)),
-    "exp2": _of_one_operand(lambda x: mul(_call("exp2", x), _like(x, math.log(2)))),
-    "expm1": _of_one_operand(lambda x: _call("exp", x)),
-    "log": _divided(lambda x: x),
-    "log2": _divided(lambda x: mul(x, _like(x, math.log(2)))),
-    "log10": _divided(lambda x: mul(x, _like(x, math.log(10)))),
-    "log1p": _divided(lambda x: Binary("add", x, _like(x, 1))),
-    "sqrt": _divided(lambda x: mul(_like(x, 2), _call("sqrt", x))),
-    "rsqrt": _of_one_operand(lambda x: _div(_call("rsqrt", x), mul(_like(x, -2), x))),
-    "tanh": _of_one_operand(lambda x: _one_minus_square(_call("tanh", x))),
-    "sigmoid": _of_one_operand(_slope_of_sigmoid),
-    "erf": _of_one_operand(_slope_of_erf),
-    "sin": _of_one_operand(lambda x: _call("cos", x)),
-    "cos": _of_one_operand(lambda x: neg(_call("sin", x))),
-    "abs": _of_one_operand(_sign),
-    "pow": _of_power,
+    "exp": _unary_derivative(lambda x: _call("exp", x)),
+    "exp2": _unary_derivative(lambda x: mul(_call("exp2", x), _like(x, math.log(2)))),
+    "expm1": _unary_derivative(lambda x: _call("exp", x)),
+    "log": _reciprocal_derivative(lambda x: x),
+    "log2": _reciprocal_derivative(lambda x: mul(x, _like(x, math.log(2)))),
+    "log10": _reciprocal_derivative(lambda x: mul(x, _like(x, math.log(10)))),
+    "log1p": _reciprocal_derivative(lambda x: Binary("add", x, _like(x, 1))),
+    "sqrt": _reciprocal_derivative(lambda x: mul(_like(x, 2), _call("sqrt", x))),
+    "rsqrt": _unary_derivative(lambda x: _div(_call("rsqrt", x), mul(_like(x, -2), x))),
+    "tanh": _unary_derivative(lambda x: _one_minus_square(_call("tanh", x))),
+    "sigmoid": _unary_derivative(_slope_of_sigmoid),
+    "erf": _unary_derivative(_slope_of_erf),
+    "sin": _unary_derivative(lambda x: _call("cos", x)),
+    "cos": _unary_derivative(lambda x: neg(_call("sin", x))),
+    "abs": _unary_derivative(_sign),
+    "pow": _power_gradients,
     "fma": lambda seed, a, b, c: (lambda: mul(seed, b), lambda: mul(a, seed), lambda: seed),
 }
 """The derivatives of functions."""

@@ -51,11 +51,11 @@ def contributions(expr: Expr, seed: Expr, active: Collection[str]) -> Iterator[C
         case Unary(op="neg"):
             yield from contributions(expr.operand, neg(seed), active)
         case Binary() | Call():
-            yield from _of_operands(expr, seed, active)
+            yield from _operand_contributions(expr, seed, active)
         case Cast():
-            yield from _of_cast(expr, seed, active)
+            yield from _cast_contributions(expr, seed, active)
         case Select() | IfThenElse():
-            yield from _of_choice(expr, seed, active)
+            yield from _select_contributions(expr, seed, active)
         case _:
             raise _derivative_error(type(expr).__name__)
 
@@ -64,7 +64,7 @@ def _reads(expr: Expr, active: Collection[str]) -> bool:
     return any(load.buffer in active for load in collect(Load, expr))
 
 
-def _of_operands(
+def _operand_contributions(
     expr: Binary | Call, seed: Expr, active: Collection[str]
 ) -> Iterator[Contribution]:
     if isinstance(expr, Binary):
@@ -81,14 +81,14 @@ def _of_operands(
             yield from contributions(operand, gradient(), active)
 
 
-def _of_cast(expr: Cast, seed: Expr, active: Collection[str]) -> Iterator[Contribution]:
+def _cast_contributions(expr: Cast, seed: Expr, active: Collection[str]) -> Iterator[Contribution]:
     dtype = dtype_of(expr.value)
     if not (DType.parse(dtype).is_float and DType.parse(expr.dtype).is_float):
         raise _derivative_error(f"conversion from {dtype} to {expr.dtype}")
     yield from contributions(expr.value, Cast(dtype, seed), active)
 
 
-def _of_choice(
+def _select_contributions(
     expr: Select | IfThenElse, seed: Expr, active: Collection[str]
 ) -> Iterator[Contribution]:
     """Yield the gradients of the two values, each where it is chosen.

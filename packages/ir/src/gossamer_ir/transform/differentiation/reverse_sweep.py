@@ -101,17 +101,19 @@ class ReverseSweep:
         seed: Expr = Load(gradient.name, site.indices, gradient.dtype)
         body: list[Stmt] = []
         if site.op in ("min", "max"):
-            seed = self._shared(site, seed, body)
+            seed = self._split_among_ties(site, seed, body)
         elif site.op not in ("assign", "add"):
             raise _reduction_error(site, f"with the reducer '{site.op}'")
-        for contribution in _summed(contributions(site.value, seed, self.active)):
-            body += self._added(site, contribution)
+        for contribution in _sum_contributions(contributions(site.value, seed, self.active)):
+            body += self._add_contribution(site, contribution)
         if site.init is not None:
-            for contribution in _summed(contributions(site.init, seed, self.active)):
-                body += self._added(_site_of_init(site, self._axes_by_name), contribution)
+            for contribution in _sum_contributions(contributions(site.init, seed, self.active)):
+                body += self._add_contribution(
+                    _site_of_init(site, self._axes_by_name), contribution
+                )
         return body
 
-    def _added(self, site: StoreSite, contribution: Contribution) -> list[Stmt]:
+    def _add_contribution(self, site: StoreSite, contribution: Contribution) -> list[Stmt]:
         """Return the statements that add a contribution to the gradient of its buffer."""
         gradient = self._gradients[contribution.load.buffer]
         indices = contribution.load.indices
@@ -132,7 +134,7 @@ class ReverseSweep:
         )  # fmt: skip
         return body
 
-    def _shared(self, site: StoreSite, seed: Expr, body: list[Stmt]) -> Expr:
+    def _split_among_ties(self, site: StoreSite, seed: Expr, body: list[Stmt]) -> Expr:
         """Return the gradient of a value that was reduced by `min` or `max`: that of the result, divided by
         the number of values that are equal to it, for these, and 0 for others."""
         buffer = self.buffers[site.buffer]
@@ -156,7 +158,9 @@ class ReverseSweep:
         number = Load(count.name, site.indices, count.dtype)
         return Select(is_result, Binary("div", seed, number), zero)
 
-    def recomputed(self, sites: Sequence[StoreSite], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    def recompute_scratch(
+        self, sites: Sequence[StoreSite], body: tuple[Stmt, ...]
+    ) -> tuple[Stmt, ...]:
         """Return the stores of the program to scratch buffers whose values a body reads."""
         needed = set(buffers_accessed(*body))
         stmts: list[Stmt] = []
@@ -201,7 +205,7 @@ def _reduction_error(site: StoreSite, what: str) -> UnsupportedError:
     )
 
 
-def _summed(terms: Iterable[Contribution]) -> list[Contribution]:
+def _sum_contributions(terms: Iterable[Contribution]) -> list[Contribution]:
     """Return contributions with those to the same elements under the same conditions added up."""
     sums: dict[tuple[Load, tuple[Expr, ...]], Contribution] = {}
     for term in terms:

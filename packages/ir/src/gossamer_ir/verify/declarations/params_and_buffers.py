@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import get_args
 
-from gossamer_ir.core.axis_kinds import Indices, Indptr, indices_of, indptr_of, of_parent, width_of
+from gossamer_ir.core.axis_kinds import (
+    Indices,
+    Indptr,
+    indices_of,
+    indptr_of,
+    parent_value,
+    width_of,
+)
 from gossamer_ir.nodes import (
     AnyBuffer,
     Axis,
@@ -110,7 +117,7 @@ def _chain(context: VerifyContext, axis: Axis) -> list[Axis]:
     """Return the axis and its declared ancestors, root first."""
     chain = [axis]
     # `not in chain`: parents that form a cycle are reported elsewhere, and must not hang this loop.
-    while (parent := of_parent(chain[0], context.axes)) is not None and parent not in chain:
+    while (parent := parent_value(chain[0], context.axes)) is not None and parent not in chain:
         chain.insert(0, parent)
     return chain
 

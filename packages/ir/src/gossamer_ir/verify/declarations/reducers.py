@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gossamer_ir.analysis.statements.reductions import reads_buffer
 from gossamer_ir.nodes import Combine, Const, Expr, Reducer, Var
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.walk import contains
 from gossamer_ir.verify.context import At, VerifyContext
@@ -100,8 +100,8 @@ def check_combine(context: VerifyContext, node: Combine, at: At) -> None:
     elif len(reducer.lhs) != len(node.stores):
         context.report(
             "verify.combine.arity",
-            f"'{node.reducer}' has {counted(len(reducer.lhs), 'component')}, but combines "
-            f"{counted(len(node.stores), 'element')}.",
+            f"'{node.reducer}' has {amount(len(reducer.lhs), 'component')}, but combines "
+            f"{amount(len(node.stores), 'element')}.",
             at,
         )
     else:

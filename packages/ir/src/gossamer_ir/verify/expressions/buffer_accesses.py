@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.nodes import SEARCH_KINDS, Expr, Load, Prefetch, Region, Search, Store
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.verify.context import At, KnownBuffer, VerifyContext
 from gossamer_ir.verify.expressions.dtype_queries import (
     is_integer,
@@ -135,7 +135,7 @@ def _check_rank(context: VerifyContext, name: str, index_count: int, rank: int, 
     if index_count != rank:
         context.report(
             "verify.index.count",
-            f"'{name}' has {counted(rank, 'dimension')}, but {counted(index_count, 'index', 'indices')} "
+            f"'{name}' has {amount(rank, 'dimension')}, but {amount(index_count, 'index', 'indices')} "
             f"{'is' if index_count == 1 else 'are'} given.",
             at,
         )

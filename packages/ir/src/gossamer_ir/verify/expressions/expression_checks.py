@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
 )
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.expressions.dtype_queries import (
     is_bool,
@@ -261,7 +261,7 @@ def check_call(context: VerifyContext, node: Call, at: At) -> str | None:
     elif len(dtypes) != function.arity:
         context.report(
             "verify.call.arity",
-            f"'{node.function}' takes {counted(function.arity, 'argument')}, not {len(dtypes)}.",
+            f"'{node.function}' takes {amount(function.arity, 'argument')}, not {len(dtypes)}.",
             at,
         )
     elif any(dtype not in (None, node.dtype) for dtype in dtypes) or not (

@@ -6,7 +6,7 @@ from gossamer_ir.analysis.statements.reductions import REDUCE_OPS
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.operations import REDUCERS
 from gossamer_ir.nodes import Broadcast, LaneReduce, Lanes, Ramp, TransposeReduce, VScale
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.expressions.dtype_queries import (
     is_integer,
@@ -106,7 +106,7 @@ def _vector(context: VerifyContext, scalar: str, lanes: Lanes, at: At) -> str | 
     fewest = 1 if lanes.scalable else 2
     if lanes.count >= fewest:
         return vector_of(scalar, lanes)
-    message = f"A vector cannot have {counted(lanes.count, 'lane')}; expected at least {fewest}."
+    message = f"A vector cannot have {amount(lanes.count, 'lane')}; expected at least {fewest}."
     context.report("verify.lanes.count", message, at)
     return None
 

@@ -14,7 +14,7 @@ from gossamer_ir.nodes import (
     Iteration,
     OverAxis,
 )
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.statements.statement_checks import (
     check_annotations,
@@ -34,8 +34,8 @@ def check_iteration(context: VerifyContext, node: Iteration, at: At) -> None:
     if not len(axes) == len(node.kinds) == len(node.vars) or set(node.kinds) - {"S", "R"}:
         context.report(
             "verify.iteration.kinds",
-            f"The iteration '{node.name}' over {counted(len(axes), 'axis', 'axes')} has the kinds "
-            f"'{node.kinds}' and {counted(len(node.vars), 'variable')}; "
+            f"The iteration '{node.name}' over {amount(len(axes), 'axis', 'axes')} has the kinds "
+            f"'{node.kinds}' and {amount(len(node.vars), 'variable')}; "
             "expected one letter (S or R) and one variable for each.",
             at,
         )

@@ -17,7 +17,7 @@ from gossamer_ir.nodes import (
     Shuffle,
     Var,
 )
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.verify.context import AT_ROOT, At, VerifyContext
 from gossamer_ir.verify.expressions.buffer_accesses import declared_buffer
 from gossamer_ir.verify.expressions.operand_dtypes import check_condition, check_expr, check_size
@@ -118,7 +118,7 @@ def _check_arguments(
     if len(node.args) != len(params):
         context.report(
             "verify.flat.arguments",
-            f"'{callee.name}' takes {counted(len(params), 'argument')}, not {len(node.args)}.",
+            f"'{callee.name}' takes {amount(len(params), 'argument')}, not {len(node.args)}.",
             at,
         )
     bound = {buffer.handle: buffer.dtype for buffer in callee.buffers}

@@ -81,7 +81,9 @@ def check_shared(context: VerifyContext, function: Function, at: At) -> None:
     # Most functions have no atomic updates.
     if not any(isinstance(stmt, Atomic) for stmt in stmts(function.body)):
         return
-    for name in sorted({name for body in _concurrent(function.body) for name in _mixed(body)}):
+    for name in sorted(
+        {name for body in _concurrent(function.body) for name in _mixed_access_buffers(body)}
+    ):
         context.report(
             "verify.atomic.shared",
             f"'{name}' is updated atomically, but other statements or another atomic operation "
@@ -91,7 +93,7 @@ def check_shared(context: VerifyContext, function: Function, at: At) -> None:
 
 
 # Other statements: refused if they update what other threads update; only `Atomic` may.
-def _mixed(body: tuple[Stmt, ...]) -> Iterator[str]:
+def _mixed_access_buffers(body: tuple[Stmt, ...]) -> Iterator[str]:
     """Yield the buffers that statements update atomically, and access otherwise."""
     ops: dict[str, set[str]] = {}
     for stmt in stmts(body):

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from gossamer_ir.core.axis_kinds import indptr_of, is_varied, of_parent, width_of
+from gossamer_ir.core.axis_kinds import indptr_of, is_varied, parent_value, width_of
 from gossamer_ir.core.build import ONE, ZERO, add, mul, product, sub
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Axis, Expr, SparseBuffer
@@ -81,7 +81,7 @@ class ElementCounts:
     def count(self, name: str, elements: Mapping[str, Expr], dimension: Dimension) -> Expr:
         """Return the number of elements of the dimension in one fiber of an axis."""
         axis = self._axes[name]
-        parent = of_parent(axis, elements)
+        parent = parent_value(axis, elements)
         if not self._varies(name, dimension):
             return mul(width_of(axis), self.below(name, dimension)[1])
         if parent is None:

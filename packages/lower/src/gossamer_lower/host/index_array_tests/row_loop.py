@@ -107,8 +107,8 @@ def _compressed_arrays(function: Function, rows: Expr) -> CompressedArrays | Non
     there are other facts."""
     buffers = {buffer.name: buffer for buffer in function.buffers if isinstance(buffer, Buffer)}
     facts = fact_index(function.facts)
-    offsets = [fact.buffer for fact in facts.of_type(Monotone)]
-    others = [fact for fact in facts.of_type(InRange) if fact.buffer not in offsets]
+    offsets = [fact.buffer for fact in facts.facts_of_type(Monotone)]
+    others = [fact for fact in facts.facts_of_type(InRange) if fact.buffer not in offsets]
     if len(offsets) != 1 or len(others) != 1:
         return None
     indptr, indices = (buffers[name] for name in (offsets[0], others[0].buffer))

@@ -32,7 +32,7 @@ class ResultArrays:
         self._function = function
         self._sizes = {
             fact.buffer: simplify(sub(fact.high, ONE))
-            for fact in fact_index(invariant_facts(function)).of_type(InRange)
+            for fact in fact_index(invariant_facts(function)).facts_of_type(InRange)
             if fact.low == ZERO
         }
         self._shapes = {

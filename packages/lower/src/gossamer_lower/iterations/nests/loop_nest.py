@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from gossamer_ir.core.axis_kinds import is_full, is_padded, of_parent
+from gossamer_ir.core.axis_kinds import is_full, is_padded, parent_value
 from gossamer_ir.core.build import ONE, ZERO, index_var
 from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.core.iteration_axes import iterated_axes
@@ -173,7 +173,7 @@ class NestBuilder:
         tree = self._index_buffers.tree
         names_above = [ancestor.name for ancestor in tree.chain(axes[0])[:-1]]
         elements = tree.elements(names_above, dict(zip(names_above, above, strict=True)))
-        fused = FusedAxes(axes, self._index_buffers, of_parent(axes[0], elements))
+        fused = FusedAxes(axes, self._index_buffers, parent_value(axes[0], elements))
         for name, axis, position in zip(names, axes, fused.positions(count), strict=True):
             scope[name] = AxisIterator(axis, position, above)
             above = (*above, position)

@@ -157,8 +157,8 @@ def _ranges(target: Cursor, buffer: Buffer) -> Iterator[tuple[Range, Range]]:
     """Yield the range that one iteration of a loop reads along each dimension of a buffer, and this range
     clamped to the buffer."""
     body = target.node.body
-    clamped = regions_of(target.function, body).read(buffer.name)
-    whole = regions_of(target.function, body, is_clamped=False).read(buffer.name)
+    clamped = regions_of(target.function, body).read_region(buffer.name)
+    whole = regions_of(target.function, body, is_clamped=False).read_region(buffer.name)
     # A block in the body loads from the buffer.
     assert clamped is not None
     assert whole is not None

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.build import add, ceildiv, index, integer_value, mul
 from gossamer_ir.nodes import Binary, Buffer, Expr
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_buffer
@@ -81,7 +81,7 @@ def _require_axis(buffer: Buffer, axis: int) -> None:
     if not 0 <= axis < len(buffer.shape) - 1:
         raise schedule_error(
             "storage_align.axis",
-            f"Buffer '{buffer.name}' with {counted(len(buffer.shape), 'dimension')} has no dimension to pad "
+            f"Buffer '{buffer.name}' with {amount(len(buffer.shape), 'dimension')} has no dimension to pad "
             f"after axis {axis}.",
             hint="Expected an axis, counted from 0, before the last one.",
         )

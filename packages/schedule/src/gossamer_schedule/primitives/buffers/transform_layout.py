@@ -31,7 +31,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.traversal.access_types import INDEXED_NODES
 from gossamer_ir.traversal.buffer_definitions import is_allocation_of, with_allocation
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
@@ -145,7 +145,7 @@ def _required_layout(
     if parsed is None or len(parsed.vars) != len(shape) or len({*parsed.vars}) != len(shape):
         raise schedule_error(
             "transform_layout.map",
-            f"'{text}' is not a map of the {counted(len(shape), 'index', 'indices')} of buffer "
+            f"'{text}' is not a map of the {amount(len(shape), 'index', 'indices')} of buffer "
             f"'{buffer.name}'.",
             hint='Expected a text such as "i, j -> j // 8, i, j % 8".',
         )

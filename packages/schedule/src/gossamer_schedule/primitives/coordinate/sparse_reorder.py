@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from gossamer_ir.core.annotations import REASSOCIATES
-from gossamer_ir.core.axis_kinds import of_parent
+from gossamer_ir.core.axis_kinds import parent_value
 from gossamer_ir.core.iteration_axes import IteratedAxis, attached_to, axis_names, iterated_axes
 from gossamer_ir.nodes import Annotations, Axis, Iteration, IterationAxis
 from gossamer_ir.support.items_by_name import items_by_name
@@ -124,7 +124,7 @@ def _parents_of(item: IterationAxis, by_name: Mapping[str, Axis]) -> Iterator[st
         axis = by_name.get(name)
         if selecting is not None and axis is not None:
             yield selecting
-            axis = of_parent(axis, by_name)
+            axis = parent_value(axis, by_name)
         if axis is not None and axis.parent is not None:
             yield axis.parent
 

@@ -15,7 +15,7 @@ from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import disjointness, without_changing
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, For, Stmt
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.buffer_uses import (
     buffers_accessed,
@@ -197,7 +197,7 @@ def _dependence_error(
         return schedule_error(
             "fission.dependence",
             f"An iteration of loop '{loop}' accesses an element of '{buffer}' that an earlier part of the "
-            f"loop accesses {counted(distance, 'iteration')} later, and one writes it.",
+            f"loop accesses {amount(distance, 'iteration')} later, and one writes it.",
             hint="Cut the loop elsewhere.",
             place=cursor.place,
         )

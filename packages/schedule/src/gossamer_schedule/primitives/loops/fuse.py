@@ -126,7 +126,7 @@ def _require_iteration_count(cursors: Sequence[Cursor]) -> None:
     for outer in cursors[0].loops:
         point.assume_loop(outer)
     extents = [cursor.node.extent for cursor in cursors]
-    fits = point.overflow.of_product(extents) <= MAX_INT64
+    fits = point.overflow.product_bound(extents) <= MAX_INT64
     if not fits or not point.is_exact(*extents):
         raise schedule_error(
             "fuse.not_proved",

@@ -90,7 +90,7 @@ def _require_own_values(cursor: Cursor, copies: tuple[Stmt, ...]) -> None:
     others = regions_of(cursor.function, loop.body[len(copies) :])
     for filled in regions_of(cursor.function, copies).writes:
         name = filled.region.buffer
-        read = None if name in inside else others.read(name)
+        read = None if name in inside else others.read_region(name)
         is_filled = filled.is_exact and not _may_be_idle(copies, name)
         if read is not None and not (is_filled and read.region == filled.region):
             raise schedule_error(

@@ -13,7 +13,7 @@ from gossamer_ir.arith.affine import (
     Affine,
     affine_of,
     expr_of,
-    factored,
+    factor_affine,
     product_of,
     quotient,
     times,
@@ -155,7 +155,7 @@ def _required_factors(
         )
     counts = tuple(_required_factor(factor, cursor) for factor in factors)
     total = _product_of_known(counts)
-    number, _ = factored(total)
+    number, _ = factor_affine(total)
     if not is_count(number):
         raise _factors_error(f"the product of the factors is {number}", cursor)
     # The quotient covers symbolic extents; other extents are compared as numbers.
@@ -203,7 +203,7 @@ def _require_cover(total: Affine, cursor: Cursor) -> None:
             hint="Use None as one of the factors.",
             place=cursor.place,
         )
-    number, _ = factored(total)
+    number, _ = factor_affine(total)
     if number < extent:
         reason = f"the product of the factors is {number}, and its extent is {extent}"
         raise _factors_error(reason, cursor)

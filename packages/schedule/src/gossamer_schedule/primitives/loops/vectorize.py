@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
-from gossamer_ir.arith.affine import UNIT, Affine, affine_of, factored, times
+from gossamer_ir.arith.affine import UNIT, Affine, affine_of, factor_affine, times
 from gossamer_ir.core.annotations import REST
 from gossamer_ir.core.dtypes import vscale_factor
 from gossamer_ir.nodes import For, VScale
@@ -250,5 +250,5 @@ def _require_lanes(cursor: Cursor) -> None:
 
 def _is_lane_count(count: Affine) -> bool:
     """Return whether a vector type may have this number of lanes."""
-    number, factors = factored(count)
+    number, factors = factor_affine(count)
     return factors in ((), (VScale(),)) and 1 <= number <= MAX_LANES

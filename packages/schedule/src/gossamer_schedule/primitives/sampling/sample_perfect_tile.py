@@ -6,7 +6,7 @@ from math import prod
 from random import Random
 from typing import TypeAlias
 
-from gossamer_ir.arith.affine import affine_of, factored
+from gossamer_ir.arith.affine import affine_of, factor_affine
 from gossamer_ir.nodes import Expr
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_loop
@@ -97,14 +97,14 @@ def _require_decision(decision: TileFactors, parts: int) -> None:
 def _fitting_factors(decision: TileFactors, extent: Expr) -> TileFactors:
     """Return the factors, with None as the first one if their product is not the extent."""
     first, *inner = decision
-    count, atoms = factored(affine_of(extent))
+    count, atoms = factor_affine(affine_of(extent))
     factors = [factor for factor in decision if factor is not None]
     is_perfect = first is not None and not atoms and prod(factors) == count
     return decision if is_perfect else (None, *inner)
 
 
 def _drawn_factors(extent: Expr, parts: int, *, largest: int, random: Random) -> TileFactors:
-    count, atoms = factored(affine_of(extent))
+    count, atoms = factor_affine(affine_of(extent))
     if atoms and count == 1:
         powers = [1 << shift for shift in range(largest.bit_length())]
         return (None, *(random.choice(powers) for _ in range(parts - 1)))

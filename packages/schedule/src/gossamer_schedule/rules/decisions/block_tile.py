@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.blocks import (
     BROADCAST_COST,
@@ -32,7 +32,7 @@ class RegisterTile(NamedTuple):
     @property
     def text(self) -> str:
         """Return the tile in words."""
-        rows, vectors = counted(self.rows, "row"), counted(self.features.vectors, "vector")
+        rows, vectors = amount(self.rows, "row"), amount(self.features.vectors, "vector")
         if self.features.lanes == 1:
             return f"a tile of {rows}"
         lanes = lanes_in_words(self.features.lane_factor)

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.alignment import (
@@ -193,7 +193,7 @@ def choose_tiles(
         number = -(-elements // tiles.lanes // vectors)
         is_exact = number * vectors * tiles.lanes == elements
         tiles = replace(tiles, tiles=number, is_exact=is_exact)
-    return replace(tiling, tiles=tiles, limit=f"{counted(vectors, 'vector')}, as was chosen")
+    return replace(tiling, tiles=tiles, limit=f"{amount(vectors, 'vector')}, as was chosen")
 
 
 def _other_vectors(tiles: VectorTiles, machine: Machine) -> Iterator[int]:

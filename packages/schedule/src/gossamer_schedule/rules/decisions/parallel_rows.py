@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 FULL_VECTORS_PER_THREAD = 8_192
@@ -36,6 +36,6 @@ def run_rows_in_parallel(
     trace.record.parallel(row, weight=weight, grain=least)
     trace.decide(
         f"rows {row} in parallel, a weight of {least} or more for a thread",
-        f"{how}; a slot costs {counted(vectors, 'vector')} of work, and waking a thread costs as much as "
+        f"{how}; a slot costs {amount(vectors, 'vector')} of work, and waking a thread costs as much as "
         f"{FULL_VECTORS_PER_THREAD} vectors",
     )

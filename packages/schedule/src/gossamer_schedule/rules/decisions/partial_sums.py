@@ -14,7 +14,7 @@ import msgspec
 
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Function, Iteration
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.blocks import IN_FLIGHT
 from gossamer_machine.sizing.csr_form import CsrForm
@@ -158,7 +158,7 @@ def add_side_by_side(
     summed = _accumulate_sums(trace, pattern, sums=sums)
     trace.decide(
         f"{sums.number} partial sums of a row in registers",
-        f"{rows}, and {counted(vectors, 'vector')} of features: a chain of multiply-adds for each would "
+        f"{rows}, and {amount(vectors, 'vector')} of features: a chain of multiply-adds for each would "
         "wait for its last sum",
     )
     run_tile_in_vectors(trace, summed.nests, what="features in lanes, and partial sums unrolled")

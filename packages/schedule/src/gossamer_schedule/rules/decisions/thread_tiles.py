@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.support.message_texts import counted, readable_size
+from gossamer_ir.support.message_texts import amount, readable_size
 from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.thread_copies import packed_vectors, thread_tile_packing
 from gossamer_schedule.rules.analysis.gathers import Gather
@@ -67,8 +67,8 @@ def _thread_tile_verdict(
         case "partial tiles":
             return pays_not("there are not several whole tiles of features")
         case "idle cores":
-            cores = counted(machine.cores, "core")
-            return pays_not(f"{counted(tiles.tiles or 0, 'tile')} would not keep {cores} busy")
+            cores = amount(machine.cores, "core")
+            return pays_not(f"{amount(tiles.tiles or 0, 'tile')} would not keep {cores} busy")
         case "small operand":
             return pays_not(
                 f"{operand} has {size}, and rows of {stats.mean_row:.3g} elements pay for packing from "

@@ -11,7 +11,7 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_schedule.rules.decisions.block_tile import (
     RegisterTile,
     best_tile,
@@ -165,7 +165,7 @@ def _run_columns(trace: TraceBuilder, pattern: BlockReduction, *, tile: Register
     what, why = "a loop over columns of a block", "their number is unknown"
     if pattern.width is not None:
         fmas = pattern.width * tile.rows * tile.features.vectors
-        why = f"{counted(fmas, 'multiply-add')} of vectors for all of them"
+        why = f"{amount(fmas, 'multiply-add')} of vectors for all of them"
         if fmas > UNROLLED_FMAS:
             why += f", more than {UNROLLED_FMAS}, are too much code"
         else:

@@ -8,7 +8,7 @@ once, and multiplied by the elements of all rows of the group. Groups run in par
 from __future__ import annotations
 
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.message_texts import counted, readable_size
+from gossamer_ir.support.message_texts import amount, readable_size
 from gossamer_machine.cache_line import LINE_BYTES
 from gossamer_schedule.rules.decisions.alignment import align_to_rows
 from gossamer_schedule.rules.decisions.gather_tiling import GatherTiling, gather_tiling
@@ -88,8 +88,8 @@ def _accumulate_rows(
     inner = (pattern.position, pattern.row)
     loops = tile_around(trace, pattern.feature, tiling.tiles, inner=inner)
     trace.decide(
-        f"a tile of {counted(pattern.height, 'row')} by {counted(tiling.tiles.vectors, 'vector')} of "
-        f"{counted(tiling.tiles.lanes, 'lane')}",
+        f"a tile of {amount(pattern.height, 'row')} by {amount(tiling.tiles.vectors, 'vector')} of "
+        f"{amount(tiling.tiles.lanes, 'lane')}",
         f"{tiling.limit}; all rows of a group use a row of the dense operand",
     )
     nests = accumulate_tile(
@@ -140,7 +140,7 @@ def _prefetch_results(
         distance=distance,
     )
     trace.decide(
-        f"rows of {pattern.output} prefetched {counted(distance, 'group')} ahead",
+        f"rows of {pattern.output} prefetched {amount(distance, 'group')} ahead",
         f"rows are in any order, so that the processor does not find them itself, and {pattern.output} has "
         f"{readable_size(size)} (prefetching pays from {readable_size(least)})",
     )

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_schedule.rules.decisions.alignment import align_to_rows, row_alignment_verdict
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.prefetching.row_prefetching import (
@@ -172,7 +172,7 @@ def _run_dot_products(
         if vectors <= UNROLLED_VECTORS:
             how = "unrolled, because those are few"
             trace.unroll(outer)
-        why = f"{pattern.features} features take {counted(vectors, 'vector')}, {how}"
+        why = f"{pattern.features} features take {amount(vectors, 'vector')}, {how}"
     trace.decide(
         f"partial sums over the features in vectors of {lanes_in_words(lanes)}",
         f"additions in different lanes do not wait for each other; {why}",

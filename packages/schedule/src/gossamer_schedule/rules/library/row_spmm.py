@@ -21,7 +21,7 @@ from typing import Literal, TypeAlias
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import Function, Iteration, Module
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_machine.sizing.csr_form import csr_form
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init
@@ -289,7 +289,7 @@ def _tiles_in_words(pattern: RowReduction, tiling: GatherTiling) -> tuple[str, s
         return what, "their number is known at run time only, so every vector of a tile is masked"
     if tiles.is_scalable:
         return what, f"{tiling.limit}; the lanes past the last feature are masked"
-    filled = counted(-(-pattern.features // tiles.lanes), "vector")
+    filled = amount(-(-pattern.features // tiles.lanes), "vector")
     rest = (
         "no lane is left over" if tiles.is_exact else "the lanes left over in the last are masked"
     )

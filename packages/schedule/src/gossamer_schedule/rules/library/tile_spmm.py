@@ -14,7 +14,7 @@ import msgspec
 from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS, DType
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_machine.sizing.column_tiles import (
     MAX_PACKED_VECTORS,
     PACKED_BYTES,
@@ -164,7 +164,7 @@ def _packing_verdict(pattern: TiledReduction, features: VectorTiles, *, fits: bo
             f"their {_kilobytes(features.vectors * of_vector)} stay in the private cache, at aligned "
             "addresses, while the rows of a panel select from them"
         )
-    rows = counted(pattern.tile_columns, "row")
+    rows = amount(pattern.tile_columns, "row")
     return pays_not(
         f"a vector of each of the {rows} that a tile selects takes {_kilobytes(of_vector)} in all; "
         f"packed rows have at most {_kilobytes(PACKED_BYTES)}"
@@ -187,9 +187,9 @@ def _order_loops(
     trace.reorder(*outside, row, pattern.position, features.vector, features.lane)
     combine_in_registers(trace, pattern, partial, holder=row)
     trace.decide(
-        f"panels of {counted(tiling.panel, 'row')}, features in {tiling.features.text}",
+        f"panels of {amount(tiling.panel, 'row')}, features in {tiling.features.text}",
         "all rows of a panel use the rows that a tile of columns selects; a tile of features has at most "
-        f"{counted(MAX_PACKED_VECTORS, 'vector')}, and {_kilobytes(PACKED_BYTES)} in these rows",
+        f"{amount(MAX_PACKED_VECTORS, 'vector')}, and {_kilobytes(PACKED_BYTES)} in these rows",
     )
     return _TileLoops(panel, row, features)
 
@@ -210,7 +210,7 @@ def _pack_rows(
         scope="local",
         dimensions=2,
     )
-    rows = counted(pattern.tile_columns, "row")
+    rows = amount(pattern.tile_columns, "row")
     trace.decide(
         f"{rows} of {pattern.operand} packed for each tile {pattern.column_tile}",
         tiling.packing.why,
@@ -255,5 +255,5 @@ def _run_panels_in_parallel(
     trace.record.parallel(loop=loops.panel, grain=least)
     trace.decide(
         f"panels in parallel, {least} or more for a thread",
-        f"a panel costs {counted(work, 'vector')} of work",
+        f"a panel costs {amount(work, 'vector')} of work",
     )

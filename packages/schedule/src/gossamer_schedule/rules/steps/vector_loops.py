@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 
 
 class VectorTiles(msgspec.Struct, frozen=True):
@@ -44,8 +44,8 @@ class VectorTiles(msgspec.Struct, frozen=True):
         >>> VectorTiles(8, vectors=4, lanes=16, is_exact=True).text
         '8 tiles of 4 vectors of 16 lanes'
         """
-        tiles = "tiles" if self.tiles is None else counted(self.tiles, "tile")
-        return f"{tiles} of {counted(self.vectors, 'vector')} of {lanes_in_words(self.lane_factor)}"
+        tiles = "tiles" if self.tiles is None else amount(self.tiles, "tile")
+        return f"{tiles} of {amount(self.vectors, 'vector')} of {lanes_in_words(self.lane_factor)}"
 
     @property
     def work(self) -> int:
@@ -59,7 +59,7 @@ def lanes_in_words(lanes: int | str) -> str:
     >>> lanes_in_words(1), lanes_in_words("4 * T.vscale()")
     ('1 lane', '4 * T.vscale() lanes')
     """
-    return f"{lanes} lanes" if isinstance(lanes, str) else counted(lanes, "lane")
+    return f"{lanes} lanes" if isinstance(lanes, str) else amount(lanes, "lane")
 
 
 class VectorLoops(msgspec.Struct, frozen=True):

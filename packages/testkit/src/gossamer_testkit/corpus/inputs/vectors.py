@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_testkit.corpus.case import Case, Options
 
 VECTOR_SIZES = (0, 1, 3, 15, 16, 17, 64, 100)
@@ -43,7 +43,7 @@ def vectors(options: Options) -> Iterator[Case]:
         values: dict[str, Any] = {
             name: _array(*recipe, size=size) for name, recipe in options["arrays"].items()
         }
-        yield Case(counted(size, "element"), {**values, "n": size})
+        yield Case(amount(size, "element"), {**values, "n": size})
 
 
 def _array(recipe: str, dtype: str, *shape: list[int], size: int) -> Array:

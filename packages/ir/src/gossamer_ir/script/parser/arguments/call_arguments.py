@@ -7,10 +7,10 @@ from collections.abc import Container
 
 from gossamer_ir.errors import ParseError
 from gossamer_ir.script.parser.state.context import ParserContext
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 
 
-def dotted(node: ast.expr) -> str | None:
+def dotted_name(node: ast.expr) -> str | None:
     """Return `sp.iteration` for `T.sp.iteration`; None if the expression is not a member of T."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
@@ -23,7 +23,7 @@ def dotted(node: ast.expr) -> str | None:
 
 def call_name(node: ast.AST) -> str | None:
     """Return the dotted name of the member of T that is called; None for anything else."""
-    return dotted(node.func) if isinstance(node, ast.Call) else None
+    return dotted_name(node.func) if isinstance(node, ast.Call) else None
 
 
 def method_of(call: ast.Call, methods: Container[str]) -> ast.Attribute | None:
@@ -44,7 +44,7 @@ def bind(
     """
     order = names.split()
     if len(call.args) > len(order):
-        most = f"takes at most {counted(len(order), 'argument')}"
+        most = f"takes at most {amount(len(order), 'argument')}"
         raise _arguments_error(context, call.args[len(order)], most, call)
     arguments = dict(zip(order, call.args, strict=False))
     for keyword in call.keywords:

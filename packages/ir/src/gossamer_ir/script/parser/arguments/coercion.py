@@ -69,7 +69,7 @@ def common_dtype(values: Sequence[Expr]) -> str | None:
     return wide[0] if wide else dtypes[0]
 
 
-def matched(context: ParserContext, node: ast.expr, value: Expr, dtype: str) -> Expr:
+def match_dtype(context: ParserContext, node: ast.expr, value: Expr, dtype: str) -> Expr:
     """Return the expression converted to the dtype, if that is int64; raises `parse.dtype` if it differs."""
     if DType.parse(dtype).scalar == "int64":
         value = context.mark(with_int64_operands(value), node)
@@ -85,7 +85,7 @@ def matched(context: ParserContext, node: ast.expr, value: Expr, dtype: str) -> 
 
 def required_in_dtype(context: ParserContext, node: ast.expr, value: Expr, dtype: str) -> Expr:
     """Return the expression in the dtype, with index values widened; raises `parse.dtype` if it differs."""
-    return value if dtype_of(value) == dtype else matched(context, node, value, dtype)
+    return value if dtype_of(value) == dtype else match_dtype(context, node, value, dtype)
 
 
 def stored_as(context: ParserContext, value: Expr, dtype: str) -> Expr:

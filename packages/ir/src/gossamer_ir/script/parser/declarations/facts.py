@@ -20,7 +20,7 @@ from gossamer_ir.nodes import (
     SortedSegments,
     SparseBuffer,
 )
-from gossamer_ir.script.parser.arguments.call_arguments import bind, dotted, items
+from gossamer_ir.script.parser.arguments.call_arguments import bind, dotted_name, items
 from gossamer_ir.script.parser.arguments.name_lookup import plain_buffer_named
 from gossamer_ir.script.parser.arguments.statics import required_bool
 from gossamer_ir.script.parser.declarations.axes import axis_argument
@@ -79,7 +79,7 @@ def _claim(context: ParserContext, call: ast.Call, claims: tuple[str, ...]) -> a
 def _name(call: ast.Call) -> str:
     if isinstance(call.func, ast.Name):
         return call.func.id
-    return (dotted(call.func) or "").removeprefix("sp.")
+    return (dotted_name(call.func) or "").removeprefix("sp.")
 
 
 def _parse_relation(context: ParserContext, call: ast.Call) -> Fact:

@@ -11,7 +11,7 @@ from gossamer_ir.nodes import Param, Var
 from gossamer_ir.script.parser.arguments.call_arguments import (
     bind,
     call_name,
-    dotted,
+    dotted_name,
     parameter_names,
 )
 from gossamer_ir.script.parser.declarations.axes import AXIS_PARSERS
@@ -39,7 +39,7 @@ def parse_parameters(context: ParserContext, node: ast.FunctionDef) -> None:
 
 def _as_call(annotation: ast.expr | None) -> ast.expr | None:
     """Return the annotation, with the older `T.Buffer[(m, n), "float32"]` as the equivalent call."""
-    if not isinstance(annotation, ast.Subscript) or dotted(annotation.value) != "Buffer":
+    if not isinstance(annotation, ast.Subscript) or dotted_name(annotation.value) != "Buffer":
         return annotation
     indices = annotation.slice
     is_shape = isinstance(indices, ast.Tuple) and not any(map(_is_dtype, indices.elts))
@@ -85,12 +85,12 @@ def _dtype(context: ParserContext, item: ast.arg) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return known_dtype(context, node, node.value.removeprefix("T."))
     if isinstance(node, ast.Call):
-        name = dotted(node.func)
+        name = dotted_name(node.func)
         if name == "Buffer":
             return "handle"
         if name == "var":
             return dtype_argument(context, bind(context, node, "dtype", required=1)["dtype"])
-    if dotted(node) is None:
+    if dotted_name(node) is None:
         raise context.error("parameter", "Expected a dtype such as T.handle or T.int64.", node)
     return dtype_argument(context, node)
 

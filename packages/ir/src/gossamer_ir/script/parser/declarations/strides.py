@@ -27,7 +27,7 @@ from gossamer_ir.script.parser.arguments.call_arguments import items_or_one
 from gossamer_ir.script.parser.expressions.expression_parsers import index_expr
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.script.parser.state.layouts import AnyLayout, FlatLayout, NestedLayout, span
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 
 ENUMERATED_ELEMENTS = 1 << 14
 """Maximum number of elements of a buffer of more than two dimensions whose positions are enumerated."""
@@ -45,7 +45,7 @@ def parse_layout(context: ParserContext, node: ast.expr, shape: tuple[Expr, ...]
     if len(strides) != len(shape):
         raise context.error(
             "strides",
-            f"There are {counted(len(strides), 'stride')}, but {counted(len(shape), 'dimension')}.",
+            f"There are {amount(len(strides), 'stride')}, but {amount(len(shape), 'dimension')}.",
             node,
         )
     steps = [_product(stride) for stride in strides]

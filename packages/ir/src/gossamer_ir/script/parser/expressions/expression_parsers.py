@@ -29,12 +29,12 @@ from gossamer_ir.nodes import (
     UnaryOp,
     Var,
 )
-from gossamer_ir.script.parser.arguments.call_arguments import dotted, method_of
+from gossamer_ir.script.parser.arguments.call_arguments import dotted_name, method_of
 from gossamer_ir.script.parser.arguments.coercion import (
     common_dtype,
     literal,
     load_dtype,
-    matched,
+    match_dtype,
     with_int64_operands,
 )
 from gossamer_ir.script.parser.arguments.name_lookup import (
@@ -122,7 +122,7 @@ def unify(context: ParserContext, nodes: Sequence[ast.expr], expected: str | Non
         if item is None:
             item = expr(context, node, dtype)
         elif dtype is not None and dtype_of(item) != dtype:
-            item = matched(context, node, item, dtype)
+            item = match_dtype(context, node, item, dtype)
         result.append(item)
     return result
 
@@ -148,7 +148,7 @@ def _parse_call(context: ParserContext, node: ast.Call, expected: str | None) ->
 
 
 def _call_parser(context: ParserContext, node: ast.Call) -> Callable[..., Expr]:
-    name = dotted(node.func)
+    name = dotted_name(node.func)
     # Python's own min and max are parsed like those of T.
     if name is None and isinstance(node.func, ast.Name) and node.func.id in ("min", "max"):
         name = node.func.id

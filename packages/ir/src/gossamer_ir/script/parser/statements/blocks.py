@@ -12,7 +12,7 @@ from gossamer_ir.script.parser.expressions.expression_parsers import expr, index
 from gossamer_ir.script.parser.expressions.range_arguments import parse_range, parse_region
 from gossamer_ir.script.parser.state.block_declarations import BlockDeclarations
 from gossamer_ir.script.parser.state.context import ParserContext
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.traversal.substitute import substitute
 
 _KINDS: dict[str, Literal["S", "R"]] = {
@@ -108,7 +108,7 @@ def _parse_remap(
     kinds = required_text(context, arguments["kinds"], "kinds such as 'SR'")
     bindings = items(context, arguments["bindings"], "loop variables")
     if not len(kinds) == len(bindings) == len(targets) or set(kinds) - {"S", "R"}:
-        message = f"Expected {counted(len(targets), 'letter')} S or R, one for each variable."
+        message = f"Expected {amount(len(targets), 'letter')} S or R, one for each variable."
         raise context.error("remap", message, call)
     values = [_loop_var(context, node) for node in bindings]
     for target, kind, value, node in zip(targets, kinds, values, bindings, strict=True):

@@ -12,7 +12,7 @@ from gossamer_ir.script.parser.arguments.name_lookup import unknown_member_error
 from gossamer_ir.script.parser.arguments.statics import required_text
 from gossamer_ir.script.parser.declarations.axes import axis_argument
 from gossamer_ir.script.parser.state.context import ParserContext
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.traversal.names import to_identifier
 
 ITERATION_CALLS = ("sp.iteration", "sp_iter", "iter", "sp.iter")
@@ -28,7 +28,7 @@ def parse_head(
     kinds = required_text(context, arguments["kinds"], "kinds such as 'SRS'")
     count = len(all_axis_names(axes))
     if len(kinds) != count or set(kinds) - {"S", "R"}:
-        letters = counted(count, "letter")
+        letters = amount(count, "letter")
         message = f"Expected {letters} S or R, one for each axis, not '{kinds}'."
         raise context.error("kinds", message, arguments["kinds"])
     name = to_identifier(required_text(context, arguments["name"], "a name"))
@@ -45,7 +45,7 @@ def parse_vars(
     elif target is not None:
         nodes = (target,)
     if len(nodes) != count:
-        message = f"Expected {counted(count, 'variable')} after 'as', found {len(nodes)}."
+        message = f"Expected {amount(count, 'variable')} after 'as', found {len(nodes)}."
         raise context.error("iteration_vars", message, target or call)
     names = []
     for node in nodes:

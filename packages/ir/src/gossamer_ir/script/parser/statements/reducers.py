@@ -11,7 +11,7 @@ from gossamer_ir.script.parser.arguments.coercion import required_in_dtype
 from gossamer_ir.script.parser.expressions.expression_parsers import expr
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.script.parser.statements.call_statements import store_to
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 
 COMM_REDUCER = "comm_reducer"
 
@@ -30,8 +30,8 @@ def parse_reducer(context: ParserContext, name: str, call: ast.Call) -> Reducer:
     if not len(results) == len(identity) or len(names) != 2 * len(identity):
         raise context.error(
             "reducer",
-            f"The reducer has {counted(len(names), 'operand')}, {counted(len(results), 'result')} and "
-            f"{counted(len(identity), 'identity constant')}; expected two, one and one for each "
+            f"The reducer has {amount(len(names), 'operand')}, {amount(len(results), 'result')} and "
+            f"{amount(len(identity), 'identity constant')}; expected two, one and one for each "
             "component.",
             call,
         )
@@ -74,11 +74,11 @@ def parse_combine(
     """Parse `C[i], V[i] = argmax(C[i], V[i], j, A[i, j])`: the arguments are the targets, then values."""
     count = len(reducer.lhs)
     if len(targets) != count or len(call.args) != 2 * count or call.keywords:
-        passed = counted(len(call.args) + len(call.keywords), "argument")
+        passed = amount(len(call.args) + len(call.keywords), "argument")
         raise context.error(
             "combine",
-            f"'{reducer.name}' is called with {passed} for {counted(len(targets), 'target')}; expected "
-            f"{counted(count, 'target')}, and as arguments these and {counted(count, 'value')}.",
+            f"'{reducer.name}' is called with {passed} for {amount(len(targets), 'target')}; expected "
+            f"{amount(count, 'target')}, and as arguments these and {amount(count, 'value')}.",
             call,
             hint="Write X[i], Y[i] = f(X[i], Y[i], x, y) for two components.",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 
 from gossamer_ir.nodes import Function, ThreadTag
-from gossamer_ir.support.message_texts import counted
+from gossamer_ir.support.message_texts import amount
 from gossamer_machine import Grid
 from gossamer_schedule.rules.decisions.grids.grid_threads import block_threads, feature_threads
 from gossamer_schedule.rules.patterns.bucket_reduction import BucketReduction
@@ -59,7 +59,7 @@ def run_buckets(
         trace.horizontal_fuse(*loops)
         trace.decide(
             f"one launch for {', '.join(bucket.block for bucket in run)}",
-            f"each block has as much work: a thread computes {counted(widest, 'slot')}",
+            f"each block has as much work: a thread computes {amount(widest, 'slot')}",
         )
 
 
@@ -91,7 +91,7 @@ def _run_bucket(
     _bind(trace, blocks, "blockIdx.x", accumulate)
     how = "atomically, since others have them, too" if shares_rows else "which no other thread has"
     trace.decide(
-        f"{counted(rows_of_thread, 'row')} of {counted(bucket.width, 'slot')} for each thread of "
+        f"{amount(rows_of_thread, 'row')} of {amount(bucket.width, 'slot')} for each thread of "
         f"{bucket.block}",
         f"a thread adds up a row in a register, and stores it to elements {how}",
     )
