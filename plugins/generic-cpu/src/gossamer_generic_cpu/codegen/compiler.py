@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import cache
 
 import llvmlite.binding as llvm
@@ -17,8 +18,11 @@ from gossamer_generic_cpu.target.cpus import architecture_of, gathers_of, resolv
 from gossamer_ir.core.math_functions import INSTRUCTIONS, instructions_with
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
-from gossamer_llvm import INSERTED_LANES, Abi, avx512_lowering, emit
+from gossamer_llvm import INSERTED_LANES, Abi, TargetLowering, avx512_lowering, emit
 from gossamer_llvm.optimization import optimize, parse
+
+CPU_LOWERINGS: dict[str, Callable[[], TargetLowering]] = {"avx512f": avx512_lowering}
+"""What CPUs with a feature lower to instructions of their own; a CPU has the first whose feature it has."""
 
 
 class Compiled(msgspec.Struct, frozen=True):
@@ -46,8 +50,13 @@ def abi_of(target: Target) -> Abi:
 
 def llvm_text(module: Module, target: Target) -> str:
     """Return the LLVM IR of a flat module as it is emitted, before any pass."""
-    has_avx512 = "avx512f" in resolve_cpu(target).required
-    return emit(module, abi=abi_of(target), lowering=avx512_lowering() if has_avx512 else None)
+    return emit(module, abi=abi_of(target), lowering=_lowering_of(target))
+
+
+def _lowering_of(target: Target) -> TargetLowering | None:
+    features = resolve_cpu(target).required
+    lowerings = (make for feature, make in CPU_LOWERINGS.items() if feature in features)
+    return next((make() for make in lowerings), None)
 
 
 def assembly(module: Module, target: Target) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from gossamer_ir.nodes import (
     Allocate,
     AsyncCopy,
@@ -25,10 +28,17 @@ from gossamer_llvm.targets.nvptx.shared_memory import STATIC_SHARED_BYTES, share
 from gossamer_llvm.targets.nvptx.shuffles import emit_shuffle
 from gossamer_llvm.targets.nvptx.threads import emit_barrier, emit_thread_loop
 from gossamer_llvm.targets.nvptx.warp_instructions import (
+    WarpInstruction,
     WarpLoad,
     WarpProduct,
     warp_instruction_of,
 )
+
+WARP_EMITTERS: dict[type[WarpInstruction], Callable[[FunctionEmitter, For, Any], None]] = {
+    WarpProduct: emit_warp_product,
+    WarpLoad: emit_warp_load,
+}
+"""The function that emits each instruction of a warp, for the loop that stands for it."""
 
 
 @typed
@@ -61,11 +71,8 @@ def nvptx_lowering(
 
 def _emit_for(emitter: FunctionEmitter, node: For) -> bool:
     """Emit a loop that is bound to threads, or that stands for an instruction of a warp."""
-    match warp_instruction_of(node):
-        case WarpProduct() as product:
-            emit_warp_product(emitter, node, product)
-        case WarpLoad() as load:
-            emit_warp_load(emitter, node, load)
-        case None:
-            return emit_thread_loop(emitter, node)
+    instruction = warp_instruction_of(node)
+    if instruction is None:
+        return emit_thread_loop(emitter, node)
+    WARP_EMITTERS[type(instruction)](emitter, node, instruction)
     return True
