@@ -1,7 +1,7 @@
 """Names for the other distributions of the release, besides the exports of the package.
 
-Plugins, compiled checks, plans of calls, and the lock of the compiler. A release pins the
-versions of its distributions, so these names may change with each.
+Plugins, compiled checks and plans of calls. A release pins the versions of its distributions, so these names
+may change with each.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from gossamer_backend.compiled_checks.array_test import ArrayTest
     from gossamer_backend.compiled_checks.compiled_check import compile_tests
     from gossamer_backend.export import Exported, export_artifact
-    from gossamer_backend.fork import compiling
     from gossamer_backend.registry.extension import Extension
     from gossamer_backend.registry.hookspecs import Pass
     from gossamer_backend.registry.installed_backends import unattached_message
@@ -42,7 +41,6 @@ _HOMES = {
     "ValidatingBackend": "gossamer_backend.registry.validating",
     "address": "gossamer_backend.arguments.array_view",
     "compile_tests": "gossamer_backend.compiled_checks.compiled_check",
-    "compiling": "gossamer_backend.fork",
     "export_artifact": "gossamer_backend.export",
     "extension_versions": "gossamer_backend.cache.versions",
     "fixed_arguments": "gossamer_backend.call.native_plan",
@@ -66,7 +64,6 @@ __all__ = [
     "ValidatingBackend",
     "address",
     "compile_tests",
-    "compiling",
     "export_artifact",
     "extension_versions",
     "fixed_arguments",

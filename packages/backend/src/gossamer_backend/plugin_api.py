@@ -39,7 +39,6 @@ from gossamer_backend.call.native_kernel import NativeKernel
 from gossamer_backend.call.native_plan import FixedArguments
 from gossamer_backend.call.python_kernel import CallOutcome, PythonCode, python_kernel
 from gossamer_backend.call.threads import MAX_THREADS, available_cpus, get_num_threads
-from gossamer_backend.fork import compiling
 from gossamer_backend.registry.capabilities import required_capabilities
 from gossamer_backend.registry.hookspecs import Pass, ScheduleRule, hookimpl
 from gossamer_backend.registry.protocol import (
@@ -103,7 +102,6 @@ __all__ = [
     "Workspace",
     "available_cpus",
     "combined_version",
-    "compiling",
     "errors_are_reasons",
     "evaluate_size",
     "exported_capsule",

@@ -6,9 +6,6 @@ operators exports` writes the imports of operators, `__all__` and `_HOMES`.
 
 from __future__ import annotations
 
-import os
-import sys
-import threading
 from typing import TYPE_CHECKING
 
 from gossamer_ir.support.lazy_exports import lazy_exports
@@ -111,24 +108,4 @@ _HOMES = {
     "write": "gossamer_formats",
 }
 
-
-# A child that is forked during an import would wait forever for the thread that began the import.
-_importing = threading.RLock()
-
-
-def _before_fork() -> None:
-    _importing.acquire()
-    imported = sys.modules.get("gossamer_backend.fork")
-    if imported is not None:
-        # Python does not call it if the module was imported after the fork began.
-        imported.compiling.begin_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork,
-        after_in_parent=_importing.release,
-        after_in_child=_importing.release,
-    )
-
-__getattr__, __dir__ = lazy_exports(__name__, _HOMES, lock=_importing)
+__getattr__, __dir__ = lazy_exports(__name__, _HOMES)

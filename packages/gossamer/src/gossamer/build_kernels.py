@@ -27,11 +27,12 @@ from gossamer_backend import (
     package_versions,
     request_key,
 )
-from gossamer_backend.internal_api import compiling, extension_versions
+from gossamer_backend.internal_api import extension_versions
 from gossamer_ir.errors import ArgumentError, PluginError
 from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.bounded_dict import put_bounded
+from gossamer_ir.support.fork import compiling
 from gossamer_ir.support.garbage_collection import paused_collection
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import gossamer_ir.support.fork  # noqa: F401  (from here on, forks wait for imports)
 from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:

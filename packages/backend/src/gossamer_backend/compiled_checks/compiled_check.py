@@ -15,7 +15,6 @@ import msgspec
 from gossamer_backend.arguments.array_view import ArrayView
 from gossamer_backend.arguments.size_equations import Scalars, evaluate_size
 from gossamer_backend.compiled_checks.checked_facts import CheckedFact
-from gossamer_backend.fork import compiling
 from gossamer_ir.errors import ArgumentError, PluginError, UnsupportedError
 from gossamer_ir.facts.fact_kinds import subject_of
 from gossamer_ir.facts.index_arrays import first_wrong_product, has_value
@@ -92,11 +91,9 @@ class GeneratedCheck:
         self, facts: tuple[Any, ...], scalars: Scalars, arrays: Mapping[str, CheckedArray]
     ) -> bool:
         """Run the kernel for these facts; False also if there is none."""
-        # Imported late: the arrays of most first calls are left to NumPy. A fork waits for it: the lock of a
-        # module that another thread imports would stay locked in the child.
-        with compiling:
-            from gossamer_backend.compiled_checks.argument_values import argument_values, with_marks
-            from gossamer_backend.compiled_checks.buffer_checks import buffer_checks
+        # Imported late: the arrays of most first calls are left to NumPy.
+        from gossamer_backend.compiled_checks.argument_values import argument_values, with_marks
+        from gossamer_backend.compiled_checks.buffer_checks import buffer_checks
 
         read = {name: arrays[name] for name in map(subject_of, facts)}
         is_elsewhere = any(isinstance(array, ArrayView) for array in read.values())
@@ -123,8 +120,7 @@ class GeneratedCheck:
 
 def compile_tests(compile: CompileNamed, tests: tuple[ArrayTest, ...]) -> Kernel | None:
     """Return the kernel of the tests; None if it cannot be compiled for the target."""
-    with compiling:
-        from gossamer_backend.compiled_checks.check_program import program_of_checks
+    from gossamer_backend.compiled_checks.check_program import program_of_checks
 
     name = msgspec.json.encode(("check_module", tests))
     try:

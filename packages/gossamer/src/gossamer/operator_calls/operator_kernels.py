@@ -15,9 +15,9 @@ from gossamer.operator_calls.operator_program import (
     module_of,
 )
 from gossamer.targets import DEFAULT_TARGET, parse_target
-from gossamer_backend.internal_api import compiling
 from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.support.bounded_dict import put_bounded
+from gossamer_ir.support.fork import compiling
 
 if TYPE_CHECKING:
     from gossamer.build_kernels import BuiltKernel
@@ -35,10 +35,9 @@ _built: dict[_Key, BuiltKernel] = {}
 @cache
 def default_check() -> FactChecker:
     """Return a checker of facts about arrays with kernels for the default target."""
-    with compiling:
-        from gossamer.build_kernels import fact_checker
+    from gossamer.build_kernels import fact_checker
 
-        return fact_checker(DEFAULT_TARGET)
+    return fact_checker(DEFAULT_TARGET)
 
 
 class KernelRequest(NamedTuple):

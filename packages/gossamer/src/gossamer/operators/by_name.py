@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from gossamer_backend.internal_api import compiling
 from gossamer_ir.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -41,6 +40,5 @@ def operator_named(name: str, *, among: tuple[str, ...] = ALL_NAMES) -> Operator
             "operator.unknown",
             f"'{name}' is not an operator; expected one of {', '.join(among)}.",
         )
-    with compiling:
-        operator: Operator[...] = getattr(import_module(f"gossamer.operators.{name}"), name)
+    operator: Operator[...] = getattr(import_module(f"gossamer.operators.{name}"), name)
     return operator

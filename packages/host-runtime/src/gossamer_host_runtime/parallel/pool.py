@@ -17,7 +17,7 @@ import mmap
 import sys
 from functools import cache
 
-from gossamer_backend.plugin_api import available_cpus, compiling
+from gossamer_backend.plugin_api import available_cpus
 from gossamer_host_runtime.detection.architecture import architecture
 from gossamer_host_runtime.loading.mapped_memory import advise, map_memory, unmap_memory
 from gossamer_host_runtime.parallel.native_code import (
@@ -27,6 +27,7 @@ from gossamer_host_runtime.parallel.native_code import (
     make_immortal,
     read_llvm_file,
 )
+from gossamer_ir.support.fork import compiling
 
 SPIN_NANOSECONDS = 20_000
 """Time that a thread waits without sleeping: a worker for the next region, the caller for the workers.

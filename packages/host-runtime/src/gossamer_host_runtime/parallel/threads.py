@@ -15,12 +15,12 @@ from gossamer_backend.plugin_api import (
     MAX_THREADS,
     Parallelism,
     ParallelismSource,
-    compiling,
     get_num_threads,
 )
 from gossamer_host_runtime.parallel.gomp import gomp_parallel, usable_gomp
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
+from gossamer_ir.support.fork import compiling
 from gossamer_ir.support.typed_calls import typed
 
 if TYPE_CHECKING:
@@ -116,10 +116,9 @@ def raised_by_signal() -> BaseException:
 
 
 def _interruption() -> Interruption | None:
-    # A child that is forked during the import would wait for it forever.
-    with compiling:
-        from gossamer_host_runtime.parallel.interruption import interruption
+    from gossamer_host_runtime.parallel.interruption import interruption
 
+    with compiling:
         return interruption()
 
 

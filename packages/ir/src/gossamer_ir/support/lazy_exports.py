@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -12,14 +11,11 @@ from gossamer_ir.support.garbage_collection import paused_collection
 
 
 def lazy_exports(
-    package: str,
-    homes: Mapping[str, str],
-    *,
-    lock: AbstractContextManager[Any] = nullcontext(),  # noqa: B008  (it has no state)
+    package: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a package, which exports names from other modules.
 
-    `homes` has the module of each name. A name is imported when it is first used, under the lock, and is from
+    `homes` has the module of each name. A name is imported when it is first used, and is from
     then on an attribute of the package. `python -m tools.generate exports` writes `homes` and `__all__` from
     the imports that the package has for type checkers.
 
@@ -35,7 +31,7 @@ def lazy_exports(
     def get(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
-        with lock, paused_collection():
+        with paused_collection():
             value = getattr(import_module(homes[name]), name)
         setattr(sys.modules[package], name, value)
         return value

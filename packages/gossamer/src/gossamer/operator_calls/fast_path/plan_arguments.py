@@ -26,7 +26,6 @@ from gossamer_backend import NativeKernel
 from gossamer_backend.internal_api import (
     FixedArguments,
     address,
-    compiling,
     fixed_arguments,
     function_of_integers,
 )
@@ -164,15 +163,11 @@ def _check(number: int) -> _Check | None:
     """Return a function for a number of `DTYPE_NUMBERS`. It checks that the offsets never decrease, and that
     the columns are within the matrix. None if it cannot be compiled for the default target."""
     indptr, indices, _ = next(dtypes for dtypes, key in DTYPE_NUMBERS.items() if key == number)
-    with compiling:
-        from gossamer.build_kernels import kernel_named
-        from gossamer_backend.internal_api import ArrayTest, compile_tests
+    from gossamer.build_kernels import kernel_named
+    from gossamer_backend.internal_api import ArrayTest, compile_tests
 
-        tests = (
-            ArrayTest(indptr.name, order="sorted"),
-            ArrayTest(indices.name, in_range=True),
-        )
-        kernel = compile_tests(partial(kernel_named, target=DEFAULT_TARGET), tests)
+    tests = (ArrayTest(indptr.name, order="sorted"), ArrayTest(indices.name, in_range=True))
+    kernel = compile_tests(partial(kernel_named, target=DEFAULT_TARGET), tests)
     if kernel is None:
         return None
     assert isinstance(kernel, NativeKernel), "SciPy's arrays are in the memory of this process"

@@ -19,11 +19,11 @@ from numpy import ndarray
 from gossamer.operator_calls.row_ranges import is_made_in_ranges
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import get_num_threads
-from gossamer_backend.internal_api import compiling
 from gossamer_formats import SparseTensor
 from gossamer_formats.internal_api import WIDE_DTYPES, MemoKey, is_format
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.support.bounded_dict import put_bounded
+from gossamer_ir.support.fork import compiling
 
 if TYPE_CHECKING:
     from gossamer.operator_calls.chosen_format import PreparedMatrix

@@ -10,7 +10,7 @@ import pytest
 
 SETUP = """
 import os, signal, sys, threading, time, warnings
-from gossamer_backend.fork import Exclusion
+from gossamer_ir.support.fork import Exclusion
 
 warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of any fork with threads
 exclusion, library = Exclusion(), threading.RLock()
@@ -55,23 +55,46 @@ with exclusion, library:
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
-LATE = """
-def hook():
-    global late
-    late = Exclusion()
-    BEGIN
-
-os.register_at_fork(before=hook)
-sys.unraisablehook = lambda error: os._exit(6)
+IMPORT = """
+sys.path.insert(0, PATH)
+thread = threading.Thread(target=lambda: IMPORTING)
+thread.start()
+while "slow" not in sys.modules:
+    time.sleep(0.001)
 child = os.fork()
 if not child:
-    signal.alarm(30)
-thread = threading.Thread(target=hold, args=(late,), daemon=True)
-thread.start()
+    signal.alarm(10)
+    import slow
+    os._exit(5 if slow.is_complete else 6)
 thread.join()
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+SLOW = """
+import threading, time
+from gossamer_ir.support.fork import compiling
+
+time.sleep(0.1)
+# A fork that waits for this module does not keep it from taking the lock of another library.
+compiling.include(threading.RLock())
+time.sleep(0.1)
+is_complete = True
+"""
+
+WAITING = """
+import os, signal, sys, threading
+sys.path.insert(0, PATH)
+import gossamer_ir
+
+thread = threading.Thread(target=lambda: __import__("app"), daemon=True)
+thread.start()
+while "app" not in sys.modules:
+    pass
+signal.alarm(10)
+child = os.fork()
 if not child:
     os._exit(5)
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 END = """
@@ -185,11 +208,20 @@ def test_who_holds_the_lock_may_fork_and_holds_it_in_the_child():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-@pytest.mark.parametrize(
-    "begin", ["pass", "late.begin_fork()", "late.begin_fork(), late.begin_fork()"]
-)
-def test_a_lock_that_is_made_while_the_process_forks_is_free_afterward(begin):
-    assert status_of(LATE.replace("BEGIN", begin)) == 5
+def test_a_fork_waits_for_a_late_import_of_a_module_or_of_what_it_imports(tmp_path):
+    (tmp_path / "slow.py").write_text(SLOW)
+    (tmp_path / "gossamer_late.py").write_text("import slow")
+    (tmp_path / "gossamer_call.py").write_text("def call():\n    import slow")
+    for each in ("gossamer_late", "gossamer_call.call()"):
+        importing = f"__import__({each.partition('.')[0]!r}){each[13:]}"
+        source = IMPORT.replace("PATH", repr(str(tmp_path))).replace("IMPORTING", importing)
+        assert status_of(source) == 5
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_does_not_wait_for_a_program_that_runs_while_it_is_imported(tmp_path):
+    (tmp_path / "app.py").write_text("import time\ntime.sleep(60)")
+    assert status_of(WAITING.replace("PATH", repr(str(tmp_path)))) == 5
 
 
 @pytest.mark.parametrize("held", ["exclusion", "library"])
