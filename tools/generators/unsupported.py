@@ -147,10 +147,13 @@ SECTIONS: dict[str, dict[str, str]] = {
         "lower.split_host_device.scope": "memory of a block or a thread that several kernels use",
         "lower.check_stores.shared": "shared memory that is allocated in a loop over the threads of a block",
         "lower.check_stores.reduction": "a store of several threads to one element that is not a reduction",
+        "lower.check_stores.condition": "a store to one element under a condition that may select several "
+        "threads",
         "lower.lower_cross_thread_reduction.barrier": "a reduction over threads of several warps where not "
         "all threads of a block get",
         "lower.insert_sync.grid": "a store outside of a loop that is bound to blocks",
-        "lower.insert_sync.barrier": "threads that exchange values where not all of a block get",
+        "lower.insert_sync.barrier": "barriers, and exchanges of values, where not all threads of a block "
+        "get",
     },
     "At run time": {
         "target.vscale": "scalable vectors on a target without them that has the option `vscale=none`",

@@ -32,6 +32,14 @@ from gossamer_lower import check_stores, split_host_device
             ),
             "lower.check_stores.shared",
         ),
+        (
+            (
+                'for t in T.thread_binding(4, thread="threadIdx.x"):',
+                "    if t < 3:",
+                "        Y[0] = X[t]",
+            ),
+            "lower.check_stores.condition",
+        ),
     ],
 )
 def test_stores_of_several_threads_to_one_element_are_refused(lines, code, flat):
@@ -45,3 +53,48 @@ def test_a_kernel_whose_threads_store_to_elements_of_their_own_is_unchanged(flat
     lines = ('for t in T.thread_binding(4, thread="threadIdx.x"):', "    Y[t] = X[0]")
     split = split_host_device(flat(*lines))
     assert check_stores(split) == split
+
+
+@pytest.mark.parametrize(
+    ("condition", "index"),
+    [
+        ("t >= 2", "0"),
+        ("t != 3", "0"),
+        ("X[t] > 0.0", "0"),
+        ("t % 2 == 0", "0"),
+        ("t == u", "0"),
+        ("t + u == 1", "0"),
+        ("t == i", "0"),
+    ],
+)
+def test_conditions_that_may_select_several_threads_are_refused(condition, index, flat):
+    with pytest.raises(UnsupportedError) as caught:
+        check_stores(split_host_device(stores_under(condition, index, flat)))
+    assert caught.value.code == "lower.check_stores.condition"
+
+
+@pytest.mark.parametrize(
+    ("condition", "index"),
+    [
+        ("t == 2 and u == 0", "0"),
+        ("t >= 3 and u < 1", "0"),
+        ("t + u == 0", "0"),
+        ("t == n and u == 1", "0"),
+        ("t * 2 == 6 and u == 0", "0"),
+        ("t == u", "u"),
+        ("t == i", "i + u * 8"),
+    ],
+)
+def test_conditions_that_select_one_thread_are_accepted(condition, index, flat):
+    split = split_host_device(stores_under(condition, index, flat))
+    assert check_stores(split) == split
+
+
+def stores_under(condition, index, flat):
+    return flat(
+        'for t in T.thread_binding(4, thread="threadIdx.x"):',
+        '    for u in T.thread_binding(2, thread="threadIdx.y"):',
+        "        for i in T.serial(8):",
+        f"            if {condition}:",
+        f"                Y[{index}] = X[t]",
+    )

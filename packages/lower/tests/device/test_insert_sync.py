@@ -60,3 +60,54 @@ def test_only_kernels_get_barriers(flat):
         "    X[u] = Y[3 - u]",
     )
     assert insert_sync(module) == module
+
+
+IN_THREADS = 'for t in T.thread_binding(4, thread="threadIdx.x"):'
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("    if t < 2:", "        T.barrier()"),
+        ("    if X[t] > 0.0:", "        T.barrier()"),
+        ("    if Y[0] > 0.0:", "        T.barrier()", "    Y[t] = 1.0"),
+        ("    for i in T.serial(t + 1):", "        T.barrier()"),
+        ("    for i in T.serial(4):", "        if (i + t) % 2 == 0:", "            T.barrier()"),
+        ("    u: T.int64 = n - t", "    for i in T.serial(u):", "        T.barrier()"),
+        ("    v: T.int64 = T.shuffle_xor(n, 1, width=4)", "    if v > 0:", "        T.barrier()"),
+        ("    L = T.alloc_buffer((1,), 'float32', scope='local')", "    L[0] = X[t]",
+         "    while L[0] > 0.0:", "        T.barrier()"),
+    ],
+)  # fmt: skip
+def test_a_barrier_in_code_that_threads_run_differently_is_refused(lines, flat):
+    with pytest.raises(UnsupportedError) as caught:
+        insert_sync(split_host_device(flat(IN_THREADS, *lines)))
+    assert caught.value.code == "lower.insert_sync.barrier"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("    if n < 2:", "        T.barrier()"),
+        ("    for i in T.serial(n):", "        if X[i] > 0.0:", "            T.barrier()"),
+        ("    u: T.int64 = n // 2", "    for i in T.serial(u):", "        T.barrier()"),
+    ],
+)
+def test_a_barrier_in_code_that_all_threads_run_is_accepted(lines, flat):
+    split = split_host_device(flat(IN_THREADS, *lines))
+    assert insert_sync(split) == split
+
+
+def test_a_barrier_outside_of_one_of_the_loops_over_threads_is_checked(flat):
+    split = split_host_device(
+        flat(
+            IN_THREADS,
+            "    if t < 2:",
+            "        T.barrier()",
+            '    for u in T.thread_binding(2, thread="threadIdx.y"):',
+            "        Y[t * 2 + u] = X[0]",
+        )
+    )
+    with pytest.raises(UnsupportedError) as caught:
+        insert_sync(split)
+    assert caught.value.code == "lower.insert_sync.barrier"

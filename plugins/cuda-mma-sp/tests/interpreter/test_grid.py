@@ -94,3 +94,27 @@ def test_a_literal_of_a_float_that_is_moved_keeps_its_bits():
     address = memory.allocate(8)
     run_grid(parse_ptx(MOVED)["f"], memory, grid=(1, 1, 1), block=(1, 1, 1), arguments=[address])
     assert memory.read(address, 8).view(np.float64).tolist() == [-3.0]
+
+
+DIVERGENT = """
+.visible .entry f()
+{
+    .reg .b32 %r<2>;
+    .reg .pred %p<2>;
+    mov.u32 %r1, %tid.x;
+    setp.lt.u32 %p1, %r1, 3;
+    @%p1 bra SOME;
+    bra END;
+SOME:
+    bar.sync 0;
+END:
+    ret;
+}
+"""
+
+
+def test_a_barrier_that_some_threads_do_not_reach_is_an_error():
+    program = parse_ptx(DIVERGENT)["f"]
+    run_grid(program, GlobalMemory(), grid=(1, 1, 1), block=(3, 1, 1), arguments=[])
+    with pytest.raises(DeviceFaultError, match="some threads of a block reach a barrier"):
+        run_grid(program, GlobalMemory(), grid=(1, 1, 1), block=(8, 1, 1), arguments=[])

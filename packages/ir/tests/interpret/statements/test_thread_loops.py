@@ -139,6 +139,11 @@ RACES = {
         ("if t < 5:", "    T.barrier()"),
         "The thread at b = 0, t = 0 waits at a barrier that the thread at t = 7 does not reach.",
     ),
+    "a barrier of some threads in each iteration": (
+        BLOCKS,
+        ("for s in T.serial(2):", "    if (s + t) % 2 == 0:", "        T.barrier()"),
+        "The thread at b = 0, t = 1 waits at a barrier that the threads of its block do not reach.",
+    ),
     "two barriers": (
         BLOCKS,
         ("if t < 5:", "    T.barrier()", "else:", "    T.barrier()", "Y[b * 8 + t] = 1.0"),

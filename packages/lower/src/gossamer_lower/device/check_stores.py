@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
-from gossamer_ir.analysis.statements.thread_axes import is_block_axis, is_thread_axis
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.statements.thread_axes import is_thread_axis
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Expr, For, Function, Let, Load, Module, Stmt, Store
+from gossamer_ir.nodes import For, Function, Load, Module, Stmt, Store
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.statement_queries import allocation_of
 from gossamer_ir.traversal.walk import collect, stmts
 from gossamer_lower.device.kernel_functions import map_kernels
-from gossamer_lower.device.let_dependences import let_dependences
+from gossamer_lower.device.let_dependences import let_dependences, values_of_vars
+from gossamer_lower.device.selected_threads import StoreContext, ThreadSelection
 from gossamer_lower.lowering_pass import lowering_pass
 
 
@@ -29,8 +32,9 @@ def check_stores(module: Module) -> Module:
     """Return a module with kernels unchanged, if no two threads store to one element.
 
     Raises `UnsupportedError`: `lower.check_stores.reduction` for a kernel in which the threads of a loop
-    store to one element of global or shared memory, `lower.check_stores.shared` for shared memory that each
-    thread would allocate.
+    store to one element of global or shared memory, `lower.check_stores.condition` if they do so under a
+    condition that may select several of them, `lower.check_stores.shared` for shared memory that each thread
+    would allocate.
 
     >>> from gossamer_ir.script import parse_module
     >>> from gossamer_lower import split_host_device
@@ -54,47 +58,43 @@ def check_stores(module: Module) -> Module:
 def _checked(kernel: Function) -> Function:
     checker = _StoreChecker(kernel)
     for stmt in kernel.body:
-        checker.check(stmt, {}, around=())
+        checker.check(stmt, StoreContext())
     return kernel
 
 
 class _StoreChecker:
-    """Checks the statements of one kernel. `threads` are the axes of the enclosing loops over threads, by
-    their variables."""
+    """Checks the statements of one kernel."""
 
-    # Other statements: ignored; only lets give names to values.
     def __init__(self, function: Function) -> None:
-        every = tuple(stmts(function.body))
+        allocated = allocations(stmts(function.body))
         self._name = function.name
-        self._scopes = {buffer.name: buffer.scope for buffer in allocations(every)}
-        self._lets = {stmt.var.name: stmt for stmt in every if isinstance(stmt, Let)}
+        self._scopes = {buffer.name: buffer.scope for buffer in allocated}
+        self._values = values_of_vars(function)
+        self._selection = ThreadSelection(function)
 
-    # Other statements: refused as code is emitted; only these bind threads, select them or store.
-    def check(self, stmt: Stmt, threads: Mapping[str, str], *, around: tuple[str, ...]) -> None:
-        """Check a statement; `around` are the loops over threads of the block, selected or not."""
-        if isinstance(stmt, For) and stmt.thread is not None and integer_value(stmt.extent) != 1:
-            threads = {**threads, stmt.var: stmt.thread}
-            around = (*around, stmt.var) if is_thread_axis(stmt.thread) else around
-        self._require_one_for_block(stmt, around)
+    # Other statements: refused as code is emitted; only these bind threads or store.
+    def check(self, stmt: Stmt, context: StoreContext) -> None:
+        """Check a statement in a context."""
+        if isinstance(stmt, For) and (context.loops or _is_of_threads(stmt)):
+            context = replace(context, loops=(*context.loops, stmt))
+        self._require_one_for_block(stmt, context)
         effects = effects_of(stmt)
         for write in effects.writes:
             if isinstance(write, Store) and self._is_shared(write.buffer):
-                self._require_own_element(write, threads)
+                self._require_own_element(write, context)
         for body in effects.bodies:
-            # A condition on the number of a thread selects the one that stores.
-            selecting = let_dependences(*body.conditions, value_of=self._value_of)
-            selected = {var: axis for var, axis in threads.items() if var not in selecting}
+            inside = replace(context, conditions=(*context.conditions, *body.conditions))
             for inner in body.stmts:
-                # A condition may select several threads, each of which would allocate memory.
-                self.check(inner, selected, around=around)
+                self.check(inner, inside)
 
     def _is_shared(self, buffer_name: str) -> bool:
         """Return whether threads share a buffer. Those that the kernel does not allocate are global."""
         return self._scopes.get(buffer_name, "shared") == "shared"
 
-    def _require_one_for_block(self, stmt: Stmt, around: tuple[str, ...]) -> None:
+    def _require_one_for_block(self, stmt: Stmt, context: StoreContext) -> None:
         """Refuse shared memory of a thread: all threads of a block would have the same."""
         buffer = allocation_of(stmt)
+        around = [loop.var for loop in context.loops if _is_of_threads(loop, is_thread_axis)]
         if buffer is not None and buffer.scope == "shared" and around:
             raise UnsupportedError(
                 "lower.check_stores.shared",
@@ -103,27 +103,45 @@ class _StoreChecker:
                 hint="Allocate it outside of the loop, or give it the scope 'local'.",
             )
 
-    def _require_own_element(self, store: Store, threads: Mapping[str, str]) -> None:
-        used = [*store.indices, *([store.predicate] if store.predicate is not None else [])]
-        names = let_dependences(*used, value_of=self._value_of)
-        values = (self._lets[var].value for var in names if var in self._lets)
+    def _require_own_element(self, store: Store, context: StoreContext) -> None:
+        names = let_dependences(*store.indices, value_of=self._values.get)
+        values = (self._values[var] for var in names if var in self._values)
         # What a thread keeps for itself may be computed from its number.
-        if not all(self._is_shared(load.buffer) for load in collect(Load, *used, *values)):
+        if not all(self._is_shared(load.buffer) for load in collect(Load, *store.indices, *values)):
             return
-        # Each block has its own shared memory.
-        is_global = store.buffer not in self._scopes
-        shared = [
-            var
-            for var, axis in threads.items()
-            if var not in names and (is_thread_axis(axis) or (is_global and is_block_axis(axis)))
-        ]
-        if shared:
-            raise UnsupportedError(
+        if store.predicate is not None:
+            context = replace(context, conditions=(*context.conditions, store.predicate))
+        for loop in context.loops:
+            # Each block has its own shared memory.
+            is_global = store.buffer not in self._scopes
+            is_sharing = _is_of_grid if is_global else is_thread_axis
+            if not _is_of_threads(loop, is_sharing) or loop.var in names:
+                continue
+            if not self._selection.is_of_one_thread(loop.var, context, store.indices):
+                raise self._shared_element_error(store, loop, context)
+
+    def _shared_element_error(
+        self, store: Store, loop: For, context: StoreContext
+    ) -> UnsupportedError:
+        if loop.var not in let_dependences(*context.conditions, value_of=self._values.get):
+            return UnsupportedError(
                 "lower.check_stores.reduction",
-                f"The threads of loop '{shared[0]}' of '{self._name}' store to one element of "
+                f"The threads of loop '{loop.var}' of '{self._name}' store to one element of "
                 f"'{store.buffer}', and do more than to combine values there.",
                 hint="Bind a loop that selects the element, or separate the reduction from other statements.",
             )
+        return UnsupportedError(
+            "lower.check_stores.condition",
+            f"Several threads of loop '{loop.var}' of '{self._name}' may store to one element of "
+            f"'{store.buffer}': the conditions around the store are not proved to select one of them.",
+            hint=f"Compare '{loop.var}' with a constant, such as in 'if {loop.var} == 0'.",
+        )
 
-    def _value_of(self, name: str) -> Expr | None:
-        return self._lets[name].value if name in self._lets else None
+
+def _is_of_grid(tag: str | None) -> bool:
+    return tag is not None
+
+
+def _is_of_threads(loop: For, is_axis: Callable[[str | None], bool] = _is_of_grid) -> bool:
+    """Return whether a loop runs several threads or blocks, along an axis of a kind."""
+    return is_axis(loop.thread) and integer_value(loop.extent) != 1

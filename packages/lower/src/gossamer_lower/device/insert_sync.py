@@ -28,7 +28,8 @@ from gossamer_ir.traversal.walk import contains
 from gossamer_lower.device.kernel_functions import map_kernels, thread_loops
 from gossamer_lower.device.shared_access_collector import SharedAccessCollector
 from gossamer_lower.device.shared_accesses import SharedAccess, may_conflict
-from gossamer_lower.device.thread_context import ThreadContext, are_uniform
+from gossamer_lower.device.thread_context import ThreadContext, UniformValues
+from gossamer_lower.device.uniform_barriers import require_uniform_barriers
 from gossamer_lower.lowering_pass import lowering_pass
 
 
@@ -80,6 +81,7 @@ def insert_sync(module: Module) -> Module:
 
 
 def _synchronized(function: Function) -> Function:
+    require_uniform_barriers(function)
     inserter = _Inserter(function)
     body = inserter.body(function.body, ThreadContext())
     if contains(SYNCHRONIZING_STMTS, *body) and contains(CHECKING_STMTS, *body):
@@ -101,6 +103,7 @@ class _Inserter:
             str(loop.thread): loop.extent for loop in thread_loops(function.body)
         }
         self._accesses = SharedAccessCollector(function, self._axes)
+        self._uniform = UniformValues(function)
         self._pending: set[SharedAccess] = set()
 
     def body(self, body: tuple[Stmt, ...], context: ThreadContext) -> tuple[Stmt, ...]:
@@ -135,9 +138,6 @@ class _Inserter:
                 self._require_blocks(context)
                 return self._by_one_thread(stmt, context)
         return (*self._before(self._accesses.of(context, stmt), context), stmt)
-
-    def _are_uniform(self, context: ThreadContext, *exprs: Expr) -> bool:
-        return are_uniform(context, *exprs, lets=self._accesses.lets.keys())
 
     def _missing(self, context: ThreadContext, kind: str) -> list[str]:
         """Return the axes of a kind without a loop around a statement; all kinds, if empty."""
@@ -177,7 +177,7 @@ class _Inserter:
     ) -> tuple[Stmt, ...]:
         """Return a loop around barriers: an iteration begins with the accesses of the one before pending."""
         before = self._before(self._accesses.of(context, *control), context)
-        uniform = context.is_uniform and self._are_uniform(context, *control)
+        uniform = context.is_uniform and self._uniform.are_uniform(context, *control)
         inner = ThreadContext(context.bound, uniform)
         varying = bound_vars((loop,))
         earlier = {name: index_var(f"earlier {name}") for name in varying}
@@ -188,7 +188,7 @@ class _Inserter:
 
     def _choice(self, stmt: If, context: ThreadContext) -> tuple[Stmt, ...]:
         before = self._before(self._accesses.of(context, stmt.condition), context)
-        uniform = context.is_uniform and self._are_uniform(context, stmt.condition)
+        uniform = context.is_uniform and self._uniform.are_uniform(context, stmt.condition)
         inner = ThreadContext(context.bound, uniform)
         pending = set(self._pending)
         then_body = self.body(stmt.then_body, inner)

@@ -43,7 +43,7 @@ from gossamer_lower.device.thread_combinations import (
     allocation,
     linear_number,
 )
-from gossamer_lower.device.thread_context import ThreadContext, are_uniform
+from gossamer_lower.device.thread_context import ThreadContext, UniformValues
 from gossamer_lower.device.thread_reductions import (
     ThreadReduction,
     ThreadSum,
@@ -108,12 +108,11 @@ class _Lowerer:
     """Lowers the reductions of a function. `_shared` are allocations for the statement outside of loops over
     threads that is being lowered."""
 
-    # Other statements: ignored; only lets give names to values.
     def __init__(self, function: Function) -> None:
         self._name, self._namer = function.name, namer_of(function)
-        every = tuple(stmts(function.body))
-        self._scopes = {buffer.name: buffer.scope for buffer in allocations(every)}
-        self._lets = {stmt.var.name for stmt in every if isinstance(stmt, Let)}
+        allocated = allocations(stmts(function.body))
+        self._scopes = {buffer.name: buffer.scope for buffer in allocated}
+        self._uniform = UniformValues(function)
         self._shared: list[Stmt] = []
 
     def body(self, body: tuple[Stmt, ...], context: _KernelContext) -> tuple[Stmt, ...]:
@@ -137,7 +136,7 @@ class _Lowerer:
             inner = replace(context, bound={**context.bound, stmt.thread: stmt.var})
         else:
             control = effects_of(stmt).evaluates
-            is_uniform = context.is_uniform and are_uniform(context, *control, lets=self._lets)
+            is_uniform = context.is_uniform and self._uniform.are_uniform(context, *control)
             inner = replace(context, is_uniform=is_uniform)
         return (with_bodies(stmt, lambda body: self.body(body, inner)),)
 

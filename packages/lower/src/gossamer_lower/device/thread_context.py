@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 
 import msgspec
 
+from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.analysis.statements.thread_axes import is_thread_axis
-from gossamer_ir.nodes import Expr, Load
+from gossamer_ir.nodes import Expr, Function, Shuffle
 from gossamer_ir.traversal.free_vars import free_vars
-from gossamer_ir.traversal.walk import collect
+from gossamer_ir.traversal.substitute import resolve
+from gossamer_ir.traversal.walk import stmts
+from gossamer_lower.device.let_dependences import values_of_vars
 
 
 class ThreadContext(msgspec.Struct, frozen=True):
@@ -25,14 +28,29 @@ class ThreadContext(msgspec.Struct, frozen=True):
         return {axis: var for axis, var in self.bound.items() if is_thread_axis(axis)}
 
 
-def are_uniform(context: ThreadContext, *exprs: Expr, lets: Set[str]) -> bool:
-    """Return whether expressions have one value in all threads of a block; `lets` are the variables of lets.
+class UniformValues:
+    """Decides which expressions have one value in all threads of a block of a kernel.
 
     >>> from gossamer_ir.core.build import index_var
+    >>> from gossamer_ir.nodes import Let
     >>> inside = ThreadContext({"threadIdx.x": "t"})
-    >>> [are_uniform(inside, index_var(name), lets=set()) for name in "tn"]
-    [False, True]
+    >>> values = UniformValues(Function("f", (), (Let(index_var("u"), index_var("t")),)))
+    >>> [values.are_uniform(inside, index_var(name)) for name in "tun"]
+    [False, False, True]
     """
-    threads = set(context.threads.values())
-    # A variable of a let may be computed from the number of a thread.
-    return not threads or not (collect(Load, *exprs) or free_vars(*exprs) & (threads | lets))
+
+    # Other statements: only a shuffle gives a thread what another one has.
+    def __init__(self, kernel: Function) -> None:
+        self._kernel, self._values = kernel, values_of_vars(kernel)
+        every = stmts(kernel.body)
+        self._shuffled = {stmt.var.name for stmt in every if isinstance(stmt, Shuffle)}
+
+    def are_uniform(self, context: ThreadContext, *exprs: Expr) -> bool:
+        """Return whether expressions have one value in the threads that get to a context."""
+        threads = set(context.threads.values())
+        if not threads:
+            return True
+        values = [resolve(expr, self._values) for expr in exprs]
+        # Threads read an array that changes at different times, and have private ones of their own.
+        is_read_only = is_constant(*values, function=self._kernel)
+        return is_read_only and free_vars(*values).isdisjoint(threads | self._shuffled)

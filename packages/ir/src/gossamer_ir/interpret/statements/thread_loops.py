@@ -7,6 +7,7 @@ itself if they do. The outermost loop over the threads of a block lets them go o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import count
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,14 +26,16 @@ from gossamer_ir.traversal.walk import contains
 
 class _WaitingThread:
     """A thread that waits at a barrier or a shuffle, with the value that it has for others. `absent` is an
-    iteration of a loop around it that has ended."""
+    iteration of a loop around it that has ended, `rounds` are the numbers of iterations that loops around it
+    have begun."""
 
-    __slots__ = ("absent", "may_go_on", "node", "path", "received", "value")
+    __slots__ = ("absent", "may_go_on", "node", "path", "received", "rounds", "value")
 
     def __init__(self, node: Barrier | Shuffle, path: ThreadPath, value: Any = None) -> None:
         self.node, self.path, self.value = node, path, value
         self.received: Any = None
         self.absent: ThreadIteration | None = None
+        self.rounds: dict[int, int] = {}
         self.may_go_on = False
 
     @property
@@ -142,11 +145,11 @@ def _shuffle_of(thread: _WaitingThread) -> Shuffle:
 
 
 def _pass_barrier(waiting: Waiting) -> None:
-    """Let all threads of a block go on, which must wait at one barrier."""
+    """Let all threads of a block go on, which must wait at one barrier, in the same iterations of loops."""
     first = waiting[0]
     for thread in waiting:
         other = f" at {thread.absent.text}" if thread.absent is not None else ""
-        if other or thread.node is not first.node:
+        if other or thread.node is not first.node or thread.rounds != first.rounds:
             raise InterpreterError(
                 f"The thread at {thread.where} waits at a barrier that the thread"
                 f"{other or 's of its block'} {'does' if other else 'do'} not reach."
@@ -217,8 +220,10 @@ def _steps_of_while(node: While, translator: Translator) -> Steps:
     condition, body = translator.expr(node.condition), _steps_of_body(node.body, translator)
 
     def steps(frame: Frame) -> Iterator[Waiting]:
-        while condition(frame):
-            yield from body(frame)
+        for round_number in count():
+            if not condition(frame):
+                return
+            yield from _in_round(body(frame), node, round_number)
 
     return steps
 
@@ -229,11 +234,19 @@ def _steps_of_loop(node: For, translator: Translator) -> Steps:
     body, iterations = _steps_of_body(node.body, translator), iterations_of(node, translator)
 
     def steps(frame: Frame) -> Iterator[Waiting]:
-        for number in iterations(frame):
+        for round_number, number in enumerate(iterations(frame)):
             frame.values[node.var] = number
-            yield from body(frame)
+            yield from _in_round(body(frame), node, round_number)
 
     return steps
+
+
+def _in_round(steps: Iterator[Waiting], loop: For | While, round_number: int) -> Iterator[Waiting]:
+    """Yield what an iteration of a loop yields, with its number in the threads that wait."""
+    for waiting in steps:
+        for thread in waiting:
+            thread.rounds[id(loop)] = round_number
+        yield waiting
 
 
 def _steps_of_threads(node: For, translator: Translator) -> Steps:
