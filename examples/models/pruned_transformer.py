@@ -150,5 +150,5 @@ def compare_layers(*, width: int, sparsity: float, steps: int) -> list[Row]:
 
 if __name__ == "__main__":
     print(f"{'model':20}{'accuracy':>10}{'difference':>12}{'ms':>8}")
-    for ROW in compare_layers(width=256, sparsity=0.9, steps=200):
+    for ROW in compare_layers(width=128, sparsity=0.9, steps=150):
         print(f"{ROW.model:20}{ROW.accuracy:10.1%}{ROW.difference:12.1e}{ROW.milliseconds:8.1f}")
