@@ -200,12 +200,34 @@ def install(
 ) -> None:
     """Install `wanted` from local wheels, with `extra` of each, and their requirements."""
     closure = needed_by(wanted, extra)
-    session.run_install(*pip(session), "uninstall", "-y", *(d.name for d in closure), silent=True)
+    uninstall(session, closure)
     paths = []
     for distribution in closure:
-        path = os.path.join(".", wheel_of(session, distribution).relative_to(ROOT))
+        path = wheel_path(wheel_of(session, distribution))
         paths.append(f"{path}[{extra}]" if extra and distribution in wanted else path)
     session.install(*paths, *others)
+
+
+def uninstall(session: nox.Session, closure: list[Distribution]) -> None:
+    """Uninstall wheels of an earlier build, which have the same version."""
+    session.run_install(*pip(session), "uninstall", "-y", *(d.name for d in closure), silent=True)
+
+
+def install_extra(session: nox.Session, wanted: Distribution, extra: str, *others: str) -> None:
+    """Install what an extra adds to the distribution that `require_complete` has installed: its modules stay,
+    with those that have been compiled."""
+    closure = needed_by([wanted], extra)
+    needed = third_party(closure, *wanted.extras[extra])
+    session.install(*sorted({str(requirement) for requirement in needed}), *others)
+    complete = needed_by([wanted], extra="")
+    added = [wheel_of(session, each) for each in closure if each not in complete]
+    if added:
+        session.install("--no-deps", *map(wheel_path, added))
+
+
+def wheel_path(wheel: Path) -> str:
+    """Return the path by which pip takes a wheel."""
+    return os.path.join(".", wheel.relative_to(ROOT))
 
 
 def pip(session: nox.Session) -> tuple[str, ...]:
@@ -258,15 +280,15 @@ def tests(session: nox.Session, part: str) -> None:
     if part == "repository":
         install(session, SMALL, *group_requirements("test"))
         large = [wheel_of(session, BY_SHORT[short]) for short in sorted(LARGE)]
-        session.install(
-            "--no-deps", *(os.path.join(".", wheel.relative_to(ROOT)) for wheel in large)
-        )
+        session.install("--no-deps", *map(wheel_path, large))
         run_tests(session, "tests", ["--some-borders"], env=env)
         return
     distribution = BY_SHORT[part]
-    if not session.posargs:
+    if session.posargs:
+        install(session, [distribution], *group_requirements("parallel"), extra="test")
+    else:
         require_complete(session, distribution)
-    install(session, [distribution], *group_requirements("parallel"), extra="test")
+        install_extra(session, distribution, "test", *group_requirements("parallel"))
     measured = ["-p", "tests.pytest_plugins.executed", "--executed", distribution.package]
     options = [*measured, "--executed-least", str(COVERED)]
     run_tests(session, f"{distribution.path}/tests", options, env=env, is_wired=part == "gossamer")
@@ -382,6 +404,7 @@ def wheels(session: nox.Session, part: str) -> None:
 def require_complete(session: nox.Session, distribution: Distribution) -> None:
     """Install one wheel with its requirements from a folder of wheels, and run its README examples."""
     closure = needed_by([distribution], extra="")
+    uninstall(session, DISTRIBUTIONS)
     wheelhouse = Path(session.create_tmp()) / "wheels"
     shutil.rmtree(wheelhouse, ignore_errors=True)
     wheelhouse.mkdir()
