@@ -127,8 +127,12 @@ class _Injector:
         return self._pipelined(stages)
 
     def _pipelined(self, stages: _Stages) -> tuple[Stmt, ...]:
-        loop, lets = stages.loop, list[Stmt]()
-        start, extent = (self._evaluated(expr, lets) for expr in (loop.start, loop.extent))
+        loop = stages.loop
+        lets = [self._let_of(expr) for expr in (loop.start, loop.extent)]
+        start, extent = (
+            expr if let is None else let.var
+            for expr, let in zip((loop.start, loop.extent), lets, strict=True)
+        )
         loop = replace(_unmarked(loop), start=start, extent=extent)
         number = sub(index_var(loop.var), start)
         last = stages.count - 1
@@ -149,16 +153,14 @@ class _Injector:
             Allocate(replace(buffer, shape=(index(stages.count), *buffer.shape)))
             for buffer in stages.buffers.values()
         ]
-        return (*lets, *allocated, *first, replace(loop, body=body))
+        return (*filter(None, lets), *allocated, *first, replace(loop, body=body))
 
     # Other expressions: evaluated once, into a variable.
-    def _evaluated(self, expr: Expr, lets: list[Stmt]) -> Expr:
-        """Return a bound of a loop that is evaluated once."""
+    def _let_of(self, expr: Expr) -> Let | None:
+        """Return the variable of a bound that is evaluated once; None if it is a constant or a variable."""
         if isinstance(expr, Const | Var):
-            return expr
-        var = index_var(self._namer.fresh("bound"))
-        lets.append(Let(var, expr))
-        return var
+            return None
+        return Let(index_var(self._namer.fresh("bound")), expr)
 
     def _begun(self, stages: _Stages, start: Expr, number: Expr, extent: Expr) -> Stmt:
         """Return the copies of an iteration, if there is one with this number."""

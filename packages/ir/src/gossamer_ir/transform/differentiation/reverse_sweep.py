@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.core.build import zero_of
@@ -38,6 +39,14 @@ from gossamer_ir.traversal.names import Namer
 
 GRADIENT = "_grad"
 """What follows the name of a buffer or handle in the name of its gradient."""
+
+
+class _Ties(msgspec.Struct, frozen=True):
+    """The buffer with the number of values that are equal to the result, and the statement that counts
+    them."""
+
+    count: SparseBuffer
+    stmt: Stmt
 
 
 class ReverseSweep:
@@ -101,7 +110,8 @@ class ReverseSweep:
         seed: Expr = Load(gradient.name, site.indices, gradient.dtype)
         body: list[Stmt] = []
         if site.op in ("min", "max"):
-            seed = self._split_among_ties(site, seed, body)
+            ties = self._count_ties(site)
+            seed, body = _split_among_ties(site, seed, ties.count), [ties.stmt]
         elif site.op not in ("assign", "add"):
             raise _reduction_error(site, f"with the reducer '{site.op}'")
         for contribution in _sum_contributions(contributions(site.value, seed, self.active)):
@@ -134,29 +144,18 @@ class ReverseSweep:
         )  # fmt: skip
         return body
 
-    def _split_among_ties(self, site: StoreSite, seed: Expr, body: list[Stmt]) -> Expr:
-        """Return the gradient of a value that was reduced by `min` or `max`: that of the result, divided by
-        the number of values that are equal to it, for these, and 0 for others."""
+    def _count_ties(self, site: StoreSite) -> _Ties:
+        """Return how many values that are reduced by `min` or `max` are equal to the result."""
         buffer = self.buffers[site.buffer]
         if site.init is None or buffers_read(site.init) & self.active:
             raise _reduction_error(site, "without an init that is constant")
-        result = Load(buffer.name, site.indices, buffer.dtype)
-        is_result = Compare("eq", site.value, result)
-        zero = zero_of(buffer.dtype)
         count = self._declare(replace(buffer, handle=None), f"{buffer.name}_count")
-        tie = Select(is_result, constant(1, buffer.dtype), zero)
-        body.append(
-            accumulation(
-                site,
-                count,
-                site.indices,
-                tie,
-                conditions=site.conditions,
-                is_first=True,
-            )
+        one, zero = constant(1, buffer.dtype), zero_of(buffer.dtype)
+        tie = Select(_is_result(site, buffer.dtype), one, zero)
+        stmt = accumulation(
+            site, count, site.indices, tie, conditions=site.conditions, is_first=True
         )
-        number = Load(count.name, site.indices, count.dtype)
-        return Select(is_result, Binary("div", seed, number), zero)
+        return _Ties(count, stmt)
 
     def recompute_scratch(
         self, sites: Sequence[StoreSite], body: tuple[Stmt, ...]
@@ -170,6 +169,19 @@ class ReverseSweep:
                 stmts.insert(0, stmt)
                 needed |= buffers_accessed(stmt)
         return tuple(stmts)
+
+
+def _is_result(site: StoreSite, dtype: str) -> Expr:
+    """Return the condition that a value which is reduced is equal to the result."""
+    return Compare("eq", site.value, Load(site.buffer, site.indices, dtype))
+
+
+def _split_among_ties(site: StoreSite, seed: Expr, count: SparseBuffer) -> Expr:
+    """Return the gradient of a value that was reduced by `min` or `max`: that of the result, divided by the
+    number of values that are equal to it, for these, and 0 for others."""
+    number = Load(count.name, site.indices, count.dtype)
+    share = Binary("div", seed, number)
+    return Select(_is_result(site, count.dtype), share, zero_of(count.dtype))
 
 
 def _site_of_init(site: StoreSite, axes_by_name: Mapping[str, Axis]) -> StoreSite:
