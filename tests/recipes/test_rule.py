@@ -1,8 +1,9 @@
 """The recipe "Add a rule" in docs/extending: random programs match each rule, and each option of a CPU is
-documented."""
+documented; rules and decisions take keywords after the second argument."""
 
 from __future__ import annotations
 
+import ast
 import re
 from random import Random
 
@@ -12,6 +13,7 @@ from gossamer_ir.transform.specialize import specialize
 from gossamer_machine import Machine
 from gossamer_machine.cpu_options import CPU_OPTIONS
 from gossamer_schedule.rules import RULES, schedule_report
+from tests.conventions.syntax_trees import tree_of
 from tests.fuzzing.programs.draw_program import draw_program
 
 pytestmark = pytest.mark.unserialized
@@ -60,3 +62,17 @@ def test_each_option_of_a_cpu_is_in_the_table_of_the_backend(root):
     rows = re.findall(r"^\| ((?:`\w+=`(?:, )?)+) \|", page, re.MULTILINE)
     listed = {name for row in rows for name in re.findall(r"`(\w+)=`", row)}
     assert {option.name for option in CPU_OPTIONS} - listed == set()
+
+
+def test_rules_and_decisions_take_keywords_after_the_second_argument(root):
+    """So that a call says which of several loops, sizes and records is which."""
+    folder = root / "packages/schedule/src/gossamer_schedule/rules"
+    functions = [
+        (f"{path.stem}:{node.name}", [arg.arg for arg in node.args.args])
+        for name in ("library", "decisions")
+        for path in (folder / name).rglob("*.py")
+        for node in tree_of(path.read_text()).body
+        if isinstance(node, ast.FunctionDef)
+    ]
+    assert len(functions) > 100
+    assert [name for name, args in functions if len(args) > 2] == []

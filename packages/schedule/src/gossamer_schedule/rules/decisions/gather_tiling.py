@@ -121,7 +121,7 @@ def tiles_of(
     (4, 8, 16)
     """
     if machine.is_scalable:
-        return _scalable_tiles(features, dtype, machine)
+        return _scalable_tiles(features, dtype, machine=machine)
     lanes = machine.lanes(dtype, holding=features)
     if features is None:
         return VectorTiles(None, SYMBOLIC_VECTORS, lanes, is_exact=False), ""
@@ -146,7 +146,9 @@ def tiles_of(
     return VectorTiles(tiles, per_tile, lanes, is_exact), limit
 
 
-def _scalable_tiles(features: int | None, dtype: str, machine: Machine) -> tuple[VectorTiles, str]:
+def _scalable_tiles(
+    features: int | None, dtype: str, *, machine: Machine
+) -> tuple[VectorTiles, str]:
     """Return tiles of scalable vectors, whose number follows from the length of vectors at run time.
 
     >>> tiles, _ = _scalable_tiles(128, "float32", Machine(vector_bits=128, is_scalable=True))

@@ -44,7 +44,7 @@ def grid_block_sddmm(module: Module, context: RuleContext) -> PatternMatch | Non
     if not has_instruction or products.dtype != "float32" or stages is None:
         return None
     trace = context.new_trace()
-    _multiply(trace, products, grid, stages=stages)
+    _multiply(trace, products, grid=grid, stages=stages)
     trace.decide(
         f"the products of a block row by tensor cores, in a pipeline of {stages} stages",
         "sizes are constants that fill tiles of matrix instructions, and all rows of the right matrix that a "
@@ -70,13 +70,13 @@ def _stages(products: SampledBlockProducts, grid: Grid) -> int | None:
 
 
 def _multiply(
-    trace: TraceBuilder, products: SampledBlockProducts, grid: Grid, *, stages: int
+    trace: TraceBuilder, products: SampledBlockProducts, *, grid: Grid, stages: int
 ) -> None:
     row, position, feature = products.row, products.position, products.feature
     inner_row, inner_position = products.inner_row, products.inner_position
     tile, inner_feature = trace.split(feature, factors=(None, TILE_SIZE))
     trace.reorder(row, position, tile, inner_row, inner_feature, inner_position)
-    copies = _copies(trace, products, tile)
+    copies = _copies(trace, products, tile=tile)
     written = trace.cache_write(
         products.block,
         buffer=products.output,
@@ -92,11 +92,11 @@ def _multiply(
     trace.record.bind(row, thread="blockIdx.x")
     for _, _, loops in copies:
         if loops:
-            copy_by_threads(trace, loops, products.operands, grid)
+            copy_by_threads(trace, loops, dtype=products.operands, grid=grid)
 
 
 def _copies(
-    trace: TraceBuilder, products: SampledBlockProducts, tile: str
+    trace: TraceBuilder, products: SampledBlockProducts, *, tile: str
 ) -> list[tuple[str, str, Sequence[str]]]:
     """Let products read fragments of the operands, which read shared memory. Return the blocks that copy, the
     loops to which they move, and for shared memory the loops of the copy."""

@@ -47,7 +47,7 @@ def grid_block_spmm(module: Module, context: RuleContext) -> PatternMatch | None
     reason = _reason_for_threads(product, intrinsics)
     staging = block_staging(product, grid) if reason is None else None
     if staging is not None:
-        multiply_staged_blocks(trace, product, staging, grid)
+        multiply_staged_blocks(trace, product, staging=staging, grid=grid)
         trace.decide(
             f"blocks and tiles of {staging.features} features in shared memory, in a pipeline of "
             f"{staging.stages} stages",
@@ -55,7 +55,7 @@ def grid_block_spmm(module: Module, context: RuleContext) -> PatternMatch | None
             "that fill tiles of matrix instructions",
         )
     elif reason is None:
-        _multiply(trace, product, grid, intrinsic=intrinsics[product.operands])
+        _multiply(trace, product, grid=grid, intrinsic=intrinsics[product.operands])
     else:
         trace.reorder(sums.row, product.feature, sums.inner_row, sums.position, sums.inner_position)
         tiles, lane = trace.split(product.feature, factors=(None, grid.warp))
@@ -79,7 +79,7 @@ def _reason_for_threads(product: BlockProduct, intrinsics: dict[str, str]) -> st
     return None
 
 
-def _multiply(trace: TraceBuilder, product: BlockProduct, grid: Grid, *, intrinsic: str) -> None:
+def _multiply(trace: TraceBuilder, product: BlockProduct, *, grid: Grid, intrinsic: str) -> None:
     sums, feature = product.sums, product.feature
     trace.reorder(sums.row, sums.position, sums.inner_row, sums.inner_position, feature)
     tile = next((tile for tile in TILE_FEATURES if (sums.features or 1) % tile == 0), None)

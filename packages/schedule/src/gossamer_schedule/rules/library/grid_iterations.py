@@ -40,9 +40,9 @@ def grid_iterations(module: Module, context: RuleContext) -> PatternMatch | None
     buckets = [bucket_reduction(only(iteration, module=module)) for iteration in iterations]
     for iteration, bucket in zip(iterations, buckets, strict=True):
         if bucket is None:
-            _plan_alone(trace, module, iteration, context=context, grid=grid)
+            _plan_alone(trace, module, iteration=iteration, context=context, grid=grid)
     for run in joint_runs(function, buckets):
-        run_buckets(trace, function, run, grid)
+        run_buckets(trace, function, run=run, grid=grid)
     if not trace.decisions:
         return None
     names = ", ".join(iteration.name for iteration in iterations)
@@ -50,7 +50,7 @@ def grid_iterations(module: Module, context: RuleContext) -> PatternMatch | None
 
 
 def _plan_alone(
-    trace: TraceBuilder, module: Module, iteration: Iteration, *, context: RuleContext, grid: Grid
+    trace: TraceBuilder, module: Module, *, iteration: Iteration, context: RuleContext, grid: Grid
 ) -> None:
     """Take the decisions of the first rule that matches an iteration by itself, or those for an assignment
     to dense elements; nothing for any other iteration."""
@@ -68,7 +68,7 @@ def _plan_alone(
         return
     if pattern.row is not None:
         run_rows_and_features(
-            trace, pattern.row, pattern.feature, features=pattern.features, grid=grid
+            trace, pattern.row, feature=pattern.feature, features=pattern.features, grid=grid
         )
         return
     blocks, thread = trace.split(pattern.feature, factors=(None, block_threads(grid)))

@@ -37,11 +37,11 @@ def grid_n_m_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     intrinsics = dict(context.machine.n_m_products)
     reason = _reason_for_threads(product, intrinsics)
     if reason is None:
-        _multiply(trace, product, grid, intrinsic=intrinsics[product.operands])
+        _multiply(trace, product, grid=grid, intrinsic=intrinsics[product.operands])
     else:
         trace.reorder(product.row, product.feature, product.group, product.slot)
         run_rows_and_features(
-            trace, product.row, product.feature, features=product.features, grid=grid
+            trace, product.row, feature=product.feature, features=product.features, grid=grid
         )
         trace.decide("products by ordinary threads", reason)
     return PatternMatch(product.text, trace)
@@ -60,7 +60,7 @@ def _reason_for_threads(product: NMProduct, intrinsics: dict[str, str]) -> str |
     return None
 
 
-def _multiply(trace: TraceBuilder, product: NMProduct, grid: Grid, *, intrinsic: str) -> None:
+def _multiply(trace: TraceBuilder, product: NMProduct, *, grid: Grid, intrinsic: str) -> None:
     if product.has_init:
         init = trace.decompose_reduction(
             product.block, loop=product.row, elements=(product.row, product.feature)
@@ -68,7 +68,7 @@ def _multiply(trace: TraceBuilder, product: NMProduct, grid: Grid, *, intrinsic:
         run_rows_and_features(
             trace,
             init.loops[product.row],
-            init.loops[product.feature],
+            feature=init.loops[product.feature],
             features=product.features,
             grid=grid,
         )

@@ -44,16 +44,16 @@ def grid_rows(module: Module, context: RuleContext) -> PatternMatch | None:
     trace = context.new_trace()
     reduction = row_reduction(module)
     if reduction is not None:
-        return _reduction_match(trace, reduction, grid, context.stats)
+        return _reduction_match(trace, reduction, grid=grid, stats=context.stats)
     products, values = sampled_products(module), elementwise_pattern(module)
     if products is not None:
-        _run_products(trace, module, products, grid)
+        _run_products(trace, module, products=products, grid=grid)
         return PatternMatch(products.text, trace)
     if values is None:
         return None
     mean = None if context.stats is None else context.stats.mean_row
     if values.is_flat or _row_threads(mean, grid) is not None:
-        _bind_slots(trace, _run_all_slots(trace, module, values), grid)
+        _bind_slots(trace, _run_all_slots(trace, module, pattern=values), grid=grid)
     else:
         _bind(trace, values.row, threads=block_threads(grid))
         trace.decide("a thread for each row", "a value depends on the row of its element")
@@ -61,27 +61,29 @@ def grid_rows(module: Module, context: RuleContext) -> PatternMatch | None:
 
 
 def _reduction_match(
-    trace: TraceBuilder, pattern: RowReduction, grid: Grid, stats: Stats | None
+    trace: TraceBuilder, pattern: RowReduction, *, grid: Grid, stats: Stats | None
 ) -> PatternMatch | None:
     if pattern.words or pattern.features == 0:
         return None
     if pattern.feature is None:
-        _run_rows(trace, pattern, grid, stats)
+        _run_rows(trace, pattern, grid=grid, stats=stats)
     else:
         trace.reorder(pattern.row, pattern.feature, pattern.reduction)
-        _accumulate_in_register(trace, pattern, pattern.feature)
+        _accumulate_in_register(trace, pattern, element=pattern.feature)
         run_rows_and_features(
-            trace, pattern.row, pattern.feature, features=pattern.features, grid=grid
+            trace, pattern.row, feature=pattern.feature, features=pattern.features, grid=grid
         )
     return PatternMatch(pattern.text, trace)
 
 
-def _run_rows(trace: TraceBuilder, pattern: RowReduction, grid: Grid, stats: Stats | None) -> None:
+def _run_rows(
+    trace: TraceBuilder, pattern: RowReduction, *, grid: Grid, stats: Stats | None
+) -> None:
     """Compute each row by a thread, or by the threads of a warp, or a part of it, if its elements are
     enough."""
     lanes = _row_threads(pattern.width if stats is None else stats.mean_row, grid)
     if lanes is None or not pattern.is_regular:
-        _accumulate_in_register(trace, pattern, pattern.row)
+        _accumulate_in_register(trace, pattern, element=pattern.row)
         _bind(trace, pattern.row, threads=block_threads(grid))
         trace.decide(
             "a thread for each row", "one thread adds up the elements of a row in their order"
@@ -90,7 +92,7 @@ def _run_rows(trace: TraceBuilder, pattern: RowReduction, grid: Grid, stats: Sta
     # The length of a row is split before rows beyond the last one get a length, so that accesses are proved.
     _, lane = trace.split(pattern.position, factors=(None, lanes))
     blocks, rows = trace.split(pattern.row, factors=(None, block_threads(grid) // lanes))
-    _bind_products(trace, blocks, rows, lane)
+    _bind_products(trace, blocks, elements=rows, lane=lane)
     trace.decide(
         f"{lanes} threads for each row add up what they have",
         "rows are long on average, and threads of a warp read adjacent elements",
@@ -104,13 +106,13 @@ def _row_threads(mean: float | None, grid: Grid) -> int | None:
     return min(grid.warp, 1 << int(mean).bit_length() - 1)
 
 
-def _bind_products(trace: TraceBuilder, blocks: str, elements: str, lane: str) -> None:
+def _bind_products(trace: TraceBuilder, blocks: str, *, elements: str, lane: str) -> None:
     """Bind loops over elements of the result and over the threads that compute one together."""
     for loop, thread in ((blocks, "blockIdx.x"), (elements, "threadIdx.y"), (lane, "threadIdx.x")):
         trace.record.bind(loop=loop, thread=thread)  # type: ignore[arg-type]  # a tag
 
 
-def _accumulate_in_register(trace: TraceBuilder, pattern: RowReduction, element: str) -> None:
+def _accumulate_in_register(trace: TraceBuilder, pattern: RowReduction, *, element: str) -> None:
     """Keep the element that an iteration of a loop computes in a register of its thread."""
     trace.accumulate_locally(
         pattern.block, buffer=pattern.output, holder=element, reduction=pattern.reduction
@@ -119,17 +121,17 @@ def _accumulate_in_register(trace: TraceBuilder, pattern: RowReduction, element:
 
 
 def _run_products(
-    trace: TraceBuilder, module: Module, products: SampledProducts, grid: Grid
+    trace: TraceBuilder, module: Module, *, products: SampledProducts, grid: Grid
 ) -> None:
     """Compute each sum over features by the threads of a warp, or by one thread if there are few features."""
-    loop = _run_all_slots(trace, module, products)
+    loop = _run_all_slots(trace, module, pattern=products)
     if products.features is not None and products.features < LEAST_SHARED_FEATURES:
-        _bind_slots(trace, loop, grid)
+        _bind_slots(trace, loop, grid=grid)
         return
     lanes = feature_threads(products.features, grid)
     blocks, slots = trace.split(loop, factors=(None, block_threads(grid) // lanes))
     _, lane = trace.split(products.feature, factors=(None, lanes))
-    _bind_products(trace, blocks, slots, lane)
+    _bind_products(trace, blocks, elements=slots, lane=lane)
     trace.decide(
         f"{lanes} threads for each stored element add up what they have",
         "threads of a warp read adjacent elements of the rows of both operands",
@@ -137,7 +139,7 @@ def _run_products(
 
 
 def _run_all_slots(
-    trace: TraceBuilder, module: Module, pattern: SampledProducts | Elementwise
+    trace: TraceBuilder, module: Module, *, pattern: SampledProducts | Elementwise
 ) -> str:
     """Make one loop over all stored elements, and return its name."""
     single = single_iteration(module)
@@ -153,7 +155,7 @@ def _run_all_slots(
     return loop
 
 
-def _bind_slots(trace: TraceBuilder, loop_name: str, grid: Grid) -> None:
+def _bind_slots(trace: TraceBuilder, loop_name: str, *, grid: Grid) -> None:
     _bind(trace, loop_name, threads=block_threads(grid))
     trace.decide("a thread for each stored element", "the elements are independent of each other")
 

@@ -114,31 +114,31 @@ def _run_row_by_row(trace: TraceBuilder, pattern: RowReduction, *, context: Rule
     chosen = _lanes(pattern, context)
     # Siblings share the loop over rows, of which there is one version then.
     if isinstance(chosen.lanes, str) and not context.is_sibling:
-        _run_scalable_rows(trace, pattern, chosen, context=context)
+        _run_scalable_rows(trace, pattern, chosen=chosen, context=context)
         return
-    prefetching = _element_prefetching_verdict(pattern, context, chosen)
+    prefetching = _element_prefetching_verdict(pattern, context, chosen=chosen)
     _accumulate_rows(trace, pattern)
-    _run_terms(trace, pattern, chosen, prefetching=prefetching)
+    _run_terms(trace, pattern, chosen=chosen, prefetching=prefetching)
     run_rows_in_parallel(trace, pattern.row, before=pattern.before, vectors=1)
 
 
 def _run_scalable_rows(
-    trace: TraceBuilder, pattern: RowReduction, chosen: _Lanes, *, context: RuleContext
+    trace: TraceBuilder, pattern: RowReduction, *, chosen: _Lanes, context: RuleContext
 ) -> None:
     """Run terms in scalable vectors, in groups of these where they fill one, and rows in groups."""
-    groups = row_vector_groups(pattern, context.machine, _mean_row(pattern, context.stats))
-    versions = versions_of_rows(trace, pattern, groups)
+    groups = row_vector_groups(pattern, context.machine, mean=_mean_row(pattern, context.stats))
+    versions = versions_of_rows(trace, pattern, groups=groups)
     # First in all versions: names that one of them frees later are not taken by another.
     for version, _ in versions:
         _accumulate_rows(trace, version)
     for version, vectors in versions:
         if may_unroll_rows(version):
             whole, rest = whole_groups_and_rest(trace, version)
-            _run_terms(trace, whole, chosen, vectors=vectors)
-            _run_terms(trace, rest, chosen)
+            _run_terms(trace, whole, chosen=chosen, vectors=vectors)
+            _run_terms(trace, rest, chosen=chosen)
             run_groups_in_parallel(trace, whole)
         else:
-            _run_terms(trace, version, chosen, vectors=vectors)
+            _run_terms(trace, version, chosen=chosen, vectors=vectors)
             run_rows_in_parallel(trace, version.row, before=version.before, vectors=1)
 
 
@@ -156,8 +156,8 @@ def _accumulate_rows(trace: TraceBuilder, pattern: RowReduction) -> None:
 def _run_terms(
     trace: TraceBuilder,
     pattern: RowReduction,
-    chosen: _Lanes,
     *,
+    chosen: _Lanes,
     vectors: int = 1,
     prefetching: Verdict | None = None,
 ) -> None:
@@ -172,12 +172,12 @@ def _run_terms(
         )
         return
     if chosen.lanes != 1:
-        _run_in_lanes(trace, pattern, chosen, prefetching=prefetching)
+        _run_in_lanes(trace, pattern, chosen=chosen, prefetching=prefetching)
     trace.decide(chosen.what, chosen.why)
 
 
 def _run_in_lanes(
-    trace: TraceBuilder, pattern: RowReduction, chosen: _Lanes, *, prefetching: Verdict | None
+    trace: TraceBuilder, pattern: RowReduction, *, chosen: _Lanes, prefetching: Verdict | None
 ) -> None:
     """Run the terms of a row in lanes, with the elements of later rows prefetched if that pays."""
     vector, lane = trace.split(pattern.position, factors=(None, chosen.lanes))
@@ -188,13 +188,13 @@ def _run_in_lanes(
 
 
 def _element_prefetching_verdict(
-    pattern: RowReduction, context: RuleContext, chosen: _Lanes
+    pattern: RowReduction, context: RuleContext, *, chosen: _Lanes
 ) -> Verdict:
     """Decide whether elements of later rows are prefetched. Siblings share the loop over rows, so that other
     work is between two of these."""
     if context.is_sibling or pattern.is_contiguous or not isinstance(chosen.lanes, int):
         return pays_not("it was measured for gathered terms of one iteration, in fixed lanes")
-    return element_prefetching_verdict(pattern.stored, context.machine, context.stats)
+    return element_prefetching_verdict(pattern.stored, context.machine, stats=context.stats)
 
 
 class _Lanes(msgspec.Struct, frozen=True):

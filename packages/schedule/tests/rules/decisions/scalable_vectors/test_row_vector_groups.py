@@ -30,7 +30,7 @@ def scalable(bits=128):
 )
 def test_rows_run_in_groups_if_they_fill_one(mean, bits, pays, condition):
     pattern = row_reduction(module_of(CSR + DOT))
-    groups = row_vector_groups(pattern, scalable(bits), mean)
+    groups = row_vector_groups(pattern, scalable(bits), mean=mean)
     assert (groups.pays, groups.condition) == (pays, condition)
 
 
@@ -39,7 +39,7 @@ def test_rows_run_in_groups_if_they_fill_one(mean, bits, pays, condition):
 )
 def test_rows_whose_mean_is_not_a_quotient_of_parameters_run_vector_by_vector(program):
     pattern = row_reduction(module_of(program))
-    assert row_vector_groups(pattern, scalable(), None).why == "the length of rows is unknown"
+    assert row_vector_groups(pattern, scalable(), mean=None).why == "the length of rows is unknown"
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def joint_runs(
     runs: list[list[BucketReduction]] = [[]]
     for bucket in buckets:
         if bucket is None or any(
-            (bucket.has_init or other.has_init) and not _are_apart(bucket, other, disjoint)
+            (bucket.has_init or other.has_init) and not _are_apart(bucket, other, disjoint=disjoint)
             for other in runs[-1]
         ):
             runs.append([])
@@ -39,22 +39,25 @@ def disjoint_axes(function: Function) -> Set[frozenset[str]]:
     }
 
 
-def _are_apart(one: BucketReduction, other: BucketReduction, disjoint: Set[frozenset[str]]) -> bool:
+def _are_apart(
+    one: BucketReduction, other: BucketReduction, *, disjoint: Set[frozenset[str]]
+) -> bool:
     same_output = one.output == other.output
     return not same_output or frozenset((one.row_axis, other.row_axis)) in disjoint
 
 
 def run_buckets(
-    trace: TraceBuilder, function: Function, run: Sequence[BucketReduction], grid: Grid
+    trace: TraceBuilder, function: Function, *, run: Sequence[BucketReduction], grid: Grid
 ) -> None:
     """Compute the rows of all buckets of a run in one launch."""
     disjoint, widest = disjoint_axes(function), max(bucket.width for bucket in run)
     loops = []
     for bucket in run:
         shares = not bucket.has_distinct_rows or any(
-            other is not bucket and not _are_apart(bucket, other, disjoint) for other in run
+            other is not bucket and not _are_apart(bucket, other, disjoint=disjoint)
+            for other in run
         )
-        loops.append(_run_bucket(trace, bucket, grid, widest=widest, shares_rows=shares))
+        loops.append(_run_bucket(trace, bucket, grid=grid, widest=widest, shares_rows=shares))
     if len(loops) > 1:
         trace.horizontal_fuse(*loops)
         trace.decide(
@@ -64,7 +67,7 @@ def run_buckets(
 
 
 def _run_bucket(
-    trace: TraceBuilder, bucket: BucketReduction, grid: Grid, *, widest: int, shares_rows: bool
+    trace: TraceBuilder, bucket: BucketReduction, *, grid: Grid, widest: int, shares_rows: bool
 ) -> str:
     """Bind the loops of a bucket. Return the loop over its blocks."""
     trace.reorder(bucket.row, bucket.feature, bucket.position)
@@ -81,14 +84,14 @@ def _run_bucket(
     blocks, *_, rows = trace.split(bucket.row, factors=(None, rows_of_thread, rows_of_block))
     accumulate = "atomic" if shares_rows else None
     if bucket.feature is None:
-        _bind(trace, rows, "threadIdx.x", accumulate)
+        _bind(trace, rows, thread="threadIdx.x", accumulate=accumulate)
     else:
         tiles, lane = trace.split(bucket.feature, factors=(None, lanes))
         trace.reorder(blocks, tiles, *_, rows, lane)
-        _bind(trace, lane, "threadIdx.x", None)
-        _bind(trace, rows, "threadIdx.y", accumulate)
-        _bind(trace, tiles, "blockIdx.y", None)
-    _bind(trace, blocks, "blockIdx.x", accumulate)
+        _bind(trace, lane, thread="threadIdx.x", accumulate=None)
+        _bind(trace, rows, thread="threadIdx.y", accumulate=accumulate)
+        _bind(trace, tiles, thread="blockIdx.y", accumulate=None)
+    _bind(trace, blocks, thread="blockIdx.x", accumulate=accumulate)
     how = "atomically, since others have them, too" if shares_rows else "which no other thread has"
     trace.decide(
         f"{amount(rows_of_thread, 'row')} of {amount(bucket.width, 'slot')} for each thread of "
@@ -98,5 +101,7 @@ def _run_bucket(
     return blocks
 
 
-def _bind(trace: TraceBuilder, loop_name: str, thread: ThreadTag, accumulate: str | None) -> None:
+def _bind(
+    trace: TraceBuilder, loop_name: str, *, thread: ThreadTag, accumulate: str | None
+) -> None:
     trace.record.bind(loop=loop_name, thread=thread, accumulate=accumulate)  # type: ignore[arg-type]  # atomic

@@ -16,7 +16,7 @@ def block_threads(grid: Grid) -> int:
 
 
 def run_rows_and_features(
-    trace: TraceBuilder, row: str, feature: str, *, features: int | None, grid: Grid
+    trace: TraceBuilder, row: str, *, feature: str, features: int | None, grid: Grid
 ) -> None:
     """Run features on the threads of a warp, and as many rows as fill a block. The loop over features is
     directly inside of that over rows; `features` is their number if it is constant."""

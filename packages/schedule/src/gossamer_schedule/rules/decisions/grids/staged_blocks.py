@@ -75,14 +75,14 @@ class _TileLoops(NamedTuple):
 
 
 def multiply_staged_blocks(
-    trace: TraceBuilder, product: BlockProduct, staging: BlockStaging, grid: Grid
+    trace: TraceBuilder, product: BlockProduct, *, staging: BlockStaging, grid: Grid
 ) -> None:
     """Schedule a product: blocks of one warp for block rows and tiles of features."""
     sums = product.sums
-    loops = _tiled(trace, product, staging)
+    loops = _tiled(trace, product, staging=staging)
     shared = _caches(trace, product, scope="shared")
     fragments = _caches(trace, product, scope="fragment", of=shared)
-    _accumulate_in_fragment(trace, product, loops)
+    _accumulate_in_fragment(trace, product, loops=loops)
     # Consumers first: a copy moves to a loop that contains all uses of what it fills.
     for copy in reversed(fragments):
         trace.record.compute_at(copy.block, loop=loops.depth)
@@ -94,10 +94,10 @@ def multiply_staged_blocks(
         trace.record.bind(loops.tiles, thread="blockIdx.y")
     for copy, elements in zip(shared, _elements(product), strict=True):
         inner = [copy.loops[name] for name in elements[2:]]
-        copy_by_threads(trace, inner, product.operands, grid)
+        copy_by_threads(trace, inner, dtype=product.operands, grid=grid)
 
 
-def _tiled(trace: TraceBuilder, product: BlockProduct, staging: BlockStaging) -> _TileLoops:
+def _tiled(trace: TraceBuilder, product: BlockProduct, *, staging: BlockStaging) -> _TileLoops:
     """Split loops into those over tiles, and the others, which are innermost."""
     sums, tiles, feature = product.sums, None, product.feature
     depth, inner_position = sums.position, sums.inner_position
@@ -136,7 +136,9 @@ def _caches(
     ]
 
 
-def _accumulate_in_fragment(trace: TraceBuilder, product: BlockProduct, loops: _TileLoops) -> None:
+def _accumulate_in_fragment(
+    trace: TraceBuilder, product: BlockProduct, *, loops: _TileLoops
+) -> None:
     sums = product.sums
     written = trace.cache_write(
         sums.block,
@@ -150,7 +152,7 @@ def _accumulate_in_fragment(trace: TraceBuilder, product: BlockProduct, loops: _
     )
 
 
-def copy_by_threads(trace: TraceBuilder, loops: Sequence[str], dtype: str, grid: Grid) -> None:
+def copy_by_threads(trace: TraceBuilder, loops: Sequence[str], *, dtype: str, grid: Grid) -> None:
     """Distribute a copy over the threads of a warp, each with as many elements as it copies at once."""
     lanes = max(COPIED_BYTES) * 8 // SCALARS[dtype].bits
     _, thread, lane = trace.split(trace.fuse(*loops), factors=(None, grid.warp, lanes))

@@ -26,7 +26,7 @@ with 128, 1.02 to 1.3 with 256 and with 512)."""
 
 
 def element_prefetching_verdict(
-    stored: FiberElements, machine: Machine, stats: Stats | None
+    stored: FiberElements, machine: Machine, *, stats: Stats | None
 ) -> Verdict:
     """Decide whether the elements of later rows are prefetched."""
     if machine.gathers != "fast":

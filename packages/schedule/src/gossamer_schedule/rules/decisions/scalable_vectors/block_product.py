@@ -49,13 +49,13 @@ def block_product(module: Module) -> BlockProduct | None:
         return None
     left, right = factors
     for block, dense in ((left, right), (right, left)):
-        if _is_product(sums, block, dense):
+        if _is_product(sums, block, dense=dense):
             blocks, has_init = data_name(block.buffer), bool(iteration.init)
             return BlockProduct(sums, sums.feature, block.dtype, blocks, has_init)
     return None
 
 
-def _is_product(sums: BlockReduction, block: Load, dense: Load) -> bool:
+def _is_product(sums: BlockReduction, block: Load, *, dense: Load) -> bool:
     """Return whether two factors are an element of a block, and one of a dense matrix that does not depend on
     the row."""
     element = (sums.row, sums.position, sums.inner_row, sums.inner_position)

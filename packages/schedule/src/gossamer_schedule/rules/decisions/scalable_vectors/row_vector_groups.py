@@ -35,12 +35,12 @@ class RowVectorGroups(msgspec.Struct, frozen=True):
 
 
 def row_vector_groups(
-    pattern: RowReduction, machine: Machine, mean: float | None
+    pattern: RowReduction, machine: Machine, *, mean: float | None
 ) -> RowVectorGroups:
     """Decide about groups for rows of a mean number of terms (None: unknown)."""
     elements = GROUP_VECTORS * machine.unit_lanes(pattern.dtype)
     if mean is not None:
-        return _for_mean(mean, elements, machine)
+        return _for_mean(mean, elements, machine=machine)
     if pattern.sizes is None:
         return RowVectorGroups(pays=False, why="the length of rows is unknown")
     rows, slots = pattern.sizes
@@ -50,7 +50,7 @@ def row_vector_groups(
     )
 
 
-def _for_mean(mean: float, elements: int, machine: Machine) -> RowVectorGroups:
+def _for_mean(mean: float, elements: int, *, machine: Machine) -> RowVectorGroups:
     units, terms = int(mean) // elements, f"rows have {mean:.3g} terms on average"
     if units < max(1, machine.vector_bits // VSCALE_UNIT_BITS):
         return RowVectorGroups(pays=False, why=f"{terms}, which do not fill a group")
@@ -61,7 +61,7 @@ def _for_mean(mean: float, elements: int, machine: Machine) -> RowVectorGroups:
 
 
 def versions_of_rows(
-    trace: TraceBuilder, pattern: RowReduction, groups: RowVectorGroups
+    trace: TraceBuilder, pattern: RowReduction, *, groups: RowVectorGroups
 ) -> tuple[tuple[RowReduction, int], ...]:
     """Return the versions of the loop over rows, each as a pattern with the vectors of a group. There are two
     if there is a condition."""
