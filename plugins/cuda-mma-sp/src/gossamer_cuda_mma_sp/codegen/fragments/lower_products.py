@@ -1,0 +1,162 @@
+"""Products of whole fragments as matrix instructions, which determine how lanes hold the fragments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gossamer_cuda_mma_sp.codegen.fragments.fragment_layouts import (
+    FragmentLayout,
+    TileCounts,
+    a_layout,
+    accumulator_layout,
+    b_layout,
+    metadata_layout,
+)
+from gossamer_cuda_mma_sp.codegen.fragments.fragment_table import FragmentTable, run_by_lanes
+from gossamer_cuda_mma_sp.codegen.fragments.matrix_products import MatrixProduct, matrix_product
+from gossamer_cuda_mma_sp.instructions.matrix_instructions import (
+    MatrixInstruction,
+    matrix_instruction,
+)
+from gossamer_cuda_mma_sp.instructions.sparse_instructions import MMA_COLUMNS, MMA_ROWS
+from gossamer_cuda_mma_sp.target.gpu import Gpu
+from gossamer_ir.core.build import index, index_var
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import Buffer, For, Function, Load, Stmt, Store, Var
+from gossamer_ir.traversal.buffer_definitions import allocations
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import stmts
+from gossamer_llvm import WarpProduct, warp_loop
+
+
+def plan_fragments(function: Function, gpu: Gpu) -> FragmentTable:
+    """Return the fragments of a function, with the layouts and the instructions of all products.
+
+    Raises `UnsupportedError`: `cuda.fragment.product` for a fragment that is in no product or in several that
+    need other layouts, `cuda.fragment.instruction` if the GPU has none for the dtypes and the shape.
+    """
+    every, namer = tuple(stmts(function.body)), namer_of(function)
+    buffers, shared = (
+        {buffer.name: buffer for buffer in allocations(every) if buffer.scope == scope}
+        for scope in ("fragment", "shared")
+    )
+    loops = (stmt for stmt in every if isinstance(stmt, For))
+    products = [product for loop in loops if (product := matrix_product(loop, buffers)) is not None]
+    instructions = {
+        product: _required_instruction(product, buffers, gpu) for product in dict.fromkeys(products)
+    }
+    lane = index_var(namer.fresh("lane"))
+    layouts = _layouts_in_all(buffers, instructions, lane)
+    return FragmentTable(buffers, shared, layouts, instructions, lane, namer)
+
+
+def _layouts_in_all(
+    buffers: Mapping[str, Buffer],
+    instructions: Mapping[MatrixProduct, MatrixInstruction],
+    lane: Var,
+) -> dict[str, FragmentLayout]:
+    """Return the layout of each fragment, which all products it is in must need."""
+    layouts: dict[str, FragmentLayout] = {}
+    for product, instruction in instructions.items():
+        for name, layout in _layouts_in(product, instruction, buffers, lane).items():
+            if layouts.setdefault(name, layout) != layout:
+                raise UnsupportedError(
+                    "cuda.fragment.product",
+                    f"The fragment '{name}' is in products that need different layouts.",
+                    hint="Copy it to another fragment.",
+                )
+    for name in buffers:
+        if name not in layouts:
+            raise UnsupportedError(
+                "cuda.fragment.product",
+                f"The fragment '{name}' is not an operand of a product of whole fragments.",
+                hint="Multiply with loops S[i, j] = S[i, j] + X[i, p] * Y[p, j] over all elements, or "
+                "S[i, j] = S[i, j] + X[i, q, s] * Y[4 * q + M[i, q, s] % 4, j].",
+            )
+    return layouts
+
+
+def _layouts_in(
+    product: MatrixProduct,
+    instruction: MatrixInstruction,
+    buffers: Mapping[str, Buffer],
+    lane: Var,
+) -> dict[str, FragmentLayout]:
+    """Return the layouts of the fragments of a product."""
+    tiles = _tiles(product, instruction)
+    dtypes = {name: buffer.dtype for name, buffer in buffers.items()}
+    layouts = {
+        product.accumulator: accumulator_layout(dtypes[product.accumulator], tiles, lane),
+        product.a: a_layout(dtypes[product.a], instruction, tiles, lane),
+        product.b: b_layout(dtypes[product.b], instruction, tiles, lane),
+    }
+    if product.metadata is not None:
+        layouts[product.metadata] = metadata_layout(instruction, tiles, lane)
+    return layouts
+
+
+def _required_instruction(
+    product: MatrixProduct, buffers: Mapping[str, Buffer], gpu: Gpu
+) -> MatrixInstruction:
+    a, b, sums = (buffers[name].dtype for name in (product.a, product.b, product.accumulator))
+    instruction = matrix_instruction(
+        a, b, sums, depth=product.depth, is_sparse=product.metadata is not None, gpu=gpu
+    )
+    is_tiled = product.rows % MMA_ROWS == product.columns % MMA_COLUMNS == 0
+    if instruction is None or not is_tiled:
+        kind = "dense" if product.metadata is None else "2:4"
+        raise UnsupportedError(
+            "cuda.fragment.instruction",
+            f"{gpu.architecture.name} with PTX {gpu.ptx} has no matrix instruction for a "
+            f"{kind} {product.rows} by {product.depth} matrix of {a} times {b} with {product.columns} "
+            f"columns into {sums}.",
+            hint=f"Use multiples of {MMA_ROWS} rows and {MMA_COLUMNS} columns, and float16, bfloat16 or "
+            "int8.",
+        )
+    return instruction
+
+
+def lower_product(table: FragmentTable, product: MatrixProduct) -> tuple[Stmt, ...]:
+    """Return the matrix instructions of a product, which the lanes of a warp execute together."""
+    tiles = _tiles(product, table.instructions[product])
+    calls = [
+        _call(table, product, tiles, (i, j, k))
+        for k in range(tiles.depth)
+        for i in range(tiles.rows)
+        for j in range(tiles.columns)
+    ]
+    return run_by_lanes(table, calls)
+
+
+def _call(
+    table: FragmentTable, product: MatrixProduct, tiles: TileCounts, tile: tuple[int, int, int]
+) -> For:
+    """Return the loop that stands for an instruction."""
+    (i, j, k), instruction = tile, table.instructions[product]
+    p = instruction.register_elements
+    firsts = {
+        product.accumulator: 4 * (i * tiles.columns + j),
+        product.a: (i * tiles.depth + k) * instruction.a_registers * p,
+        product.b: (k * tiles.columns + j) * instruction.b_registers * p,
+    }
+    if product.metadata is not None:
+        firsts[product.metadata] = i * tiles.depth + k
+    operands = []
+    for name, first in firsts.items():
+        at = (index(first),)
+        operands.append(Store(name, at, Load(name, at, table.layouts[name].dtype)))
+    executed = WarpProduct(
+        intrinsic=instruction.intrinsic,
+        operand_type=instruction.operand_type,
+        a_registers=instruction.a_registers,
+        b_registers=instruction.b_registers,
+    )
+    return warp_loop(table.namer.fresh("product"), executed, tuple(operands))
+
+
+def _tiles(product: MatrixProduct, instruction: MatrixInstruction) -> TileCounts:
+    return TileCounts(
+        product.rows // MMA_ROWS,
+        product.columns // MMA_COLUMNS,
+        product.depth // instruction.depth,
+    )
