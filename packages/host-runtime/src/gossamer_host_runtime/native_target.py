@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from functools import cache
 
 import llvmlite.binding as llvm
@@ -13,11 +14,21 @@ from gossamer_ir.support.typed_calls import typed
 # `-O2`, the default of LLVM.
 CODEGEN_LEVEL = 2
 
+
+def _lock_of_llvmlite() -> AbstractContextManager[object]:
+    """Return the lock that llvmlite holds while a thread is inside LLVM.
+
+    It has no public name. `register_lock_callback` is not a substitute: it calls back when a thread has the
+    lock already, so a fork could still come between.
+    """
+    lock: AbstractContextManager[object] = llvm.ffi.lib._lock
+    return lock
+
+
 # No thread may be inside LLVM when the process forks or ends. All code of gossamer that calls LLVM holds
 # `compiling`, but another library may use llvmlite in a thread of its own, and a child that is forked then
-# would wait for llvmlite's lock forever. That lock has no public name. `register_lock_callback` is no
-# substitute: it calls back when a thread has the lock already, so a fork could still come between.
-compiling.include(llvm.ffi.lib._lock)
+# would wait for llvmlite's lock forever.
+compiling.include(_lock_of_llvmlite())
 
 
 @cache
