@@ -18,6 +18,7 @@ from gossamer_tune.model.ordered_rows_times_dense import shared_result_cycles
 from gossamer_tune.model.slices_times_vector import shared_row_cycles, slices_times_vector
 from gossamer_tune.model.streamed_values import STREAMED_BYTES, with_streamed
 from gossamer_tune.model.thread_costs import on_threads
+from gossamer_tune.model.tiles_times_dense import packed_load_cycles
 from gossamer_tune.properties.matrix_properties import RowLengths
 from gossamer_tune.properties.slices import slice_fill
 
@@ -33,6 +34,18 @@ def test_loads_cost_more_from_each_larger_cache():
     costs = [load_cycles(size, machine) for size in sizes]
     assert costs == sorted(costs)
     assert len(set(costs)) == len(costs)
+
+
+@pytest.mark.parametrize(
+    ("machine", "first_cache"), [(EMERALD_RAPIDS, 48 << 10), (ZEN_4, 32 << 10)]
+)
+def test_packed_rows_that_fill_the_first_cache_cost_more_than_smaller_ones(machine, first_cache):
+    half, full, double, far = (
+        packed_load_cycles(size, machine)
+        for size in (first_cache // 2, first_cache, 2 * first_cache, 1 << 30)
+    )
+    assert half == packed_load_cycles(first_cache // 4, machine)
+    assert half < full < double < far
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -77,6 +90,13 @@ def test_slices_of_few_rows_cost_as_much_more_on_threads_as_some_thousands():
     two = Workload(machine=EMERALD_RAPIDS, threads=2)
     assert shared_row_cycles(10, two) == shared_row_cycles(4000, two)
     assert shared_row_cycles(20_000, two) == 2 * shared_row_cycles(10_000, two)
+
+
+def test_slices_of_block_rows_delay_threads_as_slices_of_rows_do():
+    matrix = MATRIX_PROPERTIES._replace(rows=20_000, block_fill={2: 1.0})
+    one, two = (Workload(machine=EMERALD_RAPIDS, threads=threads) for threads in (1, 2))
+    (alone,), (shared,) = (blocked_slices_times_vector(matrix, each) for each in (one, two))
+    assert shared.cycles - on_threads(alone.cycles, two) == shared_row_cycles(20_000, two)
 
 
 def test_rows_with_the_columns_of_their_neighbors_cost_less():

@@ -5,7 +5,11 @@ from __future__ import annotations
 from gossamer_tune.model.blocks_times_dense import MIN_FILL
 from gossamer_tune.model.element_loads import late_cycles
 from gossamer_tune.model.estimate import Estimate
-from gossamer_tune.model.slices_times_vector import SLICE_CYCLES, SLOT_CYCLES
+from gossamer_tune.model.slices_times_vector import (
+    SLICE_CYCLES,
+    SLOT_CYCLES,
+    shared_row_cycles,
+)
 from gossamer_tune.model.streamed_values import vector_product_cycles
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties
@@ -41,6 +45,7 @@ def _estimate(matrix: MatrixProperties, workload: Workload, size: int, fill: flo
     slices = matrix.rows / size / HEIGHT
     computed = slots / size**2 * block + slices * size * SLICE_CYCLES.on(machine)
     cycles = vector_product_cycles(computed, slots, workload, block=size)
+    cycles += shared_row_cycles(matrix.rows, workload)
     reason = (
         f"blocks of {size} by {size} are filled to {fill:.0%}; block rows in lanes gather an element of the "
         "vector once for all rows of a block"

@@ -15,11 +15,13 @@ ELEMENT_CYCLES = PerCpu(0.76, 0.53)
 hidden (measured on Emerald Rapids, as all below: 0.72 for gathers of 8 elements from the first-level cache,
 0.75 to 0.85 on rows of 200 elements and more)."""
 
-ROW_CYCLES, MISPREDICTED_CYCLES = PerCpu(3.8, 9.1), PerCpu(4.7, 15.0)
+ROW_CYCLES, MISPREDICTED_CYCLES = PerCpu(3.8, 9.1), PerCpu(5.5, 15.0)
 """Cycles for a row, in which the last gather has half of its lanes and lanes are added; and for the end of
 its loop, if lengths vary. Fitted, together with all costs of products with vectors, to 29 matrices in 2 to 9
 formats on one thread and on two, in both precisions; the median error is 7 percent. Rows of 4 to 12 elements
-take 6 to 12 cycles besides their elements, the more, the more rows there are to predict."""
+take 6 to 12 cycles besides their elements, the more, the more rows there are to predict. (Slices of
+rows are 1.01 times as fast in proportion to CSR as expected on Emerald Rapids, and 1.03 times with 4.7 cycles
+for the end.)"""
 
 LANE_ROW_CYCLES = PerCpu(2.2, 12.0)
 """Cycles for a short row that is a lane of a vector (fitted to rows of 2 and 4 elements; on Zen 4 of 2, on

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
+from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.column_tiles import column_tiling
 from gossamer_tune.model.estimate import Estimate
-from gossamer_tune.model.operand_loads import FIRST_CACHE, pack_cycles
+from gossamer_tune.model.operand_loads import pack_cycles
 from gossamer_tune.model.per_cpu import PerCpu
 from gossamer_tune.model.thread_costs import on_threads
 from gossamer_tune.model.workload import Workload
@@ -20,9 +21,15 @@ ELEMENT_CYCLES = PerCpu(1.9, 1.3)
 with 32 to 512 features on one thread and on two of Emerald Rapids: the ratio of the times of tiles and of CSR
 has a median error of 9 percent; 0.8 on Zen 4, 2 on Sapphire Rapids)."""
 
-PACKED_LOAD_CYCLES, FAR_PACKED_LOAD_CYCLES = PerCpu(0.68, 0.86), PerCpu(0.86, 1.2)
-"""Cycles for the multiply-add of a vector that is loaded from the packed rows, if these fit the first-level
-cache and if they do not (1.25 and 1.6 on Zen 4, 0.75 on Sapphire Rapids)."""
+NEAR_PACKED_BYTES = PerCpu(36 << 10, 24 << 10)
+"""Bytes of packed rows that stay in the first-level cache: three quarters of it (48 KB on Emerald Rapids,
+32 KB on Zen 4), since the elements and the results pass through it, too."""
+
+PACKED_LOAD_CYCLES, FAR_PACKED_LOAD_CYCLES = PerCpu(0.68, 0.86), PerCpu(1.09, 1.5)
+"""Cycles for the multiply-add of a vector from packed rows that stay in the first-level cache, and from those
+beyond, each at random (1.25 and 1.6 on Zen 4, 0.75 on Sapphire Rapids). Fitted on Zen 4 to packed rows of 16,
+32 and 64 KB: with 32 features, 32 KB take 1.05 to 1.14 times as long as 16 KB if rows are long, although rows
+have half as many segments."""
 
 SEGMENT_CYCLES, SEGMENT_VECTOR_CYCLES = 8.0, 3.0
 """Cycles for a row in a tile, and for each vector of its sum, which is added to the result (3.1 and 2.9 on
@@ -59,7 +66,7 @@ def _estimate(matrix: MatrixProperties, workload: Workload, columns: int) -> Est
     panels = -(-matrix.rows // tiling.panel)
     segments = matrix.rows * tiles
     mean = matrix.lengths.mean / tiles
-    load = (PACKED_LOAD_CYCLES if packed <= FIRST_CACHE else FAR_PACKED_LOAD_CYCLES).on(machine)
+    load = packed_load_cycles(packed, machine)
     work = matrix.nnz * (ELEMENT_CYCLES.on(machine) + load * vectors)
     # A segment is the part of a row in a tile; its sum is added to the result even if it is empty.
     work += segments * (SEGMENT_CYCLES + SEGMENT_VECTOR_CYCLES * vectors)
@@ -78,3 +85,13 @@ def _estimate(matrix: MatrixProperties, workload: Workload, columns: int) -> Est
         matrix.nnz * CONVERSION_CYCLES,
         reason,
     )
+
+
+def packed_load_cycles(packed: int, machine: Machine) -> float:
+    """Return the mean cycles for the multiply-add of a vector from packed rows of this many bytes.
+
+    >>> [round(packed_load_cycles(size, Machine()), 2) for size in (16 << 10, 32 << 10, 64 << 10)]
+    [0.86, 1.02, 1.26]
+    """
+    near, far = PACKED_LOAD_CYCLES.on(machine), FAR_PACKED_LOAD_CYCLES.on(machine)
+    return near + max(0.0, 1 - NEAR_PACKED_BYTES.on(machine) / packed) * (far - near)
