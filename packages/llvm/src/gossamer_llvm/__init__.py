@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from gossamer_llvm.module import emit, guarded_buffers
     from gossamer_llvm.targets.avx512.lowering import avx512_lowering
     from gossamer_llvm.targets.nvptx.lowering import nvptx_lowering
+    from gossamer_llvm.targets.nvptx.shared_memory import (
+        SHARED_ALIGNMENT,
+        SharedMemory,
+        is_dynamic_shared,
+        shared_memory_of,
+        shared_symbol,
+    )
     from gossamer_llvm.targets.nvptx.threads import block_shape
     from gossamer_llvm.targets.nvptx.warp_instructions import (
         WarpLoad,
@@ -26,6 +33,8 @@ _HOMES = {
     "Abi": "gossamer_llvm.abi",
     "EMITTED_CAPABILITIES": "gossamer_llvm.capabilities",
     "INSERTED_LANES": "gossamer_llvm.abi",
+    "SHARED_ALIGNMENT": "gossamer_llvm.targets.nvptx.shared_memory",
+    "SharedMemory": "gossamer_llvm.targets.nvptx.shared_memory",
     "TargetLowering": "gossamer_llvm.emitter.function_emitter",
     "WarpLoad": "gossamer_llvm.targets.nvptx.warp_instructions",
     "WarpProduct": "gossamer_llvm.targets.nvptx.warp_instructions",
@@ -33,7 +42,10 @@ _HOMES = {
     "block_shape": "gossamer_llvm.targets.nvptx.threads",
     "emit": "gossamer_llvm.module",
     "guarded_buffers": "gossamer_llvm.module",
+    "is_dynamic_shared": "gossamer_llvm.targets.nvptx.shared_memory",
     "nvptx_lowering": "gossamer_llvm.targets.nvptx.lowering",
+    "shared_memory_of": "gossamer_llvm.targets.nvptx.shared_memory",
+    "shared_symbol": "gossamer_llvm.targets.nvptx.shared_memory",
     "sme_lowering": "gossamer_llvm.targets.sme.lowering",
     "warp_instruction_of": "gossamer_llvm.targets.nvptx.warp_instructions",
     "warp_loop": "gossamer_llvm.targets.nvptx.warp_instructions",
@@ -43,6 +55,8 @@ __all__ = [
     "Abi",
     "EMITTED_CAPABILITIES",
     "INSERTED_LANES",
+    "SHARED_ALIGNMENT",
+    "SharedMemory",
     "TargetLowering",
     "WarpLoad",
     "WarpProduct",
@@ -50,7 +64,10 @@ __all__ = [
     "block_shape",
     "emit",
     "guarded_buffers",
+    "is_dynamic_shared",
     "nvptx_lowering",
+    "shared_memory_of",
+    "shared_symbol",
     "sme_lowering",
     "warp_instruction_of",
     "warp_loop",

@@ -77,3 +77,26 @@ def test_threads_exchange_values(dtype, threads, flat, tmp_path):
     kernel(x, y, x.size)
     assert "shfl.sync" in (tmp_path / "kernels.ptx").read_text()
     np.testing.assert_array_equal(y[:2], x.reshape(2, -1).sum(axis=1, dtype=dtype))
+
+
+def test_more_shared_memory_than_is_static_is_dynamic(flat, tmp_path):
+    module = flat(
+        'for b in T.thread_binding(1, thread="blockIdx.x"):',
+        '    S = T.alloc_buffer((5,), "int8", scope="shared")',
+        '    L = T.alloc_buffer((16384,), "float32", scope="shared")',
+        '    for t in T.thread_binding(32, thread="threadIdx.x"):',
+        "        if t < 5:",
+        "            S[t] = T.int8(t)",
+        "        L[16352 + t] = X[t]",
+        '    for u in T.thread_binding(32, thread="threadIdx.x"):',
+        "        Y[u] = L[16383 - u] + T.float32(S[u % 5])",
+    )
+    backend = NvccBackend(tmp_path)
+    kernel = backend.load(backend.compile(module, Target.parse(TARGET)))
+    x, y = np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
+    kernel(x, y, x.size)
+    assert (
+        ".extern .shared .align 16 .b8 gossamer_kernel_shared_65552[]"
+        in (tmp_path / "kernels.ptx").read_text()
+    )
+    np.testing.assert_array_equal(y, x[::-1] + np.arange(32) % 5)

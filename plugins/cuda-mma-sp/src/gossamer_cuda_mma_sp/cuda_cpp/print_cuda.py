@@ -8,11 +8,18 @@ from importlib.resources import files
 
 from gossamer_cuda_mma_sp.cuda_cpp.cpp_types import cpp_type
 from gossamer_cuda_mma_sp.cuda_cpp.printed_function import PrintedFunction
-from gossamer_cuda_mma_sp.cuda_cpp.statements import INDENT, cpp_lines
+from gossamer_cuda_mma_sp.cuda_cpp.statements import DYNAMIC_SHARED, INDENT, cpp_lines
 from gossamer_ir.analysis.bounds.overflow import overflow_of
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Buffer, Function, Module, Param
-from gossamer_llvm import block_shape, guarded_buffers
+from gossamer_llvm import (
+    SHARED_ALIGNMENT,
+    block_shape,
+    guarded_buffers,
+    is_dynamic_shared,
+    shared_memory_of,
+    shared_symbol,
+)
 
 
 def print_cuda(kernels: Module, symbols: Mapping[str, str]) -> str:
@@ -58,7 +65,10 @@ def _prelude() -> str:
 
 
 def _kernel(kernel: Function, symbol: str, guarded: tuple[str, ...]) -> Iterator[str]:
-    function = PrintedFunction(guarded, overflow_of(kernel))
+    shared = shared_memory_of(kernel)
+    is_dynamic = is_dynamic_shared(shared.size)
+    offsets = shared.offsets if is_dynamic else {}
+    function = PrintedFunction(guarded, overflow_of(kernel), offsets)
     x, y, z = block_shape(kernel)
     yield f'extern "C" __global__ void __launch_bounds__({x * y * z}) {symbol}('
     yield from (f"{2 * INDENT}{_parameter(function, param)}," for param in kernel.params)
@@ -66,10 +76,17 @@ def _kernel(kernel: Function, symbol: str, guarded: tuple[str, ...]) -> Iterator
     lines = (
         *(line for param in kernel.params for line in _converted(function, param)),
         *_pointers(function, kernel),
+        *(_dynamic_shared(function, shared_symbol(symbol, shared.size)) if is_dynamic else ()),
         *cpp_lines(function, kernel.body),
     )
     yield from (f"{INDENT}{line}" for line in lines)
     yield "}"
+
+
+def _dynamic_shared(function: PrintedFunction, array: str) -> Iterator[str]:
+    """Yield the declaration of the array of dynamic shared memory, and of a pointer to it."""
+    yield f"extern __shared__ __align__({SHARED_ALIGNMENT}) unsigned char {array}[];"
+    yield f"unsigned char* {function.name(DYNAMIC_SHARED)} = {array};"
 
 
 def _parameter(function: PrintedFunction, param: Param) -> str:

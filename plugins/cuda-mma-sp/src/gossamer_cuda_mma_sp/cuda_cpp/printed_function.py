@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from gossamer_ir.analysis.bounds.overflow import OverflowAnalysis
@@ -31,6 +33,8 @@ class PrintedFunction(msgspec.Struct):
     """The buffers of the module that have guards."""
     overflow: OverflowAnalysis | None = None
     """Bounds of its integers; None if nothing is known of them."""
+    dynamic_offsets: Mapping[Name, int] = {}
+    """The bytes before each buffer in dynamic shared memory, if the kernel has it."""
     buffers: dict[Name, Buffer] = {}
     names: dict[str, str] = {}
 

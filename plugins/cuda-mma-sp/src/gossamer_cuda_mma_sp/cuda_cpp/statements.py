@@ -37,6 +37,8 @@ from gossamer_ir.nodes import (
 from gossamer_llvm import warp_instruction_of
 
 INDENT = "  "
+DYNAMIC_SHARED = "dynamic shared"
+"""The variable that is the address of the dynamic shared memory; no program can have this name."""
 
 
 def cpp_lines(function: PrintedFunction, body: tuple[Stmt, ...]) -> Iterator[str]:
@@ -80,8 +82,12 @@ def _let(function: PrintedFunction, node: Let) -> Iterator[str]:
 def _allocate(function: PrintedFunction, node: Allocate) -> Iterator[str]:
     buffer = node.buffer
     function.buffers[buffer.name] = buffer
-    declaration = f"{cpp_type(buffer.dtype)} {function.name(buffer.name)}[{_elements(buffer)}]"
-    if buffer.scope == "shared":
+    type_, name = cpp_type(buffer.dtype), function.name(buffer.name)
+    declaration = f"{type_} {name}[{_elements(buffer)}]"
+    if buffer.scope == "shared" and buffer.name in function.dynamic_offsets:
+        address = f"{function.name(DYNAMIC_SHARED)} + {function.dynamic_offsets[buffer.name]}"
+        yield f"{type_}* {name} = reinterpret_cast<{type_}*>({address});"
+    elif buffer.scope == "shared":
         # Not cleared: no thread may read what none wrote.
         yield f"__shared__ {declaration};"
     elif buffer.scope in ("global", "local"):

@@ -10,7 +10,7 @@ from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter, FunctionForm
 from gossamer_llvm.emitter.ir_builder import HOT
 from gossamer_llvm.targets.nvptx.kernel_state import KernelState
-from gossamer_llvm.targets.nvptx.shared_memory import define_shared, shared_size
+from gossamer_llvm.targets.nvptx.shared_memory import define_shared, shared_memory_of
 from gossamer_llvm.targets.nvptx.threads import block_shape
 from gossamer_llvm.targets.nvptx.warp_instructions import WarpProduct, warp_instruction_of
 
@@ -31,7 +31,7 @@ def _form(function: Function) -> FunctionForm:
     return FunctionForm(
         convention="ptx_kernel",
         attributes=attributes,
-        begin=partial(_begin, block=block, shared_bytes=shared_size(function)),
+        begin=partial(_begin, block=block, shared_bytes=shared_memory_of(function).size),
         end=define_shared,
     )
 

@@ -8,11 +8,15 @@ The memory is not cleared: an element has to be written before it is read.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
+
+import msgspec
 
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Allocate, Buffer, Function
+from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.walk import stmts
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter, LowerStmt
@@ -23,7 +27,15 @@ from gossamer_llvm.targets.nvptx.kernel_state import KernelState
 STATIC_SHARED_BYTES = 49152
 """The largest static shared memory of a block, on all architectures."""
 
-_ALIGNMENT = 16
+SHARED_ALIGNMENT = 16
+"""The bytes of which the address of a buffer in shared memory is a multiple."""
+
+
+class SharedMemory(msgspec.Struct, frozen=True):
+    """The shared memory of a kernel: the offset of each buffer, and the size of all, in bytes."""
+
+    offsets: Mapping[str, int]
+    size: int
 
 
 def shared_allocations(most_bytes: int) -> LowerStmt:
@@ -61,24 +73,52 @@ def define_shared(emitter: FunctionEmitter) -> None:
     if not size:
         return
     array = f"internal addrspace(3) global [{size} x i8] undef"
-    if size > STATIC_SHARED_BYTES:
+    if is_dynamic_shared(size):
         array = "external addrspace(3) global [0 x i8]"
-    emitter.module.definitions.append(f"@{_symbol(emitter)} = {array}, align {_ALIGNMENT}\n")
+    emitter.module.definitions.append(f"@{_symbol(emitter)} = {array}, align {SHARED_ALIGNMENT}\n")
 
 
 def _symbol(emitter: FunctionEmitter) -> str:
-    name, size = f"{emitter.info.symbol}_shared", emitter.state(KernelState).total_shared_bytes
-    return name if size <= STATIC_SHARED_BYTES else f"{name}_{size}"
+    size = emitter.state(KernelState).total_shared_bytes
+    return shared_symbol(str(emitter.info.symbol), size)
 
 
-def shared_size(function: Function) -> int:
-    """Return the bytes of the buffers of a kernel in shared memory that have a constant size."""
-    total = 0
+@typed
+def shared_symbol(kernel_symbol: str, size: int) -> str:
+    """Return the symbol of the shared memory of a kernel; that of a dynamic one ends with its size.
+
+    >>> shared_symbol("kernel", 1024), shared_symbol("kernel", 65536)
+    ('kernel_shared', 'kernel_shared_65536')
+    """
+    return f"{kernel_symbol}_shared" + (f"_{size}" if is_dynamic_shared(size) else "")
+
+
+@typed
+def is_dynamic_shared(size: int) -> bool:
+    """Return whether a launch has to ask for shared memory of this size, in bytes.
+
+    >>> is_dynamic_shared(49152), is_dynamic_shared(49153)
+    (False, True)
+    """
+    return size > STATIC_SHARED_BYTES
+
+
+@typed
+def shared_memory_of(function: Function) -> SharedMemory:
+    """Return the shared memory of the buffers of a kernel that have a constant size.
+
+    >>> from gossamer_ir.core.build import index
+    >>> buffers = (Buffer(name, (index(5),), "float32", scope="shared") for name in "ST")
+    >>> shared_memory_of(Function("f", (), tuple(Allocate(buffer) for buffer in buffers)))
+    SharedMemory(offsets={'S': 0, 'T': 32}, size=52)
+    """
+    offsets, total = dict[str, int](), 0
     for buffer in allocations(stmts(function.body)):
         size = _buffer_size(buffer) if buffer.scope == "shared" else None
         if size is not None:
-            total = _aligned(total) + size
-    return total
+            offsets[buffer.name] = _aligned(total)
+            total = offsets[buffer.name] + size
+    return SharedMemory(offsets, total)
 
 
 def _buffer_size(buffer: Buffer) -> int | None:
@@ -91,4 +131,4 @@ def _buffer_size(buffer: Buffer) -> int | None:
 
 
 def _aligned(offset: int) -> int:
-    return -(-offset // _ALIGNMENT) * _ALIGNMENT
+    return -(-offset // SHARED_ALIGNMENT) * SHARED_ALIGNMENT
