@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from gossamer_llvm.targets.nvptx.lowering import nvptx_lowering
     from gossamer_llvm.targets.nvptx.shared_memory import (
         SHARED_ALIGNMENT,
-        SharedMemory,
         is_dynamic_shared,
         shared_memory_of,
         shared_symbol,
@@ -34,7 +33,6 @@ _HOMES = {
     "EMITTED_CAPABILITIES": "gossamer_llvm.capabilities",
     "INSERTED_LANES": "gossamer_llvm.abi",
     "SHARED_ALIGNMENT": "gossamer_llvm.targets.nvptx.shared_memory",
-    "SharedMemory": "gossamer_llvm.targets.nvptx.shared_memory",
     "TargetLowering": "gossamer_llvm.emitter.function_emitter",
     "WarpLoad": "gossamer_llvm.targets.nvptx.warp_instructions",
     "WarpProduct": "gossamer_llvm.targets.nvptx.warp_instructions",
@@ -56,7 +54,6 @@ __all__ = [
     "EMITTED_CAPABILITIES",
     "INSERTED_LANES",
     "SHARED_ALIGNMENT",
-    "SharedMemory",
     "TargetLowering",
     "WarpLoad",
     "WarpProduct",
