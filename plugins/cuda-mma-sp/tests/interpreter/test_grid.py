@@ -118,3 +118,42 @@ def test_a_barrier_that_some_threads_do_not_reach_is_an_error():
     run_grid(program, GlobalMemory(), grid=(1, 1, 1), block=(3, 1, 1), arguments=[])
     with pytest.raises(DeviceFaultError, match="some threads of a block reach a barrier"):
         run_grid(program, GlobalMemory(), grid=(1, 1, 1), block=(8, 1, 1), arguments=[])
+
+
+REJOINING = """
+.visible .entry f(.param .u64 f_param_0)
+{
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<4>;
+    .reg .pred %p<2>;
+    ld.param.b64 %rd1, [f_param_0];
+    mov.u32 %r1, %tid.x;
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra FIRST;
+JOIN:
+    shfl.sync.bfly.b32 %r2, %r1, 1, 31, 3;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.s64 %rd3, %rd1, %rd2;
+    st.global.b32 [%rd3], %r2;
+    ret;
+FIRST:
+    bra JOIN;
+}
+"""
+
+
+def test_lanes_wait_at_a_shuffle_for_those_that_come_later():
+    memory = GlobalMemory()
+    address = memory.allocate(8)
+    run_grid(
+        parse_ptx(REJOINING)["f"], memory, grid=(1, 1, 1), block=(2, 1, 1), arguments=[address]
+    )
+    assert memory.read(address, 8).view(np.int32).tolist() == [1, 0]
+
+
+def test_a_shuffle_that_some_lanes_do_not_reach_is_an_error():
+    program = parse_ptx(REJOINING.replace("bra JOIN", "ret"))["f"]
+    memory = GlobalMemory()
+    arguments = [memory.allocate(8)]
+    with pytest.raises(DeviceFaultError, match="some lanes of a warp reach a shuffle"):
+        run_grid(program, memory, grid=(1, 1, 1), block=(2, 1, 1), arguments=arguments)

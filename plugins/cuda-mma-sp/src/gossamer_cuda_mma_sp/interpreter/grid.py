@@ -21,11 +21,15 @@ from gossamer_cuda_mma_sp.interpreter.memory import (
 from gossamer_cuda_mma_sp.interpreter.program import Instruction, KernelProgram
 from gossamer_cuda_mma_sp.interpreter.thread_memory import ThreadMemory
 from gossamer_cuda_mma_sp.interpreter.thread_registers import ThreadRegisters, special_registers
-from gossamer_cuda_mma_sp.interpreter.warp_instructions import load_matrices, multiply_matrices
+from gossamer_cuda_mma_sp.interpreter.warp_instructions import (
+    lanes_with_masks,
+    load_matrices,
+    multiply_matrices,
+)
 from gossamer_cuda_mma_sp.interpreter.warp_products import in_whole_warps
 
-_IN_WARPS = frozenset(("mma", "ldmatrix"))
-"""The instructions that all lanes of a warp execute together."""
+_IN_WARPS = frozenset(("mma", "ldmatrix", "shfl"))
+"""The instructions that all lanes of a warp, or those of a mask, execute together."""
 _CONTROL = _IN_WARPS | {"bra", "ret", "exit", "bar", "barrier"}
 """The instructions after which threads go on elsewhere, end or wait."""
 _MOST_LANES = 1 << 16
@@ -93,7 +97,7 @@ class _Group:
                 if not self._live.any():
                     return
                 if self._waits_for_warp.any():
-                    raise DeviceFaultError("not all lanes of a warp execute a matrix instruction")
+                    raise self._missing_lanes_error()
                 self._release()
                 continue
             self._run_furthest_behind(ready)
@@ -142,16 +146,29 @@ class _Group:
             case _:
                 execute(self._threads, instruction, lanes)
 
+    def _missing_lanes_error(self) -> DeviceFaultError:
+        number = int(self._pc[self._waits_for_warp].min())
+        if self._program.instructions[number].name == "shfl":
+            return DeviceFaultError("some lanes of a warp reach a shuffle, and others do not")
+        return DeviceFaultError("not all lanes of a warp execute a matrix instruction")
+
     def _execute_in_warps(self, instruction: Instruction, number: int, lanes: LaneNumbers) -> None:
-        """Execute a matrix instruction in the warps of which all lanes are there; other lanes wait."""
+        """Execute an instruction of a warp for the lanes that have all others there; others wait."""
         self._pc[lanes] = number
         self._waits_for_warp[lanes] = True
         together = self._waits_for_warp & (self._pc == number)
-        ready = np.flatnonzero(in_whole_warps(together, self._per_block))
-        if ready.size:
-            self._waits_for_warp[ready] = False
-            self._pc[ready] = number + 1
-            if instruction.name == "ldmatrix":
+        if instruction.name == "shfl":
+            ready = lanes_with_masks(self._threads, instruction, np.flatnonzero(together))
+        else:
+            ready = np.flatnonzero(in_whole_warps(together, self._per_block))
+        if not ready.size:
+            return
+        self._waits_for_warp[ready] = False
+        self._pc[ready] = number + 1
+        match instruction.name:
+            case "ldmatrix":
                 self.bank_conflicts += load_matrices(self._threads, instruction, ready)
-            else:
+            case "mma":
                 multiply_matrices(self._threads, instruction, ready)
+            case _:
+                execute(self._threads, instruction, ready)

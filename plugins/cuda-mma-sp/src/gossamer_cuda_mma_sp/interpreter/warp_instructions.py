@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer_cuda_mma_sp.interpreter.grid_threads import GridThreads, items_of
-from gossamer_cuda_mma_sp.interpreter.memory import DeviceFaultError, LaneNumbers
+from gossamer_cuda_mma_sp.interpreter.memory import LaneNumbers
 from gossamer_cuda_mma_sp.interpreter.program import Instruction
 from gossamer_cuda_mma_sp.interpreter.warp_loads import (
     ROW_BYTES,
@@ -19,8 +19,22 @@ from gossamer_ir.core.limits import WARP_LANES
 _UNDEFINED = 0xA5A5A5A5
 
 
+def lanes_with_masks(
+    threads: GridThreads, instruction: Instruction, lanes: LaneNumbers
+) -> LaneNumbers:
+    """Return those lanes at a shuffle that have all lanes of their masks there, too."""
+    mask = threads.registers.read(instruction.operands[4], np.dtype(np.uint32), lanes)
+    first = lanes - lanes % threads.block_threads % WARP_LANES
+    is_complete = np.ones(lanes.size, np.bool_)
+    # A lane of the mask is one of the same warp of the same block.
+    for number in range(WARP_LANES):
+        is_named = ((mask >> np.uint32(number)) & 1).astype(np.bool_)
+        is_complete &= ~is_named | np.isin(first + number, lanes)
+    return lanes[is_complete]
+
+
 def shuffle_registers(threads: GridThreads, instruction: Instruction, lanes: LaneNumbers) -> None:
-    """Read a register of another lane of the warp. All lanes of the mask must execute it together."""
+    """Read a register of another lane of the warp. All lanes of the masks are there."""
     word = np.dtype(np.uint32)
     target = instruction.operands[0].partition("|")[0]
     value, offset, clamp, mask = (
@@ -28,11 +42,6 @@ def shuffle_registers(threads: GridThreads, instruction: Instruction, lanes: Lan
     )
     thread = lanes % threads.block_threads
     lane, first = thread % WARP_LANES, lanes - thread % WARP_LANES
-    # A lane of the mask is one of the same warp of the same block.
-    for number in range(WARP_LANES):
-        named = ((mask >> np.uint32(number)) & 1).astype(np.bool_)
-        if not np.isin((first + number)[named], lanes).all():
-            raise DeviceFaultError("some lanes of a warp reach a shuffle, and others do not")
     segment = (clamp >> np.uint32(8)) & np.uint32(31)
     last = (lane & segment) | (clamp & np.uint32(31) & ~segment)
     source = (lane ^ offset) if "bfly" in instruction.suffixes else (lane + offset)
