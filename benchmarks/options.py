@@ -91,7 +91,7 @@ def add_gpu(gpu: argparse.ArgumentParser) -> None:
     add("--target", default=GPU_TARGET, metavar="TARGET", help=f"by default {GPU_TARGET}")
     for name, items in GPU_SUITES.items():
         add(f"--{name}", type=int, default=ALL, metavar="N", help=f"{items}; by default all")
-    add("--fuzzed", type=int, default=200, metavar="N", help="random programs (200)")
+    add("--fuzzed", type=int, default=300, metavar="N", help="random programs (300)")
     add("--seed", default="0", help="of the random programs; any text")
     add("--op", nargs="*", choices=GPU_OPS, default=list(GPU_OPS))
     add("--matrix", nargs="*", choices=NAMES, metavar="NAME", default=list(NAMES))

@@ -8,13 +8,15 @@
     nox -s fuzz -- --lowered 50000 --native 0.1
     nox -s fuzz -- --typed 20000
     nox -s fuzz -- --compiled 3000
+    nox -s fuzz -- --staged 3000 --native 0.1
 
 A program depends only on the seed and its number, so `--only NUMBER` repeats one; Hypothesis makes some
 hundreds for each number. A failing program is shrunk and printed as a script with its arrays. The run fails
 if results disagree, if a program is rejected for a reason that is not listed, or if a feature that
 `census.required` lists occurred too seldom. `--schedules` tests sequences of primitives instead
 (`step_sequences`), `--lowered` programs of the later stages (`lowered_programs`), `--typed` calls of the
-public API with wrong arguments (`wrong_arguments`), and `--compiled` only compiles (`compiled_modules`).
+public API with wrong arguments (`wrong_arguments`), `--compiled` only compiles (`compiled_modules`), and
+`--staged` tests schedules for GPUs (`staged_schedules`).
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from tests.fuzzing.checks.ways import Settings
 from tests.fuzzing.commands import (
     compiled_modules,
     lowered_programs,
+    staged_schedules,
     step_sequences,
     wrong_arguments,
 )
@@ -103,6 +106,9 @@ def arguments(args: Sequence[str] | None) -> argparse.Namespace:
         "--compiled", type=int, metavar="N", help="instead: how many modules to compile"
     )
     parser.add_argument(
+        "--staged", type=int, metavar="N", help="instead: how many schedules for GPUs"
+    )
+    parser.add_argument(
         "--engine",
         choices=ENGINES,
         default="random",
@@ -139,6 +145,8 @@ def main(args: Sequence[str] | None = None) -> int:
         return wrong_arguments.main(options, console)
     if options.compiled is not None:
         return compiled_modules.main(options, console)
+    if options.staged is not None:
+        return staged_schedules.main(options, console)
     settings = Settings(options.seed, options.native, options.scheduled, options.scalable)
     engine = ENGINES[options.engine]
     judge = partial(engine.judge, settings=settings)
