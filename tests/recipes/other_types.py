@@ -16,6 +16,9 @@ from tests.recipes.recipe_pages import definitions, module_of, sources
 OF_PACKAGES = {
     "nothing is concluded from them",
     "not optimized",
+    "stay, or only their bodies change",
+    "their operands are visited",
+    "refused if they access fragments",
     "none is in the nests that this package makes",
     "none occurs; these are instructions of PTX, some with the names of operations",
 }

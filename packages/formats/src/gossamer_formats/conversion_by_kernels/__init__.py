@@ -14,4 +14,5 @@ From the entry to the details, each of which imports only those after it:
 * `recording`: the calls of a conversion, which are recorded while they are executed.
 """
 
+# Other expressions: not optimized.
 # Other statements: none is in the nests that this package makes.

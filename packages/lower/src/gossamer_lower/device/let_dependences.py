@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gossamer_ir.arith.affine import affine_of
-from gossamer_ir.nodes import Expr, For, Function, Let, Node
+from gossamer_ir.nodes import Expr, Function, Node
 from gossamer_ir.traversal.free_vars import free_vars
+from gossamer_ir.traversal.statement_queries import loop_of, values_bound
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import stmts
 
 
-# Other statements: they give their variables no single value.
 def values_of_vars(function: Function) -> dict[str, Expr]:
     """Return the values of the variables of lets, and of loops that have one iteration.
 
     >>> from gossamer_ir.core.build import ONE, ZERO, add, index_var, sub
+    >>> from gossamer_ir.nodes import For, Let
     >>> begin = index_var("begin")
     >>> loop = For("i", begin, sub(add(begin, ONE), begin), ())
     >>> values_of_vars(Function("f", (), (Let(begin, index_var("n")), loop))) == {
@@ -25,10 +26,10 @@ def values_of_vars(function: Function) -> dict[str, Expr]:
     """
     values: dict[str, Expr] = {}
     for stmt in stmts(function.body):
-        if isinstance(stmt, Let):
-            values[stmt.var.name] = stmt.value
-        elif isinstance(stmt, For) and _is_one(resolve(stmt.extent, values)):
-            values[stmt.var] = stmt.start
+        values |= {var.name: value for var, value in values_bound(stmt)}
+        loop = loop_of(stmt)
+        if loop is not None and _is_one(resolve(loop.extent, values)):
+            values[loop.var] = loop.start
     return values
 
 

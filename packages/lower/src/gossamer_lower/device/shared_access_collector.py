@@ -18,7 +18,6 @@ from gossamer_ir.nodes import (
     Expr,
     For,
     Function,
-    Let,
     Load,
     Search,
     Stmt,
@@ -27,6 +26,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_definitions import allocations
+from gossamer_ir.traversal.statement_queries import values_bound_in
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect, stmts
 from gossamer_lower.device.let_dependences import let_dependences
@@ -41,12 +41,10 @@ class SharedAccessCollector:
     write them at some time before they wait for them.
     """
 
-    # Other statements: ignored; only lets give names to values.
     def __init__(self, function: Function, extents: Mapping[str, Expr]) -> None:
         allocated = allocations(stmts(function.body))
         self._private = {buffer.name for buffer in allocated if buffer.scope != "shared"}
-        lets = (stmt for stmt in stmts(function.body) if isinstance(stmt, Let))
-        self.lets = {stmt.var.name: stmt.value for stmt in lets}
+        self.lets = values_bound_in(function.body)
         self.copied: set[SharedAccess] = set()
         self._has_threads = any(map(is_thread_axis, extents))
         self._block_axes = {

@@ -28,7 +28,6 @@ from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import collect, contains
 
 
-# Other statements: stay, or only their bodies change.
 def cse_unrolled(
     body: tuple[Stmt, ...], varying: str, *, namer: Namer
 ) -> tuple[tuple[Let, ...], tuple[Stmt, ...]]:
@@ -53,7 +52,6 @@ def cse_unrolled(
 
 
 class _CommonExprHoister:
-    # Other statements: stay, or only their bodies change.
     def __init__(self, body: tuple[Stmt, ...], varying: str, namer: Namer) -> None:
         self._varying = {varying, *(stmt.var.name for stmt in body if isinstance(stmt, Let))}
         self._prefix = varying
@@ -67,7 +65,6 @@ class _CommonExprHoister:
         """The lets before all copies."""
         return (*self._hoisted, *self._shared.values())
 
-    # Other statements: stay, or only their bodies change.
     def hoists(self, stmt: Stmt) -> bool:
         """Move a let before all copies if its value is the same in each."""
         if not isinstance(stmt, Let) or not self._is_same(stmt.value):

@@ -93,7 +93,6 @@ class _LastIterationPeeler(PointVisitor):
             body = tuple(inner for stmt in loop.body for inner in self._unconditional(stmt))
         return replace(loop, body=body)
 
-    # Other statements: stay, or only their bodies change.
     def _unconditional(self, stmt: Stmt) -> tuple[Stmt, ...]:
         match stmt:
             case For():

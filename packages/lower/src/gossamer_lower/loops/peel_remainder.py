@@ -145,7 +145,6 @@ class _RemainderPeeler:
             unrolled |= {stmt.var}
         return with_bodies(stmt, lambda body: self.body(body, unrolled))
 
-    # Other statements: stay, or only their bodies change.
     def _group_of(self, stmt: Stmt, unrolled: frozenset[str]) -> _UnrolledGroup | None:
         """Return the group of an unrolled loop; None if there is none. Each iteration must evaluate the
         bound unconditionally, and still depend on it once the enclosing loops are unrolled."""

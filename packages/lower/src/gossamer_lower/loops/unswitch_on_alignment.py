@@ -81,7 +81,6 @@ def _body(body: Stmts, function: Function, namer: Namer) -> Stmts:
     return map_stmts(body, lambda stmt: (_stmt(stmt, function, namer),))
 
 
-# Other statements: stay, or only their bodies change.
 def _stmt(stmt: Stmt, function: Function, namer: Namer) -> Stmt:
     match stmt:
         # Not into `while`: the address is the same in each iteration, but the loop may never run.
@@ -105,7 +104,6 @@ def _loop(loop: For, function: Function, namer: Namer) -> Stmt:
     return replace(loop, body=tuple(body))
 
 
-# Other statements: stay, or only their bodies change.
 def _separate_part(loop: For) -> For | If | None:
     """Return the statement of the body that alone depends on addresses, if the body has other loops.
 

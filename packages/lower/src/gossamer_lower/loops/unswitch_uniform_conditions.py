@@ -84,7 +84,6 @@ def _stmt(stmt: Stmt, function: Function) -> Stmt:
     return with_bodies(stmt, lambda body: _body(body, function))
 
 
-# Other statements: stay, or only their bodies change.
 def _is_around_vectors(loop: For) -> bool:
     """Return whether the body of a loop is just a vectorized loop under a condition."""
     match loop.body:
@@ -124,7 +123,6 @@ def _with_bound_apart(stmt: Stmt) -> Stmt:
 # --- inside a vectorized loop
 
 
-# Other statements: stay, or only their bodies change.
 def _split_body(body: tuple[Stmt, ...], lanes: set[str]) -> tuple[Stmt, ...]:
     """Return the statements with each condition split into a uniform part and a part that depends on the
     lane."""
@@ -137,7 +135,6 @@ def _split_body(body: tuple[Stmt, ...], lanes: set[str]) -> tuple[Stmt, ...]:
     return tuple(result)
 
 
-# Other statements: stay, or only their bodies change.
 def _split(stmt: Stmt, lanes: set[str]) -> Stmt:
     match stmt:
         case For():

@@ -104,7 +104,6 @@ class _SearchExpander:
             result += self._stmt(stmt, cursors)
         return tuple(result)
 
-    # Other statements: stay, or only their bodies change.
     def _stmt(self, stmt: Stmt, cursors: dict[_Window, str]) -> tuple[Stmt, ...]:
         match stmt:
             case Let(value=Search() as search):
@@ -152,7 +151,6 @@ def _window(search: Search) -> _Window | None:
     return kind, search.buffer, search.begin, search.end
 
 
-# Other statements: stay, or only their bodies change.
 def _windows(stmt: Stmt) -> Iterator[_Window]:
     """Yield the windows of the searches in a statement, twice for those in a loop. Loops that are not
     serial are skipped: their iterations run on other threads, which cannot share a cursor."""

@@ -126,7 +126,6 @@ class _SearchMerger:
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return map_stmts(body, self._stmt)
 
-    # Other statements: stay, or only their bodies change.
     def _stmt(self, stmt: Stmt) -> tuple[Stmt, ...]:
         match stmt:
             case Let():

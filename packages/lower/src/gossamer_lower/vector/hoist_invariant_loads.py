@@ -18,6 +18,7 @@ from gossamer_ir.nodes import For, Function, Let, Load, Module, Node, Ramp, Sear
 from gossamer_ir.traversal.fields import has_bodies
 from gossamer_ir.traversal.node_index import types_in
 from gossamer_ir.traversal.rewrite import rewrite
+from gossamer_ir.traversal.statement_queries import values_after
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
@@ -98,7 +99,6 @@ class _LoadHoister(SerialLoopVisitor):
             else {}
         )
 
-    # Other statements: stay; only a let is moved or replaced by its value.
     def _row_lets(self, loop: For) -> dict[Load, Let]:
         """Return the lets of the numbers of gathered rows, of which the loop reads vectors: LLVM may leave
         them in the loop, with the addresses of the rows."""
@@ -108,7 +108,8 @@ class _LoadHoister(SerialLoopVisitor):
             if isinstance(load.indices[-1], Ramp)
             for row in collect(Load, *load.indices[:-1])
         )
-        values = {stmt.var.name: stmt.value for stmt in loop.body if isinstance(stmt, Let)}
+        bound = (pair for stmt in loop.body for pair in values_after(stmt))
+        values = {var.name: value for var, value in bound}
         # In terms of what is bound before the loop.
         resolved = {row: resolve(row, values) for row in rows}
         certain = set(_reads_at_start(loop))

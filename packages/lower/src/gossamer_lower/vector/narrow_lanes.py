@@ -70,7 +70,6 @@ def _narrow_function(function: Function) -> Function:
     return with_body(function, rewrite_body(function.body, _Narrower(function).rule))
 
 
-# Other operations: their operands are visited.
 def _may_be_narrowed(node: Compare | LaneReduce) -> bool:
     """Return whether a comparison or reduction has a vector of int64 that contains one of int32."""
     if isinstance(node, LaneReduce):
@@ -97,7 +96,6 @@ class _Narrower:
         self._point = ProgramPoint(function)
         self._nonnegative = _vars_from_zero(function)
 
-    # Other operations: their operands are visited.
     def rule(self, node: Node) -> Expr | None:
         """Return an expression with a narrower vector; None if nothing is known to be narrower."""
         match node:
@@ -113,7 +111,6 @@ class _Narrower:
                 return Compare("lt", Broadcast(least, lhs.lanes), narrow)
         return None
 
-    # Other operations: their operands are visited.
     def _narrowed(self, value: Expr) -> Expr | None:
         """Return an int32 vector with the values of an int64 vector; None if they may not fit."""
         match value:

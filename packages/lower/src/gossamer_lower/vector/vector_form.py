@@ -193,7 +193,6 @@ class BodyVectorizer:
         declared: str | None = getattr(expr, "dtype", None)
         return vector if declared is None else replace(vector, dtype=self.dtype(declared))
 
-    # Other operations: their operands are visited.
     def _binary(self, expr: Binary, lhs: Expr, rhs: Expr) -> Expr:
         """Return a binary operation of vectors; a sum or product of a ramp and a scalar stays a ramp."""
         match expr.op, lhs, rhs:

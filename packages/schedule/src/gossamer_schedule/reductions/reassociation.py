@@ -31,7 +31,6 @@ def reduction_of(block: Block) -> Reduction | None:
     return None if is_dependent else match_reduction(block.body[0])
 
 
-# Other statements: stay, or only their bodies change.
 def is_reduction(block: Block) -> bool:
     """Return whether a block is only a reduction, by a built-in or a user-defined reducer."""
     if len(block.body) != 1 or not isinstance(block.body[0], Combine):
@@ -44,7 +43,6 @@ def is_reduction(block: Block) -> bool:
     )
 
 
-# Other statements: stay, or only their bodies change.
 def combiner_of(body: Iterable[Stmt], buffer_name: str) -> str | None:
     """Return the reducer by which statements combine elements of a buffer, else None.
 
@@ -121,7 +119,6 @@ def with_reassociation_marks(
     return tuple(_with_mark(stmt, buffers) for stmt in body)
 
 
-# Other statements: stay, or only their bodies change.
 def _with_mark(node: Node, buffers: Set[str] | None) -> Any:
     if isinstance(node, For):
         return replace(node, body=with_reassociation_marks(node.body, buffers))

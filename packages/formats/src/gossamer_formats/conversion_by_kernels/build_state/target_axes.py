@@ -111,7 +111,6 @@ def with_bindings(
     return target_axes._replace(elements=target_axes.elements.extended(elements), storage=extended)
 
 
-# Other expressions: not optimized.
 def with_axis(target_axes: TargetAxes, axis: Axis, result: AxisResult) -> TargetAxes:
     """Return the axes with one more, whose slot is bound for the kernels of later axes and the last one."""
     slot, elements = result.slot, result.elements

@@ -64,7 +64,6 @@ def _coordinate(target_axes: TargetAxes, axis: Axis, solved: Solved) -> AxisCoor
     )
 
 
-# Other expressions: not optimized.
 def _extent(target_axes: TargetAxes, name: str, *, value: Expr, extent: int) -> Size:
     """Return the number of values of an expression of logical coordinates, as an expression of the shape, so
     that kernels for other shapes are the same."""

@@ -216,7 +216,6 @@ def mark_coordinate(coordinate: Expr, *, lists_slots: bool) -> list[Stmt]:
     return stmts
 
 
-# Other expressions: not optimized.
 def _are_together(target_axes: TargetAxes, axis: Axis) -> bool:
     """Return whether the elements of each fiber are known to be together, in the order of the fibers: the
     elements are sorted by a logical coordinate, with which the slot of the fiber ascends."""

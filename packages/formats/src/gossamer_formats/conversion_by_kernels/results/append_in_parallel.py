@@ -40,8 +40,9 @@ from gossamer_ir.core.build import (
     index_var,
     mul,
 )
-from gossamer_ir.nodes import Axis, Expr, For, Let, Stmt, Store
+from gossamer_ir.nodes import Axis, Expr, For, Stmt, Store
 from gossamer_ir.support.arrays import Array
+from gossamer_ir.traversal.statement_queries import values_bound_in
 from gossamer_ir.traversal.substitute import resolve
 
 COUNTS, STARTS = "COUNTS", "STARTS"
@@ -168,7 +169,7 @@ def _are_independent(target_axes: TargetAxes, tail: Tail | None) -> bool:
 def _is_of_iteration(nest: Sequence[Stmt], end: Expr) -> bool:
     """Return whether the index of the end of a fiber is that of one iteration of the outermost loop only:
     `i + 1`, or `i * height + k + 1` for a loop `k` over the height."""
-    values = {stmt.var.name: stmt.value for stmt in nest if isinstance(stmt, Let)}
+    values = values_bound_in(nest)
     outer, *inner = [stmt for stmt in nest if isinstance(stmt, For)]
     iteration = index_var(outer.var)
     fibers = [

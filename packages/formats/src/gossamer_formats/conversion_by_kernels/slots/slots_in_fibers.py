@@ -13,8 +13,9 @@ from gossamer_formats.conversion_by_kernels.kernels.statements import digits, le
 from gossamer_formats.conversion_by_kernels.recording.branch import RecordedValue
 from gossamer_formats.conversion_targets.dtypes import native_index_dtype
 from gossamer_ir.core.build import ONE, add, index_var
-from gossamer_ir.nodes import Axis, Binary, Expr, Let, Stmt, Var
+from gossamer_ir.nodes import Axis, Binary, Expr, Stmt, Var
 from gossamer_ir.support.arrays import Array
+from gossamer_ir.traversal.statement_queries import values_bound_in
 
 
 def sized_slot(
@@ -47,9 +48,7 @@ def _number_of_digits(
     The rank of a row in slices of rows is its slot: it is not divided and put together again, and a table of
     distinct ranks has a slot of its own for each row.
     """
-    bound = {
-        stmt.var.name: stmt.value for stmt in target_axes.elements.stmts if isinstance(stmt, Let)
-    }
+    bound = values_bound_in(target_axes.elements.stmts)
     quotient = bound.get(outer.name) if isinstance(outer, Var) else outer
     match quotient, position:
         case Binary("floordiv", first, by), Binary("floormod", second, other):

@@ -111,7 +111,6 @@ def listed_axes(
     )
 
 
-# Other expressions: not optimized.
 def _listings(description: FormatDescription, sizes: Mapping[str, int]) -> list[_Listing]:
     listings = []
     for dimension, result in enumerate(map_results(description)):

@@ -28,6 +28,7 @@ from gossamer_ir.nodes import (
     While,
 )
 from gossamer_ir.traversal.free_vars import free_vars
+from gossamer_ir.traversal.statement_queries import values_bound_in
 from gossamer_ir.traversal.walk import stmts
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.declarations.params_and_buffers import check_buffer
@@ -234,14 +235,12 @@ def _unset_in_init(context: VerifyContext, node: Block) -> set[str]:
     return reductions | idle | lets
 
 
-# Other statements: none selects an element of an init, which only stores.
 def _selecting_vars(init: tuple[Stmt, ...]) -> set[str]:
     """Return the variables in the indices of an init's stores, also through lets of the init. These may be
     reduction iterators, as in a store to the column of a compressed row, where several points write one
     element."""
-    lets = {stmt.var.name: stmt.value for stmt in stmts(init) if isinstance(stmt, Let)}
     indices = [at for stmt in stmts(init) if isinstance(stmt, Store) for at in stmt.indices]
-    return vars_used(indices, lets)
+    return vars_used(indices, values_bound_in(init))
 
 
 def _check_block_iter(context: VerifyContext, node: BlockIter, at: At) -> None:

@@ -162,7 +162,6 @@ def _in_slot(table: FragmentTable, store: Store, slot: Slot, values: Mapping[str
     return replace(store, indices=at, value=value)
 
 
-# Other statements: refused if they access fragments.
 def _stores(
     body: tuple[Stmt, ...],
     loops: tuple[For, ...],

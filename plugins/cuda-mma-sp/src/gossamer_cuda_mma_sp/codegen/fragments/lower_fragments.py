@@ -55,7 +55,6 @@ def _lower_body(table: FragmentTable, body: tuple[Stmt, ...]) -> tuple[Stmt, ...
     return tuple([new for stmt in body for new in _lower_stmt(table, stmt)])
 
 
-# Other statements: refused if they access fragments.
 def _lower_stmt(table: FragmentTable, stmt: Stmt) -> tuple[Stmt, ...]:
     if isinstance(stmt, Allocate) and stmt.buffer.name in table.layouts:
         layout = table.layouts[stmt.buffer.name]
@@ -83,7 +82,6 @@ def _lower_stmt(table: FragmentTable, stmt: Stmt) -> tuple[Stmt, ...]:
     raise fragment_access_error(table, stmt)
 
 
-# Other statements: refused if they access fragments.
 def _uses_fragment(table: FragmentTable, node: Node) -> bool:
     return accesses_fragment(table, node) or any(
         buffer.name in table.buffers

@@ -55,7 +55,6 @@ def matrix_product(loop: For, fragments: Mapping[str, Buffer]) -> MatrixProduct 
     return None
 
 
-# Other statements: refused if they access fragments.
 def _single_store(loop: For) -> tuple[dict[str, int], Store | None]:
     """Return the extents of loops around a single store, in terms of their variables; no store if there is
     anything else."""
