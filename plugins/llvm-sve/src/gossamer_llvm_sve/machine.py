@@ -11,14 +11,10 @@ from gossamer_host_runtime import host, parallelism_of, scalable_vector_bits
 from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
+from gossamer_llvm_sve.sme_intrinsics import SME_BLOCK_PRODUCTS
 from gossamer_llvm_sve.vector_extension import EXTENSIONS, CpuModel, VectorExtension
 from gossamer_machine import Machine, machine_of
 from gossamer_machine.cpu_options import CPU_OPTIONS, option_value_error, require_options
-
-SME_BLOCK_PRODUCTS = tuple(
-    (dtype, f"sme_block_product_{dtype}") for dtype in ("float32", "float16")
-)
-"""The intrinsics for SME, by the dtype of their operands."""
 
 _MODEL = {option.name: option for option in CPU_OPTIONS if option.name in ("l2", "l3", "cores")}
 """Options that rules for schedules read, besides `vector_bits`."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 from gossamer_ir.core.dtypes import vscale_factor
 from gossamer_ir.interchange.block_products import block_product_function, block_product_semantics
 from gossamer_ir.interchange.records import Intrinsic
-from gossamer_llvm_sve.machine import SME_BLOCK_PRODUCTS
 
 _IMPLEMENTATION = """
     for i_0 in T.serial((rows + ROWS - 1) // ROWS):
@@ -60,6 +59,8 @@ _UPDATES = {
                                     S[u_2, r_3, l_3] = S[u_2, r_3, l_3] + T.cast(X[r_3, 2 * (columns // 2 % LANES)], "float32") * T.cast(B[q, columns // 2 * 2, j_0 * FEATURES + u_2 * LANES + l_3], "float32")
 """,  # noqa: E501
 }
+SME_BLOCK_PRODUCTS = tuple((dtype, f"sme_block_product_{dtype}") for dtype in _UPDATES)
+"""The names of the intrinsics, by the dtype of their operands."""
 
 
 def sme_block_product(dtype: str) -> Intrinsic:

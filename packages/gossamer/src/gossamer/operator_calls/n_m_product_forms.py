@@ -25,13 +25,15 @@ import numpy as np
 
 from gossamer.resolve_target import machine_for
 from gossamer.targets import DEFAULT_TARGET
-from gossamer_ir.core.dtypes import SUM_DTYPES
+from gossamer_ir.core.dtypes import SCALARS, SUM_DTYPES
 from gossamer_ir.interchange.records import Decision
 from gossamer_machine import Machine
 
 DENSE_CYCLES, CSR_CYCLES, UNCACHED_CSR_CYCLES, N_M_CYCLES = 1.6, 1.3, 2.4, 3.0
-LIBRARY_DTYPES = ("float16", "float32", "float64")
-"""The dtypes that libraries multiply, those of float16 as float32."""
+LIBRARY_DTYPES = tuple(
+    name for name in SUM_DTYPES if SCALARS[name].kind == "float" and SCALARS[name].stored_as == name
+)
+"""The dtypes that libraries multiply: the floats that NumPy has, in the dtypes of their sums."""
 CACHED_FRACTION = 32
 """The dense operand is cache-resident if it has at most this fraction of the private cache."""
 
@@ -79,7 +81,7 @@ def choose_form(
         return FormChoice(
             "dense", "a matrix that is not a tensor would be converted at each call, for longer"
         )
-    sums = np.dtype("float32" if dtype == "float16" else dtype)
+    sums = np.dtype(SUM_DTYPES[dtype])
     lanes = machine.lanes(sums.name)
     if features is not None and features < lanes:
         return FormChoice("dense", f"{features} features do not fill a vector of {lanes} lanes")
