@@ -37,8 +37,16 @@ FUNCTIONS = {
 }  # fmt: skip
 """The oracle, and the largest error of float32 and of float64."""
 
+def tf32(x):
+    """Ten bits of fraction, halves away from zero; subnormal numbers have those of the least normal one."""
+    least = np.maximum(np.frexp(x)[1], np.finfo(x.dtype).minexp + 1) - 11
+    size = np.ldexp(np.floor(np.ldexp(np.abs(x.astype(np.float64)), -least) + 0.5), least)
+    return np.where(np.isfinite(x), np.copysign(size, x).astype(x.dtype), x)
+
+
 EXACT = {
     "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": np.rint, "abs": np.abs,
+    "tf32": tf32,
 }  # fmt: skip
 
 

@@ -45,7 +45,7 @@ COMPARES: tuple[CompareOp, ...] = get_args(CompareOp)
 COMMON = ("add", "sub", "mul", "min", "max", "select")
 OF_INTEGERS = ("floordiv", "floormod", "bitand", "bitor", "bitxor", "shl", "shr", "bitnot")
 OF_BITS = ("popcount", "ctz")
-ROUNDINGS = ("sqrt", "floor", "ceil", "trunc")
+ROUNDINGS = ("sqrt", "floor", "ceil", "trunc", "tf32")
 OF_BOOLS = ("and", "or", "not")
 LANES = (
     ("float32", (2, 4, 8, 16, 32, 64)), ("float64", (2, 8)), ("int32", (4, 16)), ("int64", (8,)),

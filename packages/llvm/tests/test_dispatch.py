@@ -55,7 +55,8 @@ def test_every_statement_is_in_the_table():
 
 
 def test_every_function_that_is_an_instruction_has_an_intrinsic():
-    assert set(CALL_INTRINSICS) == INSTRUCTIONS
+    # `tf32` is a few instructions on integers.
+    assert {*CALL_INTRINSICS, "tf32"} == INSTRUCTIONS
 
 
 def stores(value):

@@ -141,6 +141,16 @@ _OF_BITS: dict[str, Function] = {
 }
 
 
+def _tf32(value: np.ndarray, dtype: str) -> np.ndarray:
+    """The value with ten bits of fraction, ties away from zero."""
+    dropped = np.finfo(value.dtype).nmant - 10
+    if dropped <= 0 or dtype == "bfloat16":
+        return value
+    bits = value.view(f"u{value.itemsize}")
+    half = bits.dtype.type(1 << dropped - 1)
+    return np.where(np.isnan(value), value, ((bits + half) >> dropped << dropped).view(value.dtype))
+
+
 def unary(op: str, dtype: str, value: np.ndarray) -> np.ndarray:
     return rounded(_UNARY[op](value), dtype)
 
@@ -156,5 +166,7 @@ def called(function: str, dtype: str, *values: np.ndarray) -> np.ndarray:
         return rounded(_OF_BITS[function](*values).astype(dtype), dtype)
     if dtype in INTEGERS:
         return np.abs(*values)
+    if function == "tf32":
+        return _tf32(np.asarray(*values), dtype)
     wide = (np.asarray(value, np.float64) for value in values)
     return rounded(_CALLED[function](*wide), dtype)

@@ -140,7 +140,8 @@ class Call(Node, frozen=True):
 
     `popcount(x)` is the number of bits that are set, `ctz(x)` the number of zeros below the lowest bit that
     is set; that of 0 is the number of bits. `find_nth_bit(x, n)` is the position of the set bit that has n
-    set bits below it (n is unsigned), or the number of bits if there is none.
+    set bits below it (n is unsigned), or the number of bits if there is none. `tf32(x)` rounds the fraction
+    of x to 10 bits, ties away from zero: tensor cores multiply numbers of float32 with such fractions.
     """
 
     function: str

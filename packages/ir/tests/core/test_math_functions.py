@@ -15,7 +15,7 @@ from gossamer_ir.core.math_functions import (
 )
 from gossamer_ir.nodes import Call, Cast, Function, Var
 
-BASE = {"sqrt", "abs", "popcount", "ctz"}
+BASE = {"sqrt", "abs", "tf32", "popcount", "ctz"}
 ROUNDINGS = {"floor", "ceil", "trunc", "round"}
 
 

@@ -13,6 +13,10 @@ from gossamer_ir.support.items_by_name import items_by_name
 InstructionSet: TypeAlias = Literal["base", "sse4.1", "fma"]
 
 
+TF32_FRACTION_BITS = 10
+"""The bits of the fraction to which `tf32` rounds."""
+
+
 class MathFunction(msgspec.Struct, frozen=True):
     """A function of `arity` arguments of one dtype, which is also that of the result. `operands` says which
     dtypes these may be."""
@@ -21,8 +25,9 @@ class MathFunction(msgspec.Struct, frozen=True):
     arity: int
     operands: OperandKind = "floats"
     instruction: InstructionSet | None = None
-    """The feature of x86-64 CPUs with which the function is an instruction ("base": all have it). The base
-    instruction set of AArch64 has all of these. Lowering computes others from simpler functions."""
+    """The feature of x86-64 CPUs with which the function is an instruction, or a few of integers ("base": all
+    have it). The base instruction set of AArch64 has all of these. Lowering computes others from simpler
+    functions."""
 
     counts_bits: bool = False
     """True if the result is a number of bits or the position of a bit: at least 0, and at most the number of
@@ -52,6 +57,7 @@ FUNCTIONS: dict[str, MathFunction] = items_by_name(
         MathFunction("pow", 2),
         MathFunction("fma", 3, instruction="fma"),
         MathFunction("abs", 1, "numbers", instruction="base"),
+        MathFunction("tf32", 1, instruction="base"),
         MathFunction("popcount", 1, "integers", instruction="base", counts_bits=True),
         MathFunction("ctz", 1, "integers", instruction="base", counts_bits=True),
         MathFunction("find_nth_bit", 2, "integers", counts_bits=True),

@@ -25,6 +25,7 @@ from gossamer_llvm.emitter.types import (
 from gossamer_llvm.values import division
 from gossamer_llvm.values.half_precision import is_half, round_to_half, widen_to_float32
 from gossamer_llvm.values.masks import lane_mask
+from gossamer_llvm.values.tf32 import round_to_tf32
 
 EmitBinary: TypeAlias = Callable[[FunctionEmitter, Value, Value], Value]
 """Emits an operation on two operands of the same dtype."""
@@ -178,6 +179,8 @@ def emit_call(emitter: FunctionEmitter, node: Call) -> Value:
     if node.function == "abs" and dtype.is_integer:
         value = emitter.expr(node.args[0])
         return value if dtype.kind == "uint" else _integer_abs(emitter, value)
+    if node.function == "tf32" and not is_half(node.dtype):
+        return round_to_tf32(emitter, emitter.expr(node.args[0]))
     # The fma of half precision is not computed in float32, because it would be rounded twice.
     is_fused_half = is_half(node.dtype) and len(node.args) > 1
     if node.function not in CALL_INTRINSICS.keys() & emitter.module.abi.functions or is_fused_half:

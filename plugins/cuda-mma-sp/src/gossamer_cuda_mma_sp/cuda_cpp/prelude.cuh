@@ -142,6 +142,17 @@ GS_FUNCTION(floor, floor)
 GS_FUNCTION(ceil, ceil)
 GS_FUNCTION(trunc, trunc)
 GS_FUNCTION(round, rint)
+// Rounds the fraction to 10 bits, ties away from zero. That of narrower floats has no more.
+template <class T> __device__ T tf32(T x) {
+  using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+  if (sizeof(T) < 4 || x != x) return x;
+  constexpr Bits one = 1, dropped = sizeof(T) == 8 ? 42 : 13;
+  Bits bits;
+  memcpy(&bits, &x, sizeof x);
+  bits = (bits + (one << (dropped - 1))) & ~((one << dropped) - 1);
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
 template <class T> __device__ T fma(T a, T b, T c) { return ::fma(a, b, c); }
 template <class T> __device__ T popcount(T x) {
   return __popcll(static_cast<std::make_unsigned_t<T>>(x));
@@ -202,7 +213,7 @@ template <class T, int N> struct vec {
     return y;                                                                                  \
   }
 GS_UNARY(neg) GS_UNARY(not_) GS_UNARY(bitnot) GS_UNARY(abs) GS_UNARY(sqrt) GS_UNARY(floor)
-GS_UNARY(ceil) GS_UNARY(trunc) GS_UNARY(round) GS_UNARY(popcount) GS_UNARY(ctz)
+GS_UNARY(ceil) GS_UNARY(trunc) GS_UNARY(tf32) GS_UNARY(round) GS_UNARY(popcount) GS_UNARY(ctz)
 GS_BINARY(add) GS_BINARY(sub) GS_BINARY(mul) GS_BINARY(div) GS_BINARY(floordiv)
 GS_BINARY(floormod) GS_BINARY(min) GS_BINARY(max) GS_BINARY(and_) GS_BINARY(or_)
 GS_BINARY(bitand_) GS_BINARY(bitor_) GS_BINARY(bitxor) GS_BINARY(shl) GS_BINARY(shr)

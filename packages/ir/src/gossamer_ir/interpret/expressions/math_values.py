@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.math_functions import TF32_FRACTION_BITS
 from gossamer_ir.interpret.memory.values import conversion, with_rounding
 
 
@@ -62,6 +63,18 @@ def _sigmoid(value: Any) -> Any:
     wide = np.asarray(value, np.float64)
     small = np.exp(-np.abs(wide))
     return (np.where(wide < 0, small, 1.0) / (1.0 + small)).astype(value.dtype)[()]
+
+
+def _tf32(value: Any) -> Any:
+    """Return a float with its fraction rounded to 10 bits, ties away from zero, as `cvt.rna` of PTX does."""
+    stored = np.asarray(value)
+    dropped = np.finfo(stored.dtype).nmant - TF32_FRACTION_BITS
+    if dropped <= 0:
+        return value
+    bits = stored.view(f"uint{8 * stored.itemsize}")
+    half, mask = (bits.dtype.type(number) for number in (1 << dropped - 1, (1 << dropped) - 1))
+    rounded = ((bits + half) & ~mask).view(stored.dtype)
+    return np.where(np.isnan(stored), stored, rounded)[()]
 
 
 def _bits(value: Any) -> int:
@@ -123,5 +136,6 @@ _NUMPY: dict[str, Callable[..., Any]] = {
     "round": np.rint,
     "pow": np.power,
     "abs": np.abs,
+    "tf32": _tf32,
 }
 MATH_FUNCTIONS = frozenset(_BY_LANE) | frozenset(_NUMPY)

@@ -156,6 +156,8 @@ DERIVATIVES_OF_FUNCTIONS: dict[str, Derivative] = {
     "sin": _unary_derivative(lambda x: _call("cos", x)),
     "cos": _unary_derivative(lambda x: neg(_call("sin", x))),
     "abs": _unary_derivative(_sign),
+    # A precision, as that of a conversion, which passes gradients on, too.
+    "tf32": lambda seed, operand: (lambda: seed,),
     "pow": _power_gradients,
     "fma": lambda seed, a, b, c: (lambda: mul(seed, b), lambda: mul(a, seed), lambda: seed),
 }

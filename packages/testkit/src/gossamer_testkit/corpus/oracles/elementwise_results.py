@@ -17,6 +17,16 @@ def _bits(values: Array) -> Array:
     return bits
 
 
+def _tf32(values: Array) -> Array:
+    """Return floats with 10 bits of fraction, halves rounded away from zero. Subnormal numbers have those of
+    the least normal number."""
+    wide = values.astype(np.float64)
+    least = np.maximum(np.frexp(wide)[1], np.finfo(values.dtype).minexp + 1) - 11
+    size = np.ldexp(np.floor(np.ldexp(np.abs(wide), -least) + 0.5), least)
+    rounded = np.copysign(size, wide).astype(values.dtype)
+    return np.where(np.isfinite(values), rounded, values)
+
+
 ROWS: dict[str, Callable[[Array, Array], Array]] = {
     "add": np.add,
     "sub": np.subtract,
@@ -51,6 +61,7 @@ ROWS: dict[str, Callable[[Array, Array], Array]] = {
     "floor": lambda x, z: np.floor(x),
     "ceil": lambda x, z: np.ceil(x),
     "trunc": lambda x, z: np.trunc(x),
+    "tf32": lambda x, z: _tf32(x),
 }
 """The operations of elementwise programs, one per row of the output. Divisors are made odd, so that none
 is zero. Shift counts are taken modulo one less than the number of bits, so that they are valid."""
