@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer_ir.core.dtypes import SUM_DTYPES
+from gossamer_ir.core.dtypes import ROUNDED_OPERANDS, SUM_DTYPES
+from tests.integration.math_oracle import tf32
 
 EPSILON = 2.0**-24
 """The relative error of one operation in float32."""
@@ -48,14 +49,16 @@ def block_problem(
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     chosen = [np.sort(random.choice(columns, count, replace=False)) for count in lengths]
     indices = np.concatenate([*chosen, []]).astype(np.int32)
-    a = _numbers(random, (len(indices), height, width), dtype)
-    b = _numbers(random, (columns, width, features), dtype)
+    stored = ROUNDED_OPERANDS.get(dtype, dtype)
+    a = _numbers(random, (len(indices), height, width), stored)
+    b = _numbers(random, (columns, width, features), stored)
+    left, right = (tf32(a), tf32(b)) if dtype == "tfloat32" else (a, b)
     expected, sums = np.zeros((2, len(lengths), height, features))
     for row, (begin, end) in enumerate(pairwise(indptr)):
-        for block, column in zip(a[begin:end], indices[begin:end], strict=True):
-            expected[row] += block.astype(np.float64) @ b[column].astype(np.float64)
+        for block, column in zip(left[begin:end], indices[begin:end], strict=True):
+            expected[row] += block.astype(np.float64) @ right[column].astype(np.float64)
             sums[row] += np.abs(block).astype(np.float64) @ np.abs(b[column]).astype(np.float64)
-    sum_dtype = SUM_DTYPES[dtype]
+    sum_dtype = SUM_DTYPES[stored]
     unwritten = np.full(expected.shape, np.nan if sum_dtype.startswith("float") else -1, sum_dtype)
     arguments = {
         "a": a, "b": b, "c": unwritten, "indptr": indptr,

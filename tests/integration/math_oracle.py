@@ -37,6 +37,7 @@ FUNCTIONS = {
 }  # fmt: skip
 """The oracle, and the largest error of float32 and of float64."""
 
+
 def tf32(x):
     """Ten bits of fraction, halves away from zero; subnormal numbers have those of the least normal one."""
     least = np.maximum(np.frexp(x)[1], np.finfo(x.dtype).minexp + 1) - 11

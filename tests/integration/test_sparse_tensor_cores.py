@@ -17,6 +17,7 @@ from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module, print_module
 from gossamer_testkit.bsr_product import bsr_product
 from tests.integration.block_problems import block_problem
+from tests.integration.math_oracle import tf32
 
 TARGET = "cuda-mma-sp:driver=interpreter"
 SHAPES = [(16, 32, 8), (1, 4, 2), (5, 7, 3), (17, 66, 9), (40, 130, 33), (33, 64, 1)]
@@ -132,7 +133,7 @@ def test_a_matrix_that_is_not_two_of_four_is_refused_on_every_target():
         gs.matmul_24(np.ones((1, 3), np.float16), np.ones((3, 2), np.float16), target=TARGET)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "int8"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "tfloat32", "int8"])
 @pytest.mark.parametrize("size", [(16, 16, 32), (7, 5, 9), (33, 2, 37), (4, 4, 64)], ids=str)
 def test_blocks_are_multiplied_by_tensor_cores_or_threads(size, dtype):
     height, width, features = size
@@ -151,6 +152,7 @@ def test_block_rows_may_be_empty(lengths):
     ("dtype", "instruction"),
     [
         ("float16", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"),
+        ("tfloat32", "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"),
         ("uint8", "mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32"),
     ],
 )
@@ -167,6 +169,101 @@ def test_tensors_in_bsr_are_multiplied_as_before():
     blocks = sparse.bsr_array(dense, blocksize=(2, 2))
     B = np.arange(30, dtype=np.float32).reshape(6, 5)
     np.testing.assert_array_equal(gs.spmm(blocks, B, target=TARGET), dense @ B)
+
+
+PAIRS = """
+@T.prim_func
+def product(a: T.handle, e: T.handle, b: T.handle, c: T.handle, m: T.int64, g: T.int64, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    G = T.sp.dense_fixed(g, parent=I)
+    J = T.sp.compressed_fixed(G, (2, 1), e, "uint8", padded=False)
+    N = T.sp.dense_fixed(g * 2)
+    K = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(a, (I, G, J), "float32")
+    B = T.sp.match_buffer(b, (N, K), "float32")
+    C = T.sp.match_buffer(c, (I, K), "float32")
+    with T.sp.iteration([I, G, J, K], "SRRS", "product") as [i, q, s, k]:
+        with T.init():
+            C[i, k] = 0.0
+        C[i, k] = C[i, k] + T.tf32(A[i, q, s]) * T.tf32(B[q * 2 + s, k])
+"""
+"""The product of a matrix with the pattern 1:2, in TF32."""
+
+
+@pytest.mark.parametrize("target", [TARGET, "generic-cpu"])
+@pytest.mark.parametrize("is_transposed", [False, True])
+def test_one_of_two_columns_is_multiplied_in_tf32(target, is_transposed):
+    rng = np.random.default_rng(0)
+    a = rng.integers(-2048, 2049, (19, 11, 1)).astype(np.float32)
+    e = rng.integers(0, 2, (19, 11, 1)).astype(np.uint8)
+    b = rng.integers(-2048, 2049, (22, 9)).astype(np.float32)
+    # Numbers that are not in TF32 are rounded.
+    a[0, 0], b[0, 0] = 2049, 4098.5
+    dense = np.zeros((19, 11, 2))
+    np.put_along_axis(dense, e.astype(int), tf32(a), -1)
+    text = PAIRS
+    if is_transposed:
+        text = text.replace("b, (N, K)", "b, (K, N)").replace("B[q * 2 + s, k]", "B[k, q * 2 + s]")
+    kernel = gs.compile(text, target=target, specialize={"n": 9})
+    c = np.full((19, 9), np.nan, np.float32)
+    kernel(a=a, e=e, b=np.ascontiguousarray(b.T) if is_transposed else b, c=c, m=19, g=11)
+    expected = dense.reshape(19, 22) @ tf32(b).astype(np.float64)
+    # Up to 11 products of 22 bits are added in float32, whose significand has 24.
+    np.testing.assert_allclose(c, expected, rtol=0, atol=22 * 2.0**-24 * 11 * 2.0**22)
+    if target == TARGET:
+        code = kernel.artifact.code.decode(errors="replace")
+        assert code.count("m16n8k16.row.col.f32.tf32.tf32.f32") == 1
+
+
+def test_the_rule_says_which_patterns_and_precisions_an_instruction_has():
+    report = gs.explain(PAIRS, target=TARGET, specialize={"n": 9})
+    assert report.decisions[-1].what == "the product by mma_sp_product_tfloat32"
+    plain = PAIRS.replace(
+        "T.tf32(A[i, q, s]) * T.tf32(B[q * 2 + s, k])", "A[i, q, s] * B[q * 2 + s, k]"
+    )
+    report = gs.explain(plain, target=TARGET, specialize={"n": 9})
+    assert "these are float32 with 1:2 and sums in float32" in report.decisions[-1].why
+
+
+PAIRED = """
+@T.prim_func
+def product(a: T.handle, e: T.handle, b: T.handle, c: T.handle, m: T.int64, g: T.int64, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    A = T.match_buffer(a, (m, g, 2, 2), "int8")
+    E = T.match_buffer(e, (m, g, 2), "uint8")
+    B = T.match_buffer(b, (g * 8, n), "int8")
+    C = T.match_buffer(c, (m, n), "int32")
+    T.assume(in_range(E, 0, 4))
+    T.assume(sorted_segments(E, unique=True))
+    T.assume(in_range(A, -8, 8))
+    T.assume(in_range(B, -8, 8))
+    for i, q, s, p, j in T.grid(m, g, 2, 2, n):
+        with T.block("product"):
+            vi, vq, vs, vp, vj = T.axis.remap("SRRRS", [i, q, s, p, j])
+            C[vi, vj] = C[vi, vj] + T.int32(A[vi, vq, vs, vp]) * T.int32(B[(vq * 4 + T.int64(E[vi, vq, vs])) * 2 + vp, vj])
+"""  # noqa: E501  (scripts have no line breaks inside an expression)
+OLDER = "cuda-mma-sp:arch=sm_80,driver=interpreter"
+"""GPUs from sm_90 on emulate instructions for int4."""
+
+
+def test_two_of_four_pairs_of_int4_are_multiplied():
+    rng = np.random.default_rng(1)
+    m, groups, n = 18, 17, 9
+    units = np.sort(np.argsort(rng.random((m, groups, 4)), axis=-1)[..., :2], axis=-1)
+    a, b = rng.integers(-8, 8, (m, groups, 2, 2)), rng.integers(-8, 8, (8 * groups, n))
+    dense = np.zeros((m, groups, 4, 2), np.int64)
+    np.put_along_axis(dense, units[..., None], a, axis=-2)
+    schedule = gs.schedule(PAIRED, target=OLDER)
+    schedule.sparse_tensorize("i", intrinsic="mma_sp_product_int4")
+    kernel = gs.compile(schedule, target=OLDER)
+    c = rng.integers(-4, 5, (m, n)).astype(np.int32)
+    expected = dense.reshape(m, -1) @ b + c
+    kernel(
+        a=a.astype(np.int8), e=units.astype(np.uint8), b=b.astype(np.int8), c=c, m=m, g=groups, n=n
+    )
+    np.testing.assert_array_equal(c, expected)
+    assert "m16n8k128.row.col.s32.s4.s4.s32" in kernel.artifact.code.decode(errors="replace")
 
 
 def bfloat16(matrix):
@@ -198,7 +295,13 @@ def test_ptxas_assembles_the_products(architecture, tmp_path):
     program = shutil.which("ptxas")
     if program is None:
         pytest.skip("there is no ptxas")
-    programs = (parse_module(program_text("float16")), bsr_product("float16"), bsr_product("int8"))
+    programs = (
+        parse_module(program_text("float16")),
+        bsr_product("float16"),
+        bsr_product("int8"),
+        bsr_product("tfloat32"),
+        parse_module(PAIRS),
+    )
     for number, module in enumerate(programs):
         source = tmp_path / f"{number}.ptx"
         text = stage_texts(module, target=f"cuda-mma-sp:arch={architecture}")["asm"]

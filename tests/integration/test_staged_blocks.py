@@ -28,6 +28,7 @@ def sizes_of(size):
         ("float16", (16, 48, 64)),
         ("float16", (48, 32, 96)),
         ("int8", (16, 64, 32)),
+        ("tfloat32", (16, 24, 16)),
     ],
     ids=str,
 )
@@ -53,7 +54,12 @@ def test_the_rule_says_how_blocks_are_staged():
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90a", "sm_120"])
 @pytest.mark.parametrize(
     ("dtype", "size"),
-    [("float16", (32, 32, 128)), ("float16", (64, 64, 64)), ("int8", (32, 64, 64))],
+    [
+        ("float16", (32, 32, 128)),
+        ("float16", (64, 64, 64)),
+        ("int8", (32, 64, 64)),
+        ("tfloat32", (32, 32, 64)),
+    ],
     ids=str,
 )
 def test_machine_code_has_copies_matrix_loads_and_instructions(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer_ir.core.dtypes import SUM_DTYPES
+from gossamer_ir.core.dtypes import ROUNDED_OPERANDS, SUM_DTYPES
+from gossamer_ir.interchange.block_products import factor_text
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
@@ -33,17 +34,16 @@ def bsr_product_script(dtype: str = "float32") -> str:
 
     Its sizes are those of the blocks (`bh` by `bw`), of the matrix of blocks (`mb` by `nb`, `nnzb` of them
     stored), and the number `feat` of columns of the dense matrix. Operands of float16 and bfloat16 are
-    multiplied in float32, and have results of float32; those of int8 in int32. Other results have the dtype
-    of the operands.
+    multiplied in float32, and have results of float32; those of int8 in int32. Operands of
+    "tfloat32" are float32 that are rounded by `T.tf32`. Other results have the dtype of the operands.
 
     >>> print(bsr_product_script("float16").splitlines()[-1].strip())
-    C[io, ii, k] = C[io, ii, k] + T.cast(A[io, jo, ii, ji], "float32") * T.cast(B[jo, ji, k], "float32")
+    C[io, ii, k] = C[io, ii, k] + T.float32(A[io, jo, ii, ji]) * T.float32(B[jo, ji, k])
     """
-    result = SUM_DTYPES[dtype]
-    left, right = (
-        side if dtype == result else f'T.cast({side}, "{result}")' for side in (_LEFT, _RIGHT)
-    )
-    text = _SCRIPT.replace("OPERAND", dtype).replace("RESULT", result)
+    stored = ROUNDED_OPERANDS.get(dtype, dtype)
+    result = SUM_DTYPES[stored]
+    left, right = (factor_text(side, dtype) for side in (_LEFT, _RIGHT))
+    text = _SCRIPT.replace("OPERAND", stored).replace("RESULT", result)
     text = text.replace("ZERO", "0" if result.startswith("int") else "0.0")
     return text.replace("LEFT", left).replace("RIGHT", right)
 

@@ -20,9 +20,9 @@ NUMPY_INTRINSICS = [each for each in PRODUCT_INTRINSICS if each.operands != "bfl
     [
         ("sm_75", False, ()),
         ("sm_75", True, ()),
-        ("sm_80", False, ("float16", "bfloat16", "int8", "uint8")),
-        ("sm_80", True, ("float16", "bfloat16", "int8", "uint8")),
-        ("sm_120", True, ("float16", "bfloat16", "int8", "uint8")),
+        ("sm_80", False, ("float16", "bfloat16", "int8", "uint8", "tfloat32")),
+        ("sm_80", True, ("float16", "bfloat16", "int8", "uint8", "tfloat32", "int4", "uint4")),
+        ("sm_120", True, ("float16", "bfloat16", "int8", "uint8", "tfloat32")),
     ],
 )
 def test_a_gpu_has_the_products_of_its_instructions(architecture, is_sparse, dtypes):
@@ -35,20 +35,28 @@ def small_integers(shape, dtype):
 
 
 def n_m_problem(product):
-    """The operands of a product of a 2:4 matrix, and the matrix as a dense array."""
-    groups = COLUMNS // 4
-    values = small_integers((ROWS, groups, 2), product.operands)
-    indices = np.tile(np.array([[0, 3], [1, 2], [2, 3]], np.uint8), (ROWS, 1, 1))
-    dense = np.zeros((ROWS, groups, 4), np.int64)
-    np.put_along_axis(dense, indices.astype(np.int64), values.astype(np.int64), axis=-1)
-    B = small_integers((COLUMNS, FEATURES), product.operands)
+    """The operands of a product of an N:M matrix, and the matrix as a dense array."""
+    pattern = product.pattern
+    groups = 3
+    shape = [size for size in (pattern.slots, pattern.unit_columns) if size > 1]
+    values = small_integers((ROWS, groups, *shape), product.stored_dtype)
+    units = [[0, 3], [1, 2], [2, 3]] if pattern.slots > 1 else [0, 1, 1]
+    indices = np.tile(np.array(units, np.uint8), (ROWS, *(1,) * (1 + (pattern.slots > 1))))
+    dense = np.zeros((ROWS, groups, pattern.units, pattern.unit_columns), np.int64)
+    stored = values.reshape(ROWS, groups, pattern.slots, pattern.unit_columns).astype(np.int64)
+    at = indices.reshape(ROWS, groups, pattern.slots, 1).astype(np.int64)
+    np.put_along_axis(dense, at, stored, axis=-2)
+    B = small_integers((groups * pattern.group, FEATURES), product.stored_dtype)
     sizes = {"rows": ROWS, "groups": groups, "features": FEATURES}
-    return {"a": values, "e": indices, "b": B, **sizes}, dense.reshape(ROWS, COLUMNS) @ B
+    indices = indices.reshape(ROWS, groups, *shape[:1])
+    return {"a": values, "e": indices, "b": B, **sizes}, dense.reshape(ROWS, -1) @ B.astype(
+        np.int64
+    )
 
 
 def block_problem(product):
-    A = small_integers((2, ROWS, COLUMNS), product.operands)
-    B = small_integers((2, COLUMNS, FEATURES), product.operands)
+    A = small_integers((2, ROWS, COLUMNS), product.stored_dtype)
+    B = small_integers((2, COLUMNS, FEATURES), product.stored_dtype)
     sizes = {"blocks": 2, "rows": ROWS, "columns": COLUMNS, "features": FEATURES}
     return {"a": A, "b": B, **sizes}, (A.astype(np.int64) @ B.astype(np.int64)).sum(axis=0)
 

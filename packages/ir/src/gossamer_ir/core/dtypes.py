@@ -65,6 +65,10 @@ SUM_DTYPES = {
 """The scalar type in which products of factors of a type are added, by operators and by matrix instructions.
 Sums of int32 wrap."""
 
+ROUNDED_OPERANDS = {"tfloat32": "float32"}
+"""The precisions to which programs round factors (`T.tf32`), by the names of operands of matrix instructions,
+and the scalar type of their elements and sums."""
+
 NUMBERS: tuple[str, ...] = tuple(
     name for name, item in SCALARS.items() if item.kind in ("int", "uint", "float")
 )

@@ -6,7 +6,7 @@ and of features may have any values.
 
 from __future__ import annotations
 
-from gossamer_ir.core.dtypes import SUM_DTYPES
+from gossamer_ir.core.dtypes import ROUNDED_OPERANDS, SUM_DTYPES
 
 _HEADER = """
 @T.prim_func
@@ -36,17 +36,28 @@ def block_product_function(dtype: str, body: str) -> str:
     >>> block_product_function("float16", "    pass").splitlines()[-2].strip()
     'C = T.match_buffer(c, (rows, features), "float32")'
     """
-    return _HEADER.replace("DTYPE", dtype).replace("SUM", SUM_DTYPES[dtype]) + body
+    stored = ROUNDED_OPERANDS.get(dtype, dtype)
+    return _HEADER.replace("DTYPE", stored).replace("SUM", SUM_DTYPES[stored]) + body
+
+
+def factor_text(element: str, dtype: str) -> str:
+    """Return the script of a factor of a product of operands: an element in the dtype of the sums.
+
+    >>> factor_text("A[i]", "float16"), factor_text("A[i]", "tfloat32"), factor_text("A[i]", "float32")
+    ('T.float32(A[i])', 'T.tf32(A[i])', 'A[i]')
+    """
+    if dtype in ROUNDED_OPERANDS:
+        return f"T.tf32({element})"
+    sums = SUM_DTYPES[dtype]
+    return element if sums == dtype else f"T.{sums}({element})"
 
 
 def block_product_semantics(dtype: str) -> str:
-    """Return the script of the semantics for operands of a dtype. Products are added in a dtype of
-    `SUM_DTYPES`.
+    """Return the script of the semantics for operands of a dtype, or of a precision of `ROUNDED_OPERANDS`.
+    Products are added in a dtype of `SUM_DTYPES`.
 
     >>> block_product_semantics("int8").splitlines()[-1].strip()
     'C[vi, vj] = C[vi, vj] + T.int32(A[vq, vi, vp]) * T.int32(B[vq, vp, vj])'
     """
-    sums, factors = SUM_DTYPES[dtype], ["A[vq, vi, vp]", "B[vq, vp, vj]"]
-    if sums != dtype:
-        factors = [f"T.{sums}({factor})" for factor in factors]
+    factors = [factor_text(element, dtype) for element in ("A[vq, vi, vp]", "B[vq, vp, vj]")]
     return block_product_function(dtype, _SEMANTICS.replace("PRODUCT", " * ".join(factors)))

@@ -16,7 +16,6 @@ from gossamer_ir.transform.differentiation.derivatives import (
     OPERATIONS_WITHOUT_DERIVATIVE,
 )
 
-
 PRECISIONS = {"tf32"}
 """Functions whose values have steps, which their slope ignores."""
 

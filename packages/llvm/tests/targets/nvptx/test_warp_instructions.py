@@ -18,7 +18,12 @@ from gossamer_llvm import (
 
 STORE = Store("X", (ZERO,), Load("X", (ZERO,), "float32"))
 PRODUCT = WarpProduct(
-    intrinsic="llvm.f", operand_type="i32", a_registers=4, b_registers=2, selector=1
+    intrinsic="llvm.f",
+    operand_type="i32",
+    a_registers=4,
+    b_registers=2,
+    operand_bits=8,
+    selector=1,
 )
 
 

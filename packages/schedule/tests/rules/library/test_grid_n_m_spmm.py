@@ -43,7 +43,7 @@ def test_an_intrinsic_multiplies_if_the_machine_has_one(name):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (IN_FLOAT32, "these are float32 with sums in float32"),
+        (IN_FLOAT32, "these are float32 with 2:4 and sums in float32"),
         (PROGRAM.replace("dense_fixed(n)", "dense_fixed(1)"), "there is one feature"),
     ],
 )

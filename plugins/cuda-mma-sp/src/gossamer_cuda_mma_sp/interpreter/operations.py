@@ -148,6 +148,22 @@ _ROUNDINGS: dict[str, Callable[[LaneValues], LaneValues]] = {
 }
 
 
+def rounded_to_tf32(value: LaneValues) -> LaneValues:
+    """Return float32 with 10 bits of fraction, ties away from zero.
+
+    >>> rounded_to_tf32(np.array([1 + 2.0**-11, np.inf], np.float32)).tolist()
+    [1.0009765625, inf]
+    """
+    # Of a float64, whose fraction is long enough, the rounded one is that of float32, too.
+    fraction, exponent = np.frexp(value.astype(np.float64))
+    # Subnormal numbers have the bits of the least normal one.
+    kept = 11 + np.minimum(exponent + 125, 0)
+    size = np.floor(np.ldexp(np.abs(fraction), kept) + 0.5)
+    with np.errstate(over="ignore"):
+        rounded = np.copysign(np.ldexp(size, exponent - kept), value).astype(np.float32)
+    return np.where(np.isfinite(value), rounded, value)
+
+
 def converted(value: LaneValues, to: np.dtype[Any], suffixes: tuple[str, ...]) -> LaneValues:
     """Return a value in another dtype. A float that becomes an integer saturates, and NaN becomes 0.
 

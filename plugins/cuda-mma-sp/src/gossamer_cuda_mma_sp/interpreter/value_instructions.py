@@ -14,6 +14,7 @@ from gossamer_cuda_mma_sp.interpreter.operations import (
     converted,
     fused,
     least_or_greatest,
+    rounded_to_tf32,
 )
 from gossamer_cuda_mma_sp.interpreter.program import Instruction
 
@@ -66,6 +67,10 @@ def convert_registers(threads: GridThreads, instruction: Instruction, lanes: Lan
     """Convert a register to another dtype."""
     result, operand = instruction.operands
     *modes, to, source = instruction.suffixes
+    if to == "tf32":
+        value = threads.registers.read(operand, PTX_DTYPES[source], lanes)
+        threads.registers.write(result, rounded_to_tf32(value).view(np.uint32), lanes)
+        return
     value = threads.registers.read(operand, PTX_DTYPES[source], lanes)
     threads.registers.write(result, converted(value, PTX_DTYPES[to], tuple(modes)), lanes)
 

@@ -8,7 +8,11 @@ blocks are multiplied; what a tile has beyond a block is zero.
 from __future__ import annotations
 
 from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import ProductIntrinsic
-from gossamer_ir.interchange.block_products import block_product_function, block_product_semantics
+from gossamer_ir.interchange.block_products import (
+    block_product_function,
+    block_product_semantics,
+    factor_text,
+)
 from gossamer_ir.interchange.records import Intrinsic
 
 _IMPLEMENTATION = """
@@ -31,7 +35,7 @@ _IMPLEMENTATION = """
                     for i_2 in T.serial(16):
                         for p_2 in T.serial(DEPTH):
                             for j_2 in T.serial(8):
-                                S[i_2, j_2] = S[i_2, j_2] + T.SUM(X[i_2, p_2]) * T.SUM(Y[p_2, j_2])
+                                S[i_2, j_2] = S[i_2, j_2] + FACTOR_X * FACTOR_Y
             for i_3 in T.serial(16):
                 for j_3 in T.serial(8):
                     if i_0 * 16 + i_3 < rows and j_0 * 8 + j_3 < features:
@@ -42,8 +46,15 @@ _IMPLEMENTATION = """
 def block_intrinsic(product: ProductIntrinsic) -> Intrinsic:
     """Return the semantics and the implementation of an intrinsic."""
     dtype, body = product.operands, _IMPLEMENTATION
-    for name, value in {"DTYPE": dtype, "SUM": product.sums, "DEPTH": product.depth}.items():
-        body = body.replace(name, str(value))
+    texts = {
+        "FACTOR_X": factor_text("X[i_2, p_2]", dtype),
+        "FACTOR_Y": factor_text("Y[p_2, j_2]", dtype),
+        "DTYPE": product.stored_dtype,
+        "SUM": product.sums,
+        "DEPTH": str(product.depth),
+    }
+    for name, value in texts.items():
+        body = body.replace(name, value)
     return Intrinsic(
         product.name, block_product_semantics(dtype), block_product_function(dtype, body)
     )

@@ -1,12 +1,16 @@
-"""Products of a 2:4 matrix and a dense one by `mma.sp`: semantics and implementation of each intrinsic.
+"""Products of an N:M matrix and a dense one by `mma.sp`: semantics and implementation of each intrinsic.
 
 The numbers of rows, groups and features may have any values. A block of one warp has a tile of 16 rows and 8
-features; what a tile has beyond the matrices is zero.
+features; what a tile has beyond the matrices is zero. The matrix has a dimension of slots if groups have
+several, and one of the elements of a pair for the pattern 4:8.
 """
 
 from __future__ import annotations
 
 from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import ProductIntrinsic
+from gossamer_cuda_mma_sp.n_m.n_m_patterns import NMPattern
+from gossamer_cuda_mma_sp.n_m.operand_dtypes import operand_dtype_named
+from gossamer_ir.interchange.block_products import factor_text
 from gossamer_ir.interchange.records import Intrinsic
 
 _HEADER = """
@@ -14,66 +18,122 @@ _HEADER = """
 def n_m_product(
     a: T.handle, e: T.handle, b: T.handle, c: T.handle, rows: T.int64, groups: T.int64, features: T.int64,
 ) -> None:
-    T.func_attr({"sparse_tir_level": 0})
-    A = T.match_buffer(a, (rows, groups, 2), "DTYPE")
-    E = T.match_buffer(e, (rows, groups, 2), "uint8")
-    B = T.match_buffer(b, (groups * 4, features), "DTYPE")
-    C = T.match_buffer(c, (rows, features), "SUM")
-    T.assume(in_range(E, 0, 4))
-    T.assume(sorted_segments(E, unique=True))
+    T.func_attr({{"sparse_tir_level": 0}})
+    A = T.match_buffer(a, (rows, groups{stored_shape}), "{dtype}")
+    E = T.match_buffer(e, (rows, groups{unit_shape}), "uint8")
+    B = T.match_buffer(b, (groups * {group}, features), "{dtype}")
+    C = T.match_buffer(c, (rows, features), "{sums}")
+    T.assume(in_range(E, 0, {units}))
 """
 _SEMANTICS = """
-    for i in T.serial(rows):
-        for q in T.serial(groups):
-            for s in T.serial(2):
-                for j in T.serial(features):
-                    with T.block("n_m_product"):
-                        vi, vq, vs, vj = T.axis.remap("SRRS", [i, q, s, j])
-                        C[vi, vj] = C[vi, vj] + T.SUM(A[vi, vq, vs]) * T.SUM(B[vq * 4 + T.int64(E[vi, vq, vs]), vj])
-"""  # noqa: E501  (scripts have no line breaks inside an expression)
+    for i, q{s}{p}, j in T.grid(rows, groups{stored_shape}, features):
+        with T.block("n_m_product"):
+            vi, vq{vs}{vp}, vj = T.axis.remap("{kinds}", [i, q{s}{p}, j])
+            C[vi, vj] = C[vi, vj] + {a} * {b}
+"""
 _IMPLEMENTATION = """
     for i_0 in T.thread_binding((rows + 15) // 16, thread="blockIdx.x"):
         for j_0 in T.thread_binding((features + 7) // 8, thread="blockIdx.y"):
-            S = T.alloc_buffer((16, 8), "SUM", scope="fragment")
-            for i in T.serial(16):
-                for j in T.serial(8):
-                    S[i, j] = T.if_then_else(i_0 * 16 + i < rows and j_0 * 8 + j < features, C[i_0 * 16 + i, j_0 * 8 + j], T.SUM(0))
-            for q_0 in T.serial((groups + GROUPS - 1) // GROUPS):
-                X = T.alloc_buffer((16, GROUPS, 2), "DTYPE", scope="fragment")
-                M = T.alloc_buffer((16, GROUPS, 2), "uint8", scope="fragment")
-                Y = T.alloc_buffer((DEPTH, 8), "DTYPE", scope="fragment")
-                for i_1 in T.serial(16):
-                    for q_1 in T.serial(GROUPS):
-                        for s_1 in T.serial(2):
-                            X[i_1, q_1, s_1] = T.if_then_else(i_0 * 16 + i_1 < rows and q_0 * GROUPS + q_1 < groups, A[i_0 * 16 + i_1, q_0 * GROUPS + q_1, s_1], T.DTYPE(0))
-                for i_2 in T.serial(16):
-                    for q_2 in T.serial(GROUPS):
-                        for s_2 in T.serial(2):
-                            M[i_2, q_2, s_2] = T.if_then_else(i_0 * 16 + i_2 < rows and q_0 * GROUPS + q_2 < groups, E[i_0 * 16 + i_2, q_0 * GROUPS + q_2, s_2], T.cast(s_2, "uint8"))
-                for p in T.serial(DEPTH):
-                    for j_1 in T.serial(8):
-                        Y[p, j_1] = T.if_then_else(q_0 * DEPTH + p < groups * 4 and j_0 * 8 + j_1 < features, B[q_0 * DEPTH + p, j_0 * 8 + j_1], T.DTYPE(0))
-                for i_3 in T.serial(16):
-                    for q_3 in T.serial(GROUPS):
-                        for s_3 in T.serial(2):
-                            for j_2 in T.serial(8):
-                                S[i_3, j_2] = S[i_3, j_2] + T.SUM(X[i_3, q_3, s_3]) * T.SUM(Y[4 * q_3 + T.int64(M[i_3, q_3, s_3]) % 4, j_2])
-            for i_4 in T.serial(16):
-                for j_3 in T.serial(8):
-                    if i_0 * 16 + i_4 < rows and j_0 * 8 + j_3 < features:
-                        C[i_0 * 16 + i_4, j_0 * 8 + j_3] = S[i_4, j_3]
+            S = T.alloc_buffer((16, 8), "{sums}", scope="fragment")
+            for i, j in T.grid(16, 8):
+                S[i, j] = T.if_then_else(i_0 * 16 + i < rows and j_0 * 8 + j < features, C[i_0 * 16 + i, j_0 * 8 + j], T.{sums}(0))
+            for q_0 in T.serial((groups + {groups} - 1) // {groups}):
+                X = T.alloc_buffer((16, {groups}{stored_shape}), "{dtype}", scope="fragment")
+                M = T.alloc_buffer((16, {groups}{unit_shape}), "uint8", scope="fragment")
+                Y = T.alloc_buffer(({depth}, 8), "{dtype}", scope="fragment")
+                for i_1, q_1{s}{p} in T.grid(16, {groups}{stored_shape}):
+                    X[i_1, q_1{s}{p}] = T.if_then_else(i_0 * 16 + i_1 < rows and q_0 * {groups} + q_1 < groups, A[i_0 * 16 + i_1, q_0 * {groups} + q_1{s}{p}], T.{dtype}(0))
+                for i_2, q_2{s} in T.grid(16, {groups}{unit_shape}):
+                    M[i_2, q_2{s}] = T.if_then_else(i_0 * 16 + i_2 < rows and q_0 * {groups} + q_2 < groups, E[i_0 * 16 + i_2, q_0 * {groups} + q_2{s}], {first_unit})
+                for k, j_1 in T.grid({depth}, 8):
+                    Y[k, j_1] = T.if_then_else(q_0 * {depth} + k < groups * {group} and j_0 * 8 + j_1 < features, B[q_0 * {depth} + k, j_0 * 8 + j_1], T.{dtype}(0))
+                for i_3, q_3{s}{p}, j_2 in T.grid(16, {groups}{stored_shape}, 8):
+                    S[i_3, j_2] = S[i_3, j_2] + {x} * {y}
+            for i_4, j_3 in T.grid(16, 8):
+                if i_0 * 16 + i_4 < rows and j_0 * 8 + j_3 < features:
+                    C[i_0 * 16 + i_4, j_0 * 8 + j_3] = S[i_4, j_3]
 """  # noqa: E501  (scripts have no line breaks inside an expression)
+_NARROWED = {"int4": "({} << 4 >> 4)", "uint4": "({} & 15)"}
+"""The script of the bits of an element that an instruction reads."""
 
 
 def n_m_intrinsic(product: ProductIntrinsic) -> Intrinsic:
     """Return the semantics and the implementation of an intrinsic."""
-    sizes = {
-        "DTYPE": product.operands,
-        "SUM": product.sums,
-        "GROUPS": product.depth // 4,
-        "DEPTH": product.depth,
+    texts = _texts_of_pattern(product.pattern) | _texts_of_dtypes(product)
+    at = "vi, vq{vs}{vp}".format(**texts)
+    semantics = {
+        "a": _factor(f"A[{at}]", product),
+        "b": _factor(f"B[{texts['row_of_b']}, vj]", product),
     }
-    texts = [_HEADER + _SEMANTICS, _HEADER + _IMPLEMENTATION]
-    for name, value in sizes.items():
-        texts = [text.replace(name, str(value)) for text in texts]
-    return Intrinsic(product.name, *texts)
+    stored = "i_3, q_3{s}{p}".format(**texts)
+    implementation = {
+        "x": _read_factor(f"X[{stored}]", product),
+        "y": _read_factor(f"Y[{texts['row_of_y']}, j_2]", product),
+    }
+    header = _HEADER.format(**texts) + _facts(product)
+    return Intrinsic(
+        product.name,
+        header + _SEMANTICS.format(**texts, **semantics),
+        header + _IMPLEMENTATION.format(**texts, **implementation),
+    )
+
+
+def _texts_of_dtypes(product: ProductIntrinsic) -> dict[str, str]:
+    return {
+        "dtype": product.stored_dtype,
+        "sums": product.sums,
+        "depth": str(product.depth),
+        "groups": str(product.depth // product.pattern.group),
+    }
+
+
+def _texts_of_pattern(pattern: NMPattern) -> dict[str, str]:
+    """Return the parts of the scripts that depend on the pattern: dimensions of slots and pairs, if there are
+    any, their variables, and the row of B of an element."""
+    has_slots, has_pairs = pattern.slots > 1, pattern.unit_columns > 1
+    s, p, vs, vp = (
+        text if is_there else ""
+        for is_there, text in zip(
+            (has_slots, has_pairs) * 2, (", s", ", p", ", vs", ", vp"), strict=True
+        )
+    )
+    units = f", {pattern.slots}" if has_slots else ""
+    row_of_b = f"vq * {pattern.units} + T.int64(E[vi, vq{vs}])"
+    row_of_y = f"{pattern.units} * q_3 + T.int64(M[i_3, q_3{s}]) % {pattern.units}"
+    if has_pairs:
+        row_of_b = f"({row_of_b}) * {pattern.unit_columns} + vp"
+        row_of_y = f"({row_of_y}) * {pattern.unit_columns} + p"
+    return {
+        "group": str(pattern.group),
+        "units": str(pattern.units),
+        "unit_shape": units,
+        "stored_shape": units + (f", {pattern.unit_columns}" if has_pairs else ""),
+        "first_unit": 'T.cast(s, "uint8")' if has_slots else "T.uint8(0)",
+        "kinds": "SR" + "R" * (has_slots + has_pairs) + "S",
+        "row_of_b": row_of_b,
+        "row_of_y": row_of_y,
+        "s": s,
+        "p": p,
+        "vs": vs,
+        "vp": vp,
+    }
+
+
+def _facts(product: ProductIntrinsic) -> str:
+    """Return the facts besides that of indices: their order, and the values of narrow integers."""
+    lines = ["T.assume(sorted_segments(E, unique=True))"] if product.pattern.slots > 1 else []
+    limits = operand_dtype_named(product.operands).limits
+    if limits is not None:
+        least, most = limits
+        lines += [f"T.assume(in_range({name}, {least}, {most + 1}))" for name in "AB"]
+    return "".join(f"    {line}\n" for line in lines)
+
+
+def _factor(element: str, product: ProductIntrinsic) -> str:
+    is_narrowed = product.operands in _NARROWED
+    return factor_text(element, product.stored_dtype if is_narrowed else product.operands)
+
+
+def _read_factor(element: str, product: ProductIntrinsic) -> str:
+    """Return the script of a factor, with the bits that an instruction reads."""
+    return _factor(_NARROWED.get(product.operands, "{}").format(element), product)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_cuda_mma_sp.instructions.matrix_instructions import matrix_instruction
+from gossamer_cuda_mma_sp.n_m.n_m_patterns import NMPattern
+from gossamer_cuda_mma_sp.n_m.operand_dtypes import operand_dtype_named
 from gossamer_cuda_mma_sp.target.gpu import Gpu
 from gossamer_ir.core.dtypes import SUM_DTYPES
 
 
 class ProductIntrinsic(msgspec.Struct, frozen=True):
     """An intrinsic that multiplies by an instruction: the dtype of its operands, the columns of A that an
-    instruction multiplies, and whether A is a 2:4 matrix or consists of dense blocks.
+    instruction multiplies, and whether A is an N:M matrix or consists of dense blocks.
 
     >>> ProductIntrinsic("int8", 64, is_sparse=True).name, ProductIntrinsic("float16", 16).sums
     ('mma_sp_product_int8', 'float32')
@@ -30,7 +32,22 @@ class ProductIntrinsic(msgspec.Struct, frozen=True):
     @property
     def sums(self) -> str:
         """The dtype in which products are added."""
-        return SUM_DTYPES[self.operands]
+        return SUM_DTYPES[self.stored_dtype]
+
+    @property
+    def stored_dtype(self) -> str:
+        """The dtype of the elements in memory."""
+        return operand_dtype_named(self.operands).stored_as if self._is_narrowed else self.operands
+
+    @property
+    def pattern(self) -> NMPattern:
+        """The pattern of a sparse A."""
+        return operand_dtype_named(self.operands).pattern
+
+    @property
+    def _is_narrowed(self) -> bool:
+        """Whether instructions read fewer bits of an element than it has in memory."""
+        return self.operands in ("tfloat32", "int4", "uint4")
 
     def is_on(self, gpu: Gpu) -> bool:
         """Return whether a GPU has the instruction, and it is not emulated there."""
@@ -50,10 +67,14 @@ PRODUCT_INTRINSICS = (
     ProductIntrinsic("bfloat16", 16),
     ProductIntrinsic("int8", 32),
     ProductIntrinsic("uint8", 32),
+    ProductIntrinsic("tfloat32", 8),
     ProductIntrinsic("float16", 32, is_sparse=True),
     ProductIntrinsic("bfloat16", 32, is_sparse=True),
     ProductIntrinsic("int8", 64, is_sparse=True),
     ProductIntrinsic("uint8", 64, is_sparse=True),
+    ProductIntrinsic("tfloat32", 16, is_sparse=True),
+    ProductIntrinsic("int4", 128, is_sparse=True),
+    ProductIntrinsic("uint4", 128, is_sparse=True),
 )
 
 

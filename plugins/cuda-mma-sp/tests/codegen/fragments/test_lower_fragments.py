@@ -11,7 +11,8 @@ from gossamer_ir.interchange.records import Target
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
 
-INTERPRETER = Target.parse("cuda-mma-sp:arch=sm_90,driver=interpreter")
+# Later GPUs emulate the instructions for int4.
+INTERPRETER = Target.parse("cuda-mma-sp:arch=sm_89,driver=interpreter")
 TILES = [
     # One instruction of each kind.
     {"depth": 16, "left": "float16", "is_sparse": False},
@@ -28,7 +29,17 @@ TILES = [
     {"depth": 64, "left": "int8", "is_sparse": True},
     {"depth": 32, "left": "uint8", "is_sparse": True},
     {"depth": 64, "left": "int8", "right": "uint8", "is_sparse": True},
+    {"depth": 8, "left": "tfloat32", "is_sparse": False},
+    {"depth": 4, "left": "tfloat32", "is_sparse": False},
+    {"depth": 16, "left": "tfloat32", "is_sparse": True},
+    {"depth": 8, "left": "tfloat32", "is_sparse": True},
+    {"depth": 64, "left": "int4", "is_sparse": False},
+    {"depth": 32, "left": "uint4", "right": "int4", "is_sparse": False},
+    {"depth": 128, "left": "int4", "is_sparse": True},
+    {"depth": 64, "left": "int4", "right": "uint4", "is_sparse": True},
     # Several instructions.
+    {"rows": 32, "columns": 16, "depth": 32, "left": "tfloat32", "is_sparse": True},
+    {"rows": 32, "columns": 16, "depth": 256, "left": "uint4", "is_sparse": True},
     {"rows": 32, "columns": 24, "depth": 48, "left": "float16", "is_sparse": False},
     {"rows": 32, "columns": 16, "depth": 96, "left": "float16", "is_sparse": True},
     {"rows": 16, "columns": 16, "depth": 128, "left": "int8", "is_sparse": True},

@@ -23,6 +23,8 @@ class _Registers(msgspec.Struct, frozen=True):
 
     type: str
     element_bits: int
+    stored_bits: int
+    """The bits of an element in memory."""
     addresses: tuple[tuple[str, ...], ...]
 
 
@@ -30,11 +32,10 @@ def emit_warp_product(emitter: FunctionEmitter, node: For, instruction: WarpProd
     """Emit the call of an intrinsic: it adds the product to the accumulator, which stays where it is."""
     stores = [stmt for stmt in node.body if isinstance(stmt, Store)]
     accumulator, a, b, *metadata = stores
-    operand_type = instruction.operand_type
     sums = _accumulator(emitter, accumulator)
     operands = [
-        *_loaded(emitter, _registers(emitter, a, operand_type, instruction.a_registers)),
-        *_loaded(emitter, _registers(emitter, b, operand_type, instruction.b_registers)),
+        *_operand(emitter, a, instruction, instruction.a_registers),
+        *_operand(emitter, b, instruction, instruction.b_registers),
         *_loaded(emitter, sums),
     ]
     for store in metadata:
@@ -47,21 +48,35 @@ def emit_warp_product(emitter: FunctionEmitter, node: For, instruction: WarpProd
         _store(emitter, sums, part, addresses)
 
 
+def _operand(
+    emitter: FunctionEmitter, store: Store, instruction: WarpProduct, count: int
+) -> list[str]:
+    """Return the registers of A or B, of the type that the intrinsic takes."""
+    if not instruction.rounds_to_tf32:
+        type_, bits = instruction.operand_type, instruction.operand_bits
+        return _loaded(emitter, _registers(emitter, store, type_, count, bits=bits))
+    floats = _loaded(emitter, _registers(emitter, store, "float", count))
+    return [f"i32 {emitter.call('i32', 'llvm.nvvm.f2tf32.rna', number)}" for number in floats]
+
+
 def _accumulator(emitter: FunctionEmitter, store: Store) -> _Registers:
     dtype = emitter.buffers[store.buffer].buffer.dtype
     count = _ACCUMULATOR_ELEMENTS * DType.parse(dtype).bits // 32
     return _registers(emitter, store, _ACCUMULATOR_TYPES[dtype], count)
 
 
-def _registers(emitter: FunctionEmitter, store: Store, type_: str, count: int) -> _Registers:
+def _registers(
+    emitter: FunctionEmitter, store: Store, type_: str, count: int, *, bits: int | None = None
+) -> _Registers:
+    """Return registers whose elements have as many bits, by default those that they have in memory."""
     location = emitter.buffers[store.buffer]
     first = integer_value(store.indices[0])
     assert first is not None
-    bits = DType.parse(location.buffer.dtype).bits
-    elements = 32 // bits
+    stored_bits = DType.parse(location.buffer.dtype).bits
+    elements = 32 // (bits or stored_bits)
 
     def address(number: int) -> str:
-        offset = (first + number) * bits // 8
+        offset = (first + number) * stored_bits // 8
         return emitter.builder.value(
             f"getelementptr inbounds i8, ptr {location.address}, i64 {offset}"
         )
@@ -70,7 +85,7 @@ def _registers(emitter: FunctionEmitter, store: Store, type_: str, count: int) -
         tuple(address(register * elements + element) for element in range(elements))
         for register in range(count)
     )
-    return _Registers(type_, bits, tuple(addresses))
+    return _Registers(type_, bits or stored_bits, stored_bits, tuple(addresses))
 
 
 def _loaded(emitter: FunctionEmitter, registers: _Registers) -> list[str]:
@@ -82,13 +97,19 @@ def _loaded(emitter: FunctionEmitter, registers: _Registers) -> list[str]:
 
 def _load(emitter: FunctionEmitter, registers: _Registers, addresses: tuple[str, ...]) -> str:
     """Load a register, the first element in its lowest bits."""
-    value, bits = emitter.builder.value, registers.element_bits
+    value, bits, stored_bits = (
+        emitter.builder.value,
+        registers.element_bits,
+        registers.stored_bits,
+    )
     if bits == 32:
         return value(f"load {registers.type}, ptr {addresses[0]}, align 4")
     word = "0"
     for number, address in enumerate(addresses):
-        element = value(f"load i{bits}, ptr {address}, align {bits // 8}")
-        wide = value(f"zext i{bits} {element} to i32")
+        element = value(f"load i{stored_bits}, ptr {address}, align {stored_bits // 8}")
+        wide = value(f"zext i{stored_bits} {element} to i32")
+        if bits < stored_bits:
+            wide = value(f"and i32 {wide}, {(1 << bits) - 1}")
         shifted = value(f"shl i32 {wide}, {bits * number}") if number else wide
         word = value(f"or i32 {word}, {shifted}") if number else shifted
     return word if registers.type == "i32" else value(f"bitcast i32 {word} to {registers.type}")

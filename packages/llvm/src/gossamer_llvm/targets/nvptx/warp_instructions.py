@@ -22,7 +22,9 @@ _TAG = "warp_instruction"
 class WarpProduct(msgspec.Struct, frozen=True, kw_only=True, tag_field=_TAG, tag="product"):
     """A matrix product. The stores name the accumulator, A, B, and for a sparse A its metadata.
 
-    >>> WarpProduct(intrinsic="f", operand_type="i32", a_registers=4, b_registers=2).selector
+    >>> WarpProduct(
+    ...     intrinsic="f", operand_type="i32", a_registers=4, b_registers=2, operand_bits=8
+    ... ).selector
     0
     """
 
@@ -32,6 +34,10 @@ class WarpProduct(msgspec.Struct, frozen=True, kw_only=True, tag_field=_TAG, tag
     """The type of LLVM of a register of A and B."""
     a_registers: int
     b_registers: int
+    operand_bits: int
+    """The bits of an element of A and B in a register. In memory it has a byte, or more."""
+    rounds_to_tf32: bool = False
+    """Whether elements of A and B are float32, and rounded to TF32 before they are multiplied."""
     selector: int = 0
     """The sparsity selector."""
 

@@ -1,20 +1,41 @@
 """The factors of products that matrix instructions compute: elements of one dtype, which are converted to
-that of the sums."""
+that of the sums, or rounded to a precision of the instruction."""
 
 from __future__ import annotations
 
+import msgspec
+
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.nodes import Binary, Cast, Expr, Load
+from gossamer_ir.nodes import Binary, Call, Cast, Expr, Load
 
 
-def product_factors(term: Expr, *, dtype: str) -> tuple[Load, Load] | None:
-    """Return the two elements of one dtype whose product a term of a sum in `dtype` is; None for another
-    term."""
+class ProductFactors(msgspec.Struct, frozen=True):
+    """Two elements of one dtype that are multiplied. `operands` is the dtype, or the precision to which both
+    are rounded (`ROUNDED_OPERANDS`)."""
+
+    left: Load
+    right: Load
+    operands: str
+
+    @property
+    def orders(self) -> tuple[tuple[Load, Load], tuple[Load, Load]]:
+        """Both orders of the factors."""
+        return (self.left, self.right), (self.right, self.left)
+
+
+def product_factors(term: Expr, *, dtype: str) -> ProductFactors | None:
+    """Return the factors whose product a term of a sum in `dtype` is; None for another term."""
     match term:
+        case Binary(
+            op="mul",
+            lhs=Call(function="tf32", args=(Load(dtype="float32") as left,)),
+            rhs=Call(function="tf32", args=(Load(dtype="float32") as right,)),
+        ):
+            return ProductFactors(left, right, "tfloat32")
         case Binary(op="mul", lhs=lhs, rhs=rhs):
-            left, right = _unconverted(lhs, dtype=dtype), _unconverted(rhs, dtype=dtype)
-            if isinstance(left, Load) and isinstance(right, Load) and left.dtype == right.dtype:
-                return left, right
+            one, other = _unconverted(lhs, dtype=dtype), _unconverted(rhs, dtype=dtype)
+            if isinstance(one, Load) and isinstance(other, Load) and one.dtype == other.dtype:
+                return ProductFactors(one, other, one.dtype)
     return None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gossamer_ir.core.dtypes import SCALARS
+from gossamer_ir.core.dtypes import SCALARS, SUM_DTYPES
 from gossamer_ir.nodes import Module
 from gossamer_machine import Grid
 from gossamer_schedule.rules.decisions.grids.staged_blocks import (
@@ -16,6 +16,7 @@ from gossamer_schedule.rules.decisions.grids.staged_blocks import (
     PIPELINE_STAGES,
     TILE_SIZE,
     copy_by_threads,
+    tile_depth,
 )
 from gossamer_schedule.rules.patterns.sampled_block_products import (
     SampledBlockProducts,
@@ -39,9 +40,10 @@ def grid_block_sddmm(module: Module, context: RuleContext) -> PatternMatch | Non
     products = None if grid is None else sampled_block_products(module)
     if grid is None or products is None:
         return None
-    has_instruction = products.operands in dict(context.machine.block_products)
+    if products.operands not in dict(context.machine.block_products):
+        return None
     stages = _stages(products, grid)
-    if not has_instruction or products.dtype != "float32" or stages is None:
+    if SUM_DTYPES[products.stored_dtype] != products.dtype or stages is None:
         return None
     trace = context.new_trace()
     _multiply(trace, products, grid=grid, stages=stages)
@@ -60,9 +62,10 @@ def _stages(products: SampledBlockProducts, grid: Grid) -> int | None:
     if not height or not width or not features or height * width > MAX_FRAGMENT_SUMS * grid.warp:
         return None
     # A loop over tiles of features remains: the init runs before it.
-    if height % TILE_SIZE or width % TILE_SIZE or features % TILE_SIZE or features == TILE_SIZE:
+    depth = tile_depth(products.stored_dtype)
+    if height % TILE_SIZE or width % TILE_SIZE or features % depth or features == depth:
         return None
-    row_bytes = features * SCALARS[products.operands].bits // 8
+    row_bytes = features * SCALARS[products.stored_dtype].bits // 8
     for stages in PIPELINE_STAGES:
         if (height + stages * width) * row_bytes <= grid.shared_memory:
             return stages
@@ -74,7 +77,7 @@ def _multiply(
 ) -> None:
     row, position, feature = products.row, products.position, products.feature
     inner_row, inner_position = products.inner_row, products.inner_position
-    tile, inner_feature = trace.split(feature, factors=(None, TILE_SIZE))
+    tile, inner_feature = trace.split(feature, factors=(None, tile_depth(products.stored_dtype)))
     trace.reorder(row, position, tile, inner_row, inner_feature, inner_position)
     copies = _copies(trace, products, tile=tile)
     written = trace.cache_write(
@@ -92,7 +95,7 @@ def _multiply(
     trace.record.bind(row, thread="blockIdx.x")
     for _, _, loops in copies:
         if loops:
-            copy_by_threads(trace, loops, dtype=products.operands, grid=grid)
+            copy_by_threads(trace, loops, dtype=products.stored_dtype, grid=grid)
 
 
 def _copies(

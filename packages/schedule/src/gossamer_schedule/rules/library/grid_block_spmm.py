@@ -69,7 +69,7 @@ def grid_block_spmm(module: Module, context: RuleContext) -> PatternMatch | None
 def _reason_for_threads(product: BlockProduct, intrinsics: dict[str, str]) -> str | None:
     """Return why no intrinsic computes a product; None if one does."""
     sums = product.sums
-    if product.operands not in intrinsics or SUM_DTYPES.get(product.operands) != sums.dtype:
+    if product.operands not in intrinsics or SUM_DTYPES[product.stored_dtype] != sums.dtype:
         return (
             f"the machine multiplies blocks of {', '.join(intrinsics) or 'no dtype'} by tensor cores, with "
             f"sums of 32 bits, and these are {product.operands} with sums in {sums.dtype}"

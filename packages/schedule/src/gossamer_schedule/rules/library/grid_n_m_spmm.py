@@ -1,4 +1,4 @@
-"""A 2:4 matrix times a dense one, on machines that run grids of threads.
+"""A 2:4 or 1:2 matrix times a dense one, on machines that run grids of threads.
 
 Sparse tensor cores multiply, if the machine has an intrinsic for the dtype of the operands. It computes the
 whole product, for any numbers of rows, columns and features: each warp has a tile of the result. Otherwise,
@@ -7,11 +7,12 @@ each element of the result has a thread.
 
 from __future__ import annotations
 
-from gossamer_ir.core.dtypes import SUM_DTYPES
+from gossamer_ir.core.dtypes import ROUNDED_OPERANDS, SUM_DTYPES
 from gossamer_ir.nodes import Module
 from gossamer_machine import Grid
 from gossamer_schedule.rules.decisions.grids.grid_threads import run_rows_and_features
 from gossamer_schedule.rules.patterns.n_m_product import (
+    GROUP_SIZES,
     NMProduct,
     n_m_product,
 )
@@ -21,7 +22,7 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 @schedule_rule(
     pattern=(
-        "a sum of products of a 2:4 matrix, all slots of which are used, and a dense one "
+        "a sum of products of a 2:4 or 1:2 matrix, all slots of which are used, and a dense one "
         '(`[I, G, J, K]`, "SRRS"), on a machine that runs grids of threads'
     ),
     programs="`matmul_24` (`cuda-mma-sp`)",
@@ -49,11 +50,15 @@ def grid_n_m_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
 
 def _reason_for_threads(product: NMProduct, intrinsics: dict[str, str]) -> str | None:
     """Return why no intrinsic computes a product; None if one does."""
-    if product.operands not in intrinsics or SUM_DTYPES.get(product.operands) != product.sums:
+    sums = SUM_DTYPES.get(ROUNDED_OPERANDS.get(product.operands, product.operands))
+    # Instructions for TF32 take matrices with the pattern 1:2, all others those with 2:4.
+    has_slots = product.slots == (1 if product.operands in ROUNDED_OPERANDS else 2)
+    if product.operands not in intrinsics or sums != product.sums or not has_slots:
         names = ", ".join(intrinsics) or "no dtype"
         return (
-            f"the machine multiplies 2:4 matrices of {names} by sparse tensor cores, with sums of 32 bits, "
-            f"and these are {product.operands} with sums in {product.sums}"
+            f"the machine multiplies matrices of {names} by sparse tensor cores, those of tfloat32 with the "
+            f"pattern 1:2 and others with 2:4, with sums of 32 bits, and these are {product.operands} with "
+            f"{product.slots}:{GROUP_SIZES[product.slots]} and sums in {product.sums}"
         )
     if product.features == 1:
         return "there is one feature, and a tile of sparse tensor cores has eight"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from gossamer_ir.core.dtypes import ROUNDED_OPERANDS
 from gossamer_ir.nodes import Module
 from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.patterns.n_m_product import (
-    SLOTS,
     NMProduct,
     n_m_product,
 )
@@ -14,6 +14,8 @@ from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, sch
 from gossamer_schedule.rules.steps.register_tiles import TileNest, accumulate_tile
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles, tiles_holding
 
+SLOTS = 2
+"""The slots of a group."""
 TILE_VECTORS = 8
 """Maximum vectors of a tile: enough chains of multiply-adds, and registers are left for the dense operand."""
 
@@ -30,6 +32,8 @@ def n_m_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for such a product; None for any other program."""
     product = n_m_product(module)
     if product is None or not product.is_row_major or product.features == 0:
+        return None
+    if product.slots != SLOTS or product.operands in ROUNDED_OPERANDS:
         return None
     trace, tiles = context.new_trace(), _feature_tiles(product, context.machine)
     loops = trace.split_in_vectors(product.feature, tiles)

@@ -1,4 +1,4 @@
-"""The pattern of a 2:4 matrix times a dense one."""
+"""The pattern of a 2:4 matrix, or of one with the pattern 1:2, times a dense one."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import (
     Axis,
-    Binary,
-    Cast,
     Expr,
     Function,
     Iteration,
@@ -22,15 +20,18 @@ from gossamer_ir.nodes import (
 )
 from gossamer_schedule.rules.analysis.iterations import axes_of, of_one_iteration
 from gossamer_schedule.rules.analysis.outputs import may_reassociate, only_store
+from gossamer_schedule.rules.analysis.product_factors import product_factors
 
-GROUP, SLOTS = 4, 2
+GROUP_SIZES = {2: 4, 1: 2}
+"""The columns of a group, by the number of its slots."""
 
 
 class NMProduct(msgspec.Struct, frozen=True):
-    """The variables of `C[row, feature] += A[row, group, slot] * B[4 * group + slot, feature]`.
+    """The variables of `C[row, feature] += A[row, group, slot] * B[2 * slots * group + slot, feature]`.
 
-    C and B may be transposed. `operands` is the dtype of A and B, `features` the number of features if it is
-    constant."""
+    C and B may be transposed. `operands` is the dtype of A and B, or a precision to which they are rounded
+    (`ROUNDED_OPERANDS`), `slots` the number of slots of a group, 2 or 1, and `features` that of features
+    if it is constant."""
 
     block: str
     row: str
@@ -38,6 +39,7 @@ class NMProduct(msgspec.Struct, frozen=True):
     slot: str
     feature: str
     operands: str
+    slots: int
     sums: str
     features: int | None
     has_init: bool
@@ -50,8 +52,8 @@ class NMProduct(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """The pattern in words."""
         return (
-            f"products of a 2:4 matrix [{self.row}, {self.group}, {self.slot}] and rows of a dense one, over "
-            f"features {self.feature}"
+            f"products of a {self.slots}:{GROUP_SIZES[self.slots]} matrix [{self.row}, {self.group}, "
+            f"{self.slot}] and rows of a dense one, over features {self.feature}"
         )
 
 
@@ -85,22 +87,25 @@ def n_m_product(function: Function, iteration: Iteration) -> NMProduct | None:
     if store is None or reduction is None or reduction.op != "add":
         return None
     axes = axes_of(function, iteration)
-    if not (_is_over_axes(iteration) and may_reassociate(iteration) and _has_n_m_axes(*axes)):
+    if not (_is_over_axes(iteration) and may_reassociate(iteration)):
         return None
+    slots = _slots_of_axes(*axes)
     row, group, slot, feature = iteration.vars
     i, q, s, k = map(index_var, iteration.vars)
-    factors = _factors(reduction.value)
-    if set(store.indices) != {i, k} or len(store.indices) != 2 or factors is None:
+    factors = product_factors(reduction.value, dtype=dtype_of(store.value))
+    if set(store.indices) != {i, k} or len(store.indices) != 2 or factors is None or slots is None:
         return None
-    for a, b in (factors, factors[::-1]):
-        if a.indices == (i, q, s) and a.dtype == b.dtype and _is_row_of_group(b, q, s, k):
+    row_of_b = Affine({q: GROUP_SIZES[slots], s: 1}, 0)
+    for a, b in factors.orders:
+        if a.indices == (i, q, s) and _is_in_row(b, row_of_b, k):
             return NMProduct(
                 block=iteration.name,
                 row=row,
                 group=group,
                 slot=slot,
                 feature=feature,
-                operands=a.dtype,
+                operands=factors.operands,
+                slots=slots,
                 sums=dtype_of(store.value),
                 features=integer_value(axes[3].length),
                 has_init=bool(iteration.init),
@@ -115,31 +120,20 @@ def _is_over_axes(iteration: Iteration) -> bool:
     return iteration.kinds == "SRRS" and all(isinstance(axis, OverAxis) for axis in iteration.axes)
 
 
-def _has_n_m_axes(rows: Axis, groups: Axis, slots: Axis, features: Axis) -> bool:
-    """Return whether axes are those of rows, of groups of four columns with two slots that are all used, in
-    the order of columns, and of features."""
+def _slots_of_axes(rows: Axis, groups: Axis, slots: Axis, features: Axis) -> int | None:
+    """Return the slots of a group if axes are those of rows, of groups of four columns with two slots or of
+    two with one slot, all used and in the order of columns, and of features; else None."""
     indices = indices_of(slots)
     if indices is None or is_varied(slots) or not indices.is_searchable or indices.padded:
-        return False
-    sizes = (integer_value(slots.length), integer_value(width_of(slots)))
+        return None
+    count = integer_value(width_of(slots))
     is_tree = (groups.parent, slots.parent) == (rows.name, groups.name) and is_full(groups)
-    return is_tree and sizes == (GROUP, SLOTS) and is_dense_root(rows) and is_dense_root(features)
+    if count is None or GROUP_SIZES.get(count) != integer_value(slots.length):
+        return None
+    return count if is_tree and is_dense_root(rows) and is_dense_root(features) else None
 
 
-def _factors(term: Expr) -> tuple[Load, Load] | None:
-    """Return the two elements whose product a term is, without conversions."""
-    match term:
-        case Binary(op="mul", lhs=lhs, rhs=rhs):
-            left, right = (
-                operand.value if isinstance(operand, Cast) else operand for operand in (lhs, rhs)
-            )
-            if isinstance(left, Load) and isinstance(right, Load):
-                return left, right
-    return None
-
-
-def _is_row_of_group(dense: Load, group: Expr, slot: Expr, feature: Expr) -> bool:
-    """Return whether an element of a dense matrix, or of a transposed one, is in the row of a slot."""
-    row = Affine({group: GROUP, slot: 1}, 0)
+def _is_in_row(dense: Load, row: Affine, feature: Expr) -> bool:
+    """Return whether an element of a dense matrix, or of a transposed one, is in a row, at a feature."""
     forms = [affine_of(at) for at in dense.indices]
     return len(forms) == 2 and forms in ([row, affine_of(feature)], [affine_of(feature), row])

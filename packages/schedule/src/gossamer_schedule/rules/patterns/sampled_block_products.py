@@ -16,7 +16,8 @@ from gossamer_schedule.rules.analysis.product_factors import product_factors
 
 class SampledBlockProducts(msgspec.Struct, frozen=True):
     """`out[io, jo, ii, ji] = sum over k of left[io, ii, k] * right[jo, ji, k]`, with names of the loop
-    stage; `operands` is the dtype of both factors, which may be converted to that of the output."""
+    stage; `operands` is the dtype of both factors, which may be converted to that of the output, or a
+    precision to which they are rounded. They are stored in `stored_dtype`."""
 
     block: str
     row: str
@@ -33,6 +34,7 @@ class SampledBlockProducts(msgspec.Struct, frozen=True):
     left: str
     right: str
     operands: str
+    stored_dtype: str
 
     @property
     def text(self) -> str:
@@ -59,7 +61,7 @@ def sampled_block_products(function: Function, iteration: Iteration) -> SampledB
     if store.indices != tuple(map(index_var, vars[:4])):
         return None
     io, jo, ii, ji, k = vars
-    for left, right in (factors, factors[::-1]):
+    for left, right in factors.orders:
         if _is_at(left, (io, ii, k)) and _is_at(right, (jo, ji, k)):
             return SampledBlockProducts(
                 block=iteration.name,
@@ -75,7 +77,8 @@ def sampled_block_products(function: Function, iteration: Iteration) -> SampledB
                 dtype=output.dtype,
                 left=data_name(left.buffer),
                 right=data_name(right.buffer),
-                operands=left.dtype,
+                operands=factors.operands,
+                stored_dtype=left.dtype,
             )
     return None
 

@@ -12,13 +12,13 @@ import msgspec
 
 from gossamer_cuda_mma_sp.instructions.matrix_instructions import MatrixInstruction
 from gossamer_cuda_mma_sp.instructions.sparse_instructions import MMA_COLUMNS, MMA_ROWS
+from gossamer_cuda_mma_sp.n_m.n_m_patterns import NMPattern
+from gossamer_cuda_mma_sp.n_m.operand_dtypes import operand_dtype_named
 from gossamer_ir.core.build import ZERO, add, binary, floordiv, index, mul
-from gossamer_ir.nodes import Expr, Var
+from gossamer_ir.nodes import Binary, Const, Expr, Var
 
 SlotIndices: TypeAlias = tuple[Expr, ...]
 """The indices of an element of a fragment, in the number of a lane."""
-
-_SLOTS = 2
 
 
 class Slot(msgspec.Struct, frozen=True):
@@ -28,6 +28,18 @@ class Slot(msgspec.Struct, frozen=True):
     number: int
     indices: SlotIndices
     bit: int | None = None
+    pattern: NMPattern | None = None
+    """Of metadata: the pattern of the groups."""
+
+    def metadata_bits(self, unit: Expr) -> Expr:
+        """Return the bits of the index of a unit: two of them, or a whole nibble if the group has one."""
+        assert self.pattern is not None, "the slot is one of metadata"
+        bits = binary("bitand", unit, Const("uint32", str(self.pattern.units - 1)))
+        if self.pattern.slots > 1:
+            return bits
+        first, second = self.pattern.legal
+        step = binary("mul", bits, Const("uint32", str(second - first)))
+        return Binary("add", step, Const("uint32", str(first)))
 
 
 class FragmentLayout(msgspec.Struct, frozen=True):
@@ -72,7 +84,7 @@ def accumulator_layout(dtype: str, tiles: TileCounts, lane: Var) -> FragmentLayo
 def a_layout(
     dtype: str, instruction: MatrixInstruction, tiles: TileCounts, lane: Var
 ) -> FragmentLayout:
-    """Return the layout of A: rows by depth, or rows by groups by slots if it is sparse."""
+    """Return the layout of A: rows by depth, or rows by groups, slots and pairs if it is sparse."""
     p, count = instruction.register_elements, instruction.a_registers
     slots = []
     for i in range(tiles.rows):
@@ -88,11 +100,16 @@ def a_layout(
 
 
 def _columns(instruction: MatrixInstruction, lane: Var, at: int, p: int) -> SlotIndices:
-    """Return the column t * p + at, as a group and a slot if A is sparse."""
+    """Return the column t * p + at, as a group, a slot and an element of a pair if A is sparse and there are
+    several."""
     if not instruction.is_sparse:
         return (add(mul(_lane_of_quad(lane), index(p)), index(at)),)
-    group = add(mul(_lane_of_quad(lane), index(p // _SLOTS)), index(at // _SLOTS))
-    return group, index(at % _SLOTS)
+    pattern = operand_dtype_named(instruction.a).pattern
+    stored = pattern.slots * pattern.unit_columns
+    group = add(mul(_lane_of_quad(lane), index(p // stored)), index(at // stored))
+    slot = (index(at % stored // pattern.unit_columns),) if pattern.slots > 1 else ()
+    pair = (index(at % pattern.unit_columns),) if pattern.unit_columns > 1 else ()
+    return (group, *slot, *pair)
 
 
 def b_layout(
@@ -116,23 +133,24 @@ def b_layout(
 def metadata_layout(instruction: MatrixInstruction, tiles: TileCounts, lane: Var) -> FragmentLayout:
     """Return the layout of the indices of A, rows by groups by slots: one word of each tile, for the selector
     0. Lanes of other selectors have the same words."""
-    slots = []
+    slots, pattern = [], operand_dtype_named(instruction.a).pattern
     for i in range(tiles.rows):
         for k in range(tiles.depth):
             for nibble in range(8):
                 row, group = _group(instruction, lane, nibble)
                 row = add(row, index(MMA_ROWS * i))
-                group = add(group, index(k * instruction.depth // 4))
-                for slot in range(_SLOTS):
-                    at = (row, group, index(slot))
-                    slots.append(Slot(i * tiles.depth + k, at, bit=4 * nibble + 2 * slot))
+                group = add(group, index(k * instruction.depth // pattern.group))
+                for slot in range(pattern.slots):
+                    at = (row, group, *((index(slot),) if pattern.slots > 1 else ()))
+                    bit = 4 * nibble + 2 * slot
+                    slots.append(Slot(i * tiles.depth + k, at, bit, pattern))
     return FragmentLayout("uint32", tiles.rows * tiles.depth, tuple(slots))
 
 
 def _group(instruction: MatrixInstruction, lane: Var, nibble: int) -> tuple[Expr, Expr]:
     """Return the row and the group of a nibble in a word of a lane (`pack_metadata`)."""
     in_part = 4 if instruction.bits >= 16 else 8
-    parts = instruction.depth // 4 // in_part
+    parts = instruction.depth // operand_dtype_named(instruction.a).pattern.group // in_part
     t = _lane_of_quad(lane)
     if in_part == 4:
         # A word has the groups of two rows.

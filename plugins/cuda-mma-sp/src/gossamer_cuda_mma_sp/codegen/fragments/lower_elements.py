@@ -156,7 +156,7 @@ def _in_slot(table: FragmentTable, store: Store, slot: Slot, values: Mapping[str
         indices = tuple(substitute(position, values) for position in store.indices)
         return replace(store, indices=indices, value=value)
     if slot.bit is not None:
-        bits = binary("bitand", Cast("uint32", value), Const("uint32", "3"))
+        bits = slot.metadata_bits(Cast("uint32", value))
         shifted = binary("shl", bits, Const("uint32", str(slot.bit))) if slot.bit else bits
         value = Binary("bitor", Load(store.buffer, at, "uint32"), shifted)
     return replace(store, indices=at, value=value)

@@ -98,20 +98,20 @@ def _layouts_in(
 def _required_instruction(
     product: MatrixProduct, buffers: Mapping[str, Buffer], gpu: Gpu
 ) -> MatrixInstruction:
-    a, b, sums = (buffers[name].dtype for name in (product.a, product.b, product.accumulator))
+    (a, b), sums = product.operands, buffers[product.accumulator].dtype
     instruction = matrix_instruction(
         a, b, sums, depth=product.depth, is_sparse=product.metadata is not None, gpu=gpu
     )
     is_tiled = product.rows % MMA_ROWS == product.columns % MMA_COLUMNS == 0
     if instruction is None or not is_tiled:
-        kind = "dense" if product.metadata is None else "2:4"
+        kind = "dense" if product.metadata is None else "sparse"
         raise UnsupportedError(
             "cuda.fragment.instruction",
             f"{gpu.architecture.name} with PTX {gpu.ptx} has no matrix instruction for a "
             f"{kind} {product.rows} by {product.depth} matrix of {a} times {b} with {product.columns} "
             f"columns into {sums}.",
-            hint=f"Use multiples of {MMA_ROWS} rows and {MMA_COLUMNS} columns, and float16, bfloat16 or "
-            "int8.",
+            hint=f"Use multiples of {MMA_ROWS} rows and {MMA_COLUMNS} columns, and float16, bfloat16, "
+            "int8, or float32 in `T.tf32`.",
         )
     return instruction
 
@@ -150,6 +150,8 @@ def _call(
         operand_type=instruction.operand_type,
         a_registers=instruction.a_registers,
         b_registers=instruction.b_registers,
+        operand_bits=instruction.bits,
+        rounds_to_tf32=instruction.a == "tfloat32",
     )
     return warp_loop(table.namer.fresh("product"), executed, tuple(operands))
 

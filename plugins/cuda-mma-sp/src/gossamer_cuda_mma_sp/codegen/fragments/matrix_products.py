@@ -1,33 +1,55 @@
-"""Loops over fragments that are products: `S[i, j] += X[i, p] * Y[p, j]`, or those of a 2:4 matrix.
+"""Loops over fragments that are products: `S[i, j] += X[i, p] * Y[p, j]`, or those of an N:M matrix.
 
 for i, q, s, j in ...:
-S[i, j] = S[i, j] + X[i, q, s] * Y[4 * q + M[i, q, s], j]
+S[i, j] = S[i, j] + X[i, q, s] * Y[4 * q + M[i, q, s] % 4, j]
+
+A matrix of the pattern 1:2 has no slots, `X[i, q] * Y[2 * q + M[i, q] % 2, j]`, and one of 4:8 has pairs,
+`X[i, q, s, p] * Y[8 * q + 2 * (M[i, q, s] % 4) + p, j]`. A factor that is not an element says what the
+instruction reads of it: `T.tf32(x)` ten bits of the fraction of a float32, `x << 4 >> 4` and `x & 15` four
+bits of an int8 and of a uint8.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from gossamer_cuda_mma_sp.n_m.n_m_patterns import (
+    FOUR_OF_EIGHT,
+    ONE_OF_TWO,
+    TWO_OF_FOUR,
+    NMPattern,
+)
 from gossamer_ir.arith.affine import Affine, affine_of
 from gossamer_ir.core.build import ZERO, integer_value
-from gossamer_ir.nodes import Binary, Buffer, Cast, Expr, For, Let, Load, Stmt, Store, Var
+from gossamer_ir.nodes import Binary, Buffer, Call, Cast, Expr, For, Let, Load, Stmt, Store, Var
 from gossamer_ir.traversal.substitute import resolve
 
-GROUP, SLOTS = 4, 2
+_PATTERNS = {2: ONE_OF_TWO, 3: TWO_OF_FOUR, 4: FOUR_OF_EIGHT}
+"""The pattern of a fragment of A, by the number of its dimensions."""
+_INT4_BITS = 4
 
 
 class MatrixProduct(msgspec.Struct, frozen=True):
-    """The names of the fragments of a product, and the rows, columns and depth of all its tiles."""
+    """The names of the fragments of a product, the dtypes of its operands as instructions name them, and the
+    rows, columns and depth of all its tiles."""
 
     accumulator: str
     a: str
     b: str
     metadata: str | None
+    operands: tuple[str, str]
     rows: int
     columns: int
     depth: int
+
+
+class _Factor(msgspec.Struct, frozen=True):
+    """An element of a fragment that is multiplied, and the dtype in which an instruction reads it."""
+
+    load: Load
+    dtype: str
 
 
 def matrix_product(loop: For, fragments: Mapping[str, Buffer]) -> MatrixProduct | None:
@@ -41,15 +63,18 @@ def matrix_product(loop: For, fragments: Mapping[str, Buffer]) -> MatrixProduct 
     >>> body = (Store("S", (i, j), Binary("add", s, Binary("mul", x, y))),)
     >>> for name, extent in zip("pji", (16, 8, 16)):
     ...     body = (For(name, ZERO, index(extent), body),)
-    >>> matrix_product(body[0], fragments)
-    MatrixProduct(accumulator='S', a='X', b='Y', metadata=None, rows=16, columns=8, depth=16)
+    >>> product = matrix_product(body[0], fragments)
+    >>> product.a, product.b, product.operands, product.depth
+    ('X', 'Y', ('float32', 'float32'), 16)
     """
     extents, store = _single_store(loop)
     factors = None if store is None or store.buffer not in fragments else _factors(store)
     if store is None or factors is None:
         return None
     for left, right in (factors, factors[::-1]):
-        product = _product(store, left, right, extents)
+        product = _dense_product(store, left, right, extents) or _sparse_product(
+            store, left, right, extents
+        )
         if product is not None and _is_whole(product, fragments):
             return product
     return None
@@ -82,16 +107,16 @@ def _single_store(loop: For) -> tuple[dict[str, int], Store | None]:
 
 
 # Other expressions and operations: nothing is concluded from them.
-def _factors(store: Store) -> tuple[Load, Load] | None:
+def _factors(store: Store) -> tuple[_Factor, _Factor] | None:
     """Return the elements whose product a store adds to its own element."""
     match store.value:
         case Binary(op="add", lhs=left, rhs=right):
             terms = [term for term in (left, right) if not _is_old(term, store)]
             match terms:
                 case [Binary(op="mul", lhs=a, rhs=b)]:
-                    loads = (_without_cast(a), _without_cast(b))
-                    if all(isinstance(load, Load) for load in loads):
-                        return loads  # type: ignore[return-value]  # both are loads
+                    left_factor, right_factor = _factor(a), _factor(b)
+                    if left_factor is not None and right_factor is not None:
+                        return left_factor, right_factor
     return None
 
 
@@ -99,65 +124,99 @@ def _is_old(term: Expr, store: Store) -> bool:
     return isinstance(term, Load) and (term.buffer, term.indices) == (store.buffer, store.indices)
 
 
-def _without_cast(value: Expr) -> Expr:
-    return value.value if isinstance(value, Cast) else value
-
-
-def _product(store: Store, a: Load, b: Load, extents: Mapping[str, int]) -> MatrixProduct | None:
-    match store.indices, a.indices, b.indices:
-        case (Var(name=i), Var(name=j)), (row, Var(name=p)), (Var() as at, column):
-            is_dense = (row, column, at) == (*store.indices, a.indices[1])
-            if is_dense and set(extents) == {i, j, p}:
-                return MatrixProduct(
-                    store.buffer, a.buffer, b.buffer, None, extents[i], extents[j], extents[p]
-                )
-        case (Var(name=i), Var(name=j)), (row, Var(name=q), Var(name=s)), (at, column):
-            indices = _index_load(at, a)
-            is_sparse = (row, column) == store.indices and indices is not None
-            if is_sparse and indices is not None and set(extents) == {i, j, q, s}:
-                if extents[s] != SLOTS:
-                    return None
-                depth = GROUP * extents[q]
-                names = (store.buffer, a.buffer, b.buffer, indices.buffer)
-                return MatrixProduct(*names, extents[i], extents[j], depth)
+# Other expressions and operations: nothing is concluded from them.
+def _factor(value: Expr) -> _Factor | None:
+    """Return an element that may be converted to the dtype of the sums."""
+    match value.value if isinstance(value, Cast) else value:
+        case Load() as load:
+            return _Factor(load, load.dtype)
+        case Call(function="tf32", args=(Load(dtype="float32") as load,)):
+            return _Factor(load, "tfloat32")
+        case Binary(
+            op="shr", lhs=Binary(op="shl", lhs=Load(dtype="int8") as load, rhs=up), rhs=down
+        ):
+            if integer_value(up) == integer_value(down) == _INT4_BITS:
+                return _Factor(load, "int4")
+        case Binary(op="bitand", lhs=Load(dtype="uint8") as load, rhs=mask):
+            if integer_value(mask) == (1 << _INT4_BITS) - 1:
+                return _Factor(load, "uint4")
     return None
 
 
-def _index_load(at: Expr, a: Load) -> Load | None:
-    """Return the load of the index of an element of A in a row `4 * q + index % 4` of B."""
-    match at:
-        case Binary(op="add", lhs=left, rhs=right):
-            for group, last in ((left, right), (right, left)):
-                load = _index_in_group(last)
-                is_group = affine_of(group) == Affine({a.indices[1]: GROUP}, 0)
-                if load is not None and is_group and load.indices == a.indices:
-                    return load
+def _dense_product(
+    store: Store, a: _Factor, b: _Factor, extents: Mapping[str, int]
+) -> MatrixProduct | None:
+    match store.indices, a.load.indices, b.load.indices:
+        case (Var(name=i), Var(name=j)), (row, Var(name=p)), (Var() as at, column):
+            is_dense = (row, column, at) == (*store.indices, a.load.indices[1])
+            if is_dense and set(extents) == {i, j, p}:
+                sizes = (extents[i], extents[j], extents[p])
+                names = (store.buffer, a.load.buffer, b.load.buffer)
+                return MatrixProduct(*names, None, (a.dtype, b.dtype), *sizes)
+    return None
+
+
+def _sparse_product(
+    store: Store, a: _Factor, b: _Factor, extents: Mapping[str, int]
+) -> MatrixProduct | None:
+    stored = a.load.indices
+    pattern = _PATTERNS.get(len(stored))
+    vars = [at.name for at in (*store.indices, *stored[1:]) if isinstance(at, Var)]
+    if pattern is None or len(store.indices) != 2 or len(b.load.indices) != 2:
+        return None
+    indices = _index_load(b.load.indices[0], stored, pattern)
+    is_sparse = (stored[0], b.load.indices[1]) == store.indices and indices is not None
+    if not is_sparse or indices is None or len(vars) != len(extents) or set(vars) != set(extents):
+        return None
+    i, j, q, *inner = (extents[name] for name in vars)
+    if tuple(inner) != _inner_shape(pattern):
+        return None
+    names = (store.buffer, a.load.buffer, b.load.buffer, indices.buffer)
+    return MatrixProduct(*names, (a.dtype, b.dtype), i, j, pattern.group * q)
+
+
+def _inner_shape(pattern: NMPattern) -> tuple[int, ...]:
+    """Return the sizes of the dimensions of a fragment of A after those of rows and groups."""
+    return tuple(size for size in (pattern.slots, pattern.unit_columns) if size > 1)
+
+
+def _index_load(at: Expr, stored: Sequence[Expr], pattern: NMPattern) -> Load | None:
+    """Return the load of the index of a unit of A, for the row of B of an element of the unit."""
+    row, group, *inner = stored
+    pair = {inner[1]: 1} if pattern.unit_columns > 1 else {}
+    form = affine_of(at)
+    for atom in form.terms:
+        load = _index_in_group(atom, pattern.units)
+        expected = {group: pattern.group, atom: pattern.unit_columns, **pair}
+        if load is not None and form == Affine(expected, 0):
+            return load if load.indices == (row, group, *inner[:1]) else None
     return None
 
 
 # Other expressions: nothing is concluded from them.
-def _index_in_group(index_: Expr) -> Load | None:
+def _index_in_group(index_: Expr, units: int) -> Load | None:
     match index_:
-        case Binary(op="floormod", lhs=value, rhs=size) if integer_value(size) == GROUP:
-            load = _without_cast(value)
+        case Binary(op="floormod", lhs=value, rhs=size) if integer_value(size) == units:
+            load = value.value if isinstance(value, Cast) else value
             return load if isinstance(load, Load) else None
     return None
 
 
 def _is_whole(product: MatrixProduct, fragments: Mapping[str, Buffer]) -> bool:
     """Return whether all its operands are fragments, of which every element takes part."""
-    stored = (
-        (product.rows, product.depth)
-        if product.metadata is None
-        else (product.rows, product.depth // GROUP, SLOTS)
-    )
-    shapes = {
+    shapes: dict[str, tuple[int, ...]] = {
         product.accumulator: (product.rows, product.columns),
-        product.a: stored,
         product.b: (product.depth, product.columns),
     }
-    if product.metadata is not None:
-        shapes[product.metadata] = stored
+    if product.metadata is None:
+        shapes[product.a] = (product.rows, product.depth)
+    else:
+        pattern = _PATTERNS[len(fragments[product.a].shape)] if product.a in fragments else None
+        if pattern is None:
+            return False
+        inner = _inner_shape(pattern)
+        stored = (product.rows, product.depth // pattern.group, *inner)
+        shapes |= {product.a: stored, product.metadata: stored[: 2 + len(inner[:1])]}
     return len(shapes) == (3 if product.metadata is None else 4) and all(
         name in fragments and _shape(fragments[name]) == shape for name, shape in shapes.items()
     )
@@ -165,9 +224,3 @@ def _is_whole(product: MatrixProduct, fragments: Mapping[str, Buffer]) -> bool:
 
 def _shape(buffer: Buffer) -> tuple[int | None, ...]:
     return tuple(integer_value(extent) for extent in buffer.shape)
-
-
-def names_of(product: MatrixProduct) -> Set[str]:
-    """Return the fragments of a product."""
-    names = {product.accumulator, product.a, product.b}
-    return names if product.metadata is None else names | {product.metadata}

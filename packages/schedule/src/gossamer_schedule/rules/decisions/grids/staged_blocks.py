@@ -43,13 +43,13 @@ def block_staging(product: BlockProduct, grid: Grid) -> BlockStaging | None:
     sums = product.sums
     if sums.height is None or sums.width is None or not sums.features or not product.has_init:
         return None
-    if sums.height % TILE_SIZE or sums.width % tile_depth(product.operands):
+    if sums.height % TILE_SIZE or sums.width % tile_depth(product.stored_dtype):
         return None
     for features in TILE_FEATURES:
         if sums.features % features or sums.height * features > MAX_FRAGMENT_SUMS * grid.warp:
             continue
         elements = sums.height * sums.width + sums.width * features
-        size = elements * SCALARS[product.operands].bits // 8
+        size = elements * SCALARS[product.stored_dtype].bits // 8
         for stages in PIPELINE_STAGES:
             if stages * size <= grid.shared_memory:
                 return BlockStaging(features, sums.height, sums.width, stages)
@@ -94,7 +94,7 @@ def multiply_staged_blocks(
         trace.record.bind(loops.tiles, thread="blockIdx.y")
     for copy, elements in zip(shared, _elements(product), strict=True):
         inner = [copy.loops[name] for name in elements[2:]]
-        copy_by_threads(trace, inner, dtype=product.operands, grid=grid)
+        copy_by_threads(trace, inner, dtype=product.stored_dtype, grid=grid)
 
 
 def _tiled(trace: TraceBuilder, product: BlockProduct, *, staging: BlockStaging) -> _TileLoops:
@@ -103,7 +103,7 @@ def _tiled(trace: TraceBuilder, product: BlockProduct, *, staging: BlockStaging)
     depth, inner_position = sums.position, sums.inner_position
     if sums.features != staging.features:
         tiles, feature = trace.split(feature, factors=(None, staging.features))
-    tile = tile_depth(product.operands)
+    tile = tile_depth(product.stored_dtype)
     if staging.width != tile:
         depth, inner_position = trace.split(inner_position, factors=(None, tile))
     outer = dict.fromkeys((sums.row, tiles, sums.position, depth))

@@ -17,12 +17,13 @@ from gossamer_schedule.rules.patterns.block_reduction import BlockReduction, blo
 
 class BlockProduct(msgspec.Struct, frozen=True):
     """`sums` of products `block[io, jo, ii, ji] * dense[..., k]`, where k is `feature`. Both factors are
-    `operands` (a dtype), and may be converted to the dtype of the output. `blocks` is the buffer of the
-    blocks at the loop stage."""
+    `operands`, a dtype, and may be converted to that of the output; or that is a precision to which they are
+    rounded. They are stored in `stored_dtype`. `blocks` is the buffer of the blocks at the loop stage."""
 
     sums: BlockReduction
     feature: str
     operands: str
+    stored_dtype: str
     blocks: str
     has_init: bool
 
@@ -47,11 +48,10 @@ def block_product(module: Module) -> BlockProduct | None:
     factors = product_factors(reduction.value, dtype=sums.dtype)
     if factors is None:
         return None
-    left, right = factors
-    for block, dense in ((left, right), (right, left)):
+    for block, dense in factors.orders:
         if _is_product(sums, block, dense=dense):
             blocks, has_init = data_name(block.buffer), bool(iteration.init)
-            return BlockProduct(sums, sums.feature, block.dtype, blocks, has_init)
+            return BlockProduct(sums, sums.feature, factors.operands, block.dtype, blocks, has_init)
     return None
 
 
