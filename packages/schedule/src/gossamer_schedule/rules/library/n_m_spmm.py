@@ -14,7 +14,7 @@ from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, sch
 from gossamer_schedule.rules.steps.register_tiles import TileNest, accumulate_tile
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles, tiles_holding
 
-SLOTS = 2
+_SLOTS = 2
 """The slots of a group."""
 TILE_VECTORS = 8
 """Maximum vectors of a tile: enough chains of multiply-adds, and registers are left for the dense operand."""
@@ -33,7 +33,7 @@ def n_m_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     product = n_m_product(module)
     if product is None or not product.is_row_major or product.features == 0:
         return None
-    if product.slots != SLOTS or product.operands in ROUNDED_OPERANDS:
+    if product.slots != _SLOTS or product.operands in ROUNDED_OPERANDS:
         return None
     trace, tiles = context.new_trace(), _feature_tiles(product, context.machine)
     loops = trace.split_in_vectors(product.feature, tiles)
@@ -55,7 +55,7 @@ def n_m_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     trace.decide(
         "both slots of a group unrolled", "all slots are used, so their number is constant"
     )
-    run_rows_in_parallel(trace, product.row, before=None, vectors=SLOTS * tiles.vectors)
+    run_rows_in_parallel(trace, product.row, before=None, vectors=_SLOTS * tiles.vectors)
     return PatternMatch(product.text, trace)
 
 
