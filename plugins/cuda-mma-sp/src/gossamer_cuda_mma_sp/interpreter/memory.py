@@ -6,7 +6,7 @@ time is an error.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -137,18 +137,22 @@ class TrackedMemory:
         self._is_atomic[part] = False
         self._bytes[part], self._is_written[part] = data, True
 
-    def exchange(self, at: int, size: int, thread: int) -> npt.NDArray[np.uint8]:
-        """Return the bytes that one thread reads and writes as one operation, as a view."""
-        part = self._checked(np.array([at]), size)[0]
-        writer = self._writer[part]
-        if (~self._is_atomic[part] & (writer != NOBODY) & (writer != thread)).any():
+    def exchange(self, at: LaneNumbers, dtype: np.dtype[Any], threads: LaneNumbers) -> Array:
+        """Return the memory as elements of a dtype. Each thread may read and write one of them as one
+        operation, at the offset `at` in bytes, one thread after the other."""
+        part = self._checked(at, dtype.itemsize)
+        # After the first operation on an element, it is one that threads update.
+        _, first = np.unique(at, return_index=True)
+        writer, is_plain = self._writer[part[first]], ~self._is_atomic[part[first]]
+        if (is_plain & (writer != NOBODY) & (writer != threads[first, None])).any():
             raise DeviceFaultError(
                 f"a thread updates an element of {self._name} memory that another one writes plainly"
             )
         if not self._is_written[part].all():
             raise DeviceFaultError(f"a thread updates {self._name} memory that nothing wrote")
         self._writer[part], self._is_atomic[part] = SEVERAL, True
-        return self._bytes[part[0] : part[0] + size]
+        whole = self._bytes.size // dtype.itemsize * dtype.itemsize
+        return self._bytes[:whole].view(dtype)
 
     def _checked(self, at: LaneNumbers, size: int) -> LaneNumbers:
         if (at % size).any():

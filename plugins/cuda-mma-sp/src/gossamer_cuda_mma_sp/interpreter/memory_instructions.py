@@ -8,16 +8,11 @@ from typing import Any
 import numpy as np
 
 from gossamer_cuda_mma_sp.interpreter.grid_threads import GridThreads, items_of
-from gossamer_cuda_mma_sp.interpreter.memory import (
-    DeviceFaultError,
-    LaneNumbers,
-    TrackedMemory,
-)
+from gossamer_cuda_mma_sp.interpreter.memory import DeviceFaultError, LaneNumbers
 from gossamer_cuda_mma_sp.interpreter.operations import PTX_DTYPES
 from gossamer_cuda_mma_sp.interpreter.program import Instruction
 from gossamer_cuda_mma_sp.interpreter.thread_memory import parameter_name
 from gossamer_cuda_mma_sp.interpreter.thread_registers import ptx_literal
-from gossamer_ir.support.arrays import Array
 
 _ATOMICS: Mapping[str, Any] = {
     "add": lambda old, value: old + value,
@@ -42,12 +37,14 @@ def load_registers(threads: GridThreads, instruction: Instruction, lanes: LaneNu
     memory, offsets = threads.memory.place(address, _space(instruction.suffixes), lanes)
     _require_aligned(offsets, dtype.itemsize * len(targets))
     for number, target in enumerate(targets):
+        part = offsets + number * dtype.itemsize
         if "relaxed" in instruction.suffixes:
-            raw = np.stack(_exchanged(threads, memory, offsets, dtype.itemsize, lanes))
+            elements = memory.exchange(part, dtype, threads.memory.thread_numbers[lanes])
+            value = elements[part // dtype.itemsize]
         else:
-            part = offsets + number * dtype.itemsize
             raw = memory.load(part, dtype.itemsize, threads.memory.owners(lanes))
-        threads.registers.write(target, np.ascontiguousarray(raw).view(dtype)[:, 0], lanes)
+            value = np.ascontiguousarray(raw).view(dtype)[:, 0]
+        threads.registers.write(target, value, lanes)
 
 
 def store_registers(threads: GridThreads, instruction: Instruction, lanes: LaneNumbers) -> None:
@@ -57,35 +54,19 @@ def store_registers(threads: GridThreads, instruction: Instruction, lanes: LaneN
     memory, offsets = threads.memory.place(address, _space(instruction.suffixes), lanes)
     _require_aligned(offsets, dtype.itemsize * len(sources))
     for number, source in enumerate(sources):
-        column = threads.registers.read(source, dtype, lanes)[:, None]
-        data = np.ascontiguousarray(column).view(np.uint8)
+        value = threads.registers.read(source, dtype, lanes)
+        part = offsets + number * dtype.itemsize
         if "relaxed" in instruction.suffixes:
-            elements = _exchanged(threads, memory, offsets, dtype.itemsize, lanes)
-            for element, new in zip(elements, data, strict=True):
-                element[:] = new
+            elements = memory.exchange(part, dtype, threads.memory.thread_numbers[lanes])
+            elements[part // dtype.itemsize] = value
         else:
-            part = offsets + number * dtype.itemsize
+            data = np.ascontiguousarray(value[:, None]).view(np.uint8)
             memory.store(part, data, threads.memory.owners(lanes))
 
 
 def _require_aligned(offsets: LaneNumbers, size: int) -> None:
     if (offsets % size).any():
         raise DeviceFaultError("the address of a vector is not aligned")
-
-
-def _exchanged(
-    threads: GridThreads,
-    memory: TrackedMemory,
-    offsets: LaneNumbers,
-    size: int,
-    lanes: LaneNumbers,
-) -> list[Array]:
-    """Return the bytes of the element that each thread accesses atomically."""
-    numbers = threads.memory.thread_numbers[lanes]
-    return [
-        memory.exchange(int(offset), size, int(number))
-        for offset, number in zip(offsets, numbers, strict=True)
-    ]
 
 
 def update_atomically(threads: GridThreads, instruction: Instruction, lanes: LaneNumbers) -> None:
@@ -97,13 +78,12 @@ def update_atomically(threads: GridThreads, instruction: Instruction, lanes: Lan
     dtype = PTX_DTYPES[suffixes[-1]]
     memory, offsets = threads.memory.place(address, _space(suffixes), lanes)
     values = [threads.registers.read(operand, dtype, lanes) for operand in inputs]
-    numbers = threads.memory.thread_numbers[lanes]
+    elements = memory.exchange(offsets, dtype, threads.memory.thread_numbers[lanes])
     old = np.empty(lanes.size, dtype)
-    for lane in range(lanes.size):
-        raw = memory.exchange(int(offsets[lane]), dtype.itemsize, int(numbers[lane]))
-        element, one = raw.view(dtype), slice(lane, lane + 1)
-        old[lane] = element[0]
-        element[0] = operation(old[one], *(value[one] for value in values))[0]
+    for lane, place in enumerate((offsets // dtype.itemsize).tolist()):
+        one = slice(lane, lane + 1)
+        old[lane] = elements[place]
+        elements[place] = operation(old[one], *(value[one] for value in values))[0]
     threads.registers.write(result, old, lanes)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,14 +27,20 @@ class ThreadRegisters:
         self._program, self._count, self._special = program, count, special
         self._registers: dict[str, LaneValues] = {}
         self._defined: dict[str, npt.NDArray[np.bool_]] = {}
+        self._complete: set[str] = set()
+        """The registers that all threads wrote at once."""
 
     def read(self, text: str, dtype: np.dtype[Any], lanes: LaneNumbers) -> LaneValues:
         """Return an operand in each thread; raise `DeviceFaultError` for a register that nothing wrote."""
         if text in self._program.registers:
-            defined = self._defined.get(text)
-            if defined is None or not defined[lanes].all():
-                raise DeviceFaultError(f"a thread reads the register {text}, which nothing wrote")
-            raw = self._registers[text][lanes]
+            if text not in self._complete:
+                defined = self._defined.get(text)
+                if defined is None or np.count_nonzero(defined[lanes]) < lanes.size:
+                    raise DeviceFaultError(
+                        f"a thread reads the register {text}, which nothing wrote"
+                    )
+            raw = self._registers[text]
+            raw = raw.copy() if lanes.size == self._count else raw[lanes]
             if raw.dtype == np.bool_ or dtype == np.bool_:
                 return raw.astype(dtype)
             if raw.dtype.itemsize != dtype.itemsize:
@@ -63,8 +70,12 @@ class ThreadRegisters:
             raw = value.astype(f"i{target.itemsize}").view(target)
         else:
             raw = value.view(f"u{value.dtype.itemsize}").astype(target)
-        self._registers[register][lanes] = raw
-        self._defined[register][lanes] = True
+        if lanes.size == self._count:
+            self._registers[register][:] = raw
+            self._complete.add(register)
+        else:
+            self._registers[register][lanes] = raw
+            self._defined[register][lanes] = True
 
 
 def special_registers(
@@ -87,6 +98,7 @@ def special_registers(
     return values
 
 
+@lru_cache(1024)
 def ptx_literal(text: str, dtype: np.dtype[Any]) -> Any:
     """Return the value of a literal of PTX.
 
