@@ -21,7 +21,7 @@ NOT_CALLED = {
     "to_sparse_matrix",
 }
 """What the package exports besides operators: operands, and what makes them or an operator."""
-REGISTRATIONS = {"register_fake", "register_autograd"}
+REGISTERED = {"new_result", "gradients"}
 
 
 @pytest.fixture(scope="module")
@@ -64,33 +64,25 @@ def test_an_operator_has_tests(operators, root):
 
 def test_each_function_that_torch_calls_has_a_shape_and_a_gradient(root):
     """So that a model which uses it is compiled and trained."""
-    missing, all_names = {}, set()
+    registered = {}
     for path in (root / PACKAGE).rglob("*.py"):
-        names, registered = registrations(tree_of(path.read_text()))
-        all_names |= names
-        missing |= {name: REGISTRATIONS - registered.get(name, set()) for name in names}
-    assert {"sparse_product", "row_softmax"} <= all_names
-    assert {name: lacking for name, lacking in missing.items() if lacking} == {}
+        registered |= registrations(tree_of(path.read_text()))
+    assert {"sparse_product", "row_softmax"} <= registered.keys()
+    assert {name: words for name, words in registered.items() if words != REGISTERED} == {}
 
 
 def registrations(tree):
-    """The functions under `torch.library.custom_op`, and what is registered for each of them."""
-    names = {
-        node.name
+    """The functions under `torch_operator` or torch's own decorator, and what each is registered with."""
+    return {
+        node.name: {keyword.arg for keyword in decorator.keywords}
         for node in nodes_of(tree)
         if isinstance(node, ast.FunctionDef)
-        and any("torch.library.custom_op" in ast.unparse(item) for item in node.decorator_list)
+        for decorator in node.decorator_list
+        if isinstance(decorator, ast.Call)
+        and ast.unparse(decorator.func) in ("torch_operator", "torch.library.custom_op")
     }
-    registered = {}
-    for node in nodes_of(tree):
-        if isinstance(node, ast.Attribute) and node.attr in REGISTRATIONS:
-            registered.setdefault(ast.unparse(node.value), set()).add(node.attr)
-    return names, registered
 
 
 def test_a_function_without_a_shape_or_a_gradient_is_found():
-    text = (
-        "@torch.library.custom_op('gossamer::f', mutates_args=())\ndef f(x):\n    return x\n\n"
-        "@f.register_fake\ndef _(x):\n    return x\n"
-    )
-    assert registrations(ast.parse(text)) == ({"f"}, {"f": {"register_fake"}})
+    text = "@torch_operator('f', new_result=new_f)\ndef f(x):\n    return x\n"
+    assert registrations(ast.parse(text)) == {"f": {"new_result"}}

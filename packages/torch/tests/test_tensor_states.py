@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import gc
+from weakref import ref
+
 import torch
 
 import gossamer_torch as gt
+from gossamer_torch.kept_results import kept_with
 from gossamer_torch.nn import GATConv, GCNConv, RGCNConv, SAGEConv, SparseConv3d
-from gossamer_torch.nn.kept_results import kept_with
 from gossamer_torch.tensor_states import has_state, state_of
+
+
+class Result:
+    """What is made of a tensor."""
+
 
 EDGES = torch.tensor([[0, 1, 2], [1, 2, 2]])
 
@@ -54,12 +62,24 @@ def test_columns_in_the_memory_of_those_that_moved_are_read():
         assert torch.equal(product, x[other])
 
 
-def test_only_the_last_result_is_kept_with_a_tensor():
-    tensor, made = torch.ones(1), []
-    for beside in (torch.ones(1), torch.zeros(1)):
-        for _ in range(2):
-            kept_with(tensor, "sum", lambda: made.append(0), beside=beside)
-    assert len(made) == 2
+def test_a_result_is_made_once_for_its_tensors_and_ends_with_the_first_of_them():
+    tensor, other = torch.ones(1), torch.ones(1)
+
+    result = ref(kept_with([tensor, other], "sum", Result))
+    assert kept_with([tensor, other], "sum", Result) is result()
+    assert kept_with([tensor, other], "product", Result) is not result()
+    del other
+    gc.collect()
+    assert result() is None
+
+
+def test_results_of_earlier_places_of_a_tensor_are_dropped():
+    tensor = torch.ones(1)
+    result = ref(kept_with([tensor], "sum", Result))
+    tensor.data = torch.zeros(1)
+    kept_with([tensor], "sum", Result)
+    gc.collect()
+    assert result() is None
 
 
 def test_layers_train_after_a_call_in_inference_mode():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from gossamer_torch.conversion import from_edge_index, to_sparse_matrix
+from gossamer_torch.custom_ops.program_operator import custom_op
 from gossamer_torch.operators.attention import attention
 from gossamer_torch.operators.edge_softmax import edge_softmax
-from gossamer_torch.operators.program_operator import custom_op
+from gossamer_torch.operators.gather_multiply_scatter import gather_multiply_scatter
 from gossamer_torch.operators.relational_spmm import (
     RelationalMatrix,
     relational_spmm,
@@ -23,6 +24,7 @@ __all__ = [
     "custom_op",
     "edge_softmax",
     "from_edge_index",
+    "gather_multiply_scatter",
     "relational_spmm",
     "sddmm",
     "segment_reduce",

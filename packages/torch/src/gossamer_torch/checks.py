@@ -29,11 +29,7 @@ def require_dense(
         )
     if not torch.compiler.is_compiling() and _has_tangent(tensor):
         # torch would ignore the tangent without a word.
-        raise ArgumentError(
-            "operand.kind",
-            f"'{name}' has a gradient of forward mode; operators have those of reverse mode only.",
-            hint="Use backward() or torch.autograd.grad.",
-        )
+        raise forward_mode_error(f"'{name}'")
     if tensor.layout != torch.strided:
         raise ArgumentError(
             "operand.kind",
@@ -53,6 +49,15 @@ def require_dense(
             f"'{name}' has the dtype {tensor.dtype}; expected {expected}.",
             hint=f"Convert it with {name}.to({dtypes[0]}).",
         )
+
+
+def forward_mode_error(name: str) -> ArgumentError:
+    """Return the error for an operand or an operator with a gradient of forward mode."""
+    return ArgumentError(
+        "operand.kind",
+        f"{name} has a gradient of forward mode; operators have those of reverse mode only.",
+        hint="Use backward(), torch.autograd.grad, torch.func.grad or jacrev.",
+    )
 
 
 def _has_tangent(tensor: torch.Tensor) -> bool:

@@ -1,26 +1,18 @@
-"""Patterns of sparse matrices: checked index arrays for kernels, made once for the tensors of a matrix.
-
-Custom operators have tensors as arguments. The pattern of two index tensors is found by where they are in
-memory; it ends with the first of them, or when one of them moves, since another tensor may be in this place
-afterwards. A pattern whose tensors were changed is made again.
-"""
+"""Patterns of sparse matrices: checked index arrays for kernels, made once for the tensors of a matrix."""
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
 from typing import NamedTuple
-from weakref import finalize
 
 import numpy as np
 import torch
-from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 
 from gossamer_formats import SparseTensor, from_arrays
 from gossamer_formats.internal_api import replace_values, value_array_dtype
 from gossamer_ir.support.arrays import Array
 from gossamer_torch.counting_sort import counting_order
+from gossamer_torch.kept_results import kept_with
 from gossamer_torch.numpy_views import dtype_name_of, shared_array
-from gossamer_torch.tensor_states import TensorMemory, has_state, memory_of, state_of
 
 
 class Transposed(NamedTuple):
@@ -73,64 +65,7 @@ def kept_pattern(crow: torch.Tensor, col: torch.Tensor, columns: int) -> Checked
 
     Raises `FormatError` if the offsets or the columns are not valid.
     """
-    key = _Key(memory_of(crow), memory_of(col), columns)
-    kept = _patterns.get(key)
-    if kept is None or not kept.is_current(crow, col):
-        kept = _patterns[key] = _KeptPattern(crow, col, columns)
-        for tensor in (crow, col):
-            _keys_of(tensor).keys.add(key)
-    return kept.pattern
-
-
-class _KeptPattern:
-    """A pattern, the tensors that it was made of and their states."""
-
-    def __init__(self, crow: torch.Tensor, col: torch.Tensor, columns: int) -> None:
-        self.pattern = CheckedPattern(crow, col, columns)
-        self._sources = [(TensorWeakRef(tensor), state_of(tensor)) for tensor in (crow, col)]
-
-    def is_current(self, crow: torch.Tensor, col: torch.Tensor) -> bool:
-        """Return whether these tensors, which are at the same place in memory, have the same contents. A
-        source that has moved, as to a process of a `DataLoader`, left its place to other tensors."""
-        for tensor, (reference, state) in zip((crow, col), self._sources, strict=True):
-            source = reference()
-            if source is None or memory_of(source) != state.memory:
-                return False
-            if not has_state(tensor, state):
-                return False
-        return True
-
-
-class _Key(NamedTuple):
-    crow: TensorMemory
-    col: TensorMemory
-    columns: int
-
-
-class _Keys:
-    """The keys of the patterns that a tensor belongs to."""
-
-    def __init__(self) -> None:
-        self.keys: set[_Key] = set()
-
-
-_patterns: dict[_Key, _KeptPattern] = {}
-
-_keys: MutableMapping[torch.Tensor, _Keys] = WeakTensorKeyDictionary()
-"""For each tensor, its keys, whose patterns end with it."""
-
-
-def _keys_of(tensor: torch.Tensor) -> _Keys:
-    keys = _keys.get(tensor)
-    if keys is None:
-        keys = _keys[tensor] = _Keys()
-        finalize(keys, _end_patterns, keys.keys).atexit = False
-    return keys
-
-
-def _end_patterns(keys: set[_Key]) -> None:
-    for key in keys:
-        _patterns.pop(key, None)
+    return kept_with((crow, col), ("pattern", columns), lambda: CheckedPattern(crow, col, columns))
 
 
 def _structure(indptr: Array, indices: Array, columns: int) -> SparseTensor:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from gossamer_ir.support.typed_calls import typed
 from gossamer_torch.checks import require_index_tensors, require_value_tensor
+from gossamer_torch.custom_ops.row_reductions import reduce_rows
 from gossamer_torch.patterns import kept_pattern
 
 
@@ -114,7 +114,7 @@ class SparseMatrix:
 
     def __matmul__(self, dense: torch.Tensor) -> torch.Tensor:
         """Return the product with a dense matrix or vector, as `spmm` and `spmv` do."""
-        return MATRIX_OPERATORS["@"](self, dense)
+        return reduce_rows(self, dense)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the tensors; loading checks them again."""
@@ -124,10 +124,6 @@ class SparseMatrix:
         rows, columns = self.shape
         batch = "".join(f"{size} times " for size in self.batch)
         return f"SparseMatrix({batch}{rows} by {columns}, {self.nnz} nonzeros, {self.dtype})"
-
-
-MATRIX_OPERATORS: dict[str, Callable[[SparseMatrix, torch.Tensor], torch.Tensor]] = {}
-"""The functions of Python's operators, put here by the modules that define them and import this one."""
 
 
 def _restored(

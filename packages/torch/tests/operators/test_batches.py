@@ -8,7 +8,7 @@ from torch.autograd import gradcheck
 
 import gossamer_torch as gt
 from gossamer_ir.errors import ArgumentError
-from gossamer_torch.operators.products import sampled_product, sparse_product
+from gossamer_torch.custom_ops.products import sampled_product, sparse_product
 
 
 def random(*shape):
@@ -43,7 +43,7 @@ def test_gradients_of_batches(arrays, transposed):
     assert gradcheck(
         lambda x, y: sampled_product(x, y, *arrays), (random(2, 3, 2), random(2, 4, 2))
     )
-    torch.library.opcheck(sparse_product, (*operands, *arrays, 4), {"transposed": transposed})
+    torch.library.opcheck(torch.ops.gossamer.spmm.default, (*operands, *arrays, 4, transposed))
 
 
 def test_the_batches_must_be_the_same(arrays):

@@ -8,7 +8,7 @@ from torch.autograd import gradcheck, gradgradcheck
 
 import gossamer_torch as gt
 from gossamer_ir.errors import ArgumentError
-from gossamer_torch.operators.softmax import SOFTMAX, row_softmax, row_softmax_gradient
+from gossamer_torch.custom_ops.softmax import SOFTMAX, row_softmax
 
 
 def random(*shape):
@@ -110,8 +110,10 @@ def test_gradients_of_the_softmax(arrays):
 
     assert gradcheck(softmax, (random(2, 5),))
     assert gradgradcheck(softmax, (random(5),))
-    torch.library.opcheck(row_softmax, (random(2, 5), *arrays, 4))
-    torch.library.opcheck(row_softmax_gradient, (random(5), random(5), *arrays, 4))
+    torch.library.opcheck(torch.ops.gossamer.row_softmax.default, (random(2, 5), *arrays, 4))
+    torch.library.opcheck(
+        torch.ops.gossamer.row_softmax_gradient.default, (random(5), random(5), *arrays, 4)
+    )
 
 
 def test_the_gradient_of_the_softmax_is_that_of_the_compiler(arrays):

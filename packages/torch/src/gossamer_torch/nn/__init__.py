@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from gossamer_torch.nn.attention_masks import band_mask, bigbird_mask, ragged_mask
 from gossamer_torch.nn.gat_conv import GATConv
-from gossamer_torch.nn.gather_multiply_scatter import gather_multiply_scatter
 from gossamer_torch.nn.gcn_conv import GCNConv
 from gossamer_torch.nn.mixture_of_experts import MixtureOfExperts
 from gossamer_torch.nn.ragged_attention import RaggedAttention
@@ -28,7 +27,6 @@ __all__ = [
     "SparseLinear",
     "band_mask",
     "bigbird_mask",
-    "gather_multiply_scatter",
     "kernel_map",
     "ragged_mask",
     "relation_pairs",

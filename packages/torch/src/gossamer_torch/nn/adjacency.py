@@ -12,7 +12,7 @@ import torch
 
 from gossamer_ir.errors import ArgumentError
 from gossamer_torch.conversion import SparseOperand, from_edge_index, to_sparse_matrix
-from gossamer_torch.nn.kept_results import kept_with
+from gossamer_torch.kept_results import kept_with
 from gossamer_torch.operators.spmv import spmv
 from gossamer_torch.sparse_matrix import SparseMatrix
 
@@ -74,7 +74,7 @@ def ordered_edges(edge_index: torch.Tensor, shape: tuple[int, int]) -> OrderedEd
         ones = torch.ones(len(order))
         return OrderedEdges(matrix.with_values(ones), order)
 
-    return kept_with(edge_index, f"edges {shape}", make)
+    return kept_with([edge_index], ("edges", shape), make)
 
 
 def with_self_loops(matrix: SparseMatrix) -> SparseMatrix:
@@ -93,7 +93,7 @@ def with_self_loops(matrix: SparseMatrix) -> SparseMatrix:
         edges = torch.stack([torch.cat([columns, missing]), torch.cat([rows, missing])])
         return ordered_edges(edges, matrix.shape)
 
-    looped, order = kept_with(matrix.crow, "loops", make, beside=(matrix.col,))
+    looped, order = kept_with([matrix.crow, matrix.col], "loops", make)
     missing = matrix.values.new_ones(len(order) - matrix.nnz)
     values = torch.cat([matrix.values, missing]).index_select(0, order)
     return looped.with_values(values)
@@ -127,4 +127,4 @@ def row_means(matrix: SparseMatrix, dtype: torch.dtype) -> SparseMatrix:
 
     if torch.compiler.is_compiling():
         return matrix.with_values(make())
-    return matrix.with_values(kept_with(matrix.crow, f"means {dtype}", make))
+    return matrix.with_values(kept_with([matrix.crow], ("means", dtype), make))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from gossamer_ir.errors import ArgumentError
-from gossamer_torch.nn.gather_multiply_scatter import gather_multiply_scatter
+from gossamer_torch.operators.gather_multiply_scatter import gather_multiply_scatter
 
 
 class MixtureOfExperts(torch.nn.Module):

@@ -6,8 +6,8 @@ import torch
 
 from gossamer_ir.errors import ArgumentError
 from gossamer_torch.checks import INDEX_TENSOR_DTYPES, require_dense, require_tensor_shape
+from gossamer_torch.kept_results import kept_with
 from gossamer_torch.nn.attention_masks import ragged_mask
-from gossamer_torch.nn.kept_results import kept_with
 from gossamer_torch.operators.attention import attention
 from gossamer_torch.sparse_matrix import SparseMatrix
 
@@ -65,7 +65,7 @@ class RaggedAttention(torch.nn.Module):
                 )
             return ragged_mask(offsets)
 
-        return kept_with(offsets, f"ragged mask of {positions}", make)
+        return kept_with([offsets], ("ragged mask", positions), make)
 
     def extra_repr(self) -> str:
         return f"{self.embed_dim}, num_heads={self.num_heads}"

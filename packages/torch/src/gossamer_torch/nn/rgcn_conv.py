@@ -13,9 +13,9 @@ from gossamer_torch.checks import (
     require_tensor_shape,
 )
 from gossamer_torch.conversion import from_edge_index
-from gossamer_torch.nn.gather_multiply_scatter import gather_multiply_scatter
-from gossamer_torch.nn.kept_results import kept_with
+from gossamer_torch.kept_results import kept_with
 from gossamer_torch.nn.sage_conv import require_aggregation
+from gossamer_torch.operators.gather_multiply_scatter import gather_multiply_scatter
 from gossamer_torch.operators.spmm import spmm
 from gossamer_torch.sparse_matrix import SparseMatrix
 
@@ -128,7 +128,7 @@ def relation_pairs(
         offsets = torch.searchsorted(keys, torch.arange(relations + 1) * nodes)
         return RelationPairs(matrix, keys % nodes, offsets)
 
-    return kept_with(edge_index, f"relations {relations} {nodes}", make, beside=(edge_type,))
+    return kept_with([edge_index, edge_type], ("relations", relations, nodes), make)
 
 
 def _with_ones(matrix: SparseMatrix) -> SparseMatrix:

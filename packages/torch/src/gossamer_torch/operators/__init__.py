@@ -1,1 +1,1 @@
-"""The operators, one file each: what a user calls, and the custom operator with its gradient."""
+"""The operators that users call, one file each."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import torch
-
 from gossamer_ir.support.typed_calls import typed
 from gossamer_torch.checks import require_dense
 from gossamer_torch.conversion import SparseOperand, to_sparse_matrix
-from gossamer_torch.operators.softmax import row_softmax
+from gossamer_torch.custom_ops.softmax import row_softmax
 from gossamer_torch.program_dtypes import PROGRAM_DTYPES
 from gossamer_torch.sparse_matrix import SparseMatrix
 
@@ -21,6 +19,7 @@ def edge_softmax(A: SparseOperand) -> SparseMatrix:
     of -inf has the weight 0; a row whose scores are all -inf is NaN. Gradients flow to the values, any number
     of times. Raises `ArgumentError` (`operand.kind`, `operand.dtype`).
 
+    >>> import torch
     >>> A = SparseMatrix(torch.tensor([0, 2, 3]), torch.tensor([0, 1, 1]), shape=(2, 2))
     >>> edge_softmax(A).to_dense()
     tensor([[0.5000, 0.5000],
@@ -31,5 +30,5 @@ def edge_softmax(A: SparseOperand) -> SparseMatrix:
     if matrix.dtype not in PROGRAM_DTYPES:
         wide = edge_softmax(matrix.with_values(matrix.values.float()))
         return matrix.with_values(wide.values.to(matrix.dtype))
-    weights: torch.Tensor = row_softmax(matrix.values, matrix.crow, matrix.col, matrix.shape[1])
+    weights = row_softmax(matrix.values, matrix.crow, matrix.col, matrix.shape[1])
     return matrix.with_values(weights)

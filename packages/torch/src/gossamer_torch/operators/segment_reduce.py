@@ -6,7 +6,7 @@ import torch
 
 from gossamer_ir.support.typed_calls import typed
 from gossamer_torch.checks import INDEX_TENSOR_DTYPES, require_dense, require_tensor_shape
-from gossamer_torch.operators.spmm import ReduceName, spmm
+from gossamer_torch.custom_ops.row_reductions import ReduceName, reduce_rows
 from gossamer_torch.sparse_matrix import SparseMatrix
 
 
@@ -33,4 +33,4 @@ def segment_reduce(
     numbers = torch.arange(count, dtype=offsets.dtype)
     ones = torch.ones(count, dtype=data.dtype)
     segments = SparseMatrix(offsets, numbers, ones, shape=(offsets.shape[0] - 1, count))
-    return spmm(segments, data, reduce)
+    return reduce_rows(segments, data, reduce)

@@ -7,7 +7,7 @@ import torch
 from gossamer_ir.support.typed_calls import typed
 from gossamer_torch.checks import require_dense, require_one_dtype, require_tensor_shape
 from gossamer_torch.conversion import SparseOperand, to_sparse_matrix
-from gossamer_torch.operators.products import product_with_dense
+from gossamer_torch.custom_ops.matrix_of_tensors import product_with_dense
 
 
 @typed

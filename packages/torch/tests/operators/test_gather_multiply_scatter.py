@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+import gossamer_torch as gt
 from gossamer_ir.errors import ArgumentError
-from gossamer_torch.nn import gather_multiply_scatter
 
 SOURCES, TARGETS = torch.tensor([0, 4, 4, 1, 6, 2]), torch.tensor([1, 1, 0, 5, 5, 3])
 OFFSETS = torch.tensor([0, 4, 4, 6])
@@ -32,7 +32,7 @@ def test_gradients_of_both_orders(sources, targets):
         x = x.detach()[:6].requires_grad_()
 
     def call(x, weights):
-        return gather_multiply_scatter(x, weights, sources, targets, OFFSETS, 6)
+        return gt.gather_multiply_scatter(x, weights, sources, targets, OFFSETS, 6)
 
     torch.testing.assert_close(call(x, weights), expected(x, weights, sources, targets))
     assert torch.autograd.gradcheck(call, (x, weights))
@@ -42,7 +42,7 @@ def test_gradients_of_both_orders(sources, targets):
 def test_long_segments_are_multiplied_in_chunks():
     sources = torch.arange(20000) % 7
     x, weights = torch.randn(7, 3), torch.randn(1, 3, 4)
-    result = gather_multiply_scatter(x, weights, sources, sources, torch.tensor([0, 20000]), 7)
+    result = gt.gather_multiply_scatter(x, weights, sources, sources, torch.tensor([0, 20000]), 7)
     counts = torch.bincount(sources)[:, None]
     torch.testing.assert_close(result, counts * (x @ weights[0]), rtol=1e-4, atol=1e-3)
 
@@ -68,5 +68,5 @@ def test_bad_operands_are_refused(changed, code):
     x, weights = operands()
     right = {"weights": weights, "sources": SOURCES, "targets": TARGETS, "offsets": OFFSETS}
     with pytest.raises(ArgumentError) as caught:
-        gather_multiply_scatter(x, **{**right, **changed}, rows=6)
+        gt.gather_multiply_scatter(x, **{**right, **changed}, rows=6)
     assert caught.value.code == code

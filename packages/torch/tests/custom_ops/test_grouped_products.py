@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gossamer_torch.nn import gather_multiply_scatter
-from gossamer_torch.operators.grouped_products import ROWS_OF_PANEL, has_small_matrices
+from gossamer_torch import gather_multiply_scatter
+from gossamer_torch.custom_ops.grouped_products import ROWS_OF_PANEL, has_small_matrices
 
 
 @pytest.mark.parametrize(("features", "outputs"), [(1, 1), (2, 2), (5, 19), (33, 40)])

@@ -8,7 +8,7 @@ import torch
 from torch.autograd import gradcheck, gradgradcheck
 
 import gossamer as gs
-from gossamer_torch.operators.products import sampled_product, sparse_product
+from gossamer_torch.custom_ops.products import sampled_product, sparse_product
 
 
 def random(*shape, dtype=torch.float64):
@@ -40,9 +40,10 @@ def test_gradients_of_the_sampled_product(arrays, features):
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")
 def test_torch_finds_nothing_wrong_with_the_operators(arrays):
-    options = {"transposed": False}
-    torch.library.opcheck(sparse_product, (random(5), random(4, 3), *arrays, 4), options)
-    torch.library.opcheck(sampled_product, (random(3, 2), random(4, 2), *arrays))
+    torch.library.opcheck(
+        torch.ops.gossamer.spmm.default, (random(5), random(4, 3), *arrays, 4, False)
+    )
+    torch.library.opcheck(torch.ops.gossamer.sddmm.default, (random(3, 2), random(4, 2), *arrays))
 
 
 def test_gradients_are_those_of_the_compiler(arrays):

@@ -1,45 +1,38 @@
 """Products of gathered rows with the matrix of their segment, added to rows of the result.
 
-Relational convolution, sparse convolution and mixtures of experts have this form. If the matrices of segments
-are small, a kernel gathers, multiplies and adds groups of products. Else each segment is a product of dense
-matrices, whose rows are gathered in chunks that fit the cache. Rows of the result are sums over products in
-any order, so they are computed in parallel by a product with a matrix of ones, whose pattern is made once for
-the tensor of targets.
+If the matrices of segments are small, a kernel gathers, multiplies and adds groups of products. Else each
+segment is a product of dense matrices, whose rows are gathered in chunks that fit the cache. Rows of the
+result are sums over products in any order, so they are computed in parallel by a product with a matrix of
+ones, whose pattern is made once for the tensor of targets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
 
 import gossamer as gs
 from gossamer_ir.errors import ArgumentError
-from gossamer_torch.checks import (
-    INDEX_TENSOR_DTYPES,
-    require_dense,
-    require_indices,
-    require_one_dtype,
-    require_tensor_shape,
-)
-from gossamer_torch.nn.kept_results import kept_with
-from gossamer_torch.numpy_views import shared_array, tensor_of
-from gossamer_torch.operators.grouped_products import (
+from gossamer_torch.checks import require_indices
+from gossamer_torch.custom_ops.grouped_products import (
     Groups,
     has_small_matrices,
     products_in_groups,
     sums_of_groups,
 )
+from gossamer_torch.custom_ops.registration import GradientsByName, torch_operator
+from gossamer_torch.kept_results import kept_with
+from gossamer_torch.numpy_views import shared_array, tensor_of
 from gossamer_torch.patterns import CheckedPattern
 
 CHUNK = 16384
 """Rows that are gathered before they are multiplied: with 32 features in float32 they have 2 megabytes."""
 
 
-def gather_multiply_scatter(
+def _new_sums(
     x: torch.Tensor,
     weights: torch.Tensor,
     sources: torch.Tensor | None,
@@ -47,42 +40,29 @@ def gather_multiply_scatter(
     offsets: torch.Tensor,
     rows: int,
 ) -> torch.Tensor:
-    """Return the result (`rows` by D) whose row `targets[e]` is the sum over these e of
-    `x[sources[e]] @ weights[s]`, where s is the segment with `offsets[s] <= e < offsets[s + 1]`.
-
-    `x` is n by C, `weights` S by C by D; `sources` and `targets` (E) and `offsets` (S + 1) are integers.
-    Without `sources`, product e is of row e of `x`; without `targets`, it is row e of the result. Gradients
-    flow to `x` and `weights`, any number of times.
-
-    Raises `ArgumentError` (`operand.kind`, `operand.shape`, `operand.dtype`, `operand.range`).
-
-    >>> x, weights = torch.tensor([[1.0], [10.0]]), torch.tensor([[[2.0]], [[3.0]]])
-    >>> sources, targets = torch.tensor([0, 1, 1]), torch.tensor([0, 0, 2])
-    >>> gather_multiply_scatter(x, weights, sources, targets, torch.tensor([0, 1, 3]), 3)
-    tensor([[32.],
-            [ 0.],
-            [30.]])
-    """
-    for name, tensor in (("x", x), ("weights", weights)):
-        require_dense(name, tensor)
-    require_one_dtype("weights", weights, x.dtype, like="'x'")
-    for name, index in (("sources", sources), ("targets", targets), ("offsets", offsets)):
-        if index is not None:
-            require_dense(name, index, dtypes=INDEX_TENSOR_DTYPES)
-    require_tensor_shape("x", x, (None, None))
-    require_tensor_shape("offsets", offsets, (None,))
-    require_tensor_shape("weights", weights, (offsets.shape[0] - 1, x.shape[1], None))
-    count = x.shape[0] if sources is None else sources.shape[0]
-    for name, index in (("sources", sources), ("targets", targets)):
-        if index is not None:
-            require_tensor_shape(name, index, (count,))
-    if targets is None:
-        require_tensor_shape("the result", x.new_empty((rows, 0)), (count, None))
-    result: torch.Tensor = segment_sums(x, weights, sources, targets, offsets, rows)
-    return result
+    return x.new_empty((rows, weights.shape[2]))
 
 
-@torch.library.custom_op("gossamer::gather_multiply_scatter", mutates_args=(), device_types="cpu")
+def _gradients_of_sums(
+    gradient: torch.Tensor,
+    needed: frozenset[str],
+    x: torch.Tensor,
+    weights: torch.Tensor,
+    sources: torch.Tensor | None,
+    targets: torch.Tensor | None,
+    offsets: torch.Tensor,
+) -> GradientsByName:
+    gradients = {}
+    gradient = gradient.contiguous()
+    if "x" in needed:
+        back = weights.transpose(1, 2)
+        gradients["x"] = segment_sums(gradient, back, targets, sources, offsets, x.shape[0])
+    if "weights" in needed:
+        gradients["weights"] = segment_products(x, gradient, sources, targets, offsets)
+    return gradients
+
+
+@torch_operator("gather_multiply_scatter", new_result=_new_sums, gradients=_gradients_of_sums)
 def segment_sums(
     x: torch.Tensor,
     weights: torch.Tensor,
@@ -104,19 +84,35 @@ def segment_sums(
     return products if targets is None else _scattered(products, targets, rows)
 
 
-@segment_sums.register_fake
-def _(
+def _new_products(
     x: torch.Tensor,
-    weights: torch.Tensor,
+    y: torch.Tensor,
     sources: torch.Tensor | None,
     targets: torch.Tensor | None,
     offsets: torch.Tensor,
-    rows: int,
 ) -> torch.Tensor:
-    return x.new_empty((rows, weights.shape[2]))
+    return x.new_empty((offsets.shape[0] - 1, x.shape[1], y.shape[1]))
 
 
-@torch.library.custom_op("gossamer::segment_products", mutates_args=(), device_types="cpu")
+def _gradients_of_products(
+    gradient: torch.Tensor,
+    needed: frozenset[str],
+    x: torch.Tensor,
+    y: torch.Tensor,
+    sources: torch.Tensor | None,
+    targets: torch.Tensor | None,
+    offsets: torch.Tensor,
+) -> GradientsByName:
+    gradients = {}
+    if "x" in needed:
+        back = gradient.transpose(1, 2)
+        gradients["x"] = segment_sums(y, back, targets, sources, offsets, x.shape[0])
+    if "y" in needed:
+        gradients["y"] = segment_sums(x, gradient, sources, targets, offsets, y.shape[0])
+    return gradients
+
+
+@torch_operator("segment_products", new_result=_new_products, gradients=_gradients_of_products)
 def segment_products(
     x: torch.Tensor,
     y: torch.Tensor,
@@ -131,55 +127,6 @@ def segment_products(
         left, right = _rows_at(x, sources, chunk), _rows_at(y, targets, chunk)
         result[segment].addmm_(left.t(), right)
     return result
-
-
-@segment_products.register_fake
-def _(
-    x: torch.Tensor,
-    y: torch.Tensor,
-    sources: torch.Tensor | None,
-    targets: torch.Tensor | None,
-    offsets: torch.Tensor,
-) -> torch.Tensor:
-    return x.new_empty((offsets.shape[0] - 1, x.shape[1], y.shape[1]))
-
-
-def _save_sums(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    *tensors, _ = inputs
-    ctx.save_for_backward(*tensors)
-
-
-def _gradients_of_sums(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
-    x, weights, sources, targets, offsets = ctx.saved_tensors
-    of_x = of_weights = None
-    gradient = gradient.contiguous()
-    if ctx.needs_input_grad[0]:
-        back = weights.transpose(1, 2)
-        of_x = segment_sums(gradient, back, targets, sources, offsets, x.shape[0])
-    if ctx.needs_input_grad[1]:
-        of_weights = segment_products(x, gradient, sources, targets, offsets)
-    return of_x, of_weights, None, None, None, None
-
-
-segment_sums.register_autograd(_gradients_of_sums, setup_context=_save_sums)
-
-
-def _save_products(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    ctx.save_for_backward(*inputs)
-
-
-def _gradients_of_products(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
-    x, y, sources, targets, offsets = ctx.saved_tensors
-    of_x = of_y = None
-    if ctx.needs_input_grad[0]:
-        back = gradient.transpose(1, 2)
-        of_x = segment_sums(y, back, targets, sources, offsets, x.shape[0])
-    if ctx.needs_input_grad[1]:
-        of_y = segment_sums(x, gradient, sources, targets, offsets, y.shape[0])
-    return of_x, of_y, None, None, None
-
-
-segment_products.register_autograd(_gradients_of_products, setup_context=_save_products)
 
 
 def _chunks(offsets: torch.Tensor, count: int) -> Iterator[tuple[int, slice]]:
@@ -229,10 +176,9 @@ def _grouped_sums(
             columns=len(x),
         )
 
-    # The forward and the backward pass have groups of their own, which are kept with other tensors.
     tensors = [index for index in (targets, sources, offsets) if index is not None]
-    what = f"groups {targets is None} {rows} {len(x)}"
-    groups = kept_with(tensors[0], what, make, beside=tensors[1:])
+    what = ("groups", targets is None, sources is None, rows, len(x))
+    groups = kept_with(tensors, what, make)
     return sums_of_groups(x, weights, groups, rows)
 
 
@@ -256,4 +202,4 @@ def _scatter_pattern(targets: torch.Tensor, rows: int) -> CheckedPattern:
         crow = torch.arange(len(targets) + 1, dtype=targets.dtype)
         return CheckedPattern(crow, targets, rows)
 
-    return kept_with(targets, f"scatter to {rows}", make)
+    return kept_with([targets], ("scatter", rows), make)

@@ -13,8 +13,9 @@ import torch
 import gossamer as gs
 from gossamer_backend import Kernel
 from gossamer_torch.batches import flattened_batch
+from gossamer_torch.custom_ops.products import sampled_product, sparse_product
+from gossamer_torch.custom_ops.registration import GradientsByName, torch_operator
 from gossamer_torch.numpy_views import dtype_name_of, shared_array
-from gossamer_torch.operators.products import sampled_product, sparse_product
 from gossamer_torch.patterns import kept_pattern
 
 _HEAD = """\
@@ -104,7 +105,24 @@ def _computed(
     return result
 
 
-@torch.library.custom_op("gossamer::row_softmax", mutates_args=(), device_types="cpu")
+def _new_softmax(
+    values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, columns: int
+) -> torch.Tensor:
+    return torch.empty(values.shape, dtype=values.dtype, device=values.device)
+
+
+def _softmax_gradients(
+    gradient: torch.Tensor,
+    needed: frozenset[str],
+    result: torch.Tensor,
+    crow: torch.Tensor,
+    col: torch.Tensor,
+    columns: int,
+) -> GradientsByName:
+    return {"values": row_softmax_gradient(result, gradient, crow, col, columns)}
+
+
+@torch_operator("row_softmax", new_result=_new_softmax, gradients=_softmax_gradients)
 def row_softmax(
     values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, columns: int
 ) -> torch.Tensor:
@@ -112,38 +130,7 @@ def row_softmax(
     return _computed(SOFTMAX, {"a": values}, crow, col, columns)
 
 
-@row_softmax.register_fake
-def _(values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, columns: int) -> torch.Tensor:
-    return torch.empty(values.shape, dtype=values.dtype, device=values.device)
-
-
-def _save_softmax(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    _, crow, col, ctx.columns = inputs
-    ctx.save_for_backward(output, crow, col)
-
-
-def _softmax_gradients(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
-    weights, crow, col = ctx.saved_tensors
-    return row_softmax_gradient(weights, gradient, crow, col, ctx.columns), None, None, None
-
-
-row_softmax.register_autograd(_softmax_gradients, setup_context=_save_softmax)
-
-
-@torch.library.custom_op("gossamer::row_softmax_gradient", mutates_args=(), device_types="cpu")
-def row_softmax_gradient(
-    weights: torch.Tensor,
-    gradient: torch.Tensor,
-    crow: torch.Tensor,
-    col: torch.Tensor,
-    columns: int,
-) -> torch.Tensor:
-    """Return the gradient of scores from the weights that are their softmax, and the gradient of these."""
-    return _computed(_GRADIENT, {"p": weights, "g": gradient.contiguous()}, crow, col, columns)
-
-
-@row_softmax_gradient.register_fake
-def _(
+def _new_softmax_gradient(
     weights: torch.Tensor,
     gradient: torch.Tensor,
     crow: torch.Tensor,
@@ -153,27 +140,42 @@ def _(
     return torch.empty(weights.shape, dtype=weights.dtype, device=weights.device)
 
 
-def _save_gradient(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    *tensors, ctx.columns = inputs
-    ctx.save_for_backward(*tensors)
-
-
-def _gradients_of_gradient(ctx: Any, second: torch.Tensor) -> tuple[Any, ...]:
+def _gradients_of_gradient(
+    second: torch.Tensor,
+    needed: frozenset[str],
+    weights: torch.Tensor,
+    gradient: torch.Tensor,
+    crow: torch.Tensor,
+    col: torch.Tensor,
+    columns: int,
+) -> GradientsByName:
     """Return the gradients of P * (G - sum(P * G)), with sums over rows."""
-    weights, gradient, crow, col = ctx.saved_tensors
 
     def row_sums(values: torch.Tensor) -> torch.Tensor:
         """Return for each element the sum of its row."""
         flat = flattened_batch(values, 1)
-        ones = flat.new_ones((len(flat), ctx.columns, 1))
-        sums = sparse_product(flat, ones, crow, col, ctx.columns, transposed=False)
-        spread: torch.Tensor = sampled_product(sums, ones, crow, col)
-        return spread.reshape(values.shape)
+        ones = flat.new_ones((flat.shape[0], columns, 1))
+        sums = sparse_product(flat, ones, crow, col, columns, transposed=False)
+        return sampled_product(sums, ones, crow, col).reshape(values.shape)
 
-    of_weights = second * (gradient - row_sums(weights * gradient))
-    of_weights = of_weights - gradient * row_sums(weights * second)
-    of_gradient = row_softmax_gradient(weights, second, crow, col, ctx.columns)
-    return of_weights, of_gradient, None, None, None
+    gradients = {}
+    if "weights" in needed:
+        of_weights = second * (gradient - row_sums(weights * gradient))
+        gradients["weights"] = of_weights - gradient * row_sums(weights * second)
+    if "gradient" in needed:
+        gradients["gradient"] = row_softmax_gradient(weights, second, crow, col, columns)
+    return gradients
 
 
-row_softmax_gradient.register_autograd(_gradients_of_gradient, setup_context=_save_gradient)
+@torch_operator(
+    "row_softmax_gradient", new_result=_new_softmax_gradient, gradients=_gradients_of_gradient
+)
+def row_softmax_gradient(
+    weights: torch.Tensor,
+    gradient: torch.Tensor,
+    crow: torch.Tensor,
+    col: torch.Tensor,
+    columns: int,
+) -> torch.Tensor:
+    """Return the gradient of scores from the weights that are their softmax, and the gradient of these."""
+    return _computed(_GRADIENT, {"p": weights, "g": gradient.contiguous()}, crow, col, columns)

@@ -15,6 +15,7 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Signature
 from gossamer_ir.interchange.serialization import dumps
 from gossamer_ir.nodes import Module
+from gossamer_ir.support.as_tuple import as_tuple
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_torch.checks import (
@@ -22,6 +23,12 @@ from gossamer_torch.checks import (
     require_dense,
     require_one_dtype,
     require_tensor_shape,
+)
+from gossamer_torch.custom_ops.registration import (
+    GradientRule,
+    GradientsByName,
+    OperatorDefinition,
+    register_operator,
 )
 from gossamer_torch.numpy_views import shared_array, torch_dtype_name
 from gossamer_torch.program_dtypes import PROGRAM_DTYPES, array_dtypes, with_dtypes
@@ -157,7 +164,8 @@ class ProgramOperator:
         self.sizes = [name for name in self.signature.order if name not in self.params]
         self._gradients: dict[tuple[str, ...], ProgramOperator] = {}
         self._dependent: dict[tuple[str, ...], list[str]] = {}
-        self.call = self._registered(f"gossamer::{module.entry}_{digest}")
+        self.name = f"{module.entry}_{digest}"
+        self.call = self._registered()
 
     @property
     def kernel(self) -> Kernel:
@@ -166,22 +174,26 @@ class ProgramOperator:
             self._kernel = gs.compile(self._module)
         return self._kernel
 
-    def _registered(self, name: str) -> Any:
+    def _registered(self) -> Any:
         tensors = [f"Tensor {handle}" for handle in self.inputs]
         numbers = [f"SymInt {size}" for size in self.sizes]
         results = ", ".join("Tensor" for _ in self.outputs)
         result = results if len(self.outputs) == 1 else f"({results})"
-        schema = f"({', '.join([*tensors, *numbers])}) -> {result}"
-        operator = torch.library.custom_op(
-            name, self._run, mutates_args=(), device_types="cpu", schema=schema
+        return register_operator(
+            OperatorDefinition(
+                self.name,
+                f"({', '.join([*tensors, *numbers])}) -> {result}",
+                [*self.inputs, *self.sizes],
+                self.outputs,
+                self._run,
+                self._new_results,
+                GradientRule([*self.inputs, *self.sizes, *self.outputs], self._computed_gradients),
+            )
         )
-        operator.register_fake(self._new_results)
-        operator.register_autograd(self._backward, setup_context=self._save)
-        return operator
 
     def _run(self, *arguments: Any) -> Any:
         results = self._new_results(*arguments)
-        written = _as_tuple(results)
+        written = as_tuple(results)
         for result in written:
             # Elements that the program does not visit.
             result.zero_()
@@ -207,25 +219,18 @@ class ProgramOperator:
         )
         return made[0] if len(made) == 1 else made
 
-    def _save(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.save_for_backward(*inputs[: len(self.inputs)], *_as_tuple(output))
-        ctx.sizes = inputs[len(self.inputs) :]
-
-    def _backward(self, ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
-        """Return the gradients that are required, by one adjoint program."""
-        values = dict(zip([*self.inputs, *self.outputs], ctx.saved_tensors, strict=True))
-        is_needed = dict(zip(self.inputs, ctx.needs_input_grad, strict=False))
-        needed = self._dependences([name for name in self.inputs if is_needed[name]])
-        if not needed:
-            return (None,) * len(ctx.needs_input_grad)
-        adjoint = self.gradient(needed)
+    def _computed_gradients(self, *arguments: Any, **read: Any) -> GradientsByName:
+        """Return the gradients that are needed, by one adjoint program."""
+        *gradients, needed = arguments
+        wrt = self._dependences([name for name in self.inputs if name in needed])
+        if not wrt:
+            return {}
+        adjoint = self.gradient(wrt)
         # Handles of gradients come after those of the program, in the order of its results.
-        new = [name for name in adjoint.inputs if name not in values]
-        values |= zip(new, gradients, strict=True)
-        values |= zip(self.sizes, ctx.sizes, strict=True)
+        new = [name for name in adjoint.inputs if name not in read]
+        values = read | dict(zip(new, gradients, strict=True))
         results = adjoint.call(*(values[name] for name in (*adjoint.inputs, *adjoint.sizes)))
-        by_name = dict(zip(needed, _as_tuple(results), strict=True))
-        return *(by_name.get(name) for name in self.inputs), *(None for _ in self.sizes)
+        return dict(zip(wrt, as_tuple(results), strict=True))
 
     def gradient(self, wrt: Sequence[str]) -> ProgramOperator:
         """Return the operator of the adjoint program for some inputs."""
@@ -253,7 +258,3 @@ class ProgramOperator:
             pairs = zip(key, handles[-len(key) :], strict=True)
             self._dependent[key] = [name for name, handle in pairs if buffers[handle] in written]
         return self._dependent[key] if key else []
-
-
-def _as_tuple(results: Any) -> tuple[torch.Tensor, ...]:
-    return (results,) if isinstance(results, torch.Tensor) else tuple(results)

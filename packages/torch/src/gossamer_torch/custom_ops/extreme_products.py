@@ -7,9 +7,8 @@ from functools import cache
 import torch
 
 from gossamer_torch.batches import flattened_batch
-from gossamer_torch.operators.products import product_with_dense
-from gossamer_torch.operators.program_operator import CustomOperator, custom_op
-from gossamer_torch.sparse_matrix import SparseMatrix
+from gossamer_torch.custom_ops.matrix_of_tensors import MatrixOfTensors, product_with_dense
+from gossamer_torch.custom_ops.program_operator import CustomOperator, custom_op
 
 _SCRIPT = """\
 @T.prim_func
@@ -46,7 +45,7 @@ def _program(reduce: str) -> CustomOperator:
     return custom_op(_SCRIPT.format(reduce=reduce, initial=_INITIAL[reduce]))
 
 
-def extreme_product(matrix: SparseMatrix, dense: torch.Tensor, reduce: str) -> torch.Tensor:
+def extreme_product(matrix: MatrixOfTensors, dense: torch.Tensor, reduce: str) -> torch.Tensor:
     """Return the maximum or minimum of A[i, j] * X[j, k] over the elements of each row, and 0 for a row
     without any."""
     if dense.dim() == 1:
@@ -57,7 +56,7 @@ def extreme_product(matrix: SparseMatrix, dense: torch.Tensor, reduce: str) -> t
     return extremes.masked_fill((matrix.crow.diff() == 0)[:, None], 0)
 
 
-def _of_batch(matrix: SparseMatrix, dense: torch.Tensor, reduce: str) -> torch.Tensor:
+def _of_batch(matrix: MatrixOfTensors, dense: torch.Tensor, reduce: str) -> torch.Tensor:
     batch = matrix.batch or tuple(dense.shape[:-2])
     values = flattened_batch(matrix.values.expand(*batch, matrix.nnz), 1)
     factors = flattened_batch(dense.expand(*batch, *dense.shape[-2:]), 2)

@@ -1,0 +1,68 @@
+"""Sparse attention of a batch: the fused kernel of `gossamer.attention` forward, its parts backward."""
+
+from __future__ import annotations
+
+import torch
+
+import gossamer as gs
+from gossamer_torch.custom_ops.products import sampled_product, sparse_product
+from gossamer_torch.custom_ops.registration import GradientsByName, torch_operator
+from gossamer_torch.custom_ops.softmax import row_softmax, row_softmax_gradient
+from gossamer_torch.numpy_views import dtype_name_of, shared_array
+from gossamer_torch.patterns import kept_pattern
+
+
+def _new_attention(
+    queries: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    crow: torch.Tensor,
+    col: torch.Tensor,
+    scale: float,
+) -> torch.Tensor:
+    return torch.empty(queries.shape, dtype=queries.dtype, device=queries.device)
+
+
+def _attention_gradients(
+    gradient: torch.Tensor,
+    needed: frozenset[str],
+    queries: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    crow: torch.Tensor,
+    col: torch.Tensor,
+    scale: float,
+) -> GradientsByName:
+    columns = keys.shape[1]
+    weights = row_softmax(scale * sampled_product(queries, keys, crow, col), crow, col, columns)
+    gradients = {}
+    if "values" in needed:
+        gradients["values"] = sparse_product(weights, gradient, crow, col, columns, transposed=True)
+    if {"queries", "keys"} & needed:
+        of_weights = sampled_product(gradient, values, crow, col)
+        of_scores = scale * row_softmax_gradient(weights, of_weights, crow, col, columns)
+        for name, other, transposed in (("queries", keys, False), ("keys", queries, True)):
+            if name in needed:
+                gradients[name] = sparse_product(
+                    of_scores, other, crow, col, columns, transposed=transposed
+                )
+    return gradients
+
+
+@torch_operator("attention", new_result=_new_attention, gradients=_attention_gradients)
+def batched_attention(
+    queries: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    crow: torch.Tensor,
+    col: torch.Tensor,
+    scale: float,
+) -> torch.Tensor:
+    """Return the attention of each head."""
+    matrix = kept_pattern(crow, col, keys.shape[1]).mask(dtype_name_of(queries))
+    result = torch.empty(queries.shape, dtype=queries.dtype)
+    # The operator refuses operands without elements.
+    if result.numel():
+        q, k, v = (shared_array(dense) for dense in (queries, keys, values))
+        gs.attention(matrix, q, k, v, scale, out=result.numpy())
+    return result

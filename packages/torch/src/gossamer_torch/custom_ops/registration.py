@@ -1,0 +1,194 @@
+"""Registration of operators with torch: the kernel, the fake for tracing, the gradients and the rule of vmap.
+
+torch computes the gradients of a registered operator itself, also in compiled graphs, but not in transforms
+of `torch.func`. These transform a `torch.autograd.Function` that calls the operator.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
+
+import torch
+
+from gossamer_ir.support.as_tuple import as_tuple
+from gossamer_torch.checks import forward_mode_error
+from gossamer_torch.func_transforms import has_func_transforms
+
+P = ParamSpec("P")
+R = TypeVar("R")
+GradientsByName: TypeAlias = Mapping[str, torch.Tensor]
+"""GradientsByName by the names of inputs."""
+
+
+class GradientRule(NamedTuple):
+    """How gradients are computed: the function `gradients` takes the gradients of all results, the names of
+    the inputs whose gradients are needed, and by name the inputs and results that it reads. Only these are
+    kept for it."""
+
+    read: Sequence[str]
+    gradients: Callable[..., GradientsByName]
+
+
+class OperatorDefinition(NamedTuple):
+    """An operator for torch: its name, its schema, the names of inputs and results, the kernel, a function of
+    the same arguments that returns new tensors for the results, and the rule for gradients, if it has any."""
+
+    name: str
+    schema: str
+    inputs: Sequence[str]
+    results: Sequence[str]
+    kernel: Callable[..., Any]
+    new_results: Callable[..., Any]
+    rule: GradientRule | None
+
+
+def torch_operator(
+    name: str,
+    *,
+    new_result: Callable[P, Any],
+    gradients: Callable[..., GradientsByName] | None = None,
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator that registers a kernel as the operator `gossamer::name` of torch. The schema is
+    made from the annotations of the kernel.
+
+    `new_result` returns a new tensor of the shape and the dtype of the result. `gradients` takes the gradient
+    of the result, the names of the inputs whose gradients are needed, and those inputs that it reads, by
+    name, or `result`. It returns gradients by name.
+
+    >>> def new_double(x: torch.Tensor) -> torch.Tensor:
+    ...     return torch.empty_like(x)
+    >>> def gradients_of_double(gradient: torch.Tensor, needed: frozenset[str]) -> GradientsByName:
+    ...     return {"x": 2 * gradient}
+    >>> @torch_operator("double_of_docs", new_result=new_double, gradients=gradients_of_double)
+    ... def double(x: torch.Tensor) -> torch.Tensor:
+    ...     return 2 * x
+    >>> torch.func.grad(lambda x: double(x).sum())(torch.ones(2))
+    tensor([2., 2.])
+    """
+
+    def register(kernel: Callable[P, R]) -> Callable[P, R]:
+        rule = None
+        if gradients is not None:
+            _, _, *read = inspect.signature(gradients).parameters
+            rule = GradientRule(read, gradients)
+        # torch.func and vmap pass positional arguments only.
+        schema = torch.library.infer_schema(kernel, mutates_args=()).replace("*, ", "")
+        inputs = tuple(inspect.signature(kernel).parameters)
+
+        def by_name(function: Callable[P, Any]) -> Callable[..., Any]:
+            return lambda *values: cast("Any", function)(**dict(zip(inputs, values, strict=True)))
+
+        call = register_operator(
+            OperatorDefinition(
+                name, schema, inputs, ("result",), by_name(kernel), by_name(new_result), rule
+            )
+        )
+
+        def call_by_name(*values: P.args, **others: P.kwargs) -> R:
+            # Keyword-only parameters come last in a signature.
+            result: R = call(*values, *(others[name] for name in inputs[len(values) :]))
+            return result
+
+        return call_by_name
+
+    return register
+
+
+def register_operator(definition: OperatorDefinition) -> Callable[..., Any]:
+    """Register an operator with torch, and return the function that calls it."""
+    registered = torch.library.custom_op(
+        f"gossamer::{definition.name}",
+        definition.kernel,
+        mutates_args=(),
+        device_types="cpu",
+        schema=definition.schema,
+    )
+    registered.register_fake(definition.new_results)
+    registered.register_vmap(_vmap_rule(registered, definition))
+    if definition.rule is None:
+        return registered
+    save, backward = _autograd(definition, definition.rule)
+    registered.register_autograd(backward, setup_context=save)
+    members = {
+        "generate_vmap_rule": True,
+        "forward": staticmethod(lambda *inputs: registered(*inputs)),
+        "setup_context": staticmethod(save),
+        "backward": staticmethod(backward),
+        "jvp": staticmethod(_refuse_forward_mode),
+    }
+    function: Any = type(definition.name, (torch.autograd.Function,), members)
+
+    def call(*inputs: Any) -> Any:
+        # To call the function always would add a fifth to the time of a call.
+        if not torch.compiler.is_compiling() and has_func_transforms():
+            return function.apply(*inputs)
+        return registered(*inputs)
+
+    return call
+
+
+def _refuse_forward_mode(ctx: Any, *tangents: Any) -> Any:
+    raise forward_mode_error("An operand")
+
+
+def _autograd(
+    definition: OperatorDefinition, rule: GradientRule
+) -> tuple[Callable[..., None], Callable[..., Any]]:
+    """Return the functions that save what gradients need, and compute them."""
+    names = (*definition.inputs, *definition.results)
+
+    def save(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
+        results = as_tuple(output)
+        values = dict(zip(names, (*inputs, *results), strict=True))
+        read = {name: values[name] for name in rule.read}
+        ctx.tensors = [name for name, value in read.items() if isinstance(value, torch.Tensor)]
+        ctx.others = {name: value for name, value in read.items() if name not in ctx.tensors}
+        ctx.save_for_backward(*(read[name] for name in ctx.tensors))
+
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
+        read = {**ctx.others, **dict(zip(ctx.tensors, ctx.saved_tensors, strict=True))}
+        flags = zip(definition.inputs, ctx.needs_input_grad, strict=True)
+        needed = frozenset(name for name, is_needed in flags if is_needed)
+        computed = rule.gradients(*gradients, needed, **read)
+        return tuple(computed.get(name) for name in definition.inputs)
+
+    return save, backward
+
+
+def _vmap_rule(registered: Callable[..., Any], definition: OperatorDefinition) -> Any:
+    """Return the rule that calls an operator once for each element of the mapped dimension."""
+
+    def rule(info: Any, dimensions: Sequence[int | None], *inputs: Any) -> tuple[Any, Any]:
+        pairs = [*zip(inputs, dimensions, strict=True)]
+
+        def call(function: Callable[..., Any], number: int) -> tuple[torch.Tensor, ...]:
+            single = [
+                value if dimension is None else value.select(dimension, number)
+                for value, dimension in pairs
+            ]
+            return as_tuple(function(*single))
+
+        results = [call(registered, number) for number in range(info.batch_size)]
+        if results:
+            stacked = tuple(torch.stack(tensors) for tensors in zip(*results, strict=True))
+        else:
+            # One element tells the shapes of results.
+            pairs = [(_with_one(value, dimension), dimension) for value, dimension in pairs]
+            stacked = tuple(
+                single.new_empty((0, *single.shape)) for single in call(definition.new_results, 0)
+            )
+        if len(stacked) == 1:
+            return stacked[0], 0
+        return stacked, (0,) * len(stacked)
+
+    return rule
+
+
+def _with_one(value: Any, dimension: int | None) -> Any:
+    if dimension is None:
+        return value
+    shape = list(value.shape)
+    shape[dimension] = 1
+    return value.new_empty(shape)
