@@ -93,14 +93,14 @@ def lower_with_extensions(
     """
 
     def run_extended(record: PassRecord, module: Module) -> Module:
-        module = _extended(module, f"before {record.name}", extend)
+        module = _extend(module, f"before {record.name}", extend)
         module = record.function(module)
-        return _extended(module, f"after {record.name}", extend)
+        return _extend(module, f"after {record.name}", extend)
 
     return run_pipeline(module, _TO_FLAT, around=run_extended)
 
 
-def _extended(
+def _extend(
     module: Module, name: str, extend: Callable[[ExtensionPoint, Module], Module]
 ) -> Module:
     point = EXTENSION_POINTS.get(name)

@@ -159,14 +159,14 @@ def _with_record(
     """Return the decorated function of a pass, with the record that `new_record` makes of it."""
 
     @wraps(function)
-    def checked(*args: P.args, **keywords: P.kwargs) -> Module:
+    def wrapper(*args: P.args, **keywords: P.kwargs) -> Module:
         if checks_stage:
             # `inspect.signature` would tell which argument it is, but takes longer than some passes.
             module: Any = args[0] if args else keywords["module"]
             require_stage(record, module)
         return function(*args, **keywords)
 
-    called = typed(checked)
+    called = typed(wrapper)
     record = new_record(name=function.__name__, function=called)
     vars(called)["lowering_pass"] = record
     return called
@@ -216,7 +216,7 @@ def _listed_record(function: object) -> PassRecord:
     return record
 
 
-def _replaced(function: Function, by: Callable[[Function], Function]) -> Function:
+def _rewrite_function(function: Function, by: Callable[[Function], Function]) -> Function:
     result = by(function)
     # No pass adds an annotation, and most functions have none.
     is_annotated = any(isinstance(stmt, For) and stmt.annotations for stmt in every_stmt(function))
@@ -228,5 +228,5 @@ def map_functions(
 ) -> Module:
     """Return the module with each function replaced, at `stage` if that is another one. Annotations of loops
     that a replaced function no longer satisfies are dropped."""
-    functions = tuple(_replaced(original, function) for original in module.functions)
+    functions = tuple(_rewrite_function(original, function) for original in module.functions)
     return replace(module, stage=stage or module.stage, functions=functions)

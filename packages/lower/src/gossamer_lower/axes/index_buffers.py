@@ -38,7 +38,7 @@ class IndexBuffers:
         for axis in declared:
             self._declare(axis)
 
-    def declared(self) -> tuple[AnyBuffer, ...]:
+    def declared_buffers(self) -> tuple[AnyBuffer, ...]:
         """Return all buffers, those of the axes first."""
         return (*self._buffers.values(), *self._flat.values())
 

@@ -64,12 +64,14 @@ def _expand_function(function: Function) -> Function:
     namer = namer_of(bare)
 
     def rule(node: Node) -> tuple[Stmt, ...] | None:
-        return _expanded(node, reducers, namer) if isinstance(node, Combine) else None
+        return _expand_reducer(node, reducers, namer) if isinstance(node, Combine) else None
 
     return replace(bare, body=rewrite_body(function.body, rule))
 
 
-def _expanded(node: Combine, reducers: Mapping[str, Reducer], namer: Namer) -> tuple[Stmt, ...]:
+def _expand_reducer(
+    node: Combine, reducers: Mapping[str, Reducer], namer: Namer
+) -> tuple[Stmt, ...]:
     reducer = reducers[node.reducer]
     old = [
         Load(s.buffer, s.indices, v.dtype) for s, v in zip(node.stores, reducer.lhs, strict=True)

@@ -156,10 +156,10 @@ class _BlockLowerer:
             # but cleared before the outermost of each.
             if names and block.name not in self._marks:
                 self._marks[block.name] = self._marks_of(loop, block, position)
-                before += self._marks[block.name].numbered()
+                before += self._marks[block.name].clear_run_number()
                 loop = _with_block_replaced(loop, block, self._marks[block.name].marking(block))
             if names:
-                before += self._marks[block.name].cleared(names)
+                before += self._marks[block.name].clear_marks(names)
         return tuple(before), loop
 
     def _marks_of(self, loop: For, block: Block, position: InitPosition) -> InitMarks:

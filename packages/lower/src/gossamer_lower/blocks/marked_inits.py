@@ -64,7 +64,7 @@ class InitMarks:
         self._runs = None if _writes_once(block) else namer.fresh(f"{block.name}_runs")
         self._dtype = _FLAG if self._runs is None else _NUMBER
 
-    def cleared(self, buffers: Iterable[str]) -> tuple[Stmt, ...]:
+    def clear_marks(self, buffers: Iterable[str]) -> tuple[Stmt, ...]:
         """Return the statements that allocate and clear the arrays of marks for these buffers."""
         return tuple(
             stmt
@@ -77,7 +77,7 @@ class InitMarks:
         counts = (Binary("max", loop.extent, ZERO) for loop in self._repeating[buffer_name])
         return (*counts, *self._shapes[buffer_name])
 
-    def numbered(self) -> tuple[Stmt, ...]:
+    def clear_run_number(self) -> tuple[Stmt, ...]:
         """Return the statements that allocate and clear the number of the last run."""
         return () if self._runs is None else self._zeros(self._runs, (ONE,))
 
@@ -98,14 +98,14 @@ class InitMarks:
 
         init = rewrite_body(block.init, rule)
         if self._runs is not None:
-            init = (Store(self._runs, (ZERO,), add(self._run(), ONE)), *init)
+            init = (Store(self._runs, (ZERO,), add(self._run_number(), ONE)), *init)
         return replace(block, init=init)
 
-    def _run(self) -> Expr:
+    def _run_number(self) -> Expr:
         return Const(_FLAG, "1") if self._runs is None else Load(self._runs, (ZERO,), _NUMBER)
 
     def _once(self, store: Store) -> tuple[Stmt, ...]:
-        name, run = self._names[store.buffer], self._run()
+        name, run = self._names[store.buffer], self._run_number()
         repeating = self._repeating[store.buffer]
         repetition = (sub(index_var(loop.var), loop.start) for loop in repeating)
         indices = (*repetition, *store.indices)

@@ -137,7 +137,7 @@ class _AccessChecker(PointVisitor):
         rule(self, node, unless, checks)
 
     def check_search(self, search: Search, unless: Expr | None, checks: CheckList) -> None:
-        condition = self._unproved.of_window(search)
+        condition = self._unproved.window_condition(search)
         if condition is not None:
             checks.require(condition, unless, search.buffer)
 

@@ -79,7 +79,7 @@ class UnprovedAccesses:
                 )
             )
 
-    def of_window(self, search: Search) -> Expr | None:
+    def window_condition(self, search: Search) -> Expr | None:
         """Return the part of the bounds check of a search window that is not proved. An empty window
         reads nothing, so it is always in bounds."""
         # The first and the last element are enough, since the window is contiguous.

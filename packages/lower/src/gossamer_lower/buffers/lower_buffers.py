@@ -203,10 +203,10 @@ class _BufferLowerer:
         buffer = self._sparse[load.buffer]
         present = self._conditions.present(buffer, load.indices)
         if present is None:
-            return self.moved(load)
+            return self.flatten_access(load)
         # The predicate comes first: where it is false, the condition, which reads index arrays, must not run.
         plain = replace(load, predicate=None, passthrough=None)
-        value = IfThenElse(present, self.moved(plain), fill_of(buffer))
+        value = IfThenElse(present, self.flatten_access(plain), fill_of(buffer))
         if load.predicate is None or load.passthrough is None:
             return value
         return IfThenElse(load.predicate, value, load.passthrough)
@@ -215,9 +215,9 @@ class _BufferLowerer:
         """Return a store, after a guard if a position may lie outside its varied fiber."""
         present = self._conditions.present(self._sparse[store.buffer], store.indices)
         if present is None:
-            return self.moved(store)
+            return self.flatten_access(store)
         guard = Guard(present, self._names[store.buffer])
-        plain = self.moved(replace(store, predicate=None))
+        plain = self.flatten_access(replace(store, predicate=None))
         return (guard, plain) if store.predicate is None else (If(store.predicate, (guard, plain)),)
 
     def _combine(self, node: Combine) -> tuple[Stmt, ...]:
@@ -225,7 +225,7 @@ class _BufferLowerer:
         lowered = [stmt for store in node.stores for stmt in as_tuple(self.node(store))]
         return combine_after_checks(node.reducer, lowered)
 
-    def moved(self, access: A) -> A:
+    def flatten_access(self, access: A) -> A:
         """Return the access as one of the ordinary buffer."""
         indices = self._indices(self._sparse[access.buffer], access.indices)
         return replace(access, buffer=self._names[access.buffer], indices=indices)
@@ -256,9 +256,9 @@ class _BufferLowerer:
                 end = fiber.end
         else:
             extent = self._storage.flattened_extent(buffer)
-        location = self._conditions.of_fibers(fibers)
+        location = self._conditions.element_in_fibers(fibers)
         if extent is not None:
-            location.add(*self._conditions.of_window(node, extent))
+            location.add(*self._conditions.window_conditions(node, extent))
         inside = location.present_condition()
         if inside is not None:
             inside = short_circuit_or(Compare("ge", node.begin, node.end), inside)
@@ -295,7 +295,7 @@ ACCESS_RULES: dict[type[Any], Callable[[_BufferLowerer, Any], Any]] = {
     Load: _BufferLowerer.load,
     Search: _BufferLowerer.search,
     Store: _BufferLowerer.store,
-    Prefetch: _BufferLowerer.moved,
+    Prefetch: _BufferLowerer.flatten_access,
 }
 """Rewriting of each type of node that addresses elements of a sparse buffer. A test compares the table
 with the nodes of the stage."""

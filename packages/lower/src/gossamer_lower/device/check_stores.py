@@ -52,10 +52,10 @@ def check_stores(module: Module) -> Module:
     ...
     gossamer_ir.errors.UnsupportedError: The threads of loop 't' of 'last_t' store to one element of 'Y', ...
     """
-    return map_kernels(module, _checked)
+    return map_kernels(module, _check_kernel)
 
 
-def _checked(kernel: Function) -> Function:
+def _check_kernel(kernel: Function) -> Function:
     checker = _StoreChecker(kernel)
     for stmt in kernel.body:
         checker.check(stmt, StoreContext())

@@ -131,7 +131,7 @@ class _Lowerer:
             context = replace(context, extents=_extents_of(stmt))
         reduction = thread_reduction(stmt)
         if reduction is not None:
-            return self._lowered(reduction, context)
+            return self._lower_reduction(reduction, context)
         if isinstance(stmt, For) and stmt.thread is not None:
             inner = replace(context, bound={**context.bound, stmt.thread: stmt.var})
         else:
@@ -140,7 +140,9 @@ class _Lowerer:
             inner = replace(context, is_uniform=is_uniform)
         return (with_bodies(stmt, lambda body: self.body(body, inner)),)
 
-    def _lowered(self, reduction: ThreadReduction, context: _KernelContext) -> tuple[Stmt, ...]:
+    def _lower_reduction(
+        self, reduction: ThreadReduction, context: _KernelContext
+    ) -> tuple[Stmt, ...]:
         """Return the loops over the threads of a reduction, in which each accumulates on its own."""
         names = {str(loop.thread): loop.var for loop in thread_loops((reduction.stmt,))}
         first = {str(axis): index_var(names[axis]) for axis in reduction.extents}
@@ -157,7 +159,7 @@ class _Lowerer:
         for thread_sum in reduction.sums:
             partial = partials[thread_sum.store.buffer]
             combination = self._combination(thread_sum, partial, group, context)
-            outside, stored = self._stored(thread_sum, combination.result, [*first.values()])
+            outside, stored = self._store_result(thread_sum, combination.result, [*first.values()])
             before += outside
             body += [*combination.stmts, *stored]
         nest = tuple(body)
@@ -174,7 +176,7 @@ class _Lowerer:
         self, thread_sum: ThreadSum, partial: Buffer, group: ThreadGroup, context: _KernelContext
     ) -> ThreadCombination:
         combiner = ThreadCombiner(group, thread_sum.reduction.op, partial.dtype, self._namer)
-        combination = combiner.combined(Load(partial.name, (ZERO,), partial.dtype))
+        combination = combiner.combination(Load(partial.name, (ZERO,), partial.dtype))
         if combination.shared is not None and not context.is_uniform:
             raise UnsupportedError(
                 "lower.lower_cross_thread_reduction.barrier",
@@ -185,7 +187,7 @@ class _Lowerer:
         self._shared += allocation(combination)
         return combination
 
-    def _stored(
+    def _store_result(
         self, thread_sum: ThreadSum, total: Expr, threads: list[Var]
     ) -> tuple[list[Stmt], list[Stmt]]:
         """Return what stands before the loops over threads, and the update of the element in them."""

@@ -86,17 +86,17 @@ def merge_shared_memory(module: Module) -> Module:
 
 
 def _with_merged_buffers(function: Function) -> Function:
-    lifetimes = _LifetimeFinder().of(function)
+    lifetimes = _LifetimeFinder().find(function)
     shared = [group for group in _groups(lifetimes) if len(group) > 1]
     if not shared:
         return function
-    merged = {lifetime.buffer.name: _merged(group) for group in shared for lifetime in group}
+    merged = {lifetime.buffer.name: _merge_group(group) for group in shared for lifetime in group}
     originals = {lifetime.buffer.name: lifetime.buffer for group in shared for lifetime in group}
     body = _Placer(merged).body(function.body)
     return with_body(function, _with_flat_accesses(body, originals, merged))
 
 
-def _merged(group: Sequence[_Lifetime]) -> Buffer:
+def _merge_group(group: Sequence[_Lifetime]) -> Buffer:
     """Return the buffer that replaces those of a group: its name is that of the first one."""
     first = min(group, key=lambda lifetime: lifetime.first).buffer
     return replace(first, shape=(index(max(lifetime.elements for lifetime in group)),))
@@ -124,7 +124,7 @@ class _LifetimeFinder:
         self._count = 0
         self._lifetimes: list[_Lifetime] = []
 
-    def of(self, function: Function) -> list[_Lifetime]:
+    def find(self, function: Function) -> list[_Lifetime]:
         """Return the lifetimes of the buffers that may share memory."""
         self._visit_body(function.body)
         others = {
@@ -191,15 +191,15 @@ class _Placer:
                 new.append(with_bodies(stmt, self.body))
         placed: list[Stmt] = []
         for name, merged in {buffer.name: buffer for buffer in self._merged.values()}.items():
-            inside = self._allocated(body, name)
+            inside = self._count_allocations(body, name)
             if inside == self._counts[name] and not any(
-                self._allocated((stmt,), name) == inside and allocation_of(stmt) is None
+                self._count_allocations((stmt,), name) == inside and allocation_of(stmt) is None
                 for stmt in body
             ):
                 placed.append(Allocate(merged))
         return (*placed, *new)
 
-    def _allocated(self, body: tuple[Stmt, ...], name: str) -> int:
+    def _count_allocations(self, body: tuple[Stmt, ...], name: str) -> int:
         """Return how many of the buffers that a merged one replaces are allocated in statements."""
         return sum(
             buffer.name in self._merged and self._merged[buffer.name].name == name

@@ -53,7 +53,7 @@ class SharedAccessCollector:
             if is_thread_axis(axis) and integer_value(extent) != 1
         }
 
-    def of(
+    def collect(
         self, context: ThreadContext, *nodes: Stmt | Expr, first: frozenset[str] = frozenset()
     ) -> set[SharedAccess]:
         """Return the accesses of statements and expressions; of the axes `first`, only the first thread makes

@@ -137,7 +137,7 @@ class _Splitter:
             case ParallelFor():
                 return (self._iterations(stmt),)
             case Launch():
-                return (self._launched(stmt),)
+                return (self._extract_kernel(stmt),)
             case For() if stmt.thread is not None:
                 return (self._grid(stmt),)
             case For() if stmt.kind == "serial" and is_on_host(stmt.start, stmt.extent):
@@ -183,7 +183,7 @@ class _Splitter:
             )
         return self._add(*iteration_kernel(name, loop, self._functions[loop.function], self._namer))
 
-    def _launched(self, node: Launch) -> Launch:
+    def _extract_kernel(self, node: Launch) -> Launch:
         self._require_no_reads(node)
         kernel = self._functions[node.function]
         if kernel not in self.kernels:

@@ -71,17 +71,17 @@ class ThreadCombiner:
         self._group, self._op, self._dtype, self._namer = group, op, dtype, namer
         self._stmts: list[Stmt] = []
 
-    def combined(self, value: Expr) -> ThreadCombination:
+    def combination(self, value: Expr) -> ThreadCombination:
         """Return the combination of the values of all threads of the group."""
         group = self._group
         if group.is_in_warps:
-            result = self._exchanged(value, "xor", group.threads)
+            result = self._exchange(value, "xor", group.threads)
             return ThreadCombination(tuple(self._stmts), result)
         if group.has_own_warps:
             return self._over_warps(value)
         return self._over_tree(value)
 
-    def _exchanged(self, value: Expr, op: ShuffleOp, width: int) -> Expr:
+    def _exchange(self, value: Expr, op: ShuffleOp, width: int) -> Expr:
         """Return the combination of the values of `width` threads; by `down`, the first of them has it."""
         offset = width // 2
         while offset:
@@ -107,14 +107,14 @@ class ThreadCombiner:
         """Combine the values of each warp, and then those of the warps in shared memory."""
         warps = -(-self._group.threads // WARP_LANES)
         is_whole = self._group.threads % WARP_LANES == 0
-        value = self._exchanged(value, "xor" if is_whole else "down", WARP_LANES)
-        shared = self._shared(warps)
+        value = self._exchange(value, "xor" if is_whole else "down", WARP_LANES)
+        shared = self._partial_sums(warps)
         warp = floordiv(self._group.number, index(WARP_LANES))
         stored = Store(shared.name, (self._group.row, warp), value)
         self._stmts += [If(Compare("eq", self._lane(), ZERO), (stored,)), Barrier()]
-        total: Expr = self._let(self._loaded(shared, ZERO))
+        total: Expr = self._let(self._load_partial(shared, ZERO))
         for number in range(1, warps):
-            total = self._let(Binary(self._op, total, self._loaded(shared, index(number))))
+            total = self._let(Binary(self._op, total, self._load_partial(shared, index(number))))
         # The memory may be used again.
         self._stmts.append(Barrier())
         return ThreadCombination(tuple(self._stmts), total, shared)
@@ -122,25 +122,25 @@ class ThreadCombiner:
     def _over_tree(self, value: Expr) -> ThreadCombination:
         """Combine the values of pairs of threads in shared memory, until one is left."""
         group = self._group
-        shared = self._shared(group.threads)
+        shared = self._partial_sums(group.threads)
         self._stmts += [Store(shared.name, (group.row, group.number), value), Barrier()]
         distance = 1 << (group.threads - 1).bit_length() >> 1
         while distance:
-            other = self._loaded(shared, add(group.number, index(distance)))
-            total = Binary(self._op, self._loaded(shared, group.number), other)
+            other = self._load_partial(shared, add(group.number, index(distance)))
+            total = Binary(self._op, self._load_partial(shared, group.number), other)
             is_left = Compare("lt", group.number, index(min(distance, group.threads - distance)))
             stored = Store(shared.name, (group.row, group.number), total)
             self._stmts += [If(is_left, (stored,)), Barrier()]
             distance //= 2
-        result = self._let(self._loaded(shared, ZERO))
+        result = self._let(self._load_partial(shared, ZERO))
         self._stmts.append(Barrier())
         return ThreadCombination(tuple(self._stmts), result, shared)
 
-    def _shared(self, columns: int) -> Buffer:
+    def _partial_sums(self, columns: int) -> Buffer:
         shape = (index(self._group.rows), index(columns))
         return Buffer(self._namer.fresh("partial_sums"), shape, self._dtype, scope="shared")
 
-    def _loaded(self, shared: Buffer, column: Expr) -> Load:
+    def _load_partial(self, shared: Buffer, column: Expr) -> Load:
         return Load(shared.name, (self._group.row, column), self._dtype)
 
     def _let(self, value: Expr) -> Var:

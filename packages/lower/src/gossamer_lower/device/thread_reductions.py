@@ -59,7 +59,7 @@ def thread_reduction(stmt: Stmt) -> ThreadReduction | None:
     >>> thread_reduction(flat.functions[0].body[0]).extents
     {'threadIdx.x': 32}
     """
-    finder = _Finder(bound_vars((stmt,)), _written((stmt,)))
+    finder = _Finder(bound_vars((stmt,)), _buffers_written((stmt,)))
     if not finder.visit(stmt, {}, ()) or not finder.sums:
         return None
     extents = finder.extents[0]
@@ -145,5 +145,5 @@ def _is_loop_of_block(loop: For, extent: int | None) -> bool:
     return is_of_block and extent is not None and integer_value(loop.start) == 0
 
 
-def _written(body: tuple[Stmt, ...]) -> Set[str]:
+def _buffers_written(body: tuple[Stmt, ...]) -> Set[str]:
     return {write.buffer for stmt in stmts(body) for write in effects_of(stmt).writes}

@@ -68,14 +68,16 @@ def _lower_function(function: Function) -> Function:
 
     def rule(node: Node) -> For | None:
         return (
-            _lowered(node, allocated, namer) if isinstance(node, For) and is_atomic(node) else None
+            _lower_loop(node, allocated, namer)
+            if isinstance(node, For) and is_atomic(node)
+            else None
         )
 
     return replace(function, body=rewrite_body(function.body, rule))
 
 
 # Other statements: refused if they update what other threads update; only `Atomic` may.
-def _lowered(loop: For, allocated: Set[str], namer: Namer) -> For:
+def _lower_loop(loop: For, allocated: Set[str], namer: Namer) -> For:
     """Return the loop with atomic accumulations into shared buffers. Buffers that the function allocates
     (`allocated`) are not shared: each thread has its own."""
 

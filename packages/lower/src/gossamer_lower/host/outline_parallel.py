@@ -136,7 +136,7 @@ class _LoopOutliner:
         handles = [
             buffer.handle or self._namer.fresh(f"{buffer.name}_handle") for buffer in buffers
         ]
-        bound = [_bound(*pair) for pair in zip(buffers, handles, strict=True)]
+        bound = [_bind_to_pointer(*pair) for pair in zip(buffers, handles, strict=True)]
         params = (
             Param(begin, "int64"),
             Param(end, "int64"),
@@ -168,7 +168,7 @@ class _LoopOutliner:
         return list(captured.values())
 
 
-def _bound(buffer: Buffer, handle_name: str) -> Buffer:
+def _bind_to_pointer(buffer: Buffer, handle_name: str) -> Buffer:
     """Return the buffer as the outlined function declares it: bound to a pointer parameter."""
     if buffer.handle is not None:
         return buffer

@@ -72,7 +72,7 @@ class _ArgumentRemover:
             body = tuple(self._node(stmt) for stmt in old.body)
             is_chunk = name in self._run_in_parallel()
             kept = old.params[:_RANGE_PARAMS] if is_chunk else ()
-            self._new[name] = _pruned(replace(old, body=body), kept)
+            self._new[name] = _prune_arguments(replace(old, body=body), kept)
         return self._new[name]
 
     def _run_in_parallel(self) -> set[str]:
@@ -89,7 +89,7 @@ class _ArgumentRemover:
         return map_children(node, self._node)
 
 
-def _pruned(function: Function, kept: tuple[Param, ...]) -> Function:
+def _prune_arguments(function: Function, kept: tuple[Param, ...]) -> Function:
     named = set(_buffers_named(function.body))
     of_axes = {handle for axis in function.axes for handle in index_handles(axis)}
     pointed = {var.name for stmt in function.body for var in _pointers(stmt)}

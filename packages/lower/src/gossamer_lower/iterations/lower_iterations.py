@@ -97,7 +97,7 @@ def _lower_function(function: Function) -> Function:
     is_parted = is_composable(function)
     body = lowerer.with_inits_first(function.body) if is_parted else function.body
     body = lowerer.stmts(body, {})
-    buffers = (*function.buffers, *lowerer.index_buffers.declared())
+    buffers = (*function.buffers, *lowerer.index_buffers.declared_buffers())
     notes = without_annotation(function, COMPOSABLE).annotations
     return replace(function, body=body, buffers=buffers, annotations=notes)
 
@@ -271,12 +271,12 @@ statement to several. A test compares the table with the nodes of the stage."""
 def _with_condition_true(condition: Expr, value: Any) -> Any:
     """Return the expression with choices by `condition` resolved, which is known to hold."""
 
-    def chosen(node: Node) -> Any | None:
+    def choose_branch(node: Node) -> Any | None:
         return (
             node.if_true if isinstance(node, IfThenElse) and node.condition == condition else None
         )
 
-    return rewrite(value, chosen)
+    return rewrite(value, choose_branch)
 
 
 def _coordinates(indices: Iterable[AccessIndex]) -> list[Expr]:

@@ -66,10 +66,10 @@ class _LastIterationPeeler(PointVisitor):
     def stmt(self, stmt: Stmt) -> Iterable[Stmt]:
         inner = self.inside(stmt)
         if isinstance(inner, For) and PEEL_LAST in inner.annotations:
-            return self._peeled(inner)
+            return self._peel_loop(inner)
         return (inner,)
 
-    def _peeled(self, loop: For) -> Iterator[Stmt]:
+    def _peel_loop(self, loop: For) -> Iterator[Stmt]:
         count = integer_value(loop.extent)
         kept = tuple(annotation for annotation in loop.annotations if annotation != PEEL_LAST)
         # Other kinds have no last iteration in time, and one iteration leaves nothing to simplify;

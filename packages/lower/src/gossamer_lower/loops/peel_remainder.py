@@ -99,7 +99,7 @@ class _UnrolledGroup(msgspec.Struct, frozen=True):
     whole: Expr
 
     @property
-    def left(self) -> Expr:
+    def remainder_count(self) -> Expr:
         """The number of iterations of the remainder."""
         return expr_of(self.slack + UNIT)
 
@@ -133,7 +133,7 @@ class _RemainderPeeler:
         """Return the body with remainders peeled; `unrolled` are the variables of unrolled loops around."""
         for stmt in body:
             group = self._group_of(stmt, unrolled)
-            peeled = None if group is None else self._peeled(body, group)
+            peeled = None if group is None else self._peel_group(body, group)
             if peeled is not None:
                 before, both, after = peeled
                 others = tuple(self._stmt(stmt, unrolled) for stmt in before)
@@ -172,9 +172,9 @@ class _RemainderPeeler:
     def _is_as_computed(self, group: _UnrolledGroup) -> bool:
         """Return whether neither the condition of the whole group nor the length of the remainder can
         overflow: only then are they equivalent to the conditions of the iterations."""
-        return all(map(self._overflow.is_exact, (group.whole, group.left)))
+        return all(map(self._overflow.is_exact, (group.whole, group.remainder_count)))
 
-    def _peeled(self, body: tuple[Stmt, ...], group: _UnrolledGroup) -> _Peeled | None:
+    def _peel_group(self, body: tuple[Stmt, ...], group: _UnrolledGroup) -> _Peeled | None:
         """Return the statements before the group, the group in two versions, and the statements after it.
 
         None if the condition cannot be evaluated before the group, or if later statements use names that
@@ -206,7 +206,7 @@ class _RemainderPeeler:
         # Names are unique in a function, so the second version needs its own.
         remainder = simplify_body(
             tuple(
-                _rolled(stmt, group, self._registers)
+                _roll_loops(stmt, group, self._registers)
                 for stmt in with_fresh_names(every, self._namer)
             )
         )
@@ -239,7 +239,7 @@ def _without_bound(node: Any, group: _UnrolledGroup, counts: dict[str, int]) -> 
     return map_children(node, lambda child: _without_bound(child, group, counts))
 
 
-def _rolled(node: Node, group: _UnrolledGroup, registers: frozenset[str]) -> Any:
+def _roll_loops(node: Node, group: _UnrolledGroup, registers: frozenset[str]) -> Any:
     """Return a statement with its outermost unrolled loops made serial: the remainder runs at most once, and
     each copy would be under a branch.
 
@@ -247,7 +247,7 @@ def _rolled(node: Node, group: _UnrolledGroup, registers: frozenset[str]) -> Any
     in registers, which no variable can select, and in memory they would be for the whole groups, too.
     """
     if not isinstance(node, For) or node.kind != "unrolled":
-        return map_children(node, lambda child: _rolled(child, group, registers))
+        return map_children(node, lambda child: _roll_loops(child, group, registers))
     if _selects_element(node, registers):
         return node
     return _loop_to_bound(replace(node, kind="serial"), group)
@@ -274,7 +274,7 @@ def _loop_to_bound(loop: For, group: _UnrolledGroup) -> For:
     if not all(_is_under_bound(stmt, group, counts) for stmt in loop.body):
         return loop
     body = tuple(_without_bound(stmt, group, counts) for stmt in loop.body)
-    return replace(loop, extent=group.left, body=body)
+    return replace(loop, extent=group.remainder_count, body=body)
 
 
 def _is_under_bound(stmt: Stmt, group: _UnrolledGroup, counts: dict[str, int]) -> bool:

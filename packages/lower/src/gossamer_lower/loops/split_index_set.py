@@ -80,9 +80,9 @@ class _IndexSetSplitter(PointVisitor):
     def stmt(self, stmt: Stmt) -> Iterable[Stmt]:
         # Inner loops first: a loop that was split inside is no longer a single choice.
         inner = self.inside(stmt)
-        return self._split(inner) if isinstance(inner, For) else (inner,)
+        return self._split_loop(inner) if isinstance(inner, For) else (inner,)
 
-    def _split(self, loop: For) -> Iterator[Stmt]:
+    def _split_loop(self, loop: For) -> Iterator[Stmt]:
         choice = _choice_of(loop)
         bound = None if choice is None else _bound_of(choice.condition, loop.var)
         end = add(loop.start, loop.extent)

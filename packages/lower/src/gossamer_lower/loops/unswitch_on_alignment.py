@@ -97,7 +97,7 @@ def _loop(loop: For, function: Function, namer: Namer) -> Stmt:
         unswitched = _loop(part, function, namer)
     else:
         condition = next(_conditions(loop, function), None)
-        unswitched = _unswitched(part or loop, condition, namer)
+        unswitched = _unswitch(part or loop, condition, namer)
     if part is None:
         return unswitched
     body = (unswitched if stmt is part else stmt for stmt in loop.body)
@@ -117,7 +117,7 @@ def _separate_part(loop: For) -> For | If | None:
     return dependent[0] if any(isinstance(stmt, For) for stmt in stmts(others)) else None
 
 
-def _unswitched(stmt: For | If, condition: Expr | None, namer: Namer) -> Stmt:
+def _unswitch(stmt: For | If, condition: Expr | None, namer: Namer) -> Stmt:
     """Return a statement unswitched on a condition, or on its masks if there is none."""
     if condition is None:
         return _unswitch_on_masks(stmt, namer)

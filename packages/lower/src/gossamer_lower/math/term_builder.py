@@ -80,7 +80,7 @@ class CodeBuilder:
         """Return one of two values, by condition."""
         like = if_true if isinstance(if_true, Term) else if_false
         assert isinstance(like, Term)
-        sides = like.matched(if_true).expr, like.matched(if_false).expr
+        sides = like.constant_like(if_true).expr, like.constant_like(if_false).expr
         return self.term(Select(condition.expr, *sides))
 
     def fma(self, a: Term, b: Term | Number, c: Term | Number) -> Term:
@@ -89,7 +89,7 @@ class CodeBuilder:
         # and no caller depends on the single rounding.
         if "fma" not in self.instructions:
             return a * b + c
-        args = (a.expr, a.matched(b).expr, a.matched(c).expr)
+        args = (a.expr, a.constant_like(b).expr, a.constant_like(c).expr)
         return self.term(Call("fma", args, a.dtype))
 
     def call(self, function: str, *args: Term) -> Term:
@@ -98,7 +98,7 @@ class CodeBuilder:
 
     def horner(self, x: Term, coefficients: Sequence[float]) -> Term:
         """Return the polynomial of x, its coefficients lowest first."""
-        total = x.matched(coefficients[-1])
+        total = x.constant_like(coefficients[-1])
         for coefficient in reversed(coefficients[:-1]):
             total = self.fma(total, x, coefficient)
         return total
@@ -189,7 +189,7 @@ class Term:
     def scalar(self) -> str:
         return DType.parse(self.dtype).scalar
 
-    def matched(self, other: Term | Number) -> Term:
+    def constant_like(self, other: Term | Number) -> Term:
         """Return a number as a constant of this dtype."""
         return other if isinstance(other, Term) else self.code.number(other, self.scalar)
 
@@ -223,10 +223,10 @@ class Term:
         return self._compare("ne", other)
 
     def _binary(self, op: BinaryOp, other: Term | Number) -> Term:
-        return self.code.term(Binary(op, self.expr, self.matched(other).expr))
+        return self.code.term(Binary(op, self.expr, self.constant_like(other).expr))
 
     def _compare(self, op: CompareOp, other: Term | Number) -> Term:
-        return self.code.term(Compare(op, self.expr, self.matched(other).expr))
+        return self.code.term(Compare(op, self.expr, self.constant_like(other).expr))
 
     def _logical(self, op: BinaryOp, other: Term | Number) -> Term:
         is_condition = self.scalar == "bool"
@@ -239,7 +239,7 @@ class Term:
         return self._binary("sub", other)
 
     def __rsub__(self, other: Number) -> Term:
-        return self.matched(other) - self
+        return self.constant_like(other) - self
 
     def __mul__(self, other: Term | Number) -> Term:
         return self._binary("mul", other)
@@ -248,7 +248,7 @@ class Term:
         return self._binary("div", other)
 
     def __rtruediv__(self, other: Number) -> Term:
-        return self.matched(other) / self
+        return self.constant_like(other) / self
 
     def __lt__(self, other: Term | Number) -> Term:
         return self._compare("lt", other)

@@ -100,7 +100,7 @@ def _contract_function(function: Function) -> Function:
 
 
 def _with_contracted_buffers(function: Function) -> Function:
-    body = _replaced(function.body, function)
+    body = _contract_body(function.body, function)
     for buffer in function.buffers:
         if buffer.handle is None and isinstance(buffer, Buffer):
             body = _body_with_allocation(body, buffer, function)
@@ -164,7 +164,7 @@ def _is_over(at: Expr, size: Expr, loops: Mapping[str, For]) -> bool:
     return loop.extent == size and not buffers_read(size)
 
 
-def _replaced(body: tuple[Stmt, ...], function: Function) -> tuple[Stmt, ...]:
+def _contract_body(body: tuple[Stmt, ...], function: Function) -> tuple[Stmt, ...]:
     """Return the body with its allocations, and those of inner bodies, moved to where they are live."""
     result: tuple[Stmt, ...] = ()
     # From the last statement to the first:
@@ -174,7 +174,7 @@ def _replaced(body: tuple[Stmt, ...], function: Function) -> tuple[Stmt, ...]:
         if buffer is not None:
             result = _body_with_allocation(result, buffer, function)
         else:
-            result = (with_bodies(stmt, lambda inner: _replaced(inner, function)), *result)
+            result = (with_bodies(stmt, lambda inner: _contract_body(inner, function)), *result)
     return result
 
 
@@ -207,7 +207,7 @@ def _body_with_allocation(
     # body: fewer statements may allow a tighter range.
     if ranges is None or len(live) < len(body):
         ranges = index_ranges_of(buffer, live, function)
-    compacted, live = _contracted(buffer, live, ranges)
+    compacted, live = _contract_buffer(buffer, live, ranges)
     return (*body[:first], Allocate(compacted), *live, *body[last:])
 
 
@@ -342,7 +342,7 @@ def _size_of(length: Affine) -> Expr:
     return Binary("max", expr_of(length), ZERO)
 
 
-def _contracted(
+def _contract_buffer(
     buffer: Buffer, live: tuple[Stmt, ...], intervals: Intervals
 ) -> tuple[Buffer, tuple[Stmt, ...]]:
     pairs = list(zip(buffer.shape, intervals, strict=True))

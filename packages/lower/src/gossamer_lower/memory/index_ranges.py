@@ -92,7 +92,7 @@ def index_ranges_of(
         return [None] * len(buffer.shape)
     bound_vars = _BoundVars(live, function)
     return [
-        _merged(
+        _merge_ranges(
             [
                 bound_vars.interval(access.indices[dimension], enclosing)
                 for access, enclosing in accesses
@@ -270,7 +270,7 @@ def _scaled_var(atom: Expr) -> tuple[Var | None, Affine]:
     return others[0], multiplier
 
 
-def _merged(intervals: list[Interval | None]) -> Interval | None:
+def _merge_ranges(intervals: list[Interval | None]) -> Interval | None:
     """Return the union of the ranges; None unless they agree in the invariant part, and in a length if
     they have lengths."""
     first = intervals[0] if intervals else None

@@ -100,14 +100,14 @@ class _LaneReductionCombiner:
         are_scalable = any(lane.scalable for lane in collect(Lanes, *sums))
         if len(sums) < MIN_VALUES and not are_scalable:
             return body
-        direct = self._forwarded(self._without_starts(list(body)))
-        combined = self._combined(direct)
+        direct = self._forward_stores(self._without_starts(list(body)))
+        combined = self._combine_groups(direct)
         # Those of scalable vectors stay apart, but need not be added to the identity.
         return body if combined is direct and not are_scalable else _without_unused(combined)
 
     # --- groups
 
-    def _combined(self, body: list[Stmt]) -> list[Stmt]:
+    def _combine_groups(self, body: list[Stmt]) -> list[Stmt]:
         """Return the body with each group as one store; the same object if there is none."""
         placed: dict[int, tuple[Stmt, ...]] = {}
         for run in _consecutive_runs(self._sums(body)):
@@ -129,12 +129,12 @@ class _LaneReductionCombiner:
         # Backwards, so that `later` holds what is written between a member and the place
         # it moves to.
         for at in range(group[-1].at, group[0].at - 1, -1):
-            read = set(self._read((body[at],)))
+            read = set(self._memory_read((body[at],)))
             # A statement between reads the elements, or a member reads what is overwritten before
             # the last member.
             if stored in read or (at in members and not read.isdisjoint(later)):
                 return False
-            written = set(self._written((body[at],)))
+            written = set(self._memory_written((body[at],)))
             # Another store to the buffer may be to one of the elements, and the order of the two
             # would change.
             if at not in members and stored in written:
@@ -157,7 +157,7 @@ class _LaneReductionCombiner:
                 body[after] = Store(stmt.buffer, stmt.indices, lanes)
         return [stmt for number, stmt in enumerate(body) if number not in dropped]
 
-    def _forwarded(self, body: list[Stmt]) -> list[Stmt]:
+    def _forward_stores(self, body: list[Stmt]) -> list[Stmt]:
         """Return the body with store forwarding: elements of local buffers that only carry a lane reduction
         to another store are removed."""
         dropped: set[int] = set()
@@ -174,7 +174,9 @@ class _LaneReductionCombiner:
             is_last = self._next_access(body, after, stmt) is None
             # The reduction is now evaluated at the user, so nothing in between may change its
             # operands, and no other statement may load the element that is no longer stored.
-            if is_last and set(self._read((stmt,))).isdisjoint(self._written(between)):
+            if is_last and set(self._memory_read((stmt,))).isdisjoint(
+                self._memory_written(between)
+            ):
                 dropped.add(number)
                 body[after] = replace(user, value=stmt.value)
         return [stmt for number, stmt in enumerate(body) if number not in dropped]
@@ -240,10 +242,10 @@ class _LaneReductionCombiner:
         """Return the memory of a buffer, named by its handle: several buffers may share one array."""
         return self._handles.get(buffer_name, buffer_name)
 
-    def _read(self, nodes: Iterable[Node]) -> Iterator[str]:
+    def _memory_read(self, nodes: Iterable[Node]) -> Iterator[str]:
         return map(self._memory_of, buffers_read(*nodes))
 
-    def _written(self, body: Iterable[Stmt]) -> Iterator[str]:
+    def _memory_written(self, body: Iterable[Stmt]) -> Iterator[str]:
         return map(self._memory_of, buffers_written(body))
 
 

@@ -95,16 +95,16 @@ class _PartialResults:
         where = (Ramp(ZERO, ONE, lanes),)
         self._load = Load(name, where, self._vectorizer.dtype(dtype))
 
-    def cleared(self) -> tuple[Stmt, ...]:
+    def clear(self) -> tuple[Stmt, ...]:
         """Return the allocation of the partial results, and the store of their identity."""
         neutral = identity(self._reduction.reduction.op, self._buffer.dtype)
-        return Allocate(self._buffer), self._stored(Broadcast(neutral, self._vectorizer.lanes))
+        return Allocate(self._buffer), self._store(Broadcast(neutral, self._vectorizer.lanes))
 
-    def accumulated(self, condition: Expr | None) -> tuple[Stmt, ...]:
+    def accumulate(self, condition: Expr | None) -> tuple[Stmt, ...]:
         """Return the statements that accumulate one more vector under a condition."""
         conditioned = replace(self._reduction, condition=condition)
-        value = _accumulated(self._vectorizer, self._load, conditioned)
-        return self._vectorizer.after_lets(self._stored(value))
+        value = _accumulate_lanes(self._vectorizer, self._load, conditioned)
+        return self._vectorizer.after_lets(self._store(value))
 
     def total(self) -> Store:
         """Return the store of the element combined with all partial results."""
@@ -112,7 +112,7 @@ class _PartialResults:
         total = Binary(op, _load_of(self.store), _lanes_combined(op, self._load))
         return Store(self.store.buffer, self.store.indices, total)
 
-    def _stored(self, value: Expr) -> Store:
+    def _store(self, value: Expr) -> Store:
         return Store(self._buffer.name, self._load.indices, value)
 
 
@@ -135,13 +135,13 @@ class LaneReducer:
         reduction = lane_reduction(inner)
         if reduction is None or not self._may_be_stored_after(outer, inner, reduction):
             return None
-        peeled = self._peeled(outer, inner, reduction)
+        peeled = self._peel_bound(outer, inner, reduction)
         results = _PartialResults(inner, reduction, self._namer)
         condition = reduction.condition if peeled is None else peeled.others
-        accumulate = _under_shared_part(results.accumulated(condition), condition, inner.var)
+        accumulate = _under_shared_part(results.accumulate(condition), condition, inner.var)
         extent = outer.extent if peeled is None else peeled.whole
         main = replace(outer, extent=extent, body=accumulate)
-        code = (*results.cleared(), main, *self._combined(outer, inner, peeled, results))
+        code = (*results.clear(), main, *self._combine_partials(outer, inner, peeled, results))
         return simplify_body(code)
 
     def _with_groups(self, outer: For, loops: tuple[For, For]) -> tuple[Stmt, ...] | None:
@@ -157,16 +157,16 @@ class LaneReducer:
             return None
         results = _PartialResults(inner, reduction, self._namer)
         whole, masked = (
-            _under_shared_part(results.accumulated(condition), condition, inner.var)
+            _under_shared_part(results.accumulate(condition), condition, inner.var)
             for condition in (groups.others, rest_condition(groups))
         )
         is_nonnegative = self._point.is_nonnegative(groups.bound)
         code = grouped_loops(
             groups, whole=whole, masked=masked, namer=self._namer, is_nonnegative=is_nonnegative
         )
-        return simplify_body((*results.cleared(), *code, results.total()))
+        return simplify_body((*results.clear(), *code, results.total()))
 
-    def _combined(
+    def _combine_partials(
         self, outer: For, inner: For, peeled: _Peeled | None, results: _PartialResults
     ) -> tuple[Stmt, ...]:
         """Return the statements that combine the partial results, and add the elements after the last whole
@@ -175,7 +175,7 @@ class LaneReducer:
         if peeled is None:
             return (total,)
         if _has_masked_remainder(inner):
-            masked = results.accumulated(results.condition)
+            masked = results.accumulate(results.condition)
             return (_masked_remainder(outer, inner, peeled, body=masked), total)
         return (total, self._serial_remainder(outer, inner, peeled, store=results.store))
 
@@ -200,7 +200,7 @@ class LaneReducer:
         at = {outer.var: peeled.whole, inner.var: index_var(var)}
         return For(var, ZERO, remainder, substitute_body((store,), at))
 
-    def _peeled(self, outer: For, inner: For, reduction: LaneReduction) -> _Peeled | None:
+    def _peel_bound(self, outer: For, inner: For, reduction: LaneReduction) -> _Peeled | None:
         """Return the part of the condition that is "position < bound" with a bound known before the loop.
 
         Whole vectors then need no mask for it; only the remainder does. None if there is no such part, or
@@ -346,7 +346,7 @@ def _under_shared_part(
     return accumulate if shared is None else (If(shared, accumulate),)
 
 
-def _accumulated(vectorizer: BodyVectorizer, partial: Expr, reduction: LaneReduction) -> Expr:
+def _accumulate_lanes(vectorizer: BodyVectorizer, partial: Expr, reduction: LaneReduction) -> Expr:
     """Return the partial results after one more vector; those of masked-off lanes do not change."""
     mask = vectorizer.mask(reduction.condition)
     value = vectorizer.vector(vectorizer.value(reduction.reduction.value, mask))

@@ -193,9 +193,11 @@ class _WindowLoader(SerialLoopVisitor):
         """Return the choice between a copy of the loop that reads windows, and the loop as it is."""
         dtypes = {load.buffer: DType.parse(load.dtype).scalar for load in loads}
         windows = {name: self._window(name, dtype, elements) for name, dtype in dtypes.items()}
-        reads = {load: _read(load, windows[load.buffer], starts, loop) for load in loads}
+        reads = {
+            load: _load_from_window(load, windows[load.buffer], starts, loop) for load in loads
+        }
         body = _without_mask(rewrite_body(loop.body, reads.get), starts)
-        fills = [stmt for name in windows for stmt in _filled(windows[name], name, starts)]
+        fills = [stmt for name in windows for stmt in _fill_window(windows[name], name, starts)]
         return If(
             self._fits(loop, starts, tuple(windows), elements),
             (*fills, replace(loop, body=body)),
@@ -246,7 +248,7 @@ def _holds_whole_lines(elements: object, load: Load) -> bool:
     return isinstance(elements, int) and elements > 0 and elements * size % LINE_BYTES == 0
 
 
-def _filled(window: Buffer, name: str, starts: _Starts) -> tuple[Stmt, ...]:
+def _fill_window(window: Buffer, name: str, starts: _Starts) -> tuple[Stmt, ...]:
     """Return the statements that allocate and load a window, a cache line at a time."""
     elements = integer_value(window.shape[0]) or 0
     dtype = DType.parse(window.dtype)
@@ -259,7 +261,7 @@ def _filled(window: Buffer, name: str, starts: _Starts) -> tuple[Stmt, ...]:
     return (Allocate(window), *stores)
 
 
-def _read(load: Load, window: Buffer, starts: _Starts, loop: For) -> Load:
+def _load_from_window(load: Load, window: Buffer, starts: _Starts, loop: For) -> Load:
     """Return the load of the same elements from a window. Lanes that are not enabled may have any index."""
     vector = starts.load
     scalar, lanes = DType.parse(vector.dtype).scalar, starts.ramp.lanes

@@ -86,7 +86,7 @@ class _LoopVectorizer(PointVisitor):
                 if stmt.buffer.scope == "local":
                     self._locals[stmt.buffer.name] = stmt.buffer.shape
             case For(kind="vectorized"):
-                return self._vectorized(stmt)
+                return self._vectorize_loop(stmt)
             case For():
                 return self._loop(stmt)
         return (self.inside(stmt),)
@@ -121,7 +121,7 @@ class _LoopVectorizer(PointVisitor):
 
         return rewrite_body(body, rule)
 
-    def _vectorized(self, loop: For) -> tuple[Stmt, ...]:
+    def _vectorize_loop(self, loop: For) -> tuple[Stmt, ...]:
         # First, since the general form below refuses a store to one element from all lanes.
         reduction = lane_reduction(loop)
         if reduction is not None:

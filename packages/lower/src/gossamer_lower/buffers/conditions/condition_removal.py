@@ -168,7 +168,7 @@ class ConditionRemover:
 
 def _fiber_search(start: Expr, element: Expr) -> Search | None:
     """Return the search that found the fiber of an element, which begins at `start`; None if none did."""
-    match _unwidened(start):
+    match _strip_widening(start):
         case Load(
             buffer=buffer, indices=(Binary(op="sub", lhs=Search(kind="upper") as search, rhs=one),)
         ) if one == ONE and search.buffer == buffer and search.value == element:
@@ -176,13 +176,13 @@ def _fiber_search(start: Expr, element: Expr) -> Search | None:
     return None
 
 
-def _unwidened(expr: Expr) -> Expr:
+def _strip_widening(expr: Expr) -> Expr:
     value = getattr(expr, "value", expr)
     return value if isinstance(value, Load) and widen(value) == expr else expr
 
 
 def _dtype_of(start: Expr) -> str:
-    return dtype_of(_unwidened(start))
+    return dtype_of(_strip_widening(start))
 
 
 def conditions_of(condition: Expr) -> Iterator[Expr]:

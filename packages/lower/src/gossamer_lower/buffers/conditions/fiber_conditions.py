@@ -50,16 +50,16 @@ class FiberConditions:
         looked_up = [fiber.position for fiber in fibers if self._let_element(fiber) is not None]
         # The let of a found element has evaluated what its position is computed from.
         evaluated = [position for position in positions if position not in looked_up]
-        return self.of_fibers(fibers).access_condition(evaluated)
+        return self.element_in_fibers(fibers).access_condition(evaluated)
 
-    def of_fibers(self, fibers: Iterable[Fiber]) -> ElementLocation:
+    def element_in_fibers(self, fibers: Iterable[Fiber]) -> ElementLocation:
         """Return the conditions that positions lie in these fibers."""
         location = ElementLocation()
         for fiber in fibers:
             location.add(*self._conditions(fiber))
         return location
 
-    def of_window(self, node: Search, extent: Expr) -> Iterator[Compare]:
+    def window_conditions(self, node: Search, extent: Expr) -> Iterator[Compare]:
         """Yield the conditions, unless implied, for the window of a search to lie in its fiber."""
         end, begin = add(extent, ONE), integer_value(node.begin)
         if begin is None or begin < 0:
@@ -86,7 +86,7 @@ class FiberConditions:
             exceeding = self.exceeds(walked, extent)
             if exceeding is not None and exceeding + form.constant <= 0:
                 return
-        goal = ProofGoal(fiber.inner(), fiber.length(), self._hit(fiber))
+        goal = ProofGoal(fiber.inner(), fiber.length(), self._hit_condition(fiber))
         is_plain = form.constant >= 0 if not form.terms else walked is not None
         # The comparison with the length comes first: reading the length stops the kernel if the position
         # of an axis above is out of bounds.
@@ -94,7 +94,7 @@ class FiberConditions:
         if not is_plain:
             yield self._storage.position_conditions.proved_by(goal, "ge", fiber.position, extent)
 
-    def _hit(self, fiber: Fiber) -> Expr | None:
+    def _hit_condition(self, fiber: Fiber) -> Expr | None:
         """Return the condition that a search in the fiber found the position; None if none computes it."""
         element = element_found(fiber.inner(), fiber.start, self._storage.found)
         if element is None:

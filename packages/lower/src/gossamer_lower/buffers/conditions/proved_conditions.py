@@ -101,7 +101,7 @@ class _ConditionProver:
         with self._point.scope():
             predicate = self._predicate(block)
             iters = tuple(
-                replace(self._bound(iterator), value=value)
+                replace(self._assume_domain(iterator), value=value)
                 for iterator, value in zip(block.iters, values, strict=True)
             )
             with self._remover.holding(TRUE if predicate is None else predicate, block.body):
@@ -119,7 +119,7 @@ class _ConditionProver:
             result: Expr = self._remover.expr(block.predicate)
         return result
 
-    def _bound(self, iterator: BlockIter) -> BlockIter:
+    def _assume_domain(self, iterator: BlockIter) -> BlockIter:
         """Return the iterator, and assumes from here on that it lies in its domain."""
         bound = replace(iterator, domain=map_children(iterator.domain, self._remover.expr))
         self._point.assume_iterator(bound)
@@ -136,5 +136,5 @@ class _ConditionProver:
                 init._remover.know(condition)
                 init._point.assume(condition)
         for iterator in iters_of_init(block):
-            init._bound(iterator)
+            init._assume_domain(iterator)
         return init.body(block.init)

@@ -103,7 +103,7 @@ class OrdinaryBuffers:
 
     def _declare(self, handle: str) -> SparseBuffer:
         """Declare a buffer for an index array of an axis for which the function has none."""
-        declared = IndexBuffers(self.axes.values(), self.namer).declared()
+        declared = IndexBuffers(self.axes.values(), self.namer).declared_buffers()
         buffer = next(other for other in declared if other.handle == handle)
         assert isinstance(buffer, SparseBuffer)
         self.sparse[buffer.name] = self._by_handle[handle] = buffer

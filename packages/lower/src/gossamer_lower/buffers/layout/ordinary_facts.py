@@ -70,7 +70,7 @@ def _facts_of(buffers: OrdinaryBuffers, axis: Axis) -> Iterator[Fact]:
 def _product_facts(buffers: OrdinaryBuffers, buffer: SparseBuffer) -> Iterator[Fact]:
     """Yield the fact that the offsets of a buffer are prefix sums of products of lengths."""
     offsets = None if buffer.offsets is None else buffers.offsets.get(buffer.offsets)
-    names = [buffers.index_name(handle) for handle in buffers.storage.multiplied(buffer)]
+    names = [buffers.index_name(handle) for handle in buffers.storage.product_arrays(buffer)]
     match offsets, names:
         case Buffer(name=name), [str() as left, str() as right]:
             yield ProductSteps(name, left, right)

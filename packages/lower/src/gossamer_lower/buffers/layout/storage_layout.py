@@ -101,7 +101,7 @@ class StorageLayout:
         if len(dimension.axis_names) == 1:
             return positions[dimension.axis_names[0]]
         offset = self._offset(dimension, positions)
-        return self._checked(offset, dimension.axis_names, dimension.buffer, positions)
+        return self._guard_offset(offset, dimension.axis_names, dimension.buffer, positions)
 
     def flattened_extent(self, buffer: SparseBuffer) -> Expr | None:
         """Return the number of positions along the last axis of a buffer; None unless it is fixed and
@@ -121,12 +121,12 @@ class StorageLayout:
                 indptr = indptr_of(self._axes[name])
                 if indptr is not None:
                     above = [ancestor for ancestor in self._ancestors(name) if ancestor in elements]
-                    parent = self._checked(elements[indptr.parent], above, buffer, positions)
+                    parent = self._guard_offset(elements[indptr.parent], above, buffer, positions)
                     start = self._read(indptr.handle, parent)
                     end = self._read(indptr.handle, add(parent, ONE))
                     yield Fiber(positions[name], start, end, _extra_positions(buffer, name))
 
-    def _checked(
+    def _guard_offset(
         self,
         offset: Expr,
         axis_names: Sequence[str],
@@ -200,7 +200,7 @@ class StorageLayout:
                 return Buffer(name, shape, indptr.dtype if indptr else "int64", buffer.offsets)
         return None
 
-    def multiplied(self, buffer: SparseBuffer) -> list[str]:
+    def product_arrays(self, buffer: SparseBuffer) -> list[str]:
         """Return the indptr of the varied axes with the same parent, if the differences of the offsets are
         the products of their lengths; nothing if further axes are below them."""
         for _, varied, dimension in self._siblings(buffer):

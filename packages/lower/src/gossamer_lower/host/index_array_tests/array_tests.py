@@ -39,15 +39,15 @@ def row_tests(arrays: CompressedArrays, first: str, last: str, *, namer: Namer) 
         # which must be too large also where all others are allowed.
         "limit": f"T.min({print_expr(arrays.columns)}, {2 ** min(bits - 1, 62)})",
     }
-    return _parsed(_ROW_TESTS, arrays, texts, scalars=(first, last))
+    return _parse_template(_ROW_TESTS, arrays, texts, scalars=(first, last))
 
 
 def end_test(arrays: CompressedArrays) -> tuple[Stmt, ...]:
     """Return the statement that tests whether the offsets begin with 0 and end with nnz."""
-    return _parsed(_END_TEST, arrays, {})
+    return _parse_template(_END_TEST, arrays, {})
 
 
-def _parsed(
+def _parse_template(
     template: str, arrays: CompressedArrays, texts: dict[str, Any], *, scalars: tuple[str, ...] = ()
 ) -> tuple[Stmt, ...]:
     """Return the statements of a template, as part of a function with buffers of these names."""

@@ -27,10 +27,10 @@ def in_tested_blocks(entry: Function, row_loop: RowLoop) -> tuple[Function, Func
 
 
 def _with_end_test(entry: Function, row_loop: RowLoop) -> Function:
-    def tested(stmt: Stmt) -> tuple[Stmt, ...]:
+    def add_test(stmt: Stmt) -> tuple[Stmt, ...]:
         return (*end_test(row_loop.arrays), stmt) if stmt is row_loop.launch else (stmt,)
 
-    return with_body(entry, map_stmts(entry.body, tested))
+    return with_body(entry, map_stmts(entry.body, add_test))
 
 
 def _without_facts(function: Function) -> Function:
@@ -40,10 +40,10 @@ def _without_facts(function: Function) -> Function:
 def _in_blocks(row_loop: RowLoop) -> Function:
     """Return the function with its loop in blocks of rows."""
 
-    def blocked(stmt: Stmt) -> tuple[Stmt, ...]:
+    def split_into_blocks(stmt: Stmt) -> tuple[Stmt, ...]:
         return _blocks(row_loop) if stmt is row_loop.loop else (stmt,)
 
-    return with_body(row_loop.function, map_stmts(row_loop.function.body, blocked))
+    return with_body(row_loop.function, map_stmts(row_loop.function.body, split_into_blocks))
 
 
 def _blocks(row_loop: RowLoop) -> tuple[Stmt, ...]:

@@ -89,9 +89,9 @@ class ResultArrays:
         ends = [
             end for end in (search.begin, search.end) if free_vars(end) <= fixed and _is_size(end)
         ]
-        lows = [*(_moved(end, offset) for end in ends), ZERO, index(-1)]
+        lows = [*(_shift_end(end, offset) for end in ends), ZERO, index(-1)]
         ends += [size for size in self._shapes.get(search.buffer, ())[-1:] if _is_size(size)]
-        highs = [_moved(end, offset + more) for end in ends for more in (0, 1)]
+        highs = [_shift_end(end, offset + more) for end in ends for more in (0, 1)]
         low = next((at for at in lows if point.proves(Compare("ge", value, at))), None)
         high = next((at for at in highs if point.proves(Compare("lt", value, at))), None)
         return () if low is None or high is None else (InRange(buffer.name, low, high),)
@@ -109,7 +109,7 @@ def point_inside(function: Function, around: tuple[LoopOrCondition, ...]) -> Pro
     return point
 
 
-def _moved(end: Expr, by: int) -> Expr:
+def _shift_end(end: Expr, by: int) -> Expr:
     return sub(end, index(-by)) if by < 0 else add(end, index(by))
 
 

@@ -142,7 +142,7 @@ class _SearchExtractor:
         for stmt in body:
             result.append(self._stmt(stmt, around, values))
             values.update(
-                (var.name, self._resolved(value, values)) for var, value in values_after(stmt)
+                (var.name, self._resolve(value, values)) for var, value in values_after(stmt)
             )
         return tuple(result)
 
@@ -152,7 +152,7 @@ class _SearchExtractor:
     ) -> Any:
         match stmt:
             case For():
-                header = self._resolved(replace(stmt, body=()), values)
+                header = self._resolve(replace(stmt, body=()), values)
                 inner = self.body(stmt.body, (*around, header), values)
                 return replace(stmt, body=inner)
             case If():
@@ -168,7 +168,7 @@ class _SearchExtractor:
     def _if(self, stmt: If, around: tuple[LoopOrCondition, ...], values: Mapping[str, Expr]) -> If:
         sides = {
             side.field: self.body(
-                side.stmts, (*around, self._resolved(side.condition, values)), values
+                side.stmts, (*around, self._resolve(side.condition, values)), values
             )
             for side in effects_of(stmt).bodies
         }
@@ -178,17 +178,17 @@ class _SearchExtractor:
     def _block(
         self, block: Block, around: tuple[LoopOrCondition, ...], values: Mapping[str, Expr]
     ) -> Block:
-        bound = {iterator.var: self._resolved(iterator.value, values) for iterator in block.iters}
+        bound = {iterator.var: self._resolve(iterator.value, values) for iterator in block.iters}
         values = {**values, **bound}
         inside = around
         if block.predicate is not None:
             parts = conjuncts(block.predicate)
-            inside = (*around, *(self._resolved(part, values) for part in parts))
+            inside = (*around, *(self._resolve(part, values) for part in parts))
         init = self.body(block.init, inside, values)
         body = self.body(block.body, inside, values)
         return replace(block, init=init, body=body, reads=None, writes=None)
 
-    def _resolved(self, node: Any, values: Mapping[str, Expr]) -> Any:
+    def _resolve(self, node: Any, values: Mapping[str, Expr]) -> Any:
         return substitute(node, values)
 
     # --- expressions
@@ -197,11 +197,11 @@ class _SearchExtractor:
         self, node: Node, around: tuple[LoopOrCondition, ...], values: Mapping[str, Expr]
     ) -> Any:
         if _is_search(node):
-            search = self._extract(self._resolved(node, values), around)
+            search = self._extract(self._resolve(node, values), around)
             if search is not None:
                 return _load_of(search, _iters_by_loop(values))
         if isinstance(node, IfThenElse):
-            condition = self._resolved(node.condition, values)
+            condition = self._resolve(node.condition, values)
             return IfThenElse(
                 self._expr(node.condition, around, values),
                 self._expr(node.if_true, (*around, condition), values),

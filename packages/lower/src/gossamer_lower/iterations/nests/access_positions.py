@@ -56,11 +56,11 @@ class AccessPositions:
         var = self._lets.bind_position(position, preceding, name)
         self._has_lets = True
 
-        def replaced(expr: Expr) -> Expr:
+        def replace_position(expr: Expr) -> Expr:
             result: Expr = rewrite(expr, lambda node: var if node == position else None)
             return result
 
         names = list(self._positions)
         for later in names[names.index(name) :]:
-            self._positions[later] = replaced(self._positions[later])
-        self.location.conditions = (*preceding, *map(replaced, rest))
+            self._positions[later] = replace_position(self._positions[later])
+        self.location.conditions = (*preceding, *map(replace_position, rest))

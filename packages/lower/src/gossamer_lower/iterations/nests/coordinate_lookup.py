@@ -116,7 +116,7 @@ class CoordinateTranslator:
             if is_full(axis) and name in parents and not is_own:
                 yield from self._fiber_bounds(axis, (), index)
 
-    def attached(
+    def attached_position(
         self,
         parent: Axis,
         above: tuple[Expr, ...],
@@ -216,9 +216,9 @@ class CoordinateTranslator:
         if axis.name == other.name:
             return True
         if axis.parent is None or other.parent is None:
-            return axis.parent == other.parent and _renamed(axis, other) == other
+            return axis.parent == other.parent and _rename_axis(axis, other) == other
         parents = (self._buffers.tree.axis(axis.parent), self._buffers.tree.axis(other.parent))
-        return _renamed(axis, other) == other and self._is_same(*parents)
+        return _rename_axis(axis, other) == other and self._is_same(*parents)
 
 
 def _unsorted_error(axis: Axis, buffer_name: str) -> UnsupportedError:
@@ -232,7 +232,7 @@ def _unsorted_error(axis: Axis, buffer_name: str) -> UnsupportedError:
     )
 
 
-def _renamed(axis: Axis, other: Axis) -> Axis:
+def _rename_axis(axis: Axis, other: Axis) -> Axis:
     return replace(axis, name=other.name, parent=other.parent)
 
 

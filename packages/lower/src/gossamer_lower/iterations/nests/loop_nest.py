@@ -129,7 +129,10 @@ class NestBuilder:
         over = _innermost(item.parent, scope)
         assert over is not None
         above = self._ancestor_positions(parent, scope)
-        return (*above, self._translator.attached(parent, above, over=over, location=location))
+        return (
+            *above,
+            self._translator.attached_position(parent, above, over=over, location=location),
+        )
 
     def _ancestor_positions(self, axis: Axis, scope: AxisIters) -> tuple[Expr, ...]:
         """Return the positions along the ancestors of an axis that is not iterated itself."""

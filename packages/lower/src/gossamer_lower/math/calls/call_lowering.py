@@ -74,7 +74,7 @@ class CallLowerer:
     def _choice(self, node: IfThenElse) -> IfThenElse:
         condition = self.expr(node.condition)
         if_true = self.under(condition).expr(node.if_true)
-        if_false = self.under(_negated(condition)).expr(node.if_false)
+        if_false = self.under(_negate(condition)).expr(node.if_false)
         return IfThenElse(condition, if_true, if_false)
 
     # Other expressions: their operands are visited.
@@ -91,7 +91,7 @@ class CallLowerer:
         safe = tuple(self._conditional_argument(arg) for arg in args)
         node = Call(function, safe, dtype_of(call))
         if node not in self._known:
-            self._known[node] = self._computed(node)
+            self._known[node] = self._expand_call(node)
         return self._known[node]
 
     def _conditional_argument(self, arg: Expr) -> Expr:
@@ -106,7 +106,7 @@ class CallLowerer:
             arg = IfThenElse(condition, arg, code.everywhere(one))
         return arg
 
-    def _computed(self, node: Call) -> Expr:
+    def _expand_call(self, node: Call) -> Expr:
         dtype = DType.parse(node.dtype)
         code = CodeBuilder(self._namer, dtype, instructions=self._instructions)
         args = tuple(code.term(arg) for arg in node.args)
@@ -134,6 +134,6 @@ class CallLowerer:
         return function_value(function, args)
 
 
-def _negated(condition: Expr) -> Expr:
+def _negate(condition: Expr) -> Expr:
     """Return the negation of a scalar condition."""
     return Compare("eq", condition, FALSE)

@@ -19,7 +19,7 @@ def find_nth_bit(word: Term, number: Term) -> Term:
     bits, rest = (value.to(f"uint{width}") for value in (word, number))
     code = word.code
     is_missing = rest >= code.call("popcount", bits)
-    at, half = bits.matched(0), width // 2
+    at, half = bits.constant_like(0), width // 2
     while half:
         below = code.call("popcount", (bits >> at) & ((1 << half) - 1))
         is_above = rest >= below

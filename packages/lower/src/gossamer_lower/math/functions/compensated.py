@@ -32,7 +32,7 @@ def quick_two_sum(a: Term, b: Term) -> CompensatedSum:
 
 def two_product(a: Term, b: Term | Number) -> CompensatedSum:
     """Return a * b as a product and its rounding error, exactly if nothing overflows."""
-    other = a.matched(b)
+    other = a.constant_like(b)
     product = a * other
     if "fma" in a.code.instructions:
         return CompensatedSum(product, a.code.fma(a, other, -product))

@@ -16,7 +16,7 @@ def floormod(x: Term, y: Term) -> Term:
     """Return the remainder of x // y, with the sign of y."""
     remainder = truncated_remainder(x, y)
     moved = x.code.select((y < 0.0).equals(remainder < 0.0), remainder, remainder + y)
-    return x.code.select(remainder.equals(0.0), x.matched(0.0).with_sign_of(y), moved)
+    return x.code.select(remainder.equals(0.0), x.constant_like(0.0).with_sign_of(y), moved)
 
 
 def floordiv(x: Term, y: Term) -> Term:
@@ -29,7 +29,7 @@ def floordiv(x: Term, y: Term) -> Term:
     below = code.call("floor", quotient) if _has_floor(x) else roundings.floor(quotient)
     near = code.select((quotient - below) > 0.5, below + 1.0, below)
     plain = x / y
-    zero = x.matched(0.0).with_sign_of(plain)
+    zero = x.constant_like(0.0).with_sign_of(plain)
     return code.select(y.equals(0.0), plain, code.select(quotient.equals(0.0), zero, near))
 
 
@@ -42,18 +42,18 @@ def truncated_remainder(x: Term, y: Term) -> Term:
     start = code.select(is_usual, size, 0.0)
     divisor = code.select(is_usual, divisor, 1.0)
 
-    def doubled(values: Sequence[Term]) -> Sequence[Term]:
+    def double(values: Sequence[Term]) -> Sequence[Term]:
         (t,) = values
         return [t.code.select(_fits(t, start), t * 2.0, t)]
 
-    (largest,) = code.repeat([divisor], lambda values: _fits(values[0], start), doubled)
+    (largest,) = code.repeat([divisor], lambda values: _fits(values[0], start), double)
 
-    def reduced(values: Sequence[Term]) -> Sequence[Term]:
+    def reduce(values: Sequence[Term]) -> Sequence[Term]:
         remainder, t = values
         remainder = remainder.code.select(remainder >= t, remainder - t, remainder)
         return [remainder, t.code.select(t > divisor, t * 0.5, t)]
 
-    remainder, _ = code.repeat([start, largest], lambda values: values[0] >= divisor, reduced)
+    remainder, _ = code.repeat([start, largest], lambda values: values[0] >= divisor, reduce)
     return code.select(is_usual, remainder.with_sign_of(x), float("nan"))
 
 

@@ -50,7 +50,7 @@ def _with_special_cases(x: Term, y: Term, inner: Term) -> Term:
     # Of zero, infinity, or a power that is infinite.
     grows = (size > 1.0).equals(y > 0.0)
     is_extreme = size.equals(0.0) | size.equals(_INFINITY) | y.magnitude().equals(_INFINITY)
-    result = code.select(is_extreme, code.select(grows, x.matched(_INFINITY), 0.0), inner)
+    result = code.select(is_extreme, code.select(grows, x.constant_like(_INFINITY), 0.0), inner)
     sign = code.select(is_odd, x.bits() & (1 << 63), 0)
     result = (result.bits() ^ sign).read_as("float64")
     is_negative = (x < 0.0) & (x > -_INFINITY) & (y.magnitude() < _INFINITY)
@@ -80,7 +80,7 @@ def _exp(high: Term, low: Term, *, precise: bool) -> Term:
 def _log(x: Term) -> CompensatedSum:
     """Return the logarithm in one part."""
     whole = positive_log(x, precise=True)
-    return CompensatedSum(whole, whole.matched(0.0))
+    return CompensatedSum(whole, whole.constant_like(0.0))
 
 
 def _long_log(x: Term) -> CompensatedSum:
@@ -88,7 +88,7 @@ def _long_log(x: Term) -> CompensatedSum:
     but the tail of the series in two parts."""
     code = x.code
     k, f = exponent_and_fraction(x)
-    divisor = two_sum(f.matched(2.0), f)
+    divisor = two_sum(f.constant_like(2.0), f)
     s = f / divisor.high
     whole = two_product(s, divisor.high)
     s_low = (((f - whole.high) - whole.low) - s * divisor.low) / divisor.high

@@ -35,7 +35,7 @@ def _nearest_size(x: Term) -> Term:
 
 
 def _one_where(condition: Term, like: Term) -> Term:
-    return like.code.select(condition, like.matched(1.0), 0.0)
+    return like.code.select(condition, like.constant_like(1.0), 0.0)
 
 
 def fma_by_wider(a: Term, b: Term, c: Term) -> Term:

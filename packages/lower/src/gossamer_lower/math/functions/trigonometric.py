@@ -39,7 +39,7 @@ class Angle(NamedTuple):
 def sin(x: Term, *, precise: bool) -> Term:
     """Return the sine; below 1 ulp."""
     angle = reduced_angle(x, precise=precise)
-    result = _of_quadrant(angle, angle.quadrant, precise=precise)
+    result = _quadrant_value(angle, angle.quadrant, precise=precise)
     # If x^3 / 6 is less than the last bit, x is the sine; this keeps the sign of zero, too.
     return x.code.select(x.magnitude() < 2.0**-28, x, _finite_only(x, result))
 
@@ -47,14 +47,14 @@ def sin(x: Term, *, precise: bool) -> Term:
 def cos(x: Term, *, precise: bool) -> Term:
     """Return the cosine; below 1 ulp."""
     angle = reduced_angle(x, precise=precise)
-    return _finite_only(x, _of_quadrant(angle, angle.quadrant + 1, precise=precise))
+    return _finite_only(x, _quadrant_value(angle, angle.quadrant + 1, precise=precise))
 
 
 def _finite_only(x: Term, result: Term) -> Term:
     return x.code.select(x.magnitude() < float("inf"), result, float("nan"))
 
 
-def _of_quadrant(angle: Angle, quadrant: Term, *, precise: bool) -> Term:
+def _quadrant_value(angle: Angle, quadrant: Term, *, precise: bool) -> Term:
     code, r, low = angle.high.code, angle.high, angle.low
     z = r * r
     tail = code.horner(z, known.SIN if precise else known.SIN_32)
@@ -110,7 +110,7 @@ def _reduced_by_bits(x: Term) -> Angle:
     angle, error = quick_two_sum(angle, error)
     sign = (x.bits() & (1 << 63)) ^ (is_negative << 63)
     signed = [(part.bits() ^ sign).read_as("float64") for part in (angle, error)]
-    mirrored = x.code.select(x < 0.0, quadrant.matched(0) - quadrant, quadrant)
+    mirrored = x.code.select(x < 0.0, quadrant.constant_like(0) - quadrant, quadrant)
     return Angle(mirrored, *signed)
 
 
@@ -140,7 +140,7 @@ def _window(code: CodeBuilder, skipped: Term) -> list[Term]:
 
 def _times(window: list[Term], factor: list[Term]) -> list[Term]:
     """Return the lowest six words of a product."""
-    zero = window[0].matched(0)
+    zero = window[0].constant_like(0)
     result, carry, before = [], zero, zero
     for word in window:
         low, high = word * factor[0], before * factor[1]
