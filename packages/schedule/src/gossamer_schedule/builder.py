@@ -29,7 +29,7 @@ from gossamer_schedule.trace.codec import LOWERINGS, trace_from_json, trace_to_j
 from gossamer_schedule.trace.find_primitive import NO_PLUGIN_PRIMITIVES, find_primitive
 from gossamer_schedule.trace.fluent_primitives import Fluent
 from gossamer_schedule.trace.replay import apply
-from gossamer_schedule.trace.stage_lowering import lowered, require_lowers
+from gossamer_schedule.trace.stage_lowering import lower_stage, require_lowers
 from gossamer_schedule.trace.unknown_names import unknown_name_error
 
 
@@ -198,7 +198,7 @@ class ScheduleBuilder(Fluent):
         Raises `ScheduleError`: `schedule.lower.last` (the loop stage is the last), `.no_passes` (the builder
         was made without `lower`).
         """
-        self._applied.record(lowered(self.module, self._lower))
+        self._applied.record(lower_stage(self.module, self._lower))
         return self
 
     def copy(self) -> Self:

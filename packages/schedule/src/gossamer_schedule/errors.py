@@ -31,10 +31,10 @@ def text_of(expr: Expr) -> str:
     return print_expr(expr)
 
 
-def quoted(names: Iterable[str]) -> str:
+def quote(names: Iterable[str]) -> str:
     """Return names in quotes, in alphabetical order, for a message.
 
-    >>> quoted({"Y", "X"})
+    >>> quote({"Y", "X"})
     "'X', 'Y'"
     """
     return message_texts.in_quotes(sorted(names))

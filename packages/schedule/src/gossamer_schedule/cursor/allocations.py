@@ -29,7 +29,7 @@ def with_buffer(function: Function, new: AnyBuffer) -> Function:
     if isinstance(new, SparseBuffer):
         return replace(function, buffers=buffers)  # no statement allocates one
 
-    def renewed(node: Any) -> Any:
+    def renew_allocation(node: Any) -> Any:
         return with_allocation(node, new) if is_allocation_of(node, {new.name}) else None
 
-    return replace(function, buffers=buffers, body=rewrite_body(function.body, renewed))
+    return replace(function, buffers=buffers, body=rewrite_body(function.body, renew_allocation))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gossamer_ir.nodes import For, Iteration, Module
 from gossamer_schedule.cursor.cursor_at import addressable_stmts, name_of
-from gossamer_schedule.errors import listing, quoted, schedule_error
+from gossamer_schedule.errors import listing, quote, schedule_error
 from gossamer_schedule.result import Result
 
 
@@ -96,5 +96,5 @@ def current_name(handle: StmtHandle, original: Module, results: Sequence[Result]
     raise schedule_error(
         "handle.ambiguous",
         f"The handle '{handle}' stands for several loops.",
-        hint=f"Pass one of {quoted(names)}.",
+        hint=f"Pass one of {quote(names)}.",
     )

@@ -26,11 +26,11 @@ def choice_type(annotation: Any, names: Mapping[str, Any]) -> Any:
     >>> choice_type("int", {}) is None
     True
     """
-    choices = _evaluated(annotation, names) if isinstance(annotation, str) else annotation
+    choices = _evaluate_annotation(annotation, names) if isinstance(annotation, str) else annotation
     return choices if words_of(choices) else None
 
 
-def _evaluated(text: str, names: Mapping[str, Any]) -> Any:
+def _evaluate_annotation(text: str, names: Mapping[str, Any]) -> Any:
     """Return the set that a text writes or names. Only the two forms are read, as evaluating all annotations
     would need the names that a module imports for type checkers only."""
     base = text.removesuffix(" | None")

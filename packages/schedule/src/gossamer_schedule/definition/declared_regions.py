@@ -48,7 +48,7 @@ def _function_with_true_regions(top: Cursor) -> Function:
 
 
 def _with_valid_regions(block: Block, visible: set[str]) -> Block:
-    def kept(field: str) -> tuple[Region, ...] | None:
+    def remaining_regions(field: str) -> tuple[Region, ...] | None:
         declared: tuple[Region, ...] | None = getattr(block, field)
         return (
             None
@@ -58,7 +58,9 @@ def _with_valid_regions(block: Block, visible: set[str]) -> Block:
             )
         )
 
-    return without_false_regions(replace(block, reads=kept("reads"), writes=kept("writes")))
+    return without_false_regions(
+        replace(block, reads=remaining_regions("reads"), writes=remaining_regions("writes"))
+    )
 
 
 def _visible_buffers(cursor: Cursor) -> set[str]:

@@ -44,22 +44,22 @@ def plugin_primitive(
     ...
     """
 
-    def decorated(
+    def decorate(
         implementation: Callable[Concatenate[Cursor, P], Change],
     ) -> Callable[Concatenate[Module, P], Result]:
         op = f"{plugin}.{implementation.__name__}"
         require_declared_arguments(implementation)
 
         @wraps(implementation)
-        def checked(root: Cursor, /, *args: P.args, **keywords: P.kwargs) -> Change:
+        def wrapper(root: Cursor, /, *args: P.args, **keywords: P.kwargs) -> Change:
             with errors_as_plugin_errors(
                 plugin, doing=f"apply its primitive '{op}'", passing=ScheduleError
             ):
                 return _required_change(implementation(root, *args, **keywords))
 
-        return primitive(stages=stages, op=op)(checked)
+        return primitive(stages=stages, op=op)(wrapper)
 
-    return decorated
+    return decorate
 
 
 def change_of(result: Result, root: Cursor) -> Change:

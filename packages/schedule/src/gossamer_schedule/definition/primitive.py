@@ -82,7 +82,7 @@ def primitive(
                 Y[vi] = X[vi] * 2.0
     """
 
-    def decorated(
+    def decorate(
         implementation: Callable[Concatenate[Cursor, P], Change],
     ) -> Callable[Concatenate[Module, P], Result]:
         name = op or implementation.__name__
@@ -110,7 +110,7 @@ def primitive(
         vars(apply)["__wrapped__"] = _Shown(implementation)
         return apply
 
-    return decorated
+    return decorate
 
 
 class _Shown:

@@ -265,8 +265,8 @@ def _require_inverse(forward: IndexMap, inverse: IndexMap, sizes: Sequence[str])
         values = dict.fromkeys(sizes, size)
         for indices in product(range(count), repeat=len(forward.vars)):
             try:
-                middle = _evaluated(forward, indices, values)
-                restored = tuple(_evaluated(inverse, middle, values))
+                middle = _evaluate_map(forward, indices, values)
+                restored = tuple(_evaluate_map(inverse, middle, values))
             except (ZeroDivisionError, NotArithmeticError, KeyError):
                 raise schedule_error(
                     "format_rewrite_rule.map",
@@ -282,7 +282,9 @@ def _require_inverse(forward: IndexMap, inverse: IndexMap, sizes: Sequence[str])
                 )
 
 
-def _evaluated(index_map: IndexMap, indices: Sequence[int], sizes: Mapping[str, int]) -> list[int]:
+def _evaluate_map(
+    index_map: IndexMap, indices: Sequence[int], sizes: Mapping[str, int]
+) -> list[int]:
     values = {**sizes, **dict(zip(index_map.vars, indices, strict=True))}
     return [evaluate_integer(result, values) for result in index_map.results]
 

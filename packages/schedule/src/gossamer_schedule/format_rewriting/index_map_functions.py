@@ -20,34 +20,34 @@ class TracedIndex:
         self.expr = expr
 
     def __add__(self, other: Any) -> Any:
-        return self._combined("add", other)
+        return self._binary("add", other)
 
     def __radd__(self, other: Any) -> Any:
-        return self._combined("add", other, is_right=True)
+        return self._binary("add", other, is_right=True)
 
     def __sub__(self, other: Any) -> Any:
-        return self._combined("sub", other)
+        return self._binary("sub", other)
 
     def __rsub__(self, other: Any) -> Any:
-        return self._combined("sub", other, is_right=True)
+        return self._binary("sub", other, is_right=True)
 
     def __mul__(self, other: Any) -> Any:
-        return self._combined("mul", other)
+        return self._binary("mul", other)
 
     def __rmul__(self, other: Any) -> Any:
-        return self._combined("mul", other, is_right=True)
+        return self._binary("mul", other, is_right=True)
 
     def __floordiv__(self, other: Any) -> Any:
-        return self._combined("floordiv", other)
+        return self._binary("floordiv", other)
 
     def __rfloordiv__(self, other: Any) -> Any:
-        return self._combined("floordiv", other, is_right=True)
+        return self._binary("floordiv", other, is_right=True)
 
     def __mod__(self, other: Any) -> Any:
-        return self._combined("floormod", other)
+        return self._binary("floormod", other)
 
     def __rmod__(self, other: Any) -> Any:
-        return self._combined("floormod", other, is_right=True)
+        return self._binary("floormod", other, is_right=True)
 
     def __bool__(self) -> bool:
         # A branch would be taken once, while the function is traced, and not for each index.
@@ -56,7 +56,7 @@ class TracedIndex:
             "A map of indices cannot depend on a condition; it may use +, -, *, // and %.",
         )
 
-    def _combined(self, op: BinaryOp, other: Any, *, is_right: bool = False) -> Any:
+    def _binary(self, op: BinaryOp, other: Any, *, is_right: bool = False) -> Any:
         operand = _expr_of(other)
         if operand is None:
             return NotImplemented
@@ -88,7 +88,7 @@ def index_map_of(
     if isinstance(function, IndexMap):
         index_map = function
     elif callable(function):
-        index_map = IndexMap(tuple(vars), _traced(function, vars, sizes, name))
+        index_map = IndexMap(tuple(vars), _trace(function, vars, sizes, name))
     else:
         raise schedule_error(
             "format_rewrite_rule.map", f"{name} is {function!r}; expected a function."
@@ -102,7 +102,7 @@ def index_map_of(
     return index_map
 
 
-def _traced(
+def _trace(
     function: Callable[..., Any], vars: Sequence[str], sizes: Sequence[str], name: str
 ) -> tuple[Expr, ...]:
     declared = list(signature(function).parameters.values())

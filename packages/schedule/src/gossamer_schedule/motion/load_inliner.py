@@ -56,9 +56,9 @@ class LoadInliner:
         if self._store.buffer not in buffers_accessed(stmt):
             return stmt
         with self._point.scope():
-            return self._changed(stmt)
+            return self._inline_in(stmt)
 
-    def _changed(self, stmt: Stmt) -> Any:
+    def _inline_in(self, stmt: Stmt) -> Any:
         if isinstance(stmt, Block):
             return self._block(stmt)
         bodies = effects_of(stmt).bodies
@@ -104,7 +104,7 @@ class LoadInliner:
         free = {iterator.var for iterator in block.iters}
         point = match_all(self._store.indices, load.indices, free=free)
         if self._is_determined and point is not None:
-            unproved = list(self._unproved(point))
+            unproved = list(self._unproved_conditions(point))
             # Where the block does not compute the element, it may hold a value from an earlier run, not
             # just none.
             if unproved and self._is_kept:
@@ -138,7 +138,7 @@ class LoadInliner:
             hint=f"Allocate '{self._store.buffer}' in that loop.",
         )
 
-    def _unproved(self, point: dict[str, Expr]) -> Iterator[Expr]:
+    def _unproved_conditions(self, point: dict[str, Expr]) -> Iterator[Expr]:
         """Yield the unproved conditions under which the block computes the element of a point."""
         for part in visit_conditions(self._cursor.node, point):
             if not self._point.proves(part):

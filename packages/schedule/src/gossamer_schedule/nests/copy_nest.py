@@ -29,7 +29,7 @@ class IterationDomain(msgspec.Struct, frozen=True):
     existence: Mapping[str, tuple[Expr, ...]] = {}
 
     @property
-    def looped(self) -> tuple[BlockIter, ...]:
+    def looped_iters(self) -> tuple[BlockIter, ...]:
         """The iterators that need a loop: all but those whose tile is one value."""
         units = {var for var, tile in self.tiles.items() if tile.extent == ONE}
         return tuple(iterator for iterator in self.iters if iterator.var not in units)
@@ -51,7 +51,7 @@ def copy_nest(
     fresh = {iterator.var: namer.fresh(copy_name(iterator.var)) for iterator in points.iters}
     loops = {
         iterator.var: namer.fresh(copy_name(_without_iterator_prefix(iterator.var)))
-        for iterator in points.looped
+        for iterator in points.looped_iters
     }
     in_block, values = _index_vars(fresh), _iterator_values(points, loops)
     conditions = (substitute(condition, in_block) for condition in points.conditions)
@@ -71,7 +71,7 @@ def copy_nest(
         init=substitute_body(init, in_block),
         predicate=conjunction(*conditions),
     )
-    for iterator in reversed(points.looped):
+    for iterator in reversed(points.looped_iters):
         extent = substitute(_loop_extent(iterator, points), values)
         nest = For(loops[iterator.var], iterator.domain.start, extent, (nest,))
     return nest

@@ -31,7 +31,7 @@ def existence_conditions(
     before: list[BlockIter] = []
     for iterator in iters:
         fed = (part for name in free_vars(iterator.value) for part in conditional.get(name, ()))
-        parts = [_of_iters(part, before) for part in fed]
+        parts = [_in_iters(part, before) for part in fed]
         whole = [earlier for earlier in before if earlier.var not in tiles]
         kept = tuple(
             part for part in parts if not any(is_bound_of(part, earlier) for earlier in whole)
@@ -43,7 +43,7 @@ def existence_conditions(
     return by_iterator
 
 
-def _of_iters(condition: Expr, iters: Sequence[BlockIter]) -> Expr:
+def _in_iters(condition: Expr, iters: Sequence[BlockIter]) -> Expr:
     """Return a condition on loops in terms of the iterators that have their values."""
     vars_by_value = {iterator.value: index_var(iterator.var) for iterator in iters}
     result: Expr = rewrite(condition, lambda node: vars_by_value.get(node))

@@ -27,7 +27,7 @@ def with_upper_bound(block: Block, loop_name: str, *, extent: Expr) -> Block:
     The condition uses the block iterator that is bound to the loop, if there is one.
     """
     condition = less_than(*_var_and_extent(block, loop_name, extent))
-    return _restricted(block, loop_name, condition, extent=extent)
+    return _restrict(block, loop_name, condition, extent=extent)
 
 
 def with_conditional_bound(block: Block, loop_name: str, *, extent: Expr) -> Block:
@@ -40,7 +40,7 @@ def with_conditional_bound(block: Block, loop_name: str, *, extent: Expr) -> Blo
     # Innermost first, so that the outermost condition is evaluated before the others.
     for condition in reversed(conditions_of_extent(extent)):
         bound = short_circuit_and(_in_block(condition, block), bound)
-    return _restricted(block, loop_name, bound, extent=extent)
+    return _restrict(block, loop_name, bound, extent=extent)
 
 
 def conditions_of_extent(extent: Expr) -> list[Expr]:
@@ -62,7 +62,7 @@ def _in_block(condition: Expr, block: Block) -> Expr:
     return condition
 
 
-def _restricted(block: Block, loop_name: str, condition: Expr, *, extent: Expr) -> Block:
+def _restrict(block: Block, loop_name: str, condition: Expr, *, extent: Expr) -> Block:
     """Return the block with a condition on a loop's variable, and iterators that read nothing beyond its
     extent."""
     restricted = _with_condition(block, condition, loop_name)

@@ -46,7 +46,7 @@ class PartialBuffers(msgspec.Struct, frozen=True):
         """Return the indices of an element in the partial result of iteration `part`."""
         return (*at[: self.axis], index_var(part), *at[self.axis :])
 
-    def added(self, function: Function) -> Function:
+    def add_buffers(self, function: Function) -> Function:
         """Return the function with the buffers of partial results added."""
         buffers, axes = (*function.buffers, *self.buffers), (*function.axes, *self.axes)
         return replace(function, buffers=buffers, axes=axes)
@@ -111,7 +111,7 @@ def factored_block(
     ]
     filled, terms = [], []
     for element, identity in zip(elements, reduction.identities, strict=True):
-        value = substitute(element.value, change.replaced)
+        value = substitute(element.value, change.replaced_iters)
         filled.append(replace(element, value=identity))
         terms.append(replace(element, value=_select(per_part, value, identity)))
     reducing_block = Block(
@@ -137,7 +137,7 @@ class _IteratorChange(msgspec.Struct, frozen=True):
     selected: dict[str, Var]
 
     @property
-    def replaced(self) -> dict[str, Expr]:
+    def replaced_iters(self) -> dict[str, Expr]:
         """The values of the replaced iterators in terms of the new ones and of those that stay."""
         vars = self.selected | self.vars
         return {iterator.var: substitute(iterator.value, vars) for iterator in self.fed}
@@ -182,7 +182,7 @@ def _new_iters(block: Block, change: _IteratorChange, *, part: str) -> tuple[Blo
         for loop in change.loops
     ]
     rest = [
-        replace(iterator, domain=substitute(iterator.domain, change.replaced))
+        replace(iterator, domain=substitute(iterator.domain, change.replaced_iters))
         for iterator in after
         if iterator not in change.fed
     ]
@@ -205,7 +205,7 @@ def _split_conditions(
     for condition in conjuncts(cursor.node.predicate):
         used = free_vars(resolve(condition, values_in_block))
         is_of_part = loop_name in used and used.isdisjoint(reducing)
-        (per_part if is_of_part else others).append(substitute(condition, change.replaced))
+        (per_part if is_of_part else others).append(substitute(condition, change.replaced_iters))
     return per_part, others
 
 

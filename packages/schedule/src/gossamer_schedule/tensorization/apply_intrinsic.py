@@ -26,7 +26,7 @@ from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.program_points import point_in_function
 from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.definition.change import Change
-from gossamer_schedule.errors import quoted, schedule_error, text_of
+from gossamer_schedule.errors import quote, schedule_error, text_of
 from gossamer_schedule.predicates.for_all_iterations import for_all_iterations
 from gossamer_schedule.tensorization.implementation import (
     implementation_body,
@@ -244,7 +244,7 @@ def _require_facts(nest: StoreNest, parsed: ParsedIntrinsic, match: Match) -> No
             raise schedule_error(
                 f"{nest.cursor.primitive}.facts",
                 f"Intrinsic '{parsed.name}' requires the fact '{type(fact).__name__}' about "
-                f"{quoted(buffers_of_fact(required))}, which the function does not state.",
+                f"{quote(buffers_of_fact(required))}, which the function does not state.",
                 hint="Declare it with T.assume, or as a property of the axis.",
                 place=nest.cursor.place,
             )

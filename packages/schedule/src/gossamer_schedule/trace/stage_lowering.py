@@ -15,7 +15,7 @@ from gossamer_schedule.result import Result
 from gossamer_schedule.trace.codec import LOWERINGS
 
 
-def lowered(module: Module, lower: Callable[[Module], Module] | None) -> Result:
+def lower_stage(module: Module, lower: Callable[[Module], Module] | None) -> Result:
     """Return the module at the next stage, as the result of a step, which forwards variables of fused axes.
 
     Raises `ScheduleError`: `schedule.lower.last`, `schedule.lower.no_passes`.

@@ -28,7 +28,7 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.errors import quoted, schedule_error
+from gossamer_schedule.errors import quote, schedule_error
 from gossamer_schedule.motion.kept_values import require_recomputed
 from gossamer_schedule.motion.move_block import (
     buffer_shared_by_iterations,
@@ -147,7 +147,7 @@ def _require_no_other_use(
     if used & produced:
         raise schedule_error(
             "compute_at.other_access",
-            f"There are uses of {quoted(used & produced)}, which block '{cursor.node.name}' writes, outside "
+            f"There are uses of {quote(used & produced)}, which block '{cursor.node.name}' writes, outside "
             f"the body of loop '{target.node.var}' or in an init in it.",
             hint="Choose a loop that contains all uses of the buffer.",
         )
@@ -174,7 +174,7 @@ def _require_no_write_between(cursor: Cursor, top: Cursor, *, own_loops: Sequenc
     if overwritten:
         raise schedule_error(
             "compute_at.other_access",
-            f"Block '{cursor.node.name}' cannot move past a write of {quoted(overwritten)}, which it reads.",
+            f"Block '{cursor.node.name}' cannot move past a write of {quote(overwritten)}, which it reads.",
         )
 
 
@@ -200,7 +200,7 @@ def _require_constant_sizes(private: Sequence[Buffer], function: Function) -> No
         if changed := changed_in(function.body, *buffer.shape, function=function):
             raise schedule_error(
                 "compute_at.other_access",
-                f"The size of buffer '{buffer.name}' depends on {quoted(changed)}, which the function "
+                f"The size of buffer '{buffer.name}' depends on {quote(changed)}, which the function "
                 "writes.",
             )
 

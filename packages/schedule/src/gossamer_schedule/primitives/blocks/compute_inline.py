@@ -15,7 +15,7 @@ from gossamer_schedule.cursor.find import find_block, find_buffer
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.errors import quoted, schedule_error
+from gossamer_schedule.errors import quote, schedule_error
 from gossamer_schedule.motion.inline import (
     own_nest,
     require_only_iters,
@@ -95,7 +95,7 @@ def _require_unchanged_inputs(cursor: Cursor) -> None:
     if changed:
         raise schedule_error(
             "compute_inline.changed",
-            f"Block '{cursor.node.name}' reads {quoted(changed)}, which may be written before the result of "
+            f"Block '{cursor.node.name}' reads {quote(changed)}, which may be written before the result of "
             "the block is used.",
         )
 

@@ -18,7 +18,7 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.used_buffers import buffers_used_by, stmts_beside
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.errors import quoted, schedule_error
+from gossamer_schedule.errors import quote, schedule_error
 from gossamer_schedule.legality.distinct_stores import require_distinct_stores
 from gossamer_schedule.nests.block_nest import BlockNest, required_enclosing_nest
 from gossamer_schedule.nests.init_nest import init_nest
@@ -146,7 +146,7 @@ def _require_unchanged_conditions(nest: BlockNest, padded: _PaddedStore) -> None
     evaluated = (*bounds, *conditions, *iters, *padded.indices)
     changed = changed_in((nest.top.node,), *evaluated, function=nest.block.function)
     if changed or nest.has_let:
-        needs = [f"{quoted(changed)} is not written in the loop"] if changed else []
+        needs = [f"{quote(changed)} is not written in the loop"] if changed else []
         needs += ["no let is between the loop and the block"] if nest.has_let else []
         raise schedule_error(
             "decompose_padding.not_proved",

@@ -21,7 +21,7 @@ from gossamer_schedule.cursor.used_buffers import buffers_used_by, stmts_beside
 from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.errors import quoted, schedule_error
+from gossamer_schedule.errors import quote, schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, required_enclosing_nest
 from gossamer_schedule.nests.init_checks import (
     blocks_with_init,
@@ -153,7 +153,7 @@ def _require_one_init(nest: BlockNest, read_around: set[str]) -> None:
             "decompose_reduction.not_proved",
             f"Cannot prove that the init of block '{cursor.node.name}' may run before loop "
             f"'{top.node.var}'.",
-            needs=f"each element of {quoted(buffers)} belongs to one iteration of the loops from "
+            needs=f"each element of {quote(buffers)} belongs to one iteration of the loops from "
             f"'{top.node.var}' on, nothing else there uses it, and nothing there writes a buffer that the "
             "init reads",
             hint="Decompose at the outermost reduction loop.",
@@ -201,7 +201,7 @@ def _require_independent_inits(cursor: Cursor, top: Cursor) -> None:
                 "decompose_reduction.not_proved",
                 f"Cannot prove that the init of block '{cursor.node.name}' may run before that of block "
                 f"'{other.node.name}'.",
-                needs=f"they use different elements of {quoted(shared)}",
+                needs=f"they use different elements of {quote(shared)}",
                 hint=f"Apply decompose_reduction to block '{other.node.name}' first.",
             )
 

@@ -21,7 +21,7 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.errors import quoted, schedule_error
+from gossamer_schedule.errors import quote, schedule_error
 from gossamer_schedule.motion.epilogue import Epilogue, are_vars, required_epilogue
 from gossamer_schedule.motion.inline import (
     own_nest,
@@ -168,7 +168,7 @@ def _require_no_conflict(
         raise schedule_error(
             "fuse_reduction_epilogue.other_access",
             f"Block '{cursor.node.name}' cannot take over the reads and stores of block "
-            f"'{after.node.name}', because of other uses of {quoted(conflicts)}.",
+            f"'{after.node.name}', because of other uses of {quote(conflicts)}.",
         )
 
 

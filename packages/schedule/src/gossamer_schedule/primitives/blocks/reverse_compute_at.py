@@ -18,7 +18,7 @@ from gossamer_schedule.cursor.used_buffers import conflicting_buffers
 from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.errors import quoted, schedule_error
+from gossamer_schedule.errors import quote, schedule_error
 from gossamer_schedule.legality.distinct_stores import require_distinct_stores
 from gossamer_schedule.motion.move_block import (
     buffer_shared_by_iterations,
@@ -148,7 +148,7 @@ def _required_shared_buffers(cursor: Cursor, top: Cursor, *, own_loops: Sequence
 def _conflict_error(block_name: str, buffers: Set[str]) -> ScheduleError:
     return schedule_error(
         "reverse_compute_at.other_access",
-        f"Block '{block_name}' cannot move past other uses of {quoted(buffers)}.",
+        f"Block '{block_name}' cannot move past other uses of {quote(buffers)}.",
     )
 
 

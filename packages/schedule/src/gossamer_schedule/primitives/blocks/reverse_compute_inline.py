@@ -20,7 +20,7 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.used_buffers import conflicting_buffers
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.errors import quoted, schedule_error
+from gossamer_schedule.errors import quote, schedule_error
 from gossamer_schedule.legality.distinct_stores import require_distinct_stores
 from gossamer_schedule.motion.inline import (
     domain_conditions,
@@ -139,7 +139,7 @@ def _require_no_conflict(cursor: Cursor, producer: Cursor, *, between: str) -> N
         raise schedule_error(
             "reverse_compute_inline.other_access",
             f"Block '{cursor.node.name}' cannot be computed in block '{producer.node.name}' because of other "
-            f"uses of {quoted(conflicts)}.",
+            f"uses of {quote(conflicts)}.",
         )
 
 

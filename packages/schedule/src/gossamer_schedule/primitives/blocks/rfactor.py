@@ -21,7 +21,7 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_between
 from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.errors import quoted, schedule_error, text_of
+from gossamer_schedule.errors import quote, schedule_error, text_of
 from gossamer_schedule.legality.races import require_no_race_on_new
 from gossamer_schedule.nests.block_nest import BlockNest, reduction_nest
 from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest
@@ -107,7 +107,7 @@ def rfactor(root: Cursor, loop: str, *, axis: int = 0, function: str | None = No
     parts = partial_buffers(top.node, results, axis=axis, namer=namer)
     partial, part = factored_block(cursor, reduction, parts, namer=namer)
     changed = root.with_function(
-        parts.added(function_with_replaced(cursor, with_reassociation_marks((partial,))))
+        parts.add_buffers(function_with_replaced(cursor, with_reassociation_marks((partial,))))
     )
     nest = BlockNest(find_block(changed, block=partial.name), reduction_nest(cursor).enclosing)
     # The partial results must be initialized in the new nest itself, not before a loop around it.
@@ -197,7 +197,7 @@ def _require_own_iters(cursor: Cursor, top: Cursor, *, others: Set[str]) -> None
     if wrong or loop not in feeding:
         raise schedule_error(
             "rfactor.mixed",
-            f"Loop '{loop}' and {quoted(wrong) or 'a let'} determine the same iterator of block "
+            f"Loop '{loop}' and {quote(wrong) or 'a let'} determine the same iterator of block "
             f"'{cursor.node.name}'; expected only reduction loops.",
             place=top.place,
         )
@@ -254,7 +254,7 @@ def _required_first_element(cursor: Cursor, reduction: TermReduction) -> Written
                 "rfactor.not_proved",
                 f"Cannot prove that the points of block '{cursor.node.name}' select different "
                 f"elements of '{element.store.buffer}'.",
-                needs=f"[{at}] determines {quoted(missing)}",
+                needs=f"[{at}] determines {quote(missing)}",
                 place=cursor.place,
             )
     available = {iterator.var for iterator in elements[0].points.iters}

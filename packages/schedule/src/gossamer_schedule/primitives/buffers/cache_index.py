@@ -23,7 +23,7 @@ from gossamer_schedule.cursor.find import find_block, find_buffer
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.errors import quoted, schedule_error, text_of
+from gossamer_schedule.errors import quote, schedule_error, text_of
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.nests.copy_nest import IterationDomain, copy_nest, names_of_nest
 from gossamer_schedule.nests.existence_conditions import existence_conditions
@@ -207,7 +207,7 @@ def _required_domain(cursor: Cursor, lookup: Expr) -> IterationDomain:
             "cache_index.not_proved",
             f"Cannot prove that an index in block '{block.name}' may be computed before its loops.",
             needs=f"the elements that {text_of(lookup)} reads exist for all values of "
-            f"{quoted(iterator.var for iterator in iters) or 'the parameters'}",
+            f"{quote(iterator.var for iterator in iters) or 'the parameters'}",
         )
     return IterationDomain(iters, conditions, existence=existence)
 

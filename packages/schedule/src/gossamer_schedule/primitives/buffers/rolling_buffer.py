@@ -44,7 +44,7 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
 from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.errors import quoted, schedule_error, text_of
+from gossamer_schedule.errors import quote, schedule_error, text_of
 from gossamer_schedule.motion.move_block import updates_old_values
 from gossamer_schedule.nests.init_checks import reinitializing_loops
 from gossamer_schedule.nests.init_nest import init_nest, required_init_nest
@@ -185,7 +185,7 @@ def _require_repeatable(
     if changed:
         raise schedule_error(
             "rolling_buffer.changed",
-            f"Block '{block.name}' or its loop reads {quoted(changed)}, which is written in loop "
+            f"Block '{block.name}' or its loop reads {quote(changed)}, which is written in loop "
             f"'{target.node.var}'.",
         )
 

@@ -95,7 +95,7 @@ def convert_lanes(
     _require_same_lanes(vectors, nests)
     count = required_lanes(vectors if lanes == "native" else cursor, lanes)
 
-    changed = _converted(vectors, nests, count)
+    changed = _convert_nests(vectors, nests, count)
 
     return Change(changed, (outer, loop))
 
@@ -142,7 +142,7 @@ def _require_same_lanes(vectors: Cursor, nests: list[VectorNest]) -> None:
             )
 
 
-def _converted(vectors: Cursor, nests: list[VectorNest], count: Affine) -> Cursor:
+def _convert_nests(vectors: Cursor, nests: list[VectorNest], count: Affine) -> Cursor:
     """Split the elements of each nest by other lanes, below one loop over vectors.
 
     In between, each nest is a loop over all elements, without the outer loop. Other loops are around it then:
@@ -186,12 +186,12 @@ def _require_independent(vectors: Cursor, loops: Mapping[str, For]) -> None:
     may be in any order."""
     name = vectors.node.var
 
-    def of_element(nest: VectorNest) -> tuple[Stmt, ...]:
+    def element_body(nest: VectorNest) -> tuple[Stmt, ...]:
         loop = loops[nest.lanes.var]
         return substitute_body(loop.body, {loop.var: index_var(name)})
 
     extent = next(iter(loops.values())).extent
-    body = with_nests_replaced(vectors.node.body, of_element)
+    body = with_nests_replaced(vectors.node.body, element_body)
     merged = vectors.replaced_by((For(name, ZERO, extent, body),))
     if any(combiner_of(body, buffer) is None for buffer in outer_writes(body)):
         require_no_race(find_loop(merged, loop=name))

@@ -201,7 +201,7 @@ def _simplified_under(
     if not constants and not multiples and not extents:
         return body
 
-    def folded(node: Node) -> Node | None:
+    def fold_extent(node: Node) -> Node | None:
         if not isinstance(node, (For, Range)):
             return None
         if node.extent in extents:
@@ -212,4 +212,4 @@ def _simplified_under(
         extent = substitute(extent, multiples)
         return replace(node, start=simplify(start), extent=simplify(extent))
 
-    return rewrite_body(substitute_body(body, values), folded, leaves=False)
+    return rewrite_body(substitute_body(body, values), fold_extent, leaves=False)

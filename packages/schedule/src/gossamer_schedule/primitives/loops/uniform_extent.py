@@ -17,7 +17,7 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, r
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.made_names import extent_name, longest_name
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.errors import quoted, schedule_error, text_of
+from gossamer_schedule.errors import quote, schedule_error, text_of
 from gossamer_schedule.legality.loop_invariance import require_unchanged
 from gossamer_schedule.legality.races import require_no_race_on_new
 from gossamer_schedule.nests.copy_nest import IterationDomain, copy_nest, names_of_nest
@@ -154,7 +154,7 @@ def _required_dependences(outer: Cursor, inner: Cursor) -> tuple[For, ...]:
     if others:
         raise schedule_error(
             "uniform_extent.dependence",
-            f"The extent {text_of(extent)} of loop '{inner.node.var}' also depends on {quoted(others)}; "
+            f"The extent {text_of(extent)} of loop '{inner.node.var}' also depends on {quote(others)}; "
             f"expected loop '{outer.node.var}' and loops outside of it.",
             place=inner.place,
         )

@@ -186,7 +186,7 @@ class _DtypeConverter:
         is_widened = self._is_wider or reads_buffer(value, self._buffer)
         if isinstance(value, Binary) and value.op in _WIDENED_OPS and is_widened:
             return Binary(value.op, self._in_new_dtype(value.lhs), self._in_new_dtype(value.rhs))
-        return self._converted(value)
+        return self._convert(value)
 
     def _load(self, load: Load) -> Load:
         converted = map_children(load, self.visit)
@@ -194,7 +194,7 @@ class _DtypeConverter:
         return replace(converted, dtype=self._with_lanes_of(load.dtype), passthrough=passthrough)
 
     # Other expressions: their operands are visited.
-    def _converted(self, value: Expr) -> Expr:
+    def _convert(self, value: Expr) -> Expr:
         """Return a value of another dtype, converted to the new one."""
         if isinstance(value, Const):
             number = value_of(value)

@@ -40,7 +40,7 @@ def single_iteration(module: Module) -> tuple[Function, Iteration] | None:
     return function, iteration
 
 
-def of_one_iteration(
+def single_iteration_pattern(
     find: Callable[[Function, Iteration], Pattern | None],
 ) -> Callable[[Module], Pattern | None]:
     """Return the decorator of a pattern that finds it in a `single_iteration`: the decorated function takes a

@@ -33,13 +33,13 @@ def product_factors(term: Expr, *, dtype: str) -> ProductFactors | None:
         ):
             return ProductFactors(left, right, "tfloat32")
         case Binary(op="mul", lhs=lhs, rhs=rhs):
-            one, other = _unconverted(lhs, dtype=dtype), _unconverted(rhs, dtype=dtype)
+            one, other = _strip_conversion(lhs, dtype=dtype), _strip_conversion(rhs, dtype=dtype)
             if isinstance(one, Load) and isinstance(other, Load) and one.dtype == other.dtype:
                 return ProductFactors(one, other, one.dtype)
     return None
 
 
-def _unconverted(value: Expr, *, dtype: str) -> Expr:
+def _strip_conversion(value: Expr, *, dtype: str) -> Expr:
     """Return the value that is converted to a dtype; a conversion of a value of that dtype stays, since no
     intrinsic has it."""
     match value:

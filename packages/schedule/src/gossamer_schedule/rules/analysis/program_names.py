@@ -37,7 +37,7 @@ def addresses_taken_names(steps: Iterable[Step], module: Module) -> bool:
     """Return whether steps address a buffer by a name of lowering that the program takes."""
     taken = {name for function in module.functions for name in names_in(function)}
     taken &= {name for function in module.functions for name in _lowered_names(function)}
-    return bool(taken) and any(not taken.isdisjoint(_addressed(step)) for step in steps)
+    return bool(taken) and any(not taken.isdisjoint(_identifiers_of(step)) for step in steps)
 
 
 def _ordinary_buffers(function: Function) -> tuple[object, ...]:
@@ -52,7 +52,7 @@ def _lowered_names(function: Function) -> Iterator[str]:
         yield data_name(buffer.name)
 
 
-def _addressed(step: Step) -> set[str]:
+def _identifiers_of(step: Step) -> set[str]:
     """Return the identifiers in the arguments of a step, also those in expressions."""
     values = map(as_tuple, step.args.values())
     texts = (text for value in values for text in value if isinstance(text, str))

@@ -212,5 +212,5 @@ def _accumulate_sums(
     if copy is None:
         return _SummedRow(nests.all, partial.block, pattern.block)
     trace.record.reverse_compute_at(block=copy.block, loop=pattern.row)
-    stored = trace.split_in_vectors(copy.loop(pattern.feature), sums.tile.of_one_tile)
+    stored = trace.split_in_vectors(copy.loop(pattern.feature), sums.tile.single_tile)
     return _SummedRow((*nests.all, TileNest(None, stored)), partial.block, copy.block)

@@ -230,10 +230,10 @@ def _lanes(pattern: RowReduction, context: RuleContext) -> _Lanes:
         return _Lanes(lanes, "masked", f"vectors are scalable; {why}")
     if pattern.is_contiguous:
         return _contiguous(pattern, context)
-    return _gathered(pattern, context)
+    return _gather_lanes(pattern, context)
 
 
-def _gathered(pattern: RowReduction, context: RuleContext) -> _Lanes:
+def _gather_lanes(pattern: RowReduction, context: RuleContext) -> _Lanes:
     mean, machine = _mean_row(pattern, context.stats), context.machine
     # Without stats the safe choice, as vectors are slower on short rows.
     if mean is None:

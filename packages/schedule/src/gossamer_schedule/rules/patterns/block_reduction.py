@@ -25,7 +25,7 @@ from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.rules.analysis.iterations import (
     axes_of,
     buffers_by_name,
-    of_one_iteration,
+    single_iteration_pattern,
 )
 from gossamer_schedule.rules.analysis.outputs import dense_buffer, is_within, only_store
 from gossamer_schedule.rules.analysis.slots import slots_before
@@ -93,7 +93,7 @@ class _BlockRoles(msgspec.Struct, frozen=True):
     feature: _IteratedAxis | None
 
 
-@of_one_iteration
+@single_iteration_pattern
 def block_reduction(function: Function, iteration: Iteration) -> BlockReduction | None:
     """Return the pattern of a coordinate module of one iteration; None for any other program.
 
@@ -118,7 +118,7 @@ def _roles(iterated_axes: tuple[_IteratedAxis, ...], store: Store) -> _BlockRole
     """Return the roles of the axes; None if they are not those of a sum over blocks."""
     # The output tells rows from features: the order of the iteration's axes is free.
     indices = (part for index in store.indices for part in _block_and_place(index, iterated_axes))
-    element = [_selected(index, iterated_axes) for index in indices]
+    element = [_selected_axis(index, iterated_axes) for index in indices]
     reduced = [axis for axis in iterated_axes if axis.kind == "R"]
     if len(reduced) != 2 or len(iterated_axes) != len(element) + 2:
         return None
@@ -152,7 +152,7 @@ def _block_and_place(index: Expr, iterated_axes: tuple[_IteratedAxis, ...]) -> t
             lhs=Binary(op="mul", lhs=Var() as block, rhs=Const() as size),
             rhs=Var() as place,
         ):
-            selected = _selected(place, iterated_axes)
+            selected = _selected_axis(place, iterated_axes)
             return (
                 (block, place)
                 if selected is not None and selected.axis.length == size
@@ -161,7 +161,7 @@ def _block_and_place(index: Expr, iterated_axes: tuple[_IteratedAxis, ...]) -> t
     return (index,)
 
 
-def _selected(index: Expr, iterated_axes: tuple[_IteratedAxis, ...]) -> _IteratedAxis | None:
+def _selected_axis(index: Expr, iterated_axes: tuple[_IteratedAxis, ...]) -> _IteratedAxis | None:
     """Return the dense spatial axis whose variable is the index."""
     for axis in iterated_axes:
         if index == index_var(axis.var) and axis.kind == "S" and is_dense_root(axis.axis):

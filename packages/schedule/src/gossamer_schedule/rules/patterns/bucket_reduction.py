@@ -8,7 +8,7 @@ from gossamer_ir.core.axis_kinds import indices_of, is_dense_root, is_full, is_v
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import Axis, Function, Iteration
-from gossamer_schedule.rules.analysis.iterations import axes_of, of_one_iteration
+from gossamer_schedule.rules.analysis.iterations import axes_of, single_iteration_pattern
 from gossamer_schedule.rules.analysis.outputs import accumulated_buffer, dense_buffer
 
 
@@ -33,7 +33,7 @@ class BucketReduction(msgspec.Struct, frozen=True):
     has_distinct_rows: bool
 
 
-@of_one_iteration
+@single_iteration_pattern
 def bucket_reduction(function: Function, iteration: Iteration) -> BucketReduction | None:
     """Return the pattern of a coordinate module of one iteration; None for any other program."""
     axes = axes_of(function, iteration)

@@ -10,7 +10,7 @@ from gossamer_ir.nodes import Function, Iteration
 from gossamer_schedule.rules.analysis.iterations import (
     axes_of,
     buffers_by_name,
-    of_one_iteration,
+    single_iteration_pattern,
 )
 from gossamer_schedule.rules.analysis.outputs import assigned_store
 from gossamer_schedule.rules.analysis.regular_reads import reads_regularly
@@ -26,7 +26,7 @@ class DenseAssignment(msgspec.Struct, frozen=True):
     dtype: str
 
 
-@of_one_iteration
+@single_iteration_pattern
 def dense_assignment(function: Function, iteration: Iteration) -> DenseAssignment | None:
     """Return the pattern of a coordinate module of one iteration; None for any other program."""
     axes, store = axes_of(function, iteration), assigned_store(iteration)

@@ -22,7 +22,7 @@ from gossamer_ir.traversal.walk import children
 from gossamer_schedule.rules.analysis.iterations import (
     axes_of,
     buffers_by_name,
-    of_one_iteration,
+    single_iteration_pattern,
 )
 from gossamer_schedule.rules.analysis.regular_reads import reads_regularly
 from gossamer_schedule.rules.analysis.slots import slots_before
@@ -59,7 +59,7 @@ class _RowElements(msgspec.Struct, frozen=True):
     buffers: Mapping[str, SparseBuffer]
 
 
-@of_one_iteration
+@single_iteration_pattern
 def elementwise_pattern(function: Function, iteration: Iteration) -> Elementwise | None:
     """Return the pattern of a coordinate module of one iteration; None for any other program."""
     elements = _elements(function, iteration)

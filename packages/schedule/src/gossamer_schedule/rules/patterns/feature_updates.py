@@ -27,7 +27,7 @@ from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.rules.analysis.iterations import (
     axes_of,
     buffers_by_name,
-    of_one_iteration,
+    single_iteration_pattern,
 )
 from gossamer_schedule.rules.analysis.outputs import is_within
 
@@ -56,11 +56,11 @@ class FeatureUpdates(msgspec.Struct, frozen=True):
         )
 
 
-@of_one_iteration
+@single_iteration_pattern
 def feature_updates(function: Function, iteration: Iteration) -> FeatureUpdates | None:
     """Return the pattern of a coordinate module of one iteration; None for any other program."""
     axes = axes_of(function, iteration)
-    store = _updated(iteration)
+    store = _find_update(iteration)
     if store is None or len(axes) < 2 or not is_dense_root(axes[-1]) or iteration.kinds[-1] != "S":
         return None
     if not _is_over_features(function, iteration, store, axes[-1]):
@@ -79,7 +79,7 @@ def feature_updates(function: Function, iteration: Iteration) -> FeatureUpdates 
 
 
 # Other statements: nothing is concluded from them.
-def _updated(iteration: Iteration) -> Store | None:
+def _find_update(iteration: Iteration) -> Store | None:
     """Return the one reduction of an iteration without an init, which may be under conditions that do not
     depend on the output."""
     if iteration.init:

@@ -15,7 +15,7 @@ from gossamer_schedule.rules.analysis.gathers import Gather, gather_of
 from gossamer_schedule.rules.analysis.iterations import (
     axes_of,
     buffers_by_name,
-    of_one_iteration,
+    single_iteration_pattern,
 )
 from gossamer_schedule.rules.analysis.own_rows import selects_own_row
 from gossamer_schedule.rules.analysis.regular_reads import reads_regularly
@@ -56,7 +56,7 @@ class GroupedReduction(msgspec.Struct, frozen=True):
         )
 
 
-@of_one_iteration
+@single_iteration_pattern
 def grouped_reduction(function: Function, iteration: Iteration) -> GroupedReduction | None:
     """Return the pattern of a coordinate module of one iteration; None for any other program."""
     axes = axes_of(function, iteration)

@@ -18,7 +18,7 @@ from gossamer_ir.nodes import (
     Load,
     OverAxis,
 )
-from gossamer_schedule.rules.analysis.iterations import axes_of, of_one_iteration
+from gossamer_schedule.rules.analysis.iterations import axes_of, single_iteration_pattern
 from gossamer_schedule.rules.analysis.outputs import may_reassociate, only_store
 from gossamer_schedule.rules.analysis.product_factors import product_factors
 
@@ -57,7 +57,7 @@ class NMProduct(msgspec.Struct, frozen=True):
         )
 
 
-@of_one_iteration
+@single_iteration_pattern
 def n_m_product(function: Function, iteration: Iteration) -> NMProduct | None:
     """Return the pattern of a coordinate module of one iteration; None for any other program.
 

@@ -26,7 +26,11 @@ from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.rules.analysis.fiber_elements import FiberElements, elements_of_fiber
 from gossamer_schedule.rules.analysis.gathers import Gather, gather_of
-from gossamer_schedule.rules.analysis.iterations import axes_of, buffers_by_name, of_one_iteration
+from gossamer_schedule.rules.analysis.iterations import (
+    axes_of,
+    buffers_by_name,
+    single_iteration_pattern,
+)
 from gossamer_schedule.rules.analysis.outputs import (
     accumulated_buffer,
     dense_buffer,
@@ -117,7 +121,7 @@ class _RowRoles(msgspec.Struct, frozen=True):
 
 
 @memoize_by_identity
-@of_one_iteration
+@single_iteration_pattern
 def row_reduction(function: Function, iteration: Iteration) -> RowReduction | None:
     """Return the pattern of a coordinate module of one iteration; None for any other program."""
     roles = _roles(axes_of(function, iteration))

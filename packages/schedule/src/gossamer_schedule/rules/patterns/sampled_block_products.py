@@ -9,7 +9,7 @@ from gossamer_ir.core.axis_kinds import indices_of, is_dense_root, is_varied
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import Axis, Function, Iteration, Load
-from gossamer_schedule.rules.analysis.iterations import axes_of, of_one_iteration
+from gossamer_schedule.rules.analysis.iterations import axes_of, single_iteration_pattern
 from gossamer_schedule.rules.analysis.outputs import may_reassociate, only_store
 from gossamer_schedule.rules.analysis.product_factors import product_factors
 
@@ -43,7 +43,7 @@ class SampledBlockProducts(msgspec.Struct, frozen=True):
         return f"each element {self.output}[{element}] is a sum over the features {self.feature}"
 
 
-@of_one_iteration
+@single_iteration_pattern
 def sampled_block_products(function: Function, iteration: Iteration) -> SampledBlockProducts | None:
     """Return the pattern of a coordinate module of one iteration with an init; None for other programs."""
     axes, store = axes_of(function, iteration), only_store(iteration)

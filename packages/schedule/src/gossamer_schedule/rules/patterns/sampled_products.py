@@ -9,7 +9,7 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import Function, Iteration
 from gossamer_schedule.rules.analysis.gathers import Gather, gather_of
-from gossamer_schedule.rules.analysis.iterations import axes_of, of_one_iteration
+from gossamer_schedule.rules.analysis.iterations import axes_of, single_iteration_pattern
 from gossamer_schedule.rules.analysis.outputs import may_reassociate, reduced_buffer
 from gossamer_schedule.rules.analysis.regular_reads import (
     reads_regularly,
@@ -50,7 +50,7 @@ class SampledProducts(msgspec.Struct, frozen=True):
         )
 
 
-@of_one_iteration
+@single_iteration_pattern
 def sampled_products(function: Function, iteration: Iteration) -> SampledProducts | None:
     """Return the pattern of a coordinate module of one iteration; None for any other program."""
     axes = axes_of(function, iteration)

@@ -20,7 +20,7 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import Axis, Function, Iteration, Store
 from gossamer_ir.traversal.free_vars import free_vars
-from gossamer_schedule.rules.analysis.iterations import axes_of, of_one_iteration
+from gossamer_schedule.rules.analysis.iterations import axes_of, single_iteration_pattern
 from gossamer_schedule.rules.analysis.own_rows import selects_own_row
 from gossamer_schedule.rules.analysis.regular_reads import reads_in_bounds
 from gossamer_schedule.rules.analysis.slots import slots_before
@@ -80,7 +80,7 @@ class _SliceRoles(msgspec.Struct, frozen=True):
         return 1 if var_name is None else integer_value(self.axis_of_var[var_name].length)
 
 
-@of_one_iteration
+@single_iteration_pattern
 def sliced_reduction(function: Function, iteration: Iteration) -> SlicedReduction | None:
     """Return the pattern of a coordinate module of one iteration; None for any other program."""
     body, guard = split_condition(iteration.body)

@@ -27,7 +27,7 @@ from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.rules.analysis.iterations import (
     axes_of,
     buffers_by_name,
-    of_one_iteration,
+    single_iteration_pattern,
 )
 from gossamer_schedule.rules.analysis.outputs import accumulated_buffer, may_reassociate
 
@@ -73,7 +73,7 @@ class TiledReduction(msgspec.Struct, frozen=True):
         )
 
 
-@of_one_iteration
+@single_iteration_pattern
 def tiled_reduction(function: Function, iteration: Iteration) -> TiledReduction | None:
     """Return the pattern of a coordinate module of one iteration; None for any other program."""
     # An init would run again in each tile, where the sum of a tile is added to the output.

@@ -97,7 +97,7 @@ def accumulate_tile(
     )
     copied = VectorLoops(None, None, None)
     if vectors.lane:
-        copied = trace.split_in_vectors(copy.loop(pattern.feature), tiles.of_one_tile)
+        copied = trace.split_in_vectors(copy.loop(pattern.feature), tiles.single_tile)
     return TileNests(
         update,
         TileNest(init.loop(update.row), init.vectors(vectors)),
@@ -129,7 +129,7 @@ def partial_tile(
     init = trace.decompose_reduction(
         partial.block, loop=reduction, elements=(update.row, vectors.vector, vectors.lane)
     )
-    combined = trace.split_in_vectors(partial.combining.loop(pattern.feature), tiles.of_one_tile)
+    combined = trace.split_in_vectors(partial.combining.loop(pattern.feature), tiles.single_tile)
     return TileNests(
         update,
         TileNest(init.loop(update.row), init.vectors(vectors)),
@@ -162,6 +162,6 @@ def copy_in_vectors(
     # A dimension of one element has no loop.
     if tiles.lanes == 1:
         return copy
-    features = trace.split_in_vectors(copy.loops[-1], tiles.of_one_tile)
+    features = trace.split_in_vectors(copy.loops[-1], tiles.single_tile)
     run_in_vectors(trace, [TileNest(None, features)])
     return copy

@@ -324,7 +324,7 @@ class TraceBuilder:
         """
         record = self.record.reindex_cache_write if over_iters else self.record.cache_write
         record(block, buffer=buffer, scope=scope)
-        return self._cached(block, buffer=buffer, scope=scope, elements=elements)
+        return self._cache_nest(block, buffer=buffer, scope=scope, elements=elements)
 
     def cache_read(
         self,
@@ -345,9 +345,9 @@ class TraceBuilder:
             self.record.reindex_cache_read(block, buffer=buffer, scope=scope, order=order)
         else:
             self.record.cache_read(block, buffer=buffer, scope=scope)
-        return self._cached(block, buffer=buffer, scope=scope, elements=elements)
+        return self._cache_nest(block, buffer=buffer, scope=scope, elements=elements)
 
-    def _cached(
+    def _cache_nest(
         self, block: str, *, buffer: str, scope: Scope, elements: Sequence[str | None]
     ) -> CacheNest:
         cache = self._fresh(cache_name(buffer, scope))

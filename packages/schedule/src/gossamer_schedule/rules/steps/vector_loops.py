@@ -33,7 +33,7 @@ class VectorTiles(msgspec.Struct, frozen=True):
         return replace(self, lanes=self.vectors * self.lanes).lane_factor
 
     @property
-    def of_one_tile(self) -> VectorTiles:
+    def single_tile(self) -> VectorTiles:
         """Return the vectors of one tile, for a loop over its elements only."""
         return replace(self, tiles=1, is_exact=self.is_exact and self.tiles == 1)
 
