@@ -12,7 +12,7 @@ from gossamer_formats import Array, Decomposition, Part, SparseTensor
 from gossamer_formats.conversion_by_numpy.stored_elements import (
     Slots,
     coordinates_of_slots,
-    enumerated,
+    enumerate_slots,
     no_slots,
     stored_elements,
 )
@@ -161,7 +161,7 @@ def _slots(storage: Storage) -> Slots:
     slots = no_slots()
     axes = items_by_name(storage.description.axes)
     for name in storage.description.buffer.axes:
-        slots = enumerated(storage, axes[name], slots)
+        slots = enumerate_slots(storage, axes[name], slots)
     inside = storage.values[slots.value_indices] != 0
     for dimension, size in enumerate(storage.shape):
         coordinates = coordinates_of_slots(storage, slots, dimension)

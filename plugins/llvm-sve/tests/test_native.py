@@ -14,7 +14,7 @@ from gossamer_llvm_sve.machine import cpu_of
 from gossamer_llvm_sve.native import reason_against_cpu
 from gossamer_llvm_sve.vector_extension import EXTENSIONS
 
-GRAVITON3 = cpu_of(Target.parse("llvm-sve:cpu=neoverse-v1")).required
+GRAVITON3 = cpu_of(Target.parse("llvm-sve:cpu=neoverse-v1")).required_features
 NATIVE = next((extension for extension in EXTENSIONS.values() if extension.is_native), None)
 here = pytest.mark.skipif(
     NATIVE is None or scalable_vector_bits() is None,

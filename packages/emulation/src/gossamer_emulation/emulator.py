@@ -91,7 +91,7 @@ class Emulator:
 
     def _call(self, kernel: int, arguments: Sequence[EmulatedArgument]) -> CallResult:
         arrays = [argument for argument in arguments if isinstance(argument, EmulatedArray)]
-        words = [word for argument in arguments for word in _encoded(argument)]
+        words = [word for argument in arguments for word in _encode_argument(argument)]
         self._send_words(_CALL, kernel, len(arguments), *words)
         for array in arrays:
             self._input.write(array.memory)
@@ -191,7 +191,7 @@ def _close(pipe: IO[bytes] | None) -> None:
         pass
 
 
-def _encoded(argument: EmulatedArgument) -> tuple[int, int]:
+def _encode_argument(argument: EmulatedArgument) -> tuple[int, int]:
     """Return the kind and the value of an argument."""
     match argument:
         case EmulatedArray(memory, is_written):

@@ -30,7 +30,7 @@ class MemoKey(Generic[T]):
     >>> LARGEST = MemoKey[float]("the largest value")
     >>> tensor = SparseTensor(eye_array(3))
     >>> LARGEST.find(tensor)
-    >>> LARGEST.of(tensor, lambda matrix: float(matrix.arrays["data"].max()))
+    >>> LARGEST.get(tensor, lambda matrix: float(matrix.arrays["data"].max()))
     1.0
     >>> LARGEST.find(tensor)
     1.0
@@ -49,7 +49,7 @@ class MemoKey(Generic[T]):
         """Return the value of a matrix; None if it has none yet."""
         return matrix.memo.get(self)
 
-    def of(self, matrix: M, make: Callable[[M], T]) -> T:
+    def get(self, matrix: M, make: Callable[[M], T]) -> T:
         """Return the value of a matrix, which `make` computes at the first call. It may be None, too."""
         memo = matrix.memo
         value: T = memo.get(self, _MISSING)

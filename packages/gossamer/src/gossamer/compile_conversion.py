@@ -19,7 +19,7 @@ def compile_conversion(module: Module) -> Kernel:
 
     The loops are only tried if the kernel is not in a cache. Raises as `gossamer.compile` does.
     """
-    return build_named(b"conversion " + dumps(module), partial(_scheduled, module)).kernel
+    return build_named(b"conversion " + dumps(module), partial(_schedule, module)).kernel
 
 
 @cache
@@ -32,7 +32,7 @@ def conversion_machine() -> Machine:
     return machine_for(DEFAULT_TARGET)
 
 
-def _scheduled(module: Module) -> Module:
+def _schedule(module: Module) -> Module:
     from gossamer_ir.verify import verify
     from gossamer_schedule.internal_api import parallel_outer_loops, unroll_counting_loops
 

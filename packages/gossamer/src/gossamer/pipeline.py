@@ -111,7 +111,7 @@ def lower_by_stage(
         # The passes before this stage insert the checks, and have not run.
         current = bounds_check_flat(current)
     while current.stage != "flat":
-        current = _scheduled(current, schedule, plugin)
+        current = _schedule(current, schedule, plugin)
         if current.stage == "loop":
             # After the trace, which makes loops of scalable extent,
             # and before passes that prove more for a constant.
@@ -126,7 +126,7 @@ def lower_by_stage(
     yield plugin.run_passes(current) if plugin else current
 
 
-def _scheduled(module: Module, schedule: Schedule, plugin: Plugin | None) -> Module:
+def _schedule(module: Module, schedule: Schedule, plugin: Plugin | None) -> Module:
     """Return the module after the schedule's trace for its stage."""
     from gossamer_schedule import replay
 

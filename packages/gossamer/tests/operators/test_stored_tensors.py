@@ -188,7 +188,7 @@ def test_a_tensor_that_borrows_its_arrays_is_checked_at_each_call():
     stored = matrix((50, 40))
     owned = from_scipy(stored).asformat("sell")
     arrays = {name: np.array(array) for name, array in owned.arrays.items()}
-    A = SparseTensor.of_borrowed(owned.storage._replace(arrays=arrays))
+    A = SparseTensor.from_borrowed(owned.storage._replace(arrays=arrays))
     x = integers(40)
     assert np.array_equal(gs.spmv(A, x), stored @ x)
     arrays["indices"][0] = 41

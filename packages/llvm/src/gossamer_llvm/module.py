@@ -166,7 +166,7 @@ def _signature_text(
     is_entry: bool,
 ) -> str:
     parameters = []
-    exchanged = _exchanged(module, function, summary)
+    exchanged = _exchange_handles(module, function, summary)
     for number, param in enumerate(function.params):
         notes = [] if function.name in aliasing or param.name in exchanged else ["noalias"]
         if param.name not in summary.passed:
@@ -187,7 +187,7 @@ def _attributes(summary: FunctionSummary, *, is_entry: bool) -> str:
     return f"{HOT} align {CODE_ALIGNMENT}"
 
 
-def _exchanged(
+def _exchange_handles(
     module: ModuleEmitter, function: Function, summary: FunctionSummary
 ) -> frozenset[str]:
     """Return the handles of buffers by which threads may exchange values.

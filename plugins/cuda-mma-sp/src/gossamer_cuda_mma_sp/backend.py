@@ -65,19 +65,19 @@ class CudaBackend:
     def probe(self, target: Target) -> Probe:
         """Return whether the driver of the target works here and takes its code, else what is missing: a
         package, the library of the driver, a GPU, or a later version."""
-        target = _named(target)
+        target = _name_architecture(target)
         gpu, resolved = gpu_of(target), explicit_gpu_target(target)
         if gpu.is_interpreted:
             return Probe(usable=True, resolved=resolved)
         try:
-            _opened(gpu)
+            _open_device(gpu)
         except ArgumentError as error:
-            return Probe(usable=False, reason=Probe.of_error(error).reason, resolved=resolved)
+            return Probe(usable=False, reason=Probe.from_error(error).reason, resolved=resolved)
         return Probe(usable=True, resolved=resolved)
 
     def machine(self, target: Target) -> Machine:
         """Return the machine of a target, which runs grids of threads."""
-        target = _named(target)
+        target = _name_architecture(target)
         gpu = gpu_of(target)
         return replace(
             machine_of_gpu(target),
@@ -95,7 +95,7 @@ class CudaBackend:
         from gossamer_llvm import guarded_buffers
 
         require_compilable(self, module, target)
-        target = _named(target)
+        target = _name_architecture(target)
         gpu = gpu_of(target)
         split = ptx.split_module(module, gpu)
         return Artifact(
@@ -113,7 +113,7 @@ class CudaBackend:
         kernels as CUDA C++."""
         from gossamer_cuda_mma_sp.codegen import ptx
 
-        gpu = gpu_of(_named(target))
+        gpu = gpu_of(_name_architecture(target))
         split = ptx.split_module(module, gpu)
         text = ptx.ptx_text(split, gpu)
         return {
@@ -143,7 +143,7 @@ class CudaBackend:
             from gossamer_cuda_mma_sp.driver.interpreter_driver import InterpreterDriver
 
             return copying_kernel(artifact, GpuDevice(InterpreterDriver()))
-        device = _opened(gpu)
+        device = _open_device(gpu)
         if gpu.copies:
             from gossamer_cuda_mma_sp.device.copying_kernel import copying_kernel
 
@@ -168,7 +168,7 @@ class CudaBackend:
         return copy
 
 
-def _named(target: Target) -> Target:
+def _name_architecture(target: Target) -> Target:
     """Return a target that names its architecture, which the driver says for `arch=native`."""
     if target.option("arch") != NATIVE_ARCH:
         return target
@@ -177,7 +177,7 @@ def _named(target: Target) -> Target:
     return with_native_architecture(target)
 
 
-def _opened(gpu: Gpu) -> GpuDevice:
+def _open_device(gpu: Gpu) -> GpuDevice:
     """Return the GPU of a target, if it takes code for the target."""
     from gossamer_cuda_mma_sp.device.gpu_device import gpu_device
     from gossamer_cuda_mma_sp.device.suitable_device import require_suitable

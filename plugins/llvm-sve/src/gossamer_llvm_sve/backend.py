@@ -113,7 +113,7 @@ class ScalableBackend:
 
         cpu = cpu_of(artifact.parsed_target())
         if not self._extension.is_native:
-            return emulated_kernel(artifact, cpu.emulated)
+            return emulated_kernel(artifact, cpu.emulated_machine)
         # Before the code is mapped: an instruction that the CPU lacks ends the process.
         reason = reason_against_native(cpu)
         if reason is not None:

@@ -21,15 +21,15 @@ def emitted_text(module: Module, cpu: ScalableCpu) -> str:
 
 def emitted_assembly(module: Module, cpu: ScalableCpu) -> str:
     """Return the assembly of a flat module."""
-    return str(_target_machine(cpu).emit_assembly(_optimized(module, cpu)))
+    return str(_target_machine(cpu).emit_assembly(_optimize(module, cpu)))
 
 
 def emitted_object(module: Module, cpu: ScalableCpu) -> bytes:
     """Compile a flat module to an object file that exports `gossamer_kernel`."""
-    return bytes(_target_machine(cpu).emit_object(_optimized(module, cpu)))
+    return bytes(_target_machine(cpu).emit_object(_optimize(module, cpu)))
 
 
-def _optimized(module: Module, cpu: ScalableCpu) -> llvm.ModuleRef:
+def _optimize(module: Module, cpu: ScalableCpu) -> llvm.ModuleRef:
     parsed = parse(emitted_text(module, cpu))
     optimize(parsed, _target_machine(cpu))
     return parsed

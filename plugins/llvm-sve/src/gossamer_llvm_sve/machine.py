@@ -63,10 +63,10 @@ class ScalableCpu(NamedTuple):
         return ",".join(f"+{name}" for name in names)
 
     @property
-    def required(self) -> frozenset[str]:
+    def required_features(self) -> frozenset[str]:
         """The features that a machine must have to run the code.
 
-        >>> sorted(cpu_of(Target.parse("llvm-sve:cpu=a64fx")).required)
+        >>> sorted(cpu_of(Target.parse("llvm-sve:cpu=a64fx")).required_features)
         ['complxnum', 'crc', 'fullfp16', 'lse', 'rdm', 'sve']
         """
         return self.model.others | {*self.features, *self.model.rarely_emulated}
@@ -78,10 +78,10 @@ class ScalableCpu(NamedTuple):
         return needed is None or needed in self.features
 
     @property
-    def emulated(self) -> EmulatedMachine:
+    def emulated_machine(self) -> EmulatedMachine:
         """The machine that runs its kernels.
 
-        >>> cpu_of(Target.parse("llvm-sve:vector_bits=512")).emulated.cpu
+        >>> cpu_of(Target.parse("llvm-sve:vector_bits=512")).emulated_machine.cpu
         'max,sve-max-vq=4,sve-default-vector-length=64,sme-default-vector-length=64'
         """
         bits = self.vector_bits

@@ -27,7 +27,7 @@ def reason_against_cpu(
     if vector_bits is None:
         title = cpu.extension.title
         return f"This CPU has no vectors of {title}, or the system does not let processes use them."
-    missing = sorted(cpu.required - features)
+    missing = sorted(cpu.required_features - features)
     if missing:
         return f"This CPU lacks {', '.join(missing)}."
     if cpu.vl_min > vector_bits:

@@ -121,7 +121,7 @@ class ArgumentChecker:
         }
         self._wait_for_contents(views.values(), stream)
         scalars = self._numbers(arguments, views)
-        shaped = self._shaped(scalars, views, _Elements(views, self._memory, stream))
+        shaped = self._with_parameter_shapes(scalars, views, _Elements(views, self._memory, stream))
         require_no_overlap(self._buffers, list(views.values()))
         self._contents.require_facts(scalars, shaped, verified=verified, stream=stream)
         by_name = {param.name: views[param.buffer] for param in self._buffers}
@@ -231,7 +231,7 @@ class ArgumentChecker:
             require_size(self._scalars[name], number)
         return number
 
-    def _shaped(
+    def _with_parameter_shapes(
         self,
         scalars: Mapping[str, PlainNumber],
         views: Mapping[str, ArrayView],

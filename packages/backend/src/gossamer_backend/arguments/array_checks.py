@@ -105,7 +105,7 @@ def required_view_shape(
         return view
     is_flat = view.ndim != len(shape) and 1 in (view.ndim, len(shape))
     if is_flat and min(shape, default=0) >= 0 and view.size == math.prod(shape):
-        return view.reshaped(shape)
+        return view.reshape(shape)
     raise ArgumentError(
         "kernel.shape",
         f"The array '{param.name}' has shape {view.shape}; expected {shape}{_shape_text(param)}.",

@@ -53,7 +53,7 @@ class ArrayView(NamedTuple):
         assert not isinstance(self.dtype, str)
         return prod(self.shape) * self.dtype.itemsize
 
-    def reshaped(self, shape: tuple[int, ...]) -> ArrayView:
+    def reshape(self, shape: tuple[int, ...]) -> ArrayView:
         """Return a contiguous view in another shape of equal size; the `array` of a device stays as it is."""
         array = self.array.reshape(shape) if self.device == HOST else self.array
         assert not isinstance(self.dtype, str)

@@ -86,7 +86,7 @@ class Directory:
         at = self.path if self.descriptor is None else self.descriptor
         return disk_usage(os.stat(at))
 
-    def allocated(self, size: int) -> int:
+    def disk_space(self, size: int) -> int:
         """Return the space that a file of this size is expected to take on disk, in bytes."""
         unit = BLOCK_BYTES
         if self.descriptor is not None:

@@ -38,7 +38,7 @@ def request_key(
     >>> len(one), one == request_key(flat, Schedule(), target="toy:cpu=any", **options)
     (64, False)
     """
-    parts = (dumps(module), dumps_record(schedule), _encoded(machine))
+    parts = (dumps(module), dumps_record(schedule), _encode(machine))
     return _digest("request", parts, target, versions)
 
 
@@ -60,7 +60,7 @@ def name_key(
     (64, False)
     """
     facts = b"" if stats is None else dumps_record(stats)
-    return _digest("name", (name, facts, _encoded(machine)), target, versions)
+    return _digest("name", (name, facts, _encode(machine)), target, versions)
 
 
 @typed
@@ -76,7 +76,7 @@ def object_key(module: Module, *, target: Target | str, versions: Mapping[str, s
     return _digest("object", (dumps(module),), target, versions)
 
 
-def _encoded(machine: Machine) -> bytes:
+def _encode(machine: Machine) -> bytes:
     return msgspec.json.encode(machine)
 
 

@@ -132,12 +132,12 @@ def _source_lines(
     *inputs, output = passed
     yield f"def run(fixed, {', '.join(f'array_{param.name}' for param in passed)}):"
     yield "    pointers, scalars, ends, check, prepared = fixed"
-    yield f"    {_unpacked('start_', pointers)} = pointers"
-    yield f"    {_unpacked('size_', scalars)} = scalars"
+    yield f"    {_tuple_target('start_', pointers)} = pointers"
+    yield f"    {_tuple_target('size_', scalars)} = scalars"
     for param in inputs:
         yield from lines_of_check(param, "    ")
     yield from output_lines(output, inputs)
-    yield f"        {_unpacked('end_', pointers)} = ends"
+    yield f"        {_tuple_target('end_', pointers)} = ends"
     for name in pointers:
         yield from overlap_lines(output, f"start_{name}", f"end_{name}", "        ")
     yield from WORKSPACE_LINES
@@ -150,12 +150,12 @@ def _source_lines(
     yield "    if prepared is None:"
     yield f"        status = function({', '.join(integers)}, address)"
     yield "    else:"
-    yield f"        {_unpacked('known_', (*pointers, *scalars))} = prepared"
+    yield f"        {_tuple_target('known_', (*pointers, *scalars))} = prepared"
     yield f"        status = machine_code({', '.join(arguments)}, reference)"
     yield "    if status:"
     yield "        fail(status, workspace.failed_buffer)"
     yield f"    return array_{output.name}"
 
 
-def _unpacked(prefix: str, names: Sequence[str]) -> str:
+def _tuple_target(prefix: str, names: Sequence[str]) -> str:
     return "".join(f"{prefix}{name}, " for name in names).rstrip() or "()"

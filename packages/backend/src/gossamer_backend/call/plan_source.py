@@ -70,13 +70,13 @@ def compiled_run(
         **{f"dtype_{param.name}": numpy_dtype(param) for param in passed},
         **names,
     }
-    exec(_compiled("\n".join(lines)), globals_)
+    exec(_compile("\n".join(lines)), globals_)
     run: Callable[..., Array | None] = globals_["run"]
     return run
 
 
 @lru_cache(maxsize=64)
-def _compiled(source: str) -> CodeType:
+def _compile(source: str) -> CodeType:
     return compile(source, "<call plan>", "exec")
 
 

@@ -49,69 +49,73 @@ def with_marks(
     if isinstance(array, np.ndarray):
         least, last = (int(array.min()), int(array.max())) if array.size else (0, 0)
     else:
-        least, last = _of_range(check, scalars, arrays) or (0, MAX_INT64)
+        least, last = _range_values(check, scalars, arrays) or (0, MAX_INT64)
     if last - least >= MAX_LIST_LENGTH * max(array.size, 1):
         return check
     marks = (least, last - least + 1)
     return check._replace(test=replace(check.test, distinct="marked"), marks=marks)
 
 
-def _of_range(
+def _range_values(
     check: BufferCheck, scalars: Scalars, arrays: Mapping[str, CheckedArray]
 ) -> tuple[int, ...] | None:
     """Return the least and the greatest value allowed; None if there is no such value."""
     if not check.ranges:
         return ()
     limits = np.iinfo(check.test.dtype)
-    low = max(evaluate_size(fact.low, scalars, arrays=_of_numpy(arrays)) for fact in check.ranges)
+    low = max(
+        evaluate_size(fact.low, scalars, arrays=_bound_arrays(arrays)) for fact in check.ranges
+    )
     last = (
-        min(evaluate_size(fact.high, scalars, arrays=_of_numpy(arrays)) for fact in check.ranges)
+        min(
+            evaluate_size(fact.high, scalars, arrays=_bound_arrays(arrays)) for fact in check.ranges
+        )
         - 1
     )
     low, last = max(low, int(limits.min)), min(last, int(limits.max), MAX_INT64)
     return (low, last) if low <= last else None
 
 
-def _of_rows(
+def _row_values(
     check: BufferCheck, scalars: Scalars, arrays: Mapping[str, CheckedArray]
 ) -> tuple[int, ...]:
     """Return the length of a row."""
     return arrays[check.buffer].shape[-1:] if check.test.in_rows else ()
 
 
-def _of_distinct(
+def _distinct_values(
     check: BufferCheck, scalars: Scalars, arrays: Mapping[str, CheckedArray]
 ) -> tuple[int, ...]:
     """Return the least value and the span of the values, if these are marked in a list."""
     return check.marks or ()
 
 
-def _of_values(
+def _known_element_values(
     check: BufferCheck, scalars: Scalars, arrays: Mapping[str, CheckedArray]
 ) -> tuple[int, ...]:
     """Return the position and the value of each known element."""
     sizes = [size for fact in check.values for size in (fact.index, fact.value)]
-    return tuple(evaluate_size(size, scalars, arrays=_of_numpy(arrays)) for size in sizes)
+    return tuple(evaluate_size(size, scalars, arrays=_bound_arrays(arrays)) for size in sizes)
 
 
-def _of_pad(
+def _pad_values(
     check: BufferCheck, scalars: Scalars, arrays: Mapping[str, CheckedArray]
 ) -> tuple[int, ...] | None:
     """Return the value of padding; None if the dtype of the array cannot represent it."""
     if check.pad is None:
         return ()
     limits = np.iinfo(check.test.dtype)
-    pad = evaluate_size(check.pad.length, scalars, arrays=_of_numpy(arrays))
+    pad = evaluate_size(check.pad.length, scalars, arrays=_bound_arrays(arrays))
     return (pad,) if limits.min <= pad <= limits.max else None
 
 
-def _of_bits(
+def _bit_values(
     check: BufferCheck, scalars: Scalars, arrays: Mapping[str, CheckedArray]
 ) -> tuple[int, ...]:
     """Return the mask of the bits that are not below the length, as int64."""
     if check.bits is None:
         return ()
-    length = evaluate_size(check.bits.length, scalars, arrays=_of_numpy(arrays))
+    length = evaluate_size(check.bits.length, scalars, arrays=_bound_arrays(arrays))
     is_partial = 0 <= length < 8 * np.dtype(check.test.dtype).itemsize
     return (-(1 << length) if is_partial else 0,)
 
@@ -120,12 +124,12 @@ _Arguments: TypeAlias = Callable[
     [BufferCheck, Scalars, Mapping[str, CheckedArray]], Union[tuple[int, ...], None]
 ]
 _ARGUMENTS: tuple[_Arguments, ...] = (
-    _of_range,
-    _of_rows,
-    _of_distinct,
-    _of_pad,
-    _of_bits,
-    _of_values,
+    _range_values,
+    _row_values,
+    _distinct_values,
+    _pad_values,
+    _bit_values,
+    _known_element_values,
 )
 """The arguments of each property that a test can have, in the order of its parameters. A property that is
 not tested has none."""
@@ -137,6 +141,6 @@ def _are_offsets_of(offsets: Array, size: int) -> bool:
     return flat.size > 0 and (int(flat[0]), int(flat[-1])) == (0, size)
 
 
-def _of_numpy(arrays: Mapping[str, CheckedArray]) -> dict[str, Array]:
+def _bound_arrays(arrays: Mapping[str, CheckedArray]) -> dict[str, Array]:
     """Return the arrays whose elements bounds may name."""
     return {name: array for name, array in arrays.items() if isinstance(array, np.ndarray)}

@@ -76,7 +76,7 @@ def _with_tests_of_several(
     operands = [(numbers.get(fact.left), numbers.get(fact.right)) for fact in products]
     counts = index.about(check.buffer, BitCounts)
     offsets = [numbers.get(fact.indptr) for fact in counts]
-    related = _related(check, checks, index)
+    related = _set_relations(check, checks, index)
     is_known = not any(None in pair for pair in operands) and None not in offsets
     if len(operands) > 1 or len(counts) > 1 or related is None or not is_known:
         return None
@@ -85,7 +85,7 @@ def _with_tests_of_several(
     return check._replace(test=test, bits=next(iter(counts), None))
 
 
-def _related(
+def _set_relations(
     check: BufferCheck, checks: Sequence[BufferCheck], index: FactIndex
 ) -> tuple[tuple[SetRelation, int], ...] | None:
     """Return the relations of an array with others; None if one is not of sets, or not of sorted segments,

@@ -71,11 +71,11 @@ def required_capabilities(module: Module) -> frozenset[str]:
                 dtypes.update([node.dtype for node in nodes])
             if needs.words_of is not None:
                 words.update([word for node in nodes for word in needs.words_of(node)])
-        words.update([word for dtype in dtypes for word in _of_dtype(dtype)])
+        words.update([word for dtype in dtypes for word in _dtype_words(dtype)])
     return frozenset(words - _FREE)
 
 
-def _of_dtype(text: str) -> Iterator[str]:
+def _dtype_words(text: str) -> Iterator[str]:
     dtype = DType.parse(text)
     yield f"dtype.{dtype.scalar}"
     if dtype.is_vector:
@@ -86,15 +86,15 @@ def _vectors(*, scalable: bool) -> str:
     return "vectors.scalable" if scalable else "vectors.fixed"
 
 
-def _of_call(node: Call) -> tuple[str, ...]:
+def _call_words(node: Call) -> tuple[str, ...]:
     return (f"call.{node.function}",)
 
 
-def _of_buffer(node: Buffer) -> tuple[str, ...]:
+def _buffer_words(node: Buffer) -> tuple[str, ...]:
     return (f"scope.{node.scope}",)
 
 
-def _of_lanes(node: Lanes) -> tuple[str, ...]:
+def _lanes_words(node: Lanes) -> tuple[str, ...]:
     return (_vectors(scalable=node.scalable),)
 
 
@@ -116,10 +116,10 @@ class RequiredWords(msgspec.Struct, frozen=True):
 _NONE = RequiredWords()
 
 CAPABILITIES: dict[type[Node], RequiredWords] = {
-    Call: RequiredWords(words_of=_of_call),
+    Call: RequiredWords(words_of=_call_words),
     Search: RequiredWords(("search",)),
     VScale: RequiredWords(("vectors.scalable",)),
-    Lanes: RequiredWords(words_of=_of_lanes),
+    Lanes: RequiredWords(words_of=_lanes_words),
     Atomic: RequiredWords(("atomic",)),
     While: RequiredWords(("while",)),
     For: RequiredWords(words_of=_for_capabilities),
@@ -130,6 +130,6 @@ CAPABILITIES: dict[type[Node], RequiredWords] = {
     AsyncCopy: RequiredWords(("async_copy",)),
     ParallelFor: RequiredWords(("parallel",)),
     Launch: RequiredWords(("launch",)),
-    Buffer: RequiredWords(words_of=_of_buffer),
+    Buffer: RequiredWords(words_of=_buffer_words),
 }
 """The types of nodes that not every backend compiles. Others require the words of their `dtype` only."""

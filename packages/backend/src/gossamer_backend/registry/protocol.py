@@ -45,11 +45,11 @@ class Probe(msgspec.Struct, frozen=True):
     resolved: str | None = None
 
     @staticmethod
-    def of_error(error: ArgumentError) -> Probe:
+    def from_error(error: ArgumentError) -> Probe:
         """Return that a target is not usable, because of an error in its options.
 
         >>> from gossamer_ir.errors import ArgumentError
-        >>> Probe.of_error(ArgumentError("toy.cpu", "There is no CPU 'x'.", hint="Give cpu=host.")).reason
+        >>> Probe.from_error(ArgumentError("toy.cpu", "There is no CPU 'x'.", hint="Give cpu=host.")).reason
         "There is no CPU 'x'. Give cpu=host."
         """
         (diagnostic,) = error.diagnostics
@@ -70,13 +70,13 @@ def errors_are_reasons(probe: Callable[P, Probe]) -> Callable[P, Probe]:
     """
 
     @wraps(probe)
-    def checked(*args: P.args, **keywords: P.kwargs) -> Probe:
+    def wrapper(*args: P.args, **keywords: P.kwargs) -> Probe:
         try:
             return probe(*args, **keywords)
         except ArgumentError as error:
-            return Probe.of_error(error)
+            return Probe.from_error(error)
 
-    return checked
+    return wrapper
 
 
 @runtime_checkable

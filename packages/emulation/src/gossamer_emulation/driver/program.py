@@ -53,7 +53,7 @@ def driver(architecture: Architecture) -> bytes:
     if artifact is None:
         no_signature = Signature("", (), (), ())
         artifact = Artifact(
-            "emulation", "", architecture.name, no_signature, _compiled(architecture)
+            "emulation", "", architecture.name, no_signature, _compile(architecture)
         )
         ArtifactCache().put(_key(architecture), artifact)
     return artifact.code
@@ -79,7 +79,7 @@ def _key(architecture: Architecture) -> str:
     return digest.hexdigest()
 
 
-def _compiled(architecture: Architecture) -> bytes:
+def _compile(architecture: Architecture) -> bytes:
     with tempfile.TemporaryDirectory() as directory:
         executable = Path(directory) / "driver"
         command = [architecture.compiler, *_FLAGS, *map(str, _files(architecture))]

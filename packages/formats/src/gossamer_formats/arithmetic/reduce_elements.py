@@ -22,7 +22,7 @@ ReductionName: TypeAlias = Literal["sum", "mean", "max", "min"]
 EXTREMA: dict[ReductionName, np.ufunc] = {"max": np.maximum, "min": np.minimum}
 
 
-def reduced(storage: Storage, reduction: ReductionName, axis: int | None) -> Any:
+def reduce_storage(storage: Storage, reduction: ReductionName, axis: int | None) -> Any:
     """Return the sum, the mean, the maximum or the minimum of a checked storage.
 
     The result has the dtype of the tensor, or that in which its products are added (`SUM_DTYPES`), but means
@@ -33,12 +33,14 @@ def reduced(storage: Storage, reduction: ReductionName, axis: int | None) -> Any
     >>> from gossamer_formats import csr
     >>> arrays = {"indptr": np.array([0, 1, 2]), "indices": np.array([0, 2]), "data": -np.ones(2)}
     >>> tensor = Storage(csr("float64"), {"m": 2, "n": 3, "nnz": 2}, arrays)
-    >>> reduced(tensor, "sum", 0), reduced(tensor, "max", 1), reduced(tensor, "min", None)
-    (array([-1.,  0., -1.]), array([0., 0.]), np.float64(-1.0))
+    >>> reduce_storage(tensor, "sum", 0), reduce_storage(tensor, "max", 1)
+    (array([-1.,  0., -1.]), array([0., 0.]))
+    >>> reduce_storage(tensor, "min", None)
+    np.float64(-1.0)
     """
     dtype = storage.description.buffer.dtype
     if dtype not in WIDE_DTYPES:
-        exact = np.asarray(reduced(with_values_in(storage, "float64"), reduction, axis))
+        exact = np.asarray(reduce_storage(with_values_in(storage, "float64"), reduction, axis))
         is_fraction = reduction == "mean" and SUM_DTYPES[dtype] not in WIDE_DTYPES
         return exact[()] if is_fraction else exact.astype(SUM_DTYPES[dtype])[()]
     axes = _reduced_axes(storage, axis)

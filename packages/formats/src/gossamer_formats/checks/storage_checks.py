@@ -192,10 +192,10 @@ def _check_order_of_slots(storage: Storage) -> None:
         if indices.sorted:
             refuse(order_violation((indices.handle, fibers.values), fibers, unique=indices.unique))
         elif indices.unique:
-            refuse(_repeated(indices, fibers))
+            refuse(_find_repeated(indices, fibers))
 
 
-def _repeated(indices: Indices, fibers: Segments) -> Violation | None:
+def _find_repeated(indices: Indices, fibers: Segments) -> Violation | None:
     at = first_repeated_coordinate(fibers)
     if at is None:
         return None

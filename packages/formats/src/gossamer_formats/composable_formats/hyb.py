@@ -60,7 +60,7 @@ def hyb(matrix: SparseTensor, *, c: int = 1, k: int | None = None) -> Iterator[P
             f"The parameter 'k' is {k}; expected at most {WIDEST}, rows of 2**{WIDEST} elements.",
         )
     compile = find_compiler() if matrix.nnz >= MIN_COMPILED else None
-    source = _Source.of(matrix, compile)
+    source = _Source.from_matrix(matrix, compile)
     # More partitions than columns would all be empty.
     partitions = min(c, max(matrix.shape[1], 1))
     segments, of_partitions = _segments(matrix, partitions, compile)
@@ -84,7 +84,7 @@ class _Source(NamedTuple):
     compile: Compile | None
 
     @classmethod
-    def of(cls, matrix: SparseTensor, compile: Compile | None) -> _Source:
+    def from_matrix(cls, matrix: SparseTensor, compile: Compile | None) -> _Source:
         rows, columns = matrix.shape
         dtype = np.int32 if max(rows, columns) <= np.iinfo(np.int32).max else np.int64
         indices = matrix.arrays["indices"].astype(dtype, copy=False)
@@ -181,7 +181,7 @@ def _bucket(source: _Source, name: str, segments: _Segments, *, width: int) -> P
     """Return a part whose rows are segments of at most `width` elements; longer ones are cut."""
     is_cut = bool(segments.lengths.max() > width)
     if is_cut:
-        segments = _cut(segments, width)
+        segments = _cut_segments(segments, width)
     columns, values, permutation = source.store(segments, width)
     arrays = {
         "rows": segments.rows.astype(columns.dtype),
@@ -195,7 +195,7 @@ def _bucket(source: _Source, name: str, segments: _Segments, *, width: int) -> P
     return part_of(name, storage, permutation, fixed_sizes={"width": width})
 
 
-def _cut(segments: _Segments, width: int) -> _Segments:
+def _cut_segments(segments: _Segments, width: int) -> _Segments:
     """Return segments cut into pieces of `width` elements; the last piece of each may have fewer."""
     counts = -(-segments.lengths // width)
     pieces = segments.select(np.repeat(np.arange(counts.size), counts))

@@ -12,7 +12,7 @@ from gossamer_formats.conversion_by_kernels.recording.conversion_errors import N
 from gossamer_formats.conversion_by_kernels.recording.recorded_storage import (
     RecordedConversion,
     RecordedStorage,
-    composed,
+    compose_value_indices,
 )
 from gossamer_formats.conversion_by_kernels.recording.recorder import Recorder
 from gossamer_formats.conversion_by_kernels.repeated_elements import (
@@ -92,7 +92,7 @@ def _through(
         return build_storage(recorder, source, first, first_options)
     before = build_storage(recorder, source, first, first_options._replace(index_dtype=None))
     after = _through(recorder, before.storage, others, options)
-    return after._replace(permutation=composed(recorder, before, after))
+    return after._replace(permutation=compose_value_indices(recorder, before, after))
 
 
 def _from_sorted(
@@ -114,7 +114,7 @@ def _from_sorted(
         after = _first_through(recorder, in_order.storage, target, options, by=by)
         if after is None:
             return None
-        return after._replace(permutation=composed(recorder, in_order, after))
+        return after._replace(permutation=compose_value_indices(recorder, in_order, after))
     if not options.adds_repeated:
         return None
     # A sum has several values of the source.
@@ -133,17 +133,17 @@ def _without_zeros(
             return build_storage(recorder, source, target, once)
     except NotDirectError:
         pass
-    collected = _collected(recorder, source, once._replace(index_dtype=None))
+    collected = _collect_nonzeros(recorder, source, once._replace(index_dtype=None))
     if collected is None:
         return None
     nonzero_options = options._replace(drop_zeros=False)
     after = record_conversion(recorder, collected.storage, target, nonzero_options, drop_sums=True)
     if after is None:
         return None
-    return after._replace(permutation=composed(recorder, collected, after))
+    return after._replace(permutation=compose_value_indices(recorder, collected, after))
 
 
-def _collected(
+def _collect_nonzeros(
     recorder: Recorder, source: RecordedStorage, options: KernelOptions
 ) -> RecordedConversion | None:
     """Return the elements whose value is not zero, sorted if this takes one kernel."""

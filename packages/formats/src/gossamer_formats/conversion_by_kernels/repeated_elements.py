@@ -25,7 +25,7 @@ from gossamer_formats.conversion_by_kernels.recording.conversion_errors import N
 from gossamer_formats.conversion_by_kernels.recording.recorded_storage import (
     RecordedConversion,
     RecordedStorage,
-    composed,
+    compose_value_indices,
 )
 from gossamer_formats.conversion_by_kernels.recording.recorder import Recorder
 from gossamer_formats.conversion_by_kernels.sorting_formats import buckets_of_dimensions
@@ -69,7 +69,7 @@ def elements_in_order(
     in_buckets = build_storage(recorder, source, buckets[0], bucket_options)
     for bucket in buckets[1:]:
         after = build_storage(recorder, in_buckets.storage, bucket, bucket_options)
-        in_buckets = after._replace(permutation=composed(recorder, in_buckets, after))
+        in_buckets = after._replace(permutation=compose_value_indices(recorder, in_buckets, after))
     return in_buckets
 
 

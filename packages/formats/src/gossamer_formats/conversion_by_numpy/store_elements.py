@@ -48,7 +48,7 @@ def store_elements(
     repeats = distinct(elements.coordinates).firsts.size < values.size
     is_sum = repeats and options.duplicates == "sum"
     if repeats:
-        elements, values = _merged(elements, values, options.duplicates)
+        elements, values = _merge_duplicates(elements, values, options.duplicates)
     if is_sum and drop_zeros:
         others = np.flatnonzero(values)
         elements, values = select_elements(elements, others), values[others]
@@ -77,13 +77,14 @@ def _storage_of(
     described = with_value_dtype(described, values.dtype.name)
     dtypes = index_dtypes(described)
     arrays = {
-        handle: _narrowed(array, handle, dtypes[handle])
-        for handle, array in assembly.arrays.items()
+        handle: _narrow(array, handle, dtypes[handle]) for handle, array in assembly.arrays.items()
     }
     return Storage(described, assembly.sizes, {**arrays, values_handle(described): stored})
 
 
-def _merged(elements: Elements, values: Array, duplicates: Duplicates) -> tuple[Elements, Array]:
+def _merge_duplicates(
+    elements: Elements, values: Array, duplicates: Duplicates
+) -> tuple[Elements, Array]:
     """Return elements, of which some are duplicates, and their values after these were treated."""
     if duplicates == "keep":
         return elements, values
@@ -118,7 +119,7 @@ def _with_repetitions(description: FormatDescription) -> FormatDescription:
     return with_order(description, unique=False, axis_names=(name,))
 
 
-def _narrowed(array: Array, handle: str, dtype: str) -> Array:
+def _narrow(array: Array, handle: str, dtype: str) -> Array:
     least, most = limits_of(dtype)
     for value in (int(array.min(initial=0)), int(array.max(initial=0))):
         if not least <= value <= most:

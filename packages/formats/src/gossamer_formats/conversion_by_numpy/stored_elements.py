@@ -58,7 +58,7 @@ def stored_elements(storage: Storage) -> Elements:
     axes = items_by_name(storage.description.axes)
     slots = no_slots()
     for name in storage.description.buffer.axes:
-        slots = enumerated(storage, axes[name], slots)
+        slots = enumerate_slots(storage, axes[name], slots)
     coordinates = tuple(
         coordinates_of_slots(storage, slots, dimension)
         for dimension in range(len(map_results(storage.description)))
@@ -106,7 +106,7 @@ def no_slots() -> Slots:
     return Slots(np.zeros(1, np.int64), {}, {})
 
 
-def enumerated(storage: Storage, axis: Axis, outer: Slots) -> Slots:
+def enumerate_slots(storage: Storage, axis: Axis, outer: Slots) -> Slots:
     """Return the slots of an axis within all slots of the axes before it."""
     indptr = indptr_of(axis)
     count = outer.value_indices.size

@@ -8,7 +8,7 @@ import numpy as np
 
 from gossamer_formats.conversion_by_numpy.stored_elements import (
     coordinates_of_slots,
-    enumerated,
+    enumerate_slots,
     no_slots,
 )
 from gossamer_formats.storage import Storage, ancestors, element_count
@@ -51,7 +51,7 @@ def visited_coordinates(storage: Storage, dimension: int) -> VisitedCoordinates:
         if name not in needed:
             continue
         below = [axes[other] for other in used if name in ancestors(axes, other)]
-        slots = enumerated(storage, axes[name], slots)
+        slots = enumerate_slots(storage, axes[name], slots)
         if name not in used and all(map(is_full, below)):
             # Each slot of this axis leads to the same coordinates, so one of each fiber is enough.
             slots = slots.select(_first_slots(slots.of_axes, name))

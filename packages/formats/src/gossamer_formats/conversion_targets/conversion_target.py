@@ -86,7 +86,7 @@ def _target_of(
     described = _describe(format, rank)
     values = _with_defaults(format, described, dict(parameters))
     orders = {
-        array: partial(_ordered, format.name, order) for array, order in format.orders.items()
+        array: partial(_order_array, format.name, order) for array, order in format.orders.items()
     }
     return ConversionTarget(described, values, orders)
 
@@ -140,7 +140,7 @@ def _describe(named: Format, rank: int) -> FormatDescription:
     return description
 
 
-def _ordered(
+def _order_array(
     format_name: str, order: ContentsOrder, counts: Array, sizes: Mapping[str, int]
 ) -> Array:
     """Return the contents of an index array in the order of a format's function."""

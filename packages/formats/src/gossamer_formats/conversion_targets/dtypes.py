@@ -32,11 +32,11 @@ def with_dtypes_of(
     ('float64', 'int64')
     """
 
-    def chosen(handle: str, declared: str) -> str:
+    def choose_dtype(handle: str, declared: str) -> str:
         dtype = dtype_name(arrays[handle].dtype)
         return dtype if declared in INDEX_DTYPES and dtype in INDEX_DTYPES else declared
 
-    described = _with_index_dtypes(description, chosen)
+    described = _with_index_dtypes(description, choose_dtype)
     stored = arrays[values_handle(description)].dtype
     # Only the description tells values of bfloat16 from integers of 16 bits.
     is_declared = stored == value_array_dtype(description.buffer.dtype)
@@ -114,7 +114,7 @@ def _with_index_dtypes(
     }
 
     # A load of the map has the dtype of its array.
-    def retyped(node: object) -> Load | None:
+    def retype_load(node: object) -> Load | None:
         if not isinstance(node, Load):
             return None
         loaded: Load = replace(node, dtype=buffers[node.buffer].dtype)
@@ -124,5 +124,5 @@ def _with_index_dtypes(
         description,
         axes=tuple(axes),
         index_arrays=tuple(buffers.values()),
-        map=rewrite(description.map, retyped) if description.map is not None else None,
+        map=rewrite(description.map, retype_load) if description.map is not None else None,
     )

@@ -124,7 +124,7 @@ class Decomposition(NotAnArray):
         >>> decompose(SparseTensor(eye_array(3)), "hyb").tocsr().arrays["indices"]
         array([0, 1, 2], dtype=int32)
         """
-        return MATRIX_IN_CSR.of(self, lambda matrix: matrix.asformat("csr"))
+        return MATRIX_IN_CSR.get(self, lambda matrix: matrix.asformat("csr"))
 
     def asformat(
         self,

@@ -41,7 +41,7 @@ def decomposition_from_csr(
     matrix, permutation = _sorted_csr(tensor)
     parts = parts_of(matrix)
     if permutation is not None:
-        parts = [_of_source(part, permutation) for part in parts]
+        parts = [_source_part(part, permutation) for part in parts]
     return Decomposition(name, tensor.shape, tensor.dtype, parts, value_count=tensor.nnz)
 
 
@@ -60,7 +60,7 @@ def _sorted_csr(tensor: SparseTensor) -> tuple[SparseTensor, Array | None]:
     return convert(tensor, "csr", duplicates="error")
 
 
-def _of_source(part: Part, permutation: Array) -> Part:
+def _source_part(part: Part, permutation: Array) -> Part:
     """Return a part of a converted tensor as a part of the tensor, where values have other indices."""
     of_source = compose(permutation, part.permutation)
     of_source.flags.writeable = False

@@ -34,10 +34,10 @@ def elements_of_parts(
     described = with_index_dtype(coo(dtype.name, sorted=False), index_dtype)
     elements = [part.tensor.asformat(described, index_dtype=index_dtype).arrays for part in parts]
 
-    def joined(name: str, dtype: Any) -> Array:
+    def join(name: str, dtype: Any) -> Array:
         return adopt_array(np.concatenate([np.zeros(0, dtype), *(one[name] for one in elements)]))
 
-    arrays = {"data": joined("data", dtype)}
-    arrays |= {name: joined(name, index_dtype) for name in ("indices_0", "indices_1")}
+    arrays = {"data": join("data", dtype)}
+    arrays |= {name: join(name, index_dtype) for name in ("indices_0", "indices_1")}
     sizes = {"n0": rows, "n1": columns, "nnz": arrays["data"].size}
-    return SparseTensor.of_checked(Storage(described, sizes, arrays))
+    return SparseTensor.from_checked(Storage(described, sizes, arrays))

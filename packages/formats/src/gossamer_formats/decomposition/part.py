@@ -49,6 +49,6 @@ def part_of(
     name: str, storage: Storage, permutation: Array, *, fixed_sizes: Mapping[str, int]
 ) -> Part:
     """Return a part of valid arrays, which are owned, or new and the caller keeps no reference to them."""
-    tensor = SparseTensor.of_new(storage)
+    tensor = SparseTensor.from_new(storage)
     permutation.flags.writeable = False
     return Part(name, tensor, permutation, fixed_sizes)

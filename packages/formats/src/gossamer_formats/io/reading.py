@@ -126,10 +126,10 @@ def _load(file: Path, reader: Callable[[Path], Any], *, dtype: str | None) -> Sp
         raise _error_of_file(error, file) from error
     if isinstance(tensor, SparseTensor):
         return tensor if dtype is None else tensor.astype(dtype)
-    return _converted(tensor, file, dtype=dtype)
+    return _convert(tensor, file, dtype=dtype)
 
 
-def _converted(matrix: Any, file: Path, *, dtype: str | None) -> SparseTensor:
+def _convert(matrix: Any, file: Path, *, dtype: str | None) -> SparseTensor:
     """Return the tensor of a SciPy matrix that was read."""
     # Patterns and integers become the dtype that represents most integers exactly.
     if dtype is None and matrix.dtype.name not in WIDE_DTYPES:

@@ -19,24 +19,26 @@ def available_memory(*, proc: Path = PROC, cgroups: Path = CGROUPS) -> int:
     >>> 1_000 < available_memory() < 2**63
     True
     """
-    return max(0, min((*_of_machine(proc), *_of_address_space(proc), *_of_cgroups(proc, cgroups))))
+    return max(
+        0, min((*_machine_memory(proc), *_address_space(proc), *_cgroup_memory(proc, cgroups)))
+    )
 
 
-def _of_machine(proc: Path) -> Iterator[int]:
+def _machine_memory(proc: Path) -> Iterator[int]:
     yield os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for line in _lines(proc / "meminfo"):
         if line.startswith("MemAvailable:"):
             yield int(line.split()[1]) * 1024
 
 
-def _of_address_space(proc: Path) -> Iterator[int]:
+def _address_space(proc: Path) -> Iterator[int]:
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY:
         pages = " ".join(_lines(proc / "self" / "statm")).split()[:1]
         yield limit - sum(map(int, pages)) * os.sysconf("SC_PAGE_SIZE")
 
 
-def _of_cgroups(proc: Path, cgroups: Path) -> Iterator[int]:
+def _cgroup_memory(proc: Path, cgroups: Path) -> Iterator[int]:
     """Yield what each limited cgroup of this process leaves."""
     for group in control_groups("memory", proc=proc, cgroups=cgroups):
         if group.is_v2:

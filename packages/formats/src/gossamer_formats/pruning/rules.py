@@ -11,7 +11,7 @@ from gossamer_formats.pruning.pruning_rule import Nonzeros, PruningRule
 from gossamer_ir.support.arrays import Array
 
 
-def _unstructured(elements: Nonzeros, density: float, _sizes: Mapping[str, int]) -> Array:
+def _prune_unstructured(elements: Nonzeros, density: float, _sizes: Mapping[str, int]) -> Array:
     rows, columns = elements.shape
     return are_largest(elements.magnitudes, round(density * rows * columns))
 
@@ -30,13 +30,13 @@ def _blocks(elements: Nonzeros, density: float, sizes: Mapping[str, int]) -> Arr
     return kept
 
 
-def _of_groups(elements: Nonzeros, _density: float, sizes: Mapping[str, int]) -> Array:
+def _prune_groups(elements: Nonzeros, _density: float, sizes: Mapping[str, int]) -> Array:
     groups = _group_numbers(elements.rows, elements.columns, elements.shape[1], sizes["group"])
     kept: Array = ranks_in_groups(groups, elements.magnitudes) < sizes["slots"]
     return kept
 
 
-def _of_chosen_columns(elements: Nonzeros, _density: float, sizes: Mapping[str, int]) -> Array:
+def _prune_columns(elements: Nonzeros, _density: float, sizes: Mapping[str, int]) -> Array:
     length = max(elements.shape[1], 1)
     numbers = elements.rows // sizes["rows"] * length + elements.columns
     places, of_place = np.unique(numbers, return_inverse=True)
@@ -49,7 +49,7 @@ def _of_chosen_columns(elements: Nonzeros, _density: float, sizes: Mapping[str, 
     inside = Nonzeros(
         elements.shape, elements.rows[kept], elements.columns[kept], elements.values[kept]
     )
-    kept[kept] = _of_groups(inside, 1.0, sizes)
+    kept[kept] = _prune_groups(inside, 1.0, sizes)
     return kept
 
 
@@ -59,7 +59,7 @@ def _group_numbers(rows: Array, columns: Array, length: int, group: int) -> Arra
     return numbers
 
 
-LARGEST_ELEMENTS = PruningRule(_unstructured, takes_density=True)
+LARGEST_ELEMENTS = PruningRule(_prune_unstructured, takes_density=True)
 LARGEST_BLOCKS = PruningRule(_blocks, takes_density=True)
-LARGEST_OF_GROUPS = PruningRule(_of_groups)
-LARGEST_IN_CHOSEN_COLUMNS = PruningRule(_of_chosen_columns)
+LARGEST_OF_GROUPS = PruningRule(_prune_groups)
+LARGEST_IN_CHOSEN_COLUMNS = PruningRule(_prune_columns)

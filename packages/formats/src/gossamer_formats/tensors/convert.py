@@ -69,4 +69,4 @@ def convert(
         conversion_target(format, parameters, rank=tensor.ndim, order=order),
         options=ConversionOptions(duplicates, zeros, index_dtype),
     )
-    return Conversion(SparseTensor.of_new(storage), permutation)
+    return Conversion(SparseTensor.from_new(storage), permutation)

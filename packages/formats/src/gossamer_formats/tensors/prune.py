@@ -68,7 +68,7 @@ def prune(
     elements = _elements(matrix)
     kept = rule.kept(elements, 1.0 if density is None else density, target.parameters)
     sizes: dict[str, Any] = dict(parameters)
-    return _stored(elements, kept).asformat(format, **sizes)
+    return _store_kept(elements, kept).asformat(format, **sizes)
 
 
 def _format_of_pattern(
@@ -152,7 +152,7 @@ def _require_matrix(dimensions: int) -> None:
         )
 
 
-def _stored(elements: Nonzeros, kept: Array) -> SparseTensor:
+def _store_kept(elements: Nonzeros, kept: Array) -> SparseTensor:
     """Return the elements that are kept in CSR."""
     rows, length = elements.shape
     columns, values = elements.columns[kept], elements.values[kept]
@@ -164,4 +164,4 @@ def _stored(elements: Nonzeros, kept: Array) -> SparseTensor:
     described = csr(values.dtype.name, indptr_dtype=dtype, indices_dtype=dtype)
     owned = {name: adopt_array(np.ascontiguousarray(array)) for name, array in arrays.items()}
     sizes = {"m": rows, "n": length, "nnz": values.size}
-    return SparseTensor.of_checked(Storage(described, sizes, owned))
+    return SparseTensor.from_checked(Storage(described, sizes, owned))

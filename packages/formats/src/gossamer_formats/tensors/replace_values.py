@@ -23,6 +23,6 @@ def replace_values(tensor: SparseTensor, values: Array, dtype: str | None = None
     if dtype is not None and dtype != described.buffer.dtype:
         described = with_value_dtype(described, dtype)
     arrays = {**tensor.arrays, values_handle(described): values}
-    result = SparseTensor.of_new(Storage(described, tensor.sizes, arrays))
+    result = SparseTensor.from_new(Storage(described, tensor.sizes, arrays))
     STATS.keep(result, tensor.stats)
     return result

@@ -74,8 +74,8 @@ def from_scipy(
                 hint="Use format='same', or copy=True.",
             )
         require_shared(f"the {matrix.format} matrix", storage.arrays, _arrays_of(matrix))
-        return SparseTensor.of_borrowed(storage)
-    tensor = SparseTensor.of_checked(checked_copy(storage, csr()))
+        return SparseTensor.from_borrowed(storage)
+    tensor = SparseTensor.from_checked(checked_copy(storage, csr()))
     return tensor if format in ("csr", "same") else tensor.asformat(format)
 
 

@@ -76,12 +76,12 @@ def borrow_in_own_format(matrix: Any) -> Storage | None:
     # After the check: the sizes are computed from the arrays.
     arrays, sizes = record.from_scipy(matrix, None)
     dtypes = tuple((handle, array.dtype) for handle, array in arrays.items())
-    return Storage(_described(matrix.format, dtypes), sizes, arrays)
+    return Storage(_describe(matrix.format, dtypes), sizes, arrays)
 
 
 # Cached, because operators ask at each call.
 @lru_cache(maxsize=KEPT_VARIANTS)
-def _described(format_name: str, dtypes: tuple[tuple[str, Any], ...]) -> FormatDescription:
+def _describe(format_name: str, dtypes: tuple[tuple[str, Any], ...]) -> FormatDescription:
     """Return the description of elements in any order in arrays of these dtypes."""
     arrays = {name: np.empty(0, dtype) for name, dtype in dtypes}
     # Imported late: matrices in CSR are described without it.

@@ -52,12 +52,12 @@ def unchecked_storage(matrix: Any, dtype: str | None) -> Storage:
     if matrix.format != "csr":
         _require_memory(matrix)
         require_convertible(matrix)
-        matrix = _converted(matrix)
+        matrix = _convert_to_csr(matrix)
     arrays = compressed_arrays(matrix, dtype)
     return csr_storage(required_shape(matrix.shape, rank=2), arrays)
 
 
-def _converted(matrix: Any) -> Any:
+def _convert_to_csr(matrix: Any) -> Any:
     # A tensor in the matrix's own format could be converted instead, but SciPy is ten times as fast until
     # conversions are compiled.
     try:

@@ -88,26 +88,26 @@ class SparseTensor(RefusedOperators, NotAnArray):
             self._hold(checked_copy(unchecked_storage(source, None), csr()))
 
     @classmethod
-    def of_checked(cls, storage: Storage) -> SparseTensor:
+    def from_checked(cls, storage: Storage) -> SparseTensor:
         """Return a tensor of arrays that the caller has checked after they became read-only."""
         tensor = cls.__new__(cls)
         tensor._hold(owned_storage(storage))
         return tensor
 
     @classmethod
-    def of_new(cls, storage: Storage) -> SparseTensor:
+    def from_new(cls, storage: Storage) -> SparseTensor:
         """Return a tensor of valid arrays to which nobody can write: of tensors, or without references."""
         tensor = cls.__new__(cls)
         tensor._hold(adopted_storage(storage))
         return tensor
 
     @classmethod
-    def of_borrowed(cls, storage: Storage) -> SparseTensor:
+    def from_borrowed(cls, storage: Storage) -> SparseTensor:
         """Return a tensor that shares arrays of the caller; raises `FormatError` if they are not valid now.
 
         >>> from scipy.sparse import eye_array
         >>> from gossamer_formats import borrow_scipy
-        >>> SparseTensor.of_borrowed(borrow_scipy(eye_array(3))).is_borrowed
+        >>> SparseTensor.from_borrowed(borrow_scipy(eye_array(3))).is_borrowed
         True
         """
         check_storage(storage)
@@ -197,7 +197,7 @@ class SparseTensor(RefusedOperators, NotAnArray):
     @property
     def T(self) -> SparseTensor:  # noqa: N802 - NumPy's name
         """The transposed matrix in CSR, computed once unless the tensor is borrowed; raises `FormatError`."""
-        return _transposed(self) if self._is_borrowed else _TRANSPOSED.of(self, _transposed)
+        return _transpose(self) if self._is_borrowed else _TRANSPOSED.get(self, _transpose)
 
     @property
     def nnz(self) -> int:
@@ -208,7 +208,7 @@ class SparseTensor(RefusedOperators, NotAnArray):
     def stats(self) -> Stats:
         """Statistics of the matrix, which the scheduling rules use; computed once unless the tensor is
         borrowed."""
-        return _stats(self) if self._is_borrowed else STATS.of(self, _stats)
+        return _stats(self) if self._is_borrowed else STATS.get(self, _stats)
 
     def toarray(self) -> Array:
         """Return the dense array; duplicates are added. Values of bfloat16 become float32."""
@@ -302,7 +302,7 @@ class SparseTensor(RefusedOperators, NotAnArray):
             conversion_target(format, parameters, rank=self.ndim, order=order),
             options=ConversionOptions(duplicates, zeros, index_dtype, wants_permutation=False),
         )
-        return SparseTensor.of_new(storage)
+        return SparseTensor.from_new(storage)
 
     def tocsr(self) -> SparseTensor:
         """Return the matrix in CSR, converted once unless the tensor is borrowed; duplicates are kept.
@@ -318,7 +318,7 @@ class SparseTensor(RefusedOperators, NotAnArray):
             return SparseTensor(self._storage).tocsr()
         if is_format(self.description, "csr"):
             return self
-        return MATRIX_IN_CSR.of(self, lambda tensor: tensor.asformat("csr", duplicates="keep"))
+        return MATRIX_IN_CSR.get(self, lambda tensor: tensor.asformat("csr", duplicates="keep"))
 
     @property
     def kept_csr(self) -> SparseTensor | None:
@@ -356,7 +356,7 @@ class SparseTensor(RefusedOperators, NotAnArray):
 
         if isinstance(other, SparseTensor) or hasattr(other, "tocsr"):
             raise self._operator_error("*")
-        return SparseTensor.of_new(multiplied_storage(self.checked_storage(), other))
+        return SparseTensor.from_new(multiplied_storage(self.checked_storage(), other))
 
     __rmul__ = __mul__
 
@@ -377,25 +377,25 @@ class SparseTensor(RefusedOperators, NotAnArray):
         >>> SparseTensor(eye_array(2, 3)).sum(axis=0)
         array([1., 1., 0.])
         """
-        return self._reduced("sum", axis)
+        return self._reduce("sum", axis)
 
     def mean(self, axis: int | None = None) -> Any:
         """Return the mean of the elements, those that are not stored included, as `sum` does."""
-        return self._reduced("mean", axis)
+        return self._reduce("mean", axis)
 
     def max(self, axis: int | None = None) -> Any:
         """Return the maximum of the elements, those that are not stored included, as `sum` does. It
         propagates NaN; `ArgumentError` (`tensor.empty`) if there are no elements."""
-        return self._reduced("max", axis)
+        return self._reduce("max", axis)
 
     def min(self, axis: int | None = None) -> Any:
         """Return the minimum of the elements, as `max` does."""
-        return self._reduced("min", axis)
+        return self._reduce("min", axis)
 
-    def _reduced(self, reduction: ReductionName, axis: int | None) -> Any:
-        from gossamer_formats.arithmetic.reduce_elements import reduced
+    def _reduce(self, reduction: ReductionName, axis: int | None) -> Any:
+        from gossamer_formats.arithmetic.reduce_elements import reduce_storage
 
-        return reduced(self.checked_storage(), reduction, axis)
+        return reduce_storage(self.checked_storage(), reduction, axis)
 
     def __getitem__(self, rows: Any) -> SparseTensor:
         """Return rows of the matrix in CSR: a slice, their numbers, or a mask with a bool for each row.
@@ -409,7 +409,7 @@ class SparseTensor(RefusedOperators, NotAnArray):
         """
         from gossamer_formats.arithmetic.select_rows import selected_rows
 
-        return SparseTensor.of_new(selected_rows(self.tocsr().storage, rows))
+        return SparseTensor.from_new(selected_rows(self.tocsr().storage, rows))
 
     def _operator(self, operator: str) -> Callable[..., Any]:
         """Return the function of an operator for the format; that of CSR for a description that has no name,
@@ -436,7 +436,7 @@ class SparseTensor(RefusedOperators, NotAnArray):
         if dtype == self.description.buffer.dtype:
             return self
         require_value_dtype(dtype)
-        return SparseTensor.of_checked(with_values_in(self.checked_storage(), dtype))
+        return SparseTensor.from_checked(with_values_in(self.checked_storage(), dtype))
 
     def __reduce__(self) -> tuple[type[SparseTensor], tuple[Storage]]:
         """Pickle the storage; loading it checks the arrays again."""
@@ -455,8 +455,8 @@ _TRANSPOSED = MemoKey[SparseTensor]("the transposed matrix in CSR")
 STATS = MemoKey[Stats]("the statistics")
 
 
-def _transposed(tensor: SparseTensor) -> SparseTensor:
-    return SparseTensor.of_checked(transposed_storage(tensor.tocsr().storage))
+def _transpose(tensor: SparseTensor) -> SparseTensor:
+    return SparseTensor.from_checked(transposed_storage(tensor.tocsr().storage))
 
 
 def _stats(tensor: SparseTensor) -> Stats:

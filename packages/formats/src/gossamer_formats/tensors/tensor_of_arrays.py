@@ -56,5 +56,5 @@ def tensor_of_arrays(
             "format.shape", f"The shape is {storage.shape} with these sizes; expected {lengths}."
         )
     if not copy:
-        return SparseTensor.of_borrowed(storage)
-    return SparseTensor.of_checked(checked_copy(storage, declared))
+        return SparseTensor.from_borrowed(storage)
+    return SparseTensor.from_checked(checked_copy(storage, declared))

@@ -133,11 +133,11 @@ def to_torch(tensor: SparseTensor, *, copy: bool = True) -> Any:
     if not copy:
         _require_borrowed(tensor, exportable)
 
-    def exported(array: Array) -> Any:
+    def export(array: Array) -> Any:
         return _torch_tensor(torch, array, copy=copy)
 
     try:
-        return _made(torch, exportable, layout, exported, copy=copy)
+        return _make_tensor(torch, exportable, layout, export, copy=copy)
     except RuntimeError as error:
         raise FormatError(
             "format.copy",
@@ -258,7 +258,7 @@ def _torch_tensor(torch: Any, array: Array, *, copy: bool) -> Any:
         return torch.from_numpy(array)
 
 
-def _made(
+def _make_tensor(
     torch: Any,
     tensor: SparseTensor,
     layout: TorchLayout,

@@ -57,6 +57,6 @@ def test_axes_stand_in_the_order_of_the_buffer():
 
 def test_the_outer_one_of_two_axes_counts_the_size_that_they_share():
     outer = BuiltStorage(slot_counts={"nnz": 3}, slots=ValueSlots(are_own=True))
-    both = outer.extended(BuiltStorage(slot_counts={"nnz": 7, "more": 1}))
+    both = outer.extend(BuiltStorage(slot_counts={"nnz": 7, "more": 1}))
     assert both.slot_counts == {"nnz": 3, "more": 1}
     assert both.slots == ValueSlots(are_own=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from gossamer_formats.conversion_by_kernels.kernels.loop_nest import (
     Tail,
     depth_of_loops,
-    hoisted,
-    renamed,
+    hoist,
+    rename_bound_vars,
     without_outer_loops,
     wrap_in_nest,
 )
@@ -27,7 +27,7 @@ NEST = (loop("i", ZERO, COUNT, []), let("x", add(ROW, ONE)), loop("j", ZERO, ind
 
 def test_a_statement_follows_the_loops_whose_variables_it_does_not_read():
     (stmt,) = wrap_in_nest(
-        NEST, [store_local("A", POSITION)], hoisted(NEST, [], store_local("B", ELEMENT))
+        NEST, [store_local("A", POSITION)], hoist(NEST, [], store_local("B", ELEMENT))
     )
     _, inner, after = stmt.body
     assert isinstance(inner, For)
@@ -35,14 +35,14 @@ def test_a_statement_follows_the_loops_whose_variables_it_does_not_read():
 
 
 def test_a_statement_that_reads_no_variable_follows_the_nest():
-    tail = hoisted(NEST, [], store_local("B", ZERO))
+    tail = hoist(NEST, [], store_local("B", ZERO))
     assert tail == Tail(store_local("B", ZERO), 0)
     assert wrap_in_nest(NEST, [], tail)[-1] == tail.stmt
 
 
 def test_a_statement_stays_inside_where_a_condition_outside_of_the_loops_may_be_needed():
     nest = (when(compare("lt", ZERO, COUNT), []), *NEST)
-    assert hoisted(nest, [], store_local("B", ELEMENT)) == Tail(
+    assert hoist(nest, [], store_local("B", ELEMENT)) == Tail(
         store_local("B", ELEMENT), depth_of_loops(nest)
     )
 
@@ -72,7 +72,7 @@ def test_a_body_that_needs_the_row_is_in_both_loops():
 
 
 def test_renamed_statements_bind_other_names():
-    (outer,) = renamed(wrap_in_nest(FIBERS, [store_local("A", ELEMENT)]), "_2")
+    (outer,) = rename_bound_vars(wrap_in_nest(FIBERS, [store_local("A", ELEMENT)]), "_2")
     (inner,) = outer.body
     assert (outer.var, inner.var) == ("i_2", "j_2")
     assert inner.start == index_var("i_2")
@@ -87,7 +87,7 @@ def test_a_loop_of_constant_width_becomes_vectors():
     assert (loop.loop.var, loop.depth) == ("j", 1)
     assert [each.var.name for each in loop.bindings] == ["p"]
     assert [each.var.name for each in loop.outer if isinstance(each, Let)] == ["x", "y"]
-    assert loop.of([]).kind == "vectorized"
+    assert loop.with_body([]).kind == "vectorized"
 
 
 def test_a_loop_is_not_in_vectors_if_elements_are_left_out_or_more_is_stored():

@@ -107,11 +107,11 @@ def checked_schedule(
     if schedule is None:
         return None
     if not isinstance(schedule, Schedule):
-        schedule = _of_builder(schedule, module, target)
+        schedule = _builder_schedule(schedule, module, target)
     return loads_record(dumps_record(schedule), Schedule)
 
 
-def _of_builder(builder: object, module: Module, target: str | Target) -> Schedule:
+def _builder_schedule(builder: object, module: Module, target: str | Target) -> Schedule:
     """Return the schedule of a builder, if the builder is for this module."""
     from gossamer_schedule import ScheduleBuilder
 

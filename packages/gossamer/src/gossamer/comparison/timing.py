@@ -16,12 +16,12 @@ SAMPLE_SECONDS = 0.01
 """The duration of a sample, which is the mean of the calls in this time."""
 
 
-def interleaved(
+def interleave_calls(
     calls: Mapping[str, TimedCall], *, rounds: int, after_round: TimedCall = lambda: None
 ) -> dict[str, float]:
     """Return the median time of each call in milliseconds, over rounds that interleave the calls.
 
-    >>> times = interleaved({"nothing": lambda: None}, rounds=3)
+    >>> times = interleave_calls({"nothing": lambda: None}, rounds=3)
     >>> times["nothing"] < 1.0
     True
     """

@@ -68,7 +68,7 @@ def bind_parts_at_once(
 def _program(
     decomposition: Decomposition, program: OperatorProgram, variant: Variant
 ) -> _NamedProgram:
-    programs, key = _PROGRAMS.of(decomposition, _no_programs), (program, variant)
+    programs, key = _PROGRAMS.get(decomposition, _no_programs), (program, variant)
     if key not in programs:
         module = decomposition.rewrite(module_of(program, variant), at_once=True)
         # The rows that parts have in common are in the program, so that its text identifies it.

@@ -39,7 +39,7 @@ def in_format(matrix: SparseTensor, estimate: Estimate) -> PreparedMatrix:
     if parts is not None:
         return decompose(matrix, parts(matrix.shape, parameters))
     stored = matrix.asformat(name, **parameters)
-    return SparseTensor.of_checked(matrix.storage) if stored is matrix else stored
+    return SparseTensor.from_checked(matrix.storage) if stored is matrix else stored
 
 
 def has_added_zeros(stored: PreparedMatrix, matrix: SparseTensor) -> bool:

@@ -304,12 +304,12 @@ def operator(
     """Decorate the function that computes an operator for operands of any form; see `Operator`, and
     `DecidingOperator` for one that is told how to `decide`."""
 
-    def decorated(function: Callable[P, Array]) -> Operator[P]:
+    def decorate(function: Callable[P, Array]) -> Operator[P]:
         if decide is not None:
             return DecidingOperator(program, function, operands=operands, decide=decide)
         return Operator(program, function, operands=operands, adapt=adapt)
 
-    return decorated
+    return decorate
 
 
 def _first_parameter(function: Callable[..., Any]) -> str:

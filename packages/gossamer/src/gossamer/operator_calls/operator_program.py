@@ -97,19 +97,19 @@ def module_of(
         sizes[program.features] = variant.features
     sums = SUM_DTYPES[variant.dtype]
     dtypes = dict.fromkeys(program.buffers, sums)
-    module = specialize(_parsed(program), sizes, dtypes=dtypes)
+    module = specialize(_parse_script(program), sizes, dtypes=dtypes)
     # Rewrites are imported where they are needed: a first call of most programs needs none.
     if sums != variant.dtype:
         from gossamer.operator_calls.rewrites.narrow_operands import narrow_operands
 
         module = narrow_operands(module, program.buffers[:-1], dtype=variant.dtype)
-    module = _rewritten(module, program)
+    module = _rewrite(module, program)
     functions = tuple(_with_options(function, variant) for function in module.functions)
     module = replace(module, functions=functions)
     return module if format is None else _over_format(module, format)
 
 
-def _rewritten(module: Module, program: OperatorProgram) -> Module:
+def _rewrite(module: Module, program: OperatorProgram) -> Module:
     """Return the module with the factor of a program that scales, and with the inits that it needs."""
     if program.scales:
         from gossamer.operator_calls.rewrites.scale_values import scale_values
@@ -157,7 +157,7 @@ def _over_format(module: Module, format: StoredFormat) -> Module:
     return without_partial_blocks(rewritten) if format.has_whole_blocks else rewritten
 
 
-def _parsed(program: OperatorProgram) -> Module:
+def _parse_script(program: OperatorProgram) -> Module:
     """Return the module of the script of a program. Without the parser, if there is a parsed one: importing
     the parser takes 5 percent of a first call."""
     if program.parsed is None:

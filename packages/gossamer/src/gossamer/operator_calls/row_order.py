@@ -24,7 +24,7 @@ def row_order(matrix: SparseTensor) -> Array:
     >>> row_order(from_scipy(block_array([[ones, ones], [ones, ones]], format="csr"))).tolist()
     [0, 2, 1, 3]
     """
-    return _ORDER.of(matrix, _found_order)
+    return _ORDER.get(matrix, _found_order)
 
 
 def _found_order(matrix: SparseTensor) -> Array:

@@ -51,7 +51,7 @@ def run_operator(
         return result
     kept = None if scales else plans
     # All kernels are built before the first write, so that `out` is unchanged after any error.
-    run = _prepared(program, operands, array, target=target, plans=kept)
+    run = _prepare(program, operands, array, target=target, plans=kept)
     if program.adds:
         scale_output(array, beta)
     run()
@@ -79,7 +79,7 @@ def _run_on_device(
     return result
 
 
-def _prepared(
+def _prepare(
     program: OperatorProgram,
     operands: Operands[MatrixOperand],
     result: Array,

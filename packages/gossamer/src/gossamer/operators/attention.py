@@ -215,7 +215,7 @@ def _compute_in_blocks(
 
 def _tensor(pattern: Any, Q: Array) -> SparseTensor:
     """Return the pattern as a tensor, which is checked only once for all heads."""
-    return SparseTensor.of_checked(csr_pattern(pattern, dtype=operand_dtype("Q", Q)).storage)
+    return SparseTensor.from_checked(csr_pattern(pattern, dtype=operand_dtype("Q", Q)).storage)
 
 
 def _shape(array: Any) -> tuple[int, ...]:

@@ -159,11 +159,11 @@ def _multiply(form: ProductForm, matrix: Any, dense: Array, *, out: Array) -> No
     tensor in another form is kept with it."""
     operand = dense.astype(out.dtype, copy=False)
     if form == "csr":
-        stored = _CSR.of(matrix, lambda tensor: _in_csr(tensor, out.dtype))
+        stored = _CSR.get(matrix, lambda tensor: _in_csr(tensor, out.dtype))
         spmm(stored, operand, out=out)
         return
     if isinstance(matrix, SparseTensor):
-        left = _DENSE.of(matrix, lambda tensor: tensor.toarray().astype(out.dtype, copy=False))
+        left = _DENSE.get(matrix, lambda tensor: tensor.toarray().astype(out.dtype, copy=False))
     else:
         left = matrix.astype(out.dtype, copy=False)
     np.matmul(left, operand, out=out)

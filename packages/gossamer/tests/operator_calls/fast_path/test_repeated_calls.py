@@ -221,7 +221,7 @@ def test_a_tensor_that_is_only_named_csr_is_not_taken_for_one():
     rows, columns = good.description.axes
     wide = replace(columns, length=index(10**13))
     described = replace(good.description, axes=(rows, wide))
-    other = SparseTensor.of_checked(good.storage._replace(description=described))
+    other = SparseTensor.from_checked(good.storage._replace(description=described))
     for _ in range(2):
         with pytest.raises(ArgumentError, match=r"operand\.shape"):
             gs.spmv(other, np.ones(COLUMNS, np.float32))

@@ -46,7 +46,7 @@ def riscv64_features(
         if not _is_riscv64():
             return None
         letters = auxiliary_value(HARDWARE)
-    extensions = (probe or _probed)(_EXTENSIONS)
+    extensions = (probe or _probe_key)(_EXTENSIONS)
     of_letters = {
         name: name in RISCV64_BASE or bool(letters >> ord(name) - ord("a") & 1) for name in _LETTERS
     }
@@ -61,10 +61,10 @@ def riscv64_identity(probe: Callable[[int], int] | None = None) -> str:
     '0x10 0x11 0x12'
     """
     keys = (_VENDOR, _ARCHITECTURE, _IMPLEMENTATION)
-    return " ".join(hex((probe or _probed)(key)) for key in keys)
+    return " ".join(hex((probe or _probe_key)(key)) for key in keys)
 
 
-def _probed(key: int) -> int:
+def _probe_key(key: int) -> int:
     """Return the value of a key for all CPUs; 0 if it is unknown, or the system call is absent."""
     pair = _Pair(key, 0)
     # No set of CPUs: all that are online.

@@ -67,11 +67,11 @@ class Interruption:
         """Return what a signal handler raised, for the thread whose kernel was stopped."""
         addresses = list(self._state.raised)
         self._state.raised[:] = (None, None, None)
-        _, error, traceback = map(_taken, addresses)
+        _, error, traceback = map(_take_object, addresses)
         return KeyboardInterrupt() if error is None else error.with_traceback(traceback)
 
 
-def _taken(address: int | None) -> Any:
+def _take_object(address: int | None) -> Any:
     """Return the object at an address, whose reference is taken over; None if there is none."""
     if not address:
         return None

@@ -62,14 +62,14 @@ def _object_code(text: str, symbol: str) -> bytes:
     kernels = ArtifactCache()
     artifact = kernels.get(key)
     if artifact is None:
-        code = _compiled(text)
+        code = _compile(text)
         signature = Signature(symbol, (), (), ())
         artifact = Artifact("host-runtime", version, "host-runtime", signature, code)
         kernels.put(key, artifact)
     return artifact.code
 
 
-def _compiled(text: str) -> bytes:
+def _compile(text: str) -> bytes:
     from gossamer_host_runtime.detection.llvm_cpu import any_cpu
     from gossamer_host_runtime.native_target import target_machine, triple
     from gossamer_llvm.optimization import parse

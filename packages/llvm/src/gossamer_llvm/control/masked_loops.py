@@ -135,7 +135,7 @@ def emit_masked_loop(
     (two instructions and a branch less for each row; an empty row costs a vector).
     """
     builder, mask = emitter.builder, loop_mask.mask
-    counted = _counted(emitter, loop, loop_mask)
+    counted = _count_positions(emitter, loop, loop_mask)
     entry, inside, latch, outside = (builder.new_block() for _ in range(4))
     builder.enter_loop()
     builder.branch(counted.some, entry, outside)
@@ -177,7 +177,7 @@ class _Counted(NamedTuple):
     """The condition that the loop runs at all."""
 
 
-def _counted(emitter: FunctionEmitter, loop: For, loop_mask: LoopMask) -> _Counted:
+def _count_positions(emitter: FunctionEmitter, loop: For, loop_mask: LoopMask) -> _Counted:
     """Return positions in arrays as what a loop counts, or else vectors."""
     mask, limit = loop_mask
     assert isinstance(mask.lhs, Ramp)

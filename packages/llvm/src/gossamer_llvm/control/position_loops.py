@@ -67,7 +67,7 @@ def position_loop(
     ramps = [ramp for ramp in collect(Ramp, *body) if loop.var in free_vars(ramp.base)]
     moved = times(affine_of(index_var(loop.var)), Affine({VScale(): step}, 0))
     parts = {
-        ramp: _split(affine_of(ramp.base) - moved)
+        ramp: _split_position(affine_of(ramp.base) - moved)
         for ramp in ramps
         if mask is None or ramp != mask.lhs
     }
@@ -142,7 +142,7 @@ def first_position(emitter: FunctionEmitter, positions: PositionLoop) -> Value:
     return emitter.available.position(affine_of(positions.first)) or emitter.expr(positions.first)
 
 
-def _split(form: Affine) -> tuple[Affine, Affine]:
+def _split_position(form: Affine) -> tuple[Affine, Affine]:
     """Return the start of the row in a position, and the distance in it from the first vector."""
     vectors: dict[Expr, int] = {}
     start: dict[Expr, int] = {}

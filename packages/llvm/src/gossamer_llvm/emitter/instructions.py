@@ -21,7 +21,9 @@ def icmp(emitter: FunctionEmitter, predicate: str, lhs: Value, rhs: str) -> Valu
     return Value(text, mask_dtype(lhs.dtype))
 
 
-def selected(emitter: FunctionEmitter, condition: Value, if_true: Value, if_false: Value) -> Value:
+def select_value(
+    emitter: FunctionEmitter, condition: Value, if_true: Value, if_false: Value
+) -> Value:
     """Return one of two values; of vectors, in each lane if the condition is a mask. Both are evaluated."""
     text = f"select {condition.typed}, {if_true.typed}, {if_false.typed}"
     return Value(emitter.builder.value(text), if_true.dtype)

@@ -45,7 +45,7 @@ class IRBuilder:
 
     def line(self, text: str) -> None:
         """Append an instruction without a result."""
-        self._lines.append(self._located(text))
+        self._lines.append(self._with_location(text))
 
     def value(self, text: str) -> str:
         """Emit an instruction and return the name of its result.
@@ -93,17 +93,17 @@ class IRBuilder:
 
     def define(self, name: str, text: str) -> None:
         """Append the instruction of a forward name."""
-        self._lines.append(self._located(f"{name} = {text}"))
+        self._lines.append(self._with_location(f"{name} = {text}"))
 
     def _append(self, lines: list[str] | list[str | list[str]], text: str, *, depth: int) -> str:
         self._values += 1
         name = f"%v{self._values}"
-        lines.append(self._located(f"{name} = {text}"))
+        lines.append(self._with_location(f"{name} = {text}"))
         if depth:
             self._depths[name] = depth
         return name
 
-    def _located(self, text: str) -> str:
+    def _with_location(self, text: str) -> str:
         return f"  {text}" if self.location is None else f"  {text}, !dbg {self.location}"
 
     def enter_loop(self) -> None:

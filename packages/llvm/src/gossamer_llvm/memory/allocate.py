@@ -120,7 +120,7 @@ def _allocate_on_heap(emitter: FunctionEmitter, buffer: Buffer) -> None:
     builder.line(f"store ptr {allocated}, ptr {slot}, align 8")
     emitter.stop_if(builder.value(f"icmp eq ptr {allocated}, null"), str(OUT_OF_MEMORY))
     emitter.heap.append(slot)
-    emitter.buffers[buffer.name] = BufferAddress(buffer, _aligned(emitter, allocated))
+    emitter.buffers[buffer.name] = BufferAddress(buffer, _align_address(emitter, allocated))
 
 
 def _require_heap(emitter: FunctionEmitter, buffer: Buffer) -> None:
@@ -138,7 +138,7 @@ def _require_library(emitter: FunctionEmitter, buffer: Buffer) -> None:
         raise emitter.form.library_error(buffer.name)
 
 
-def _aligned(emitter: FunctionEmitter, address: str) -> str:
+def _align_address(emitter: FunctionEmitter, address: str) -> str:
     """Return the first cache line from an address: vectors of a packed buffer must not cross lines."""
     beyond = emitter.builder.value(f"getelementptr i8, ptr {address}, i64 {LINE_BYTES - 1}")
     return emitter.call("ptr", "llvm.ptrmask.p0.i64", f"ptr {beyond}, i64 {-LINE_BYTES}")

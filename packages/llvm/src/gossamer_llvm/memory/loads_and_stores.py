@@ -11,7 +11,7 @@ from gossamer_ir.nodes import Load, Prefetch, Ramp, Store
 from gossamer_llvm.abi import INSERTED_LANES
 from gossamer_llvm.emitter.folding import literal_value
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter
-from gossamer_llvm.emitter.instructions import icmp, insert_elements, selected
+from gossamer_llvm.emitter.instructions import icmp, insert_elements, select_value
 from gossamer_llvm.emitter.lazy_choice import emit_lazy_choice
 from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.emitter.types import (
@@ -68,7 +68,7 @@ def _emit_load_by_mask(emitter: FunctionEmitter, node: Load, mask: Value) -> Val
     # Cheaper than a masked load, and LLVM can promote the memory to a register.
     if _is_reserved(address, node.dtype):
         whole = _from_memory(emitter, _emit_plain_load(emitter, address, node.dtype), node.dtype)
-        return selected(emitter, mask, whole, passthrough(emitter, node))
+        return select_value(emitter, mask, whole, passthrough(emitter, node))
     return _emit_masked_load(emitter, node, address, mask)
 
 
@@ -89,7 +89,7 @@ def emit_store(emitter: FunctionEmitter, node: Store) -> None:
     # Load, blend, store: as one plain store, it does not keep the buffer in memory.
     if mask is not ON and not address.is_scattered and _is_reserved(address, dtype):
         old = _from_memory(emitter, _emit_plain_load(emitter, address, dtype), dtype)
-        value, mask = selected(emitter, mask, value, old), ON
+        value, mask = select_value(emitter, mask, value, old), ON
     data = _to_memory(emitter, value)
     if address.is_scattered:
         _require_gather(emitter, node.buffer, dtype)
@@ -174,7 +174,7 @@ def _gather_of_all_lanes(
     def all_lanes() -> Value:
         loaded = _gather_as_scalar_loads(emitter, whole.load)
         assert loaded is not None
-        return selected(emitter, mask, loaded, rest)
+        return select_value(emitter, mask, loaded, rest)
 
     return emit_lazy_choice(
         emitter, has_all, all_lanes, lambda: _emit_load_by_mask(emitter, node, mask)

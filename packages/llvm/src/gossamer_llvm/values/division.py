@@ -9,7 +9,7 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Expr, VScale
 from gossamer_llvm.emitter.folding import literal_value
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter
-from gossamer_llvm.emitter.instructions import binary_op, icmp, selected
+from gossamer_llvm.emitter.instructions import binary_op, icmp, select_value
 from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.emitter.types import integer_text
 from gossamer_llvm.values.scalars_and_vectors import vscale
@@ -73,7 +73,7 @@ def floormod(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
         return _zero_where_divided_by_zero(emitter, binary_op(emitter, "urem", lhs, safe), rhs)
     remainder = binary_op(emitter, "srem", lhs, safe)
     moved = binary_op(emitter, "add", remainder, safe)
-    chosen = selected(emitter, _rounds_down(emitter, remainder, safe), moved, remainder)
+    chosen = select_value(emitter, _rounds_down(emitter, remainder, safe), moved, remainder)
     return _zero_where_divided_by_zero(emitter, chosen, rhs)
 
 
@@ -82,7 +82,7 @@ def _signed_quotient(emitter: FunctionEmitter, lhs: Value, divisor: str) -> Valu
     remainder = binary_op(emitter, "srem", lhs, divisor)
     # sdiv rounds toward 0; one less where the remainder has the other sign.
     lower = binary_op(emitter, "add", quotient, integer_text(-1, lhs.dtype))
-    return selected(emitter, _rounds_down(emitter, remainder, divisor), lower, quotient)
+    return select_value(emitter, _rounds_down(emitter, remainder, divisor), lower, quotient)
 
 
 def _rounds_down(emitter: FunctionEmitter, remainder: Value, divisor: str) -> Value:
@@ -104,7 +104,7 @@ def _safe_divisor(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> str:
     if not _is_unsigned(lhs):
         bad = binary_op(emitter, "or", bad, _overflows(emitter, lhs, rhs).text)
     one = Value(integer_text(1, rhs.dtype), rhs.dtype)
-    return selected(emitter, bad, one, rhs).text
+    return select_value(emitter, bad, one, rhs).text
 
 
 def _overflows(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
@@ -119,7 +119,7 @@ def _zero_where_divided_by_zero(emitter: FunctionEmitter, result: Value, rhs: Va
         return result
     zero = Value(integer_text(0, rhs.dtype), rhs.dtype)
     is_zero = icmp(emitter, "eq", rhs, zero.text)
-    return selected(emitter, is_zero, zero, result)
+    return select_value(emitter, is_zero, zero, result)
 
 
 def _is_unsigned(value: Value) -> bool:

@@ -79,7 +79,7 @@ def round_to_half(emitter: FunctionEmitter, value: Value, dtype_name: str) -> Va
         half = emitter.builder.value(f"fptrunc {kept.typed} to {native}")
         text = f"bitcast {native} {half} to {value_type(dtype_name)}"
         return Value(emitter.builder.value(text), dtype_name)
-    narrow = HALF_CONVERSIONS[dtype.scalar].rounded(_Bits(emitter, dtype).of(single), single)
+    narrow = HALF_CONVERSIONS[dtype.scalar].rounded(_Bits(emitter, dtype).bits_of(single), single)
     text = f"trunc {narrow.value.typed} to {value_type(dtype_name)}"
     return Value(emitter.builder.value(text), dtype_name)
 
@@ -103,11 +103,11 @@ class _Bits:
             self.emitter, self.float_dtype, Value(self.emitter.builder.value(text), self.dtype)
         )
 
-    def of(self, single: Value) -> _Bits:
+    def bits_of(self, single: Value) -> _Bits:
         """Return the bits of a float32."""
         return self._new(f"bitcast {single.typed} to {value_type(self.dtype)}")
 
-    def extended(self, half: Value) -> _Bits:
+    def zero_extend(self, half: Value) -> _Bits:
         """Return 16 bits, zero-extended."""
         return self._new(f"zext {half.typed} to {value_type(self.dtype)}")
 
@@ -142,18 +142,18 @@ def _bits(bits: _Bits) -> Value:
 
 
 def _widened_bfloat16(emitter: FunctionEmitter, value: Value) -> Value:
-    return _bits(_Bits(emitter, DType.parse(value.dtype)).extended(value).op("shl", 16))
+    return _bits(_Bits(emitter, DType.parse(value.dtype)).zero_extend(value).op("shl", 16))
 
 
 def _widened_float16(emitter: FunctionEmitter, value: Value) -> Value:
     """Return a float16 as float32. The exponent is adjusted by a multiplication with 2^112, which is exact
     for subnormal numbers, too."""
-    bits = _Bits(emitter, DType.parse(value.dtype)).extended(value)
+    bits = _Bits(emitter, DType.parse(value.dtype)).zero_extend(value)
     size = bits.op("and", FLOAT16_MAGNITUDE)
     moved = size.op("shl", DROPPED_BITS)
     scale = splat(RESCALE, _bits(moved).dtype)
     product = emitter.builder.value(f"fmul {_bits(moved).typed}, {scale}")
-    finite = bits.of(Value(product, bits.float_dtype.with_scalar("float32").text))
+    finite = bits.bits_of(Value(product, bits.float_dtype.with_scalar("float32").text))
     # Infinity and NaN have the largest exponent, which the multiplication would not keep.
     chosen = finite.select(size, "uge", FLOAT16_INFINITY, moved.op("or", FLOAT32_INFINITY))
     return _bits(chosen.op("or", bits.op("and", FLOAT16_SIGN).op("shl", 16)))
@@ -182,7 +182,7 @@ def _float16_bits(bits: _Bits, single: Value) -> _Bits:
     )
     half = splat(ONE_HALF, single.dtype)
     total = Value(emitter.builder.value(f"fadd {_bits(size).typed}, {half}"), single.dtype)
-    small = bits.of(total).op("sub", FLOAT32_HALF)
+    small = bits.bits_of(total).op("sub", FLOAT32_HALF)
     result = usual.least(FLOAT16_INFINITY).select(size, "ult", FLOAT16_NORMAL, small)
     result = result.select(size, "ugt", FLOAT32_INFINITY, FLOAT16_NAN)
     return result.op("or", bits.op("lshr", 16).op("and", FLOAT16_SIGN))
@@ -199,7 +199,7 @@ def _rounded_to_odd(emitter: FunctionEmitter, value: Value) -> Value:
     sizes = [emitter.call(value.type, name, f"{value.type} {text}") for text in (back, value.text)]
     mask = value_type(mask_dtype(dtype.text))
     grew = emitter.builder.value(f"fcmp ogt {value.type} {sizes[0]}, {sizes[1]}")
-    bits = _Bits(emitter, dtype).of(narrow)
+    bits = _Bits(emitter, dtype).bits_of(narrow)
     step = emitter.builder.value(f"zext {mask} {grew} to {bits.value.type}")
     odd = bits.op("sub", _Bits(emitter, dtype, Value(step, bits.dtype))).op("or", 1)
     lost = emitter.builder.value(f"fcmp one {value.type} {back}, {value.text}")

@@ -12,7 +12,7 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Binary, BinaryOp, Call, Cast, Compare, Reinterpret, Unary, UnaryOp
 from gossamer_llvm.emitter import folding
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter
-from gossamer_llvm.emitter.instructions import binary_op, icmp, selected
+from gossamer_llvm.emitter.instructions import binary_op, icmp, select_value
 from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.emitter.types import (
     NO_SIGNED_ZEROS,
@@ -238,7 +238,7 @@ def _emit_shift(opcode: str, emitter: FunctionEmitter, lhs: Value, rhs: Value) -
     if opcode == "ashr":
         return moved
     fits = icmp(emitter, "ule", rhs, last)
-    return selected(emitter, fits, moved, Value(integer_text(0, lhs.dtype), lhs.dtype))
+    return select_value(emitter, fits, moved, Value(integer_text(0, lhs.dtype), lhs.dtype))
 
 
 def _integer_abs(emitter: FunctionEmitter, value: Value) -> Value:

@@ -19,7 +19,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_llvm.emitter.folding import add, literal_value
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter
-from gossamer_llvm.emitter.instructions import binary_op, broadcast, selected
+from gossamer_llvm.emitter.instructions import binary_op, broadcast, select_value
 from gossamer_llvm.emitter.lazy_choice import emit_lazy_choice
 from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.emitter.types import NO_SIGNED_ZEROS, constant_text, intrinsic_suffix, value_type
@@ -48,7 +48,7 @@ def emit_var(emitter: FunctionEmitter, node: Var) -> Value:
 def emit_select(emitter: FunctionEmitter, node: Select) -> Value:
     """Emit a select; both values are evaluated."""
     condition, if_true = emitter.expr(node.condition), emitter.expr(node.if_true)
-    return selected(emitter, condition, if_true, emitter.expr(node.if_false))
+    return select_value(emitter, condition, if_true, emitter.expr(node.if_false))
 
 
 def emit_if_then_else(emitter: FunctionEmitter, node: IfThenElse) -> Value:

@@ -34,15 +34,15 @@ def emit_transpose_reduce(emitter: FunctionEmitter, node: TransposeReduce) -> Va
         return insert_elements(emitter, reduced, with_lanes(dtype.scalar, len(reduced)))
     lanes = dtype.lanes
     parts = [
-        _reduced(emitter, node.op, values[start : start + lanes])
+        _reduce_values(emitter, node.op, values[start : start + lanes])
         for start in range(0, len(values), lanes)
     ]
     while len(parts) > 1:
-        parts = [_concatenated(emitter, *pair) for pair in _pairs(parts)]
+        parts = [_concatenate(emitter, *pair) for pair in _pairs(parts)]
     return parts[0]
 
 
-def _reduced(emitter: FunctionEmitter, op: ReduceOp, values: Sequence[Value]) -> Value:
+def _reduce_values(emitter: FunctionEmitter, op: ReduceOp, values: Sequence[Value]) -> Value:
     """Return a vector with one lane for each value; there are at most as many values as lanes."""
     dtype = DType.parse(values[0].dtype)
     lanes, count = dtype.lanes, len(values)
@@ -51,23 +51,25 @@ def _reduced(emitter: FunctionEmitter, op: ReduceOp, values: Sequence[Value]) ->
     while len(values) > 1:
         # Shuffles across blocks of 128 bits are slower, so all steps within blocks come first.
         is_inside = unit < block
-        halves = _interleaved(lanes, block, unit) if is_inside else _alternate(2 * lanes, block)
-        values = [_combined(emitter, op, pair, halves) for pair in _pairs(values)]
+        halves = (
+            _interleave_lanes(lanes, block, unit) if is_inside else _alternate(2 * lanes, block)
+        )
+        values = [_combine_halves(emitter, op, pair, halves) for pair in _pairs(values)]
         unit *= 2
     result = values[0]
     # Fewer values than lanes: each value still has several partial results,
     # which are combined with themselves.
     while lanes > count:
         halves = _alternate(lanes, min(block, count))
-        result = _combined(emitter, op, (result, result), halves)
+        result = _combine_halves(emitter, op, (result, result), halves)
         lanes //= 2
     return result
 
 
-def _interleaved(lanes: int, block: int, unit: int) -> tuple[list[int], list[int]]:
+def _interleave_lanes(lanes: int, block: int, unit: int) -> tuple[list[int], list[int]]:
     """Return the lanes that interleave units of the lower block halves of two vectors, and of the upper ones.
 
-    >>> _interleaved(4, 4, 1), _interleaved(4, 4, 2)
+    >>> _interleave_lanes(4, 4, 1), _interleave_lanes(4, 4, 2)
     (([0, 4, 1, 5], [2, 6, 3, 7]), ([0, 1, 4, 5], [2, 3, 6, 7]))
     """
     low = [
@@ -90,21 +92,21 @@ def _alternate(lanes: int, unit: int) -> tuple[list[int], list[int]]:
     return low, [lane + unit for lane in low]
 
 
-def _combined(
+def _combine_halves(
     emitter: FunctionEmitter,
     op: ReduceOp,
     pair: tuple[Value, Value],
     halves: tuple[list[int], list[int]],
 ) -> Value:
-    low, high = (_shuffled(emitter, pair, lanes) for lanes in halves)
+    low, high = (_shuffle(emitter, pair, lanes) for lanes in halves)
     return emit_operation(emitter, op, low, high)
 
 
-def _concatenated(emitter: FunctionEmitter, low: Value, high: Value) -> Value:
-    return _shuffled(emitter, (low, high), list(range(2 * DType.parse(low.dtype).lanes)))
+def _concatenate(emitter: FunctionEmitter, low: Value, high: Value) -> Value:
+    return _shuffle(emitter, (low, high), list(range(2 * DType.parse(low.dtype).lanes)))
 
 
-def _shuffled(emitter: FunctionEmitter, pair: tuple[Value, Value], lanes: Sequence[int]) -> Value:
+def _shuffle(emitter: FunctionEmitter, pair: tuple[Value, Value], lanes: Sequence[int]) -> Value:
     mask = ", ".join(f"i32 {lane}" for lane in lanes)
     text = f"shufflevector {pair[0].typed}, {pair[1].typed}, <{len(lanes)} x i32> <{mask}>"
     return Value(emitter.builder.value(text), with_lanes(scalar_of(pair[0].dtype), len(lanes)))

@@ -31,7 +31,7 @@ def in_another_process(
     payload = {
         "path": sys.path,
         "home": _home(type(backend)),
-        "backend": _pickled(backend),
+        "backend": _pickle(backend),
         "target": target,
         "task": task,
         "names": list(names),
@@ -61,7 +61,7 @@ def _home(kind: type[Any]) -> tuple[str, str]:
     return kind.__module__, getattr(sys.modules[kind.__module__], "__file__", None) or ""
 
 
-def _pickled(backend: Backend) -> tuple[str, bytes]:
+def _pickle(backend: Backend) -> tuple[str, bytes]:
     try:
         return "instance", pickle.dumps(backend)
     except (pickle.PicklingError, TypeError, AttributeError):

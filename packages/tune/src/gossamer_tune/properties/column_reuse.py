@@ -77,7 +77,7 @@ def column_reuse(
     visits = _visits(indptr, indices, order)
     counts = np.zeros(2 * half + 1, np.int64)
     for start in starts:
-        distances = _distances(_visited(visits, start, 2 * half))[half:]
+        distances = _distances(_visit_columns(visits, start, 2 * half))[half:]
         counts += np.bincount(distances, minlength=counts.size)
     # Powers of two, and those between them.
     exponents = np.arange(0, 2 * half.bit_length() + 1)
@@ -105,14 +105,14 @@ def _visits(indptr: Array, indices: Array, order: Array | None) -> _Visits:
     return _Visits(indptr, indices, order, ends)
 
 
-def _visited(visits: _Visits, start: int, count: int) -> Array:
+def _visit_columns(visits: _Visits, start: int, count: int) -> Array:
     """Return the columns of `count` elements in the order in which they are visited. A negative start is in
     the call before."""
     indptr, indices, order, ends = visits
     if start < 0:
         # Products are repeated, so that the end of the matrix precedes its beginning.
-        before = _visited(visits, start + indices.size, -start)
-        return np.concatenate((before, _visited(visits, 0, count + start)))
+        before = _visit_columns(visits, start + indices.size, -start)
+        return np.concatenate((before, _visit_columns(visits, 0, count + start)))
     if order is None:
         return indices[start : start + count]
     first, last = np.searchsorted(ends, (start, start + count - 1), side="right")

@@ -50,16 +50,16 @@ def cpp_constant(const: Const) -> str:
 
 def _float_text(value: float, dtype: str) -> str:
     if math.isnan(value):
-        return _converted("__longlong_as_double(0x7ff8000000000000)", dtype)
+        return _convert("__longlong_as_double(0x7ff8000000000000)", dtype)
     if math.isinf(value):
         sign = "f" if value < 0 else "7"
-        return _converted(f"__longlong_as_double(0x{sign}ff0000000000000)", dtype)
+        return _convert(f"__longlong_as_double(0x{sign}ff0000000000000)", dtype)
     # The text is the shortest that reads back as the same value of the dtype, and may be another float64.
     exact = float(rounded_number(value, dtype)).hex()
-    return f"{exact}f" if dtype == "float32" else _converted(exact, dtype)
+    return f"{exact}f" if dtype == "float32" else _convert(exact, dtype)
 
 
-def _converted(text: str, dtype: str) -> str:
+def _convert(text: str, dtype: str) -> str:
     return text if dtype == "float64" else f"gs::cast<{cpp_type(dtype)}>({text})"
 
 

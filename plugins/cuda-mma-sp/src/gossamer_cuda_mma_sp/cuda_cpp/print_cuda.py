@@ -74,7 +74,7 @@ def _kernel(kernel: Function, symbol: str, guarded: tuple[str, ...]) -> Iterator
     yield from (f"{2 * INDENT}{_parameter(function, param)}," for param in kernel.params)
     yield f"{2 * INDENT}int64_t* workspace) {{"
     lines = (
-        *(line for param in kernel.params for line in _converted(function, param)),
+        *(line for param in kernel.params for line in _convert_parameter(function, param)),
         *_pointers(function, kernel),
         *(_dynamic_shared(function, shared_symbol(symbol, shared.size)) if is_dynamic else ()),
         *cpp_lines(function, kernel.body),
@@ -108,7 +108,7 @@ def _passed_name(param: Param) -> str:
     return param.name if is_own else f"{param.name} passed"
 
 
-def _converted(function: PrintedFunction, param: Param) -> Iterator[str]:
+def _convert_parameter(function: PrintedFunction, param: Param) -> Iterator[str]:
     """Yield the declaration of a parameter that is passed in another type."""
     passed = _passed_name(param)
     if passed != param.name:

@@ -59,7 +59,7 @@ class _Copies:
         """Run the kernels, and copy back what they write. Return the number of the buffer whose bounds check
         failed."""
         driver, params = self._device.driver, self._signature.buffers
-        addresses = {param.name: self._copied(param.name, arrays[param.buffer]) for param in params}
+        addresses = {param.name: self._copy(param.name, arrays[param.buffer]) for param in params}
         steps = program.steps(scalars, addresses, arrays=arrays, allocate=self._allocate)
         program.run(steps, stream=DEFAULT_STREAM)
         driver.wait(DEFAULT_STREAM)
@@ -79,7 +79,7 @@ class _Copies:
         self._blocks.append(block)
         return block.address
 
-    def _copied(self, name: str, array: Array) -> int:
+    def _copy(self, name: str, array: Array) -> int:
         address = self._allocate(name, array.nbytes)
         self._device.driver.copy_to_device(address, array, stream=DEFAULT_STREAM)
         return address

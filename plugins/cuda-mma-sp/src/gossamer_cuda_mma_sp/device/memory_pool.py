@@ -22,7 +22,7 @@ class MemoryPool:
 
     def take(self, size: int, stream: int) -> MemoryBlock:
         """Return memory of at least this size for a stream. Its contents are undefined."""
-        rounded = size if self._driver.is_emulated else _rounded(size)
+        rounded = size if self._driver.is_emulated else _round_up(size)
         # Without a lock: a collected block is given back at any time, also while one is taken.
         try:
             address = self._unused[rounded, stream].pop()
@@ -55,6 +55,6 @@ class MemoryBlock:
         self._pool.give_back(self.address, self.size, self._stream)
 
 
-def _rounded(size: int) -> int:
+def _round_up(size: int) -> int:
     step = _SMALL if size <= _LARGE else _LARGE
     return max(1, -(-size // step)) * step

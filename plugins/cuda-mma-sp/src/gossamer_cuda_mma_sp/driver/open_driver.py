@@ -61,7 +61,7 @@ def _import_bindings() -> Any:
 _IMPORTERS = {"pycuda": _import_pycuda, "cuda-bindings": _import_bindings}
 
 
-def _imported(name: str) -> Any:
+def _import(name: str) -> Any:
     """Import the module of a driver's package."""
     if not _is_installed(name):
         raise ArgumentError(
@@ -142,7 +142,7 @@ def _open_ctypes(number: int) -> CudaDriver:
 
 
 def _open_bindings(number: int) -> CudaDriver:
-    module = _imported("cuda-bindings")
+    module = _import("cuda-bindings")
     attributes = module.CUdevice_attribute
     try:
         return _library_driver(
@@ -161,7 +161,7 @@ def _open_bindings(number: int) -> CudaDriver:
 def _open_pycuda(number: int) -> CudaDriver:
     from gossamer_cuda_mma_sp.driver.pycuda_driver import PyCudaDriver, reported_errors
 
-    module = _imported("pycuda")
+    module = _import("pycuda")
     with reported_errors(module):
         module.init()
         _require_device(number, module.Device.count())

@@ -18,7 +18,7 @@ class CopiedBytes(msgspec.Struct, frozen=True):
     data: Array
     groups: LaneNumbers
 
-    def of(self, chosen: Array) -> CopiedBytes:
+    def select_threads(self, chosen: Array) -> CopiedBytes:
         """Return the part of some of the threads."""
         return CopiedBytes(
             self.lanes[chosen], self.at[chosen], self.data[chosen], self.groups[chosen]
@@ -57,7 +57,7 @@ class AsyncCopies:
         for copy in self._copies:
             oldest = self._committed[copy.lanes] - pending
             is_done = (copy.groups >= 0) & (copy.groups < oldest) & np.isin(copy.lanes, lanes)
-            complete.append(copy.of(is_done))
-            left.append(copy.of(~is_done))
+            complete.append(copy.select_threads(is_done))
+            left.append(copy.select_threads(~is_done))
         self._copies = [copy for copy in left if copy.lanes.size]
         return [copy for copy in complete if copy.lanes.size]

@@ -43,7 +43,7 @@ class GlobalMemory:
     def allocate(self, size: int) -> int:
         """Return the address of new memory, which nothing has written."""
         start = self.bytes.size
-        rounded = _zoned(size)
+        rounded = _padded_size(size)
         self.bytes = np.append(self.bytes, np.full(rounded, 0xA5, np.uint8))
         self.is_allocated = np.append(self.is_allocated, np.arange(rounded) < -(-size // 4) * 4)
         self.is_written = np.append(self.is_written, np.arange(rounded) >= size)
@@ -55,7 +55,7 @@ class GlobalMemory:
         self.is_allocated[self._range(address, self._sizes.pop(address))] = False
         # Memory at the end goes, so that calls that free all that they take do not make it grow.
         last = max(self._sizes, default=None)
-        end = 0 if last is None else last - GLOBAL_BASE + _zoned(self._sizes[last])
+        end = 0 if last is None else last - GLOBAL_BASE + _padded_size(self._sizes[last])
         self.bytes, self.is_allocated = self.bytes[:end], self.is_allocated[:end]
         self.is_written = self.is_written[:end]
 
@@ -76,7 +76,7 @@ class GlobalMemory:
         return slice(start, start + size)
 
 
-def _zoned(size: int) -> int:
+def _padded_size(size: int) -> int:
     """Return the bytes of an allocation with those after it that may not be accessed."""
     return -(-max(size, 1) // _ZONE) * _ZONE + _ZONE
 
@@ -103,7 +103,7 @@ class TrackedMemory:
 
     def load(self, at: LaneNumbers, size: int, threads: ThreadNumbers) -> Array:
         """Return the bytes of an access of each thread."""
-        part = self._checked(at, size)
+        part = self._check_addresses(at, size)
         if not self._is_written[part].all():
             raise DeviceFaultError(f"a thread reads {self._name} memory that nothing wrote")
         # The first value of a loop that exchanges elements is read plainly.
@@ -114,12 +114,12 @@ class TrackedMemory:
 
     def store(self, at: LaneNumbers, data: Array, threads: ThreadNumbers) -> None:
         """Store the bytes of each thread."""
-        part = self._checked(at, data.shape[1])
+        part = self._check_addresses(at, data.shape[1])
         self._store(part, data, threads)
 
     def begin_copy(self, at: LaneNumbers, size: int, threads: ThreadNumbers) -> None:
         """Begin an asynchronous copy to bytes of each thread. Nothing may access them before its end."""
-        part = self._checked(at, size)
+        part = self._check_addresses(at, size)
         self._store(part, self._bytes[part], threads)
         self._is_in_flight[part] = True
 
@@ -154,7 +154,7 @@ class TrackedMemory:
         whole = self._bytes.size // dtype.itemsize * dtype.itemsize
         return self._bytes[:whole].view(dtype)
 
-    def _checked(self, at: LaneNumbers, size: int) -> LaneNumbers:
+    def _check_addresses(self, at: LaneNumbers, size: int) -> LaneNumbers:
         if (at % size).any():
             raise DeviceFaultError(f"an address in {self._name} memory is not a multiple of {size}")
         part: LaneNumbers = at[:, None] + np.arange(size)

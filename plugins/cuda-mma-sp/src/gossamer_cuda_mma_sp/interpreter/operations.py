@@ -20,13 +20,13 @@ PTX_DTYPES: Mapping[str, np.dtype[Any]] = {
 """The dtypes of values by the types of PTX."""
 
 
-def _shifted_left(value: LaneValues, count: LaneValues) -> LaneValues:
+def _shift_left(value: LaneValues, count: LaneValues) -> LaneValues:
     bits = value.dtype.itemsize * 8
     amount = np.minimum(count.astype(np.uint64), bits - 1).astype(value.dtype)
     return np.where(count < bits, value << amount, value.dtype.type(0))
 
 
-def _shifted_right(value: LaneValues, count: LaneValues) -> LaneValues:
+def _shift_right(value: LaneValues, count: LaneValues) -> LaneValues:
     bits = value.dtype.itemsize * 8
     amount = np.minimum(count.astype(np.uint64), bits - 1).astype(value.dtype)
     # The sign fills a signed number, of which a large count leaves nothing else.
@@ -43,7 +43,7 @@ def _high_product(a: LaneValues, b: LaneValues) -> LaneValues:
     return unsigned.view(a.dtype)
 
 
-def _divided(a: LaneValues, b: LaneValues) -> LaneValues:
+def _divide(a: LaneValues, b: LaneValues) -> LaneValues:
     if a.dtype.kind == "f":
         return a / b
     safe = np.where(b == 0, b.dtype.type(1), b)
@@ -59,10 +59,10 @@ def _divided(a: LaneValues, b: LaneValues) -> LaneValues:
 
 def _remainder(a: LaneValues, b: LaneValues) -> LaneValues:
     safe = np.where(b == 0, b.dtype.type(1), b)
-    return np.where(b == 0, a, a - _divided(a, safe) * safe)
+    return np.where(b == 0, a, a - _divide(a, safe) * safe)
 
 
-def fused(a: LaneValues, b: LaneValues, c: LaneValues) -> LaneValues:
+def fused_multiply_add(a: LaneValues, b: LaneValues, c: LaneValues) -> LaneValues:
     """Return a product plus c, rounded once for float32; the rounding of float64 is that of long double."""
     wide = np.float64 if a.dtype == np.float32 else np.longdouble
     return (a.astype(wide) * b.astype(wide) + c.astype(wide)).astype(a.dtype)
@@ -78,7 +78,7 @@ def _leading_zeros(value: LaneValues) -> LaneValues:
     return np.array([bits - (int(v) & mask).bit_length() for v in value], np.uint32)
 
 
-def _reversed_bits(value: LaneValues) -> LaneValues:
+def _reverse_bits(value: LaneValues) -> LaneValues:
     bits = value.dtype.itemsize * 8
     return np.array([int(f"{int(v):0{bits}b}"[::-1], 2) for v in value], value.dtype)
 
@@ -90,20 +90,20 @@ UNARY_OPERATIONS: dict[str, Callable[[LaneValues], LaneValues]] = {
     "sqrt": np.sqrt,
     "popc": _bits_set,
     "clz": _leading_zeros,
-    "brev": _reversed_bits,
+    "brev": _reverse_bits,
     "mov": lambda a: a,
 }
 BINARY_OPERATIONS: dict[str, Callable[[LaneValues, LaneValues], LaneValues]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
-    "div": _divided,
+    "div": _divide,
     "rem": _remainder,
     "and": lambda a, b: a & b,
     "or": lambda a, b: a | b,
     "xor": lambda a, b: a ^ b,
-    "shl": _shifted_left,
-    "shr": _shifted_right,
+    "shl": _shift_left,
+    "shr": _shift_right,
     "hi": _high_product,
     "copysign": lambda a, b: np.copysign(b, a),
 }
@@ -120,10 +120,10 @@ COMPARISON_OPERATIONS: dict[str, Callable[[LaneValues, LaneValues], LaneValues]]
 """Comparisons that are false for NaN, `num` and `nan`; a name with `u` is also true for NaN."""
 
 
-def compared(name: str, a: LaneValues, b: LaneValues) -> LaneValues:
+def compare_values(name: str, a: LaneValues, b: LaneValues) -> LaneValues:
     """Return the result of a comparison by its name.
 
-    >>> compared("ltu", np.array([1.0, np.nan]), np.array([2.0, 2.0])).tolist()
+    >>> compare_values("ltu", np.array([1.0, np.nan]), np.array([2.0, 2.0])).tolist()
     [True, True]
     """
     if name in COMPARISON_OPERATIONS:
@@ -167,7 +167,7 @@ def rounded_to_tf32(value: LaneValues) -> LaneValues:
 def converted(value: LaneValues, to: np.dtype[Any], suffixes: tuple[str, ...]) -> LaneValues:
     """Return a value in another dtype. A float that becomes an integer saturates, and NaN becomes 0.
 
-    >>> converted(np.array([-1.5, np.nan, 1e30]), np.dtype(np.int32), ("rzi",)).tolist()
+    >>> convert_values(np.array([-1.5, np.nan, 1e30]), np.dtype(np.int32), ("rzi",)).tolist()
     [-1, 0, 2147483647]
     """
     rounding = next((_ROUNDINGS[suffix] for suffix in suffixes if suffix in _ROUNDINGS), None)

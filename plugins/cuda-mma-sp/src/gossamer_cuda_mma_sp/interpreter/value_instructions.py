@@ -10,9 +10,9 @@ from gossamer_cuda_mma_sp.interpreter.operations import (
     BINARY_OPERATIONS,
     PTX_DTYPES,
     LaneValues,
-    compared,
-    converted,
-    fused,
+    compare_values,
+    convert_values,
+    fused_multiply_add,
     least_or_greatest,
     rounded_to_tf32,
 )
@@ -72,7 +72,7 @@ def convert_registers(threads: GridThreads, instruction: Instruction, lanes: Lan
         threads.registers.write(result, rounded_to_tf32(value).view(np.uint32), lanes)
         return
     value = threads.registers.read(operand, PTX_DTYPES[source], lanes)
-    threads.registers.write(result, converted(value, PTX_DTYPES[to], tuple(modes)), lanes)
+    threads.registers.write(result, convert_values(value, PTX_DTYPES[to], tuple(modes)), lanes)
 
 
 def multiply_registers(threads: GridThreads, instruction: Instruction, lanes: LaneNumbers) -> None:
@@ -94,7 +94,7 @@ def multiply_registers(threads: GridThreads, instruction: Instruction, lanes: La
 
 def fuse_registers(threads: GridThreads, instruction: Instruction, lanes: LaneNumbers) -> None:
     """Multiply and add with one rounding."""
-    value = fused(*_inputs(threads, instruction, lanes, count=3))
+    value = fused_multiply_add(*_inputs(threads, instruction, lanes, count=3))
     threads.registers.write(instruction.operands[0], value, lanes)
 
 
@@ -111,7 +111,7 @@ def compare_registers(threads: GridThreads, instruction: Instruction, lanes: Lan
     result, _, _, *predicate = instruction.operands
     comparison, combination, *_ = (*instruction.suffixes, "")
     a, b = _inputs(threads, instruction, lanes, count=2)
-    value = compared(comparison, a, b)
+    value = compare_values(comparison, a, b)
     if len(instruction.suffixes) > 2 and combination in ("and", "or", "xor"):
         (text,) = predicate
         other = threads.registers.read(text.removeprefix("!"), _BOOL, lanes)

@@ -62,7 +62,7 @@ def _lowering_of(target: Target) -> TargetLowering | None:
 def assembly(module: Module, target: Target) -> str:
     """Return the assembly of a flat module."""
     machine, text = target_machine_of(target), llvm_text(module, target)
-    return str(machine.emit_assembly(_optimized(parse(text), text, machine)))
+    return str(machine.emit_assembly(_optimize(parse(text), text, machine)))
 
 
 def object_code(module: Module, target: Target) -> Compiled:
@@ -73,7 +73,7 @@ def object_code(module: Module, target: Target) -> Compiled:
     marks.append(time.perf_counter())
     parsed = parse(text)
     marks.append(time.perf_counter())
-    parsed = _optimized(parsed, text, machine)
+    parsed = _optimize(parsed, text, machine)
     marks.append(time.perf_counter())
     code = machine.emit_object(parsed)
     marks.append(time.perf_counter())
@@ -82,7 +82,7 @@ def object_code(module: Module, target: Target) -> Compiled:
     return Compiled(code, times)
 
 
-def _optimized(parsed: llvm.ModuleRef, text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+def _optimize(parsed: llvm.ModuleRef, text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     """Return the optimized module that was parsed from a text."""
     optimize(parsed, machine)
     # A mask may become a constant only by optimization. Printing the module and searching it takes a tenth

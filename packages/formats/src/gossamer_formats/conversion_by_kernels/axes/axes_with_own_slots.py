@@ -88,7 +88,7 @@ def add_own_slots(target_axes: TargetAxes, new: CompressedAxis) -> AxisResult:
         return _add_slots_of_width(target_axes, new, elements)
     # Slots are value indices, so that the source and the target may share arrays.
     if elements.are_sequence and counts_values:
-        return _of_source(
+        return _source_axis(
             target_axes, new, storage=_offsets_in_order(target_axes, indptr, new.parent)
         )
     return _scatter(target_axes, new, indptr, keys)
@@ -107,7 +107,7 @@ def _result(
     stored = stored_coordinate(target_axes, new, has_unused=not slots.are_filled)
     stored_storage = BuiltStorage(stored=(stored,), slots=slots._replace(are_own=True))
     return AxisResult(
-        slot, elements or ElementBindings(), (storage or BuiltStorage()).extended(stored_storage)
+        slot, elements or ElementBindings(), (storage or BuiltStorage()).extend(stored_storage)
     )
 
 
@@ -159,7 +159,7 @@ def _add_list(target_axes: TargetAxes, new: CompressedAxis, elements: _FiberElem
     _require_slots_of_values(target_axes, parent)
     if elements.are_sequence and target_axes.loop.counts_values:
         counts = list_size(axis, target_axes.source.value_count)
-        return _of_source(target_axes, new, storage=BuiltStorage(slot_counts=counts))
+        return _source_axis(target_axes, new, storage=BuiltStorage(slot_counts=counts))
     count = recorder.compute(sum_of, fiber_counts(target_axes, parent, elements.keys))
     starts = recorder.compute(np.zeros, 1, np.int64)
     taken = take_next(target_axes, axis.name, fiber=parent, starts=starts)
@@ -188,7 +188,7 @@ def _add_slots_of_width(
     # Without padding, slots need not be initialized, and may be those of the source.
     is_whole = recorder.decide(_are_all, counts, width)
     if is_whole and elements.are_sequence and target_axes.loop.counts_values:
-        return _of_source(target_axes, new)
+        return _source_axis(target_axes, new)
     starts = recorder.compute(_starts_of_rows, parent.size.value, width)
     taken = take_next(target_axes, axis.name, fiber=parent, starts=starts)
     slots = product_value(recorder, parent.size.value, width)
@@ -215,7 +215,7 @@ def _starts_of_rows(rows: int, width: int) -> Array:
     return np.arange(rows, dtype=np.int64) * width
 
 
-def _of_source(
+def _source_axis(
     target_axes: TargetAxes, new: CompressedAxis, *, storage: BuiltStorage | None = None
 ) -> AxisResult:
     """Return an axis whose slots are those of the values of the source."""

@@ -30,7 +30,7 @@ def add_shared_slots(target_axes: TargetAxes, new: CompressedAxis, indptr: Indpt
     offsets = fiber_offsets(target_axes, indptr, offsets=fibers.offsets, dtype="int32")
     largest = max(target_axes.sizes.value(axis.length) - 1, 0)
     coordinates = IndexArray(fibers.coordinates, "int32", largest)
-    storage = offsets.storage.extended(BuiltStorage({new.indices.handle: coordinates}))
+    storage = offsets.storage.extend(BuiltStorage({new.indices.handle: coordinates}))
     if fibers.slots is None:
         ranked = rank_in_fiber(target_axes, axis, parent=parent, fibers=fibers)
         slot = sized_slot(target_axes, axis, add(ranked.first, ranked.rank), fibers.total)

@@ -56,7 +56,7 @@ def add_bits(target_axes: TargetAxes, new: CompressedAxis, indptr: Indptr) -> Ax
     complete = BuiltStorage({new.indices.handle: IndexArray(words, WORD)})
     return AxisResult(
         sized_slot(target_axes, axis, slot, offsets.total),
-        storage=offsets.storage.extended(complete),
+        storage=offsets.storage.extend(complete),
     )
 
 

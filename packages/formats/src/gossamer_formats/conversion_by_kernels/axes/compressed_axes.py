@@ -108,7 +108,7 @@ def _add_repeated_slots(target_axes: TargetAxes, new: CompressedAxis) -> AxisRes
             target_axes, new, position=repeated.rank, width=slots, has_unused=True
         )
         return result._replace(
-            elements=repeated.bindings, storage=result.storage.extended(axis_storage)
+            elements=repeated.bindings, storage=result.storage.extend(axis_storage)
         )
     total = recorder.compute(total_of, repeated.offsets)
     axis_storage = axis_storage._replace(stored=(stored_coordinate(target_axes, new),))
@@ -116,7 +116,7 @@ def _add_repeated_slots(target_axes: TargetAxes, new: CompressedAxis) -> AxisRes
         storage = axis_storage._replace(slot_counts=list_size(axis, total))
     else:
         offsets = fiber_offsets(target_axes, indptr, offsets=repeated.offsets, dtype=repeated.dtype)
-        storage = offsets.storage.extended(axis_storage)
+        storage = offsets.storage.extend(axis_storage)
     return AxisResult(
         sized_slot(target_axes, axis, repeated.slot, total), repeated.bindings, storage
     )
@@ -151,7 +151,7 @@ def _add_single_fiber(target_axes: TargetAxes, new: CompressedAxis) -> AxisResul
         both = recorder.compute(_single_offsets, listed)
         offsets = fiber_offsets(target_axes, new.indptr, offsets=both, dtype="int32")
         count = recorder.compute(size_of, listed)
-        storage = offsets.storage.extended(complete)
+        storage = offsets.storage.extend(complete)
         return AxisResult(sized_slot(target_axes, axis, slot, count), storage=storage)
     if is_unknown_list(target_axes, axis):
         count = recorder.compute(size_of, listed)
@@ -162,7 +162,7 @@ def _add_single_fiber(target_axes: TargetAxes, new: CompressedAxis) -> AxisResul
     if listed_count > width:
         # NumPy names the elements of the fiber.
         raise NotDirectError("a fiber has too many elements")
-    padded = recorder.compute(_padded, listed, width, length.value)
+    padded = recorder.compute(_pad_coordinates, listed, width, length.value)
     storage = BuiltStorage({new.indices.handle: IndexArray(padded, "int64")})
     return AxisResult(sized_slot(target_axes, axis, slot, width), storage=storage)
 
@@ -172,10 +172,10 @@ def _single_offsets(listed: Array) -> Array:
     return np.array([0, listed.size], np.int32)
 
 
-def _padded(listed: Array, width: int, unused: int) -> Array:
+def _pad_coordinates(listed: Array, width: int, unused: int) -> Array:
     """Return coordinates, followed by `unused` up to a width.
 
-    >>> _padded(np.array([4, 5]), 3, 9)
+    >>> _pad_coordinates(np.array([4, 5]), 3, 9)
     array([4, 5, 9])
     """
     padded = np.full(width, unused, np.int64)

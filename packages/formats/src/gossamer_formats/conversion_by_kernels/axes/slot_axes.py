@@ -40,6 +40,6 @@ def add_slots(target_axes: TargetAxes, axis: Axis, indptr: Indptr | None) -> Axi
     slot_storage = BuiltStorage(slots=ValueSlots(are_own=ranks.are_own))
     return AxisResult(
         sized_slot(target_axes, axis, add(first, below.sub_fiber), offsets.total),
-        below.bindings.extended(coordinates),
-        offsets.storage.extended(slot_storage),
+        below.bindings.extend(coordinates),
+        offsets.storage.extend(slot_storage),
     )

@@ -53,7 +53,7 @@ class ValueSlots(NamedTuple):
     appended: AppendedAxis | None = None
     are_listed: bool = False
 
-    def extended(self, more: ValueSlots) -> ValueSlots:
+    def extend(self, more: ValueSlots) -> ValueSlots:
         """Return the slots with the properties of both."""
         return ValueSlots(
             self.are_own or more.are_own,
@@ -73,12 +73,12 @@ class BuiltStorage(NamedTuple):
     slot_counts: Mapping[str, RecordedValue] = {}
     slots: ValueSlots = ValueSlots()
 
-    def extended(self, more: BuiltStorage) -> BuiltStorage:
+    def extend(self, more: BuiltStorage) -> BuiltStorage:
         """Return the storage with more arrays."""
         return BuiltStorage(
             {**self.arrays, **more.arrays},
             (*self.stored, *more.stored),
             # A size that two axes share is the count of the outer one.
             {**more.slot_counts, **self.slot_counts},
-            self.slots.extended(more.slots),
+            self.slots.extend(more.slots),
         )

@@ -54,7 +54,7 @@ class ElementBindings(NamedTuple):
     later: LaterSlot | None = None
     """The slot of a later element, whose value and coordinates will be stored there."""
 
-    def extended(self, more: ElementBindings) -> ElementBindings:
+    def extend(self, more: ElementBindings) -> ElementBindings:
         """Return these bindings, and more after them."""
         return ElementBindings(
             {**self.coordinates, **more.coordinates},

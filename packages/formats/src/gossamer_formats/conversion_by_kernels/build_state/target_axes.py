@@ -107,8 +107,8 @@ def with_bindings(
     target_axes: TargetAxes, elements: ElementBindings, storage: BuiltStorage | None = None
 ) -> TargetAxes:
     """Return the same axes with more bindings of elements, and with more of the storage."""
-    extended = target_axes.storage if storage is None else target_axes.storage.extended(storage)
-    return target_axes._replace(elements=target_axes.elements.extended(elements), storage=extended)
+    extended = target_axes.storage if storage is None else target_axes.storage.extend(storage)
+    return target_axes._replace(elements=target_axes.elements.extend(elements), storage=extended)
 
 
 def with_axis(target_axes: TargetAxes, axis: Axis, result: AxisResult) -> TargetAxes:
@@ -117,7 +117,7 @@ def with_axis(target_axes: TargetAxes, axis: Axis, result: AxisResult) -> Target
     # The kernels of later axes read the slot, some of them often: an expression is evaluated once.
     if not isinstance(slot.slot, Var | Const):
         name = index_var(f"t_{axis.name}")
-        elements = elements.extended(ElementBindings(stmts=(let(name.name, slot.slot),)))
+        elements = elements.extend(ElementBindings(stmts=(let(name.name, slot.slot),)))
         slot = AxisSlot(name, slot.size)
     return with_bindings(target_axes, elements, result.storage)._replace(
         axis_slots={**target_axes.axis_slots, axis.name: slot},

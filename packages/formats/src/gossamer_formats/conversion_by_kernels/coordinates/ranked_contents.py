@@ -63,7 +63,7 @@ def ranked_contents(target_axes: TargetAxes, contents: ArrayContents) -> RankedC
     """Return the ranks among all contents."""
     name, size, low = contents.buffer, contents.size, contents.low
     require_table(target_axes, size.value)
-    listed = _listed(target_axes, contents)
+    listed = _list_contents(target_axes, contents)
     from_low = target_axes.recorder.compute(np.subtract, listed, low) if low else listed
     total = target_axes.recorder.decide(size_of, listed)
     rank = rank_in_table(
@@ -77,7 +77,7 @@ def ranked_contents(target_axes: TargetAxes, contents: ArrayContents) -> RankedC
     return RankedContents(rank, total, partial(_array_of_listed, target_axes, contents, listed))
 
 
-def _listed(target_axes: TargetAxes, contents: ArrayContents) -> RecordedValue:
+def _list_contents(target_axes: TargetAxes, contents: ArrayContents) -> RecordedValue:
     """Return the contents in the order of the format, or those that occur in ascending order."""
     recorder, (name, solved, value, size, low) = target_axes.recorder, contents
     if name not in target_axes.target.orders:

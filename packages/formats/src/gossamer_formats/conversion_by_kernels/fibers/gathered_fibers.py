@@ -59,7 +59,7 @@ def gathered_fibers(
 ) -> MarkedFibers:
     """Return the distinct coordinates along an axis in each fiber, with the slots of elements."""
     recorder, size = target_axes.recorder, target_axes.source.value_count
-    arguments = {**target_axes.arguments.by_name, **_gathered(target_axes, axis, parent)}
+    arguments = {**target_axes.arguments.by_name, **_gather_fibers(target_axes, axis, parent)}
     length = length_of_axis(target_axes, axis)
     ends = new_ends(target_axes, parent, "int32")
     listed, count = _listed_coordinates(target_axes, parent, arguments, ends, length=length)
@@ -107,7 +107,9 @@ def _listed_coordinates(
     return listed, recorder.compute(first_of, totals)
 
 
-def _gathered(target_axes: TargetAxes, axis: Axis, parent: AxisSlot) -> dict[str, ArrayArgument]:
+def _gather_fibers(
+    target_axes: TargetAxes, axis: Axis, parent: AxisSlot
+) -> dict[str, ArrayArgument]:
     """Return the coordinates and value indices of elements fiber by fiber, and the offsets of fibers."""
     recorder, count, fibers = target_axes.recorder, target_axes.source.value_count, parent.size.expr
     counts = no_counts(target_axes, parent)

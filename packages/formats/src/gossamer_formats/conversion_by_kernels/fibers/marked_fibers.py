@@ -31,7 +31,7 @@ from gossamer_formats.conversion_by_kernels.fibers.fiber_offsets import (
 )
 from gossamer_formats.conversion_by_kernels.kernels.gather_fibers import gather_fibers
 from gossamer_formats.conversion_by_kernels.kernels.kernel_call import ArrayArgument
-from gossamer_formats.conversion_by_kernels.kernels.loop_nest import hoisted
+from gossamer_formats.conversion_by_kernels.kernels.loop_nest import hoist
 from gossamer_formats.conversion_by_kernels.kernels.sort_fibers import sort_fibers
 from gossamer_formats.conversion_by_kernels.kernels.statements import (
     compare,
@@ -163,7 +163,7 @@ def _run_marking(target_axes: TargetAxes, axis: Axis, *, parent: AxisSlot, lists
     ]
     tail = None
     if are_together and has_full_ancestors(target_axes, axis):
-        tail = hoisted(target_axes.loop.nest, target_axes.elements.stmts, end)
+        tail = hoist(target_axes.loop.nest, target_axes.elements.stmts, end)
     else:
         stmts.append(end)
     results = ("TOTAL", "BACKWARDS", "AGAIN")

@@ -86,7 +86,7 @@ def kernel_call(compile: Compile, body: Sequence[Stmt], arguments: KernelArgumen
         elif name in vars:
             parameters.append(KernelParameter(name))
             passed.append(value)
-    return KernelCall(_compiled(compile, tuple(body), tuple(parameters)), tuple(passed))
+    return KernelCall(_compile(compile, tuple(body), tuple(parameters)), tuple(passed))
 
 
 class KernelParameter(NamedTuple):
@@ -100,7 +100,7 @@ class KernelParameter(NamedTuple):
 
 # Enough for some hundred pairs of formats; to load a kernel again takes as long as to convert 100,000 values.
 @lru_cache(maxsize=512)
-def _compiled(
+def _compile(
     compile: Compile, body: tuple[Stmt, ...], parameters: tuple[KernelParameter, ...]
 ) -> ConversionKernel:
     return compile(_module_of(body, parameters))

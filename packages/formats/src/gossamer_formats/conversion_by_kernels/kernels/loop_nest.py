@@ -61,7 +61,7 @@ def wrap_in_nest(
         if tail is not None and tail.depth == depth:
             inner = (*inner, tail.stmt)
         depth -= 1
-        inner = (_filled(stmt, inner),)
+        inner = (_fill_level(stmt, inner),)
     return (*inner, tail.stmt) if tail is not None and not tail.depth else inner
 
 
@@ -96,21 +96,21 @@ def without_outer_loops(
     return tuple(inner)
 
 
-def renamed(body: Sequence[Stmt], suffix: str) -> tuple[Stmt, ...]:
+def rename_bound_vars(body: Sequence[Stmt], suffix: str) -> tuple[Stmt, ...]:
     """Return statements with other names of the variables that they bind, so that they can stand beside
     others that bind the same names."""
     names = {name: f"{name}{suffix}" for name in bound_vars(body)}
     return rewrite_body(tuple(body), lambda node: with_names(node, names))
 
 
-def _filled(level: Stmt, body: tuple[Stmt, ...]) -> Stmt:
+def _fill_level(level: Stmt, body: tuple[Stmt, ...]) -> Stmt:
     if isinstance(level, For):
         return replace(level, body=body)
     assert isinstance(level, If)
     return replace(level, then_body=body)
 
 
-def hoisted(nest: Sequence[Stmt], bindings: Sequence[Stmt], stmt: Stmt) -> Tail:
+def hoist(nest: Sequence[Stmt], bindings: Sequence[Stmt], stmt: Stmt) -> Tail:
     """Return a statement after the loops whose variables it does not read, so that it is executed less often.
 
     Variables that `bindings` or the nest bind are replaced by their values. A condition of the nest that is

@@ -105,7 +105,7 @@ def _own_buffers(dtype: str) -> list[Stmt]:
 
 def _count_runs(dtype: str, length: Expr) -> Stmt:
     slot = add(index_var("first"), index_var("s"))
-    falls = compare("lt", _listed(add(slot, ONE), dtype), _listed(slot, dtype))
+    falls = compare("lt", _load_listed(add(slot, ONE), dtype), _load_listed(slot, dtype))
     runs = add(load_local("RUNS"), select(falls, ONE, ZERO))
     count = loop("s", ZERO, sub(length, ONE), [store_local("RUNS", runs)])
     return when(compare("gt", length, ONE), [count])
@@ -113,21 +113,21 @@ def _count_runs(dtype: str, length: Expr) -> Stmt:
 
 def _copy_in(dtype: str, length: Expr) -> For:
     slot = index_var("c")
-    listed = _listed(add(index_var("first"), slot), dtype)
+    listed = _load_listed(add(index_var("first"), slot), dtype)
     return loop(slot.name, ZERO, length, [Store("SORTED", (slot,), listed)])
 
 
 def _copy_back(dtype: str, length: Expr) -> For:
     slot = index_var("b")
     at = add(index_var("first"), slot)
-    return loop(slot.name, ZERO, length, [Store("LISTED", (at,), _sorted(slot, dtype))])
+    return loop(slot.name, ZERO, length, [Store("LISTED", (at,), _load_sorted(slot, dtype))])
 
 
 def _merge_pairs(dtype: str, length: Expr) -> list[Stmt]:
     """Return the statements that find the ends of runs, and merge every second one with that before it."""
     slot, middle = index_var("t"), index_var("m")
-    here = _sorted(operation("min", slot, sub(length, ONE)), dtype)
-    falls = compare("lt", here, _sorted(sub(slot, ONE), dtype))
+    here = _load_sorted(operation("min", slot, sub(length, ONE)), dtype)
+    falls = compare("lt", here, _load_sorted(sub(slot, ONE), dtype))
     is_first = compare("lt", middle, ZERO)
     merge = [
         *_merge_runs(dtype, index_var("low"), middle, slot),
@@ -151,8 +151,8 @@ def _merge_runs(dtype: str, low: Expr, middle: Expr, end: Expr) -> list[Stmt]:
     """Return the statements that merge the runs from `low` to `middle` and from there to `end`."""
     output, left, right = index_var("o"), index_var("i"), index_var("j")
     count, takes_left = sub(end, low), Var("takes_left", "bool")
-    lower = _sorted(operation("min", left, sub(middle, ONE)), dtype)
-    upper = _sorted(operation("min", right, sub(end, ONE)), dtype)
+    lower = _load_sorted(operation("min", left, sub(middle, ONE)), dtype)
+    upper = _load_sorted(operation("min", right, sub(end, ONE)), dtype)
     is_left = logical_and(
         compare("lt", left, middle),
         logical_or(compare("ge", right, end), compare("lt", lower, upper)),
@@ -179,9 +179,9 @@ def _copy_merged(low: Expr, count: Expr, dtype: str) -> For:
     return loop(output.name, ZERO, count, [Store("SORTED", (add(low, output),), merged)])
 
 
-def _listed(at: Expr, dtype: str) -> Expr:
+def _load_listed(at: Expr, dtype: str) -> Expr:
     return Load("LISTED", (at,), dtype)
 
 
-def _sorted(at: Expr, dtype: str) -> Expr:
+def _load_sorted(at: Expr, dtype: str) -> Expr:
     return Load("SORTED", (at,), dtype)

@@ -33,7 +33,7 @@ class VectorLoop(NamedTuple):
         """The number of levels outside of the loop."""
         return depth_of_loops(self.outer)
 
-    def of(self, body: Sequence[Stmt]) -> For:
+    def with_body(self, body: Sequence[Stmt]) -> For:
         """Return the loop with a body."""
         return replace(self.loop, kind="vectorized", body=(*self.bindings, *body))
 

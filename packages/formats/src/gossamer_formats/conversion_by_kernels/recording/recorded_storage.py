@@ -53,7 +53,7 @@ class RecordedConversion(NamedTuple):
     permutation: RecordedValue | None
 
 
-def composed(
+def compose_value_indices(
     recorder: Recorder, first: RecordedConversion, second: RecordedConversion
 ) -> RecordedValue | None:
     """Return the value indices in the source of the first of two conversions; None if one has none."""

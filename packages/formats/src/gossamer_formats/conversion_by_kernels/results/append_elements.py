@@ -29,7 +29,7 @@ from gossamer_formats.conversion_by_kernels.kernels.kernel_call import ArrayArgu
 from gossamer_formats.conversion_by_kernels.kernels.loop_nest import (
     Tail,
     depth_of_loops,
-    hoisted,
+    hoist,
 )
 from gossamer_formats.conversion_by_kernels.kernels.statements import (
     define_local,
@@ -103,7 +103,7 @@ def _tail(target_axes: TargetAxes, axis: Axis, stmt: Store) -> Tail:
     innermost = depth_of_loops(loop.nest)
     tail = Tail(stmt, innermost)
     if has_full_ancestors(target_axes, axis):
-        tail = hoisted(loop.nest, target_axes.elements.stmts, stmt)
+        tail = hoist(loop.nest, target_axes.elements.stmts, stmt)
     if tail.depth < innermost:
         return tail
     # Only elements that are kept are known to be in order: another one may be in an earlier fiber.

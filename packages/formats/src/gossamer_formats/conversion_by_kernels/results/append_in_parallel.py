@@ -115,7 +115,7 @@ def _run(
     all_arguments: dict[str, Any] = {**target_axes.arguments.by_name, **arguments}
     counts = recorder.compute(_no_counts, count)
     counting = {**all_arguments, COUNTS: ArrayArgument(counts, "int64", (extent,))}
-    run_kernel(recorder, [_counted(loops.counting)], counting)
+    run_kernel(recorder, [_count_loop(loops.counting)], counting)
     starts = recorder.compute(_store_starts, counts, arguments["TOTALS"].array)
     facts = offsets_facts(STARTS, extent, APPENDED)
     filling = {
@@ -126,7 +126,7 @@ def _run(
     run_kernel(recorder, [_in_parallel(loops.filling)], filling)
 
 
-def _counted(loop: For) -> For:
+def _count_loop(loop: For) -> For:
     """Return the loop that stores how many elements each iteration has."""
     counted = store(COUNTS, index_var(loop.var), load_local(TOTAL))
     return replace(loop, body=(*define_local(TOTAL, ZERO), *loop.body, counted))

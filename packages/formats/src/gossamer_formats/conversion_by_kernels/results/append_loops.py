@@ -84,7 +84,7 @@ def _in_vectors(
     }
     body: list[Stmt] = [
         let(first.name, load_local(TOTAL)),
-        vectors.of([substitute(element_store, values) for element_store in stores]),
+        vectors.with_body([substitute(element_store, values) for element_store in stores]),
         store_local(TOTAL, add(first, vectors.loop.extent)),
     ]
     return wrap_in_nest(vectors.outer, body, tail)

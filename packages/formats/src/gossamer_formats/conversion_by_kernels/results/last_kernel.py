@@ -166,7 +166,7 @@ def _run(
         name: target_axes.recorder.compute(without_end, array, total)
         for name, array in made.items()
     }
-    return used, target_axes.storage.extended(counted)
+    return used, target_axes.storage.extend(counted)
 
 
 def _store(

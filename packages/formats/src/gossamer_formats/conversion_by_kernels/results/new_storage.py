@@ -85,13 +85,15 @@ def shared_arrays(target_axes: TargetAxes, dtypes: Mapping[str, str]) -> dict[st
     """Return the index arrays of the source that the target shares."""
     by_handle = {}
     for stored in target_axes.storage.stored:
-        shared = _shared(target_axes, stored, dtypes[stored.handle])
+        shared = _shared_array(target_axes, stored, dtypes[stored.handle])
         if shared is not None:
             by_handle[stored.handle] = shared
     return by_handle
 
 
-def _shared(target_axes: TargetAxes, stored: StoredCoordinate, dtype: str) -> RecordedValue | None:
+def _shared_array(
+    target_axes: TargetAxes, stored: StoredCoordinate, dtype: str
+) -> RecordedValue | None:
     """Return the array of the source that has the coordinates, if there is one."""
     source = target_axes.source
     logical = logical_dimension(target_axes, stored.axis)

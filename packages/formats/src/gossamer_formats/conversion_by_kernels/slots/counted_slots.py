@@ -15,7 +15,7 @@ from gossamer_formats.conversion_by_kernels.build_state.element_bindings import 
 from gossamer_formats.conversion_by_kernels.build_state.target_axes import TargetAxes
 from gossamer_formats.conversion_by_kernels.fibers.coordinate_tables import require_table
 from gossamer_formats.conversion_by_kernels.fibers.fiber_offsets import new_ends, slot_total
-from gossamer_formats.conversion_by_kernels.kernels.loop_nest import renamed
+from gossamer_formats.conversion_by_kernels.kernels.loop_nest import rename_bound_vars
 from gossamer_formats.conversion_by_kernels.kernels.statements import (
     define_local,
     increment,
@@ -69,7 +69,7 @@ def counted_slot(
     counting = [*target_axes.elements.stmts, increment(array, after.slot, dtype)]
     # The loops stand twice in one kernel, so that the names of one of them must differ.
     starts = (
-        *renamed(target_axes.loop.around(counting), "_counted"),
+        *rename_bound_vars(target_axes.loop.around(counting), "_counted"),
         *_prefix_sums(axis.name, parent.size.expr, dtype),
     )
     later = later_slot(target_axes, array, parent=after, dtype=dtype)

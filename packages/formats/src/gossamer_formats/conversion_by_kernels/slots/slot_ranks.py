@@ -58,7 +58,7 @@ class SubFibers(NamedTuple):
     @property
     def bindings(self) -> ElementBindings:
         """What binds the rank, and the position of the element in its sub-fiber."""
-        return self.ranks.bindings.extended(
+        return self.ranks.bindings.extend(
             ElementBindings(positions={self.axis.name: self.position})
         )
 

@@ -89,14 +89,14 @@ class ElementLoop(NamedTuple):
         """Return the loops around statements, for the elements that are wanted."""
         if tail is not None:
             return self.around_all(body, tail)
-        return wrap_in_nest(without_outer_loops(self._wanted, body, self.whole), body)
+        return wrap_in_nest(without_outer_loops(self._wanted_nest, body, self.whole), body)
 
     def around_all(self, body: Sequence[Stmt], tail: Tail | None) -> tuple[Stmt, ...]:
         """Return all loops of the nest around statements, also those that these do not need."""
-        return wrap_in_nest(self._wanted, body, tail)
+        return wrap_in_nest(self._wanted_nest, body, tail)
 
     @property
-    def _wanted(self) -> tuple[Stmt, ...]:
+    def _wanted_nest(self) -> tuple[Stmt, ...]:
         """The nest for the elements that are wanted."""
         return self.nest if self.condition is None else (*self.nest, when(self.condition, []))
 

@@ -88,7 +88,7 @@ def read_binsparse(file: Path, *, require_fits: Callable[[Sizes], None]) -> Spar
 def write_binsparse(tensor: SparseTensor, file: Path) -> None:
     """Write a matrix in its own format if the specification has it, others in csr; duplicates are added."""
     converted, format = in_format_with(tensor, attrgetter("binsparse"))
-    tensor = _sorted(converted, repeats=format.repeats)
+    tensor = _sort(converted, repeats=format.repeats)
     names = {**format.arrays, "data": "values"}
     with _container(file, "w") as container:
         types = {}
@@ -106,7 +106,7 @@ def write_binsparse(tensor: SparseTensor, file: Path) -> None:
         container.attrs["binsparse"] = json.dumps({"binsparse": descriptor})
 
 
-def _sorted(tensor: SparseTensor, *, repeats: bool) -> SparseTensor:
+def _sort(tensor: SparseTensor, *, repeats: bool) -> SparseTensor:
     """Return the tensor with sorted coordinates and without duplicates, as the specification requires."""
     if not repeats and is_sorted_and_unique(tensor):
         return tensor
@@ -130,7 +130,7 @@ def _read_descriptor(container: Any) -> _Descriptor:
     format, types = descriptor.get("format"), descriptor.get("data_types")
     formats = _formats()
     if not isinstance(format, str) or format not in formats:
-        raise ValueError(f"its format is {_quoted(format)}; expected {', '.join(formats)}")
+        raise ValueError(f"its format is {_quote(format)}; expected {', '.join(formats)}")
     _require_readable(descriptor)
     shape, entries = _shape_and_entries(descriptor)
     if not isinstance(types, dict) or not all(isinstance(item, str) for item in types.values()):
@@ -159,11 +159,11 @@ def _require_readable(descriptor: dict[str, Any]) -> None:
     for key, allowed in (("structure", None), ("fill", False), ("index_base", 0)):
         if descriptor.get(key) not in (allowed, None):
             raise ValueError(
-                f"its descriptor has '{key}': {_quoted(descriptor[key])}, which is not read"
+                f"its descriptor has '{key}': {_quote(descriptor[key])}, which is not read"
             )
     if not str(descriptor.get("version", "")).startswith("0."):
         raise ValueError(
-            f"its version is {_quoted(descriptor.get('version'))}; expected {BINSPARSE_VERSION}"
+            f"its version is {_quote(descriptor.get('version'))}; expected {BINSPARSE_VERSION}"
         )
 
 
@@ -171,7 +171,7 @@ def _shape_and_entries(descriptor: dict[str, Any]) -> tuple[tuple[int, int], int
     shape, entries = descriptor.get("shape"), descriptor.get("number_of_stored_values")
     if not isinstance(shape, list) or len(shape) != 2 or not all(map(_is_size, [*shape, entries])):
         raise ValueError(
-            f"its shape is {_quoted(shape)} with {_quoted(entries)} stored values; expected 2 sizes, and a "
+            f"its shape is {_quote(shape)} with {_quote(entries)} stored values; expected 2 sizes, and a "
             "number, from 0 to 2**63 - 1"
         )
     assert isinstance(entries, int)
@@ -192,7 +192,7 @@ def _is_size(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
-def _quoted(value: object) -> str:
+def _quote(value: object) -> str:
     return repr(value)[:60]
 
 
@@ -219,7 +219,7 @@ def _data_set(container: Any, name: str, descriptor: _Descriptor) -> Any:
     iso = _ISO.fullmatch(declared) if name == "values" else None
     wanted = iso[1] if iso else declared
     if wanted not in (_VALUES if name == "values" else _INTEGERS):
-        raise ValueError(f"'{name}' has the type {_quoted(declared)}, which is not read")
+        raise ValueError(f"'{name}' has the type {_quote(declared)}, which is not read")
     if data_set.dtype.newbyteorder("=").name != wanted.replace("bint8", "uint8"):
         raise ValueError(
             f"'{name}' has the dtype {data_set.dtype}; its descriptor says '{declared}'"

@@ -56,7 +56,7 @@ def read_frostt(
             columns.append([table[name] for name in table.dtype.names or ()])
     if dimensions is None:
         raise ValueError("it has no entries, so its shape is not known; pass shape=(...)")
-    *coordinates, values = _joined(columns, dimensions)
+    *coordinates, values = _join_columns(columns, dimensions)
     lengths = [int(array.max(initial=0)) for array in coordinates] if shape is None else shape
     # Half of the memory for coordinates.
     index = np.int32 if max(lengths, default=0) < 2**31 else np.int64
@@ -141,7 +141,7 @@ def _problem(lines: list[str], numbers: list[int], dimensions: int) -> str:
     return f"a number in lines {numbers[0]} to {numbers[-1]} cannot be read"
 
 
-def _joined(columns: list[list[Array]], dimensions: int) -> list[Array]:
+def _join_columns(columns: list[list[Array]], dimensions: int) -> list[Array]:
     if not columns:
         return [*(np.zeros(0, np.int64) for _ in range(dimensions)), np.zeros(0)]
     joined = []

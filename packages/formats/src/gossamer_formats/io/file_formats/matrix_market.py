@@ -59,7 +59,7 @@ class Header(NamedTuple):
     lines: int
     """The lines of the banner, the comments and the sizes."""
 
-    def declared(self) -> DeclaredSizes:
+    def declared_sizes(self) -> DeclaredSizes:
         """Return the sizes of the matrix, with the entries that symmetry adds, and of the table."""
         stored = 1 if self.symmetry == "general" else 2
         size = _dtype(self).itemsize * self.entries
@@ -74,7 +74,7 @@ def read_market(file: Path, *, require_fits: Callable[[Sizes], None]) -> coo_arr
     with open_text(file) as stream:
         header = read_header(stream)
         # Before any entry is read: a short header can declare more than the memory holds.
-        require_fits(header.declared())
+        require_fits(header.declared_sizes())
         return read_entries(stream, header)
 
 

@@ -35,8 +35,8 @@ def _describe(backend: BackendInfo) -> str:
     """
     usable = "yes" if backend.usable else f"no: {backend.reason}"
     rows = [("usable", usable), ("version", backend.version or "unknown")]
-    rows += _labeled("targets", backend.targets)
-    rows += _labeled("extensions", map(_describe_extension, backend.extensions))
+    rows += _label_rows("targets", backend.targets)
+    rows += _label_rows("extensions", map(_describe_extension, backend.extensions))
     width = max(len(label) for label, _ in rows)
     return "\n".join([backend.name, *(f"  {label:<{width}}  {text}" for label, text in rows)])
 
@@ -46,6 +46,6 @@ def _describe_extension(extension: ExtensionInfo) -> str:
     return f"{extension.name} of {extension.distribution}{broken}"
 
 
-def _labeled(label: str, texts: Iterable[str]) -> list[tuple[str, str]]:
+def _label_rows(label: str, texts: Iterable[str]) -> list[tuple[str, str]]:
     """Return rows of texts, the first with the label."""
     return [("" if number else label, text) for number, text in enumerate(texts)]

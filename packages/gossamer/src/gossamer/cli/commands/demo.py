@@ -22,7 +22,7 @@ from gossamer.cli.options import (
 )
 from gossamer.comparison.graphs import GENERATED_GRAPH, power_law
 from gossamer.comparison.operator_run import OperatorRun, operator_run
-from gossamer.comparison.timing import TimedCall, interleaved
+from gossamer.comparison.timing import TimedCall, interleave_calls
 from gossamer.operators import product_names
 from gossamer.resolve_target import resolve_target
 from gossamer.targets import DEFAULT_TARGET
@@ -146,7 +146,7 @@ def _check(console: Console, operator: OperatorRun) -> None:
 
 def _median_times(operator: OperatorRun, *, after_round: TimedCall) -> dict[str, float]:
     calls: dict[str, TimedCall] = {"gossamer": operator.run, "SciPy": operator.baseline}
-    return interleaved(calls, rounds=ROUNDS, after_round=after_round)
+    return interleave_calls(calls, rounds=ROUNDS, after_round=after_round)
 
 
 def _times_table(times: Mapping[str, Mapping[str, float]], *, features: int) -> Table:

@@ -43,7 +43,7 @@ def formats() -> None:
     listed with the reason, and so is one that is ignored because gossamer has a format of its name, and an
     operator of a plugin that is not used. File formats and cost models of plugins follow.
     """
-    print(_drawn(_example().toarray()))
+    print(_draw(_example().toarray()))
     for name in format_names():
         print(f"\n{_describe(name, _describe_format)}")
     for name in COMPOSABLE_FORMATS.names():
@@ -55,11 +55,11 @@ def formats() -> None:
     for point, reason in ignored_operators().items():
         print(f"\noperator {point.name} of {point.distribution}: not used: {reason}")
     for objects in (NAMED_FILE_FORMATS, COST_MODELS):
-        for line in _registered(objects):
+        for line in _registered_lines(objects):
             print(f"\n{line}")
 
 
-def _registered(objects: NamedObjects[Any]) -> Iterator[str]:
+def _registered_lines(objects: NamedObjects[Any]) -> Iterator[str]:
     """Yield a line for each object that another distribution registers."""
     for name in objects.registered_names():
         try:
@@ -77,7 +77,7 @@ def _example() -> SparseTensor:
     return from_arrays("coo", _SHAPE, data=np.arange(1.0, len(_ROWS) + 1), **arrays)
 
 
-def _drawn(dense: Array) -> str:
+def _draw(dense: Array) -> str:
     return "\n".join("  " + " ".join(_letter(value) for value in row) for row in dense)
 
 

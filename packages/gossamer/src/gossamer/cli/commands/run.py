@@ -25,7 +25,7 @@ from gossamer.comparison.accuracy import Comparison
 from gossamer.comparison.baselines import baseline_of
 from gossamer.comparison.graphs import GENERATED_GRAPH, power_law
 from gossamer.comparison.operator_run import OperatorRun, operator_run
-from gossamer.comparison.timing import interleaved
+from gossamer.comparison.timing import interleave_calls
 from gossamer.operators import NAMES, operator_named
 from gossamer.resolve_target import resolve_target
 from gossamer.targets import DEFAULT_TARGET
@@ -84,7 +84,7 @@ def run(
     operator = operator_run(op, tensor, features=features, target=target)
     # Always, since the time of a wrong result says nothing.
     comparison = operator.check()
-    times = interleaved({"gossamer": operator.run, "scipy": operator.baseline}, rounds=repeat)
+    times = interleave_calls({"gossamer": operator.run, "scipy": operator.baseline}, rounds=repeat)
     record = _record(operator, times, error=comparison.max_relative_error)
     # Emulated kernels run on one thread, whatever is set.
     used_threads = get_num_threads() if operator.emulator is None else 1

@@ -51,8 +51,8 @@ def structure_of(matrix: Any) -> Structure | None:
     contiguous; None for anything else."""
     kind = type(matrix)
     if kind is SparseTensor:
-        return _STRUCTURE.of(matrix, _of_tensor)
-    return _of_scipy(matrix) if kind in _scipy_types or _is_scipy_csr(kind) else None
+        return _STRUCTURE.get(matrix, _tensor_structure)
+    return _scipy_structure(matrix) if kind in _scipy_types or _is_scipy_csr(kind) else None
 
 
 def converted_structure(matrix: Any) -> Structure | None:
@@ -73,12 +73,12 @@ def _is_scipy_csr(kind: type[Any]) -> bool:
     return is_csr
 
 
-def _of_tensor(tensor: SparseTensor) -> Structure | None:
+def _tensor_structure(tensor: SparseTensor) -> Structure | None:
     if tensor.is_borrowed:
         # Its arrays must be checked at each call, which `operands` does.
         return None
     if not is_format(tensor.description, "csr"):
-        return _of_stored(tensor)
+        return _stored_structure(tensor)
     matrix = CsrMatrix(tensor.storage, tensor)
     # Neither an empty result nor a row that must be cut has a plan.
     if not matrix.nnz or tensor.stats.longest_row > MAX_SUM:
@@ -87,7 +87,7 @@ def _of_tensor(tensor: SparseTensor) -> Structure | None:
     return Structure(matrix.plan_key, fixed_arguments(matrix.memory, sizes), matrix.memory)
 
 
-def _of_stored(tensor: SparseTensor) -> Structure | None:
+def _stored_structure(tensor: SparseTensor) -> Structure | None:
     """Return the structure of a tensor in another format. There are plans for it only if operators compute
     with the format."""
     # An empty array has no address to pass.
@@ -100,7 +100,7 @@ def _of_stored(tensor: SparseTensor) -> Structure | None:
     )
 
 
-def _of_scipy(matrix: Any) -> Structure | None:
+def _scipy_structure(matrix: Any) -> Structure | None:
     """Return the structure of a SciPy matrix, whose index arrays a plan checks before it runs.
 
     This runs at each call, so it is one function: each call of another one takes 0.1 microseconds.

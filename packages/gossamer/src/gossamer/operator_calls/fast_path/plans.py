@@ -160,7 +160,7 @@ class Plans:
         tensor, stored, history = counted
         other = None if stored is tensor else stored
         call = RepeatedCall(history, other, plan.run, plan.inputs, structure)
-        calls = LAST_CALLS.of(tensor, _no_calls)
+        calls = LAST_CALLS.get(tensor, _no_calls)
         put_bounded(calls, (self._token, sizes), call, limit=MAX_REPEATED_CALLS)
 
     def run(
@@ -258,7 +258,7 @@ class Plans:
         if len(native) < len(calls):
             return
         plan = JointPlan(native, passed=operands.passed, prepare=prepare)
-        plans = _JOINT_PLANS.of(operands.matrix.decomposition, _no_plans)
+        plans = _JOINT_PLANS.get(operands.matrix.decomposition, _no_plans)
         key = (self._token, target, operands.plan_sizes)
         put_bounded(plans, key, plan, limit=MAX_JOINT_PLANS)
 

@@ -113,12 +113,12 @@ class RepeatedProducts:
             choice = history.choice
             if history.calls >= history.due:
                 history.due = NEVER
-                history.stored = self._converted(matrix, choice)
+                history.stored = self._convert(matrix, choice)
             if history.stored is None:
                 choice = choice._replace(chosen=choice.csr)
             CHOICE.keep(matrix, choice._replace(calls=history.calls))
 
-    def _converted(self, matrix: SparseTensor, choice: FormatChoice) -> PreparedMatrix | None:
+    def _convert(self, matrix: SparseTensor, choice: FormatChoice) -> PreparedMatrix | None:
         """Return the matrix in the chosen format; None if it takes too much memory or has zeros added."""
         from gossamer.operator_calls.chosen_format import has_added_zeros, in_format
         from gossamer_formats.internal_api import available_memory
@@ -143,7 +143,7 @@ _PRODUCTS = MemoKey[RepeatedProducts | None]("the repeated products")
 
 def count_call(program: OperatorProgram, matrix: SparseTensor, dense: Any) -> CountedCall:
     """Count a call with a tensor, and return it with the matrix in the format for the call."""
-    products = _PRODUCTS.of(matrix, _repeated_products) if type(dense) is ndarray else None
+    products = _PRODUCTS.get(matrix, _repeated_products) if type(dense) is ndarray else None
     if products is None:
         return CountedCall(matrix, matrix, CallHistory(due=NEVER))
     history = products.history(matrix, program, dense.shape[1:])

@@ -97,12 +97,12 @@ def n_m_matrix(matrix: Any) -> NMMatrix:
     ([[[0, 3]], [[1, 2]]], [[[0, 2]], [[1, 3]]])
     """
     if isinstance(matrix, SparseTensor):
-        return _COMPRESSED.of(matrix, _of_tensor)
-    return _of_dense(required_array(matrix))
+        return _COMPRESSED.get(matrix, _matrix_from_tensor)
+    return _matrix_from_dense(required_array(matrix))
 
 
-def _of_tensor(tensor: SparseTensor) -> NMMatrix:
-    compressed = _of_dense(tensor.toarray())
+def _matrix_from_tensor(tensor: SparseTensor) -> NMMatrix:
+    compressed = _matrix_from_dense(tensor.toarray())
     dtype = tensor.value_dtype
     if dtype == compressed.dtype:
         return compressed
@@ -131,7 +131,7 @@ def require_n_m(dense: Array) -> None:
     _require_two(_members(dense) != 0, dense.shape[1])
 
 
-def _of_dense(dense: Array) -> NMMatrix:
+def _matrix_from_dense(dense: Array) -> NMMatrix:
     members = _members(dense)
     columns = dense.shape[1]
     is_nonzero = members != 0

@@ -25,11 +25,11 @@ def narrow_operands(module: Module, names: Collection[str], *, dtype: str) -> Mo
             Y[i] = 0.0
         Y[i] = Y[i] + T.float32(A[i, j]) * T.float32(X[j])
     """
-    functions = tuple(_narrowed(function, names, dtype) for function in module.functions)
+    functions = tuple(_narrow(function, names, dtype) for function in module.functions)
     return replace(module, functions=functions)
 
 
-def _narrowed(function: Function, names: Collection[str], dtype: str) -> Function:
+def _narrow(function: Function, names: Collection[str], dtype: str) -> Function:
     buffers = tuple(
         replace(buffer, dtype=dtype) if buffer.name in names else buffer
         for buffer in function.buffers

@@ -38,11 +38,11 @@ def scale_values(module: Module, *, handle: str, factor: str) -> Module:
             Y[i] = 0.0
         Y[i] = Y[i] + A[i, j] * Alpha[0] * X[j]
     """
-    functions = tuple(_scaled(function, handle, factor) for function in module.functions)
+    functions = tuple(_scale(function, handle, factor) for function in module.functions)
     return replace(module, functions=functions)
 
 
-def _scaled(function: Function, handle: str, factor: str) -> Function:
+def _scale(function: Function, handle: str, factor: str) -> Function:
     bound = {buffer.handle: buffer for buffer in function.buffers}
     values, name = bound[handle], factor.capitalize()
     # Arrays come before sizes in the parameters of operators.

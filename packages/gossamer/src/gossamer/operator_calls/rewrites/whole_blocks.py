@@ -82,10 +82,12 @@ def _unconditional(node: Node, *, by_name: Mapping[str, Axis]) -> Any:
             prover.assume_nonnegative(index_var(name))
     for var, name in zip(node.vars, all_axis_names(node.axes), strict=True):
         prover.assume_range(var, ZERO, by_name[name].length)
-    return replace(node, init=_kept(node.init, prover), body=_kept(node.body, prover))
+    return replace(
+        node, init=_keep_conditions(node.init, prover), body=_keep_conditions(node.body, prover)
+    )
 
 
-def _kept(body: tuple[Any, ...], prover: Prover) -> tuple[Any, ...]:
+def _keep_conditions(body: tuple[Any, ...], prover: Prover) -> tuple[Any, ...]:
     kept: list[Any] = []
     for stmt in body:
         if not isinstance(stmt, If) or stmt.else_body:

@@ -14,7 +14,7 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Cast, Expr, Load, Ramp, Var
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter
-from gossamer_llvm.emitter.instructions import selected
+from gossamer_llvm.emitter.instructions import select_value
 from gossamer_llvm.emitter.operands import BufferAddress, Value
 from gossamer_llvm.emitter.types import element_bytes, value_type
 from gossamer_llvm.memory.loads_and_stores import passthrough
@@ -37,8 +37,12 @@ def emit_permuted_load(emitter: FunctionEmitter, node: Load) -> Value | None:
     mask = emit_predicate(emitter, node.predicate)
     if mask is OFF:
         return passthrough(emitter, node)
-    permuted = _permuted(emitter, node)
-    return permuted if mask is ON else selected(emitter, mask, permuted, passthrough(emitter, node))
+    permuted = _emit_permute(emitter, node)
+    return (
+        permuted
+        if mask is ON
+        else select_value(emitter, mask, permuted, passthrough(emitter, node))
+    )
 
 
 def _is_in_registers(emitter: FunctionEmitter, node: Load) -> bool:
@@ -62,13 +66,13 @@ def _width(node: Load) -> int:
     return _REGISTER_BYTES // element_bytes(node.dtype)
 
 
-def _permuted(emitter: FunctionEmitter, node: Load) -> Value:
+def _emit_permute(emitter: FunctionEmitter, node: Load) -> Value:
     """Emit a gather from registers. Lanes that are not enabled have some value."""
     location, width = emitter.buffers[node.buffer], _width(node)
     registers = _registers(location, width)
     tables = [_table(emitter, location, number, width) for number in range(registers)]
-    index = _padded(emitter, _index(emitter, node), width)
-    selected_lanes = _selected(emitter, tables, index, width)
+    index = _pad_indices(emitter, _index(emitter, node), width)
+    selected_lanes = _select_elements(emitter, tables, index, width)
     return _first_lanes(emitter, selected_lanes, DType.parse(node.dtype).lanes)
 
 
@@ -77,21 +81,21 @@ def _with_permuted_indices(emitter: FunctionEmitter, node: Load) -> Value | None
     not enabled: LLVM would widen a blended vector, and gather with indices of 64 bits."""
 
     # Other expressions: stay.
-    def permuted(inner: Expr) -> Var | None:
+    def permute_load(inner: Expr) -> Var | None:
         if (
             not isinstance(inner, Load)
             or inner.predicate != node.predicate
             or not _is_in_registers(emitter, inner)
         ):
             return None
-        value = _permuted(emitter, inner)
+        value = _emit_permute(emitter, inner)
         # No variable of a program has the name of a register.
         emitter.vars.values[value.text] = value
         return Var(value.text, value.dtype)
 
     if node.predicate is None:
         return None
-    indices = tuple(rewrite(index, permuted) for index in node.indices)
+    indices = tuple(rewrite(index, permute_load) for index in node.indices)
     return None if indices == node.indices else emitter.expr(replace(node, indices=indices))
 
 
@@ -135,22 +139,24 @@ def _index(emitter: FunctionEmitter, node: Load) -> Value:
     return Value(emitter.builder.value(f"{operation} {value.typed} to {value_type(dtype)}"), dtype)
 
 
-def _padded(emitter: FunctionEmitter, index: Value, width: int) -> Value:
+def _pad_indices(emitter: FunctionEmitter, index: Value, width: int) -> Value:
     """Return the indices in a vector of a whole register."""
     lanes = DType.parse(index.dtype).lanes
     if lanes == width:
         return index
     numbers = [f"i32 {lane}" if lane < lanes else "i32 poison" for lane in range(width)]
     dtype = DType(DType.parse(index.dtype).scalar, width).text
-    return Value(_shuffled(emitter, index, numbers), dtype)
+    return Value(_shuffle(emitter, index, numbers), dtype)
 
 
-def _selected(emitter: FunctionEmitter, tables: list[Value], index: Value, width: int) -> Value:
+def _select_elements(
+    emitter: FunctionEmitter, tables: list[Value], index: Value, width: int
+) -> Value:
     """Return the elements of tables at indices, of which only the low bits count."""
     if len(tables) > 2:
         half = len(tables) // 2
-        low = _selected(emitter, tables[:half], index, width)
-        high = _selected(emitter, tables[half:], index, width)
+        low = _select_elements(emitter, tables[:half], index, width)
+        high = _select_elements(emitter, tables[half:], index, width)
         bit = f"splat ({value_type(DType.parse(index.dtype).scalar)} {half * width})"
         masked = emitter.builder.value(f"and {index.typed}, {bit}")
         is_high = emitter.builder.value(f"icmp ne {index.type} {masked}, zeroinitializer")
@@ -166,9 +172,9 @@ def _first_lanes(emitter: FunctionEmitter, value: Value, lanes: int) -> Value:
     dtype = DType(DType.parse(value.dtype).scalar, lanes).text
     if dtype == value.dtype:
         return value
-    return Value(_shuffled(emitter, value, [f"i32 {lane}" for lane in range(lanes)]), dtype)
+    return Value(_shuffle(emitter, value, [f"i32 {lane}" for lane in range(lanes)]), dtype)
 
 
-def _shuffled(emitter: FunctionEmitter, value: Value, numbers: list[str]) -> str:
+def _shuffle(emitter: FunctionEmitter, value: Value, numbers: list[str]) -> str:
     mask = f"<{len(numbers)} x i32> <{', '.join(numbers)}>"
     return emitter.builder.value(f"shufflevector {value.typed}, {value.type} poison, {mask}")

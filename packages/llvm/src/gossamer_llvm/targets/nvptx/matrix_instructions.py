@@ -39,7 +39,7 @@ def emit_warp_product(emitter: FunctionEmitter, node: For, instruction: WarpProd
         *_loaded(emitter, sums),
     ]
     for store in metadata:
-        operands += _loaded(emitter, _registers(emitter, store, "i32", 1))
+        operands += _load_registers(emitter, _registers(emitter, store, "i32", 1))
         operands.append(f"i32 {instruction.selector}")
     result = f"{{ {', '.join([sums.type] * len(sums.addresses))} }}"
     products = emitter.call(result, instruction.intrinsic, ", ".join(operands))
@@ -88,7 +88,7 @@ def _registers(
     return _Registers(type_, bits or stored_bits, stored_bits, tuple(addresses))
 
 
-def _loaded(emitter: FunctionEmitter, registers: _Registers) -> list[str]:
+def _load_registers(emitter: FunctionEmitter, registers: _Registers) -> list[str]:
     return [
         f"{registers.type} " + _load(emitter, registers, addresses)
         for addresses in registers.addresses

@@ -21,7 +21,7 @@ def emit_shuffle(emitter: FunctionEmitter, node: Shuffle) -> bool:
     bits = DType.parse(dtype).bits
     word = max(bits, _REGISTER_BITS)
     register = _in_register(emitter, emitter.expr(node.value), bits, word)
-    received = _exchanged(emitter, node, register, mask=_mask(emitter, node), word=word)
+    received = _exchange_registers(emitter, node, register, mask=_mask(emitter, node), word=word)
     value = Value(_from_register(emitter, received, dtype, bits), dtype)
     emitter.vars.bind(node.var.name, value, depth=emitter.builder.loop_depth)
     return True
@@ -64,7 +64,7 @@ def _from_register(emitter: FunctionEmitter, word: str, dtype: str, bits: int) -
     return builder.value(f"bitcast i{bits} {value} to {llvm_type}")
 
 
-def _exchanged(
+def _exchange_registers(
     emitter: FunctionEmitter, node: Shuffle, register: str, *, mask: str, word: int
 ) -> str:
     """Emit the exchange of each register of an integer."""

@@ -228,7 +228,7 @@ def _emit_update(emitter: FunctionEmitter, update: _Update, column: str) -> None
     if len(halves) == 1:
         # The other column of the pair is not multiplied: it might be infinite.
         column = emitter.builder.value(f"and {_WORDS} {column}, {_FIRST_HALVES}")
-    first, last = _as_halves(emitter, f"{_WORDS} {column}"), _interleaved(emitter, halves)
+    first, last = _as_halves(emitter, f"{_WORDS} {column}"), _interleave(emitter, halves)
     pairs = _mask_of_pairs(emitter, mask)
     operands = f"{_ALL_HALVES}, {pairs}, {_FLOAT16} {first}, {_FLOAT16} {last}"
     emitter.call_void("llvm.aarch64.sme.mopa.wide.nxv8f16", f"i32 {tile}, {operands}")
@@ -240,7 +240,7 @@ def _in_words(emitter: FunctionEmitter, vector: Value) -> str:
     return emitter.builder.value(f"bitcast {_WORDS} {words} to {_HALVES}")
 
 
-def _interleaved(emitter: FunctionEmitter, halves: list[str]) -> str:
+def _interleave(emitter: FunctionEmitter, halves: list[str]) -> str:
     """Return the pairs of the elements of two vectors, or of one vector and zeros."""
     pairs = halves[0]
     if len(halves) == 2:

@@ -83,10 +83,10 @@ def casts(values: Values, options: Options) -> dict[str, Expected]:
     if options["source"] == "bfloat16":
         x = (x.astype(np.uint32) << np.uint32(16)).view(np.float32)
     with np.errstate(all="ignore"):
-        return {f"y_{target}": Expected(_converted(x, target)) for target in options["targets"]}
+        return {f"y_{target}": Expected(_convert(x, target)) for target in options["targets"]}
 
 
-def _converted(x: Array, target: str) -> Array:
+def _convert(x: Array, target: str) -> Array:
     if x.dtype.kind == "f" and target.startswith("uint"):
         # NumPy's conversion of -0.5 to an unsigned type depends on the machine.
         return np.trunc(x).astype(np.int64).astype(target)

@@ -49,7 +49,7 @@ def swizzle_shared(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 
     def rule(node: Node) -> Any | None:
         if isinstance(node, ELEMENT_NODES) and node.buffer in tiles:
-            return replace(node, indices=_swizzled(node.indices, tiles[node.buffer]))
+            return replace(node, indices=_swizzle(node.indices, tiles[node.buffer]))
         return None
 
     return rewrite_body(body, rule) if tiles else body
@@ -90,7 +90,7 @@ def _stays_in_chunk(indices: tuple[Expr, ...], buffer: Buffer) -> Iterator[bool]
         yield not has_lanes(last)
 
 
-def _swizzled(indices: tuple[Expr, ...], buffer: Buffer) -> tuple[Expr, ...]:
+def _swizzle(indices: tuple[Expr, ...], buffer: Buffer) -> tuple[Expr, ...]:
     *outer, row, last = indices
     if isinstance(last, Ramp):
         return (*outer, row, replace(last, base=_column(row, last.base, buffer)))
