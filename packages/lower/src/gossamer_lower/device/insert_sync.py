@@ -137,7 +137,7 @@ class _Inserter:
             ):
                 self._require_blocks(context)
                 return self._by_one_thread(stmt, context)
-        return (*self._before(self._accesses.of(context, stmt), context), stmt)
+        return (*self._before(self._accesses.collect(context, stmt), context), stmt)
 
     def _missing(self, context: ThreadContext, kind: str) -> list[str]:
         """Return the axes of a kind without a loop around a statement; all kinds, if empty."""
@@ -148,7 +148,7 @@ class _Inserter:
         if self._missing(inner, ""):
             return (replace(loop, body=self.body(loop.body, inner)),)
         # The iterations of the loops are independent: nothing inside has to wait.
-        return (*self._before(self._accesses.of(context, loop), context), loop)
+        return (*self._before(self._accesses.collect(context, loop), context), loop)
 
     def _require_blocks(self, context: ThreadContext) -> None:
         """Refuse a store outside of a loop over blocks: other blocks would have to wait for it."""
@@ -167,7 +167,7 @@ class _Inserter:
         names = [self._namer.fresh("thread") for _ in axes]
         first = [Compare("eq", index_var(name), ZERO) for name in names]
         new: Stmt = If(conjunction(*first) or Const("bool", "True"), (stmt,))
-        accesses = self._accesses.of(context, stmt, first=frozenset(axes))
+        accesses = self._accesses.collect(context, stmt, first=frozenset(axes))
         for axis, name in zip(axes, names, strict=True):
             new = For(name, ZERO, self._axes[axis], (new,), kind="thread_binding", thread=axis)  # type: ignore[arg-type]  # a tag
         return (*self._before(accesses, context), new)
@@ -176,18 +176,18 @@ class _Inserter:
         self, loop: For | While, context: ThreadContext, control: tuple[Expr, ...]
     ) -> tuple[Stmt, ...]:
         """Return a loop around barriers: an iteration begins with the accesses of the one before pending."""
-        before = self._before(self._accesses.of(context, *control), context)
+        before = self._before(self._accesses.collect(context, *control), context)
         uniform = context.is_uniform and self._uniform.are_uniform(context, *control)
         inner = ThreadContext(context.bound, uniform)
         varying = bound_vars((loop,))
         earlier = {name: index_var(f"earlier {name}") for name in varying}
-        for access in self._accesses.of(inner, loop):
+        for access in self._accesses.collect(inner, loop):
             indices = tuple(substitute(index, earlier) for index in access.indices)
             self._pending.add(replace(access, indices=indices))
         return (*before, replace(loop, body=self.body(loop.body, inner)))
 
     def _choice(self, stmt: If, context: ThreadContext) -> tuple[Stmt, ...]:
-        before = self._before(self._accesses.of(context, stmt.condition), context)
+        before = self._before(self._accesses.collect(context, stmt.condition), context)
         uniform = context.is_uniform and self._uniform.are_uniform(context, stmt.condition)
         inner = ThreadContext(context.bound, uniform)
         pending = set(self._pending)
