@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gossamer_cuda_mma_sp.backend import CudaBackend
 from gossamer_cuda_mma_sp.codegen.ptx import ptx_text, split_module
 from gossamer_cuda_mma_sp.device_code import DeviceCode
-from gossamer_cuda_mma_sp.export.ptxas import assemble, ptxas_path
+from gossamer_cuda_mma_sp.export.ptxas import assemble_ptx, ptxas_path
 from gossamer_cuda_mma_sp.target.gpu import gpu_of
 from gossamer_ir.errors import ArgumentError, ScheduleError
 from gossamer_ir.interchange.records import Target
@@ -152,7 +152,7 @@ def test_ptxas_assembles_staged_products(architecture):
     for schedule in (staged_matmul(), staged_bsr(8, 8, 32, stages=3)):
         text = CudaBackend().texts(lower_to_flat(schedule.module), target)["ptx"]
         assert "bar.sync" in text
-        result = assemble(text, architecture)
+        result = assemble_ptx(text, architecture)
         assert result.cubin is not None or "is not defined" in (result.reason or ""), result.reason
 
 

@@ -11,7 +11,7 @@ from gossamer_backend.internal_api import ValidatingBackend, export_artifact
 from gossamer_cuda_mma_sp.backend import CudaBackend
 from gossamer_cuda_mma_sp.driver.interpreter_driver import InterpreterDriver
 from gossamer_cuda_mma_sp.export import ptxas
-from gossamer_cuda_mma_sp.export.ptxas import assemble
+from gossamer_cuda_mma_sp.export.ptxas import assemble_ptx
 from gossamer_ir.interchange.records import Target
 
 REVERSED = (
@@ -114,6 +114,6 @@ def test_machine_code_is_an_elf_file(exported):
 @pytest.mark.parametrize("program", ["false", "of-nothing"])
 def test_an_assembler_that_fails_is_named(program, monkeypatch):
     monkeypatch.setattr(ptxas, "ptxas_path", lambda: shutil.which(program) or program)
-    failed = assemble("// PTX", "sm_90")
+    failed = assemble_ptx("// PTX", "sm_90")
     assert failed.cubin is None
     assert failed.reason.startswith("ptxas failed: ")

@@ -8,7 +8,7 @@ from typing import Any
 
 from gossamer_backend.plugin_api import NOT_GUARDED, Artifact, ExportParts
 from gossamer_cuda_mma_sp.device_code import SCRIPT_NAME, DeviceCode
-from gossamer_cuda_mma_sp.export.ptxas import assemble
+from gossamer_cuda_mma_sp.export.ptxas import assemble_ptx
 from gossamer_cuda_mma_sp.interpreter.program import parse_ptx
 from gossamer_cuda_mma_sp.target.gpu import gpu_of
 from gossamer_ir.interchange.kernel_abi import KERNEL_SYMBOL, WORKSPACE_FIELDS, workspace_field
@@ -42,7 +42,7 @@ def exported_kernels(artifact: Artifact, symbol: str) -> ExportParts:
     has_lines = gpu_of(artifact.parsed_target()).has_line_info
     if has_lines:
         files["script"] = (_KERNEL.sub(symbol, SCRIPT_NAME), code.script.encode())
-    machine_code = assemble(ptx, architecture, has_line_info=has_lines)
+    machine_code = assemble_ptx(ptx, architecture, has_line_info=has_lines)
     if machine_code.cubin is None:
         missing["cubin"] = machine_code.reason or "ptxas wrote nothing"
     else:

@@ -33,7 +33,7 @@ def ptxas_path() -> str | None:
     return next(map(str, paths), shutil.which("ptxas"))
 
 
-def assemble(ptx: str, architecture: str, *, has_line_info: bool = False) -> Assembled:
+def assemble_ptx(ptx: str, architecture: str, *, has_line_info: bool = False) -> Assembled:
     """Return the machine code of PTX for an architecture, with the lines that the PTX names if it has such
     information."""
     program = ptxas_path()
