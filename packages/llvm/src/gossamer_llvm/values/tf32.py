@@ -5,7 +5,7 @@ from __future__ import annotations
 from gossamer_ir.core.dtypes import SCALARS, DType
 from gossamer_ir.core.math_functions import TF32_FRACTION_BITS
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter
-from gossamer_llvm.emitter.instructions import selected
+from gossamer_llvm.emitter.instructions import select_value
 from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.emitter.types import integer_text, mask_dtype, value_type
 
@@ -25,4 +25,4 @@ def round_to_tf32(emitter: FunctionEmitter, value: Value) -> Value:
     kept = new(f"and {type_} {up}, {integer_text(mask, integer)}")
     rounded = Value(new(f"bitcast {type_} {kept} to {value.type}"), value.dtype)
     is_nan = Value(new(f"fcmp uno {value.typed}, {value.text}"), mask_dtype(value.dtype))
-    return selected(emitter, is_nan, value, rounded)
+    return select_value(emitter, is_nan, value, rounded)

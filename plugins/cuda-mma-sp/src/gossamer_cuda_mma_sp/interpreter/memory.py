@@ -140,7 +140,7 @@ class TrackedMemory:
     def exchange(self, at: LaneNumbers, dtype: np.dtype[Any], threads: LaneNumbers) -> Array:
         """Return the memory as elements of a dtype. Each thread may read and write one of them as one
         operation, at the offset `at` in bytes, one thread after the other."""
-        part = self._checked(at, dtype.itemsize)
+        part = self._check_addresses(at, dtype.itemsize)
         # After the first operation on an element, it is one that threads update.
         _, first = np.unique(at, return_index=True)
         writer, is_plain = self._writer[part[first]], ~self._is_atomic[part[first]]

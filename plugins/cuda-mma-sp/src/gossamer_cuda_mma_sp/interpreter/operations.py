@@ -164,7 +164,7 @@ def rounded_to_tf32(value: LaneValues) -> LaneValues:
     return np.where(np.isfinite(value), rounded, value)
 
 
-def converted(value: LaneValues, to: np.dtype[Any], suffixes: tuple[str, ...]) -> LaneValues:
+def convert_values(value: LaneValues, to: np.dtype[Any], suffixes: tuple[str, ...]) -> LaneValues:
     """Return a value in another dtype. A float that becomes an integer saturates, and NaN becomes 0.
 
     >>> convert_values(np.array([-1.5, np.nan, 1e30]), np.dtype(np.int32), ("rzi",)).tolist()

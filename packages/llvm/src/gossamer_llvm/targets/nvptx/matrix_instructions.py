@@ -36,7 +36,7 @@ def emit_warp_product(emitter: FunctionEmitter, node: For, instruction: WarpProd
     operands = [
         *_operand(emitter, a, instruction, instruction.a_registers),
         *_operand(emitter, b, instruction, instruction.b_registers),
-        *_loaded(emitter, sums),
+        *_load_registers(emitter, sums),
     ]
     for store in metadata:
         operands += _load_registers(emitter, _registers(emitter, store, "i32", 1))
@@ -54,8 +54,8 @@ def _operand(
     """Return the registers of A or B, of the type that the intrinsic takes."""
     if not instruction.rounds_to_tf32:
         type_, bits = instruction.operand_type, instruction.operand_bits
-        return _loaded(emitter, _registers(emitter, store, type_, count, bits=bits))
-    floats = _loaded(emitter, _registers(emitter, store, "float", count))
+        return _load_registers(emitter, _registers(emitter, store, type_, count, bits=bits))
+    floats = _load_registers(emitter, _registers(emitter, store, "float", count))
     return [f"i32 {emitter.call('i32', 'llvm.nvvm.f2tf32.rna', number)}" for number in floats]
 
 
