@@ -41,8 +41,8 @@ from gossamer_ir.verify import diagnostics
 
 N = index_var("n")
 DTYPES = [name for name in SCALARS if name != "handle"]
-LOWERED = ("floordiv", "floormod", "fma")
-"""Operations of floats that `lower_math` lowers to arithmetic; `fma` only of half precision."""
+LOWERED = ("floordiv", "floormod", "fma", "tf32")
+"""Operations of floats that `lower_math` lowers to arithmetic; the last two only of half precision."""
 
 
 def first(array, dtype, lanes):

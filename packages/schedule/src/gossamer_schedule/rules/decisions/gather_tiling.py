@@ -151,7 +151,7 @@ def _scalable_tiles(
 ) -> tuple[VectorTiles, str]:
     """Return tiles of scalable vectors, whose number follows from the length of vectors at run time.
 
-    >>> tiles, _ = _scalable_tiles(128, "float32", Machine(vector_bits=128, is_scalable=True))
+    >>> tiles, _ = _scalable_tiles(128, "float32", machine=Machine(vector_bits=128, is_scalable=True))
     >>> tiles.vectors, tiles.lane_factor
     (4, '4 * T.vscale()')
     """
