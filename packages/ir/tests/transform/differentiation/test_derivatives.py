@@ -48,7 +48,7 @@ def f({handles}m: T.int64) -> None:
 """)
 
 
-@pytest.mark.parametrize("name", DERIVATIVES_OF_FUNCTIONS.keys() - PRECISIONS)
+@pytest.mark.parametrize("name", sorted(DERIVATIVES_OF_FUNCTIONS.keys() - PRECISIONS))
 def test_the_slope_of_a_function_is_that_of_its_values(name):
     names = ["A", "B", "C"][: MATH[name].arity]
     call = f"T.{name}({', '.join(f'{each}[i]' for each in names)})"
