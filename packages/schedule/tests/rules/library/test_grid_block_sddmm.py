@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
@@ -92,6 +93,14 @@ def test_sizes_that_do_not_fill_tiles_or_fit_are_left_to_other_rules(sizes):
 def test_other_programs_are_left_to_other_rules(old, new):
     assert old in PROGRAM
     assert report_of(PROGRAM.replace(old, new)).rule != "grid_block_sddmm"
+
+
+@pytest.mark.parametrize(("sums", "is_multiplied"), [("int32", True), ("float32", False)])
+def test_sums_have_the_dtype_of_the_instructions(sums, is_multiplied):
+    text = PROGRAM.replace("float16", "int8").replace("float32", sums)
+    text = text.replace("= 0.0", "= 0") if sums == "int32" else text
+    machine = replace(GPU, block_products=(("int8", "product"),))
+    assert (report_of(text, machine).rule == "grid_block_sddmm") == is_multiplied
 
 
 def test_machines_without_tensor_cores_or_grids_have_other_rules():

@@ -19,7 +19,7 @@ from gossamer_torch.func_transforms import has_func_transforms
 P = ParamSpec("P")
 R = TypeVar("R")
 GradientsByName: TypeAlias = Mapping[str, torch.Tensor]
-"""GradientsByName by the names of inputs."""
+"""Gradients by the names of inputs."""
 
 
 class GradientRule(NamedTuple):

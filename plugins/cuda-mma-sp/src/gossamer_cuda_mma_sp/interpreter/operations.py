@@ -148,10 +148,10 @@ _ROUNDINGS: dict[str, Callable[[LaneValues], LaneValues]] = {
 }
 
 
-def rounded_to_tf32(value: LaneValues) -> LaneValues:
+def round_values_to_tf32(value: LaneValues) -> LaneValues:
     """Return float32 with 10 bits of fraction, ties away from zero.
 
-    >>> rounded_to_tf32(np.array([1 + 2.0**-11, np.inf], np.float32)).tolist()
+    >>> round_values_to_tf32(np.array([1 + 2.0**-11, np.inf], np.float32)).tolist()
     [1.0009765625, inf]
     """
     # Of a float64, whose fraction is long enough, the rounded one is that of float32, too.

@@ -14,7 +14,7 @@ from gossamer_cuda_mma_sp.interpreter.operations import (
     convert_values,
     fused_multiply_add,
     least_or_greatest,
-    rounded_to_tf32,
+    round_values_to_tf32,
 )
 from gossamer_cuda_mma_sp.interpreter.program import Instruction
 
@@ -69,7 +69,7 @@ def convert_registers(threads: GridThreads, instruction: Instruction, lanes: Lan
     *modes, to, source = instruction.suffixes
     if to == "tf32":
         value = threads.registers.read(operand, PTX_DTYPES[source], lanes)
-        threads.registers.write(result, rounded_to_tf32(value).view(np.uint32), lanes)
+        threads.registers.write(result, round_values_to_tf32(value).view(np.uint32), lanes)
         return
     value = threads.registers.read(operand, PTX_DTYPES[source], lanes)
     threads.registers.write(result, convert_values(value, PTX_DTYPES[to], tuple(modes)), lanes)

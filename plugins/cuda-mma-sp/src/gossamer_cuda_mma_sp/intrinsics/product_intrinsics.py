@@ -8,7 +8,7 @@ from gossamer_cuda_mma_sp.instructions.matrix_instructions import matrix_instruc
 from gossamer_cuda_mma_sp.n_m.n_m_patterns import NMPattern
 from gossamer_cuda_mma_sp.n_m.operand_dtypes import operand_dtype_named
 from gossamer_cuda_mma_sp.target.gpu import Gpu
-from gossamer_ir.core.dtypes import SUM_DTYPES
+from gossamer_ir.core.dtypes import SCALARS, SUM_DTYPES
 
 
 class ProductIntrinsic(msgspec.Struct, frozen=True):
@@ -37,17 +37,15 @@ class ProductIntrinsic(msgspec.Struct, frozen=True):
     @property
     def stored_dtype(self) -> str:
         """The dtype of the elements in memory."""
-        return operand_dtype_named(self.operands).stored_as if self._is_narrowed else self.operands
+        if self.operands in SCALARS:
+            return self.operands
+        # Instructions read fewer bits of an element than it has in memory.
+        return operand_dtype_named(self.operands).stored_as
 
     @property
     def pattern(self) -> NMPattern:
         """The pattern of a sparse A."""
         return operand_dtype_named(self.operands).pattern
-
-    @property
-    def _is_narrowed(self) -> bool:
-        """Whether instructions read fewer bits of an element than it has in memory."""
-        return self.operands in ("tfloat32", "int4", "uint4")
 
     def is_on(self, gpu: Gpu) -> bool:
         """Return whether a GPU has the instruction, and it is not emulated there."""
