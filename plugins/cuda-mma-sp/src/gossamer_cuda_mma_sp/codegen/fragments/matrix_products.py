@@ -106,7 +106,7 @@ def _single_store(loop: For) -> tuple[dict[str, int], Store | None]:
                 return extents, None
 
 
-# Other expressions and operations: no products that a matrix instruction adds.
+# Other operations: no products that a matrix instruction adds.
 def _factors(store: Store) -> tuple[_Factor, _Factor] | None:
     """Return the elements whose product a store adds to its own element."""
     match store.value:
