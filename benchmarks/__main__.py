@@ -56,7 +56,7 @@ def report_command(chosen: argparse.Namespace, console: Console) -> int:
 def check_model_command(chosen: argparse.Namespace, console: Console) -> int:
     """Print what the model chooses now, with the times of a stored run. Returns status 1 if a goal is
     missed."""
-    stored = run_files.load_run(chosen.file).of(ChoiceTime)
+    stored = run_files.load_run(chosen.file).results_of(ChoiceTime)
     times = with_present_choices(stored, chosen.target)
     console.print(to_rich(model_errors_sheet(times)))
     console.print(to_rich(choices_sheet(times)))

@@ -93,7 +93,7 @@ class Cell(msgspec.Struct, frozen=True):
         return f"{self.matrix}{size}{dtype}, {self.threads} thread{'s' * (self.threads > 1)}"
 
 
-def of_type(results: Iterable[object], record: type[R]) -> tuple[R, ...]:
+def results_of_type(results: Iterable[object], record: type[R]) -> tuple[R, ...]:
     """Return the results of a type in the order in which they were measured."""
     return tuple(one for one in results if isinstance(one, record))
 
@@ -117,16 +117,16 @@ class Run(RunHeader, frozen=True, kw_only=True):
 
     results: tuple[Any, ...] = ()
 
-    def of(self, record: type[R]) -> tuple[R, ...]:
+    def results_of(self, record: type[R]) -> tuple[R, ...]:
         """Return the results of a type."""
-        return of_type(self.results, record)
+        return results_of_type(self.results, record)
 
     @property
     def cells(self) -> tuple[Cell, ...]:
         """The results of the part `kernels`."""
-        return self.of(Cell)
+        return self.results_of(Cell)
 
     @property
     def rooflines(self) -> tuple[Roofline, ...]:
         """The results of the part `roofline`."""
-        return self.of(Roofline)
+        return self.results_of(Roofline)

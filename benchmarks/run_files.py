@@ -30,7 +30,7 @@ def _lines(run: Run) -> bytes:
     measured anew."""
     fields = []
     header = {name: getattr(run, name) for name in RunHeader.__struct_fields__}
-    results = {series.name: run.of(series.record) for series in SERIES}
+    results = {series.name: run.results_of(series.record) for series in SERIES}
     for name, value in msgspec.to_builtins({**header, **results}).items():
         separator, ends = (
             (b",\n  ", (b"[\n  ", b"\n ]")) if _is_records(value) else (b"", (b"", b""))

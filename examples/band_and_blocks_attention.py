@@ -144,7 +144,7 @@ def schedule(sizes: dict[str, int]) -> ScheduleBuilder:
     return sch.parallel(sch.fuse(head, row).names[0])
 
 
-def fused(inputs: Parts) -> Call:
+def fused_call(inputs: Parts) -> Call:
     """Prepare the program."""
     whole = inputs.whole
     (heads, positions, width), size = whole.q.shape, whole.size
@@ -169,7 +169,7 @@ def fused(inputs: Parts) -> Call:
     return call
 
 
-def of_whole(prepare: Callable[[Attention], Call]) -> Callable[[Parts], Call]:
+def for_whole_mask(prepare: Callable[[Attention], Call]) -> Callable[[Parts], Call]:
     """Return a function that prepares a call for the whole mask."""
     return lambda inputs: prepare(inputs.whole)
 
@@ -212,6 +212,6 @@ EXAMPLE = Example(
     oracle=lambda inputs: blocks.oracle(inputs.whole),
     magnitude=lambda inputs: blocks.magnitude(inputs.whole),
     terms=lambda inputs: blocks.terms(inputs.whole),
-    programs={"fused": fused, "in_one_part": of_whole(blocks.fused)},
-    baselines={name: of_whole(prepare) for name, prepare in blocks.EXAMPLE.baselines.items()},
+    programs={"fused": fused_call, "in_one_part": for_whole_mask(blocks.fused_call)},
+    baselines={name: for_whole_mask(prepare) for name, prepare in blocks.EXAMPLE.baselines.items()},
 )

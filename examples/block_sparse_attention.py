@@ -149,7 +149,7 @@ def schedule_values(sch: ScheduleBuilder, values: str, *, copy: str) -> None:
         sch.unroll(row).unroll(vector).vectorize(lane)
 
 
-def fused(inputs: Attention) -> Call:
+def fused_call(inputs: Attention) -> Call:
     """Prepare the program."""
     (heads, positions, width), size = inputs.q.shape, inputs.size
     fixed = {"size": size, "width": width}
@@ -312,7 +312,7 @@ EXAMPLE = Example(
     oracle=oracle,
     magnitude=magnitude,
     terms=terms,
-    programs={"fused": fused},
+    programs={"fused": fused_call},
     baselines={
         "numpy_dense": numpy_dense, "torch_dense": torch_dense, "torch_blocks": torch_blocks,
     },

@@ -59,12 +59,12 @@ def two_steps_schedule(sizes: dict[str, int]) -> ScheduleBuilder:
     return sch
 
 
-def fused(inputs: Gathered) -> Call:
+def fused_call(inputs: Gathered) -> Call:
     """Prepare the fused form."""
     return gathered_products.prepare(inputs, WIDTHS)
 
 
-def two_steps(inputs: Gathered) -> Call:
+def two_step_call(inputs: Gathered) -> Call:
     """Prepare the form in two steps."""
     return gathered_products.prepare(inputs, WIDTHS, script=TWO_STEPS, schedule=two_steps_schedule)
 
@@ -159,7 +159,7 @@ def random_inputs(
     )
 
 
-def of_graph(name: str) -> Gathered:
+def load_graph(name: str) -> Gathered:
     """Return a knowledge graph whose messages are averaged over the edges of a row in each relation."""
     graph = knowledge_graph(name)
     _, row, count = np.unique(
@@ -184,13 +184,13 @@ EXAMPLE = Example(
         "no columns": lambda: random_inputs(2, 7, 0, 0, features=8, outputs=8),
     },
     datasets={
-        "kg_aifb": lambda: of_graph("kg_aifb"),
-        "kg_fb15k237": lambda: of_graph("kg_fb15k237"),
+        "kg_aifb": lambda: load_graph("kg_aifb"),
+        "kg_fb15k237": lambda: load_graph("kg_fb15k237"),
     },
     oracle=gathered_products.oracle,
     magnitude=gathered_products.magnitude,
     terms=gathered_products.terms,
-    programs={"fused": fused, "two_steps": two_steps},
+    programs={"fused": fused_call, "two_steps": two_step_call},
     baselines={
         "scipy_by_relations": scipy_by_relations,
         "scipy_transformed": scipy_transformed,

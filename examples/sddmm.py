@@ -19,7 +19,7 @@ import gossamer as gs
 from examples.block_sparse_attention import schedule_scores
 from examples.bound_kernel import bound_kernel
 from examples.example import Call, Example, random_array
-from examples.spmm import BLOCK, GROUP, of_matrix, padded_rows, random_product
+from examples.spmm import BLOCK, GROUP, load_product, padded_rows, random_product
 from examples.torch_baseline import torch_call
 from gossamer_formats import SparseTensor
 from gossamer_ir.support.arrays import Array
@@ -205,7 +205,7 @@ def torch_sampled(torch: Any, inputs: Sampled) -> Callable[[], Any]:
 # --- inputs
 
 
-def sampled(matrix: sparse.csr_matrix, features: int) -> Sampled:
+def random_operands(matrix: sparse.csr_matrix, features: int) -> Sampled:
     """Return random dense matrices for a sparse one."""
     matrix.sort_indices()
     x, y = (
@@ -231,21 +231,21 @@ def magnitude(inputs: Sampled) -> Array:
     return oracle(Sampled(abs(inputs.matrix), np.abs(inputs.x), np.abs(inputs.y)))
 
 
-def of_product(rows: int, columns: int, features: int, density: float) -> Sampled:
+def random_pattern(rows: int, columns: int, features: int, density: float) -> Sampled:
     """Return the matrix of a random product, with dense matrices."""
-    return sampled(random_product(rows, columns, 1, density).matrix, features)
+    return random_operands(random_product(rows, columns, 1, density).matrix, features)
 
 
 EXAMPLE = Example(
     "sddmm",
     cases={
-        "random": lambda: of_product(70, 50, 32, 0.1),
-        "odd sizes": lambda: of_product(37, 29, 19, 0.3),
-        "no nonzeros": lambda: of_product(9, 7, 8, 0.0),
-        "no rows": lambda: of_product(0, 7, 8, 0.0),
+        "random": lambda: random_pattern(70, 50, 32, 0.1),
+        "odd sizes": lambda: random_pattern(37, 29, 19, 0.3),
+        "no nonzeros": lambda: random_pattern(9, 7, 8, 0.0),
+        "no rows": lambda: random_pattern(0, 7, 8, 0.0),
     },
     datasets={
-        name: partial(lambda name: sampled(of_matrix(name, 1).matrix, 64), name)
+        name: partial(lambda name: random_operands(load_product(name, 1).matrix, 64), name)
         for name in ("pubmed", "dlmc_tr_mag80_dec3_ffn1", "blocks_4096")
     },
     oracle=oracle,

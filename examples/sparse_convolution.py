@@ -50,7 +50,7 @@ def kernel_map(coordinates: Array) -> tuple[Array, Array, Array]:
     return np.concatenate(offsets), np.concatenate(outputs), np.concatenate(inputs)
 
 
-def of_voxels(coordinates: Array, channels: tuple[int, int]) -> Gathered:
+def voxel_convolution(coordinates: Array, channels: tuple[int, int]) -> Gathered:
     """Return a convolution of voxels with random features and weights."""
     pairs = kernel_map(coordinates)
     size, (width_in, width_out) = len(coordinates), channels
@@ -113,13 +113,13 @@ def torch_offsets(torch: Any, inputs: Gathered) -> Callable[[], Any]:
 EXAMPLE = Example(
     "sparse_convolution",
     cases={
-        "random": lambda: of_voxels(random_voxels(300, (9, 8, 7)), (32, 32)),
-        "odd channels": lambda: of_voxels(random_voxels(100, (5, 5, 5)), (5, 19)),
-        "one voxel": lambda: of_voxels(random_voxels(1, (4, 4, 4)), (8, 8)),
-        "no voxels": lambda: of_voxels(random_voxels(0, (4, 4, 4)), (8, 8)),
+        "random": lambda: voxel_convolution(random_voxels(300, (9, 8, 7)), (32, 32)),
+        "odd channels": lambda: voxel_convolution(random_voxels(100, (5, 5, 5)), (5, 19)),
+        "one voxel": lambda: voxel_convolution(random_voxels(1, (4, 4, 4)), (8, 8)),
+        "no voxels": lambda: voxel_convolution(random_voxels(0, (4, 4, 4)), (8, 8)),
     },
     datasets={
-        "pc_spconv_lidar_10cm": lambda: of_voxels(voxels("pc_spconv_lidar_10cm"), CHANNELS),
+        "pc_spconv_lidar_10cm": lambda: voxel_convolution(voxels("pc_spconv_lidar_10cm"), CHANNELS),
     },
     oracle=gathered_products.oracle,
     magnitude=gathered_products.magnitude,

@@ -90,7 +90,9 @@ class Product(NamedTuple):
     dense: Array
 
 
-def tiled(script: str, sizes: Mapping[str, int], *, rows: int, offsets: str) -> ScheduleBuilder:
+def schedule_tiles(
+    script: str, sizes: Mapping[str, int], *, rows: int, offsets: str
+) -> ScheduleBuilder:
     """Return the schedule of both programs: a tile of `rows` rows and a few vectors in registers.
 
     Strips or rows of blocks run in parallel, in chunks of equal work: `offsets` is the array that counts it.
@@ -128,7 +130,7 @@ def sr_bcrs(inputs: Product) -> Call:
     stored = gs.from_scipy(inputs.matrix).asformat("sr_bcrs", strip=STRIP, width=GROUP)
     rows, features = stored.shape[0], inputs.dense.shape[1]
     fixed = {"strip": STRIP, "width": GROUP, "features": features}
-    schedule = tiled(SR_BCRS, fixed, rows=STRIP, offsets="JO_indptr")
+    schedule = schedule_tiles(SR_BCRS, fixed, rows=STRIP, offsets="JO_indptr")
     kernel = gs.compile(SR_BCRS, specialize=fixed, schedule=schedule)
     result = np.empty((-(-rows // STRIP), STRIP, features), np.float32)
     run = bound_kernel(kernel, stored, fixed, b=inputs.dense, c=result)
@@ -145,7 +147,7 @@ def dbsr(inputs: Product) -> Call:
     stored = gs.from_scipy(inputs.matrix).asformat("dbsr", block_rows=BLOCK, block_columns=BLOCK)
     rows, features = stored.shape[0], inputs.dense.shape[1]
     fixed = {"block_rows": BLOCK, "block_columns": BLOCK, "features": features}
-    schedule = tiled(DBSR, fixed, rows=ROWS, offsets="JO_indptr")
+    schedule = schedule_tiles(DBSR, fixed, rows=ROWS, offsets="JO_indptr")
     kernel = gs.compile(DBSR, specialize=fixed, schedule=schedule)
     result = np.zeros((-(-rows // BLOCK), BLOCK, features), np.float32)
     operand = padded_rows(inputs.dense, BLOCK).reshape(-1, BLOCK, features)
@@ -210,7 +212,7 @@ def random_product(rows: int, columns: int, features: int, density: float) -> Pr
     return Product(sparse.csr_matrix(random), random_array(columns, features, seed=2))
 
 
-def of_matrix(name: str, features: int) -> Product:
+def load_product(name: str, features: int) -> Product:
     """Return a matrix of the benchmark."""
     try:
         matrix = load_matrix(name).csr
@@ -244,7 +246,7 @@ EXAMPLE = Example(
         "no columns": lambda: random_product(7, 0, 8, 0.0),
     },
     datasets={
-        name: partial(of_matrix, name, 128)
+        name: partial(load_product, name, 128)
         for name in ("pubmed", "ppi_graphsaint", "dlmc_tr_mag80_dec3_ffn1", "blocks_4096")
     },
     oracle=oracle,

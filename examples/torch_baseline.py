@@ -17,7 +17,7 @@ def torch_call(prepare: Callable[[Any, Any], Callable[[], Any]]) -> Callable[[An
     an array. Raises `UnavailableError` if PyTorch is not installed."""
 
     @wraps(prepare)
-    def prepared(inputs: Any) -> Call:
+    def prepare_call(inputs: Any) -> Call:
         try:
             import torch
         except ImportError:
@@ -30,4 +30,4 @@ def torch_call(prepare: Callable[[Any, Any], Callable[[], Any]]) -> Callable[[An
 
         return result
 
-    return prepared
+    return prepare_call

@@ -19,7 +19,7 @@ MANY_CALLS = 10**6
 
 def prepare_bound(case: OperatorCase, threads: int) -> Prepared:
     """Bind the operator to its arrays, as for MKL: a call only runs the kernel."""
-    return prepared_call(case, threads, bound)
+    return prepared_call(case, threads, bind_operator)
 
 
 def prepare_operator(case: OperatorCase, threads: int) -> Prepared:
@@ -67,7 +67,7 @@ def prepared_call(
     return Prepared(call, partial(gossamer.set_num_threads, threads))
 
 
-def bound(case: OperatorCase) -> ContenderCall:
+def bind_operator(case: OperatorCase) -> ContenderCall:
     """Return the operator bound to its arrays."""
     # A matrix in blocks is passed as it is, since `spmm` computes with SciPy's blocks.
     matrix = from_scipy(case.csr) if case.bsr is None else case.bsr

@@ -53,7 +53,7 @@ def spmm_loop() -> ParallelLoop:
                 for k in range(b.shape[1]):
                     c[i, k] += value * b[j, k]
 
-    return compiled(spmm)
+    return compile_loop(spmm)
 
 
 @cache
@@ -68,7 +68,7 @@ def spmv_loop() -> ParallelLoop:
                 total += data[p] * x[indices[p]]
             y[i] = total
 
-    return compiled(spmv)
+    return compile_loop(spmv)
 
 
 @cache
@@ -85,7 +85,7 @@ def sddmm_loop() -> ParallelLoop:
                     total += x[i, k] * y[j, k]
                 out[p] = total
 
-    return compiled(sddmm)
+    return compile_loop(sddmm)
 
 
 @cache
@@ -107,7 +107,7 @@ def bsr_spmm_loop() -> ParallelLoop:
                         for k in range(b.shape[1]):
                             c[row, k] += value * b[source, k]
 
-    return compiled(bsr_spmm)
+    return compile_loop(bsr_spmm)
 
 
 @cache
@@ -133,7 +133,7 @@ def softmax_loop() -> ParallelLoop:
             for p in range(begin, end):
                 values[p] *= share
 
-    return compiled(softmax)
+    return compile_loop(softmax)
 
 
 @cache
@@ -164,7 +164,7 @@ def attention_loop() -> ParallelLoop:
                 for d in range(v.shape[1]):
                     out[i, d] += share * v[indices[p], d]
 
-    return compiled(attention)
+    return compile_loop(attention)
 
 
 def shares_call(case: OperatorCase, q: Array, k: Array) -> Callable[[Array], None]:
@@ -202,7 +202,7 @@ def prepare_fused(case: OperatorCase, threads: int) -> Prepared:
     return Prepared(call, partial(set_threads, threads))
 
 
-def compiled(function: ParallelLoop) -> ParallelLoop:
+def compile_loop(function: ParallelLoop) -> ParallelLoop:
     """Compile a parallel loop that allows reassociation, like `-ffast-math` in C."""
     loop: ParallelLoop = load_numba().njit(parallel=True, fastmath=True, boundscheck=False)(
         function

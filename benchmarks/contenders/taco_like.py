@@ -43,25 +43,25 @@ SizesAndArrays: TypeAlias = "tuple[tuple[int, ...], tuple[Array, ...]]"
 """The sizes that a kernel takes, and the arrays of the matrix that it reads."""
 
 
-def of_products(case: OperatorCase) -> SizesAndArrays:
+def product_arguments(case: OperatorCase) -> SizesAndArrays:
     """Return the arguments for rows and features, with the values."""
     matrix = case.csr
     return (matrix.shape[0], case.features), (matrix.indptr, matrix.indices, matrix.data)
 
 
-def of_vectors(case: OperatorCase) -> SizesAndArrays:
+def vector_arguments(case: OperatorCase) -> SizesAndArrays:
     """Return the arguments for rows alone."""
-    sizes, arrays = of_products(case)
+    sizes, arrays = product_arguments(case)
     return sizes[:1], arrays
 
 
-def of_patterns(case: OperatorCase) -> SizesAndArrays:
+def pattern_arguments(case: OperatorCase) -> SizesAndArrays:
     """Return the arguments without the values."""
-    sizes, arrays = of_products(case)
+    sizes, arrays = product_arguments(case)
     return sizes, arrays[:2]
 
 
-def of_blocks(case: OperatorCase) -> SizesAndArrays:
+def block_arguments(case: OperatorCase) -> SizesAndArrays:
     """Return the arguments for rows of blocks, the height of a block, and features."""
     blocks: Any = case.bsr
     height = blocks.blocksize[0]
@@ -70,10 +70,10 @@ def of_blocks(case: OperatorCase) -> SizesAndArrays:
 
 
 ARGUMENTS: dict[str, Callable[[OperatorCase], SizesAndArrays]] = {
-    "spmm": of_products,
-    "spmv": of_vectors,
-    "sddmm": of_patterns,
-    "bsr_spmm": of_blocks,
+    "spmm": product_arguments,
+    "spmv": vector_arguments,
+    "sddmm": pattern_arguments,
+    "bsr_spmm": block_arguments,
 }
 
 

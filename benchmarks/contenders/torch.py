@@ -77,7 +77,7 @@ def attention_by_torch(
     rows = torch.repeat_interleave(torch.arange(len(indptr) - 1), indptr.diff())
     offsets, transposed, scale = indptr.long(), k.t(), q.shape[1] ** -0.5
 
-    def attended() -> None:
+    def attend() -> None:
         torch.sparse.sampled_addmm(matrix, q, transposed, beta=0.0, alpha=scale, out=matrix)
         scores = matrix.values()
         most = torch.segment_reduce(scores, "max", offsets=offsets)
@@ -86,7 +86,7 @@ def attention_by_torch(
         shares = torch.sparse_csr_tensor(indptr, indices, powers / total[rows], size=matrix.shape)
         torch.addmm(out, shares, v, beta=0, out=out)
 
-    return attended, None
+    return attend, None
 
 
 CALLS: dict[str, Callable[..., tuple[ContenderCall, Callable[[], Array] | None]]] = {

@@ -52,12 +52,12 @@ def prepare_gossamer(case: OperatorCase, target: str) -> GpuPrepared:
         resolved.option("driver") == "interpreter" or resolved.option("host_arrays") == "copy"
     )
 
-    def placed(array: Array) -> Any:
+    def place(array: Array) -> Any:
         return array if is_on_host else backend.to_device(array, device=Device(2, number))
 
-    out = placed(np.zeros(result_shape(case), result_dtype(case)))
+    out = place(np.zeros(result_shape(case), result_dtype(case)))
     bind: Callable[..., Any] = BINDINGS.get(case.op, _bound_operator)
-    call = bind(case, out, placed, target)
+    call = bind(case, out, place, target)
     clock = host_clock if is_on_host else driver_clock(_gpu_of(target))
 
     def result() -> Array:
@@ -217,11 +217,11 @@ def prepare_torch(case: OperatorCase, _target: str) -> GpuPrepared:
     out = torch.zeros(case.result_shape, dtype=matrix.values().dtype, device="cuda")
     call, _ = torch_on_cpu.CALLS[case.op](matrix, operands, out)
 
-    def called() -> Any:
+    def compute() -> Any:
         call()
         return matrix.values() if case.op == "sddmm" else out
 
-    return _torch_prepared(torch, called)
+    return _torch_prepared(torch, compute)
 
 
 def prepare_cusparselt(case: OperatorCase, _target: str) -> GpuPrepared:

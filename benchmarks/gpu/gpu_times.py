@@ -67,10 +67,10 @@ def measured_times(
         processes = GpuContenders(target, pythons, stack)
         for number, case in enumerate(cases):
             with TemporaryDirectory(dir=memory_folder()) as name:
-                yield _measured(case, str(number), Path(name), processes, contenders, calls)
+                yield _measure_case(case, str(number), Path(name), processes, contenders, calls)
 
 
-def _measured(
+def _measure_case(
     case: GpuCase,
     key: str,
     folder: Path,

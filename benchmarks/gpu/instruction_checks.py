@@ -86,12 +86,12 @@ def wrong_result(
     random = np.random.default_rng(seed)
     left = random_integers(random, instruction.a, (ROWS, instruction.depth))
     if instruction.is_sparse:
-        left = structured(random, left, instruction.bits)
+        left = structured_matrix(random, left, instruction.bits)
     right = random_integers(random, instruction.b, (instruction.depth, COLUMNS))
     sums = random.integers(-LARGEST, LARGEST + 1, (ROWS, COLUMNS))
     words = operand_words(instruction, selector, left, right, sums)
     ptx = instruction_kernels_ptx([(instruction, selector)], gpu)
-    result = sums_of(executed(device, ptx, words), instruction)
+    result = sums_of(execute_ptx(device, ptx, words), instruction)
     different = np.argwhere(result != left @ right + sums)
     if not len(different):
         return None
@@ -103,7 +103,7 @@ def wrong_result(
     )
 
 
-def executed(device: GpuDevice, ptx: str, words: Array) -> Array:
+def execute_ptx(device: GpuDevice, ptx: str, words: Array) -> Array:
     """Return registers after a kernel has run."""
     result = np.empty_like(words)
     driver = device.driver
@@ -129,7 +129,7 @@ def random_integers(random: np.random.Generator, dtype: str, shape: tuple[int, i
     return random.integers(0 if dtype in UNSIGNED else -LARGEST, LARGEST + 1, shape)
 
 
-def structured(random: np.random.Generator, matrix: Array, bits: int) -> Array:
+def structured_matrix(random: np.random.Generator, matrix: Array, bits: int) -> Array:
     """Return a matrix with zeros, so that it is 1:2 for 32 bits, 4:8 in pairs for 4 bits, else 2:4."""
     units, unit = (2, 1) if bits == 32 else (4, 2 if bits == 4 else 1)
     groups = matrix.reshape(ROWS, -1, units, unit).copy()

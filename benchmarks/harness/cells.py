@@ -240,7 +240,7 @@ def _figures_of(
         if name in samples.ended:
             draft.skipped[name] = samples.ended[name]
             continue
-        seconds, disturbed = samples.chosen(name, (key, threads))
+        seconds, disturbed = samples.choose_samples(name, (key, threads))
         is_disturbed |= disturbed
         timed = figure(seconds, error, draft.work, bounds)
         figures[name] = replace(timed, conversion_ms=_conversion_ms(draft.conversions[name]))

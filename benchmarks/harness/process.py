@@ -152,7 +152,7 @@ class Remote:
         self.failure_to_start: str | None = None
         self.failure: str | None = None
 
-    def started(self) -> Process:
+    def ensure_started(self) -> Process:
         """Return the process. Raises `UnavailableError` if it cannot be started, which is tried once."""
         for failure in (self.failure_to_start, self.failure):
             if failure is not None:
@@ -169,7 +169,7 @@ class Remote:
 
     def ask(self, do: str, **request: Any) -> dict[str, Any]:
         """Return the answer to a request; a process that does not answer is given up."""
-        process = self.started()
+        process = self.ensure_started()
         try:
             return process.ask(do, **request)
         except UnavailableError as error:
@@ -193,7 +193,7 @@ class Remote:
 
     def result(self, key: str, threads: int) -> Array:
         """Return the result of a call."""
-        path = Path(self.started().folder.name, "result.npy")
+        path = Path(self.ensure_started().folder.name, "result.npy")
         self.ask("result", key=key, threads=threads, file=str(path))
         result: Array = np.load(path)
         # The folder is in memory, which the next calls need.

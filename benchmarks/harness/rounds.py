@@ -76,7 +76,7 @@ class Samples(msgspec.Struct):
     calls: dict[str, dict[CaseAndThreads, int]] = msgspec.field(default_factory=dict)
     ended: dict[str, str] = msgspec.field(default_factory=dict)
 
-    def chosen(self, name: str, entry: CaseAndThreads) -> tuple[list[float], bool]:
+    def choose_samples(self, name: str, entry: CaseAndThreads) -> tuple[list[float], bool]:
         """Return the seconds of samples that count, and whether disturbed ones had to be used."""
         samples = self.by_name[name][entry]
         quiet = [sample.seconds for sample in samples if not sample.is_disturbed]
@@ -84,10 +84,12 @@ class Samples(msgspec.Struct):
             return quiet, False
         return [sample.seconds for sample in samples], True
 
-    def disturbed(self) -> bool:
+    def needs_more_rounds(self) -> bool:
         """Return whether further rounds would help."""
         return any(
-            self.chosen(name, entry)[1] for name in self.by_name for entry in self.by_name[name]
+            self.choose_samples(name, entry)[1]
+            for name in self.by_name
+            for entry in self.by_name[name]
         )
 
 
@@ -103,10 +105,10 @@ def calls_per_sample(seconds_per_call: float, plan: SamplingPlan) -> int:
     return max(1, min(plan.most_calls, wanted))
 
 
-def rotated(names: Sequence[str], by: int) -> list[str]:
+def rotate_names(names: Sequence[str], by: int) -> list[str]:
     """Rotate the names, so that a contender does not always follow the same neighbor.
 
-    >>> rotated(["a", "b", "c"], 1)
+    >>> rotate_names(["a", "b", "c"], 1)
     ['b', 'c', 'a']
     """
     start = by % max(len(names), 1)
@@ -176,7 +178,7 @@ def take_turns(
 ) -> None:
     """Take the turns of a round, one of each contender that has calls."""
     # A list of the names, since a contender may be given up in the round.
-    for name in rotated([name for name in samples.by_name if calls[name]], number):
+    for name in rotate_names([name for name in samples.by_name if calls[name]], number):
         says(f"round {number + 1}, {name}")
         time.sleep(plan.pause_seconds)
         try:
@@ -193,7 +195,7 @@ def is_wanted(samples: Samples, done: int, end: float, plan: SamplingPlan) -> bo
     # Beyond its budget a batch keeps the rounds that a median needs.
     if done >= min(MIN_QUIET_SAMPLES, plan.rounds) and time.perf_counter() > end:
         return False
-    return done < plan.rounds or (done < plan.rounds + FURTHER and samples.disturbed())
+    return done < plan.rounds or (done < plan.rounds + FURTHER and samples.needs_more_rounds())
 
 
 def give_up(samples: Samples, name: str, error: UnavailableError) -> None:

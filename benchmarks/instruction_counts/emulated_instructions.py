@@ -92,7 +92,12 @@ class Executable:
         cpu = self._machine.cpu.format(units=size // 16, bytes=size, bits=vector_bits)
         logged = ("-singlestep", "-d", "exec,nochain", "-dfilter", self._range, "-D", str(log))
         output = output_of(
-            self._machine.emulator, "-cpu", cpu, *logged, str(self._path), stdin=_encoded(arguments)
+            self._machine.emulator,
+            "-cpu",
+            cpu,
+            *logged,
+            str(self._path),
+            stdin=_encode_arguments(arguments),
         )
         executed = Counter(int(at, 16) for at in _EXECUTED.findall(log.read_bytes()))
         log.unlink()
@@ -102,7 +107,7 @@ class Executable:
                 count * loaded_bytes(self.listing[at], vector_bytes=size)
                 for at, count in executed.items()
             )
-        return Execution(executed.total(), loaded, _decoded(output, arguments))
+        return Execution(executed.total(), loaded, _decode_arrays(output, arguments))
 
     def _listing(self) -> dict[int, str]:
         """Return the instructions of the function by their addresses."""
@@ -150,7 +155,7 @@ def output_of(*command: str, stdin: bytes = b"") -> bytes:
     return done.stdout
 
 
-def _encoded(arguments: Sequence[ArgumentOfC]) -> bytes:
+def _encode_arguments(arguments: Sequence[ArgumentOfC]) -> bytes:
     parts = [struct.pack("<q", len(arguments))]
     for value in arguments:
         if isinstance(value, np.ndarray):
@@ -160,7 +165,9 @@ def _encoded(arguments: Sequence[ArgumentOfC]) -> bytes:
     return b"".join(parts)
 
 
-def _decoded(output: bytes, arguments: Sequence[ArgumentOfC]) -> dict[int, np.ndarray[Any, Any]]:
+def _decode_arrays(
+    output: bytes, arguments: Sequence[ArgumentOfC]
+) -> dict[int, np.ndarray[Any, Any]]:
     arrays, at = {}, 0
     for number, value in enumerate(arguments):
         if isinstance(value, np.ndarray):

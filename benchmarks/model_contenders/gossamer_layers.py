@@ -71,7 +71,7 @@ def _attention(case: ModelCase, t: Tensors) -> Forward:
     return lambda: layer(t["q"], t["k"], t["v"])
 
 
-def _pruned(case: ModelCase, t: Tensors) -> Forward:
+def _pruned_layer(case: ModelCase, t: Tensors) -> Forward:
     """Use a layer with the pattern of the weights."""
     layer = SparseLinear(_matrix_of(t, case.sizes["columns"]), t["b"])
     use(layer, values=t["values"], bias=t["b"])
@@ -104,7 +104,7 @@ BUILDERS: dict[str, Build] = {
     "graphsage": _graphsage,
     "rgcn": _rgcn,
     "attention": _attention,
-    "pruned": _pruned,
+    "pruned": _pruned_layer,
     "convolution": _convolution,
 }
 prepare = partial(prepare_with, BUILDERS)

@@ -39,7 +39,9 @@ def prepare_with(
         forward = torch.compile(forward, dynamic=True)
     leaves = [tensors[name] for name in case.leaves]
     step = (
-        training_step(forward, leaves, tensors["seed"]) if case.is_training else inferred(forward)
+        training_step(forward, leaves, tensors["seed"])
+        if case.is_training
+        else inference_step(forward)
     )
     try:
         step()
@@ -57,7 +59,7 @@ def tensors_of(case: ModelCase) -> Tensors:
     return tensors
 
 
-def inferred(forward: Forward) -> Callable[[], list[Any]]:
+def inference_step(forward: Forward) -> Callable[[], list[Any]]:
     """Return the call of inference."""
 
     def step() -> list[Any]:

@@ -13,7 +13,7 @@ from benchmarks.contenders.contender import Prepared
 from benchmarks.model_contenders.model_steps import (
     csr_tensor,
     flat_result,
-    inferred,
+    inference_step,
     tensors_of,
     training_step,
 )
@@ -31,7 +31,9 @@ def prepare(case: ModelCase, threads: int) -> Prepared:
         return linear(t["x"], weights, t["b"])
 
     leaves = [t["x"], weights, t["b"]]
-    step = training_step(forward, leaves, t["seed"]) if case.is_training else inferred(forward)
+    step = (
+        training_step(forward, leaves, t["seed"]) if case.is_training else inference_step(forward)
+    )
     rows = torch.repeat_interleave(torch.arange(len(weights)), t["indptr"].diff())
 
     def step_on_pattern() -> list[Any]:

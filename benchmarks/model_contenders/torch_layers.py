@@ -69,7 +69,7 @@ def _attention(case: ModelCase, t: Tensors) -> Forward:
     )[0]
 
 
-def _pruned(case: ModelCase, t: Tensors) -> Forward:
+def _pruned_layer(case: ModelCase, t: Tensors) -> Forward:
     """Multiply the weights in CSR by the transposed tokens."""
     columns = case.sizes["columns"]
     return lambda: torch.sparse.mm(csr_tensor(t, columns), t["x"].t()).t() + t["b"]
@@ -97,7 +97,7 @@ BUILDERS: dict[str, Build] = {
     "graphsage": _graphsage,
     "rgcn": _rgcn,
     "attention": _attention,
-    "pruned": _pruned,
+    "pruned": _pruned_layer,
     "convolution": _convolution,
 }
 prepare = partial(prepare_with, BUILDERS)

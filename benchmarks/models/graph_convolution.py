@@ -19,7 +19,11 @@ FEATURES, HIDDEN, CLASSES = 128, 64, 40
 def gcn_problem(graph: str) -> ModelProblem:
     """Return the GCN on a graph: its matrix has loops and symmetrically normalized weights."""
     return _problem(
-        "gcn", normalized(adjacency(graph)), graph, oracle=gcn_oracle, weights=("w1", "w2")
+        "gcn",
+        normalized_adjacency(adjacency(graph)),
+        graph,
+        oracle=gcn_oracle,
+        weights=("w1", "w2"),
     )
 
 
@@ -39,7 +43,7 @@ def adjacency(graph: str) -> sparse.csr_matrix:
     return sparse.csr_matrix((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
-def normalized(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
+def normalized_adjacency(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
     """Return D^-1/2 (A + I) D^-1/2."""
     looped = sparse.csr_matrix(matrix + sparse.eye(matrix.shape[0], dtype=np.float32))
     looped.data[:] = 1

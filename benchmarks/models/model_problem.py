@@ -37,7 +37,7 @@ class ModelProblem(msgspec.Struct, frozen=True):
         """Return the arrays for contenders."""
         return ModelCase(self.model, step, self.arrays, self.leaves, self.sizes)
 
-    def expected(self) -> tuple[Array, ...]:
+    def expected_outputs(self) -> tuple[Array, ...]:
         """Return the output in float64, and the gradients of the leaves."""
         exact = {
             name: array.astype(np.float64) if array.dtype == np.float32 else array

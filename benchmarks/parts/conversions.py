@@ -139,7 +139,7 @@ def measure_conversions(matrices: Sequence[str], bar: Bar) -> Iterator[Conversio
 
 def measure_matrix(name: str) -> list[ConversionTime]:
     """Measure all pairs of formats for one matrix in a fresh process."""
-    times = _measured("pairs", name, str(SECONDS_PER_PAIR))
+    times = _measure("pairs", name, str(SECONDS_PER_PAIR))
     return [ConversionTime(**time) for time in times]
 
 
@@ -147,12 +147,12 @@ def measure_threads(matrices: Sequence[str], bar: Bar) -> Iterator[ThreadedConve
     """Measure conversions on one thread and on two for those matrices that are available."""
     for name in available(matrices):
         bar.describe(f"conversions of {name} on two threads")
-        for time in _measured("threads", name, str(SECONDS_PER_PAIR)):
+        for time in _measure("threads", name, str(SECONDS_PER_PAIR)):
             yield ThreadedConversion(**time)
         bar.advance(ESTIMATED_SECONDS_PER_MATRIX)
 
 
-def _measured(*arguments: str) -> list[dict[str, Any]]:
+def _measure(*arguments: str) -> list[dict[str, Any]]:
     """Return what a fresh process measures for a command and its arguments."""
     module = "benchmarks.parts.processes.conversions"
     times: list[dict[str, Any]] = json.loads(run_fresh(sys.executable, "-m", module, *arguments))
@@ -162,7 +162,7 @@ def _measured(*arguments: str) -> list[dict[str, Any]]:
 def measure_builds(bar: Bar, *, rows: int = BUILD_ROWS) -> Iterator[FormatBuild]:
     """Measure the building of formats of a large matrix on two threads in a fresh process."""
     bar.describe("formats of a large matrix")
-    for build in _measured("builds", str(rows)):
+    for build in _measure("builds", str(rows)):
         yield FormatBuild(**build)
     bar.advance(ESTIMATED_SECONDS_OF_BUILDS)
 

@@ -12,7 +12,7 @@ from benchmarks.harness.progress import Bar
 from benchmarks.machine.machine_description import vendor_name
 from benchmarks.machine.roofline import Roofline
 from benchmarks.part import RunPart, Series
-from benchmarks.records import Cell, of_type
+from benchmarks.records import Cell, results_of_type
 
 
 def estimated_seconds(job: Job) -> float:
@@ -24,8 +24,8 @@ def measure_cells(job: Job, bar: Bar) -> Iterator[Cell]:
     """Measure all batches, unless gossamer itself does not start."""
     # Another contender that does not start is left out; without gossamer there is nothing to compare.
     if OURS in job.contenders:
-        job.contenders[OURS].started()
-    rooflines = {one.threads: one for one in of_type(job.results, Roofline)}
+        job.contenders[OURS].ensure_started()
+    rooflines = {one.threads: one for one in results_of_type(job.results, Roofline)}
     goals = goals_for(vendor_name())
 
     def is_missed(cell: Cell) -> bool:

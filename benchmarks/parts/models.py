@@ -123,7 +123,7 @@ def measure_problem(
     problem: ModelProblem, remotes: Mapping[str, Remote], job: Job, bar: Bar
 ) -> list[ModelTime]:
     """Return the times of all steps of a problem."""
-    expected = problem.expected()
+    expected = problem.expected_outputs()
     times = []
     for step in problem.steps:
         bar.details(f"{_text_of(problem)}, {step}")
@@ -155,7 +155,7 @@ def _measure_step(
             wrong[name] = error
     entry = (step, THREADS)
     samples = measure_rounds(taking_part, {name: [entry] for name in taking_part}, job.plan)
-    chosen = {name: samples.chosen(name, entry) for name in samples.by_name}
+    chosen = {name: samples.choose_samples(name, entry) for name in samples.by_name}
     for remote in remotes.values():
         with suppress(UnavailableError):
             remote.forget()

@@ -52,8 +52,8 @@ def summary(run: Run) -> str:
 def headlines(run: Run) -> Iterator[str]:
     """Yield the most important tables of the parts of a run other than `kernels`, as parts of a page."""
     for series in SERIES:
-        if series.headline and run.of(series.record):
-            yield f"\n#{to_markdown(series.headline(run.of(series.record)))}"
+        if series.headline and run.results_of(series.record):
+            yield f"\n#{to_markdown(series.headline(run.results_of(series.record)))}"
 
 
 def summary_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
@@ -65,8 +65,8 @@ def summary_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
             yield best_sheet(run.cells, name)
             yield sizes_sheet(run.cells, name)
     for series in SERIES:
-        if series.summary and run.of(series.record):
-            yield series.summary(run.of(series.record))
+        if series.summary and run.results_of(series.record):
+            yield series.summary(run.results_of(series.record))
 
 
 def detail_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
@@ -75,8 +75,8 @@ def detail_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
         if any(name in cell.figures for cell in run.cells):
             yield means_sheet(run.cells, name)
     for series in SERIES:
-        if series.details and run.of(series.record):
-            yield series.details(run.of(series.record))
+        if series.details and run.results_of(series.record):
+            yield series.details(run.results_of(series.record))
     for op in dict.fromkeys(cell.op for cell in run.cells):
         cells = [cell for cell in run.cells if cell.op == op]
         yield times_sheet(op, cells)

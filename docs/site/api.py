@@ -48,7 +48,7 @@ def packages(root: Path) -> list[Path]:
 def pages(root: Path) -> Iterator[tuple[str, str]]:
     """Yield the place and the text of each page, in the order of the navigation."""
     for package in packages(root):
-        names = exported(package)
+        names = exported_names(package)
         if names:
             yield f"api/{package.name}/README.md", EXPORTS.format(name=package.name, members=names)
         for folder in [package, *sorted(path for path in package.rglob("*") if is_package(path))]:
@@ -62,7 +62,7 @@ def is_package(folder: Path) -> bool:
     return (folder / "__init__.py").is_file()
 
 
-def exported(package: Path) -> list[str]:
+def exported_names(package: Path) -> list[str]:
     """Return the names in `__all__` of a package, without its version; those that its modules re-export,
     where there is no such list."""
     path = package / "__init__.py"

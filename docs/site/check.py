@@ -21,12 +21,12 @@ LOADED = re.compile(
 )
 
 
-def loaded(text: str) -> list[str]:
+def external_addresses(text: str) -> list[str]:
     """Return the addresses outside of the site from which a page or style sheet loads something.
 
-    >>> loaded('<a href="https://a.org">a</a> <script src="https://b.org/b.js"></script>')
+    >>> external_addresses('<a href="https://a.org">a</a> <script src="https://b.org/b.js"></script>')
     ['https://b.org/b.js']
-    >>> loaded('<link rel="stylesheet" href="//c.org/c.css"> @import "https://d.org"')
+    >>> external_addresses('<link rel="stylesheet" href="//c.org/c.css"> @import "https://d.org"')
     ['//c.org/c.css', 'https://d.org']
     """
     return [next(filter(None, groups)) for groups in LOADED.findall(text)]
@@ -38,7 +38,7 @@ def problems(site: Path) -> Iterator[str]:
     if not pages:
         yield f"{site} has no pages"
     for path in pages:
-        for address in loaded(path.read_text(encoding="utf-8")):
+        for address in external_addresses(path.read_text(encoding="utf-8")):
             yield f"{path.relative_to(site)} loads {address}"
     yield from wrong_notebooks(site)
 

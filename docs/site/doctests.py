@@ -13,13 +13,13 @@ class Doctests(griffe.Extension):
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Put fences around the examples of a module, class, function or attribute."""
         if obj.docstring is not None:
-            obj.docstring.value = fenced(obj.docstring.value)
+            obj.docstring.value = fence_examples(obj.docstring.value)
 
 
-def fenced(text: str) -> str:
+def fence_examples(text: str) -> str:
     r"""Return the text with a fence around each example, which begins with `>>>` and ends at an empty line.
 
-    >>> fenced("Adds.\n\n>>> 1 + 1\n2").splitlines()
+    >>> fence_examples("Adds.\n\n>>> 1 + 1\n2").splitlines()
     ['Adds.', '', '```pycon', '>>> 1 + 1', '2', '```']
     """
     lines: list[str] = []

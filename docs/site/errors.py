@@ -26,11 +26,11 @@ def page(root: Path) -> str:
 
 def section(name: str, codes: dict[str, str]) -> str:
     """Return the heading of a part, and an entry for each code."""
-    entries = [f"`{code}`\n\n{quoted(text, code)}\n" for code, text in sorted(codes.items())]
+    entries = [f"`{code}`\n\n{quote_message(text, code)}\n" for code, text in sorted(codes.items())]
     return "\n".join([f"## {name}\n", *entries])
 
 
-def quoted(text: str, code: str) -> str:
+def quote_message(text: str, code: str) -> str:
     """Return the message as a block of text, without the code that it ends with."""
     lines = text.replace(f" [{code}]", "").rstrip().splitlines()
     return "\n".join(["```text", *lines, "```"])

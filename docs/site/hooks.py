@@ -54,7 +54,7 @@ errors = beside("errors")
 notebooks = beside("notebooks")
 
 
-def generated() -> dict[str, str]:
+def generated_pages() -> dict[str, str]:
     """Return the pages that no file holds, by their paths."""
     pages = dict(api.pages(ROOT))
     pages["docs/errors.md"] = errors.page(ROOT)
@@ -77,8 +77,8 @@ def title_of(path: Path) -> str:
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put the pages of folders into the navigation."""
-    paths = [*generated(), *(path.relative_to(ROOT).as_posix() for path in sources())]
-    config.nav = expanded(config.nav or [], paths)
+    paths = [*generated_pages(), *(path.relative_to(ROOT).as_posix() for path in sources())]
+    config.nav = expand_folders(config.nav or [], paths)
     return config
 
 
@@ -91,20 +91,20 @@ def sources() -> Iterator[Path]:
             yield path
 
 
-def expanded(nav: list[Any], paths: list[str]) -> list[Any]:
+def expand_folders(nav: list[Any], paths: list[str]) -> list[Any]:
     """Return the navigation with the pages of a folder in place of its name, the index first."""
     items: list[Any] = []
     for item in nav:
         if isinstance(item, dict):
-            items += [{title: expanded(below, paths)} for title, below in item.items()]
+            items += [{title: expand_folders(below, paths)} for title, below in item.items()]
         elif item.endswith("/"):
-            items += listed(item, paths)
+            items += list_pages(item, paths)
         else:
             items.append(item)
     return items
 
 
-def listed(folder: str, paths: list[str]) -> list[Any]:
+def list_pages(folder: str, paths: list[str]) -> list[Any]:
     """Return the pages right in a folder, then a section for each folder in it that has more than one."""
     below = [path for path in paths if path.startswith(folder) and path.endswith(".md")]
     here = [path for path in below if "/" not in path.removeprefix(folder)]
@@ -112,7 +112,7 @@ def listed(folder: str, paths: list[str]) -> list[Any]:
     for name in dict.fromkeys(path.removeprefix(folder).split("/")[0] for path in below):
         pages = [path for path in below if path.startswith(f"{folder}{name}/")]
         if pages:
-            items += pages if len(pages) == 1 else [{name: listed(f"{folder}{name}/", paths)}]
+            items += pages if len(pages) == 1 else [{name: list_pages(f"{folder}{name}/", paths)}]
     return items
 
 
@@ -123,18 +123,18 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
         files.remove(file)
     for path in sources():
         files.append(file_of(path, config))
-    for place, text in [*generated().items(), *notebooks.notebooks(ROOT)]:
-        files.append(placed(File.generated(config, place, content=text)))
+    for place, text in [*generated_pages().items(), *notebooks.notebooks(ROOT)]:
+        files.append(place_file(File.generated(config, place, content=text)))
     return files
 
 
 def file_of(path: Path, config: MkDocsConfig) -> File:
     """Return a file of the repository."""
     place = path.relative_to(ROOT).as_posix()
-    return placed(File(place, str(ROOT), config.site_dir, use_directory_urls=False))
+    return place_file(File(place, str(ROOT), config.site_dir, use_directory_urls=False))
 
 
-def placed(file: File) -> File:
+def place_file(file: File) -> File:
     """Return the file where the site has it: what is in docs/ stands at the top."""
     file.dest_uri = file.dest_uri.removeprefix("docs/")
     return file
@@ -144,7 +144,7 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     """Let links to folders and to files that are not pages lead somewhere."""
     folder = posixpath.dirname(page.file.src_uri)
 
-    def resolved(link: re.Match[str]) -> str:
+    def resolve_link(link: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(folder, link[1]))
         if (ROOT / target).is_dir():
             return os.path.join(link[1], "README.md")
@@ -153,7 +153,7 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
         return link[1]
 
     parts = FENCE.split(markdown)
-    parts[::2] = [LINK.sub(resolved, part) for part in parts[::2]]
+    parts[::2] = [LINK.sub(resolve_link, part) for part in parts[::2]]
     return "".join(parts) + link_to_notebook(page)
 
 

@@ -28,7 +28,7 @@ def distances(x: T.handle, y: T.handle, d: T.handle, indptr: T.handle, indices: 
 """
 
 
-def spread(edges: torch.Tensor, *, steps: int = 300) -> torch.Tensor:
+def place_nodes(edges: torch.Tensor, *, steps: int = 300) -> torch.Tensor:
     """Return places of the nodes in a plane such that the ends of each edge (2 by E) have the distance 1."""
     torch.manual_seed(0)
     distances = gt.custom_op(SCRIPT)
@@ -43,4 +43,4 @@ def spread(edges: torch.Tensor, *, steps: int = 300) -> torch.Tensor:
 
 
 if __name__ == "__main__":
-    print(spread(torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])))
+    print(place_nodes(torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])))

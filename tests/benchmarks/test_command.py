@@ -73,7 +73,7 @@ def test_an_interrupted_run_keeps_what_it_has(monkeypatch, tmp_path, capsys):
         return [cell()]
 
     monkeypatch.setattr(tasks, "MAX_ENTRIES", 1)
-    monkeypatch.setattr(Remote, "started", lambda remote: None)
+    monkeypatch.setattr(Remote, "ensure_started", lambda remote: None)
     monkeypatch.setattr(kernels, "measure_batch", measure)
     words = "--parts kernels startup --op bsr_spmm --features 1 2 --threads 1 --output"
     assert __main__.main([*words.split(), str(tmp_path)]) == 1
@@ -81,4 +81,4 @@ def test_an_interrupted_run_keeps_what_it_has(monkeypatch, tmp_path, capsys):
     (path,) = tmp_path.glob("*.json")
     run = run_files.load_run(path)
     assert len(run.cells) == 1
-    assert run.of(startup.Startup) == ()
+    assert run.results_of(startup.Startup) == ()

@@ -65,13 +65,13 @@ def test_a_contender_that_ends_is_named_and_starts_again(remote, tmp_path):
 def test_a_contender_that_cannot_start_is_absent_with_the_reason(tmp_path):
     absent = Remote(ContenderStart("scipy", str(tmp_path / "python")))
     with pytest.raises(UnavailableError, match="does not start"):
-        absent.started()
+        absent.ensure_started()
     variants = tmp_path / "variants.py"
     variants.write_text("import no_such_library")
     absent = Remote(ContenderStart("mine", variants=variants))
     for _ in range(2):
         with pytest.raises(UnavailableError, match="no_such_library"):
-            absent.started()
+            absent.ensure_started()
 
 
 def test_settings_of_libraries_do_not_travel(monkeypatch):

@@ -73,7 +73,7 @@ def test_each_contender_has_a_turn_with_all_cases_in_every_round():
     ]
     for name in contestants:
         for entry in ENTRIES:
-            seconds, _ = samples.chosen(name, entry)
+            seconds, _ = samples.choose_samples(name, entry)
             assert len(samples.by_name[name][entry]) >= QUICK.rounds
             assert set(seconds) == {1e-5 * entry[1]}
 
@@ -110,11 +110,11 @@ def test_disturbed_samples_count_only_where_quiet_ones_are_missing():
     quiet, disturbed = Sample(1.0), Sample(5.0, foreign=0.5)
     entry = ("0", 1)
     few = Samples({"a": {entry: [quiet, disturbed, quiet, disturbed]}})
-    assert few.chosen("a", entry) == ([1.0, 5.0, 1.0, 5.0], True)
-    assert few.disturbed()
+    assert few.choose_samples("a", entry) == ([1.0, 5.0, 1.0, 5.0], True)
+    assert few.needs_more_rounds()
     enough = Samples({"a": {entry: [quiet, disturbed, quiet, quiet]}})
-    assert enough.chosen("a", entry) == ([1.0, 1.0, 1.0], False)
-    assert not enough.disturbed()
+    assert enough.choose_samples("a", entry) == ([1.0, 1.0, 1.0], False)
+    assert not enough.needs_more_rounds()
 
 
 def test_rounds_go_on_beside_a_busy_process_but_not_for_ever():

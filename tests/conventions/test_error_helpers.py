@@ -18,7 +18,7 @@ RAISING = {
     "fail": "ends a test",
     "skip": "ends a test",
 }
-SIGNALS = {"raised", "raised_by_signal", "raised_in_call"}
+SIGNALS = {"take_exception", "signal_exception", "call_exception"}
 """Functions that return what the handler of a signal or an emulated call raised, which can be anything."""
 
 

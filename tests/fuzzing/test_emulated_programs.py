@@ -19,12 +19,12 @@ from gossamer_ir.analysis.scalable_vectors import has_scalable_vectors
 from gossamer_ir.core.dtypes import NUMBERS, SCALARS
 from gossamer_ir.errors import UserError
 from gossamer_ir.nodes import Module
+from gossamer_ir.transform.retype_module import retype_module
 from gossamer_ir.verify import diagnostics, verify
 from gossamer_testkit.conformance.results import mismatch
 from gossamer_testkit.corpus.case import Case
 from gossamer_testkit.corpus.inputs.vectors import vectors
 from gossamer_testkit.corpus.program import Program, corpus_names, corpus_program
-from gossamer_testkit.corpus.retyped import retyped
 from tests.fuzzing.checks.disagreements import Verdict, verdict_of
 from tests.fuzzing.checks.ways import Settings
 from tests.fuzzing.commands.engines import ByRandom, Programs
@@ -127,7 +127,7 @@ def in_dtype(module: Module, dtype: str) -> Module | None:
     """A script with values of a dtype, None if it has functions or constants that the dtype lacks."""
     index_dtype = "int64" if SCALARS[dtype].bits == 64 else "int32"
     try:
-        return verify(retyped(module, dtype=dtype, index_dtype=index_dtype))
+        return verify(retype_module(module, dtype=dtype, index_dtype=index_dtype))
     except UserError:
         return None
 

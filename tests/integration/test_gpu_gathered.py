@@ -24,9 +24,9 @@ CASES = {
     ),
     "no edges": (relational_convolution.random_inputs(2, 9, 7, 0, features=8, outputs=8), WIDTHS),
     "no rows": (relational_convolution.random_inputs(2, 0, 7, 0, features=8, outputs=8), WIDTHS),
-    "convolution": (sparse_convolution.of_voxels(SMALL_VOXELS, (5, 12)), (1,)),
-    "one voxel": (sparse_convolution.of_voxels(SMALL_VOXELS[:1], (3, 4)), (1,)),
-    "no voxels": (sparse_convolution.of_voxels(SMALL_VOXELS[:0], (3, 4)), (1,)),
+    "convolution": (sparse_convolution.voxel_convolution(SMALL_VOXELS, (5, 12)), (1,)),
+    "one voxel": (sparse_convolution.voxel_convolution(SMALL_VOXELS[:1], (3, 4)), (1,)),
+    "no voxels": (sparse_convolution.voxel_convolution(SMALL_VOXELS[:0], (3, 4)), (1,)),
 }
 
 

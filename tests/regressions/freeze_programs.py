@@ -34,9 +34,9 @@ from gossamer_ir.interchange.records import Schedule  # noqa: E402
 from gossamer_ir.interchange.serialization import VERSION, dumps  # noqa: E402
 from gossamer_ir.nodes import Module  # noqa: E402
 from gossamer_ir.script import parse_module  # noqa: E402
+from gossamer_ir.transform.retype_module import retype_module  # noqa: E402
 from gossamer_machine import Machine  # noqa: E402
 from gossamer_schedule.rules import default_schedule  # noqa: E402
-from gossamer_testkit import retyped  # noqa: E402
 
 MACHINE = Machine()
 """A fixed machine, so that samples do not depend on the machine."""
@@ -90,7 +90,7 @@ def _copied(value: Any) -> Any:
 def record_sparse_programs(recorder: Recorder) -> None:
     """The programs over formats, at float32 and int32."""
     for name, program in sparse_programs.PROGRAMS.items():
-        module = retyped(parse_module(program.script), dtype="float32", index_dtype="int32")
+        module = retype_module(parse_module(program.script), dtype="float32", index_dtype="int32")
         for matrix in sparse_programs.matrices("float32", "int32"):
             call = program.call(matrix, 5)
             (function,) = module.functions

@@ -26,7 +26,7 @@ def sources() -> Iterator[CorpusProgram]:
     ):
         yield _counting(name, start, weight, grain)
     yield _allocating()
-    yield _guarded()
+    yield _guards()
     for op, dtypes in COMBINED.items():
         for dtype in dtypes:
             yield _atomic(op, dtype)
@@ -106,7 +106,7 @@ def _atomic(op: str, dtype: str) -> CorpusProgram:
                   "vectors", "combined", options)  # fmt: skip
 
 
-def _guarded() -> CorpusProgram:
+def _guards() -> CorpusProgram:
     buffers = "X = x (n,) float32\nP = p (m,) int64\nY = y (m,) float32"
     handles = "x: handle, p: handle, y: handle"
     entry = function(

@@ -52,10 +52,10 @@ def _with_lanes(dtype: str, lanes: int) -> Iterator[CorpusProgram]:
     for name, (oracle, says, store, more) in bodies.items():
         body = f"for i in T.serial({steps}):\n    {store}"
         yield _over(f"{name}_{dtype}x{lanes}", says, oracle, dtype, body=body, more=more)
-    yield from _strided(dtype, lanes)
+    yield from _strided_accesses(dtype, lanes)
 
 
-def _strided(dtype: str, lanes: int) -> Iterator[CorpusProgram]:
+def _strided_accesses(dtype: str, lanes: int) -> Iterator[CorpusProgram]:
     run, mask = (
         f"T.ramp(i * {lanes}, 1, {lanes})",
         f"T.ramp(i * {lanes}, 1, {lanes}) < T.broadcast(n, {lanes})",

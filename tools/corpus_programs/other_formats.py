@@ -8,10 +8,11 @@ from typing import Any, TypeAlias
 
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
+from gossamer_ir.transform.retype_module import retype_module
 from gossamer_ir.transform.specialize import specialize
-from gossamer_testkit import retyped, script
+from gossamer_testkit import script
 from tools.corpus_programs.program_source import CorpusProgram
-from tools.corpus_programs.scheduled_operators import scheduled
+from tools.corpus_programs.scheduled_operators import schedule_flat
 
 CSR = """
     I = T.sp.dense_fixed(m)
@@ -117,7 +118,9 @@ def sources() -> Iterator[CorpusProgram]:
 def _product(name: str, options: dict[str, Any]) -> Module:
     """Return a script with given sizes and dtypes, for rows in any order and with duplicates."""
     text = re.sub(r'( J = .*"int32")\)', r"\1, sorted=False, unique=False)", script(f"{name}_spmm"))
-    module = retyped(parse_module(text), dtype=options["dtype"], index_dtype=options["index_dtype"])
+    module = retype_module(
+        parse_module(text), dtype=options["dtype"], index_dtype=options["index_dtype"]
+    )
     params = {"feat_size": "features", "blk": "block"}
     return specialize(module, {p: options[word] for p, word in params.items() if word in options})
 
@@ -128,7 +131,7 @@ def _source(name: str, module: Module, options: dict[str, Any]) -> CorpusProgram
     return CorpusProgram(
         "_".join(map(str, (name, dtype, index_dtype, *numbers))),
         f"{name.replace('_', ' ')}, as the default rules schedule it.",
-        scheduled(module),
+        schedule_flat(module),
         f"{family}_cases",
         family,
         options,

@@ -75,10 +75,10 @@ def _spmv(dtype: str, index_dtype: str, *, is_scheduled: bool) -> CorpusProgram:
 
 def _flat(operator: str, variant: Variant, *, is_scheduled: bool) -> Module:
     module = module_of(operator_named(operator).program, variant)
-    return scheduled(module) if is_scheduled else list(lower_by_stage(module, Schedule()))[-1]
+    return schedule_flat(module) if is_scheduled else list(lower_by_stage(module, Schedule()))[-1]
 
 
-def scheduled(module: Module) -> Module:
+def schedule_flat(module: Module) -> Module:
     """Return the flat stage of a coordinate module, scheduled by the default rules."""
     *_, flat = lower_by_stage(module, default_schedule(module, MACHINE))
     return flat

@@ -119,7 +119,7 @@ def _arrays_of_storage(storage: Storage) -> Iterator[Drawn]:
         array = storage.arrays[handle]
         if handle == values:
             yield Drawn(
-                handle, _shaped(_values(storage), _dimensions(storage, _value_axes(storage)))
+                handle, _reshape_cells(_values(storage), _dimensions(storage, _value_axes(storage)))
             )
             continue
         axis = next((axis for axis in axes.values() if _handle(indices_of(axis)) == handle), None)
@@ -128,7 +128,7 @@ def _arrays_of_storage(storage: Storage) -> Iterator[Drawn]:
         elif axis is not None:
             cells = [*_entries(array, slots.of_axes[axis.name], rows)]
             path = [axes[name] for name in ancestors(axes, axis.name)][::-1]
-            yield Drawn(handle, _shaped(cells, _dimensions(storage, [*path, axis])))
+            yield Drawn(handle, _reshape_cells(cells, _dimensions(storage, [*path, axis])))
         elif any(_handle(indptr_of(axis)) == handle for axis in axes.values()):
             yield Drawn(handle, [[[(str(offset), "cell") for offset in array]]])
         else:
@@ -198,7 +198,9 @@ def _contents(storage: Storage, handle: str) -> list[BoxGrid]:
             return "cell"
         return f"row{entry}" if entry < storage.shape[0] else "pad"
 
-    return _shaped([(str(entry), kind(int(entry))) for entry in storage.arrays[handle]], shape)
+    return _reshape_cells(
+        [(str(entry), kind(int(entry))) for entry in storage.arrays[handle]], shape
+    )
 
 
 def _value_axes(storage: Storage) -> list[Axis]:
@@ -216,10 +218,10 @@ def _dimensions(storage: Storage, axes: Sequence[Axis]) -> list[int]:
     return [*reversed(widths)]
 
 
-def _shaped(cells: Sequence[BoxContent], shape: Sequence[int]) -> list[BoxGrid]:
+def _reshape_cells(cells: Sequence[BoxContent], shape: Sequence[int]) -> list[BoxGrid]:
     """Return cells as lines of one block, or as blocks if they have three dimensions and more.
 
-    >>> _shaped([("1", ""), ("2", ""), ("3", ""), ("4", "")], [-1, 1, 2])
+    >>> _reshape_cells([("1", ""), ("2", ""), ("3", ""), ("4", "")], [-1, 1, 2])
     [[[('1', ''), ('2', '')], [('3', ''), ('4', '')]]]
     """
     fixed = [size for size in shape if size not in (1, -1)]

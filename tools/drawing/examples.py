@@ -175,7 +175,7 @@ def small_example(name: str) -> SparseTensor | Decomposition:
     [0, 2, 3, 7, 8]
     """
     dense = SMALL_CUBE if EXAMPLES[name].matrix.ndim == 3 else SMALL
-    return _stored(name, dense, EXAMPLES[name].small or _example_parameters(name))
+    return _store_matrix(name, dense, EXAMPLES[name].small or _example_parameters(name))
 
 
 def stored_example(name: str) -> SparseTensor | Decomposition:
@@ -184,12 +184,12 @@ def stored_example(name: str) -> SparseTensor | Decomposition:
     >>> [part.name for part in stored_example("hyb").parts]
     ['p0b0', 'p0b1', 'p0b2', 'p1b0', 'p1b1', 'p1b2']
     """
-    return _stored(name, EXAMPLES[name].matrix, EXAMPLES[name].parameters)
+    return _store_matrix(name, EXAMPLES[name].matrix, EXAMPLES[name].parameters)
 
 
 def matrix_in_parts() -> Decomposition:
     """Return a matrix in a list of formats: the band in diagonals, blocks, and all other elements in CSR."""
-    dense = matrices.mixed()
+    dense = matrices.mixed_matrix()
     blocks = np.kron(dense.reshape(7, 4, 7, 4).all(axis=(1, 3)), np.ones((4, 4), bool))
     parts: list[ChosenFormat] = [
         ("bsr", lambda rows, columns: blocks[rows, columns], {"block_rows": 4, "block_columns": 4}),
@@ -201,11 +201,13 @@ def matrix_in_parts() -> Decomposition:
 
 def _example_parameters(name: str) -> Mapping[str, int]:
     is_composable = name in COMPOSABLE_FORMATS.names()
-    record = COMPOSABLE_FORMATS.named(name) if is_composable else format_named(name)
+    record = COMPOSABLE_FORMATS.lookup(name) if is_composable else format_named(name)
     return record.example_parameters
 
 
-def _stored(name: str, dense: Array, parameters: Mapping[str, int]) -> SparseTensor | Decomposition:
+def _store_matrix(
+    name: str, dense: Array, parameters: Mapping[str, int]
+) -> SparseTensor | Decomposition:
     sizes: dict[str, Any] = dict(parameters)
     if name in _PRUNED:
         return prune(dense, name, **sizes)

@@ -116,14 +116,14 @@ def _vectors(y: float, cells: Sequence[BoxContent], *, lanes: int, left: float) 
 
 def _cells(values: Iterable[object], kinds: Sequence[tuple[np.ndarray, str]]) -> list[BoxContent]:
     """Return the values in active lanes, with the color of the first mask that has the lane."""
-    return _colored(kinds, [str(value) for value in values].__getitem__)
+    return _color_lanes(kinds, [str(value) for value in values].__getitem__)
 
 
 def _marks(kinds: Sequence[tuple[np.ndarray, str]]) -> list[BoxContent]:
-    return _colored(kinds, lambda _: "1")
+    return _color_lanes(kinds, lambda _: "1")
 
 
-def _colored(
+def _color_lanes(
     kinds: Sequence[tuple[np.ndarray, str]], content: Callable[[int], str]
 ) -> list[BoxContent]:
     cells = []

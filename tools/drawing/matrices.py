@@ -110,7 +110,7 @@ def relations() -> Array:
     return dense
 
 
-def mixed() -> Array:
+def mixed_matrix() -> Array:
     """Return a matrix with a band, some dense blocks, and scattered elements."""
     source, dense = random.Random(29), np.zeros((ROWS, ROWS))
     for row in range(ROWS):

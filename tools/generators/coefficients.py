@@ -119,7 +119,7 @@ def polynomial_value(coefficients: Sequence[Decimal], x: Decimal) -> Decimal:
     return total
 
 
-def solved(rows: list[list[Decimal]]) -> list[Decimal]:
+def solve_equations(rows: list[list[Decimal]]) -> list[Decimal]:
     """Return the solution of linear equations, the right-hand side last in each row."""
     count = len(rows)
     for at in range(count):
@@ -153,7 +153,7 @@ def remez(all_coefficients: Wanted) -> tuple[list[Decimal], Decimal]:
             ]
             for at, sign in zip(chosen, [Decimal((-1) ** i) for i in range(count)], strict=True)
         ]
-        *coefficients, _ = solved(rows)
+        *coefficients, _ = solve_equations(rows)
         errors = [
             (value - polynomial_value(coefficients, x)) * weight
             for x, value, weight in zip(grid, values, weights, strict=True)

@@ -40,7 +40,7 @@ def with_exports(text: str) -> str:
     ]
     """
     homes = dict(sorted(lazy_names(text).items()))
-    names = [*(homes or _imported(ast.parse(text).body)), *_assigned(text)]
+    names = [*(homes or _imported_names(ast.parse(text).body)), *_assigned_names(text)]
     listed = "".join(f'    "{name}",\n' for name in sorted(names))
     modules = "".join(f'    "{name}": "{module}",\n' for name, module in homes.items())
     text = _EXPORTS.sub(f"__all__ = [\n{listed}]\n", text)
@@ -53,11 +53,11 @@ def lazy_names(text: str) -> dict[str, str]:
         name: module
         for node in ast.parse(text).body
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        for name, module in _imported(node.body).items()
+        for name, module in _imported_names(node.body).items()
     }
 
 
-def _imported(body: Iterable[ast.stmt]) -> dict[str, str]:
+def _imported_names(body: Iterable[ast.stmt]) -> dict[str, str]:
     return {
         alias.name: str(node.module)
         for node in body
@@ -67,6 +67,6 @@ def _imported(body: Iterable[ast.stmt]) -> dict[str, str]:
     }
 
 
-def _assigned(text: str) -> list[str]:
+def _assigned_names(text: str) -> list[str]:
     """Return the version, if the package has it."""
     return ["__version__"] if "\n__version__ = " in text else []

@@ -35,8 +35,8 @@ def files() -> dict[Path, str]:
     kept = [line for line in imported[0].splitlines(keepends=True) if not _OF_PASS.match(line)]
     exports = {**homes, **_COMPOSED}
     return {
-        passes: _IMPORTS.sub(_sorted([*kept, *_imports(homes)]), passes.read_text(), count=1),
-        package: _IMPORTS.sub(_sorted(_imports(exports)), package.read_text(), count=1),
+        passes: _IMPORTS.sub(_sort_imports([*kept, *_imports(homes)]), passes.read_text(), count=1),
+        package: _IMPORTS.sub(_sort_imports(_imports(exports)), package.read_text(), count=1),
     }
 
 
@@ -59,6 +59,6 @@ def _imports(homes: Mapping[str, str]) -> list[str]:
     return [f"from {module} import {names}\n" for names, module in homes.items()]
 
 
-def _sorted(lines: Iterable[str]) -> str:
+def _sort_imports(lines: Iterable[str]) -> str:
     """Return imports in the order in which `ruff` sorts them."""
     return "".join(sorted(lines, key=lambda line: line.split()[1]))

@@ -27,7 +27,7 @@ def first_sentence(record: PassRecord) -> str:
     return re.split(r"\.(?: |$)", text)[0]
 
 
-def described() -> Iterator[str]:
+def pass_rows() -> Iterator[str]:
     """Yield a row for each pass of the main pipeline: its name, its stages, and what it does."""
     for record in _pipeline("main"):
         (taken,) = record.takes
@@ -71,7 +71,7 @@ def extension_point_rows() -> Iterator[str]:
 
 TABLES = {
     ROOT / "packages/lower/README.md": {
-        "| pass | from, to | does |": described,
+        "| pass | from, to | does |": pass_rows,
         "| pass for devices | does |": described_for_devices,
         "| order | because |": order,
     },

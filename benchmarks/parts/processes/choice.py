@@ -14,7 +14,7 @@ import numpy as np
 
 import gossamer as gs
 from benchmarks.gossamer_operators import takes_vectors
-from benchmarks.harness.rounds import rotated
+from benchmarks.harness.rounds import rotate_names
 from benchmarks.matrices import load_matrix
 from benchmarks.operator_case import OPERAND_OFFSET, aligned_copy
 from gossamer.operator_calls.chosen_format import PreparedMatrix, in_format
@@ -104,7 +104,7 @@ class StoredFormats:
         self.matrix = matrix
         self.by_text: dict[str, PreparedMatrix] = {}
 
-    def stored(self, estimate: Estimate) -> PreparedMatrix:
+    def prepared_matrix(self, estimate: Estimate) -> PreparedMatrix:
         """Return the matrix in the format of an estimate."""
         if estimate.text not in self.by_text:
             self.by_text[estimate.text] = in_format(self.matrix, estimate)
@@ -123,7 +123,7 @@ def time_case(formats: StoredFormats, case: ProductCase) -> dict[str, Any]:
     dense, out = operands_of(matrix, case)
     operator = operator_named(case.op)
     calls = {
-        text: partial(operator, formats.stored(one), dense, out=out)
+        text: partial(operator, formats.prepared_matrix(one), dense, out=out)
         for text, one in candidates.items()
     }
     return {
@@ -157,7 +157,7 @@ def milliseconds_in_turns(calls: dict[str, partial[Array]], clock: Clock) -> dic
     counts = {name: calls_to_fill_sample(call, clock) for name, call in calls.items()}
     rounds = []
     for number in range(ROUNDS):
-        order = rotated(list(calls), number)
+        order = rotate_names(list(calls), number)
         seconds = {name: timed_seconds(calls[name], counts[name], clock) for name in order}
         rounds.append(seconds)
     typical = typical_seconds(rounds)

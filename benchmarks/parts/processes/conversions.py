@@ -149,7 +149,7 @@ def time_pairs(name: str, matrix: Any, seconds_per_pair: float) -> list[dict[str
 def stored_pair(matrix: Any, form: BenchmarkFormat) -> StoredPair:
     """Return a matrix in a format of both libraries."""
     tensor = gs.from_scipy(matrix).asformat(form.format, **form.parameters)
-    return StoredPair(tensor, of_scipy(matrix, form), form.is_filled)
+    return StoredPair(tensor, to_scipy_format(matrix, form), form.is_filled)
 
 
 def time_pair(
@@ -205,7 +205,7 @@ def filled_up(matrix: Any) -> Any:
     return filled
 
 
-def of_scipy(matrix: Any, form: BenchmarkFormat) -> Any:
+def to_scipy_format(matrix: Any, form: BenchmarkFormat) -> Any:
     """Return a matrix in a format of SciPy."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sparse.SparseEfficiencyWarning)
@@ -216,7 +216,7 @@ def convert_by_scipy(matrix: Any, form: BenchmarkFormat) -> Any:
     """Convert a matrix as a caller would. COO is not assumed to be free of duplicates, as of a new matrix."""
     if matrix.format == "coo":
         matrix.has_canonical_format = False
-    return of_scipy(matrix, form)
+    return to_scipy_format(matrix, form)
 
 
 def require_equal(ours: Any, theirs: Any, what: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from examples.models import link_prediction, pruned_transformer
-from examples.models.custom_operator import spread
+from examples.models.custom_operator import place_nodes
 from examples.models.node_classification import (
     Nodes,
     normalized_graph,
@@ -53,7 +53,7 @@ def test_cora_is_classified_as_in_the_literature():
 
 def test_the_ends_of_edges_have_the_distance_of_the_custom_operator():
     edges = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
-    places = spread(edges)
+    places = place_nodes(edges)
     lengths = (places[edges[0]] - places[edges[1]]).norm(dim=1)
     torch.testing.assert_close(lengths, torch.ones(4), atol=0.02, rtol=0)
 

@@ -32,7 +32,7 @@ PASSES = {
     "3,000 programs of the later stages.",
     "unswitch_on_alignment": "Only the primitive `align` makes conditions on addresses; the schedules drawn "
     "for defects of passes do not apply it.",
-    "inject_pipeline": _OF_DEVICES,
+    "pipeline_loops": _OF_DEVICES,
     "lower_cross_thread_reduction": _OF_DEVICES,
     "split_host_device": _OF_DEVICES,
     "check_stores": "It changes nothing.",

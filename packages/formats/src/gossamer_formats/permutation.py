@@ -35,10 +35,10 @@ def compose(first: Array, second: Array) -> Array:
     return composed
 
 
-def stored(permutation: Array) -> Array:
+def occupied_entries(permutation: Array) -> Array:
     """Return the entries of a permutation but for slots without an element.
 
-    >>> stored(np.array([2, UNSTORED, 0]))
+    >>> occupied_entries(np.array([2, UNSTORED, 0]))
     array([2, 0])
     """
     value_indices: Array = permutation[permutation != UNSTORED]

@@ -7,7 +7,7 @@ from gossamer_testkit import ComposableFormatSuite
 
 
 class TestHyb(ComposableFormatSuite):
-    format = COMPOSABLE_FORMATS.named("hyb")
+    format = COMPOSABLE_FORMATS.lookup("hyb")
     parameters = ({}, {"c": 3}, {"k": 0}, {"c": 2, "k": 1})
 
 

@@ -20,9 +20,10 @@ from gossamer_ir.interpret.program import InterpretedKernel
 from gossamer_ir.nodes import Guard, Module
 from gossamer_ir.script import parse_module
 from gossamer_ir.support.arrays import Array
+from gossamer_ir.transform.retype_module import retype_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.traversal.walk import walk
-from gossamer_testkit import retyped, script
+from gossamer_testkit import script
 
 Arguments: TypeAlias = Mapping[str, Any]
 
@@ -49,7 +50,7 @@ def program(
 
 @lru_cache(maxsize=8)
 def _program(text: str, dtype: str, index: str, dtypes: tuple[tuple[str, str], ...]) -> Module:
-    module = retyped(parse_module(text), dtype=dtype, index_dtype=index)
+    module = retype_module(parse_module(text), dtype=dtype, index_dtype=index)
     return specialize(module, {}, dtypes=dict(dtypes)) if dtypes else module
 
 

@@ -12,9 +12,10 @@ from gossamer.resolve_target import resolve_elsewhere
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Allocate
 from gossamer_ir.script import parse_module
+from gossamer_ir.transform.retype_module import retype_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.traversal.walk import collect
-from gossamer_testkit import retyped, script
+from gossamer_testkit import script
 
 OFTEN = Stats(rows=8192, columns=8192, nnz=32 * 8192, longest_row=128, empty_rows=1)
 TARGET = "generic-cpu:l2=2097152,l3=16777216,cores=2"
@@ -37,7 +38,7 @@ def test_each_thread_computes_with_its_own_copy(dtype, threads):
     dense = np.random.default_rng(1).integers(-3, 4, (45, features)).astype(dtype)
     result = np.full((70, features), 7, dtype)
     module = specialize(
-        retyped(parse_module(script("csr_spmm")), dtype=dtype, index_dtype="int32"),
+        retype_module(parse_module(script("csr_spmm")), dtype=dtype, index_dtype="int32"),
         {"feat_size": features},
     )
     resolved = resolve_elsewhere(TARGET)[1]

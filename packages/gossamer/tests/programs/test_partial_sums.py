@@ -12,9 +12,10 @@ from gossamer.resolve_target import resolve_elsewhere
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Allocate
 from gossamer_ir.script import parse_module
+from gossamer_ir.transform.retype_module import retype_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.traversal.walk import collect
-from gossamer_testkit import retyped, script
+from gossamer_testkit import script
 
 LONG = Stats(rows=64, columns=64, nnz=64 * 40, longest_row=80, empty_rows=1)
 FEWER_USES = Stats(rows=64, columns=64, nnz=64 * 20, longest_row=40, empty_rows=1)
@@ -52,7 +53,7 @@ def test_rows_of_every_length(dtype, vectors, stats, element, threads):
     result = np.full((46, features), 7, dtype)
     text = script("csr_spmm")
     module = specialize(
-        retyped(parse_module(text), dtype=dtype, index_dtype="int32"), {"feat_size": features}
+        retype_module(parse_module(text), dtype=dtype, index_dtype="int32"), {"feat_size": features}
     )
     decisions = gs.explain(module, stats=stats).decisions
     assert any(

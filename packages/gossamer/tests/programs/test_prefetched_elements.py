@@ -13,7 +13,7 @@ from gossamer.operators.spmv import PROGRAM
 from gossamer.pipeline import schedule_for_target
 from gossamer.resolve_target import resolve_elsewhere
 from gossamer_ir.interchange.records import Stats
-from gossamer_testkit import retyped
+from gossamer_ir.transform.retype_module import retype_module
 
 LARGE = Stats(rows=1 << 20, columns=1 << 20, nnz=20 << 20, longest_row=100, empty_rows=0)
 
@@ -22,7 +22,7 @@ LARGE = Stats(rows=1 << 20, columns=1 << 20, nnz=20 << 20, longest_row=100, empt
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(0, 3), (1, 1), (40, 30), (900, 700)])
 def test_products_are_those_of_scipy(shape, dtype, index_dtype):
-    module = retyped(module_of(PROGRAM, Variant()), dtype=dtype, index_dtype=index_dtype)
+    module = retype_module(module_of(PROGRAM, Variant()), dtype=dtype, index_dtype=index_dtype)
     target = resolve_elsewhere("generic-cpu:gathers=fast")[1]
     schedule = schedule_for_target(module, target, LARGE)
     assert [step.op for step in schedule.loop].count("prefetch") == 2

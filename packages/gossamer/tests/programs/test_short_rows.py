@@ -13,9 +13,9 @@ from gossamer.pipeline import flat_module, schedule_for_target
 from gossamer.resolve_target import resolve_elsewhere
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Allocate, Guard
+from gossamer_ir.transform.retype_module import retype_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.traversal.walk import collect
-from gossamer_testkit import retyped
 
 SHORT = Stats(rows=64, columns=64, nnz=128, longest_row=6, empty_rows=1)
 TARGET = "generic-cpu:gathers=fast"
@@ -40,7 +40,7 @@ def short_rows(rows, dtype, index_dtype, *, longest=6, columns=40):
 @pytest.mark.parametrize("index_dtype", ["int32", "int64"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_any_number_of_short_rows(dtype, index_dtype, threads, target):
-    module = retyped(module_of(PROGRAM, Variant()), dtype=dtype, index_dtype=index_dtype)
+    module = retype_module(module_of(PROGRAM, Variant()), dtype=dtype, index_dtype=index_dtype)
     resolved = resolve_elsewhere(target)[1]
     decision = gs.explain(module, stats=SHORT, target=target).decisions[0]
     assert decision.what == "rows in lanes, until the longest of them ends"
@@ -72,7 +72,7 @@ def test_a_longer_row_than_expected_is_right_too():
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("most", [31, 32, 33, 40])
 def test_rows_that_just_fit_into_a_window_and_that_do_not(dtype, most):
-    module = retyped(module_of(PROGRAM, Variant()), dtype=dtype, index_dtype="int64")
+    module = retype_module(module_of(PROGRAM, Variant()), dtype=dtype, index_dtype="int64")
     kernel = gs.compile(
         module, schedule=schedule_for_target(module, resolve_elsewhere(TARGET)[1], SHORT)
     )

@@ -17,8 +17,8 @@ from gossamer_ir.errors import UserError
 from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module, print_module
+from gossamer_ir.transform.retype_module import retype_module
 from gossamer_ir.transform.specialize import specialize
-from gossamer_testkit import retyped
 
 pytestmark = pytest.mark.unserialized
 
@@ -34,7 +34,7 @@ def as_many_threads_as_before():
 
 
 def module_of(script, dtype="float32", index="int32", **sizes):
-    module = retyped(parse_module(script), dtype=dtype, index_dtype=index)
+    module = retype_module(parse_module(script), dtype=dtype, index_dtype=index)
     params = {param.name for param in module.functions[0].params}
     return specialize(module, {name: size for name, size in sizes.items() if name in params})
 

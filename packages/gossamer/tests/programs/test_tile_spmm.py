@@ -23,11 +23,12 @@ from gossamer_ir.errors import FormatError
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Allocate
 from gossamer_ir.script import parse_module
+from gossamer_ir.transform.retype_module import retype_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.traversal.walk import collect
 from gossamer_machine import Machine
 from gossamer_schedule.rules import default_schedule, schedule_report
-from gossamer_testkit import retyped, script
+from gossamer_testkit import script
 
 SHAPES = [(0, 0), (0, 8), (3, 0), (1, 4), (5, 8), (70, 24), (200, 40)]
 
@@ -36,7 +37,7 @@ SHAPES = [(0, 0), (0, 8), (3, 0), (1, 4), (5, 8), (70, 24), (200, 40)]
 def product(features=None, *, width=4, dtype="float32", index="int32"):
     """The script for tiles of a width."""
     text = script("tiled_csr_spmm").replace("16", str(width))
-    module = retyped(parse_module(text), dtype=dtype, index_dtype=index)
+    module = retype_module(parse_module(text), dtype=dtype, index_dtype=index)
     return specialize(module, {} if features is None else {"feat_size": features})
 
 

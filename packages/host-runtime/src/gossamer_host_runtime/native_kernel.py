@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer_backend.plugin_api import KERNEL_SYMBOL, Artifact, NativeKernel
 from gossamer_host_runtime.loading.loader import load_object
-from gossamer_host_runtime.parallel.threads import parallelism_of, raised_by_signal
+from gossamer_host_runtime.parallel.threads import parallelism_of, signal_exception
 from gossamer_ir.support.typed_calls import typed
 
 
@@ -31,6 +31,6 @@ def load_kernel(artifact: Artifact) -> NativeKernel:
         artifact,
         address,
         workspace=parallelism,
-        interruption=raised_by_signal,
+        interruption=signal_exception,
         keep_alive=(library,),
     )

@@ -20,10 +20,10 @@ from gossamer_lower.bounds_checks.hoist_bounds_checks import hoist_bounds_checks
 from gossamer_lower.bounds_checks.insert_bounds_checks import insert_bounds_checks
 from gossamer_lower.buffers.lower_buffers import lower_buffers
 from gossamer_lower.device.check_stores import check_stores
-from gossamer_lower.device.inject_pipeline import inject_pipeline
 from gossamer_lower.device.insert_sync import insert_sync
 from gossamer_lower.device.lower_cross_thread_reduction import lower_cross_thread_reduction
 from gossamer_lower.device.merge_shared_memory import merge_shared_memory
+from gossamer_lower.device.pipeline_loops import pipeline_loops
 from gossamer_lower.device.split_host_device import split_host_device
 from gossamer_lower.host.check_index_arrays import check_index_arrays
 from gossamer_lower.host.lower_atomics import lower_atomics
@@ -103,7 +103,7 @@ ORDERED_PASSES: tuple[Callable[..., Module], ...] = (
     # --- On request, for a target.
     lower_math,
     # --- To an entry of the host and kernels of a device.
-    inject_pipeline,
+    pipeline_loops,
     lower_cross_thread_reduction,
     split_host_device,
     check_stores,

@@ -18,7 +18,7 @@ def pipeline_from(stage: StageName, name: PipelineName) -> tuple[PassRecord, ...
     """Return the passes of a pipeline, in their order, from the first one that takes modules of a stage.
 
     >>> [record.name for record in pipeline_from("flat", "device")][:2]
-    ['inject_pipeline', 'lower_cross_thread_reduction']
+    ['pipeline_loops', 'lower_cross_thread_reduction']
     """
     records = [record for record in LISTED if record.pipeline == name]
     (first, *_) = (number for number, record in enumerate(records) if stage in record.takes)

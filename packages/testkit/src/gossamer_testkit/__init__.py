@@ -6,7 +6,6 @@ from gossamer_testkit.conformance.composable_formats import ComposableFormatSuit
 from gossamer_testkit.conformance.formats import FormatSuite
 from gossamer_testkit.corpus.case import Case, Expected
 from gossamer_testkit.corpus.program import Manifest, Program, corpus_names, corpus_program
-from gossamer_testkit.corpus.retyped import retyped
 from gossamer_testkit.corpus.script import script, script_names
 from gossamer_testkit.matrices.cases import csr_cases
 from gossamer_testkit.matrices.csr_matrix import Csr, from_mask, from_rows
@@ -46,7 +45,6 @@ __all__ = [
     "from_mask",
     "from_rows",
     "max_relative_error",
-    "retyped",
     "script",
     "script_names",
     "sddmm",

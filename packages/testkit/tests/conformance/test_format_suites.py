@@ -17,5 +17,5 @@ class TestBlocks(FormatSuite):
 
 
 class TestHyb(ComposableFormatSuite):
-    format = COMPOSABLE_FORMATS.named("hyb")
+    format = COMPOSABLE_FORMATS.lookup("hyb")
     parameters = ({}, {"c": 2, "k": 1})

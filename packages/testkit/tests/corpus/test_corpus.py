@@ -51,7 +51,7 @@ def test_the_interpreter_agrees_with_the_oracle(name):
     for case in program.cases():
         if case.raises is None:
             result = call(lambda **values: run(module, values), case)
-            assert differences(case, result, program.expected(case)) == [], case.name
+            assert differences(case, result, program.expected_results(case)) == [], case.name
         elif case.raises == "kernel.out_of_bounds":
             with pytest.raises(GuardFailed, match=case.names):
                 run(module, fresh(case))

@@ -124,14 +124,14 @@ def matrix_of_torch(tensor: torch.Tensor) -> SparseMatrix:
                 tensor.crow_indices(), tensor.col_indices(), tensor.values(), shape=shape
             )
         case torch.sparse_csc:
-            columns = _expanded(tensor.ccol_indices())
+            columns = _range_numbers(tensor.ccol_indices())
             return _sorted_by_rows(tensor.row_indices(), columns, tensor.values(), shape)
         case torch.sparse_coo:
             coalesced = tensor.coalesce()
             rows, columns = coalesced.indices()
             return _sorted_by_rows(rows, columns, coalesced.values(), shape)
         case torch.sparse_bsr:
-            return _of_blocks(tensor, shape)
+            return _from_blocks(tensor, shape)
     raise ArgumentError(
         "operand.kind",
         f"The matrix has the layout {tensor.layout}; expected CSR, CSC, COO or BSR.",
@@ -139,17 +139,17 @@ def matrix_of_torch(tensor: torch.Tensor) -> SparseMatrix:
     )
 
 
-def _expanded(offsets: torch.Tensor) -> torch.Tensor:
+def _range_numbers(offsets: torch.Tensor) -> torch.Tensor:
     """Return the number of the range that each element is in."""
     numbers = torch.arange(offsets.numel() - 1, dtype=offsets.dtype)
     return torch.repeat_interleave(numbers, offsets.diff())
 
 
-def _of_blocks(tensor: torch.Tensor, shape: tuple[int, int]) -> SparseMatrix:
+def _from_blocks(tensor: torch.Tensor, shape: tuple[int, int]) -> SparseMatrix:
     values = tensor.values()
     _, height, width = values.shape
     indices = tensor.col_indices()
-    rows = _expanded(tensor.crow_indices())[:, None, None] * height
+    rows = _range_numbers(tensor.crow_indices())[:, None, None] * height
     rows = rows + torch.arange(height, dtype=indices.dtype)[:, None]
     columns = indices[:, None, None] * width + torch.arange(width, dtype=indices.dtype)
     rows, columns = (

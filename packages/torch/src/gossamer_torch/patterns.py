@@ -43,7 +43,7 @@ class CheckedPattern:
     def transposed(self) -> Transposed:
         """The transposed pattern, which is made once."""
         if self._transposed is None:
-            self._transposed = _transposed(self.structure)
+            self._transposed = _transpose(self.structure)
         return self._transposed
 
     def count_rows(self, *, transposed: bool) -> int:
@@ -88,7 +88,7 @@ def _fits(indices: Array) -> bool:
     return is_narrow or bool(-_LARGEST <= indices.min() <= indices.max() <= _LARGEST)
 
 
-def _transposed(structure: SparseTensor) -> Transposed:
+def _transpose(structure: SparseTensor) -> Transposed:
     rows, columns = structure.shape
     indptr, indices = structure.arrays["indptr"], structure.arrays["indices"]
     offsets, order = counting_order(indices, columns)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from gossamer_ir.core.axis_kinds import index_handles
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.nodes import Module
-from gossamer_ir.transform.specialize import specialize
 from gossamer_torch.checks import INDEX_TENSOR_DTYPES
 
 PROGRAM_DTYPES = (torch.float32, torch.float64)
@@ -27,19 +24,3 @@ def array_dtypes(declared: str) -> tuple[torch.dtype, ...]:
         return INDEX_TENSOR_DTYPES
     declared_dtype: torch.dtype = getattr(torch, declared)
     return (declared_dtype,)
-
-
-def with_dtypes(module: Module, values: str, indices: str) -> Module:
-    """Return a program whose floats have the dtype `values`, and whose index arrays the dtype `indices`.
-
-    >>> import gossamer as gs
-    >>> program = gs.adjoint("spmv")
-    >>> with_dtypes(program, "float64", "int64").functions[0].axes[1].indices_dtype
-    'int64'
-    """
-    (function,) = module.functions
-    dtypes = {
-        buffer.name: values for buffer in function.buffers if DType.parse(buffer.dtype).is_float
-    }
-    dtypes |= {axis.name: indices for axis in function.axes if index_handles(axis)}
-    return specialize(module, {}, dtypes=dtypes)

@@ -118,7 +118,7 @@ class SparseMatrix:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the tensors; loading checks them again."""
-        return _restored, (self.crow, self.col, self.values, self.shape)
+        return _restore, (self.crow, self.col, self.values, self.shape)
 
     def __repr__(self) -> str:
         rows, columns = self.shape
@@ -126,7 +126,7 @@ class SparseMatrix:
         return f"SparseMatrix({batch}{rows} by {columns}, {self.nnz} nonzeros, {self.dtype})"
 
 
-def _restored(
+def _restore(
     crow: torch.Tensor, col: torch.Tensor, values: torch.Tensor, shape: tuple[int, int]
 ) -> SparseMatrix:
     return SparseMatrix(crow, col, values, shape=shape)

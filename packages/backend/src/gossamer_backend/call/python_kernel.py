@@ -64,7 +64,7 @@ def python_kernel(
     return NativeKernel(
         artifact,
         address,
-        interruption=errors.raised_in_call,
+        interruption=errors.call_exception,
         keep_alive=(entry,),
         emulator=emulator,
     )
@@ -76,7 +76,7 @@ class _LastError(threading.local):
 
     error: BaseException | None = None
 
-    def raised_in_call(self) -> BaseException:
+    def call_exception(self) -> BaseException:
         error, self.error = self.error, None
         return error if error is not None else InternalError("A call of a kernel has no error.")
 

@@ -45,7 +45,7 @@ def decompose(
     if not isinstance(tensor, SparseTensor):
         tensor = SparseTensor(tensor)
     if isinstance(formats, str):
-        decomposition: Decomposition = COMPOSABLE_FORMATS.named(formats).decomposition_of(
+        decomposition: Decomposition = COMPOSABLE_FORMATS.lookup(formats).decomposition_of(
             tensor, parameters
         )
         return decomposition

@@ -10,7 +10,7 @@ import numpy as np
 from gossamer_formats.checks.storage_checks import check_storage
 from gossamer_formats.conversion_by_numpy.stored_elements import stored_elements
 from gossamer_formats.decomposition.part import Part
-from gossamer_formats.permutation import UNSTORED, stored, stored_count
+from gossamer_formats.permutation import UNSTORED, occupied_entries, stored_count
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError, PluginError
 from gossamer_ir.support.arrays import Array
@@ -131,7 +131,7 @@ def _require_each_once(parts: Sequence[Part], count: int, format_name: str) -> N
     # As many as there are, and none missing: a tenth of the time of counting each.
     if count_of_parts == count and is_stored[:count].all():
         return
-    stored_of_parts = [stored(part.permutation) for part in parts]
+    stored_of_parts = [occupied_entries(part.permutation) for part in parts]
     times = np.bincount(np.concatenate([np.zeros(0, np.int64), *stored_of_parts]), minlength=count)
     at = int(np.argmax(times != 1))
     raise _error(

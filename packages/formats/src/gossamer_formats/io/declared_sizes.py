@@ -36,7 +36,7 @@ class Sizes(Protocol):
         """Return about how many bytes reading takes at its peak."""
         ...
 
-    def described(self) -> str:
+    def to_text(self) -> str:
         """Return the sizes in words, after the name of the file."""
         ...
 
@@ -57,7 +57,7 @@ class DeclaredSizes(NamedTuple):
         csr = index * (self.rows + 1) + (8 + index) * self.entries
         return self.bytes_read + _CSR_COPIES * csr
 
-    def described(self) -> str:
+    def to_text(self) -> str:
         """Return the sizes in words, after the name of the file."""
         rows, entries = amount(self.rows, "row"), amount(self.entries, "entry", "entries")
         return f"declares {rows} and {entries}"
@@ -73,7 +73,7 @@ class EntriesRead(NamedTuple):
         """Return about how many bytes reading takes at its peak."""
         return _COORDINATE_COPIES * 8 * (self.dimensions + 1) * self.entries
 
-    def described(self) -> str:
+    def to_text(self) -> str:
         """Return the sizes in words, after the name of the file."""
         entries = amount(self.entries, "entry", "entries")
         return f"holds {entries} or more of {amount(self.dimensions, 'dimension')}"
@@ -94,7 +94,7 @@ def require_fits(file: Path, declared: Sizes, *, max_bytes: int | None) -> None:
     It is called before anything is allocated for the entries.
     """
     needed = declared.memory()
-    needs = f"'{file}' {declared.described()}; reading it takes about {needed} bytes"
+    needs = f"'{file}' {declared.to_text()}; reading it takes about {needed} bytes"
     if needed > _LITTLE and needed > available_memory():
         raise FormatError(
             "format.read.memory",

@@ -37,7 +37,7 @@ def format_named(name: str) -> Format:
     >>> dict(format_named("bsr").parameters)
     {'block_rows': None, 'block_columns': None}
     """
-    return FORMATS.named(name)
+    return FORMATS.lookup(name)
 
 
 def format_names() -> list[str]:

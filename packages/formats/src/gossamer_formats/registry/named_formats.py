@@ -16,7 +16,7 @@ T = TypeVar("T")
 class NamedFormats(NamedObjects[T]):
     """Formats of one kind, such as the composable ones."""
 
-    def named(self, name: str) -> T:
+    def lookup(self, name: str) -> T:
         """Return the format of a name; raises `FormatError` (`format.unknown`) if there is none."""
         format = self.find(name)
         if format is None:

@@ -73,7 +73,7 @@ def explain(
     if is_operator_name(program) and is_default_target(target):
         operator = operator_named(str(program))
         dtype = _operand_dtype(operator.program, dtypes or {}) or Variant().dtype
-        return operator.explained(report, dtype=dtype, sizes=specialize or {})
+        return operator.explain_calls(report, dtype=dtype, sizes=specialize or {})
     return report
 
 

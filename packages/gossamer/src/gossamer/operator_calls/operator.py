@@ -78,7 +78,7 @@ class Operator(Generic[P]):
         """The plans of earlier calls."""
         return tuple(pair.plan for pair in self._plans.by_key.values())
 
-    def explained(
+    def explain_calls(
         self, report: ScheduleReport, *, dtype: str, sizes: Mapping[str, int]
     ) -> ScheduleReport:
         """Return the report about calls with the default target from that of the kernel. `dtype` is that of
@@ -275,7 +275,7 @@ class DecidingOperator(Operator[P]):
         super().__init__(program, function, operands=operands)
         self._decide = decide
 
-    def explained(
+    def explain_calls(
         self, report: ScheduleReport, *, dtype: str, sizes: Mapping[str, int]
     ) -> ScheduleReport:
         """Return the report about calls with the default target: first the decision whether they use the

@@ -63,7 +63,7 @@ class Interruption:
         """Find the main thread again: in a forked child, it is the one that has forked."""
         self._state.main_thread = threading.main_thread().ident or 0
 
-    def raised(self) -> BaseException:
+    def take_exception(self) -> BaseException:
         """Return what a signal handler raised, for the thread whose kernel was stopped."""
         addresses = list(self._state.raised)
         self._state.raised[:] = (None, None, None)

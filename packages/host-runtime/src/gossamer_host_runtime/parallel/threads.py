@@ -109,10 +109,10 @@ def _interruption_address() -> int | None:
     return None if handler is None else handler.address
 
 
-def raised_by_signal() -> BaseException:
+def signal_exception() -> BaseException:
     """Return what a signal handler raised while a kernel ran, which has stopped for it."""
     handler = _interruption()
-    return KeyboardInterrupt() if handler is None else handler.raised()
+    return KeyboardInterrupt() if handler is None else handler.take_exception()
 
 
 def _interruption() -> Interruption | None:

@@ -77,10 +77,10 @@ def insert_sync(module: Module) -> Module:
         for u in T.thread_binding(64, thread="threadIdx.x"):
             X[u] = S[63 - u]
     """
-    return map_kernels(module, _synchronized)
+    return map_kernels(module, _insert_barriers)
 
 
-def _synchronized(function: Function) -> Function:
+def _insert_barriers(function: Function) -> Function:
     require_uniform_barriers(function)
     inserter = _Inserter(function)
     body = inserter.body(function.body, ThreadContext())
@@ -118,9 +118,9 @@ class _Inserter:
             case For() if stmt.thread is not None:
                 return self._thread_loop(stmt, context)
             case For():
-                return self._repeated(stmt, context, (stmt.start, stmt.extent))
+                return self._synchronize_loop(stmt, context, (stmt.start, stmt.extent))
             case While():
-                return self._repeated(stmt, context, (stmt.condition,))
+                return self._synchronize_loop(stmt, context, (stmt.condition,))
             case If():
                 return self._choice(stmt, context)
             case _ if isinstance(stmt, SYNCHRONIZING_STMTS):
@@ -172,7 +172,7 @@ class _Inserter:
             new = For(name, ZERO, self._axes[axis], (new,), kind="thread_binding", thread=axis)  # type: ignore[arg-type]  # a tag
         return (*self._before(accesses, context), new)
 
-    def _repeated(
+    def _synchronize_loop(
         self, loop: For | While, context: ThreadContext, control: tuple[Expr, ...]
     ) -> tuple[Stmt, ...]:
         """Return a loop around barriers: an iteration begins with the accesses of the one before pending."""

@@ -62,7 +62,7 @@ class _KernelContext(ThreadContext, frozen=True):
 @lowering_pass(
     takes=("flat",),
     pipeline="device",
-    after={"inject_pipeline": "reductions in pipelined loops read the copies that it makes"},
+    after={"pipeline_loops": "reductions in pipelined loops read the copies that it makes"},
 )
 def lower_cross_thread_reduction(module: Module) -> Module:
     """Lower reductions over the threads of a block, which `bind` makes of the loops of reductions.

@@ -51,7 +51,7 @@ class ThreadSelection:
         # The other thread may be in another iteration of each loop in the loop over threads.
         other = {name: index_var(f"other {name}") for name in bound_vars(context.loops[:1])}
         prover = Prover()
-        for condition in self._fixed(context.conditions):
+        for condition in self._constant_exprs(context.conditions):
             prover.assume(condition)
             prover.assume(substitute(condition, other))
         for loop in context.loops:
@@ -59,11 +59,11 @@ class ThreadSelection:
                 prover.assume_range(loop.var, start, extent)
                 renamed = (substitute(start, other), substitute(extent, other))
                 prover.assume_range(other[loop.var].name, *renamed)
-        for index in self._fixed(indices):
+        for index in self._constant_exprs(indices):
             prover.assume(Compare("eq", index, substitute(index, other)))
         return prover.proves(Compare("eq", index_var(var_name), other[var_name]))
 
-    def _fixed(self, exprs: Sequence[Expr]) -> Iterator[Expr]:
+    def _constant_exprs(self, exprs: Sequence[Expr]) -> Iterator[Expr]:
         """Yield the expressions whose value depends on variables only, in terms of those of loops."""
         overflow = overflow_of(self._kernel)
         for expr in exprs:
@@ -78,6 +78,6 @@ class ThreadSelection:
                 yield value
 
     def _fixed_ranges(self, loop: For) -> Iterator[tuple[Expr, Expr]]:
-        bounds = (*self._fixed((loop.start, loop.extent)),)
+        bounds = (*self._constant_exprs((loop.start, loop.extent)),)
         if len(bounds) == 2:
             yield bounds[0], bounds[1]

@@ -39,7 +39,7 @@ from gossamer_lower.lowering_pass import lowering_pass
     takes=("flat",),
     pipeline="device",
     after={
-        "inject_pipeline": "a pipelined loop allocates the stages of buffers before it",
+        "pipeline_loops": "a pipelined loop allocates the stages of buffers before it",
         "lower_cross_thread_reduction": "what threads exchange is allocated before the loops over threads",
     },
 )

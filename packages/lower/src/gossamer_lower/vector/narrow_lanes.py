@@ -100,10 +100,10 @@ class _Narrower:
         """Return an expression with a narrower vector; None if nothing is known to be narrower."""
         match node:
             case LaneReduce(op="min" | "max" as op, value=value):
-                narrow = self._narrowed(value)
+                narrow = self._narrow(value)
                 return None if narrow is None else Cast("int64", LaneReduce(op, narrow))
             case Compare(op="lt", lhs=Broadcast(value=bound) as lhs, rhs=rhs):
-                narrow = self._narrowed(rhs)
+                narrow = self._narrow(rhs)
                 if narrow is None or not self._is_nonnegative(bound):
                     return None
                 # No int32 is greater than the largest one, so that the bound may be cut off there.
@@ -111,7 +111,7 @@ class _Narrower:
                 return Compare("lt", Broadcast(least, lhs.lanes), narrow)
         return None
 
-    def _narrowed(self, value: Expr) -> Expr | None:
+    def _narrow(self, value: Expr) -> Expr | None:
         """Return an int32 vector with the values of an int64 vector; None if they may not fit."""
         match value:
             case Cast() if _is_widened(value):
@@ -128,14 +128,14 @@ class _Narrower:
             case Binary(op="min" | "max", lhs=lhs, rhs=rhs):
                 return self._both(value, lhs, rhs)
             case Select(condition=condition, if_true=if_true, if_false=if_false):
-                first, second = self._narrowed(if_true), self._narrowed(if_false)
+                first, second = self._narrow(if_true), self._narrow(if_false)
                 if first is None or second is None:
                     return None
                 return Select(condition, first, second)
         return None
 
     def _both(self, value: Binary, lhs: Expr, rhs: Expr) -> Expr | None:
-        first, second = self._narrowed(lhs), self._narrowed(rhs)
+        first, second = self._narrow(lhs), self._narrow(rhs)
         if first is None or second is None:
             return None
         return Binary(value.op, first, second)

@@ -8,11 +8,12 @@ from rule_programs import machine
 
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.script import parse_module
+from gossamer_ir.transform.retype_module import retype_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule.rules import schedule_report
 from gossamer_schedule.rules.library.row_spmm import row_spmm
 from gossamer_schedule.rules.schedule_rule import RuleContext
-from gossamer_testkit import retyped, script
+from gossamer_testkit import script
 
 L2 = 1 << 20
 WIDE = machine(f"vector_bits=512,l2={L2}")
@@ -25,7 +26,7 @@ def long_rows(mean=40, *, rows=1000, columns=1000):
 
 
 def partial_sums(*, features=16, stats=None, target=WIDE, text=TEXT, dtype="float32"):
-    module = retyped(parse_module(text), dtype=dtype, index_dtype="int32")
+    module = retype_module(parse_module(text), dtype=dtype, index_dtype="int32")
     sizes = {} if features is None else {"feat_size": features}
     return decisions_of(specialize(module, sizes), target, RuleContext(stats or long_rows()))
 

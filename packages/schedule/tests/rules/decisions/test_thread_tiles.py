@@ -8,10 +8,11 @@ from rule_programs import machine
 
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.script import parse_module
+from gossamer_ir.transform.retype_module import retype_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule.rules.library.row_spmm import row_spmm
 from gossamer_schedule.rules.schedule_rule import RuleContext
-from gossamer_testkit import retyped, script
+from gossamer_testkit import script
 
 MACHINE = "vector_bits={bits},l2=2097152,l3=16777216,cores={cores}"
 TEXT = script("csr_spmm")
@@ -23,7 +24,7 @@ def graph(uses=32, *, columns=8192):
 
 
 def report(*, features=512, stats=None, dtype="float32", bits=512, cores=2, text=TEXT, part=False):
-    module = retyped(parse_module(text), dtype=dtype, index_dtype="int32")
+    module = retype_module(parse_module(text), dtype=dtype, index_dtype="int32")
     sizes = {} if features is None else {"feat_size": features}
     context = RuleContext(stats or graph(), is_sibling=part)
     target = machine(MACHINE.format(bits=bits, cores=cores))

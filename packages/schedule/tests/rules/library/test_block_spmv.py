@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from gossamer_ir.script import parse_module
+from gossamer_ir.transform.retype_module import retype_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_machine import Machine
 from gossamer_schedule.rules import schedule_report
 from gossamer_schedule.rules.library.block_spmv import block_spmv
 from gossamer_schedule.rules.schedule_rule import RuleContext
-from gossamer_testkit import retyped
 
 TARGET = Machine()
 TEXT = """
@@ -38,7 +38,7 @@ OTHER_ORDER = TEXT.replace('[IO, JO, II, JI], "SRSR"', '[IO, II, JO, JI], "SSRR"
 
 
 def module_of(text=TEXT, *, height=3, width=3, dtype="float32"):
-    module = retyped(parse_module(text), dtype=dtype, index_dtype="int32")
+    module = retype_module(parse_module(text), dtype=dtype, index_dtype="int32")
     sizes = {"bh": height, "bw": width}
     return specialize(module, {name: size for name, size in sizes.items() if size is not None})
 

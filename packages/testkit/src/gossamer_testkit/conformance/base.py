@@ -107,11 +107,11 @@ class Checks:
         """Return the compiled program; compiled once for all tests of the class."""
         key = (program.name, target)
         if key not in cls._artifacts:
-            cls._artifacts[key] = cls.compiled(program, target)
+            cls._artifacts[key] = cls.compile_again(program, target)
         return cls._artifacts[key]
 
     @classmethod
-    def compiled(cls, program: Program, target: str) -> Artifact:
+    def compile_again(cls, program: Program, target: str) -> Artifact:
         """Return the program compiled again, from a new copy of its module."""
         return cls.backend.compile(program.module, Target.parse(target))
 

@@ -20,7 +20,7 @@ class CodeChecks(Checks):
         # A few are enough to find state that a compilation leaves behind: the next check compiles all of
         # them again, after other ones.
         for program in self.all_covered()[::8]:
-            first, second = self.artifact(program, target), self.compiled(program, target)
+            first, second = self.artifact(program, target), self.compile_again(program, target)
             different = [
                 part for part in COMPARED_PARTS if getattr(first, part) != getattr(second, part)
             ]

@@ -48,7 +48,7 @@ class ComposableFormatSuite:
     parameters: ClassVar[tuple[Parameters, ...]] = ({},)
 
     def test_it_is_installed_under_its_name(self) -> None:
-        assert COMPOSABLE_FORMATS.named(self.format.name) == self.format
+        assert COMPOSABLE_FORMATS.lookup(self.format.name) == self.format
 
     def test_each_parameter_is_required_chosen_or_has_a_default(self) -> None:
         defaults = self.format.parameters

@@ -73,7 +73,7 @@ class ThreadChecks(Checks):
 
         def work() -> None:
             for program in programs:
-                if fingerprint(self.compiled(program, target)) != wanted[program.name]:
+                if fingerprint(self.compile_again(program, target)) != wanted[program.name]:
                     wrong.append(program.name)
 
         run_in_threads(work)

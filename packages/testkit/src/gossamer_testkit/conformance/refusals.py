@@ -22,7 +22,7 @@ class RefusalChecks(Checks):
         missing = program.lacks(self.backend.capabilities)
         target = self.target_texts()[0]
         try:
-            self.compiled(program, target)
+            self.compile_again(program, target)
         except PluginError as error:
             silent = [word for word in missing if word not in str(error)]
             require(not silent, f"The refusal does not name {', '.join(silent)}: {error}")

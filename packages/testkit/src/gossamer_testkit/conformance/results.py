@@ -41,7 +41,7 @@ def mismatch(kernel: Callable[..., object], program: Program, case: Case) -> str
         return f"the error does not name {case.names}: {error}"
     if case.raises is not None:
         return f"the call succeeds; expected the error {case.raises}."
-    return " ".join(differences(case, arrays, program.expected(case))) or None
+    return " ".join(differences(case, arrays, program.expected_results(case))) or None
 
 
 def second_opinion(program: Program, case: Case) -> str:
@@ -51,5 +51,5 @@ def second_opinion(program: Program, case: Case) -> str:
         arrays = call(lambda **values: run(module, values), case)
     except GossamerError as error:
         return f"(The reference interpreter fails: {error})"
-    agrees = not differences(case, arrays, program.expected(case))
+    agrees = not differences(case, arrays, program.expected_results(case))
     return f"(The reference interpreter {'agrees' if agrees else 'disagrees'} with the oracle.)"

@@ -53,7 +53,7 @@ class Program(NamedTuple):
 
     >>> program = corpus_program("copy_int32")
     >>> case = list(program.cases())[1]
-    >>> case.values["x"], program.expected(case)["y"].array
+    >>> case.values["x"], program.expected_results(case)["y"].array
     (array([0], dtype=int32), array([0], dtype=int32))
     """
 
@@ -74,7 +74,7 @@ class Program(NamedTuple):
         """Return the cases to call it with, which are deterministic."""
         return INPUT_GENERATORS[self.manifest.cases](self.manifest.options)
 
-    def expected(self, case: Case) -> dict[str, Expected]:
+    def expected_results(self, case: Case) -> dict[str, Expected]:
         """Return the expected contents of the arrays that the program writes."""
         return ORACLES[self.manifest.oracle](case.values, self.manifest.options)
 

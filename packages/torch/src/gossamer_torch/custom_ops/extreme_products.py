@@ -51,12 +51,12 @@ def extreme_product(matrix: MatrixOfTensors, dense: torch.Tensor, reduce: str) -
     if dense.dim() == 1:
         return extreme_product(matrix, dense[:, None], reduce)[:, 0]
     if matrix.batch or dense.dim() > 2:
-        return _of_batch(matrix, dense, reduce)
+        return _multiply_batch(matrix, dense, reduce)
     extremes: torch.Tensor = _program(reduce)(matrix.values, dense, matrix.crow, matrix.col)
     return extremes.masked_fill((matrix.crow.diff() == 0)[:, None], 0)
 
 
-def _of_batch(matrix: MatrixOfTensors, dense: torch.Tensor, reduce: str) -> torch.Tensor:
+def _multiply_batch(matrix: MatrixOfTensors, dense: torch.Tensor, reduce: str) -> torch.Tensor:
     batch = matrix.batch or tuple(dense.shape[:-2])
     values = flattened_batch(matrix.values.expand(*batch, matrix.nnz), 1)
     factors = flattened_batch(dense.expand(*batch, *dense.shape[-2:]), 2)

@@ -143,15 +143,17 @@ def has_small_matrices(weights: torch.Tensor) -> bool:
 def _kernel(dtype: str, segments: int, features: int, outputs: int) -> Kernel:
     sizes = {"segments": segments, "features": features, "outputs": outputs}
     sizes["group_rows"] = _GROUP_ROWS
-    script = _SCRIPT.replace("float32", dtype)
+    dtypes = dict.fromkeys(("X", "W", "Y", "Rows"), dtype)
     lanes = _VECTOR_BYTES // np.dtype(dtype).itemsize
-    return gs.compile(script, specialize=sizes, schedule=_schedule(script, sizes, lanes))
+    builder = gs.schedule(_SCRIPT, specialize=sizes, dtypes=dtypes)
+    schedule = _schedule(builder, sizes, lanes)
+    return gs.compile(_SCRIPT, specialize=sizes, dtypes=dtypes, schedule=schedule)
 
 
-def _schedule(script: str, sizes: dict[str, int], lanes: int) -> ScheduleBuilder:
+def _schedule(builder: ScheduleBuilder, sizes: dict[str, int], lanes: int) -> ScheduleBuilder:
     """Return the schedule: a group is gathered and multiplied at a time. A tile of the product stays in
     registers during the loop over features, and is then added to the rows of the result."""
-    sch = gs.schedule(script, specialize=sizes).lower().lower()
+    sch = builder.lower().lower()
     p, _, io, ii, column, k = sch.get_loops("multiply")
     tile, vector, lane = sch.split(column, factors=(None, _TILE_VECTORS, lanes)).names
     sch.reorder(tile, k, ii, vector, lane)

@@ -17,6 +17,7 @@ from gossamer_ir.interchange.serialization import dumps
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.as_tuple import as_tuple
 from gossamer_ir.support.typed_calls import typed
+from gossamer_ir.transform.retype_module import retype_module
 from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_torch.checks import (
     INDEX_TENSOR_DTYPES,
@@ -30,9 +31,9 @@ from gossamer_torch.custom_ops.registration import (
     OperatorDefinition,
     register_operator,
 )
+from gossamer_torch.infer_sizes import infer_sizes, size_sources, symbolic_size
 from gossamer_torch.numpy_views import shared_array, torch_dtype_name
-from gossamer_torch.program_dtypes import PROGRAM_DTYPES, array_dtypes, with_dtypes
-from gossamer_torch.program_sizes import size_in, solved_sizes, told_sizes
+from gossamer_torch.program_dtypes import PROGRAM_DTYPES, array_dtypes
 
 
 @typed
@@ -86,11 +87,13 @@ class CustomOperator:
         self._kinds = [
             (param.name, array_dtypes(param.dtype), len(param.shape)) for param in params
         ]
-        self._told = told_sizes(params)
+        self._size_sources = size_sources(params)
         # All at once, since torch registers no operator while it traces a call.
         self._variants = {
             (values, indices): _operator(
-                with_dtypes(module, torch_dtype_name(values), torch_dtype_name(indices)),
+                retype_module(
+                    module, dtype=torch_dtype_name(values), index_dtype=torch_dtype_name(indices)
+                ),
                 self._operator.signature,
             )
             for values in PROGRAM_DTYPES
@@ -110,7 +113,7 @@ class CustomOperator:
             require_dense(name, array, dtypes=dtypes)
             require_tensor_shape(name, array, (None,) * dimensions)
         shapes = [array.shape for array in arrays]
-        solved = solved_sizes(self._told, shapes, sizes, names=self.sizes)
+        solved = infer_sizes(self._size_sources, shapes, sizes, names=self.sizes)
         kinds = [_one_dtype(arrays, allowed) for allowed in (PROGRAM_DTYPES, INDEX_TENSOR_DTYPES)]
         return self.operator_for(kinds[0], kinds[1]).call(*arrays, *solved)
 
@@ -165,7 +168,7 @@ class ProgramOperator:
         self._gradients: dict[tuple[str, ...], ProgramOperator] = {}
         self._dependent: dict[tuple[str, ...], list[str]] = {}
         self.name = f"{module.entry}_{digest}"
-        self.call = self._registered()
+        self.call = self._register()
 
     @property
     def kernel(self) -> Kernel:
@@ -174,7 +177,7 @@ class ProgramOperator:
             self._kernel = gs.compile(self._module)
         return self._kernel
 
-    def _registered(self) -> Any:
+    def _register(self) -> Any:
         tensors = [f"Tensor {handle}" for handle in self.inputs]
         numbers = [f"SymInt {size}" for size in self.sizes]
         results = ", ".join("Tensor" for _ in self.outputs)
@@ -211,7 +214,7 @@ class ProgramOperator:
         sizes = dict(zip(self.sizes, arguments[len(self.inputs) :], strict=True))
         made = tuple(
             torch.empty(
-                [size_in(size, sizes) for size in self.params[name].shape],
+                [symbolic_size(size, sizes) for size in self.params[name].shape],
                 dtype=getattr(torch, self._buffers[name].dtype),
                 device=arguments[0].device,
             )

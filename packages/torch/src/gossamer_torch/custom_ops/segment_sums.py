@@ -81,7 +81,7 @@ def segment_sums(
     products = x.new_empty((count, weights.shape[2]))
     for segment, chunk in _chunks(offsets, count):
         torch.mm(_rows_at(x, sources, chunk), weights[segment], out=products[chunk])
-    return products if targets is None else _scattered(products, targets, rows)
+    return products if targets is None else _sum_by_target(products, targets, rows)
 
 
 def _new_products(
@@ -186,7 +186,7 @@ def _rows_at(x: torch.Tensor, index: torch.Tensor | None, chunk: slice) -> torch
     return x[chunk] if index is None else x.index_select(0, index[chunk])
 
 
-def _scattered(products: torch.Tensor, targets: torch.Tensor, rows: int) -> torch.Tensor:
+def _sum_by_target(products: torch.Tensor, targets: torch.Tensor, rows: int) -> torch.Tensor:
     """Return the sums of products with equal targets."""
     pattern = _scatter_pattern(targets, rows)
     ones = products.new_ones(len(products))

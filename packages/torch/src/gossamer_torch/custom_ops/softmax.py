@@ -80,7 +80,7 @@ def _kernel(script: str, dtype: str, index_dtype: str) -> Kernel:
     return gs.compile(script, dtypes={**dict.fromkeys(names, dtype), "J": index_dtype})
 
 
-def _computed(
+def _call_for_each_matrix(
     script: str,
     arrays: dict[str, torch.Tensor],
     crow: torch.Tensor,
@@ -127,7 +127,7 @@ def row_softmax(
     values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, columns: int
 ) -> torch.Tensor:
     """Return the softmax over the elements of each row."""
-    return _computed(SOFTMAX, {"a": values}, crow, col, columns)
+    return _call_for_each_matrix(SOFTMAX, {"a": values}, crow, col, columns)
 
 
 def _new_softmax_gradient(
@@ -178,4 +178,6 @@ def row_softmax_gradient(
     columns: int,
 ) -> torch.Tensor:
     """Return the gradient of scores from the weights that are their softmax, and the gradient of these."""
-    return _computed(_GRADIENT, {"p": weights, "g": gradient.contiguous()}, crow, col, columns)
+    return _call_for_each_matrix(
+        _GRADIENT, {"p": weights, "g": gradient.contiguous()}, crow, col, columns
+    )

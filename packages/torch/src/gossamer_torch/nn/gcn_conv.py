@@ -58,13 +58,15 @@ class GCNConv(torch.nn.Module):
     ) -> torch.Tensor:
         """Return the features of all nodes."""
         nodes = x.shape[0]
-        matrix = self.propagated(adjacency_of(edge_index, edge_weight, (nodes, nodes), x.dtype))
+        matrix = self.propagation_matrix(
+            adjacency_of(edge_index, edge_weight, (nodes, nodes), x.dtype)
+        )
         if receives_first(x, self.out_channels):
             return torch.nn.functional.linear(spmm(matrix, x), self.lin.weight, self.bias)
         received = spmm(matrix, self.lin(x))
         return received if self.bias is None else received + self.bias
 
-    def propagated(self, matrix: SparseMatrix) -> SparseMatrix:
+    def propagation_matrix(self, matrix: SparseMatrix) -> SparseMatrix:
         """Return the matrix with loops and normalized weights, as the layer wants."""
         if self.add_self_loops:
             matrix = with_self_loops(matrix)

@@ -105,7 +105,7 @@ def _describe_format(name: str) -> str:
 
 
 def _describe_composable_format(name: str) -> str:
-    composable = COMPOSABLE_FORMATS.named(name)
+    composable = COMPOSABLE_FORMATS.lookup(name)
     lines = _heading(name, composable.decompose, composable.parameters)
     parameters: dict[str, Any] = dict(composable.example_parameters)
     for part in decompose(_example(), name, **parameters).parts:

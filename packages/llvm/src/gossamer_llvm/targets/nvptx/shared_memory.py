@@ -53,7 +53,7 @@ def shared_allocations(most_bytes: int) -> LowerStmt:
 def _allocate(emitter: FunctionEmitter, buffer: Buffer, most_bytes: int) -> None:
     kernel = emitter.state(KernelState)
     emitter.module.require_dtype(buffer.dtype)
-    size, offset = _buffer_size(buffer), _aligned(kernel.shared_bytes)
+    size, offset = _buffer_size(buffer), _align_up(kernel.shared_bytes)
     if size is None or offset + size > most_bytes:
         raise UnsupportedError(
             "llvm.shared",
@@ -116,7 +116,7 @@ def shared_memory_of(function: Function) -> SharedMemory:
     for buffer in allocations(stmts(function.body)):
         size = _buffer_size(buffer) if buffer.scope == "shared" else None
         if size is not None:
-            offsets[buffer.name] = _aligned(total)
+            offsets[buffer.name] = _align_up(total)
             total = offsets[buffer.name] + size
     return SharedMemory(offsets, total)
 
@@ -130,5 +130,5 @@ def _buffer_size(buffer: Buffer) -> int | None:
     return prod(constants) * element_bytes(buffer.dtype)
 
 
-def _aligned(offset: int) -> int:
+def _align_up(offset: int) -> int:
     return -(-offset // SHARED_ALIGNMENT) * SHARED_ALIGNMENT

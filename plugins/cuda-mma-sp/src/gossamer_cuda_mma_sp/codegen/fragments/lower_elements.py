@@ -146,12 +146,12 @@ def _range(
 def _in_slot(table: FragmentTable, store: Store, slot: Slot, values: Mapping[str, Expr]) -> Store:
     at = (index(slot.number),)
 
-    def moved(node: Node) -> Any | None:
+    def move_load(node: Node) -> Any | None:
         if isinstance(node, Load) and node.buffer in table.buffers:
             return replace(node, indices=at)
         return None
 
-    value = substitute(rewrite(store.value, moved), values)
+    value = substitute(rewrite(store.value, move_load), values)
     if store.buffer not in table.buffers:
         indices = tuple(substitute(position, values) for position in store.indices)
         return replace(store, indices=indices, value=value)

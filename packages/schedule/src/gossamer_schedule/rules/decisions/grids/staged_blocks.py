@@ -79,7 +79,7 @@ def multiply_staged_blocks(
 ) -> None:
     """Schedule a product: blocks of one warp for block rows and tiles of features."""
     sums = product.sums
-    loops = _tiled(trace, product, staging=staging)
+    loops = _split_into_tiles(trace, product, staging=staging)
     shared = _caches(trace, product, scope="shared")
     fragments = _caches(trace, product, scope="fragment", of=shared)
     _accumulate_in_fragment(trace, product, loops=loops)
@@ -97,7 +97,9 @@ def multiply_staged_blocks(
         copy_by_threads(trace, inner, dtype=product.stored_dtype, grid=grid)
 
 
-def _tiled(trace: TraceBuilder, product: BlockProduct, *, staging: BlockStaging) -> _TileLoops:
+def _split_into_tiles(
+    trace: TraceBuilder, product: BlockProduct, *, staging: BlockStaging
+) -> _TileLoops:
     """Split loops into those over tiles, and the others, which are innermost."""
     sums, tiles, feature = product.sums, None, product.feature
     depth, inner_position = sums.position, sums.inner_position

@@ -12,8 +12,8 @@ from gossamer_ir.interchange.records import BufferParam
 from gossamer_ir.nodes import Expr
 
 
-class SizeOfArray(NamedTuple):
-    """A size that follows from an array: the length of a dimension is `factor * size + offset`."""
+class SizeSource(NamedTuple):
+    """An array dimension that determines a size: the length of a dimension is `factor * size + offset`."""
 
     size: str
     array: int
@@ -22,20 +22,20 @@ class SizeOfArray(NamedTuple):
     offset: int
 
 
-def told_sizes(params: Sequence[BufferParam]) -> list[SizeOfArray]:
-    """Return how sizes follow from arrays, for the first array that tells each of them."""
-    by_name: dict[str, SizeOfArray] = {}
+def size_sources(params: Sequence[BufferParam]) -> list[SizeSource]:
+    """Return how sizes follow from arrays, for the first array that determines each of them."""
+    by_name: dict[str, SizeSource] = {}
     for array, param in enumerate(params):
         for dimension, length in enumerate(param.shape):
             form = to_linear(length)
             if form is not None and form.name is not None:
-                told = SizeOfArray(form.name, array, dimension, form.factor, form.offset)
-                by_name.setdefault(form.name, told)
+                source = SizeSource(form.name, array, dimension, form.factor, form.offset)
+                by_name.setdefault(form.name, source)
     return list(by_name.values())
 
 
-def solved_sizes(
-    told: Sequence[SizeOfArray],
+def infer_sizes(
+    sources: Sequence[SizeSource],
     shapes: Sequence[Sequence[int]],
     passed: Mapping[str, int],
     *,
@@ -47,7 +47,7 @@ def solved_sizes(
     """
     solved = {
         size: (shapes[array][dimension] - offset) // factor
-        for size, array, dimension, factor, offset in told
+        for size, array, dimension, factor, offset in sources
     }
     solved |= passed
     for name in names:
@@ -60,11 +60,11 @@ def solved_sizes(
     return [solved[name] for name in names]
 
 
-def size_in(size: Expr, sizes: Mapping[str, Any]) -> Any:
+def symbolic_size(size: Expr, sizes: Mapping[str, Any]) -> Any:
     """Return the value of a size; one of torch's symbols for those.
 
     >>> from gossamer_ir.core.build import add, index, index_var
-    >>> size_in(add(index_var("m"), index(1)), {"m": 4})
+    >>> symbolic_size(add(index_var("m"), index(1)), {"m": 4})
     5
     """
     form = to_linear(size)

@@ -50,7 +50,7 @@ from gossamer_lower.statements.rebuild import with_bodies, with_body
 
 
 @lowering_pass(takes=("flat",), pipeline="device")
-def inject_pipeline(module: Module) -> Module:
+def pipeline_loops(module: Module) -> Module:
     """Return a module for a device, whose loops with the annotation `pipeline` overlap iterations.
 
     The copies at the start of such a loop fill buffers in shared memory that it allocates. A copy of 4, 8 or
@@ -72,7 +72,7 @@ def inject_pipeline(module: Module) -> Module:
     ...         for u in T.thread_binding(32, thread="threadIdx.x"):
     ...             Y[i, u] = S[31 - u]
     ... ''')
-    >>> print(body_text(inject_pipeline(flat)))
+    >>> print(body_text(pipeline_loops(flat)))
     S = T.alloc_buffer((2, 32), "float32", scope="shared")
     if 0 < n:
         for t_1 in T.thread_binding(32, thread="threadIdx.x"):
@@ -123,29 +123,29 @@ class _Injector:
             return (inner,)
         stages = _stages_of(inner, self._function)
         if stages is None:
-            return (_unmarked(inner),)
-        return self._pipelined(stages)
+            return (_without_mark(inner),)
+        return self._pipeline_loop(stages)
 
-    def _pipelined(self, stages: _Stages) -> tuple[Stmt, ...]:
+    def _pipeline_loop(self, stages: _Stages) -> tuple[Stmt, ...]:
         loop = stages.loop
         lets = [self._let_of(expr) for expr in (loop.start, loop.extent)]
         start, extent = (
             expr if let is None else let.var
             for expr, let in zip((loop.start, loop.extent), lets, strict=True)
         )
-        loop = replace(_unmarked(loop), start=start, extent=extent)
+        loop = replace(_without_mark(loop), start=start, extent=extent)
         number = sub(index_var(loop.var), start)
         last = stages.count - 1
         first = [
             stmt
             for ahead in map(index, range(last))
-            for stmt in (self._begun(stages, start, ahead, extent), CommitGroup())
+            for stmt in (self._issue_copies(stages, start, ahead, extent), CommitGroup())
         ]
         later = add(number, index(last))
         body = (
             WaitGroup(last - 1),
             Barrier(),
-            self._begun(stages, start, later, extent),
+            self._issue_copies(stages, start, later, extent),
             CommitGroup(),
             *_in_stage(stages.rest, stages, number),
         )
@@ -162,7 +162,7 @@ class _Injector:
             return None
         return Let(index_var(self._namer.fresh("bound")), expr)
 
-    def _begun(self, stages: _Stages, start: Expr, number: Expr, extent: Expr) -> Stmt:
+    def _issue_copies(self, stages: _Stages, start: Expr, number: Expr, extent: Expr) -> Stmt:
         """Return the copies of an iteration, if there is one with this number."""
         values = {stages.loop.var: add(start, number)}
         copies = with_fresh_names(stages.copies, self._namer, values=values)
@@ -177,7 +177,7 @@ class _Injector:
         return AsyncCopy((copy.store,))
 
 
-def _unmarked(loop: For) -> For:
+def _without_mark(loop: For) -> For:
     annotations = tuple(item for item in loop.annotations if item[0] != PIPELINE)
     return replace(loop, annotations=annotations)
 

@@ -1,4 +1,4 @@
-"""`inject_pipeline`: stages of buffers, the copies ahead, and loops that are left as they are."""
+"""`pipeline_loops`: stages of buffers, the copies ahead, and loops that are left as they are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gossamer_ir.nodes import Allocate, AsyncCopy, CommitGroup, WaitGroup
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify import verify
-from gossamer_lower import inject_pipeline, lower_to_device
+from gossamer_lower import lower_to_device, pipeline_loops
 
 TEXT = """
 @T.prim_func
@@ -52,14 +52,14 @@ def results(module, count):
 def test_iterations_have_the_results_of_their_own_copies(stages, count, first):
     """There may be fewer iterations than stages, and the first one may have any number."""
     module = program(stages=stages, first=first)
-    pipelined = inject_pipeline(module)
+    pipelined = pipeline_loops(module)
     verify(pipelined)
     np.testing.assert_array_equal(results(pipelined, count), results(module, count))
     np.testing.assert_array_equal(results(lower_to_device(module), count), results(module, count))
 
 
 def test_a_stage_is_copied_while_the_others_are_in_use():
-    pipelined = inject_pipeline(program(stages=4))
+    pipelined = pipeline_loops(program(stages=4))
     (buffer,) = (node.buffer for node in collect(Allocate, pipelined))
     assert [integer_value(extent) for extent in buffer.shape] == [4, 8]
     assert [node.pending for node in collect(WaitGroup, pipelined)] == [2]
@@ -68,7 +68,7 @@ def test_a_stage_is_copied_while_the_others_are_in_use():
 
 
 def test_a_wait_for_too_few_groups_is_found():
-    text = print_module(inject_pipeline(program(stages=3)))
+    text = print_module(pipeline_loops(program(stages=3)))
     broken = parse_module(text.replace("T.wait_group(1)", "T.wait_group(2)"))
     with pytest.raises(InterpreterError, match="which an asynchronous copy writes"):
         results(broken, 5)
@@ -76,13 +76,13 @@ def test_a_wait_for_too_few_groups_is_found():
 
 def test_what_is_computed_is_stored_early_by_ordinary_statements():
     module = program(copied="X[row, t] * 2.0")
-    pipelined = inject_pipeline(module)
+    pipelined = pipeline_loops(module)
     assert not collect(AsyncCopy, pipelined)
     assert collect(WaitGroup, pipelined)
     np.testing.assert_array_equal(results(pipelined, 5), results(module, 5))
 
 
 def test_a_loop_without_copies_to_shared_memory_loses_the_mark():
-    pipelined = inject_pipeline(program(scope="global"))
+    pipelined = pipeline_loops(program(scope="global"))
     assert not collect(WaitGroup, pipelined)
     assert "pipeline" not in print_module(pipelined)

@@ -1,28 +1,31 @@
-"""Changes the dtypes of values and of index arrays in a script."""
+"""Changes the dtypes of all values and of all index arrays of a program."""
 
 from __future__ import annotations
 
 from gossamer_ir.core.axis_kinds import index_handles
+from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.transform.specialize import specialize
 
 
 @typed
-def retyped(module: Module, *, dtype: str, index_dtype: str) -> Module:
-    """Return the module with `dtype` for its float buffers and `index_dtype` for the index arrays of its
-    axes.
+def retype_module(module: Module, *, dtype: str, index_dtype: str) -> Module:
+    """Return a module of one function with `dtype` for its float buffers, and `index_dtype` for the index
+    arrays of its axes.
+
+    Raises `ArgumentError` (`specialize.dtype`) for an invalid dtype, or one that another operand contradicts.
 
     >>> from gossamer_ir.script import parse_module
     >>> from gossamer_testkit import script
-    >>> module = retyped(parse_module(script("csr_spmm")), dtype="float64", index_dtype="int64")
+    >>> module = retype_module(parse_module(script("csr_spmm")), dtype="float64", index_dtype="int64")
     >>> {buffer.dtype for buffer in module.functions[0].buffers}
     {'float64'}
     >>> module.functions[0].axes[1].indices_dtype
     'int64'
     """
     (function,) = module.functions
-    floats = [buffer.name for buffer in function.buffers if buffer.dtype.startswith("float")]
+    floats = [buffer.name for buffer in function.buffers if DType.parse(buffer.dtype).is_float]
     stored = [axis.name for axis in function.axes if index_handles(axis)]
     dtypes = dict.fromkeys(floats, dtype) | dict.fromkeys(stored, index_dtype)
     return specialize(module, {}, dtypes=dtypes)
