@@ -1,4 +1,4 @@
-"""Products of 2:4 matrices and of blocks with the default schedules for GPUs, in the interpreter of PTX, and
+"""Products of N:M matrices and of blocks with the default schedules for GPUs, in the interpreter of PTX, and
 for scalable vectors, against NumPy."""
 
 import shutil
@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.operator_calls.operator_program import Variant, module_of
+from gossamer.operator_calls.operator_program import Variant, module_of, program_for
 from gossamer.operators.matmul_24 import PROGRAM
 from gossamer.pipeline import stage_texts
 from gossamer_ir.errors import FormatError
@@ -266,6 +266,51 @@ def test_two_of_four_pairs_of_int4_are_multiplied():
     assert "m16n8k128.row.col.s32.s4.s4.s32" in kernel.artifact.code.decode(errors="replace")
 
 
+def integers_for(precision, m, n, k):
+    """A matrix with the pattern of a precision, and a dense operand; their products are exact."""
+    rng = np.random.default_rng(m)
+    slots, width = (1, 1) if precision == "tfloat32" else (2, 2)
+    least = 0 if precision == "uint4" else -8
+    groups = rng.integers(least, 16 + least, (m, -(-n // (2 * slots * width)), 2 * slots, width))
+    order = np.argsort(rng.random(groups.shape[:3]), axis=-1)
+    np.put_along_axis(groups, order[..., slots:, None], 0, axis=2)
+    return groups.reshape(m, -1)[:, :n], rng.integers(least, 16 + least, (n, k))
+
+
+STORED = {"tfloat32": "float32", "int4": "int8", "uint4": "uint8"}
+
+
+@pytest.mark.parametrize("precision", STORED)
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 4, 2), (17, 66, 9), (40, 130, 33), (33, 64, 1)])
+def test_products_in_other_precisions_are_those_of_the_dense_matrix(m, n, k, precision):
+    A, B = integers_for(precision, m, n, k)
+    operands = (A.astype(STORED[precision]), B.astype(STORED[precision]))
+    product = gs.matmul_24(*operands, precision, target=OLDER)
+    np.testing.assert_array_equal(product, A @ B)
+    np.testing.assert_array_equal(product, gs.matmul_24(*operands, precision))
+
+
+@pytest.mark.parametrize(
+    ("precision", "instruction"),
+    [
+        ("tfloat32", "m16n8k16.row.col.f32.tf32.tf32.f32"),
+        ("int4", "m16n8k128.row.col.s32.s4.s4.s32"),
+        ("uint4", "m16n8k128.row.col.s32.u4.u4.s32"),
+        ("uint8", "m16n8k64.row.col.s32.u8.u8.s32"),
+    ],
+)
+def test_the_instruction_of_a_precision_is_used_where_it_is_native(precision, instruction):
+    dtypes = {"A": precision, "B": precision}
+    report = gs.explain("matmul_24", target=OLDER, dtypes=dtypes)
+    assert report.decisions[-1].what == f"the product by mma_sp_product_{precision}"
+    newer = gs.explain("matmul_24", target="cuda-mma-sp:arch=sm_90", dtypes=dtypes).decisions[-1]
+    assert ("ordinary threads" in newer.what) == precision.endswith("int4")
+    stored = STORED.get(precision, precision)
+    module = module_of(program_for(PROGRAM, precision), Variant(stored))
+    code = ptx(print_module(module), 16, target=OLDER)
+    assert code.count(f"mma.sp::ordered_metadata.sync.aligned.{instruction}") == 1
+
+
 def bfloat16(matrix):
     """Small integers as bfloat16."""
     return (matrix.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
@@ -301,6 +346,7 @@ def test_ptxas_assembles_the_products(architecture, tmp_path):
         bsr_product("int8"),
         bsr_product("tfloat32"),
         parse_module(PAIRS),
+        module_of(program_for(PROGRAM, "uint4"), Variant("uint8")),
     )
     for number, module in enumerate(programs):
         source = tmp_path / f"{number}.ptx"

@@ -86,8 +86,11 @@ def test_explain_says_which_form_and_why():
     decision = gs.explain("matmul_24", specialize=sizes).decisions[0]
     assert decision.what == "the dense product of NumPy"
     assert f"has {(1 << 22) * 64 * 4} bytes" in decision.why
-    assert "the kernel for 2:4 3.0" in decision.why
+    assert "the kernel for N:M 3.0" in decision.why
     whole = gs.explain("matmul_24", dtypes={"A": "int8", "B": "int8"}).decisions[0]
-    assert whole.what == "the kernel for 2:4"
+    assert whole.what == "the kernel for N:M"
+    for precision in ("tfloat32", "int4", "uint4"):
+        special = gs.explain("matmul_24", dtypes={"A": precision, "B": precision}).decisions[0]
+        assert special.why.startswith(f"no library multiplies {precision} with sums in")
     named = gs.explain("matmul_24", target="generic-cpu:vector_bits=256").decisions[0]
     assert named.what != decision.what

@@ -9,13 +9,21 @@ from gossamer.operator_calls import operator_kernels
 from gossamer_formats import SparseTensor
 from gossamer_ir.errors import ArgumentError, FormatError
 
-DTYPES = {"float16": "float32", "float32": "float32", "float64": "float64", "int8": "int32"}
+DTYPES = {
+    "float16": "float32",
+    "float32": "float32",
+    "float64": "float64",
+    "int8": "int32",
+    "uint8": "int32",
+}
+PRECISIONS = {"tfloat32": ("float32", 1, 1), "int4": ("int8", 2, 2), "uint4": ("uint8", 2, 2)}
+"""The dtypes of operands, the units of a group that may have nonzeros, and the columns of a unit."""
 
 
 def n_m_array(rows, columns, dtype, seed=0):
     """A matrix of small integers, so that products are exact, with groups of 0, 1 and 2 nonzeros."""
     rng = np.random.default_rng(seed)
-    dense = rng.integers(-4, 5, (rows, columns))
+    dense = rng.integers(0, 9, (rows, columns)) - (0 if dtype == "uint8" else 4)
     for begin in range(0, columns, 4):
         width = min(4, columns - begin)
         order = np.argsort(rng.random((rows, width)), axis=1)
@@ -23,8 +31,23 @@ def n_m_array(rows, columns, dtype, seed=0):
     return dense.astype(dtype)
 
 
+def array_for(precision, rows, columns):
+    """A matrix with the pattern of a precision, and a dense operand with as many columns; both have all
+    values of int4 and uint4."""
+    dtype, slots, width = PRECISIONS[precision]
+    rng = np.random.default_rng(columns)
+    least = 0 if precision == "uint4" else -8
+    count = -(-columns // (2 * slots * width))
+    groups = rng.integers(least, least + 16, (rows, count, 2 * slots, width))
+    order = np.argsort(rng.random(groups.shape[:3]), axis=-1)
+    np.put_along_axis(groups, order[..., slots:, None], 0, axis=2)
+    matrix = groups.reshape(rows, -1)[:, :columns].astype(dtype)
+    return matrix, rng.integers(least, least + 16, (columns, 5)).astype(dtype)
+
+
 def dense_operand(rows, columns, dtype, seed=1):
-    return np.random.default_rng(seed).integers(-4, 5, (rows, columns)).astype(dtype)
+    least = 0 if dtype == "uint8" else -4
+    return np.random.default_rng(seed).integers(least, least + 9, (rows, columns)).astype(dtype)
 
 
 SHAPES = [(1, 1, 1), (5, 8, 3), (16, 32, 8), (17, 34, 9), (3, 7, 40), (2, 2, 2), (9, 12, 150)]
@@ -37,6 +60,39 @@ def test_the_product_is_that_of_the_dense_matrix(m, n, k, dtype):
     product = gs.matmul_24(A, B)
     assert product.dtype == DTYPES[dtype]
     np.testing.assert_array_equal(product, A.astype(np.int64) @ B.astype(np.int64))
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("columns", [1, 8, 43])
+def test_the_product_in_another_precision_is_that_of_the_dense_matrix(columns, precision):
+    A, B = array_for(precision, 7, columns)
+    product = gs.matmul_24(A, B, precision)
+    assert product.dtype == ("float32" if precision == "tfloat32" else "int32")
+    np.testing.assert_array_equal(product, A.astype(np.int64) @ B.astype(np.int64))
+    np.testing.assert_array_equal(gs.matmul_24(sparse.csr_array(A), B, dtype=precision), product)
+
+
+def test_factors_are_rounded_to_tf32_only_if_that_is_named():
+    A, B = np.array([[2049, 0]], np.float32), np.array([[1], [1]], np.float32)
+    assert gs.matmul_24(A, B).item() == 2049
+    # A tie is rounded away from zero.
+    assert gs.matmul_24(A, B, "tfloat32").item() == 2050
+
+
+def test_a_product_in_int4_is_bound():
+    A, B = array_for("int4", 5, 16)
+    out = np.empty((5, 5), np.int32)
+    gs.matmul_24.bind(A, B, "int4", out=out)()
+    np.testing.assert_array_equal(out, A.astype(int) @ B)
+
+
+@pytest.mark.parametrize("value", [8, -9])
+def test_a_dense_operand_that_is_not_of_int4_is_refused(value):
+    A, B = array_for("int4", 3, 8)
+    B[7, 4] = value
+    with pytest.raises(ArgumentError, match=f"Element 39 of 'b' is {value}") as caught:
+        gs.matmul_24(A, B, "int4")
+    assert caught.value.code == "kernel.range"
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(0, 4, 2), (3, 0, 2), (3, 4, 0)])

@@ -1,4 +1,4 @@
-"""Products of a 2:4 matrix and a dense one."""
+"""Products of N:M matrices and dense ones."""
 
 PROGRAM = """
 @T.prim_func
@@ -18,6 +18,31 @@ def f(a: T.handle, e: T.handle, b: T.handle, c: T.handle, m: T.int64, g: T.int64
         C[i, k] = C[i, k] + T.float32(A[i, q, s]) * T.float32(B[q * 4 + s, k])
 """
 
+PAIRS = (
+    PROGRAM.replace("float16", "int8")
+    .replace("float32", "int32")
+    .replace("0.0", "0")
+    .replace("g * 4)", "g * 8)\n    P = T.sp.dense_fixed(2, parent=J)")
+    .replace("(I, G, J)", "(I, G, J, P)")
+    .replace('[I, G, J, K], "SRRS"', '[I, G, J, P, K], "SRRRS"')
+    .replace("[i, q, s, k]", "[i, q, s, p, k]")
+    .replace("A[i, q, s]", "A[i, q, s, p]")
+    .replace("B[q * 4 + s, k]", "B[(q * 4 + s) * 2 + p, k]")
+)  # fmt: skip
+"""A product of a 4:8 matrix in pairs."""
+INT4 = PAIRS.replace(
+    "    with T.sp.iteration",
+    "    T.assume(in_range(A, -8, 8))\n    T.assume(in_range(B, -8, 8))\n    with T.sp.iteration",
+)
+"""That of int4."""
+TF32 = (
+    PROGRAM.replace('"float16"', '"float32"')
+    .replace("T.float32", "T.tf32")
+    .replace("(4, 2)", "(2, 1)")
+    .replace("g * 4", "g * 2")
+    .replace("q * 4", "q * 2")
+)
+"""A product of a 1:2 matrix in TF32."""
 VARIANTS = {
     "as written": PROGRAM,
     "without init": PROGRAM.replace("        with T.init():\n            C[i, k] = 0.0\n", ""),

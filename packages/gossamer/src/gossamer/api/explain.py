@@ -8,13 +8,19 @@ from typing import overload
 from gossamer.api.compile import ProgramSource, specialized_module
 from gossamer.api.prepare import choice_of
 from gossamer.operator_calls.chosen_format import PreparedMatrix
-from gossamer.operator_calls.operator_program import OperatorProgram, Variant, module_of
+from gossamer.operator_calls.operator_program import (
+    OperatorProgram,
+    Variant,
+    module_of,
+    program_for,
+)
 from gossamer.operators import is_operator_name, operator_named
 from gossamer.pipeline import report_for_target
 from gossamer.resolve_target import resolve_elsewhere
 from gossamer.targets import DEFAULT_TARGET, is_default_target
 from gossamer_formats import Decomposition, SparseTensor
 from gossamer_ir.core.dtypes import SUM_DTYPES
+from gossamer_ir.interchange.n_m_operands import n_m_operands
 from gossamer_ir.interchange.records import ScheduleReport, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_tune import FormatChoice
@@ -89,7 +95,14 @@ def program_of(
     if is_operator_name(program):
         named = operator_named(str(program)).program
         dtype = _operand_dtype(named, dtypes or {})
-        program = named.script if dtype is None else module_of(named, Variant(dtype))
+        if dtype is None:
+            program = named.script
+        else:
+            stored = n_m_operands(dtype).stored_as
+            program = module_of(program_for(named, dtype), Variant(stored))
+            dtypes = {
+                name: stored if asked == dtype else asked for name, asked in (dtypes or {}).items()
+            }
     return specialized_module(program, specialize=specialize, dtypes=dtypes)
 
 
@@ -97,4 +110,4 @@ def _operand_dtype(program: OperatorProgram, dtypes: Mapping[str, str]) -> str |
     """Return the dtype of an operator's operands; None if it is that of the script, or one that operands do
     not have, which is refused later."""
     dtype = dtypes.get(program.buffers[0])
-    return dtype if dtype in SUM_DTYPES else None
+    return dtype if dtype in SUM_DTYPES or dtype in dict(program.special or ()) else None

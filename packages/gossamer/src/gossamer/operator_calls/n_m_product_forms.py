@@ -12,7 +12,7 @@ Xeon with AVX-512 (model 207, one thread, from 32 to 200 features):
 
 With fewer features than lanes, vectors are not full, and the dense product uses kernels of its own. A matrix
 that is not a tensor would be converted at each call, which takes longer than its product. No library
-multiplies int8 with sums in int32.
+multiplies int8 with sums in int32, or rounds factors to TF32.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import numpy as np
 from gossamer.resolve_target import machine_for
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_ir.core.dtypes import SCALARS, SUM_DTYPES
+from gossamer_ir.interchange.n_m_operands import n_m_operands
 from gossamer_ir.interchange.records import Decision
 from gossamer_machine import Machine
 
@@ -41,7 +42,7 @@ ProductForm: TypeAlias = Literal["dense", "csr", "kernel"]
 _WHAT: dict[ProductForm, str] = {
     "dense": "the dense product of NumPy",
     "csr": "the product in CSR (spmm)",
-    "kernel": "the kernel for 2:4",
+    "kernel": "the kernel for N:M",
 }
 
 
@@ -75,7 +76,7 @@ def choose_form(
     """
     if dtype not in LIBRARY_DTYPES:
         return FormChoice(
-            "kernel", f"no library multiplies {dtype} with sums in {SUM_DTYPES[dtype]}"
+            "kernel", f"no library multiplies {dtype} with sums in {n_m_operands(dtype).sums}"
         )
     if not is_tensor:
         return FormChoice(

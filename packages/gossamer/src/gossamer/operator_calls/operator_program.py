@@ -37,6 +37,9 @@ class OperatorProgram(msgspec.Struct, frozen=True):
     parsed: str | None = None
     """The name of the Python module that has the parsed script; None if the script is parsed at
     the first call."""
+    special: tuple[tuple[str, OperatorProgram], ...] | None = None
+    """Programs for operands that are multiplied in another precision than they are stored in
+    (`SPECIAL_OPERANDS`), by its name."""
 
     @property
     def dense_dimensions(self) -> int:
@@ -58,6 +61,12 @@ class Variant(msgspec.Struct, frozen=True):
     """The values of other parameters that are fixed."""
     checks: bool = False
     """True if the kernel checks its index arrays itself, where it can (`check_index_arrays`)."""
+
+
+def program_for(program: OperatorProgram, operands: str) -> OperatorProgram:
+    """Return the program for operands of a dtype or precision: that of the operator, if it has no special
+    one."""
+    return dict(program.special or ()).get(operands, program)
 
 
 MATRIX_AXES = ("I", "J")

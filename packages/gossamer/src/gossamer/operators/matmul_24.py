@@ -1,4 +1,4 @@
-"""2:4 matrix times dense matrix: C[i, k] = sum over j of A[i, j] * B[j, k]."""
+"""N:M matrix times dense matrix: C[i, k] = sum over j of A[i, j] * B[j, k]."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from gossamer.operator_calls.n_m_product_forms import (
 from gossamer.operator_calls.operands.checked_operands import Operands
 from gossamer.operator_calls.operands.dense_operands import dense_operand, output_array
 from gossamer.operator_calls.operands.n_m_matrix import (
-    GROUP,
     NMMatrix,
     n_m_matrix,
     require_n_m,
     required_array,
+    required_operands,
 )
 from gossamer.operator_calls.operator import operator
 from gossamer.operator_calls.operator_program import OperatorProgram
@@ -29,10 +29,11 @@ from gossamer.resolve_target import machine_for
 from gossamer.targets import DEFAULT_TARGET, is_default_target
 from gossamer_formats import Array, SparseTensor
 from gossamer_formats.internal_api import MemoKey
-from gossamer_ir.core.dtypes import SUM_DTYPES
+from gossamer_ir.core.dtypes import ROUNDED_OPERANDS, SUM_DTYPES
+from gossamer_ir.interchange.n_m_operands import SPECIAL_OPERANDS, n_m_operands
 from gossamer_ir.interchange.records import Decision, Target
 
-SCRIPT = """\
+_SCRIPT = """\
 @T.prim_func
 def matmul_24(
     a: T.handle,
@@ -43,20 +44,52 @@ def matmul_24(
     groups: T.int64,
     feat_size: T.int64,
 ) -> None:
-    T.func_attr({"sparse_tir_level": 2, "global_symbol": "matmul_24", "tir.noalias": True})
+    T.func_attr({{"sparse_tir_level": 2, "global_symbol": "matmul_24", "tir.noalias": True}})
     I = T.sp.dense_fixed(m)
     G = T.sp.dense_fixed(groups, parent=I)
-    J = T.sp.compressed_fixed(G, (4, 2), indices, "uint8", padded=False)
-    J_detach = T.sp.dense_fixed(groups * 4)
+    J = T.sp.compressed_fixed(G, ({units}, {slots}), indices, "uint8", padded=False)
+{pairs}\
+    J_detach = T.sp.dense_fixed(groups * {group})
     K = T.sp.dense_fixed(feat_size)
-    A = T.sp.match_buffer(a, (I, G, J), "float32")
+    A = T.sp.match_buffer(a, (I, G, J{pair_axis}), "float32")
     B = T.sp.match_buffer(b, (J_detach, K), "float32")
     C = T.sp.match_buffer(c, (I, K), "float32")
-    with T.sp.iteration([I, G, J, K], "SRRS", "matmul_24") as [i, g, j, k]:
+{facts}\
+    with T.sp.iteration([I, G, J{pair_axis}, K], "{kinds}", "matmul_24") as [i, g, j{pair}, k]:
         with T.init():
             C[i, k] = 0.0
-        C[i, k] = C[i, k] + A[i, g, j] * B[g * 4 + j, k]
+        C[i, k] = C[i, k] + {left} * {right}
 """
+
+
+def _script(operands: str) -> str:
+    """Return the script for operands of a dtype or a precision: with two slots of four columns, one of two,
+    or two of four pairs of columns."""
+    read = n_m_operands(operands)
+    is_paired = read.unit_columns > 1
+    row = f"g * {read.units} + j"
+    factors = f"A[i, g, j{', p' * is_paired}]", f"B[{f'({row}) * 2 + p' if is_paired else row}, k]"
+    is_rounded = operands in ROUNDED_OPERANDS
+    left, right = (f"T.tf32({factor})" if is_rounded else factor for factor in factors)
+    return _SCRIPT.format(
+        units=read.units,
+        slots=read.slots,
+        group=read.group,
+        pairs="    P = T.sp.dense_fixed(2, parent=J)\n" * is_paired,
+        pair_axis=", P" * is_paired,
+        pair=", p" * is_paired,
+        facts="" if read.limits is None else _facts(*read.limits),
+        kinds="SRRRS" if is_paired else "SRRS",
+        left=left,
+        right=right,
+    )
+
+
+def _facts(least: int, most: int) -> str:
+    return "".join(f"    T.assume(in_range({name}, {least}, {most + 1}))\n" for name in "AB")
+
+
+SCRIPT = _script("float32")
 
 PROGRAM = OperatorProgram(
     "matmul_24",
@@ -64,18 +97,27 @@ PROGRAM = OperatorProgram(
     parsed="gossamer.parsed_programs.matmul_24",
     buffers=("A", "B", "C"),
     features="feat_size",
+    special=tuple(
+        (
+            name,
+            OperatorProgram(
+                "matmul_24", _script(name), buffers=("A", "B", "C"), features="feat_size"
+            ),
+        )
+        for name in SPECIAL_OPERANDS
+    ),
 )
 
 _DENSE = MemoKey[Array]("the matrix as a dense array for products")
 _CSR = MemoKey[SparseTensor]("the matrix in CSR for products")
 
 
-def operands(A: Any, B: Array) -> Operands[NMMatrix]:
+def operands(A: Any, B: Array, dtype: str | None = None) -> Operands[NMMatrix]:
     """Return the checked operands of `matmul_24`."""
-    matrix = n_m_matrix(A)
+    matrix = n_m_matrix(A, dtype)
     dense = dense_operand("B", B, dtype=matrix.dtype, shape=(matrix.columns, None))
     rows, features = matrix.rows, int(dense.shape[1])
-    padded = _padded_rows(dense, matrix.groups * GROUP)
+    padded = _padded_rows(dense, matrix.groups * n_m_operands(matrix.operands).group)
     return Operands(matrix, {"b": padded}, "c", (rows, features), matrix.dtype, features)
 
 
@@ -84,7 +126,7 @@ def _decide(dtype: str, sizes: Mapping[str, int]) -> Decision:
     groups = sizes.get("groups")
     return choose_form(
         dtype,
-        columns=None if groups is None else GROUP * groups,
+        columns=None if groups is None else n_m_operands(dtype).group * groups,
         features=sizes.get("feat_size"),
         is_tensor=True,
         machine=machine_for(DEFAULT_TARGET),
@@ -93,49 +135,71 @@ def _decide(dtype: str, sizes: Mapping[str, int]) -> Decision:
 
 @operator(PROGRAM, operands, decide=_decide)
 def matmul_24(
-    A: Any, B: Array, *, out: Array | None = None, target: str | Target | None = None
+    A: Any,
+    B: Array,
+    dtype: str | None = None,
+    *,
+    out: Array | None = None,
+    target: str | Target | None = None,
 ) -> Array:
     """Return A @ B (m by k) for a 2:4 matrix A (m by n) and a dense matrix B (n by k).
 
     Of each four consecutive columns, a row of A has at most two nonzeros. A is a dense array, or a
     `SparseTensor` or SciPy matrix in any format; a tensor of `prune(A, "2:4")` is compressed once, all others
     at each call. Nothing is dropped: `prune` is a call of its own. A and B are both float16, float32,
-    float64 or int8, or A is a tensor of bfloat16 and B has the bits of bfloat16, as uint16. Products of
-    float16 and bfloat16 are added in float32, and those of int8 in int32, which wraps; that is the dtype of
-    the result. A zero of A is a factor of some products, and of others not: where B is infinite or NaN, the
-    result is unspecified.
+    float64, int8 or uint8, or A is a tensor of bfloat16 and B has the bits of bfloat16, as uint16. Products
+    of float16 and bfloat16 are added in float32, and those of int8 and uint8 in int32, which wraps; that is
+    the dtype of the result. A zero of A is a factor of some products, and of others not: where B is infinite
+    or NaN, the result is unspecified.
 
-    On a target with sparse tensor cores they multiply. On the CPU of this machine (the default target), the
-    product of NumPy, or that of `spmm`, is used where the kernel for 2:4 is slower: it is for int8, and for
-    targets that are named with options. `explain("matmul_24", target=...)` says what is chosen and why, for
-    operands of other dtypes with `dtypes={"A": "float16", "B": "float16"}` and for sizes with
+    `dtype` is the dtype in which products are computed, by default that of A. Others have patterns of their
+    own, which A must have:
+
+    * "tfloat32", for float32: both factors are rounded to TF32, and products are added in float32. Of each
+      two columns, a row has at most one nonzero (1:2).
+    * "int4", for int8 from -8 to 7, and "uint4", for uint8 up to 15. Of each four pairs of columns, a row
+      has at most two with nonzeros (4:8).
+
+    On a target with sparse tensor cores for the dtype they multiply, those for int4 and uint4 from sm_80 to
+    sm_89. On the CPU of this machine (the default target), the product of NumPy, or that of `spmm`, is used
+    where the kernel for 2:4 is slower: it is for integers and tfloat32, and for targets that are named with
+    options. `explain("matmul_24", target=...)` says what is chosen and why, for operands of other dtypes with
+    `dtypes={"A": "float16", "B": "float16"}`, and for sizes with
     `specialize={"feat_size": 64, "groups": 256}`. `matmul_24.bind` always uses the kernel.
 
     Raises `FormatError` (`format.n_m`) that names the row and the columns of a group with more
-    nonzeros, and `ArgumentError`: `operand.kind`, `operand.dtype`, `operand.shape`, and those of `out`, which
-    is as for `spmm`.
+    nonzeros, and `ArgumentError`: `operand.kind`, `operand.dtype`, `operand.shape`, `operand.range` (an
+    element of A beyond the limits of `dtype`), `kernel.range` (one of B), and those of `out`, which is as for
+    `spmm`.
 
     >>> import numpy as np, gossamer as gs
     >>> A = gs.prune(np.array([[1.0, 4.0, 2.0, 3.0], [5.0, 0.0, 0.0, 0.0]]), "2:4")
     >>> gs.matmul_24(A, np.ones((4, 2)))
     array([[7., 7.],
            [5., 5.]])
+    >>> pairs = np.array([[0, 0, 7, -8, 0, 0, 0, 1]], np.int8)
+    >>> gs.matmul_24(pairs, np.ones((8, 1), np.int8), "int4")
+    array([[0]], dtype=int32)
     """
     if is_default_target(target):
-        result = _product_of_library(A, B, out)
+        result = _product_of_library(A, B, dtype, out=out)
         if result is not None:
             return result
-    return matmul_24.run(operands(A, B), out=out, target=target)
+    return matmul_24.run(operands(A, B, dtype), out=out, target=target)
 
 
-def _product_of_library(A: Any, B: Array, out: Array | None) -> Array | None:
-    """Return the product by NumPy or in CSR; None if the kernel for 2:4 computes it."""
+def _product_of_library(
+    A: Any, B: Array, operand_dtype: str | None, *, out: Array | None
+) -> Array | None:
+    """Return the product by NumPy or in CSR; None if the kernel computes it."""
     is_tensor = isinstance(A, SparseTensor)
-    matrix = n_m_matrix(A) if is_tensor else required_array(A)
-    dtype = str(matrix.dtype)
+    matrix: Any = A if is_tensor else required_array(A)
+    dtype = required_operands(operand_dtype, A.value_dtype if is_tensor else matrix.dtype.name)
     if dtype not in LIBRARY_DTYPES:
         return None
-    if isinstance(matrix, np.ndarray):
+    if is_tensor:
+        matrix = n_m_matrix(A)
+    else:
         require_n_m(matrix)
     rows, columns = matrix.shape
     dense = dense_operand("B", B, dtype=dtype, shape=(columns, None))

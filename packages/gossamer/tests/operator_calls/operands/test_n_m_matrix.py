@@ -1,4 +1,4 @@
-"""2:4 matrices as operands: slots, incomplete groups, dtypes, and the arguments of kernels."""
+"""N:M matrices as operands: slots, incomplete groups, dtypes, and the arguments of kernels."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.operator_calls.operands.n_m_matrix import GROUP, SLOTS, n_m_matrix
+from gossamer.operator_calls.operands.n_m_matrix import n_m_matrix
 from gossamer.operators.matmul_24 import PROGRAM
 from gossamer_formats import SparseTensor
+from gossamer_ir.errors import ArgumentError, FormatError
+
+SLOTS, GROUP = 2, 4
 
 
 def dense_of(matrix):
@@ -67,3 +70,45 @@ def test_arguments_are_the_parameters_of_the_program():
     assert {name: arguments[name] for name in ("b", "c", "m", "groups")} == {
         "b": "dense", "c": "result", "m": 3, "groups": 2,
     }  # fmt: skip
+
+
+def test_a_slot_of_two_columns_has_one_element():
+    dense = np.array([[0, 5, 6, 0, 0, 0, 7]], np.float32)
+    matrix = n_m_matrix(dense, "tfloat32")
+    assert matrix.values.shape == matrix.indices.shape == (1, 4, 1)
+    assert matrix.values.ravel().tolist() == [5, 6, 0, 7]
+    assert matrix.indices.ravel().tolist() == [1, 0, 0, 0]
+
+
+def test_a_slot_of_pairs_has_both_elements():
+    dense = np.array([[0, 0, 0, 3, 0, 0, 4, 5, 6]], np.uint8)
+    matrix = n_m_matrix(dense, "uint4")
+    assert (matrix.values.shape, matrix.indices.shape) == ((1, 2, 2, 2), (1, 2, 2))
+    assert matrix.values.tolist() == [[[[0, 3], [4, 5]], [[6, 0], [0, 0]]]]
+    assert matrix.indices.tolist() == [[[1, 3], [0, 1]]]
+    assert matrix.verified == ("a", "indices")
+
+
+def test_a_tensor_is_compressed_once_for_each_dtype_of_operands():
+    tensor = gs.prune(np.arange(24.0).reshape(3, 8), "1:2").astype("float32")
+    matrix = n_m_matrix(tensor, "tfloat32")
+    assert n_m_matrix(tensor, "tfloat32") is matrix
+    assert n_m_matrix(tensor).values.shape == (3, 2, 2)
+    assert matrix.values.shape == (3, 4, 1)
+
+
+@pytest.mark.parametrize(
+    ("dense", "operands", "error", "message"),
+    [
+        (np.ones((1, 2), np.float32), "tfloat32", FormatError, "2 nonzeros in the columns 0 to 1"),
+        (np.ones((1, 9), np.int8), "int4", FormatError, "4 pairs with nonzeros in the columns 0 to 7"),
+        (np.eye(2, 8, dtype=np.int8) * -9, "int4", ArgumentError, "row 0 and column 0 is -9"),
+        (np.eye(2, 8, dtype=np.uint8) * 16, "uint4", ArgumentError, "values of uint4, from 0 to 15"),
+        (np.ones((1, 2)), "tfloat32", ArgumentError, "Convert both operands to float32"),
+        (np.ones((1, 2), np.uint8), "int4", ArgumentError, "expected uint8 or uint4"),
+        (np.ones((1, 2)), "half", ArgumentError, "cannot be computed in 'half'"),
+    ],
+)  # fmt: skip
+def test_elements_and_operands_must_fit(dense, operands, error, message):
+    with pytest.raises(error, match=message):
+        n_m_matrix(dense, operands)

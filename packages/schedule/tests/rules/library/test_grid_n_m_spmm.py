@@ -1,11 +1,11 @@
-"""The rule for 2:4 matrices on grids of threads: by an intrinsic, or by threads with the reason. Results are
+"""The rule for N:M matrices on grids of threads: by an intrinsic, or by threads with the reason. Results are
 compared in `tests/integration/test_sparse_tensor_cores.py`."""
 
 from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from n_m_programs import PROGRAM, VARIANTS
+from n_m_programs import INT4, PAIRS, PROGRAM, TF32, VARIANTS
 
 from gossamer_ir.script import parse_module
 from gossamer_machine import Grid, Machine
@@ -40,6 +40,43 @@ def test_an_intrinsic_multiplies_if_the_machine_has_one(name):
     assert ("decompose_reduction" in ops(VARIANTS[name])) == (name != "without init")
 
 
+TRANSPOSED = INT4.replace("(N, K)", "(K, N)").replace(
+    "B[(q * 4 + s) * 2 + p, k]", "B[k, q * 8 + s * 2 + p]"
+)
+SPECIAL = replace(
+    GPU, n_m_products=tuple((name, name) for name in ("tfloat32", "int4", "uint4", "int8"))
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "intrinsic"),
+    [
+        (TF32, "tfloat32"),
+        (INT4, "int4"),
+        (INT4.replace('"int8"', '"uint8"').replace("-8, 8", "0, 16"), "uint4"),
+        (TRANSPOSED, "int4"),
+    ],
+)
+def test_instructions_take_patterns_of_their_own(text, intrinsic):
+    report = report_of(text, SPECIAL)
+    assert report.decisions[-1].what == f"the product by {intrinsic}"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        # Only the facts say that bytes have values of int4.
+        (PAIRS, "these are int8 with 4:8"),
+        (INT4.replace("in_range(B, -8, 8)", "in_range(B, -8, 9)"), "these are int8 with 4:8"),
+        (TF32.replace("(2, 1)", "(4, 2)").replace("* 2", "* 4"), "these are tfloat32 with 2:4"),
+    ],
+)
+def test_other_patterns_of_special_operands_have_threads(text, reason):
+    report = report_of(text, SPECIAL)
+    assert report.rule == "grid_n_m_spmm"
+    assert reason in report.decisions[-1].why
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -71,6 +108,9 @@ OTHERS = {
     "a maximum": PROGRAM.replace(
         "C[i, k] + T.float32(A[i, q, s]) *", "T.max(C[i, k], T.float32(A[i, q, s])) *"
     ),
+    "triples": PAIRS.replace("dense_fixed(2, parent=J)", "dense_fixed(3, parent=J)"),
+    "pairs of rows": PAIRS.replace("dense_fixed(2, parent=J)", "dense_fixed(2)"),
+    "another row of a pair": PAIRS.replace("* 2 + p", "* 2 + 1 - p"),
     "no features": PROGRAM.replace("dense_fixed(n)", "dense_fixed(0)"),
 }
 

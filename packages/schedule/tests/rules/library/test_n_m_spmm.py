@@ -1,10 +1,10 @@
-"""The rule for 2:4 matrices on CPUs: its tiles, what it leaves to others, and unchanged results."""
+"""The rule for N:M matrices on CPUs: its tiles, what it leaves to others, and unchanged results."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from n_m_programs import LOOP, PROGRAM, VARIANTS
+from n_m_programs import INT4, LOOP, PROGRAM, TF32, VARIANTS
 
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
@@ -52,6 +52,14 @@ def test_operands_that_are_not_transposed_are_matched(name):
     rule = report_of(VARIANTS[name]).rule
     # Without an init, it is a program that updates features.
     assert (rule == "n_m_spmm") == (name in ("as written", "int8"))
+
+
+@pytest.mark.parametrize(("text", "unrolled"), [(TF32, ["s"]), (INT4, ["s", "p"])])
+def test_all_elements_of_a_group_are_unrolled(text, unrolled):
+    report = report_of(text, n=100)
+    assert report.rule == "n_m_spmm"
+    loops = [step.args["loop"] for step in report.schedule.loop if step.op == "unroll"]
+    assert loops[-len(unrolled) :] == unrolled
 
 
 def test_no_features_are_not_matched():

@@ -12,6 +12,7 @@ from gossamer_cuda_mma_sp.n_m.n_m_patterns import (
     NMPattern,
 )
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.n_m_operands import SPECIAL_OPERANDS
 from gossamer_ir.support.arrays import Array
 
 
@@ -50,8 +51,8 @@ OPERAND_DTYPES: dict[str, OperandDType] = {
         OperandDType("uint8", "uint8", 8, TWO_OF_FOUR),
         OperandDType("float8_e4m3", "uint8", 8, TWO_OF_FOUR, is_signed_zero=True),
         OperandDType("float8_e5m2", "uint8", 8, TWO_OF_FOUR, is_signed_zero=True),
-        OperandDType("int4", "int8", 4, FOUR_OF_EIGHT, limits=(-8, 7)),
-        OperandDType("uint4", "uint8", 4, FOUR_OF_EIGHT, limits=(0, 15)),
+        OperandDType("int4", "int8", 4, FOUR_OF_EIGHT, limits=SPECIAL_OPERANDS["int4"].limits),
+        OperandDType("uint4", "uint8", 4, FOUR_OF_EIGHT, limits=SPECIAL_OPERANDS["uint4"].limits),
     )
 }
 """The dtypes by their names. bfloat16 and the dtypes of 8 bits are stored as their bits, int4 and uint4 as

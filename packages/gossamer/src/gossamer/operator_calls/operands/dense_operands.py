@@ -12,7 +12,9 @@ import numpy as np
 from gossamer.operator_calls.operands.device_operands import device_view, require_contiguous
 from gossamer_backend.internal_api import ArrayView, new_array
 from gossamer_formats import Array
-from gossamer_formats.internal_api import NUMPY_DTYPES, VALUE_DTYPES, WIDE_DTYPES, value_array_dtype
+from gossamer_formats.internal_api import WIDE_DTYPES, value_array_dtype
+from gossamer_ir.core.dtypes import SUM_DTYPES
+from gossamer_ir.core.encodings import ENCODINGS
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.message_texts import either
 
@@ -20,7 +22,7 @@ NATIVE: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in WIDE_DTYPES
 """The dtypes of values that are those of results, too, in the byte order of this machine."""
 
 VALUE_ARRAY_DTYPES: dict[str, np.dtype[Any]] = {
-    name: value_array_dtype(name) for name in VALUE_DTYPES
+    name: value_array_dtype(name) for name in SUM_DTYPES
 }
 """The dtypes of NumPy of all operands."""
 
@@ -83,7 +85,7 @@ def dense_operand(
 def _require_dtype(name: str, array: Array | ArrayView, *, dtype: str, like: str) -> None:
     if array.dtype == VALUE_ARRAY_DTYPES[dtype]:
         return
-    if dtype not in NUMPY_DTYPES:
+    if dtype in ENCODINGS:
         raise ArgumentError(
             "operand.dtype",
             f"'{name}' has the dtype {array.dtype}, {like} {dtype}; expected its bits, as "

@@ -1,4 +1,4 @@
-"""2:4 matrices as operands: two values and their indices for each four columns of a row."""
+"""N:M matrices as operands: for each group of columns of a row, values and the indices of their units."""
 
 from __future__ import annotations
 
@@ -10,24 +10,27 @@ import numpy as np
 from msgspec.structs import replace
 
 from gossamer.operator_calls.operator_kernels import KernelRequest
-from gossamer.operator_calls.operator_program import OperatorProgram, Variant
+from gossamer.operator_calls.operator_program import OperatorProgram, Variant, program_for
 from gossamer_formats import Array, SparseTensor
 from gossamer_formats.internal_api import VALUE_DTYPES, MemoKey, converted_values
+from gossamer_ir.core.dtypes import SUM_DTYPES
 from gossamer_ir.errors import ArgumentError, FormatError
-from gossamer_ir.support.message_texts import either
-
-SLOTS, GROUP = 2, 4
+from gossamer_ir.interchange.n_m_operands import SPECIAL_OPERANDS, NMOperands, n_m_operands
+from gossamer_ir.support.message_texts import amount, either
 
 
 class NMMatrix(msgspec.Struct, frozen=True, eq=False):
-    """A 2:4 matrix: `values` and `indices` (uint8) are rows by groups by 2. All slots are used: the indices
-    of a group increase, and a slot without a nonzero has a zero."""
+    """A matrix with the pattern of its operands. `indices` (uint8) are rows by groups by slots, and `values`
+    have another dimension for the columns of a unit if that is a pair. All slots are used: the indices of a
+    group increase, and a slot without a nonzero has zeros."""
 
     values: Array
     indices: Array
     columns: int
     dtype: str
     """The dtype of the values; those of bfloat16 are stored as uint16."""
+    operands: str
+    """The dtype in which products are computed: that of the values, or one of `SPECIAL_OPERANDS`."""
 
     @property
     def rows(self) -> int:
@@ -36,7 +39,7 @@ class NMMatrix(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def groups(self) -> int:
-        """The number of groups of four columns; the last one may be incomplete."""
+        """The number of groups of columns; the last one may be incomplete."""
         return int(self.values.shape[1])
 
     @property
@@ -46,7 +49,7 @@ class NMMatrix(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def value_count(self) -> int:
-        """The number of slots."""
+        """The number of values."""
         return int(self.values.size)
 
     @property
@@ -66,14 +69,16 @@ class NMMatrix(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def verified(self) -> tuple[str, ...]:
-        """The parameter for the indices, which are in order when they are made."""
-        return ("indices",)
+        """The parameters for the indices, which are in order when they are made, and for values whose limits
+        were checked then."""
+        has_limits = n_m_operands(self.operands).limits is not None
+        return ("a", "indices") if has_limits else ("indices",)
 
     def request(
         self, program: OperatorProgram, *, dtype: str, features: int | None
     ) -> KernelRequest:
         """Return the request for the kernel of a program."""
-        return KernelRequest(program, Variant(dtype, features=features))
+        return KernelRequest(program_for(program, self.operands), Variant(dtype, features=features))
 
     def arguments(self, program: OperatorProgram, dense: Mapping[str, Any]) -> dict[str, Any]:
         """Return all arguments of a kernel, with these `dense` ones."""
@@ -82,97 +87,166 @@ class NMMatrix(msgspec.Struct, frozen=True, eq=False):
         return {**dict(zip(names, values, strict=True)), **dense}
 
 
-_COMPRESSED = MemoKey[NMMatrix]("the matrix as 2:4 for products")
+_COMPRESSED = {
+    name: MemoKey[NMMatrix](f"the matrix for products in {name}")
+    for name in (*VALUE_DTYPES, *SPECIAL_OPERANDS)
+}
 
 
-def n_m_matrix(matrix: Any) -> NMMatrix:
-    """Return a matrix as 2:4. A tensor is compressed once.
+def n_m_matrix(matrix: Any, operands: str | None = None) -> NMMatrix:
+    """Return a matrix with the pattern of operands, by default 2:4 and of its dtype. A tensor is compressed
+    once for each dtype of operands.
 
-    A slot without a nonzero gets the first column of the group that no other slot has. Raises `FormatError`
-    (`format.n_m`) for a group with more than two nonzeros, and `ArgumentError`: `operand.kind`,
-    `operand.shape` (not two dimensions), `operand.dtype` (none of `VALUE_DTYPES`).
+    A slot without a nonzero gets the first unit of the group that no other slot has. Raises `FormatError`
+    (`format.n_m`) for a group with more nonzeros than slots, and `ArgumentError`: `operand.kind`,
+    `operand.shape` (not two dimensions), `operand.dtype` (none of `SUM_DTYPES`, or not that in which operands
+    are stored), `operand.range` (an element beyond the limits of operands).
 
     >>> packed = n_m_matrix(np.array([[0, 0, 3, 0], [0, 1, 0, 2]], np.int8))
     >>> packed.values.tolist(), packed.indices.tolist()
     ([[[0, 3]], [[1, 2]]], [[[0, 2]], [[1, 3]]])
+    >>> n_m_matrix(np.array([[0, 3, 2, 0]], np.float32), "tfloat32").values.tolist()
+    [[[3.0], [2.0]]]
     """
     if isinstance(matrix, SparseTensor):
-        return _COMPRESSED.get(matrix, _matrix_from_tensor)
-    return _matrix_from_dense(required_array(matrix))
+        name = required_operands(operands, matrix.value_dtype)
+        return _COMPRESSED[name].get(matrix, lambda tensor: _matrix_from_tensor(tensor, name))
+    dense = required_array(matrix)
+    return _matrix_from_dense(dense, required_operands(operands, dense.dtype.name))
 
 
-def _matrix_from_tensor(tensor: SparseTensor) -> NMMatrix:
-    compressed = _matrix_from_dense(tensor.toarray())
-    dtype = tensor.value_dtype
-    if dtype == compressed.dtype:
-        return compressed
+def required_operands(operands: str | None, stored: str) -> str:
+    """Return the dtype in which products of elements are computed: `operands` if that is given, else that in
+    which they are stored. Raise `ArgumentError` (`operand.dtype`) if they cannot be computed in it.
+
+    >>> required_operands(None, "float16"), required_operands("int4", "int8")
+    ('float16', 'int4')
+    """
+    allowed = (
+        stored,
+        *(name for name, special in SPECIAL_OPERANDS.items() if special.stored_as == stored),
+    )
+    if operands is None or operands in allowed:
+        return operands or stored
+    raise ArgumentError(
+        "operand.dtype",
+        f"The products of a matrix of {stored} cannot be computed in '{operands}'; expected "
+        f"{either(allowed)}.",
+        hint=f"Convert both operands to {SPECIAL_OPERANDS[operands].stored_as}."
+        if operands in SPECIAL_OPERANDS
+        else "",
+    )
+
+
+def _matrix_from_tensor(tensor: SparseTensor, operands: str) -> NMMatrix:
+    dense, dtype = tensor.toarray(), tensor.value_dtype
     # NumPy computes with values of bfloat16 as float32, so that rounding them changes nothing.
+    is_wider = dtype != dense.dtype.name
+    compressed = _matrix_from_dense(dense, dense.dtype.name if is_wider else operands)
+    if not is_wider:
+        return compressed
     values = converted_values(compressed.values, compressed.dtype, dtype)
-    return replace(compressed, values=values, dtype=dtype)
+    return replace(compressed, values=values, dtype=dtype, operands=operands)
 
 
 def required_array(matrix: Any) -> Array:
-    """Return a matrix of NumPy or SciPy as a dense array; raise `ArgumentError` (`operand.kind`) for anything
-    else."""
-    if isinstance(matrix, np.ndarray):
-        return matrix
-    if not hasattr(matrix, "toarray"):
+    """Return a matrix of NumPy or SciPy as a dense array; raise `ArgumentError` (`operand.kind`,
+    `operand.shape`, `operand.dtype`) for anything else, or a dtype that is not multiplied."""
+    if not isinstance(matrix, np.ndarray) and not hasattr(matrix, "toarray"):
         raise ArgumentError(
             "operand.kind",
             f"The matrix has the type '{type(matrix).__name__}'; expected a NumPy array, a SparseTensor or a "
             "SciPy matrix.",
         )
-    dense: Array = np.asarray(matrix.toarray())
+    dense: Array = matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())
+    _require_matrix(dense)
     return dense
 
 
 def require_n_m(dense: Array) -> None:
     """Raise unless a dense array is 2:4; errors are those of `n_m_matrix`."""
-    _require_two(_members(dense) != 0, dense.shape[1])
+    read = n_m_operands(dense.dtype.name)
+    _require_pattern(_is_used(_units(dense, read)), read, dense.shape[1])
 
 
-def _matrix_from_dense(dense: Array) -> NMMatrix:
-    members = _members(dense)
-    columns = dense.shape[1]
-    is_nonzero = members != 0
-    _require_two(is_nonzero, columns)
-    # Nonzeros first, then the first zeros; both in the order of columns.
-    chosen = np.argsort(~is_nonzero, axis=-1, kind="stable")[..., :SLOTS]
+def _matrix_from_dense(dense: Array, operands: str) -> NMMatrix:
+    read, columns = n_m_operands(operands), dense.shape[1]
+    units = _units(dense, read)
+    is_used = _is_used(units)
+    _require_pattern(is_used, read, columns)
+    if read.limits is not None:
+        _require_range(dense, operands, read.limits)
+    # Units with nonzeros first, then the first ones of zeros; both in the order of columns.
+    chosen = np.argsort(~is_used, axis=-1, kind="stable")[..., : read.slots]
     indices = np.sort(chosen, axis=-1)
-    values = np.ascontiguousarray(np.take_along_axis(members, indices, axis=-1))
+    values = np.take_along_axis(units, indices[..., None], axis=-2)
     return NMMatrix(
-        values, np.ascontiguousarray(indices.astype(np.uint8)), columns, dense.dtype.name
+        np.ascontiguousarray(values[..., 0] if read.unit_columns == 1 else values),
+        np.ascontiguousarray(indices.astype(np.uint8)),
+        columns,
+        dense.dtype.name,
+        operands,
     )
 
 
-def _members(dense: Array) -> Array:
-    """Return the elements of a matrix by rows, groups and columns of a group; the last group is filled with
-    zeros."""
+def _require_matrix(dense: Array) -> None:
     if dense.ndim != 2:
         raise ArgumentError(
             "operand.shape", f"The matrix has the shape {dense.shape}; expected two dimensions."
         )
-    if dense.dtype.name not in VALUE_DTYPES or not dense.dtype.isnative:
+    if dense.dtype.name not in SUM_DTYPES or not dense.dtype.isnative:
         raise ArgumentError(
             "operand.dtype",
-            f"The matrix has the dtype {dense.dtype}; expected {either(VALUE_DTYPES)}.",
+            f"The matrix has the dtype {dense.dtype}; expected {either(SUM_DTYPES)}.",
         )
+
+
+def _units(dense: Array, read: NMOperands) -> Array:
+    """Return the elements of a matrix by rows, groups, units of a group and columns of a unit; the last group
+    is filled with zeros."""
     rows, columns = dense.shape
-    groups = -(-columns // GROUP)
-    padded = np.zeros((rows, groups * GROUP), dense.dtype)
+    groups = -(-columns // read.group)
+    padded = np.zeros((rows, groups * read.group), dense.dtype)
     padded[:, :columns] = dense
-    return padded.reshape(rows, groups, GROUP)
+    return padded.reshape(rows, groups, read.units, read.unit_columns)
 
 
-def _require_two(is_nonzero: Array, columns: int) -> None:
-    counts = np.count_nonzero(is_nonzero, axis=-1)
-    wrong = np.argwhere(counts > SLOTS)
+def _is_used(units: Array) -> Array:
+    """Return whether units have a nonzero."""
+    return np.asarray((units != 0).any(axis=-1))
+
+
+def _require_pattern(is_used: Array, read: NMOperands, columns: int) -> None:
+    counts = np.count_nonzero(is_used, axis=-1)
+    wrong = np.argwhere(counts > read.slots)
+    if not wrong.size:
+        return
+    row, group = map(int, wrong[0])
+    last = min((group + 1) * read.group, columns) - 1
+    is_paired = read.unit_columns > 1
+    number = amount(
+        int(counts[row, group]),
+        *(("pair with nonzeros", "pairs with nonzeros") if is_paired else ("nonzero",)),
+    )
+    expected = amount(read.slots, "such pair") if is_paired else str(read.slots)
+    raise FormatError(
+        "format.n_m",
+        f"Row {row} has {number} in the columns {group * read.group} to {last}; a {read.pattern} matrix has "
+        f"at most {expected} in each {read.group} columns.",
+        hint=""
+        if is_paired
+        else f'Prune it with gossamer.prune(A, "{read.pattern}"), which drops elements.',
+    )
+
+
+def _require_range(dense: Array, operands: str, limits: tuple[int, int]) -> None:
+    """Raise `ArgumentError` (`operand.range`) unless all elements are values of operands."""
+    least, most = limits
+    wrong = np.argwhere((dense < least) | (dense > most))
     if wrong.size:
-        row, group = map(int, wrong[0])
-        last = min(group * GROUP + GROUP, columns) - 1
-        raise FormatError(
-            "format.n_m",
-            f"Row {row} has {counts[row, group]} nonzeros in the columns {group * GROUP} to {last}; a 2:4 "
-            f"matrix has at most {SLOTS} in each {GROUP} columns.",
-            hint='Prune it with gossamer.prune(A, "2:4"), which drops elements.',
+        row, column = map(int, wrong[0])
+        raise ArgumentError(
+            "operand.range",
+            f"The element of row {row} and column {column} is {dense[row, column]}; expected values of "
+            f"{operands}, from {least} to {most}.",
         )

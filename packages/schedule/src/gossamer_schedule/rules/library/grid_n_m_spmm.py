@@ -1,4 +1,4 @@
-"""A 2:4 or 1:2 matrix times a dense one, on machines that run grids of threads.
+"""An N:M matrix times a dense one, on machines that run grids of threads.
 
 Sparse tensor cores multiply, if the machine has an intrinsic for the dtype of the operands. It computes the
 whole product, for any numbers of rows, columns and features: each warp has a tile of the result. Otherwise,
@@ -7,23 +7,20 @@ each element of the result has a thread.
 
 from __future__ import annotations
 
-from gossamer_ir.core.dtypes import ROUNDED_OPERANDS, SUM_DTYPES
+from gossamer_ir.interchange.n_m_operands import SPECIAL_OPERANDS, n_m_operands
 from gossamer_ir.nodes import Module
 from gossamer_machine import Grid
 from gossamer_schedule.rules.decisions.grids.grid_threads import run_rows_and_features
-from gossamer_schedule.rules.patterns.n_m_product import (
-    GROUP_SIZES,
-    NMProduct,
-    n_m_product,
-)
+from gossamer_schedule.rules.patterns.n_m_product import NMProduct, n_m_product
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 
 @schedule_rule(
     pattern=(
-        "a sum of products of a 2:4 or 1:2 matrix, all slots of which are used, and a dense one "
-        '(`[I, G, J, K]`, "SRRS"), on a machine that runs grids of threads'
+        "a sum of products of a 2:4 or 1:2 matrix, or of a 4:8 matrix in pairs, all slots of which are used, "
+        'and a dense one (`[I, G, J, K]`, "SRRS"; `[I, G, J, P, K]`, "SRRRS"), on a machine that runs grids '
+        "of threads"
     ),
     programs="`matmul_24` (`cuda-mma-sp`)",
     schedule="the whole product by sparse tensor cores, or a thread for each element of the result",
@@ -40,7 +37,7 @@ def grid_n_m_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     if reason is None:
         _multiply(trace, product, grid=grid, intrinsic=intrinsics[product.operands])
     else:
-        trace.reorder(product.row, product.feature, product.group, product.slot)
+        trace.reorder(product.row, product.feature, *product.terms)
         run_rows_and_features(
             trace, product.row, feature=product.feature, features=product.features, grid=grid
         )
@@ -50,19 +47,30 @@ def grid_n_m_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
 
 def _reason_for_threads(product: NMProduct, intrinsics: dict[str, str]) -> str | None:
     """Return why no intrinsic computes a product; None if one does."""
-    sums = SUM_DTYPES.get(ROUNDED_OPERANDS.get(product.operands, product.operands))
-    # Instructions for TF32 take matrices with the pattern 1:2, all others those with 2:4.
-    has_slots = product.slots == (1 if product.operands in ROUNDED_OPERANDS else 2)
-    if product.operands not in intrinsics or sums != product.sums or not has_slots:
+    read = n_m_operands(product.operands)
+    # Programs may multiply dtypes that no instruction does, such as int16.
+    has_form = product.operands in intrinsics and (read.pattern, read.sums) == (
+        product.pattern,
+        product.sums,
+    )
+    if not has_form:
         names = ", ".join(intrinsics) or "no dtype"
         return (
-            f"the machine multiplies matrices of {names} by sparse tensor cores, those of tfloat32 with the "
-            f"pattern 1:2 and others with 2:4, with sums of 32 bits, and these are {product.operands} with "
-            f"{product.slots}:{GROUP_SIZES[product.slots]} and sums in {product.sums}"
+            f"the machine multiplies matrices of {names} by sparse tensor cores, "
+            f"{_patterns_in_words()} and others with 2:4, with sums of 32 bits, and these are "
+            f"{product.operands} with {product.pattern} and sums in {product.sums}"
         )
     if product.features == 1:
         return "there is one feature, and a tile of sparse tensor cores has eight"
     return None
+
+
+def _patterns_in_words() -> str:
+    """Return the precisions whose instructions take another pattern than 2:4."""
+    return ", ".join(
+        f"those of {name} with the pattern {read.pattern}"
+        for name, read in SPECIAL_OPERANDS.items()
+    )
 
 
 def _multiply(trace: TraceBuilder, product: NMProduct, *, grid: Grid, intrinsic: str) -> None:
@@ -80,6 +88,6 @@ def _multiply(trace: TraceBuilder, product: NMProduct, *, grid: Grid, intrinsic:
     trace.sparse_tensorize(product.block, loop=product.row, intrinsic=intrinsic)
     trace.decide(
         f"the product by {intrinsic}",
-        "an instruction of sparse tensor cores multiplies a tile of a 2:4 matrix; rows, columns and features "
+        "an instruction of sparse tensor cores multiplies a tile of the matrix; rows, columns and features "
         "that do not fill a tile are zeros",
     )
