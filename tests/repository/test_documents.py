@@ -7,7 +7,6 @@ import importlib.util
 import re
 import subprocess
 import sys
-import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -167,47 +166,6 @@ def test_compile_says_what_the_list_says_that_it_says():
 
 def fits(code, pattern):
     return fnmatch.fnmatch(code, pattern) or fnmatch.fnmatch(pattern, code)
-
-
-def test_the_map_of_folders_is_that_of_the_tree(root, distributions):
-    """Every folder and top-level module of each package, in the order of its import layers."""
-    page = (root / "docs/architecture.md").read_text()
-    linter = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]
-    layers_of = {
-        container: [frozenset(layer.split(" | ")) for layer in contract["layers"]]
-        for contract in linter["contracts"]
-        for container in contract.get("containers", ())
-    }
-    for distribution in distributions:
-        place = distribution.source.relative_to(root).as_posix()
-        table = page.partition(
-            f"\n### `{distribution.package}`\n\n| in `{place}` | |\n|---|---|\n"
-        )[2]
-        listed = re.findall(r"^\| `(.+?)` \| .+ \|$", table.partition("\n\n")[0], re.MULTILINE)
-        folders = [
-            path
-            for path in distribution.source.rglob("*/")
-            if path.name != "__pycache__" and any(item.is_file() for item in path.iterdir())
-        ]
-        modules = [path for path in distribution.source.glob("*.py") if path.name != "__init__.py"]
-        expected = [f"{path.relative_to(distribution.source).as_posix()}/" for path in folders]
-        assert sorted(listed) == sorted([*expected, *(path.name for path in modules)])
-        layers = layers_of[distribution.package]
-        names = [name.partition("/")[0].removesuffix(".py") for name in listed]
-        places = [
-            next(number for number, layer in enumerate(layers) if name in layer) for name in names
-        ]
-        assert places == sorted(places), distribution.package
-
-
-def test_the_path_of_a_program_leads_through_files_that_exist(root):
-    page = (root / "docs/architecture.md").read_text()
-    paths = re.findall(r"`((?:packages|plugins)/.+?)`", page)
-    assert [path for path in paths if not (root / path).exists()] == []
-    steps = re.findall(r"^\| \d+\. .+? \| `(.+?)` \| `(\w+)", page, re.MULTILINE)
-    assert len(steps) > 10
-    for path, name in steps:
-        assert re.search(rf"(def|class) {name}\b", (root / path).read_text()), (path, name)
 
 
 def test_every_decision_says_what_and_why(root):

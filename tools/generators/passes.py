@@ -50,12 +50,13 @@ def order() -> Iterator[str]:
 
 
 def by_stage() -> Iterator[str]:
-    """Yield a row for each stage, with the passes that lead to it."""
+    """Yield a row for each stage, with the passes that lead to it, and one for devices."""
     names: dict[str, list[str]] = {}
     for record in _pipeline("main"):
         is_single = record.takes in (("coordinate",), ("position",))
         stage: str = record.gives if is_single and record.gives else "flat"
         names.setdefault(stage, []).append(f"`{record.name}`")
+    names["flat, for a device"] = [f"`{record.name}`" for record in _pipeline("device")]
     for stage, passes in names.items():
         yield f"| {stage} | {', '.join(passes)} |"
 

@@ -1,1 +1,4 @@
-"""The gossamer backend for NVIDIA GPUs, which compiles to PTX on any machine."""
+"""The gossamer backend for NVIDIA GPUs, which compiles to PTX on any machine.
+
+It is named for the instruction of sparse tensor cores (`mma.sp`), and compiles all other programs, too.
+"""

@@ -1,1 +1,1 @@
-"""The gossamer backend for all CPUs that LLVM supports, multi-threaded."""
+"""The default gossamer backend: optimized, multi-threaded code for this CPU or another that LLVM supports."""
