@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from gossamer_formats.conversion_by_numpy.stored_elements import stored_elements
     from gossamer_formats.conversion_targets.recognized_formats import is_format
     from gossamer_formats.io.file_formats.by_suffix import NAMED_FILE_FORMATS, suffixes_in_words
-    from gossamer_formats.memo import MemoKey
+    from gossamer_formats.memo import MemoKey, SparsityPattern
     from gossamer_formats.memory.available_memory import available_memory
-    from gossamer_formats.permutation import UNSTORED
+    from gossamer_formats.permutation import UNSTORED, with_fill
     from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
     from gossamer_formats.registry.formats import FORMATS
     from gossamer_formats.registry.operators import find_operator, ignored_operators
@@ -40,6 +40,7 @@ _HOMES = {
     "MemoKey": "gossamer_formats.memo",
     "NAMED_FILE_FORMATS": "gossamer_formats.io.file_formats.by_suffix",
     "NUMPY_DTYPES": "gossamer_formats.value_dtypes",
+    "SparsityPattern": "gossamer_formats.memo",
     "UNSTORED": "gossamer_formats.permutation",
     "VALUE_DTYPES": "gossamer_formats.value_dtypes",
     "WIDE_DTYPES": "gossamer_formats.value_dtypes",
@@ -55,6 +56,7 @@ _HOMES = {
     "stored_elements": "gossamer_formats.conversion_by_numpy.stored_elements",
     "suffixes_in_words": "gossamer_formats.io.file_formats.by_suffix",
     "value_array_dtype": "gossamer_formats.value_dtypes",
+    "with_fill": "gossamer_formats.permutation",
 }
 
 __all__ = [
@@ -65,6 +67,7 @@ __all__ = [
     "MemoKey",
     "NAMED_FILE_FORMATS",
     "NUMPY_DTYPES",
+    "SparsityPattern",
     "UNSTORED",
     "VALUE_DTYPES",
     "WIDE_DTYPES",
@@ -80,6 +83,7 @@ __all__ = [
     "stored_elements",
     "suffixes_in_words",
     "value_array_dtype",
+    "with_fill",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

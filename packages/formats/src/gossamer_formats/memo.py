@@ -18,6 +18,24 @@ class KeepsValues(Protocol):
 M = TypeVar("M", bound=KeepsValues)
 
 
+class SparsityPattern:
+    """What is derived from the index arrays of a matrix alone. Matrices that differ in nothing but their
+    values share it, so that it outlives each of them.
+
+    >>> from scipy.sparse import eye_array
+    >>> from gossamer_formats import SparseTensor
+    >>> from gossamer_formats.tensors.replace_values import replace_values
+    >>> tensor = SparseTensor(eye_array(3))
+    >>> replace_values(tensor, 2 * tensor.storage.values).pattern is tensor.pattern
+    True
+    """
+
+    __slots__ = ("memo",)
+
+    def __init__(self) -> None:
+        self.memo: dict[MemoKey[Any], Any] = {}
+
+
 class MemoKey(Generic[T]):
     """The key of a value of type `T` in the memo of a matrix.
 

@@ -12,7 +12,7 @@ import numpy as np
 from gossamer_formats.array_protocol import NotAnArray
 from gossamer_formats.conversion_targets.conversion_options import Zeros
 from gossamer_formats.decomposition.part import Part, part_of
-from gossamer_formats.memo import MemoKey
+from gossamer_formats.memo import MemoKey, SparsityPattern
 from gossamer_formats.permutation import stored_count, with_fill
 from gossamer_formats.registry.operators import operator_of
 from gossamer_formats.storage import values_handle
@@ -59,8 +59,8 @@ class Decomposition(NotAnArray):
         self.dtype = np.dtype(dtype)
         self.parts = tuple(parts)
         self.value_count = value_count
-        self._coverage: dict[int, Coverage] = {}
         self.memo: dict[MemoKey[Any], Any] = {}
+        self.pattern = SparsityPattern()
 
     def coverage(self, dimension: int = 0) -> Coverage:
         """Return the parts that may initialize a result along a dimension, and what they leave out.
@@ -71,11 +71,12 @@ class Decomposition(NotAnArray):
         >>> decompose(matrix, "hyb", k=1).coverage()
         Coverage(initializing=(0, 1), adding=(), left=array([1]))
         """
-        coverage = self._coverage.get(dimension)
+        coverages = _COVERAGES.get(self.pattern, _no_coverages)
+        coverage = coverages.get(dimension)
         if coverage is None:
             from gossamer_formats.decomposition.coverage import coverage_of
 
-            coverage = self._coverage[dimension] = coverage_of(
+            coverage = coverages[dimension] = coverage_of(
                 [part.tensor.storage for part in self.parts], dimension, self.shape[dimension]
             )
         return coverage
@@ -163,7 +164,7 @@ class Decomposition(NotAnArray):
         parts = [part._replace(tensor=part.tensor.astype(dtype)) for part in self.parts]
         kept = np.dtype(dtype) if not parts else parts[0].tensor.dtype
         converted = Decomposition(self.name, self.shape, kept, parts, value_count=self.value_count)
-        converted._coverage = self._coverage
+        converted.pattern = self.pattern
         return converted
 
     def check(self) -> None:
@@ -204,8 +205,7 @@ class Decomposition(NotAnArray):
         updated = Decomposition(
             self.name, self.shape, self.dtype, parts, value_count=self.value_count
         )
-        # Not a copy: what either of them finds out about the structure holds for both.
-        updated._coverage = self._coverage
+        updated.pattern = self.pattern
         return updated
 
     def gather_values(self, values: Sequence[Array]) -> Array:
@@ -315,6 +315,13 @@ class Decomposition(NotAnArray):
             f"Decomposition({self.name}, {shape}, {amount(self.nnz, 'nonzero')}, {self.dtype}, "
             f"{readable_size(self.nbytes)}, {amount(len(self.parts), 'part')}{names and f': {names}'})"
         )
+
+
+_COVERAGES = MemoKey[dict[int, "Coverage"]]("the coverage by dimension")
+
+
+def _no_coverages(_pattern: SparsityPattern) -> dict[int, Coverage]:
+    return {}
 
 
 def _with_values(part: Part, values: Array) -> Part:

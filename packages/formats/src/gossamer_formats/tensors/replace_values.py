@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from gossamer_formats.storage import Storage, values_handle, with_value_dtype
-from gossamer_formats.tensors.sparse_tensor import STATS, SparseTensor
+from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.support.arrays import Array
 
 
 def replace_values(tensor: SparseTensor, values: Array, dtype: str | None = None) -> SparseTensor:
     """Return a tensor with other values in the same places, of another dtype unless that is None.
 
-    Index arrays and statistics are those of the tensor. The values are not copied: they are contiguous, one
-    for each that the tensor stores, and nobody writes to them while the result is used.
+    Index arrays are those of the tensor, and so is the pattern with all that is derived from them, unless the
+    tensor borrows its arrays. The values are not copied: they are contiguous, one for each that the tensor
+    stores, and nobody writes to them while the result is used.
 
     >>> import numpy as np
     >>> from scipy.sparse import eye_array
@@ -24,5 +25,6 @@ def replace_values(tensor: SparseTensor, values: Array, dtype: str | None = None
         described = with_value_dtype(described, dtype)
     arrays = {**tensor.arrays, values_handle(described): values}
     result = SparseTensor.from_new(Storage(described, tensor.sizes, arrays))
-    STATS.keep(result, tensor.stats)
+    if not tensor.is_borrowed:
+        result.pattern = tensor.pattern
     return result

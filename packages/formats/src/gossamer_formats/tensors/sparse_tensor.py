@@ -27,7 +27,7 @@ from gossamer_formats.conversion_targets.conversion_options import (
 )
 from gossamer_formats.conversion_targets.recognized_formats import is_format
 from gossamer_formats.descriptions.csr import csr
-from gossamer_formats.memo import MemoKey
+from gossamer_formats.memo import MemoKey, SparsityPattern
 from gossamer_formats.registry.operators import operator_of
 from gossamer_formats.stats import storage_stats
 from gossamer_formats.storage import (
@@ -120,6 +120,7 @@ class SparseTensor(RefusedOperators, NotAnArray):
         self._storage = storage
         self._is_borrowed = False
         self.memo: dict[MemoKey[Any], Any] = {}
+        self.pattern = SparsityPattern()
         self._shape: tuple[int, ...] | None = None
 
     @property
@@ -208,7 +209,11 @@ class SparseTensor(RefusedOperators, NotAnArray):
     def stats(self) -> Stats:
         """Statistics of the matrix, which the scheduling rules use; computed once unless the tensor is
         borrowed."""
-        return _stats(self) if self._is_borrowed else STATS.get(self, _stats)
+        return (
+            _stats(self)
+            if self._is_borrowed
+            else _STATS.get(self.pattern, lambda _pattern: _stats(self))
+        )
 
     def toarray(self) -> Array:
         """Return the dense array; duplicates are added. Values of bfloat16 become float32."""
@@ -436,7 +441,10 @@ class SparseTensor(RefusedOperators, NotAnArray):
         if dtype == self.description.buffer.dtype:
             return self
         require_value_dtype(dtype)
-        return SparseTensor.from_checked(with_values_in(self.checked_storage(), dtype))
+        converted = SparseTensor.from_checked(with_values_in(self.checked_storage(), dtype))
+        if not self._is_borrowed:
+            converted.pattern = self.pattern
+        return converted
 
     def __reduce__(self) -> tuple[type[SparseTensor], tuple[Storage]]:
         """Pickle the storage; loading it checks the arrays again."""
@@ -452,7 +460,7 @@ class SparseTensor(RefusedOperators, NotAnArray):
 
 MATRIX_IN_CSR = MemoKey[SparseTensor]("the matrix in CSR")
 _TRANSPOSED = MemoKey[SparseTensor]("the transposed matrix in CSR")
-STATS = MemoKey[Stats]("the statistics")
+_STATS = MemoKey[Stats]("the statistics")
 
 
 def _transpose(tensor: SparseTensor) -> SparseTensor:

@@ -81,7 +81,7 @@ def prepare(
         seconds = _seconds_of_calls(operator_named(op), matrix, workload, target, stored_as)
         choice = measure_formats(choice, seconds)
     prepared = stored_as(choice.chosen)
-    CHOICE.keep(prepared, choice)
+    CHOICE.keep(prepared.pattern, choice)
     return prepared
 
 
@@ -90,7 +90,7 @@ def choice_of(matrix: PreparedMatrix) -> FormatChoice:
 
     Raises `ArgumentError` (`prepare.unknown`) for any other matrix.
     """
-    choice = CHOICE.find(matrix)
+    choice = CHOICE.find(matrix.pattern)
     if choice is None:
         raise ArgumentError(
             "prepare.unknown",

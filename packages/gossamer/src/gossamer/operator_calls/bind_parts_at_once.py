@@ -18,7 +18,7 @@ from gossamer.operator_calls.operator_program import OperatorProgram, Variant, m
 from gossamer.resolve_target import machine_for
 from gossamer_backend import BoundCall
 from gossamer_formats import Array, Decomposition
-from gossamer_formats.internal_api import MemoKey
+from gossamer_formats.internal_api import MemoKey, SparsityPattern
 from gossamer_ir import dumps
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
@@ -68,7 +68,7 @@ def bind_parts_at_once(
 def _program(
     decomposition: Decomposition, program: OperatorProgram, variant: Variant
 ) -> _NamedProgram:
-    programs, key = _PROGRAMS.get(decomposition, _no_programs), (program, variant)
+    programs, key = _PROGRAMS.get(decomposition.pattern, _no_programs), (program, variant)
     if key not in programs:
         module = decomposition.rewrite(module_of(program, variant), at_once=True)
         # The rows that parts have in common are in the program, so that its text identifies it.
@@ -76,5 +76,5 @@ def _program(
     return programs[key]
 
 
-def _no_programs(_matrix: Decomposition) -> dict[Hashable, _NamedProgram]:
+def _no_programs(_pattern: SparsityPattern) -> dict[Hashable, _NamedProgram]:
     return {}

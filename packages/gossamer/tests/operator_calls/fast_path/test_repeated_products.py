@@ -9,12 +9,16 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
+import gossamer_tune
 from gossamer.operator_calls.chosen_format import CHOICE
+from gossamer.operator_calls.fast_path import repeated_products
 from gossamer.operator_calls.fast_path.plans import LAST_CALLS
 from gossamer.operator_calls.fast_path.repeated_products import count_call
 from gossamer.operators import operator_named
 from gossamer_formats import Decomposition
+from gossamer_formats.internal_api import replace_values
 from gossamer_ir.errors import ArgumentError
+from gossamer_tune import properties_of
 from gossamer_tune.properties.row_sample import sample_rows
 
 MAX_CALLS = 100_000
@@ -73,7 +77,7 @@ def test_a_tensor_is_converted_when_its_calls_have_paid(dtype):
 def test_the_choice_is_explained_before_it_is_made():
     tensor = gs.from_scipy(pruned())
     dense = np.empty((1030, 64), np.float32)
-    while CHOICE.find(tensor) is None:
+    while CHOICE.find(tensor.pattern) is None:
         assert count_call(gs.spmm.program, tensor, dense).stored is tensor
     choice = gs.explain(tensor)
     assert choice.chosen.format == "csr"
@@ -98,7 +102,8 @@ def test_calls_before_and_after_a_conversion_use_the_stored_matrix():
     for _ in range(3):
         assert np.array_equal(gs.spmm(tensor, dense), matrix @ dense)
     calls = LAST_CALLS.find(tensor).values()
-    assert [call.stored for call in calls] == [stored]
+    values = stored.storage.values
+    assert [any(array is values for array in call.structure.arrays) for call in calls] == [True]
 
 
 def test_other_numbers_of_columns_have_choices_of_their_own():
@@ -138,6 +143,81 @@ def test_a_slot_that_is_not_stored_is_found_outside_of_the_sample():
     tensor = gs.from_scipy(sparse.csr_array((elements.data[kept], coordinates), elements.shape))
     stored, _ = convert(tensor, "spmm", (64,))
     assert stored is None
+
+
+def with_other_values(tensor, seed):
+    return replace_values(tensor, integers(tensor.nnz, tensor.dtype, seed))
+
+
+@pytest.fixture
+def moves_values(monkeypatch):
+    """Whether moving values pays depends on the machine; here, it does."""
+    monkeypatch.setattr(repeated_products, "MOVE_CYCLES", 0)
+
+
+@pytest.mark.usefixtures("moves_values")
+def test_calls_with_other_values_in_one_pattern_count_together(monkeypatch):
+    computed = []
+    monkeypatch.setattr(
+        gossamer_tune,
+        "properties_of",
+        lambda *arrays: computed.append(arrays) or properties_of(*arrays),
+    )
+    matrix, dense = pruned(), integers((1030, 64))
+    tensor = gs.from_scipy(matrix)
+    first, calls = convert(tensor, "spmm", (64,))
+    for seed in range(3):
+        # The integers have zeros, which keep their places.
+        other = with_other_values(tensor, seed)
+        counted = count_call(gs.spmm.program, other, dense)
+        assert counted.history.calls > calls
+        assert isinstance(counted.stored, Decomposition)
+        assert counted.stored is not first
+        matrix.data = other.arrays["data"]
+        for _ in range(2):
+            assert np.array_equal(gs.spmm(other, dense), matrix @ dense)
+    assert len(computed) == 1
+
+
+@pytest.mark.usefixtures("moves_values")
+def test_a_pattern_is_converted_by_calls_with_different_values():
+    tensor, dense = gs.from_scipy(pruned()), np.empty((0, 64), np.float32)
+    calls = convert(gs.from_scipy(pruned()), "spmm", (64,))[1]
+    for number in range(1, calls + 1):
+        values = replace_values(tensor, tensor.arrays["data"])
+        stored = count_call(gs.spmm.program, values, dense).stored
+        assert (stored is values) == (number < calls)
+
+
+@pytest.mark.usefixtures("moves_values")
+def test_zeros_of_the_converting_tensor_have_places_for_other_values():
+    matrix = blocks(4)
+    tensor, dense = gs.from_scipy(matrix), integers((512, 64))
+    zeros = replace_values(tensor, np.zeros(tensor.nnz, np.float32))
+    stored, _ = convert(zeros, "spmm", (64,))
+    assert stored.format == "bsr"
+    assert count_call(gs.spmm.program, tensor, dense).stored.format == "bsr"
+    assert np.array_equal(gs.spmm(tensor, dense), matrix @ dense)
+
+
+def test_values_are_moved_only_if_the_calls_with_them_pay():
+    tensor, dense = gs.from_scipy(pruned()), np.empty((0, 64), np.float32)
+    history = count_call(gs.spmm.program, tensor, dense).history
+    convert(tensor, "spmm", (64,))
+    history.moving_calls = 3
+    other = with_other_values(tensor, 1)
+    counted = [count_call(gs.spmm.program, other, dense) for _ in range(4)]
+    assert [call.stored is other for call in counted] == [True, True, False, False]
+    assert counted[2].stored is counted[3].stored
+
+
+def test_dtypes_of_one_pattern_have_formats_of_their_own():
+    matrix, dense = pruned(), integers((1030, 64), np.float64)
+    tensor = gs.from_scipy(matrix)
+    assert convert(tensor, "spmm", (64,))[0].dtype == np.float32
+    wide = tensor.astype("float64")
+    assert convert(wide, "spmm", (64,))[0].dtype == np.float64
+    assert np.array_equal(gs.spmm(wide, dense), matrix.astype(np.float64) @ dense)
 
 
 def test_a_vector_counts_for_spmv():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 from numpy import ndarray
@@ -27,9 +27,6 @@ from gossamer_formats.internal_api import MemoKey
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.support.bounded_dict import put_bounded
-
-if TYPE_CHECKING:
-    from gossamer.operator_calls.chosen_format import PreparedMatrix
 
 MAX_PLANS = 1024
 """The number of plans that an operator keeps; the first is dropped."""
@@ -78,12 +75,12 @@ class PlanPair(NamedTuple):
 
 
 class RepeatedCall(NamedTuple):
-    """The last call of an operator with a tensor and some number of columns: its count, the other format in
-    which the tensor was `stored` for it, the `run` of its plan with the number of `inputs`, and the structure
-    for it. Calls with the same tensor find all of it in one step."""
+    """The last call of an operator with a tensor and some number of columns: its count, the number of the
+    call at which something is `due`, the `run` of its plan with the number of `inputs`, and the structure for
+    it. Calls with the same tensor find all of it in one step."""
 
     history: CallHistory
-    stored: PreparedMatrix | None
+    due: int
     run: Callable[..., Array | None]
     inputs: int
     structure: Structure
@@ -141,8 +138,8 @@ class Plans:
         last_call = calls.get(key)
         if last_call is None:
             return None
-        history, stored, run, inputs, structure = last_call
-        if history.calls + 1 >= history.due or history.stored is not stored:
+        history, due, run, inputs, structure = last_call
+        if history.calls + 1 >= due:
             # Another format may be next, with another plan.
             calls.pop(key, None)
             return None
@@ -157,10 +154,8 @@ class Plans:
         self, counted: CountedCall, sizes: tuple[int, ...], plan: CallPlan, structure: Structure
     ) -> None:
         """Keep a plan, and the structure of the matrix that was stored for the call, for `run_again`."""
-        tensor, stored, history = counted
-        other = None if stored is tensor else stored
-        call = RepeatedCall(history, other, plan.run, plan.inputs, structure)
-        calls = LAST_CALLS.get(tensor, _no_calls)
+        call = RepeatedCall(counted.history, counted.due, plan.run, plan.inputs, structure)
+        calls = LAST_CALLS.get(counted.tensor, _no_calls)
         put_bounded(calls, (self._token, sizes), call, limit=MAX_REPEATED_CALLS)
 
     def run(

@@ -1,10 +1,12 @@
 """Formats for repeated products: a tensor in CSR is converted once its calls would have paid for it.
 
-The number of calls with a tensor is not known. Each product in CSR costs more than one in the best format;
-the tensor is converted when the sum of these differences reaches the cost of the conversion. Whenever the
-calls end, they then take at most twice the time that they would have taken with the best decision (the ski
-rental problem; Karlin and others, "Competitive snoopy caching", 1988). The times are those that the model of
-`gossamer_tune` expects, so that a program does the same each time that it runs.
+Calls are counted for a pattern, whose tensors may have other values at each call, such as the weights of a
+layer in training. The number of calls is not known. Each product in CSR costs more than one in the best
+format; the pattern is converted when the sum of these differences reaches the cost of the conversion. From
+then on, the values of a tensor are moved to the other format once the calls since its first one would have
+paid for that. Whenever the calls end, they then take at most twice the time that they would have taken with
+the best decision (the ski rental problem; Karlin and others, "Competitive snoopy caching", 1988). The times
+are those that the model of `gossamer_tune` expects, so that a program does the same each time that it runs.
 
 Only tensors that own their arrays are converted, since these are read-only. Blocks are chosen here only if
 all of them are full: others are filled up with zeros, and zero times infinity is not zero.
@@ -26,7 +28,7 @@ from gossamer_ir.support.bounded_dict import put_bounded
 from gossamer_ir.support.fork import compiling
 
 if TYPE_CHECKING:
-    from gossamer.operator_calls.chosen_format import PreparedMatrix
+    from gossamer.operator_calls.chosen_format import ConvertedPattern, PreparedMatrix
     from gossamer.operator_calls.operator_program import OperatorProgram
     from gossamer_tune import FormatChoice
 
@@ -40,15 +42,18 @@ COMPILE_CYCLES = 1.5e9
 """Cycles to compile the conversion and the kernel for another format, half a second, unless they are
 cached."""
 
+MOVE_CYCLES = 10.0
+"""Cycles to move a value to its place in another format, and to bind the kernel to it."""
+
 MANY_CALLS = 10**9
 """Calls for which any conversion pays."""
 
 MAX_STORED = 2
-"""The number of formats in which a tensor is kept besides CSR: one for products with vectors, one for
+"""The number of formats in which a pattern is kept besides CSR: one for products with vectors, one for
 others."""
 
 MEMORY_PART = 8
-"""A tensor is converted if it has at most this part of the available memory."""
+"""A pattern is converted if it has at most this part of the available memory."""
 
 MAX_HISTORIES = 64
 """The number of operators and numbers of columns whose calls are counted."""
@@ -58,110 +63,158 @@ NEVER = 1 << 62
 
 
 class CallHistory:
-    """The number of calls so far, the number at which something is due, and what was decided."""
+    """The calls with matrices of one pattern: their number so far, the number at which something is due, and
+    what was decided. The conversion to the chosen format pays for a matrix with `moving_calls` calls."""
 
-    __slots__ = ("calls", "choice", "due", "stored")
+    __slots__ = ("calls", "choice", "converted", "due", "moving_calls")
 
     def __init__(self, due: int) -> None:
         self.calls = 0
         self.due = due
         self.choice: FormatChoice | None = None
-        self.stored: PreparedMatrix | None = None
+        self.moving_calls = 1
+        self.converted: ConvertedPattern | None = None
 
 
 class CountedCall(NamedTuple):
-    """A call with a tensor, the matrix in the format for it, and the count of such calls."""
+    """A call with a tensor, the matrix in the format for it, the count of such calls, and the number of the
+    call at which something is due for this tensor."""
 
     tensor: SparseTensor
     stored: PreparedMatrix
     history: CallHistory
+    due: int
+
+
+class StoredValues:
+    """A tensor in other formats by the texts of their estimates, and the number of its first call in each
+    history. The tensor keeps this object, which ends with it."""
+
+    __slots__ = ("first_calls", "matrices")
+
+    def __init__(self) -> None:
+        self.first_calls: dict[CallHistory, int] = {}
+        self.matrices: dict[str, PreparedMatrix] = {}
 
 
 class RepeatedProducts:
-    """The calls with a tensor by operator and number of columns, and the tensor in the formats for them. The
-    tensor keeps this object, which ends with it."""
+    """The calls with the matrices of a pattern by operator, number of columns and dtype, and the pattern in
+    the formats for them. The pattern keeps this object, which ends with it."""
 
     def __init__(self) -> None:
-        self._histories: dict[tuple[str, tuple[int, ...]], CallHistory] = {}
-        self._stored: dict[str, PreparedMatrix] = {}
+        self._histories: dict[tuple[str, tuple[int, ...], str], CallHistory] = {}
+        self._converted: dict[tuple[str, str], ConvertedPattern] = {}
 
-    def history(
-        self, matrix: SparseTensor, program: OperatorProgram, sizes: tuple[int, ...]
-    ) -> CallHistory:
-        """Count a call, and return the history of such calls, with the matrix in the format for them. `sizes`
-        are those of the dense operand after the first one."""
-        history = self._histories.get((program.name, sizes))
+    def count(
+        self, tensor: SparseTensor, program: OperatorProgram, sizes: tuple[int, ...]
+    ) -> CountedCall:
+        """Count a call, and return it. `sizes` are those of the dense operand after the first one."""
+        key = (program.name, sizes, tensor.value_dtype)
+        history = self._histories.get(key)
         if history is None:
-            history = _history(matrix, program, sizes)
-            put_bounded(self._histories, (program.name, sizes), history, limit=MAX_HISTORIES)
+            history = _history(tensor, program, sizes)
+            put_bounded(self._histories, key, history, limit=MAX_HISTORIES)
         history.calls += 1
-        if history.calls >= history.due:
-            self._advance(matrix, sizes, history)
-        return history
+        values = _VALUES.get(tensor, lambda _tensor: StoredValues())
+        first_call = values.first_calls.get(history)
+        if first_call is None:
+            first_call = history.calls
+            put_bounded(values.first_calls, history, first_call, limit=MAX_HISTORIES)
+        if history.calls >= history.due and history.choice is None:
+            self._choose(tensor, sizes, history)
+        due = max(history.due, first_call + history.moving_calls - 1)
+        if history.calls < due:
+            return CountedCall(tensor, tensor, history, due)
+        return CountedCall(tensor, self._stored(tensor, values, history), history, NEVER)
 
-    def _advance(self, matrix: SparseTensor, sizes: tuple[int, ...], history: CallHistory) -> None:
-        """Choose a format, or convert the matrix to the chosen one."""
+    def _choose(self, tensor: SparseTensor, sizes: tuple[int, ...], history: CallHistory) -> None:
+        """Choose a format, and the numbers of calls that pay for it."""
         from gossamer.operator_calls.chosen_format import CHOICE  # Imported late: rarely due.
 
         with compiling:
-            if history.calls < history.due:
+            if history.choice is not None:
                 # Another thread was here in the meantime.
                 return
-            if history.choice is None:
-                history.choice = _choice(matrix, sizes)
-                history.due = _paying_calls(history.choice)
-            choice = history.choice
-            if history.calls >= history.due:
-                history.due = NEVER
-                history.stored = self._convert(matrix, choice)
-            if history.stored is None:
-                choice = choice._replace(chosen=choice.csr)
-            CHOICE.keep(matrix, choice._replace(calls=history.calls))
+            choice = _choice(tensor, sizes)
+            gain = choice.csr.cycles - choice.chosen.cycles
+            history.moving_calls = _paying_calls(gain, MOVE_CYCLES * tensor.nnz)
+            history.due = _paying_calls(gain, choice.chosen.conversion_cycles + COMPILE_CYCLES)
+            history.choice = choice
+            CHOICE.keep(tensor.pattern, choice._replace(chosen=choice.csr, calls=history.calls))
 
-    def _convert(self, matrix: SparseTensor, choice: FormatChoice) -> PreparedMatrix | None:
-        """Return the matrix in the chosen format; None if it takes too much memory or has zeros added."""
-        from gossamer.operator_calls.chosen_format import has_added_zeros, in_format
+    def _stored(
+        self, tensor: SparseTensor, values: StoredValues, history: CallHistory
+    ) -> PreparedMatrix:
+        """Return a tensor in the chosen format; itself if its pattern cannot be converted."""
+        from gossamer.operator_calls.chosen_format import matrix_with_values
+
+        if history.converted is None:
+            with compiling:
+                self._convert(tensor, history)
+        converted, choice = history.converted, history.choice
+        if converted is None or choice is None:
+            return tensor
+        # Several numbers of columns may have one best format.
+        text = choice.chosen.text
+        if text not in values.matrices:
+            values.matrices[text] = matrix_with_values(converted, tensor.storage.values)
+        return values.matrices[text]
+
+    def _convert(self, tensor: SparseTensor, history: CallHistory) -> None:
+        """Convert the pattern to the chosen format, unless it takes too much memory or has zeros added: then
+        nothing is due any more."""
+        from gossamer.operator_calls.chosen_format import (
+            CHOICE,
+            has_added_zeros,
+            pattern_in_format,
+        )
         from gossamer_formats.internal_api import available_memory
 
-        text = choice.chosen.text
-        # Several numbers of columns may have one best format.
-        if text not in self._stored:
-            is_large = MEMORY_PART * matrix.nbytes > available_memory()
-            if is_large or len(self._stored) >= MAX_STORED:
-                return None
-            stored = in_format(matrix, choice.chosen)
-            # The properties are those of a sample, so that a block elsewhere may not be full.
-            if has_added_zeros(stored, matrix):
-                return None
-            self._stored[text] = stored
-        return self._stored[text]
+        choice = history.choice
+        assert choice is not None, "a format is chosen before"
+        key = (choice.chosen.text, tensor.value_dtype)
+        converted = self._converted.get(key)
+        if converted is None:
+            is_large = MEMORY_PART * tensor.nbytes > available_memory()
+            if not is_large and len(self._converted) < MAX_STORED:
+                converted = pattern_in_format(tensor, choice.chosen)
+                # The properties are those of a sample, so that a block elsewhere may not be full.
+                if has_added_zeros(converted, tensor):
+                    converted = None
+        if converted is None:
+            history.due = NEVER
+            choice = choice._replace(chosen=choice.csr)
+        else:
+            history.converted = self._converted[key] = converted
+        CHOICE.keep(tensor.pattern, choice._replace(calls=history.calls))
 
 
 _PRODUCTS = MemoKey[RepeatedProducts | None]("the repeated products")
-"""None for a tensor that is never converted."""
+"""None for a pattern that is never converted."""
+
+_VALUES = MemoKey[StoredValues]("the values in other formats")
 
 
-def count_call(program: OperatorProgram, matrix: SparseTensor, dense: Any) -> CountedCall:
+def count_call(program: OperatorProgram, tensor: SparseTensor, dense: Any) -> CountedCall:
     """Count a call with a tensor, and return it with the matrix in the format for the call."""
-    products = _PRODUCTS.get(matrix, _repeated_products) if type(dense) is ndarray else None
-    if products is None:
-        return CountedCall(matrix, matrix, CallHistory(due=NEVER))
-    history = products.history(matrix, program, dense.shape[1:])
-    return CountedCall(matrix, matrix if history.stored is None else history.stored, history)
+    is_usual = type(dense) is ndarray and not tensor.is_borrowed
+    # The model of costs is for values in which products are added.
+    if is_usual and tensor.value_dtype in WIDE_DTYPES:
+        products = _PRODUCTS.get(tensor.pattern, lambda _pattern: _repeated_products(tensor))
+        if products is not None:
+            return products.count(tensor, program, dense.shape[1:])
+    return CountedCall(tensor, tensor, CallHistory(due=NEVER), NEVER)
 
 
-def _repeated_products(matrix: SparseTensor) -> RepeatedProducts | None:
-    """Return a new count of the calls with a tensor in CSR; None if it is never converted, because it is
-    small, borrows its arrays, was prepared, or has duplicates, which a conversion would add."""
+def _repeated_products(tensor: SparseTensor) -> RepeatedProducts | None:
+    """Return a new count of the calls with tensors of a pattern in CSR; None if they are never converted,
+    because the pattern is small, was prepared, or has duplicates, which a conversion would add."""
     from gossamer.operator_calls.chosen_format import CHOICE
 
-    # The model of costs is for values in which products are added.
-    if matrix.value_dtype not in WIDE_DTYPES:
+    if CHOICE.find(tensor.pattern) or not is_format(tensor.description, "csr"):
         return None
-    if matrix.is_borrowed or CHOICE.find(matrix) or not is_format(matrix.description, "csr"):
-        return None
-    columns = indices_of(matrix.description.axes[-1])
-    if columns is None or not columns.unique or matrix.nnz < MIN_NONZEROS:
+    columns = indices_of(tensor.description.axes[-1])
+    if columns is None or not columns.unique or tensor.nnz < MIN_NONZEROS:
         return None
     return RepeatedProducts()
 
@@ -191,9 +244,6 @@ def _choice(matrix: SparseTensor, sizes: tuple[int, ...]) -> FormatChoice:
     return choose_format(properties, workload, calls=MANY_CALLS, adds_zeros=False)
 
 
-def _paying_calls(choice: FormatChoice) -> int:
-    """Return the number of calls that would have paid for the conversion."""
-    gain = choice.csr.cycles - choice.chosen.cycles
-    if gain <= 0:
-        return NEVER
-    return int((choice.chosen.conversion_cycles + COMPILE_CYCLES) / gain) + 1
+def _paying_calls(gain: float, cycles: float) -> int:
+    """Return the number of calls, each with a gain, that pay for a number of cycles."""
+    return NEVER if gain <= 0 else max(1, int(cycles / gain) + 1)
