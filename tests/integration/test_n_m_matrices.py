@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 
 import gossamer as gs
+from gossamer_cuda_mma_sp.instructions.metadata_register_programs import pack_metadata_program
+from gossamer_cuda_mma_sp.instructions.metadata_registers import pack_metadata
+from gossamer_cuda_mma_sp.instructions.sparse_instructions import sparse_instruction
 from gossamer_cuda_mma_sp.n_m.compress import compress, decompress
 from gossamer_cuda_mma_sp.n_m.compress_programs import compress_program, decompress_program
+from gossamer_cuda_mma_sp.n_m.metadata_programs import (
+    decode_metadata_program,
+    encode_metadata_program,
+)
+from gossamer_cuda_mma_sp.n_m.metadata_words import decode_metadata
 from gossamer_cuda_mma_sp.n_m.n_m_storage import from_n_m, from_v_n_m, to_n_m
 from gossamer_cuda_mma_sp.n_m.operand_dtypes import OPERAND_DTYPES
 
@@ -63,15 +71,19 @@ def test_a_tensor_in_v_n_m_multiplies_gathered_rows(shape):
     assert (np.array(product) == tensor.toarray() @ operand).all()
 
 
+def array_with_pattern(shape, dtype):
+    """A matrix without every other unit of each group, another one in each row."""
+    operand = OPERAND_DTYPES[dtype]
+    numbers = np.abs(INTEGERS[: shape[0], : shape[1]]) % 8
+    unit = np.arange(shape[1]) // operand.pattern.unit_columns
+    matrix = np.where((unit + np.arange(shape[0])[:, None]) % 2, numbers, 0)
+    return matrix.astype(operand.stored_as)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", OPERAND_DTYPES)
 def test_compiled_programs_give_what_numpy_gives(dtype, shape):
-    operand = OPERAND_DTYPES[dtype]
-    numbers = np.abs(INTEGERS[: shape[0], : shape[1]]) % 8
-    # Every other unit of each group is dropped, another one in each row.
-    unit = np.arange(shape[1]) // operand.pattern.unit_columns
-    matrix = np.where((unit + np.arange(shape[0])[:, None]) % 2, numbers, 0)
-    matrix = matrix.astype(operand.stored_as)
+    matrix = array_with_pattern(shape, dtype)
     expected = compress(matrix, dtype)
     values = np.ones(expected.values.size, matrix.dtype)
     words = np.ones(expected.metadata.shape, np.uint16)
@@ -87,3 +99,39 @@ def test_compiled_programs_give_what_numpy_gives(dtype, shape):
     decompressing(values=values, metadata=words, x=back, illegal=illegal, **sizes)
     assert (back == matrix).all()
     assert not illegal.any()
+
+
+PATTERNS = {"float16": "m16n8k32", "tfloat32": "m16n8k8", "int4": "m16n8k128"}
+"""A dtype for each pattern, and a shape of its instructions."""
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", PATTERNS)
+def test_compiled_programs_decode_and_encode_metadata(dtype, shape):
+    metadata = compress(array_with_pattern(shape, dtype), dtype).metadata
+    expected = decode_metadata(metadata, dtype)
+    sizes = {"m": shape[0], "words": metadata.shape[1]}
+    indices, illegal = np.ones_like(expected), np.ones(shape[0], np.int64)
+    decoding = gs.compile(decode_metadata_program(dtype))
+    decoding(metadata=metadata.view(np.uint16), indices=indices, illegal=illegal, **sizes)
+    np.testing.assert_array_equal(indices, expected)
+    assert not illegal.any()
+    words = np.ones(metadata.shape, np.uint16)
+    encoding = gs.compile(encode_metadata_program(dtype))
+    encoding(indices=indices, metadata=words, illegal=illegal, groups=indices.shape[1], **sizes)
+    assert words.tobytes() == metadata.tobytes()
+    assert not illegal.any()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", PATTERNS)
+def test_compiled_programs_pack_metadata(dtype, shape):
+    matrix = compress(array_with_pattern(shape, dtype), dtype)
+    instruction = sparse_instruction(PATTERNS[dtype], dtype)
+    expected = pack_metadata(matrix, instruction)
+    registers = np.ones_like(expected)
+    sizes = {"m": shape[0], "words": matrix.metadata.shape[1]}
+    tiles = dict(zip(("sets", "depth_tiles"), expected.shape[:2], strict=True))
+    packing = gs.compile(pack_metadata_program(instruction))
+    packing(metadata=matrix.metadata.view(np.uint16), registers=registers, **sizes, **tiles)
+    np.testing.assert_array_equal(registers, expected)

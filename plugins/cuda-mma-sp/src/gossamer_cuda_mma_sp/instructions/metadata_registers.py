@@ -67,7 +67,7 @@ def pack_metadata(matrix: CompressedMatrix, instruction: SparseInstruction) -> A
     '0x4444444e'
     """
     require_operand(matrix.dtype, instruction)
-    s, h, q = _splits(instruction)
+    s, h, q = register_splits(instruction)
     nibbles = padded_nibbles(matrix, rows=s * MMA_ROWS, groups=instruction.groups)
     sets, depth_tiles = nibbles.shape[0] // (s * MMA_ROWS), nibbles.shape[1] // instruction.groups
     tiles = nibbles.reshape(sets, s, 2, 8, depth_tiles, h, q)
@@ -93,7 +93,7 @@ def unpack_metadata(registers: Array, instruction: SparseInstruction) -> Array:
     array([14,  4,  4,  4,  4,  4,  4,  4], dtype=uint8)
     """
     require_registers(registers[..., None], 1)
-    s, h, q = _splits(instruction)
+    s, h, q = register_splits(instruction)
     sets, depth_tiles = registers.shape[:2]
     lanes = nibbles_of_words(registers).reshape(sets, depth_tiles, 8, s, h, 2, q)
     tiles = lanes.transpose(0, 3, 5, 2, 1, 4, 6)
@@ -102,7 +102,7 @@ def unpack_metadata(registers: Array, instruction: SparseInstruction) -> Array:
     return nibbles
 
 
-def _splits(instruction: SparseInstruction) -> tuple[int, int, int]:
+def register_splits(instruction: SparseInstruction) -> tuple[int, int, int]:
     """Return the row tiles of a set, the parts in which lanes hold a row, and the groups of such a part.
 
     With parts of four groups, a register holds those of two rows; with parts of eight, two lanes do. The
