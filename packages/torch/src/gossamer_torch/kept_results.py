@@ -27,16 +27,67 @@ def kept_with(sources: Sequence[torch.Tensor], what: Hashable, make: Callable[[]
     >>> kept_with([numbers], "list", numbers.tolist) is kept_with([numbers], "list", numbers.tolist)
     True
     """
+    sources = [_original_of(source) for source in sources]
     key = _Key(what, tuple(map(memory_of, sources)))
     kept = _kept.get(key)
     if kept is None or not kept.is_of(sources):
-        _drop_moved(sources[0])
-        states = [(TensorWeakRef(source), state_of(source)) for source in sources]
-        kept = _kept[key] = _Kept(states, _make_to_keep(make))
-        for source in sources:
-            _keys_of(source).keys.add(key)
+        states = [state_of(source) for source in sources]
+        kept = _keep(key, sources, states, _make_to_keep(make))
     result: R = kept.result
     return result
+
+
+def copy_with_results(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy of a tensor that has the kept results of the tensor. Custom operators return copies,
+    since compiled graphs reuse the memory of results.
+
+    >>> numbers = torch.tensor([1, 2])
+    >>> copy = copy_with_results(numbers)
+    >>> kept_with([numbers], "list", numbers.tolist) is kept_with([copy], "list", copy.tolist)
+    True
+    """
+    copy = _copy_to_keep(tensor)
+    _keep(_Key(_ORIGINAL, (memory_of(copy),)), [copy], [state_of(copy)], tensor)
+    return copy
+
+
+def kept_contents(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy of a tensor to which nobody writes: the same one as long as the contents are equal.
+    Compiled graphs write to memory that they reuse without a count, so that contents must be compared.
+
+    >>> numbers = torch.tensor([1, 2])
+    >>> first = kept_contents(numbers)
+    >>> numbers.numpy()[0] = 5
+    >>> kept_contents(numbers)
+    tensor([5, 2])
+    >>> first
+    tensor([1, 2])
+    """
+    original = _original_of(tensor)
+    if original is not tensor and torch.equal(original, tensor):
+        return original
+    key = _Key(_CONTENTS, (memory_of(tensor),))
+    kept = _kept.get(key)
+    if kept is None or not kept.is_of([tensor]):
+        contents = _copy_to_keep(tensor)
+        state = state_of(tensor)._replace(contents=contents)
+        kept = _keep(key, [tensor], [state], contents)
+    copy: torch.Tensor = kept.result
+    return copy
+
+
+def _copy_to_keep(tensor: torch.Tensor) -> torch.Tensor:
+    copy: torch.Tensor = _make_to_keep(lambda: tensor.clone(memory_format=torch.contiguous_format))
+    return copy
+
+
+def _original_of(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor whose copy this is, if it is one and was not changed."""
+    kept = _kept.get(_Key(_ORIGINAL, (memory_of(tensor),)))
+    if kept is None or not kept.is_of([tensor]):
+        return tensor
+    original: torch.Tensor = kept.result
+    return original
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]  # torch has no types here
@@ -45,6 +96,10 @@ def _make_to_keep(make: Callable[[], R]) -> R:
     a transform, after it."""
     with torch.inference_mode(mode=False), without_func_transforms():
         return make()
+
+
+_ORIGINAL, _CONTENTS = "original", "contents"
+"""What is kept with a copy: the tensor that it is a copy of; and with a tensor: a copy."""
 
 
 class _Key(NamedTuple):
@@ -73,6 +128,18 @@ class _Kept(NamedTuple):
         return not self.has_moved() and all(
             has_state(tensor, state) for tensor, (_, state) in pairs
         )
+
+
+def _keep(
+    key: _Key, sources: Sequence[torch.Tensor], states: Sequence[TensorState], result: Any
+) -> _Kept:
+    """Keep a result that was made of tensors of these states."""
+    _drop_moved(sources[0])
+    references = [TensorWeakRef(source) for source in sources]
+    kept = _kept[key] = _Kept([*zip(references, states, strict=True)], result)
+    for source in sources:
+        _keys_of(source).keys.add(key)
+    return kept
 
 
 class _Keys:

@@ -8,6 +8,7 @@ import torch
 
 from gossamer_ir.support.typed_calls import typed
 from gossamer_torch.checks import require_index_tensors, require_value_tensor
+from gossamer_torch.custom_ops.index_tensors import checked_indices
 from gossamer_torch.custom_ops.row_reductions import reduce_rows
 from gossamer_torch.patterns import kept_pattern
 
@@ -48,7 +49,7 @@ class SparseMatrix:
         if values is None:
             values = torch.ones(col.shape[0])
         require_value_tensor(values, col)
-        self.crow, self.col, self.values = crow, col, values
+        self.crow, self.col, self.values = checked_indices(crow), checked_indices(col), values
         self.shape = (rows, columns)
         if not torch.compiler.is_compiling():
             # For errors here instead of at the first call.
@@ -77,10 +78,7 @@ class SparseMatrix:
         tensor([[3.]])
         """
         require_value_tensor(values, self.col)
-        changed = SparseMatrix.__new__(SparseMatrix)
-        changed.crow, changed.col, changed.values = self.crow, self.col, values
-        changed.shape = self.shape
-        return changed
+        return matrix_of_checked(self.crow, self.col, values, self.shape)
 
     def rows(self) -> torch.Tensor:
         """Return the row of each element.
@@ -124,6 +122,15 @@ class SparseMatrix:
         rows, columns = self.shape
         batch = "".join(f"{size} times " for size in self.batch)
         return f"SparseMatrix({batch}{rows} by {columns}, {self.nnz} nonzeros, {self.dtype})"
+
+
+def matrix_of_checked(
+    crow: torch.Tensor, col: torch.Tensor, values: torch.Tensor, shape: tuple[int, int]
+) -> SparseMatrix:
+    """Return the matrix of tensors that were checked already."""
+    matrix = SparseMatrix.__new__(SparseMatrix)
+    matrix.crow, matrix.col, matrix.values, matrix.shape = crow, col, values, shape
+    return matrix
 
 
 def _restore(

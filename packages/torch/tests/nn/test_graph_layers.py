@@ -147,10 +147,32 @@ def test_layers_of_matrices_compile_to_one_graph():
         torch.testing.assert_close(actual, wanted)
 
 
-def test_compiled_layers_of_edges_leave_results_that_may_be_used():
-    layer, x, edges = GCNConv(3, 4), torch.randn(NODES, 3), EDGES.clone()
-    compiled = torch.compile(layer, backend="aot_eager")(x, edges)
-    torch.testing.assert_close(compiled, layer(x, edges))
+@pytest.mark.parametrize(
+    ("layer", "graph"),
+    [
+        (GCNConv(3, 4), (EDGES, torch.rand(EDGES.shape[1]))),
+        (GCNConv(3, 4), (gt.from_edge_index(EDGES.flip(0), shape=(NODES, NODES)),)),
+        (SAGEConv(3, 4), (EDGES,)),
+        (GATConv(3, 4, heads=2), (EDGES,)),
+        (RGCNConv(3, 4, 3), (EDGES, RELATIONS)),
+    ],
+    ids=["GCN", "GCN of a matrix", "SAGE", "GAT", "RGCN"],
+)
+def test_layers_of_edges_compile_to_one_graph(layer, graph):
+    x = torch.randn(NODES, 3, requires_grad=True)
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")(x, *graph)
+    compared(compiled, layer(x, *graph), [x, *layer.parameters()])
+
+
+def test_edges_that_a_compiled_graph_computes_are_read_each_time():
+    layer, x = SAGEConv(3, 4), torch.randn(NODES, 3)
+
+    def model(edges):
+        return layer(x, edges), layer(x, edges.flip(0))
+
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    for edges in (EDGES, EDGES.flip(0), EDGES):
+        torch.testing.assert_close(compiled(edges), model(edges))
 
 
 @pytest.mark.parametrize(

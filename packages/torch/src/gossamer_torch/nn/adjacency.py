@@ -11,10 +11,12 @@ from typing import NamedTuple, TypeAlias
 import torch
 
 from gossamer_ir.errors import ArgumentError
+from gossamer_torch.checks import INDEX_TENSOR_DTYPES, require_dense, require_tensor_shape
 from gossamer_torch.conversion import SparseOperand, from_edge_index, to_sparse_matrix
-from gossamer_torch.kept_results import kept_with
+from gossamer_torch.custom_ops.registration import torch_operator
+from gossamer_torch.kept_results import copy_with_results, kept_contents, kept_with
 from gossamer_torch.operators.spmv import spmv
-from gossamer_torch.sparse_matrix import SparseMatrix
+from gossamer_torch.sparse_matrix import SparseMatrix, matrix_of_checked
 
 Graph: TypeAlias = SparseOperand
 """A dense tensor (2 by E) is an edge index: edges go from its row 0 to its row 1. Any sparse matrix is the
@@ -65,7 +67,14 @@ def adjacency_of(
 
 def ordered_edges(edge_index: torch.Tensor, shape: tuple[int, int]) -> OrderedEdges:
     """Return the matrix of an edge index, made once for the tensor."""
+    require_dense("edge_index", edge_index, dtypes=INDEX_TENSOR_DTYPES)
+    require_tensor_shape("edge_index", edge_index, (2, None))
+    if torch.compiler.is_compiling():
+        return _edges_of_arrays(*_arrays_of_edges(edge_index, *shape), shape)
+    return _kept_edges(edge_index, shape)
 
+
+def _kept_edges(edge_index: torch.Tensor, shape: tuple[int, int]) -> OrderedEdges:
     def make() -> OrderedEdges:
         # Numbers of edges are exact in float64, and are sorted like values.
         numbers = torch.arange(edge_index.shape[1], dtype=torch.float64)
@@ -77,6 +86,33 @@ def ordered_edges(edge_index: torch.Tensor, shape: tuple[int, int]) -> OrderedEd
     return kept_with([edge_index], ("edges", shape), make)
 
 
+_Arrays: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+"""The offsets and the columns of the matrix of ordered edges, and the numbers of the edges."""
+
+
+def _new_arrays_of_edges(edge_index: torch.Tensor, rows: int, columns: int) -> _Arrays:
+    edges = edge_index.shape[1]
+    col, order = edge_index.new_empty(edges), edge_index.new_empty(edges, dtype=torch.int64)
+    return edge_index.new_empty(rows + 1), col, order
+
+
+@torch_operator("ordered_edges", new_result=_new_arrays_of_edges)
+def _arrays_of_edges(edge_index: torch.Tensor, rows: int, columns: int) -> _Arrays:
+    """Return the arrays of the ordered edges, for compiled graphs."""
+    return _copied_arrays(_kept_edges(kept_contents(edge_index), (rows, columns)))
+
+
+def _copied_arrays(edges: OrderedEdges) -> _Arrays:
+    crow, col, order = map(copy_with_results, (edges.matrix.crow, edges.matrix.col, edges.order))
+    return crow, col, order
+
+
+def _edges_of_arrays(
+    crow: torch.Tensor, col: torch.Tensor, order: torch.Tensor, shape: tuple[int, int]
+) -> OrderedEdges:
+    return OrderedEdges(matrix_of_checked(crow, col, torch.ones(col.shape[0]), shape), order)
+
+
 def with_self_loops(matrix: SparseMatrix) -> SparseMatrix:
     """Return a square matrix with an element of 1 on the diagonal where it has none.
 
@@ -84,19 +120,40 @@ def with_self_loops(matrix: SparseMatrix) -> SparseMatrix:
     tensor([[1., 1.],
             [0., 1.]])
     """
+    if torch.compiler.is_compiling():
+        looped, order = _edges_of_arrays(*_arrays_of_loops(matrix.crow, matrix.col), matrix.shape)
+    else:
+        looped, order = _kept_loops(matrix)
+    # The element after the last one is that of each new loop.
+    values = torch.cat([matrix.values, matrix.values.new_ones(1)])
+    return looped.with_values(values.index_select(0, order))
 
+
+def _kept_loops(matrix: SparseMatrix) -> OrderedEdges:
     def make() -> OrderedEdges:
         rows, columns = matrix.rows().long(), matrix.col.long()
         has_loop = torch.zeros(matrix.shape[0], dtype=torch.bool)
         has_loop[rows[rows == columns]] = True
         missing = torch.nonzero(~has_loop)[:, 0]
         edges = torch.stack([torch.cat([columns, missing]), torch.cat([rows, missing])])
-        return ordered_edges(edges, matrix.shape)
+        looped, order = ordered_edges(edges, matrix.shape)
+        return OrderedEdges(looped, order.clamp(max=matrix.nnz))
 
-    looped, order = kept_with([matrix.crow, matrix.col], "loops", make)
-    missing = matrix.values.new_ones(len(order) - matrix.nnz)
-    values = torch.cat([matrix.values, missing]).index_select(0, order)
-    return looped.with_values(values)
+    return kept_with([matrix.crow, matrix.col], "loops", make)
+
+
+def _new_arrays_of_loops(crow: torch.Tensor, col: torch.Tensor) -> _Arrays:
+    elements = torch.library.get_ctx().new_dynamic_size()
+    arrays = (crow.shape[0], elements, elements)
+    first, second, third = (crow.new_empty(length, dtype=torch.int64) for length in arrays)
+    return first, second, third
+
+
+@torch_operator("with_self_loops", new_result=_new_arrays_of_loops)
+def _arrays_of_loops(crow: torch.Tensor, col: torch.Tensor) -> _Arrays:
+    """Return the arrays of a square matrix with self loops, for compiled graphs."""
+    nodes = crow.shape[0] - 1
+    return _copied_arrays(_kept_loops(SparseMatrix(crow, col, shape=(nodes, nodes))))
 
 
 def symmetrically_normalized(matrix: SparseMatrix) -> SparseMatrix:

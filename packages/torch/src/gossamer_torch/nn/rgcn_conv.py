@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
 
@@ -13,11 +13,12 @@ from gossamer_torch.checks import (
     require_tensor_shape,
 )
 from gossamer_torch.conversion import from_edge_index
-from gossamer_torch.kept_results import kept_with
+from gossamer_torch.custom_ops.registration import torch_operator
+from gossamer_torch.kept_results import copy_with_results, kept_contents, kept_with
 from gossamer_torch.nn.sage_conv import require_aggregation
 from gossamer_torch.operators.gather_multiply_scatter import gather_multiply_scatter
 from gossamer_torch.operators.spmm import spmm
-from gossamer_torch.sparse_matrix import SparseMatrix
+from gossamer_torch.sparse_matrix import SparseMatrix, matrix_of_checked
 
 
 class RelationPairs(NamedTuple):
@@ -114,7 +115,17 @@ def relation_pairs(
     require_dense("edge_type", edge_type, dtypes=INDEX_TENSOR_DTYPES)
     assert edge_type is not None
     require_tensor_shape("edge_type", edge_type, (edge_index.shape[1],))
+    if torch.compiler.is_compiling():
+        *arrays, pair_nodes, offsets = _arrays_of_pairs(edge_index, edge_type, nodes, relations)
+        crow, col, values = arrays
+        matrix = matrix_of_checked(crow, col, values, (pair_nodes.shape[0], nodes))
+        return RelationPairs(matrix, pair_nodes, offsets)
+    return _kept_pairs(edge_index, edge_type, nodes, relations)
 
+
+def _kept_pairs(
+    edge_index: torch.Tensor, edge_type: torch.Tensor, nodes: int, relations: int
+) -> RelationPairs:
     def make() -> RelationPairs:
         require_indices("edge_type", edge_type, relations)
         sources, targets = edge_index.long()
@@ -129,6 +140,36 @@ def relation_pairs(
         return RelationPairs(matrix, keys % nodes, offsets)
 
     return kept_with([edge_index, edge_type], ("relations", relations, nodes), make)
+
+
+_Arrays: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
+"""The tensors of a matrix of pairs, their nodes, and where those of each relation begin."""
+
+
+def _new_arrays_of_pairs(
+    edge_index: torch.Tensor, edge_type: torch.Tensor, nodes: int, relations: int
+) -> _Arrays:
+    pairs = torch.library.get_ctx().new_dynamic_size()
+    edges = edge_index.shape[1]
+
+    def numbers(length: int | torch.SymInt) -> torch.Tensor:
+        return edge_index.new_empty(length, dtype=torch.int64)
+
+    values = edge_index.new_empty(edges, dtype=torch.float64)
+    return numbers(pairs + 1), numbers(edges), values, numbers(pairs), numbers(relations + 1)
+
+
+@torch_operator("relation_pairs", new_result=_new_arrays_of_pairs)
+def _arrays_of_pairs(
+    edge_index: torch.Tensor, edge_type: torch.Tensor, nodes: int, relations: int
+) -> _Arrays:
+    """Return the tensors of relation pairs, for compiled graphs."""
+    matrix, pair_nodes, offsets = _kept_pairs(
+        kept_contents(edge_index), kept_contents(edge_type), nodes, relations
+    )
+    kept = (matrix.crow, matrix.col, matrix.values, pair_nodes, offsets)
+    crow, col, values, copied_nodes, copied_offsets = map(copy_with_results, kept)
+    return crow, col, values, copied_nodes, copied_offsets
 
 
 def _with_ones(matrix: SparseMatrix) -> SparseMatrix:

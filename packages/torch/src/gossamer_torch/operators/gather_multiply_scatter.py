@@ -14,6 +14,7 @@ from gossamer_torch.checks import (
     require_one_dtype,
     require_tensor_shape,
 )
+from gossamer_torch.custom_ops.index_tensors import checked_indices
 from gossamer_torch.custom_ops.segment_sums import segment_sums
 
 
@@ -57,4 +58,7 @@ def gather_multiply_scatter(
             require_tensor_shape(name, index, (count,))
     if targets is None:
         require_tensor_shape("the result", x.new_empty((rows, 0)), (count, None))
-    return segment_sums(x, weights, sources, targets, offsets, rows)
+    sources, targets = (
+        None if index is None else checked_indices(index) for index in (sources, targets)
+    )
+    return segment_sums(x, weights, sources, targets, checked_indices(offsets), rows)

@@ -1,0 +1,50 @@
+"""Structures of graphs in compiled graphs: operators whose results share what is kept for the edges."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gossamer_torch.nn.rgcn_conv import relation_pairs
+from gossamer_torch.patterns import kept_pattern
+
+EDGES = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+RELATIONS = torch.tensor([0, 1, 1, 0])
+operators = torch.ops.gossamer
+
+
+def test_results_of_one_edge_index_have_one_pattern():
+    crow, col, _ = operators.ordered_edges(EDGES, 3, 3)
+    other_crow, other_col, _ = operators.ordered_edges(EDGES, 3, 3)
+    assert crow.data_ptr() != other_crow.data_ptr()
+    assert kept_pattern(crow, col, 3) is kept_pattern(other_crow, other_col, 3)
+    looped, other = (
+        operators.with_self_loops(*arrays) for arrays in [(crow, col), (other_crow, other_col)]
+    )
+    assert kept_pattern(*looped[:2], 3) is kept_pattern(*other[:2], 3)
+
+
+def test_a_result_that_was_overwritten_has_a_pattern_of_its_own():
+    crow, col, _ = operators.ordered_edges(EDGES, 3, 3)
+    kept = kept_pattern(crow, col, 3)
+    col[0] = 2
+    assert kept_pattern(crow, col, 3).structure.arrays["indices"][0] == 2
+    assert kept.structure.arrays["indices"][0] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("ordered_edges", (EDGES, 3, 3)),
+        ("with_self_loops", (torch.tensor([0, 1, 1]), torch.tensor([1]))),
+        ("relation_pairs", (EDGES, RELATIONS, 3, 2)),
+        ("index_tensor", (EDGES.t(),)),
+    ],
+)
+def test_torch_finds_nothing_wrong_with_the_operators(name, arguments):
+    operator = getattr(operators, name).default
+    torch.library.opcheck(operator, arguments, test_utils=("test_schema", "test_faketensor"))
+
+
+def test_pairs_of_one_graph_are_made_once():
+    assert relation_pairs(EDGES, RELATIONS, 3, 2) is relation_pairs(EDGES, RELATIONS, 3, 2)
