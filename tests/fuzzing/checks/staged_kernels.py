@@ -21,6 +21,7 @@ REFUSED = {
     "llvm.allocate.device",
     "llvm.shared",
     "lower.check_stores.condition",
+    "lower.check_stores.not_proved",
     "lower.check_stores.reduction",
     "lower.check_stores.shared",
     "lower.insert_sync.barrier",

@@ -11,18 +11,21 @@ import pytest
 
 from gossamer_ir.core.build import ONE, ZERO, index
 from gossamer_ir.dependence.disjointness import disjointness, written_accesses
-from gossamer_ir.nodes import Distinct, For, Function, Load, Store
+from gossamer_ir.nodes import Distinct, For, Function, Load, SortedSegments, Store
 from gossamer_ir.script import parse_expr
 
-DTYPES = {"i": "int64", "j": "int64", "P": "int64", "Q": "int64", "R": "int32"}
+DTYPES = {"i": "int64", "j": "int64", "P": "int64", "Q": "int64", "R": "int32", "U": "int64"}
 INDICES = (
     "i", "j", "0", "0", "1", "i + j", "i - j", "2 * i", "2 * i + j", "3 * i + j", "4 * j + i", "-4 * i + j",
     "i // 2", "i % 2", "(4 * i + j) // 4", "(4 * i + j) % 4", "(3 * i + j) // 2", "P[i]", "P[i] + j",
     "P[j]", "Q[i]", "P[4 * i + j]", "4 * P[i] + j",
     "4 * T.int64(R[i]) + j", "2 * T.int64(R[i]) + j", "3 * T.int64(R[j]) + i", "T.int64(R[i]) + 16 * j",
+    "U[i // 2, 4 * (i % 2) + j]", "U[0, 4 * i + j]", "U[j, 4 * i]",
 )  # fmt: skip
+FACTS = (Distinct("P"), Distinct("R"), SortedSegments("U", None, unique=True))
 DISTINCT = [7, 2, 9, 0, 15, 4, 11, 1, 6, 13, 3, 8, 14, 5, 10, 12]
-ARRAYS = {"P": DISTINCT, "Q": [1] * 16, "R": DISTINCT, "T": SimpleNamespace(int64=int)}
+ROWS = {(row, place): row + 2 * place for row in range(4) for place in range(16)}
+ARRAYS = {"P": DISTINCT, "Q": [1] * 16, "R": DISTINCT, "T": SimpleNamespace(int64=int), "U": ROWS}
 
 
 def random_accesses(random):
@@ -43,7 +46,7 @@ def function_of(stores, loads, extents):
     body = tuple(Store("Y", at, values[0]) for at in elements[: len(stores)])
     inner = For("j", ZERO, index(extents["j"]), body)
     outer = For("i", ZERO, index(extents["i"]), (inner,))
-    return outer, Function("f", (), (outer,), facts=(Distinct("P"), Distinct("R")))
+    return outer, Function("f", (), (outer,), facts=FACTS)
 
 
 def random_cases(seed):
@@ -122,3 +125,10 @@ def test_a_row_of_a_block_that_an_array_lists_is_of_one_iteration():
     # Four times an int64 may wrap, so that different values give one number.
     outer, function = function_of([("4 * P[i] + j",)], [], {"i": 4, "j": 4})
     assert verdict_on("i", outer, function, varying={"i", "j"}) == "unknown"
+
+
+def test_positions_of_one_row_without_duplicates_are_of_one_iteration():
+    """Rows of an array may have values in common."""
+    for text, verdict in (("U[0, 4 * i + j]", "disjoint"), ("U[j, 4 * i]", "unknown")):
+        outer, function = function_of([(text,)], [], {"i": 4, "j": 4})
+        assert verdict_on("i", outer, function, varying={"i", "j"}) == verdict

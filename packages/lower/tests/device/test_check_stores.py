@@ -3,6 +3,7 @@
 import pytest
 
 from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.script import parse_module
 from gossamer_lower import check_stores, split_host_device
 
 
@@ -98,3 +99,100 @@ def stores_under(condition, index, flat):
         f"            if {condition}:",
         f"                Y[{index}] = X[t]",
     )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("        if t == v:", "            Y[0] = X[t]"),
+        ("        Y[t + v] = X[t]",),
+        ("        for i in T.serial(v * 8, v * 8 + 8):", "            Y[t * 8 + i] = X[t]"),
+    ],
+)
+def test_what_threads_exchange_differs_from_thread_to_thread(lines, flat):
+    around = (
+        'for b in T.thread_binding(1, thread="blockIdx.x"):',
+        '    for t in T.thread_binding(4, thread="threadIdx.x"):',
+        "        v: T.int64 = T.shuffle_xor(t, 1, width=4)",
+    )
+    with pytest.raises(UnsupportedError, match=r"loop 't'.*'Y'"):
+        check_stores(split_host_device(flat(*around, *lines)))
+
+
+SCATTER = """
+@T.prim_func
+def scatter(y: T.handle, j: T.handle, p: T.handle, n: T.int64, m: T.int64, k: T.int64) -> None:
+    T.stage("flat")
+    J = T.match_buffer(j, (m,), "int32")
+    P = T.match_buffer(p, (k + 1,), "int32")
+    Y = T.match_buffer(y, (n,), "float32")
+    {fact}
+    for b in T.thread_binding(n // 256, thread="blockIdx.x"):
+        S = T.alloc_buffer((8, 64), "float32", scope="shared")
+        for t in T.thread_binding(32, thread="threadIdx.x"):
+            L = T.alloc_buffer((1,), "int64", scope="local")
+            L[0] = t
+            for s in T.serial(4):
+                for i in T.serial(k):
+                    {store}
+"""
+NO_FACT = "T.assume(in_range(J, 0, n))"
+DISTINCT = "T.assume(distinct(J))"
+ROW = "T.assume(sorted_segments(J, unique=True))"
+
+
+def checked(store, fact=NO_FACT):
+    return check_stores(split_host_device(parse_module(SCATTER.format(store=store, fact=fact))))
+
+
+@pytest.mark.parametrize(
+    ("store", "fact"),
+    [
+        ("Y[b * 32 + t] = 1.0", NO_FACT),
+        ("Y[t * (n // 256) + b] = 1.0", NO_FACT),
+        ("Y[b * 128 + s * 32 + t] = 1.0", NO_FACT),
+        ("Y[b * 256 + t * 8 + i % 8] = 1.0", NO_FACT),
+        ("Y[b * 32 + (t // 4) * 4 + t % 4] = 1.0", NO_FACT),
+        ("Y[T.ramp(b * 128 + t * 4, 1, 4)] = T.broadcast(1.0, 4)", NO_FACT),
+        ("S[t // 4, ((t & 3) ^ (t // 4) % 4) * 16] = 1.0", NO_FACT),
+        ("S[s, i * 64 + t] = 1.0", NO_FACT),
+        ("Y[J[b * 128 + s * 32 + t]] = 1.0", DISTINCT),
+        ("Y[J[b * 128 + s * 32 + t]] = 1.0", ROW),
+    ],
+)
+def test_indices_that_determine_the_thread_are_accepted(store, fact):
+    checked(store, fact)
+
+
+@pytest.mark.parametrize(
+    ("store", "fact", "name"),
+    [
+        ("Y[b * 32 + t // 2] = 1.0", NO_FACT, "t"),
+        ("Y[b * 32 + t % 8] = 1.0", NO_FACT, "t"),
+        ("Y[b * 32 + (t & 3)] = 1.0", NO_FACT, "t"),
+        ("Y[b * 31 + t] = 1.0", NO_FACT, "b"),
+        ("Y[b * 32 + t + s] = 1.0", NO_FACT, "b"),
+        ("Y[b // 2 * 64 + t] = 1.0", NO_FACT, "b"),
+        ("Y[b * 32 + L[0]] = 1.0", NO_FACT, "b"),
+        ("Y[T.ramp(b * 128 + t * 4, 1, 5)] = T.broadcast(1.0, 5)", NO_FACT, "b"),
+        ("S[t // 4, ((t & 3) ^ (t // 4) % 4) // 2] = 1.0", NO_FACT, "t"),
+        ("S[0, s + t] = 1.0", NO_FACT, "t"),
+        ("Y[J[b * 128 + s * 32 + t]] = 1.0", NO_FACT, "b"),
+        ("Y[J[b * 32 + s * 32 + t]] = 1.0", DISTINCT, "b"),
+        ("Y[J[b * 128 + s * 32 + t]] = 1.0", "T.assume(sorted_segments(J, P, unique=True))", "b"),
+        ("Y[J[b * 128 + s * 32 + t]] = 1.0", "T.assume(sorted_segments(J, unique=False))", "b"),
+    ],
+)
+def test_indices_of_which_threads_may_have_equal_ones_are_refused(store, fact, name):
+    with pytest.raises(UnsupportedError) as caught:
+        checked(store, fact)
+    assert caught.value.code == "lower.check_stores.not_proved"
+    assert f"loop '{name}'" in str(caught.value)
+
+
+def test_the_error_names_buffer_index_and_thread():
+    with pytest.raises(
+        UnsupportedError, match="Cannot prove that the threads of loop 't'"
+    ) as caught:
+        checked("Y[b * 32 + t // 2] = 1.0")
+    assert "different elements of 'Y', at the index 'b * 32 + t // 2'" in str(caught.value)

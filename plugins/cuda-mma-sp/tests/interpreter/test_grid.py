@@ -69,11 +69,16 @@ def test_blocks_cannot_be_ordered_by_a_barrier(flat):
     lines = (
         'for b in T.thread_binding(2, thread="blockIdx.x"):',
         '    for t in T.thread_binding(64, thread="threadIdx.x"):',
-        "        Y[b * 0 + t] = X[t]",
+        "        Y[b * 64 + t] = X[t]",
     )
+
+    def same_elements(text):
+        assert "%ctaid.x" in text
+        return text.replace("%ctaid.x", "%ctaid.y")
+
     x, y = np.zeros(128, np.float32), np.zeros(128, np.float32)
     with pytest.raises(DeviceFaultError, match="two threads write one element of global memory"):
-        interpreted(flat(*lines), [x, y], 128)
+        interpreted(flat(*lines), [x, y], 128, change=same_elements)
 
 
 MOVED = """

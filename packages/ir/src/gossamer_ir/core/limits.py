@@ -16,3 +16,6 @@ WARP_LANES = 32
 
 MAX_BLOCK_THREADS = 1024
 """The largest number of threads of a block of a grid, along one axis and in all."""
+
+MAX_GRID_BLOCKS = 2**31 - 1
+"""The largest number of blocks of a grid along one axis. A launch of more is refused."""

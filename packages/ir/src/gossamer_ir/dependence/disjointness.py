@@ -27,6 +27,8 @@ from gossamer_ir.nodes import (
     Fact,
     For,
     Function,
+    Load,
+    SortedSegments,
     Stmt,
     Var,
 )
@@ -115,8 +117,7 @@ def _are_disjoint(
         *zip(*(access.numbers for access in accesses), strict=False),
     ]
     # Y[P[i]] with distinct values in P: different i give different elements.
-    distinct = {fact.buffer for fact in fact_index(facts).facts_of_type(Distinct)}
-    columns += _loaded_indices(columns, distinct, loops=loops, varying=varying)
+    columns += _loaded_indices(columns, facts, loops=loops, varying=varying)
     if any(
         _determine_iteration(loop_name, forms, loops=loops, varying=varying) for forms in columns
     ):
@@ -133,30 +134,50 @@ def _are_disjoint(
 
 def _loaded_indices(
     columns: Iterable[Sequence[LinearForm | None]],
-    distinct: Set[str],
+    facts: Sequence[Fact],
     *,
     loops: LoopsByName,
     varying: Set[str],
 ) -> list[tuple[LinearForm | None, ...]]:
     """Return the indices of the loads that all accesses use in one dimension, recursively. Loads from an
     array without duplicates are different if their indices are; so are numbers of which they are the leading
-    digit, such as rows of the blocks that an array lists."""
+    digit, such as rows of the blocks that an array lists. Of an array whose rows are without duplicates, the
+    last index counts if all loads are from one row."""
     loaded: list[tuple[LinearForm | None, ...]] = []
-    for forms in columns if distinct else ():
+    for forms in columns:
         leading = [leading_coordinate(form, loops=loops, varying=varying) for form in forms]
         loads = [None if digit is None else load_of_index(digit.atom) for digit in leading]
-        distinct_loads = [load for load in loads if load is not None and load.buffer in distinct]
         places = {replace(digit, atom=ZERO) for digit in leading if digit is not None}
         # Equal values in two different arrays, or of different digits, say nothing about their indices.
-        is_shared = len({load.buffer for load in distinct_loads}) == len(places) == 1
-        if is_shared and len(distinct_loads) == len(loads):
-            columns_of_it = [
-                tuple(form_of(at, {}, loops=loops) for at in column)
-                for column in zip(*(load.indices for load in distinct_loads), strict=True)
-            ]
-            loaded += columns_of_it
-            loaded += _loaded_indices(columns_of_it, distinct, loops=loops, varying=varying)
+        if None in loads or len(places) != 1:
+            continue
+        selectors = _selectors([load for load in loads if load is not None], facts, varying)
+        columns_of_it = [
+            tuple(form_of(at, {}, loops=loops) for at in column) for column in selectors
+        ]
+        loaded += columns_of_it
+        loaded += _loaded_indices(columns_of_it, facts, loops=loops, varying=varying)
     return loaded
+
+
+def _selectors(
+    loads: Sequence[Load], facts: Sequence[Fact], varying: Set[str]
+) -> list[tuple[Expr, ...]]:
+    """Return the indices, dimension by dimension, that are different only if loads from one array have
+    different values."""
+    if len({load.buffer for load in loads}) != 1:
+        return []
+    columns = [*zip(*(load.indices for load in loads), strict=True)]
+    about, buffer = fact_index(facts), loads[0].buffer
+    if any(fact.buffer == buffer for fact in about.facts_of_type(Distinct)):
+        return columns
+    has_distinct_rows = any(
+        fact.unique and fact.indptr is None for fact in about.about(buffer, SortedSegments)
+    )
+    is_one_row = all(
+        len({*column}) == 1 and free_vars(column[0]).isdisjoint(varying) for column in columns[:-1]
+    )
+    return columns[-1:] if has_distinct_rows and is_one_row else []
 
 
 def _determine_iteration(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 
 from gossamer_ir.analysis.accesses.buffer_accesses import Access
 from gossamer_ir.analysis.bounds.loops_by_name import loops_within
@@ -13,10 +13,16 @@ from gossamer_ir.nodes import For, Function
 
 
 def are_unshared(
-    listed: Sequence[Access], loop: For, *, changing: Set[str], function: Function
+    listed: Sequence[Access],
+    loop: For,
+    *,
+    outer: Iterable[For] = (),
+    changing: Set[str],
+    function: Function,
 ) -> bool:
     """Return whether different iterations of a loop are proved to access different elements of a buffer, for
-    all iterations of inner loops. `changing` are the buffers that the loop writes.
+    all iterations of inner loops. `outer` are the enclosing loops, `changing` the buffers that the loop
+    writes.
 
     Index forms are tried first (`disjointness`), then the order of whole iterations (`are_apart`).
 
@@ -35,4 +41,4 @@ def are_unshared(
     varying = loops_within((loop,))
     if disjointness(loop.var, forms, varying=varying, function=function) == "disjoint":
         return True
-    return are_apart(listed, loop, changing=changing, function=function)
+    return are_apart(listed, loop, outer=outer, changing=changing, function=function)

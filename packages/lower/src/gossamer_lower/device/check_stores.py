@@ -6,17 +6,19 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.statements.thread_axes import is_thread_axis
+from gossamer_ir.analysis.statements.thread_axes import is_block_axis, is_thread_axis
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import For, Function, Load, Module, Stmt, Store
+from gossamer_ir.nodes import For, Function, Module, Stmt, Store
+from gossamer_ir.script import print_expr
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.statement_queries import allocation_of
-from gossamer_ir.traversal.walk import collect, stmts
+from gossamer_ir.traversal.walk import stmts
 from gossamer_lower.device.kernel_functions import map_kernels
 from gossamer_lower.device.let_dependences import let_dependences, values_of_vars
-from gossamer_lower.device.selected_threads import StoreContext, ThreadSelection
+from gossamer_lower.device.own_elements import OwnElements
+from gossamer_lower.device.selected_threads import StoreContext
 from gossamer_lower.lowering_pass import lowering_pass
 
 
@@ -33,8 +35,8 @@ def check_stores(module: Module) -> Module:
 
     Raises `UnsupportedError`: `lower.check_stores.reduction` for a kernel in which the threads of a loop
     store to one element of global or shared memory, `lower.check_stores.condition` if they do so under a
-    condition that may select several of them, `lower.check_stores.shared` for shared memory that each thread
-    would allocate.
+    condition that may select several of them, `lower.check_stores.not_proved` if their indices may be equal,
+    `lower.check_stores.shared` for shared memory that each thread would allocate.
 
     >>> from gossamer_ir.script import parse_module
     >>> from gossamer_lower import split_host_device
@@ -70,7 +72,7 @@ class _StoreChecker:
         self._name = function.name
         self._scopes = {buffer.name: buffer.scope for buffer in allocated}
         self._values = values_of_vars(function)
-        self._selection = ThreadSelection(function)
+        self._own = OwnElements(function)
 
     # Other statements: refused as code is emitted; only these bind threads or store.
     def check(self, stmt: Stmt, context: StoreContext) -> None:
@@ -104,25 +106,31 @@ class _StoreChecker:
             )
 
     def _require_own_element(self, store: Store, context: StoreContext) -> None:
-        names = let_dependences(*store.indices, value_of=self._values.get)
-        values = (self._values[var] for var in names if var in self._values)
-        # What a thread keeps for itself may be computed from its number.
-        if not all(self._is_shared(load.buffer) for load in collect(Load, *store.indices, *values)):
-            return
         if store.predicate is not None:
             context = replace(context, conditions=(*context.conditions, store.predicate))
-        for loop in context.loops:
-            # Each block has its own shared memory.
-            is_global = store.buffer not in self._scopes
-            is_sharing = _is_of_grid if is_global else is_thread_axis
-            if not _is_of_threads(loop, is_sharing) or loop.var in names:
-                continue
-            if not self._selection.is_of_one_thread(loop.var, context, store.indices):
-                raise self._shared_element_error(store, loop, context)
+        blocks, threads = (
+            [loop for loop in context.loops if _is_of_threads(loop, is_axis)]
+            for is_axis in (is_block_axis, is_thread_axis)
+        )
+        is_of_block = store.buffer in self._scopes
+        # Each block has its own shared memory.
+        shared = None if is_of_block else self._own.first_shared(store, context, loops=blocks)
+        shared = shared or self._own.first_shared(store, context, loops=threads, equal=blocks)
+        if shared is not None:
+            raise self._shared_element_error(store, shared, context)
 
     def _shared_element_error(
         self, store: Store, loop: For, context: StoreContext
     ) -> UnsupportedError:
+        if loop.var in let_dependences(*store.indices, value_of=self._values.get):
+            indices = ", ".join(map(print_expr, store.indices))
+            return UnsupportedError(
+                "lower.check_stores.not_proved",
+                f"Cannot prove that the threads of loop '{loop.var}' of '{self._name}' store to different "
+                f"elements of '{store.buffer}', at the index '{indices}'.",
+                hint="Accumulate atomically, or declare that the array that the index is read from has no "
+                "duplicates.",
+            )
         if loop.var not in let_dependences(*context.conditions, value_of=self._values.get):
             return UnsupportedError(
                 "lower.check_stores.reduction",
