@@ -158,7 +158,7 @@ NATIVE_TESTS = (
 UNPACKING_PROGRAMS = ("apt-get", "dpkg-deb", "tar")
 
 
-def needed_by(wanted: list[Distribution], extra: str) -> list[Distribution]:
+def dependencies_of(wanted: list[Distribution], extra: str) -> list[Distribution]:
     """Return `wanted` and the distributions of this repository that they need with an extra."""
     waiting = [
         name
@@ -199,7 +199,7 @@ def install(
     session: nox.Session, wanted: list[Distribution], *others: str, extra: str = ""
 ) -> None:
     """Install `wanted` from local wheels, with `extra` of each, and their requirements."""
-    closure = needed_by(wanted, extra)
+    closure = dependencies_of(wanted, extra)
     uninstall(session, closure)
     paths = []
     for distribution in closure:
@@ -216,10 +216,10 @@ def uninstall(session: nox.Session, closure: list[Distribution]) -> None:
 def install_extra(session: nox.Session, wanted: Distribution, extra: str, *others: str) -> None:
     """Install what an extra adds to the distribution that `require_complete` has installed: its modules stay,
     with those that have been compiled."""
-    closure = needed_by([wanted], extra)
+    closure = dependencies_of([wanted], extra)
     needed = third_party(closure, *wanted.extras[extra])
     session.install(*sorted({str(requirement) for requirement in needed}), *others)
-    complete = needed_by([wanted], extra="")
+    complete = dependencies_of([wanted], extra="")
     added = [wheel_of(session, each) for each in closure if each not in complete]
     if added:
         session.install("--no-deps", *map(wheel_path, added))
@@ -403,7 +403,7 @@ def wheels(session: nox.Session, part: str) -> None:
 
 def require_complete(session: nox.Session, distribution: Distribution) -> None:
     """Install one wheel with its requirements from a folder of wheels, and run its README examples."""
-    closure = needed_by([distribution], extra="")
+    closure = dependencies_of([distribution], extra="")
     uninstall(session, DISTRIBUTIONS)
     wheelhouse = Path(session.create_tmp()) / "wheels"
     shutil.rmtree(wheelhouse, ignore_errors=True)
@@ -440,7 +440,7 @@ print(*sorted(names))
 def lowest(session: nox.Session, part: str) -> None:
     """Run the tests of one distribution with the lowest declared versions of all requirements."""
     distribution = BY_SHORT[part]
-    closure = needed_by([distribution], extra="test")
+    closure = dependencies_of([distribution], extra="test")
     bounds = lower_bounds(third_party(closure, *distribution.extras["test"]))
     constraints = Path(session.create_tmp()) / "lowest.txt"
     constraints.write_text("\n".join(bounds))

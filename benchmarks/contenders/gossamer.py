@@ -24,7 +24,7 @@ def prepare_bound(case: OperatorCase, threads: int) -> Prepared:
 
 def prepare_operator(case: OperatorCase, threads: int) -> Prepared:
     """Call the public operator with a tensor and an output; each call checks its arrays."""
-    return prepared_call(case, threads, checked_once)
+    return prepared_call(case, threads, checked_operator)
 
 
 def prepare_sliced(case: OperatorCase, threads: int) -> Prepared:
@@ -74,7 +74,7 @@ def bind_operator(case: OperatorCase) -> ContenderCall:
     return operator_named(case.operator).bind(matrix, *case.operands, out=case.out)
 
 
-def checked_once(case: OperatorCase) -> ContenderCall:
+def checked_operator(case: OperatorCase) -> ContenderCall:
     """Return the operator on a tensor that was checked once."""
     return partial(
         operator_named(case.operator), from_scipy(case.csr), *case.operands, out=case.out

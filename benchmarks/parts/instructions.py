@@ -214,7 +214,7 @@ def _verdict(op: str, ratios: Mapping[int, float]) -> str | None:
     return f"{goal}: {'met' if min(ratios.values()) >= goal else 'MISSED'}"
 
 
-def loaded_sheet(counts: Sequence[InstructionCount]) -> Sheet:
+def loads_sheet(counts: Sequence[InstructionCount]) -> Sheet:
     """Tabulate the bytes that are loaded per nonzero if all lanes are active, by vector length."""
     title = "bytes loaded per nonzero with all lanes active, by bits of vectors"
     sheet = Sheet(title, ("operator", "by", *map(str, VECTOR_LENGTHS)))
@@ -238,7 +238,7 @@ PART = RunPart(
             "instruction_counts",
             InstructionCount,
             summary=instruction_sheet,
-            details=loaded_sheet,
+            details=loads_sheet,
             headline=fewer_sheet,
         ),
     ),

@@ -306,7 +306,7 @@ def test_instructions_are_counted_exactly(tmp_path):
     assert rows[2][7] in ("1.3: met", "1.3: MISSED")
     (fewer,) = instructions.fewer_sheet([ours, loop, short]).rows
     assert fewer == ("spmv", *rows[2][2:])
-    assert instructions.loaded_sheet([short]).rows[0][2] == f"{short.loaded_bytes:.0f}"
+    assert instructions.loads_sheet([short]).rows[0][2] == f"{short.loaded_bytes:.0f}"
 
 
 @pytest.mark.usefixtures("emulated")

@@ -85,7 +85,7 @@ def searched_examples(
 ) -> dict[str, ExampleRow]:
     """Return examples of these codes from tests, if they raise the same message when they run alone."""
     folder.mkdir()
-    record = recorded_messages(folder / "found", [*tests, *SELECTED])
+    record = record_messages(folder / "found", [*tests, *SELECTED])
     codes = {code for pattern in patterns for code in fnmatch.filter(record, pattern)}
     chosen = [shortest_example(code, record[code]) for code in sorted(codes)]
     rows = [row for row in chosen if row is not None]
@@ -133,10 +133,10 @@ def messages_of_tests(folder: Path, tests: Iterable[str]) -> Recorded:
     folder.mkdir()
     names = folder / "asked.json"
     names.write_text(json.dumps(sorted(asked)))
-    return recorded_messages(folder, sorted(files), asked=names)
+    return record_messages(folder, sorted(files), asked=names)
 
 
-def recorded_messages(folder: Path, tests: Sequence[str], asked: Path | None = None) -> Recorded:
+def record_messages(folder: Path, tests: Sequence[str], asked: Path | None = None) -> Recorded:
     """Run pytest with these arguments, only the tests in the file `asked` if there is one, and return what
     they raise."""
     if tests:  # without any, pytest would run all

@@ -35,7 +35,7 @@ def pass_rows() -> Iterator[str]:
         yield f"| `{record.name}` | {stages} | {first_sentence(record)} |"
 
 
-def described_for_devices() -> Iterator[str]:
+def device_pass_rows() -> Iterator[str]:
     """Yield a row for each pass of the pipeline for devices: its name, and what it does."""
     for record in _pipeline("device"):
         yield f"| `{record.name}` | {first_sentence(record)} |"
@@ -73,7 +73,7 @@ def extension_point_rows() -> Iterator[str]:
 TABLES = {
     ROOT / "packages/lower/README.md": {
         "| pass | from, to | does |": pass_rows,
-        "| pass for devices | does |": described_for_devices,
+        "| pass for devices | does |": device_pass_rows,
         "| order | because |": order,
     },
     ROOT / "docs/architecture.md": {"| to stage | passes |": by_stage},

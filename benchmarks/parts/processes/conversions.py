@@ -120,7 +120,7 @@ class StoredPair(NamedTuple):
 
 def time_pairs(name: str, matrix: Any, seconds_per_pair: float) -> list[dict[str, Any]]:
     """Time all pairs of formats."""
-    matrix = filled_up(matrix)
+    matrix = pad_to_blocks(matrix)
     formats = {key: form for key, form in FORMATS.items() if form.suits(matrix)}
     stored = {key: stored_pair(matrix, form) for key, form in formats.items()}
     times = []
@@ -198,7 +198,7 @@ def run_on_threads(count: int, step: Callable[[], object]) -> object:
     return step()
 
 
-def filled_up(matrix: Any) -> Any:
+def pad_to_blocks(matrix: Any) -> Any:
     """Return a matrix with empty rows and columns at the end, so that blocks divide its shape."""
     filled: Any = sparse.csr_matrix(matrix, copy=True)
     filled.resize([-(-size // BLOCK) * BLOCK for size in matrix.shape])

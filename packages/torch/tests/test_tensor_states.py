@@ -8,7 +8,7 @@ from weakref import ref
 import torch
 
 import gossamer_torch as gt
-from gossamer_torch.kept_results import kept_with
+from gossamer_torch.kept_results import memoize_with
 from gossamer_torch.nn import GATConv, GCNConv, RGCNConv, SAGEConv, SparseConv3d
 from gossamer_torch.tensor_states import has_state, state_of
 
@@ -65,9 +65,9 @@ def test_columns_in_the_memory_of_those_that_moved_are_read():
 def test_a_result_is_made_once_for_its_tensors_and_ends_with_the_first_of_them():
     tensor, other = torch.ones(1), torch.ones(1)
 
-    result = ref(kept_with([tensor, other], "sum", Result))
-    assert kept_with([tensor, other], "sum", Result) is result()
-    assert kept_with([tensor, other], "product", Result) is not result()
+    result = ref(memoize_with([tensor, other], "sum", Result))
+    assert memoize_with([tensor, other], "sum", Result) is result()
+    assert memoize_with([tensor, other], "product", Result) is not result()
     del other
     gc.collect()
     assert result() is None
@@ -75,9 +75,9 @@ def test_a_result_is_made_once_for_its_tensors_and_ends_with_the_first_of_them()
 
 def test_results_of_earlier_places_of_a_tensor_are_dropped():
     tensor = torch.ones(1)
-    result = ref(kept_with([tensor], "sum", Result))
+    result = ref(memoize_with([tensor], "sum", Result))
     tensor.data = torch.zeros(1)
-    kept_with([tensor], "sum", Result)
+    memoize_with([tensor], "sum", Result)
     gc.collect()
     assert result() is None
 

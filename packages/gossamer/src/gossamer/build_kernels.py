@@ -33,7 +33,7 @@ from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.bounded_dict import put_bounded
 from gossamer_ir.support.fork import compiling
-from gossamer_ir.support.garbage_collection import paused_collection
+from gossamer_ir.support.garbage_collection import pause_collection
 
 if TYPE_CHECKING:
     from gossamer_backend import Artifact
@@ -93,7 +93,7 @@ def build_kernel(
     (True, True, True)
     """
     start = time.perf_counter()
-    with compiling, paused_collection():
+    with compiling, pause_collection():
         backend, resolved = resolve_target(target)
         if schedule is None:
             schedule = schedule_for_target(module, resolved, stats)
@@ -121,7 +121,7 @@ def build_named(
     start = time.perf_counter()
     # Classes of stats: every exact number would be a key of its own, and hardly any kernel would be shared.
     stats = stats.representative() if stats is not None else None
-    with compiling, paused_collection():
+    with compiling, pause_collection():
         backend, resolved = resolve_target(target)
         key = name_key(name, stats, **_environment(backend, resolved))
         # Memory before disk: a loaded kernel has its machine code in this process already.
@@ -142,7 +142,7 @@ def compile_artifact(
 ) -> Artifact:
     """Return the code of a module, from the cache if possible, also for a target that does not work on this
     machine. Errors as those of `build_kernel`."""
-    with compiling, paused_collection():
+    with compiling, pause_collection():
         backend, resolved = resolve_elsewhere(target)
         if schedule is None:
             # Without stats, since an exported kernel is for any matrix.

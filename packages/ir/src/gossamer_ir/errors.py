@@ -60,7 +60,7 @@ class CodedError(GossamerError):
 
     def __reduce__(self) -> tuple[Callable[..., CodedError], tuple[object, ...]]:
         """Pickle the rendered text, since a callable that prints the module may not be picklable."""
-        return _unpickled_error, (type(self), self.diagnostics, self.text)
+        return _unpickle_error, (type(self), self.diagnostics, self.text)
 
     def render(self) -> str:
         """Return the message, hint and code of every diagnostic, and the text with carets."""
@@ -119,7 +119,7 @@ class InternalError(GossamerError):
     """A bug in gossamer."""
 
 
-def _unpickled_error(
+def _unpickle_error(
     kind: type[CodedError], diagnostics: tuple[Diagnostic, ...], text: str
 ) -> CodedError:
     """Reconstruct an error that was pickled."""

@@ -10,7 +10,7 @@ from gossamer_ir.core.iteration_axes import (
     ITERATION_AXIS_KINDS,
     IterationAxisKind,
     all_axis_names,
-    attached_to,
+    attachment_of,
     axis_names,
     iterated_axes,
 )
@@ -49,7 +49,7 @@ def test_every_name_in_an_entry_is_iterated_or_selects_its_fiber(kind):
     entry = SAMPLES[kind]
     fields = [getattr(entry, field) for field in name_fields(kind)]
     named = {name for value in fields for name in ([value] if isinstance(value, str) else value)}
-    assert {*axis_names(entry), attached_to(entry)} - {None} == named
+    assert {*axis_names(entry), attachment_of(entry)} - {None} == named
 
 
 def test_each_entry_has_its_kinds_and_variables():

@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from gossamer_ir.support.garbage_collection import FEW_MODULES, paused_collection
+from gossamer_ir.support.garbage_collection import FEW_MODULES, pause_collection
 
 
 class Made:
@@ -41,15 +41,15 @@ def is_old(made: Made) -> bool:
 
 
 def test_the_outermost_pause_resumes_collection():
-    with paused_collection():
+    with pause_collection():
         assert not gc.isenabled()
-        with paused_collection():
+        with pause_collection():
             assert not gc.isenabled()
     assert gc.isenabled()
 
 
 def test_objects_are_old_after_an_import(imported):
-    with paused_collection():
+    with pause_collection():
         made = Made()
         imported()
     assert is_old(made)
@@ -57,7 +57,7 @@ def test_objects_are_old_after_an_import(imported):
 
 @pytest.mark.parametrize("count", [0, FEW_MODULES])
 def test_objects_stay_young_with_few_imports(count, imported):
-    with paused_collection():
+    with pause_collection():
         made = Made()
         imported(count)
     assert not is_old(made)
@@ -67,7 +67,7 @@ def test_what_the_program_has_frozen_stays_frozen(imported):
     gc.freeze()
     try:
         frozen = gc.get_freeze_count()
-        with paused_collection():
+        with pause_collection():
             made = Made()
             imported()
         # Some frozen objects may have been deleted in between.

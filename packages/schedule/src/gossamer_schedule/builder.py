@@ -24,7 +24,7 @@ from gossamer_schedule.definition.sampled_values import is_reference, with_value
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.result import Result
 from gossamer_schedule.trace.applied_steps import AppliedSteps
-from gossamer_schedule.trace.call_arguments import call_arguments, normalized_if_valid
+from gossamer_schedule.trace.call_arguments import call_arguments, normalize_if_valid
 from gossamer_schedule.trace.codec import LOWERINGS, trace_from_json, trace_to_json, trace_to_python
 from gossamer_schedule.trace.find_primitive import NO_PLUGIN_PRIMITIVES, find_primitive
 from gossamer_schedule.trace.fluent_primitives import Fluent
@@ -231,7 +231,7 @@ class ScheduleBuilder(Fluent):
         >>> builder.undo().get_loops(), builder.undo().get_loops()
         (('i_0', 'i_1'), ('i',))
         """
-        count, step_count = normalized_if_valid(steps), len(self._applied)
+        count, step_count = normalize_if_valid(steps), len(self._applied)
         # `type`, since a bool is an int, too.
         if type(count) is not int or not 0 <= count <= step_count:
             raise schedule_error(

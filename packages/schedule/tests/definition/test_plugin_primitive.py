@@ -45,7 +45,7 @@ def broken(root, loop: str, *, how: str, function: str | None = None):
     if how == "raises":
         raise ZeroDivisionError("no such loop")
     if how == "invalid":
-        return Change(cursor.replaced_by((replace(cursor.node, var="other"),)), ())
+        return Change(cursor.replace_with((replace(cursor.node, var="other"),)), ())
     return None
 
 

@@ -20,11 +20,11 @@ from gossamer_torch.tensor_states import TensorMemory, TensorState, has_state, m
 R = TypeVar("R")
 
 
-def kept_with(sources: Sequence[torch.Tensor], what: Hashable, make: Callable[[], R]) -> R:
+def memoize_with(sources: Sequence[torch.Tensor], what: Hashable, make: Callable[[], R]) -> R:
     """Return what a function makes from the contents of tensors, which `what` tells from other results.
 
     >>> numbers = torch.tensor([1, 2])
-    >>> kept_with([numbers], "list", numbers.tolist) is kept_with([numbers], "list", numbers.tolist)
+    >>> memoize_with([numbers], "list", numbers.tolist) is memoize_with([numbers], "list", numbers.tolist)
     True
     """
     sources = [_original_of(source) for source in sources]
@@ -43,7 +43,7 @@ def copy_with_results(tensor: torch.Tensor) -> torch.Tensor:
 
     >>> numbers = torch.tensor([1, 2])
     >>> copy = copy_with_results(numbers)
-    >>> kept_with([numbers], "list", numbers.tolist) is kept_with([copy], "list", copy.tolist)
+    >>> memoize_with([numbers], "list", numbers.tolist) is memoize_with([copy], "list", copy.tolist)
     True
     """
     copy = _copy_to_keep(tensor)

@@ -11,7 +11,7 @@ from gossamer_formats import SparseTensor, from_arrays
 from gossamer_formats.internal_api import replace_values, value_array_dtype
 from gossamer_ir.support.arrays import Array
 from gossamer_torch.counting_sort import counting_order
-from gossamer_torch.kept_results import kept_with
+from gossamer_torch.kept_results import memoize_with
 from gossamer_torch.numpy_views import dtype_name_of, shared_array
 
 
@@ -65,7 +65,9 @@ def kept_pattern(crow: torch.Tensor, col: torch.Tensor, columns: int) -> Checked
 
     Raises `FormatError` if the offsets or the columns are not valid.
     """
-    return kept_with((crow, col), ("pattern", columns), lambda: CheckedPattern(crow, col, columns))
+    return memoize_with(
+        (crow, col), ("pattern", columns), lambda: CheckedPattern(crow, col, columns)
+    )
 
 
 def _structure(indptr: Array, indices: Array, columns: int) -> SparseTensor:

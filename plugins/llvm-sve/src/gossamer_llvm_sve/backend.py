@@ -86,7 +86,7 @@ class ScalableBackend:
             backend_version=self.version,
             target=explicit_target(target),
             signature=signature_of(module),
-            code=codegen.emitted_object(module, cpu),
+            code=codegen.emit_object(module, cpu),
             guarded=guarded_buffers(module),
             metadata=(("triple", self._extension.architecture.triple), ("features", features)),
         )

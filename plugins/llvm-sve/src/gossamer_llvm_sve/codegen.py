@@ -24,7 +24,7 @@ def emitted_assembly(module: Module, cpu: ScalableCpu) -> str:
     return str(_target_machine(cpu).emit_assembly(_optimize(module, cpu)))
 
 
-def emitted_object(module: Module, cpu: ScalableCpu) -> bytes:
+def emit_object(module: Module, cpu: ScalableCpu) -> bytes:
     """Compile a flat module to an object file that exports `gossamer_kernel`."""
     return bytes(_target_machine(cpu).emit_object(_optimize(module, cpu)))
 

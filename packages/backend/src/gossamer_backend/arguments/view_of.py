@@ -66,7 +66,7 @@ def _exported_view(value: object, name: str, stream: object) -> ArrayView:
         view = exported_view(value, stream=stream)
     except BufferError as error:
         raise _array_error(name, value, f"DLPack cannot export it: {error}.") from error
-    stored_as = _stored_as(view.dtype) if isinstance(view.dtype, str) else view.dtype
+    stored_as = _storage_dtype(view.dtype) if isinstance(view.dtype, str) else view.dtype
     if view.device != HOST or stored_as is None:  # other dtypes are refused for all parameters
         return view
     interface = {
@@ -79,7 +79,7 @@ def _exported_view(value: object, name: str, stream: object) -> ArrayView:
     return view._replace(array=np.asarray(_Interface(interface, view.owner)))
 
 
-def _stored_as(dtype_name: str) -> np.dtype[Any] | None:
+def _storage_dtype(dtype_name: str) -> np.dtype[Any] | None:
     """Return the dtype of NumPy that stores elements of a dtype which it lacks; None if there is none."""
     scalar = SCALARS.get(dtype_name)
     return None if scalar is None or scalar.stored_as is None else np.dtype(scalar.stored_as)

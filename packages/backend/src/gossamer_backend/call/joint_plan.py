@@ -15,7 +15,7 @@ from gossamer_backend.arguments.array_view import address
 from gossamer_backend.call.native_kernel import NativeCall
 from gossamer_backend.call.plan_source import (
     WORKSPACE_LINES,
-    compiled_run,
+    compile_run,
     function_of_integers,
     lines_of_check,
     output_lines,
@@ -71,7 +71,7 @@ class JointPlan:
         }
         lines = _source_lines(params, prepares=prepare is not None)
         self._keep_alive = arrays
-        self.run = compiled_run(lines, calls[0].kernel, params, names)
+        self.run = compile_run(lines, calls[0].kernel, params, names)
 
 
 def _required_params(calls: Sequence[NativeCall], passed: Sequence[str]) -> list[BufferParam]:

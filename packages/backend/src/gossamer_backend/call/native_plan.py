@@ -16,7 +16,7 @@ from gossamer_backend.call.plan_source import (
     WORKSPACE_LINES,
     PlannedKernel,
     as_passed,
-    compiled_run,
+    compile_run,
     function_of_integers,
     lines_of_check,
     output_lines,
@@ -99,7 +99,7 @@ class NativePlan:
             "fail": kernel.raise_status,
         }
         self.kernel, self.inputs = kernel, len(passed) - 1
-        self.run = compiled_run(lines, kernel, params, names)
+        self.run = compile_run(lines, kernel, params, names)
 
 
 def _require_parameters(signature: Signature, bound: set[str], passed: Sequence[str]) -> None:

@@ -49,7 +49,7 @@ class PlannedKernel(Kernel, Protocol):
         """Raise the error for a status; `failed` is the index of the buffer whose bounds check failed."""
 
 
-def compiled_run(
+def compile_run(
     lines: Iterable[str],
     kernel: PlannedKernel,
     passed: Sequence[BufferParam],

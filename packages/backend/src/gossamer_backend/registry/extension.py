@@ -72,7 +72,7 @@ class Extension(msgspec.Struct, frozen=True):
         return result
 
 
-def registered_plugin(name: str, point: EntryPoint) -> pluggy.PluginManager:
+def register_plugin(name: str, point: EntryPoint) -> pluggy.PluginManager:
     """Import the plugin of an entry point, and return the manager that calls its hooks."""
     # Each plugin has its own manager, so that a broken one cannot affect others.
     manager = pluggy.PluginManager(hookspecs.PROJECT)
@@ -96,7 +96,7 @@ def load_extension(backend: str, point: EntryPoint, *, points: ExtensionPoints) 
             "hyphens, and is not that of the backend.",
         )
     with errors_as_plugin_errors(name, doing=f"extend the backend '{backend}'"):
-        manager = registered_plugin(name, point)
+        manager = register_plugin(name, point)
         if manager.hook.gossamer_backends():
             raise PluginError(
                 "plugin.extension",

@@ -13,7 +13,7 @@ from gossamer_backend.registry.extension import (
     RuleResult,
     extension_of,
     no_check,
-    registered_plugin,
+    register_plugin,
 )
 from gossamer_backend.registry.protocol import API_VERSION, Backend
 from gossamer_backend.registry.validating import ValidatingBackend
@@ -87,7 +87,7 @@ def load_plugin(point: EntryPoint, *, points: ExtensionPoints) -> Plugin:
     `PluginError` names the plugin and the reason if it is broken."""
     name = point.name
     with errors_as_plugin_errors(name, doing="be loaded"):
-        manager = registered_plugin(name, point)
+        manager = register_plugin(name, point)
         backends = (item for result in manager.hook.gossamer_backends() for item in result)
         backend = _the_backend(name, tuple(backends))
         extension = extension_of(name, manager, points=points)

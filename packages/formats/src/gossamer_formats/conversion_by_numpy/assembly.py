@@ -237,7 +237,7 @@ class _Builder:
         A repeated coordinate gets one slot per `width` elements, where `width` is that of the next compressed
         axis below; without such an axis, one slot per element.
         """
-        below = self._compressed_below(axis)
+        below = self._next_compressed_axis(axis)
         if below is None:
             return occurrences(columns)
         width = width_of(below)
@@ -258,7 +258,7 @@ class _Builder:
         """Return the coordinates of a slot axis."""
         if integer_value(axis.length) == 1:
             return np.zeros(self._value_indices.size, np.int64)
-        below = self._compressed_below(axis)
+        below = self._next_compressed_axis(axis)
         if below is None:
             raise UnsupportedError(
                 "format.inverse",
@@ -269,7 +269,7 @@ class _Builder:
         groups += [self._coordinates[name] for name in axes_between(self._axes, axis, below)]
         return self._slot_ranks(below, groups) // max(self._sizes.value(width_of(below)), 1)
 
-    def _compressed_below(self, axis: Axis) -> Axis | None:
+    def _next_compressed_axis(self, axis: Axis) -> Axis | None:
         """Return the next compressed axis of fixed width in the tree below an axis."""
         for name in self._description.buffer.axes:
             other = self._axes[name]

@@ -122,7 +122,7 @@ def enumerate_slots(storage: Storage, axis: Axis, outer: Slots) -> Slots:
         starts = offsets[parents]
         lengths = offsets[parents + 1] - starts
         slots = outer.select(np.repeat(np.arange(count), lengths))
-        positions = _counted_from_zero(lengths)
+        positions = _ranges_from_zero(lengths)
         # Offsets count the slots of all fibers, so that a slot is its own value index.
         value_indices = axis_slots = np.repeat(starts, lengths) + positions
     indices = indices_of(axis)
@@ -150,10 +150,10 @@ def _coordinates_of_bits(words: Array) -> Array:
     return np.nonzero(bits_of_words(words))[1]
 
 
-def _counted_from_zero(lengths: Array) -> Array:
+def _ranges_from_zero(lengths: Array) -> Array:
     """Return 0, 1, ... up to each length, one run after the other.
 
-    >>> _counted_from_zero(np.array([2, 0, 3]))
+    >>> _ranges_from_zero(np.array([2, 0, 3]))
     array([0, 1, 0, 1, 2])
     """
     ends = np.cumsum(lengths)

@@ -72,15 +72,15 @@ def prepare(
     # The format that is chosen was converted to for its timing, and is not converted to again.
     stored: dict[str, PreparedMatrix] = {}
 
-    def stored_as(estimate: Estimate) -> PreparedMatrix:
+    def prepare_as(estimate: Estimate) -> PreparedMatrix:
         if estimate.text not in stored:
             stored[estimate.text] = in_format(matrix, estimate)
         return stored[estimate.text]
 
     if measure:
-        seconds = _seconds_of_calls(operator_named(op), matrix, workload, target, stored_as)
+        seconds = _seconds_of_calls(operator_named(op), matrix, workload, target, prepare_as)
         choice = measure_formats(choice, seconds)
-    prepared = stored_as(choice.chosen)
+    prepared = prepare_as(choice.chosen)
     CHOICE.keep(prepared.pattern, choice)
     return prepared
 
@@ -123,7 +123,7 @@ def _seconds_of_calls(
     matrix: SparseTensor,
     workload: Workload,
     target: str | Target,
-    stored_as: Callable[[Estimate], PreparedMatrix],
+    prepare_as: Callable[[Estimate], PreparedMatrix],
 ) -> Callable[[Estimate], float]:
     """Return the function that measures the operator with the matrix in a format."""
     sizes = () if workload.features is None else (workload.features,)
@@ -131,7 +131,7 @@ def _seconds_of_calls(
     out = operator(matrix, dense, target=target)
 
     def seconds(estimate: Estimate) -> float:
-        prepared = stored_as(estimate)
+        prepared = prepare_as(estimate)
         # Not timed, since it compiles the kernel.
         operator(prepared, dense, out=out, target=target)
         times = []

@@ -20,7 +20,7 @@ def mutable_buffers(function: Function) -> frozenset[str]:
     return _with_aliases(directly_written(every_stmt(function)), function)
 
 
-def written_in(body: Iterable[Stmt], function: Function) -> frozenset[str]:
+def buffers_written_in(body: Iterable[Stmt], function: Function) -> frozenset[str]:
     """Return the buffers and handles that a part of a function writes, including aliases that share a
     handle."""
     # Only tuples can be memoized by identity; they do not change.
@@ -32,7 +32,7 @@ _written_by_body = memoize_by_identity(buffers_written)
 """Memoized because several queries in a row are about the body of one loop or choice."""
 
 
-def changed_in(body: Iterable[Stmt], *nodes: Node, function: Function) -> frozenset[str]:
+def changing_buffers(body: Iterable[Stmt], *nodes: Node, function: Function) -> frozenset[str]:
     """Return the buffers that expressions read and that statements of a function write. If there are none,
     the statements do not change the values of the expressions, provided that they bind none of their
     variables (see `is_invariant`).
@@ -41,11 +41,11 @@ def changed_in(body: Iterable[Stmt], *nodes: Node, function: Function) -> frozen
     >>> from gossamer_ir.nodes import Buffer, Load, Store
     >>> buffers = tuple(Buffer(name, (ONE,), "int64", "x") for name in "XY")
     >>> function = Function("f", (), (Store("X", (ZERO,), ONE),), buffers=buffers)
-    >>> sorted(changed_in(function.body, Load("Y", (ZERO,), "int64"), function=function))
+    >>> sorted(changing_buffers(function.body, Load("Y", (ZERO,), "int64"), function=function))
     ['Y']
     """
     reads = buffers_read(*nodes)
-    return reads & written_in(body, function) if reads else reads
+    return reads & buffers_written_in(body, function) if reads else reads
 
 
 def is_constant(*nodes: Node, function: Function) -> bool:

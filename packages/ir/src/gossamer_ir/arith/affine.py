@@ -203,7 +203,7 @@ def quotient(form: Affine, by: Affine) -> Affine | None:
     if form == by and by != NOTHING:
         return UNIT
     if not by.terms:
-        return _divided_by_constant(form, by.constant)
+        return _divide_by_constant(form, by.constant)
     if not form.terms:
         return None if form.constant else NOTHING
     (below, count), result = _leading_term(by), NOTHING
@@ -221,7 +221,7 @@ def quotient(form: Affine, by: Affine) -> Affine | None:
     return None
 
 
-def _divided_by_constant(form: Affine, divisor: int) -> Affine | None:
+def _divide_by_constant(form: Affine, divisor: int) -> Affine | None:
     if divisor == 0 or any(count % divisor for count in (form.constant, *form.terms.values())):
         return None
     terms = {atom: count // divisor for atom, count in form.terms.items()}

@@ -59,7 +59,7 @@ class Constraints:
         self._states.append(_number_of((self._states[-1], form.constant, *form.terms.items())))
         for atom in form.terms:
             self._about[atom].append(form)
-        bounded = _bounded_above(form)
+        bounded = _vars_bounded_above(form)
         self._bounded.append(bounded)
         for name in bounded:
             self._bounds[name].append(len(self._forms))
@@ -170,7 +170,7 @@ def _number_of(state: _State) -> int:
     return number
 
 
-def _bounded_above(form: Affine) -> list[str]:
+def _vars_bounded_above(form: Affine) -> list[str]:
     """Return the variables that form >= 0 bounds from above."""
     return [
         atom.name

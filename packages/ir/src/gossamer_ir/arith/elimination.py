@@ -28,7 +28,7 @@ from gossamer_ir.arith.atom_inequalities import AtomInequalities, has_constant_f
 from gossamer_ir.arith.constraints import VSCALE, Constraints
 from gossamer_ir.arith.goals import eliminate_atom, normalized_goal, with_value, without_atom
 from gossamer_ir.arith.index_array_facts import IndexArrayFacts
-from gossamer_ir.arith.inequalities import implied_by
+from gossamer_ir.arith.inequalities import implied_forms
 from gossamer_ir.arith.nonaffine_bounds import ConditionalBound, cases_of, strip_widening
 from gossamer_ir.core.build import ONE
 from gossamer_ir.nodes import Binary, Expr, Fact, Load, Var
@@ -122,7 +122,7 @@ class Eliminator:
 
     def assume(self, condition: Expr) -> None:
         """Add the inequalities that a condition implies, at the expense of the current proof."""
-        for form in implied_by(condition, self.holds):
+        for form in implied_forms(condition, self.holds):
             self.constraints.add(form)
 
     def _follows_from_ranges(self, goal: Affine) -> bool:
@@ -241,7 +241,7 @@ class Eliminator:
             return True
         if self._follows(self._inequalities.about(atom, goal), goal, atom, depth):
             return True
-        if any(self._search(rest, depth - 1) for rest in self._multiplied_out(goal, atom)):
+        if any(self._search(rest, depth - 1) for rest in self._multiply_by_divisor(goal, atom)):
             return True
         # The other extreme last: for a maximum with a positive coefficient, the goal must hold on
         # both sides of a case distinction, which doubles the work.
@@ -271,7 +271,7 @@ class Eliminator:
             self.assume(condition)
             return self._search(goal, depth)
 
-    def _multiplied_out(self, goal: Affine, atom: Expr) -> Iterator[Affine]:
+    def _multiply_by_divisor(self, goal: Affine, atom: Expr) -> Iterator[Affine]:
         """Yield a goal times the positive divisor d of its quotient q = x // d, by x - d < q * d <= x."""
         if not isinstance(atom, Binary) or atom.op != "floordiv" or has_constant_form(atom.rhs):
             return

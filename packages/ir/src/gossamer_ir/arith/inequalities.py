@@ -97,7 +97,7 @@ def negate_condition(condition: Expr) -> Expr | None:
     return None
 
 
-def implied_by(condition: Expr, holds: Callable[[Expr], bool]) -> Iterator[Affine]:
+def implied_forms(condition: Expr, holds: Callable[[Expr], bool]) -> Iterator[Affine]:
     """Yield forms that are >= 0 if a condition is true, none for parts that do not compare integers.
 
     `holds(expr)` is true if expr >= 0 is proved; `lhs != rhs` implies a strict inequality only if one
@@ -107,31 +107,31 @@ def implied_by(condition: Expr, holds: Callable[[Expr], bool]) -> Iterator[Affin
     >>> from gossamer_ir.core.build import index_var
     >>> i, n = index_var("i"), index_var("n")
     >>> apart = Compare("ne", i, n)
-    >>> list(implied_by(apart, lambda expr: False))
+    >>> list(implied_forms(apart, lambda expr: False))
     []
-    >>> (form,) = implied_by(apart, lambda expr: expr == Binary("sub", n, i))
+    >>> (form,) = implied_forms(apart, lambda expr: expr == Binary("sub", n, i))
     >>> form == affine_of(as_nonnegative("lt", i, n))
     True
     """
     match with_operators(condition):
         case Binary(op="and", lhs=lhs, rhs=rhs):
-            yield from implied_by(lhs, holds)
-            yield from implied_by(rhs, holds)
+            yield from implied_forms(lhs, holds)
+            yield from implied_forms(rhs, holds)
         # De Morgan. `not (a and b)` is a disjunction, which implies nothing alone.
         case Unary(op="not", operand=Binary(op="or") as either):
-            yield from implied_by(Unary("not", either.lhs), holds)
-            yield from implied_by(Unary("not", either.rhs), holds)
+            yield from implied_forms(Unary("not", either.lhs), holds)
+            yield from implied_forms(Unary("not", either.rhs), holds)
         case Unary(op="not", operand=operand):
             opposite = negate_condition(operand)
             if opposite is not None:
-                yield from implied_by(opposite, holds)
+                yield from implied_forms(opposite, holds)
         case Compare() as comparison:
             sides = widened_sides(comparison)
             if sides is not None:
-                yield from _implied_by_comparison(comparison.op, *sides, holds)
+                yield from _forms_of_comparison(comparison.op, *sides, holds)
 
 
-def _implied_by_comparison(
+def _forms_of_comparison(
     op: CompareOp, lhs: Expr, rhs: Expr, holds: Callable[[Expr], bool]
 ) -> Iterator[Affine]:
     match op:

@@ -50,10 +50,10 @@ def axis_names(entry: IterationAxis) -> tuple[str, ...]:
     return ITERATION_AXIS_KINDS[type(entry)].names(entry)
 
 
-def attached_to(entry: IterationAxis) -> str | None:
+def attachment_of(entry: IterationAxis) -> str | None:
     """Return the axis whose coordinate selects the fiber of an entry; None if it is not attached.
 
-    >>> attached_to(AttachAxis("J", "K")), attached_to(OverAxis("J"))
+    >>> attachment_of(AttachAxis("J", "K")), attachment_of(OverAxis("J"))
     ('K', None)
     """
     attached = ITERATION_AXIS_KINDS[type(entry)].attached_to

@@ -23,7 +23,7 @@ from gossamer_ir.analysis.accesses.init_nests import (
     spatial_loops,
 )
 from gossamer_ir.analysis.axes.determined_variables import DeterminedVars
-from gossamer_ir.analysis.invariants import written_in
+from gossamer_ir.analysis.invariants import buffers_written_in
 from gossamer_ir.dependence.independence import are_unshared
 from gossamer_ir.nodes import Block, For, Function, Store
 from gossamer_ir.traversal.buffer_definitions import buffers_allocated
@@ -67,7 +67,7 @@ def inits_may_conflict(
     if loop.var not in spatial_loops(block, values) or targets <= buffers_allocated(loop.body):
         return False
     stores = list(_stores(block, (loop, *between), values))
-    changing = written_in(loop.body, function)
+    changing = buffers_written_in(loop.body, function)
     return not all(
         are_unshared(
             [store for store in stores if store.buffer == buffer],

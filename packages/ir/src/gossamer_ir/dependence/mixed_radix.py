@@ -161,7 +161,7 @@ def value_span(form: LinearForm, varying: Set[str], *, loops: LoopsByName) -> in
     extents = [unconditional_extent(digit.extent) for digit in digits.values()]
     whole = 0
     for digit, extent in zip(digits.values(), extents, strict=True):
-        count, factors = _factored_by_extents(digit.coefficient, extents)
+        count, factors = _factor_by_extents(digit.coefficient, extents)
         # A constant extent with symbolic factors is bounded as a product:
         # the factors may be sizes of one array.
         values = integer_value(extent)
@@ -181,14 +181,14 @@ def _is_positive_if_nonempty(coefficient: Affine, low: list[Digit]) -> bool:
     if not coefficient.terms:
         return coefficient.constant > 0
     extents = [digit.extent for digit in low]
-    count, factors = _factored_by_extents(coefficient, extents)
+    count, factors = _factor_by_extents(coefficient, extents)
     nonnegative = {factor for extent in extents for factor in factors_of(extent)}
     return count > 0 and all(
         factor in nonnegative or isinstance(factor, VScale) for factor in factors
     )
 
 
-def _factored_by_extents(form: Affine, extents: Iterable[Expr]) -> tuple[int, tuple[Expr, ...]]:
+def _factor_by_extents(form: Affine, extents: Iterable[Expr]) -> tuple[int, tuple[Expr, ...]]:
     """Return a form as an integer times factors, among them the factors of some extents that divide it."""
     if not form.terms:
         return form.constant, ()

@@ -13,14 +13,14 @@ count what the program has frozen, and most builds that import anything import o
 
 
 @contextmanager
-def paused_collection() -> Iterator[None]:
+def pause_collection() -> Iterator[None]:
     """Pause garbage collection until the end of the context.
 
     A build imports modules and makes many objects that live, which triggers collections. Each full one also
     visits the objects of NumPy, SciPy and the user's program (measured: 18 of 215 ms of a first call). Nested
     and concurrent uses are allowed: the first that ends resumes collection.
 
-    >>> with paused_collection():
+    >>> with pause_collection():
     ...     gc.isenabled()
     False
     """

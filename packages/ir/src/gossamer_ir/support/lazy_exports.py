@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-from gossamer_ir.support.garbage_collection import paused_collection
+from gossamer_ir.support.garbage_collection import pause_collection
 
 
 def lazy_exports(
@@ -31,7 +31,7 @@ def lazy_exports(
     def get(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
-        with paused_collection():
+        with pause_collection():
             value = getattr(import_module(homes[name]), name)
         setattr(sys.modules[package], name, value)
         return value

@@ -116,7 +116,7 @@ class _Retyper:
             return node
         dtype = DType.parse(node.dtype).with_scalar(scalar).text
         passthrough = (
-            None if node.passthrough is None else _converted_to_scalar(node.passthrough, dtype)
+            None if node.passthrough is None else _convert_to_scalar(node.passthrough, dtype)
         )
         return replace(node, dtype=dtype, passthrough=passthrough)
 
@@ -137,7 +137,7 @@ class _Retyper:
         if scalar is None:
             return node
         dtype = DType.parse(dtype_of(node.value)).with_scalar(scalar).text
-        value = _converted_to_scalar(node.value, dtype)
+        value = _convert_to_scalar(node.value, dtype)
         return node if value is node.value else replace(node, value=value)
 
     def reducer(self, node: Reducer) -> Reducer:
@@ -146,7 +146,7 @@ class _Retyper:
             return node
         pairs = zip(node.identity, node.results, dtypes, strict=True)
         followed = [
-            (_limit(value, dtype), _converted_to_scalar(result, dtype))
+            (_limit(value, dtype), _convert_to_scalar(result, dtype))
             for value, result, dtype in pairs
         ]
         identity, results = zip(*followed, strict=True)
@@ -210,7 +210,7 @@ def _with_one_dtype(nodes: list[Expr]) -> list[Expr]:
     # Constants alone have the dtype that they were given.
     if not firm:
         return nodes
-    return [_converted_to_scalar(node, firm[0]) for node in nodes]
+    return [_convert_to_scalar(node, firm[0]) for node in nodes]
 
 
 # Other operations: none occurs; this makes the operations itself.
@@ -228,7 +228,7 @@ def _is_literal(node: Expr) -> bool:
     return False
 
 
-def _converted_to_scalar(node: Expr, dtype: str) -> Expr:
+def _convert_to_scalar(node: Expr, dtype: str) -> Expr:
     if dtype_of(node) == dtype:
         return node
     # A conversion that the program does not state could lose digits, so it is not inserted.

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from gossamer_ir.core.build import index_var
-from gossamer_ir.core.iteration_axes import attached_to, iterated_axes
+from gossamer_ir.core.iteration_axes import attachment_of, iterated_axes
 from gossamer_ir.nodes import AttachAxis, Axis, FuseAxes, Iteration, OverAxis
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer
@@ -69,7 +69,7 @@ def axes_of_init(
     for item, var in reversed(list(_unfuse_axes(node))):
         if var in used or item.axis in parents:
             kept.insert(0, (item, var))
-            parents.add(attached_to(item) or by_name[item.axis].parent)
+            parents.add(attachment_of(item) or by_name[item.axis].parent)
     return kept
 
 

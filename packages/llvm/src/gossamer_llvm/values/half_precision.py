@@ -71,7 +71,7 @@ def round_to_half(emitter: FunctionEmitter, value: Value, dtype_name: str) -> Va
     """
     dtype = DType.parse(dtype_name)
     # float64 to float16 by way of float32 would round twice, and two roundings may differ from one.
-    single = value if DType.parse(value.dtype).bits == 32 else _rounded_to_odd(emitter, value)
+    single = value if DType.parse(value.dtype).bits == 32 else _round_to_odd(emitter, value)
     native = _native_type(emitter, dtype)
     if native is not None:
         fence = f"llvm.arithmetic.fence.{intrinsic_suffix(single.type)}"
@@ -188,7 +188,7 @@ def _float16_bits(bits: _Bits, single: Value) -> _Bits:
     return result.op("or", bits.op("lshr", 16).op("and", FLOAT16_SIGN))
 
 
-def _rounded_to_odd(emitter: FunctionEmitter, value: Value) -> Value:
+def _round_to_odd(emitter: FunctionEmitter, value: Value) -> Value:
     """Return a float64 rounded to odd as float32: its last bit is set if the result is inexact, so that
     rounding it again has no double rounding error (S. Boldo and G. Melquiond, 2008)."""
     dtype = DType.parse(value.dtype)

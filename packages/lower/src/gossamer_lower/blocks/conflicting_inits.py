@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.analysis.invariants import written_in
+from gossamer_ir.analysis.invariants import buffers_written_in
 from gossamer_ir.core.build import ONE
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.dependence.init_conflicts import inits_may_conflict, is_determined_by_element
@@ -79,7 +79,7 @@ def position_of_init(outermost: For, block: Block, function: Function) -> InitPo
         return InitPosition(name)
     # Loops outside of the position run the init again, which is intended.
     outside = around if before is None else around[: around.index(before)]
-    return InitPosition(name, _marked_from(outside, loops, block))
+    return InitPosition(name, _mark_lifetimes(outside, loops, block))
 
 
 def _conflicts_and_position(
@@ -139,7 +139,7 @@ def obstacle_to_hoisting(loop: For, block: Block, function: Function) -> str | N
     around = list(_enclosing_stmts(loop, block))
     headers = buffers_read(*(part for stmt in around for part in effects_of(stmt).evaluates))
     reads = buffers_read(*block.init, *effects_of(block).evaluates)
-    changed = written_in(loop.body, function)
+    changed = buffers_written_in(loop.body, function)
     rest = _without_block(loop, block).body
     beside = buffers_accessed(*rest)
     if not _is_repeatable(block, [stmt for stmt in around if isinstance(stmt, For)]):
@@ -162,7 +162,7 @@ def _is_repeating(stmt: Stmt, block: Block) -> bool:
     return any(body.repeats for body in effects_of(stmt).bodies)
 
 
-def _marked_from(
+def _mark_lifetimes(
     outside: Sequence[Stmt], loops: Sequence[For], block: Block
 ) -> dict[str, MarkLifetime]:
     """Return, for each buffer, where its marks are cleared: before the outermost loop that feeds the block

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.invariants import changed_in, is_constant
+from gossamer_ir.analysis.invariants import changing_buffers, is_constant
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Block, Function, Let, Stmt
 from gossamer_ir.traversal.buffer_uses import buffers_read
@@ -42,7 +42,7 @@ class _LetInliner(msgspec.Struct, frozen=True):
         while body:
             stmt, *rest = body
             body = tuple(rest)
-            if not isinstance(stmt, Let) or stmt.var.name not in _used_with_init(body):
+            if not isinstance(stmt, Let) or stmt.var.name not in _vars_used_with_init(body):
                 done.append(self._inside(stmt, loops))
             elif is_constant(stmt.value, function=self.function):
                 body = substitute_body(body, {stmt.var.name: stmt.value})
@@ -64,7 +64,7 @@ class _LetInliner(msgspec.Struct, frozen=True):
     def _require_below_inits(self, let: Let, body: tuple[Stmt, ...], loops: frozenset[str]) -> None:
         """Raise an error if an init after the let is to be hoisted before one of the enclosing loops."""
         moving = loops | {let.var.name}
-        changed = changed_in(self.function.body, let.value, function=self.function)
+        changed = changing_buffers(self.function.body, let.value, function=self.function)
         for block in _blocks_with_init(body):
             fed = (free_vars(iterator.value) for iterator in block.iters if iterator.kind == "R")
             if any(names & moving for names in fed):
@@ -77,7 +77,7 @@ class _LetInliner(msgspec.Struct, frozen=True):
 
 
 # Other statements: stay; only a let is moved or replaced by its value.
-def _used_with_init(body: tuple[Stmt, ...]) -> set[str]:
+def _vars_used_with_init(body: tuple[Stmt, ...]) -> set[str]:
     """Return the variables that statements with an init use, also through lets between them. Others need
     not be inlined, which would multiply the expressions of lets that use each other."""
     used: set[str] = set()

@@ -90,9 +90,9 @@ def _lower_loop(loop: For, allocated: Set[str], namer: Namer) -> For:
         ):
             return None
         # Imported late: few programs accumulate into shared elements.
-        from gossamer_lower.statements.lane_accumulation import accumulated_by_lane
+        from gossamer_lower.statements.lane_accumulation import accumulate_by_lane
 
-        atomic = atomic_of(node) or accumulated_by_lane(node, namer)
+        atomic = atomic_of(node) or accumulate_by_lane(node, namer)
         if atomic is None:
             raise _unsupported_error(node.buffer)
         return atomic

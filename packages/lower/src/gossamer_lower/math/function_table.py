@@ -70,7 +70,7 @@ _VALUES: dict[str, TermFunction] = {
     "floor": _function("roundings", "floor"),
     "ceil": _function("roundings", "ceil"),
     "trunc": _function("roundings", "trunc"),
-    "round": _function("roundings", "rounded_to_even"),
+    "round": _function("roundings", "round_to_even"),
     "floordiv": _function("float_division", "floordiv"),
     "floormod": _function("float_division", "floormod"),
     "rsqrt": _rsqrt,

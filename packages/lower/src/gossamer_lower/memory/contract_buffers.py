@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.buffer_accesses import accesses
-from gossamer_ir.analysis.invariants import invariant_facts, written_in
+from gossamer_ir.analysis.invariants import buffers_written_in, invariant_facts
 from gossamer_ir.analysis.proofs.symbolic_bounds import constants_of, ends_of
 from gossamer_ir.analysis.statements.thread_axes import is_block_axis
 from gossamer_ir.arith.affine import Affine, affine_of, expr_of
@@ -259,7 +259,9 @@ def _private_body(
 def _is_private_as_it_is(loop: For, buffer: Buffer, function: Function) -> bool:
     """Return whether different iterations access different elements of the whole buffer."""
     listed = list(accesses(loop.body, buffers={buffer.name}))
-    return are_unshared(listed, loop, changing=written_in(loop.body, function), function=function)
+    return are_unshared(
+        listed, loop, changing=buffers_written_in(loop.body, function), function=function
+    )
 
 
 def _is_private(loop: For, buffer: Buffer, intervals: Intervals, function: Function) -> bool:
@@ -285,7 +287,7 @@ def _is_private(loop: For, buffer: Buffer, intervals: Intervals, function: Funct
         replace(access, indices=tuple(access.indices[dimension] for dimension in varying))
         for access in accesses(loop.body, buffers={buffer.name})
     ]
-    changing = written_in(loop.body, function)
+    changing = buffers_written_in(loop.body, function)
     return are_unshared(shifted, loop, changing=changing, function=function)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.invariants import changed_in, is_constant, written_in
+from gossamer_ir.analysis.invariants import buffers_written_in, changing_buffers, is_constant
 from gossamer_ir.arith.affine import distance
 from gossamer_ir.core.build import ZERO, index_var, integer_value
 from gossamer_ir.core.conditions import short_circuit_and, short_circuit_conjuncts
@@ -139,7 +139,7 @@ class _SearchHoister(PointVisitor):
     def _forget_changed_by(self, stmts: tuple[Stmt, ...]) -> None:
         """Forget the earlier searches whose results statements may change."""
         if self._known:
-            written = written_in(stmts, self.function)
+            written = buffers_written_in(stmts, self.function)
             self._known = [hoisted for hoisted in self._known if hoisted.reads.isdisjoint(written)]
 
     def stmt(self, stmt: Stmt) -> tuple[Stmt, ...]:
@@ -159,7 +159,7 @@ class _SearchHoister(PointVisitor):
             raise _unsupported_error(f"The weight of the loop '{stmt.var}'")
         new = self.inside(new)
         if isinstance(new, For):
-            leaving, new = self._hoisted_out_of(new)
+            leaving, new = self._hoist_out_of(new)
             lets += leaving
         return (*lets, new)
 
@@ -194,7 +194,7 @@ class _SearchHoister(PointVisitor):
         return None
 
     # Other statements: stay; only a let is moved or replaced by its value.
-    def _hoisted_out_of(self, loop: For) -> tuple[list[Let], For]:
+    def _hoist_out_of(self, loop: For) -> tuple[list[Let], For]:
         """Return the lets at the start of a loop that are invariant in it, and the rest of the loop."""
         leaving: list[Let] = []
         kept: list[Stmt] = []
@@ -205,7 +205,7 @@ class _SearchHoister(PointVisitor):
             if not isinstance(stmt, Let) or stmt.var.name not in self._local:
                 kept += loop.body[number:]
                 break
-            changed = changed_in(loop.body, stmt.value, function=self.function)
+            changed = changing_buffers(loop.body, stmt.value, function=self.function)
             # A later search may use the result of this one, so it cannot leave either.
             if changed or bound & self._transitive_vars(stmt.value):
                 bound.add(stmt.var.name)
@@ -243,7 +243,7 @@ class _SearchHoister(PointVisitor):
     def _result_of(self, search: Search, path: Expr | None) -> Var:
         # Such a search computes with variables only, so it cannot fail once its window is clamped.
         if self._is_free(search):
-            search = self._clamped_to_buffer(search)
+            search = self._clamp_to_buffer(search)
             if search not in self._vars:
                 self._vars[search] = self._fresh()
                 name = self._vars[search].name
@@ -292,7 +292,7 @@ class _SearchHoister(PointVisitor):
             and all(_is_harmless(node) for node in walk(search))
         )
 
-    def _clamped_to_buffer(self, search: Search) -> Search:
+    def _clamp_to_buffer(self, search: Search) -> Search:
         """Return the search with its window clamped to the buffer."""
         begin, end, size = search.begin, search.end, self._sizes[search.buffer]
         first = integer_value(begin)

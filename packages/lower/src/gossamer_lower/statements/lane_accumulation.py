@@ -26,7 +26,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.names import Namer
 
 
-def accumulated_by_lane(
+def accumulate_by_lane(
     store: Store, namer: Namer, step: Callable[[Atomic], Stmt] = lambda atomic: atomic
 ) -> tuple[Stmt, ...] | None:
     """Return a store `X[i] = X[i] op value` of vectors as a loop over the lanes; None for any other store.

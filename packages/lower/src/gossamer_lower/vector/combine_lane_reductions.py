@@ -151,7 +151,7 @@ class _LaneReductionCombiner:
             if not isinstance(stmt, Store) or not self._is_start(stmt):
                 continue
             after = self._next_access(body, number, stmt)
-            lanes = None if after is None else _reduced_from(stmt, body[after])
+            lanes = None if after is None else _lane_reduction_from(stmt, body[after])
             if after is not None and lanes is not None:
                 dropped.add(number)
                 body[after] = Store(stmt.buffer, stmt.indices, lanes)
@@ -274,7 +274,7 @@ def _may_combine(value: LaneReduce) -> bool:
     return not dtype.scalable and dtype.lanes.bit_count() == 1
 
 
-def _reduced_from(start: Store, stmt: Stmt) -> LaneReduce | None:
+def _lane_reduction_from(start: Store, stmt: Stmt) -> LaneReduce | None:
     """Return the lane reduction that is combined with an element, if the element was the identity of the
     reducer before."""
     if not isinstance(stmt, Store) or stmt.predicate is not None or stmt.indices != start.indices:

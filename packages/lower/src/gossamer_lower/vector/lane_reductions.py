@@ -296,7 +296,7 @@ def lane_reduction(loop: For) -> LaneReduction | None:
     return None if reduction is None else LaneReduction(reduction, condition)
 
 
-def reduced_at_once(loop: For, reduction: LaneReduction, namer: Namer) -> tuple[Stmt, ...]:
+def reduce_at_once(loop: For, reduction: LaneReduction, namer: Namer) -> tuple[Stmt, ...]:
     """Return code that combines the lanes and then accumulates, for a loop without a serial loop around."""
     vectorizer = BodyVectorizer(loop, namer)
     store, op = reduction.reduction.store, reduction.reduction.op

@@ -31,7 +31,7 @@ from gossamer_lower.statements.rebuild import (
 from gossamer_lower.vector.lane_reductions import (
     LaneReducer,
     lane_reduction,
-    reduced_at_once,
+    reduce_at_once,
 )
 from gossamer_lower.vector.vector_form import BodyVectorizer
 
@@ -115,9 +115,9 @@ class _LoopVectorizer(PointVisitor):
             if not is_shared_store or node.buffer in self._allocated or is_atomic_update(node):
                 return None
             # Imported late: few programs accumulate into shared elements.
-            from gossamer_lower.statements.lane_accumulation import accumulated_by_lane
+            from gossamer_lower.statements.lane_accumulation import accumulate_by_lane
 
-            return accumulated_by_lane(node, self.namer, plain_update)
+            return accumulate_by_lane(node, self.namer, plain_update)
 
         return rewrite_body(body, rule)
 
@@ -125,7 +125,7 @@ class _LoopVectorizer(PointVisitor):
         # First, since the general form below refuses a store to one element from all lanes.
         reduction = lane_reduction(loop)
         if reduction is not None:
-            return reduced_at_once(loop, reduction, self.namer)
+            return reduce_at_once(loop, reduction, self.namer)
         starts, loop = with_hoisted_start(loop, self.function, self.namer)
         vectorizer = BodyVectorizer(loop, self.namer, is_whole=self.is_whole)
         return (*starts, *simplify_body(vectorizer.body(self.body(loop.body), None)))

@@ -201,7 +201,7 @@ class CursorAt(msgspec.Struct, Generic[N_co], frozen=True):
         module = module_with_function(self.module, self.function, new)
         return CursorAt(module, self.primitive, new, ())
 
-    def replaced_by(self, new: tuple[Stmt, ...]) -> CursorAt[Function]:
+    def replace_with(self, new: tuple[Stmt, ...]) -> CursorAt[Function]:
         """Return the cursor at the function with the statement replaced, in the module with that function."""
         return self.siblings_replaced(1, new)
 

@@ -43,7 +43,7 @@ def _function_with_true_regions(top: Cursor) -> Function:
         if isinstance(block, Block) and (block.reads or block.writes):
             valid = _with_valid_regions(block, _visible_buffers(cursor))
             if valid != block:
-                return _function_with_true_regions(cursor.replaced_by((valid,)))
+                return _function_with_true_regions(cursor.replace_with((valid,)))
     return function
 
 

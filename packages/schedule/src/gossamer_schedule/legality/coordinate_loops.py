@@ -42,7 +42,7 @@ def loops_over_coordinates(cursor: Cursor) -> tuple[Cursor, tuple[For, ...]]:
     axes = items_by_name(cursor.function.axes)
     namer = namer_of(cursor.function)
     chain = _nested_loops(cursor.node, axes, namer=namer, init=())
-    return find_loop(cursor.replaced_by((chain[0],)), loop=chain[0].var), chain
+    return find_loop(cursor.replace_with((chain[0],)), loop=chain[0].var), chain
 
 
 def _nested_loops(

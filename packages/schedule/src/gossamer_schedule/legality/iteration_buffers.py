@@ -13,7 +13,7 @@ def buffers_by_iteration(cursor: Cursor) -> tuple[Buffer, ...]:
     iteration only, also of the loops around. Each part of the loop can have a buffer of its own."""
     # Of a buffer that nothing writes, no element is known to belong to an iteration.
     used = buffers_written((cursor.node,))
-    outside = buffers_named(*cursor.replaced_by(()).function.body)
+    outside = buffers_named(*cursor.replace_with(()).function.body)
     loops = [at for at in map(cursor.up, range(len(cursor.path))) if isinstance(at.node, For)]
     return tuple(
         buffer

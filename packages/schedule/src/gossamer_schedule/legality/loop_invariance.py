@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gossamer_ir.analysis.invariants import changed_in
+from gossamer_ir.analysis.invariants import changing_buffers
 from gossamer_ir.nodes import For, Node
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import schedule_error
@@ -20,7 +20,7 @@ def require_unchanged(
 
     Raises `.not_proved`.
     """
-    if changing := changed_in(loop.body, *parts, function=cursor.function):
+    if changing := changing_buffers(loop.body, *parts, function=cursor.function):
         names = ", ".join(sorted(changing))
         raise schedule_error(
             f"{cursor.primitive}.not_proved",

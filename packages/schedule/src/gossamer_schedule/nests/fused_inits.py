@@ -38,7 +38,7 @@ def require_inits_of_fused(cursors: Sequence[Cursor]) -> None:
     chain = [cursor.node for cursor in cursors]
     require_inits_in_place(
         cursors[0],
-        lambda reducing: _fused_with_reduction(chain, reducing),
+        lambda reducing: _loops_fused_with_reduction(chain, reducing),
     )
     feeding, factors = {loop.var for loop in chain}, [loop.extent for loop in chain[1:]]
     require_inits_with_added_factors(cursors[0], feeding, factors)
@@ -68,7 +68,7 @@ def _require_same_points(block: Cursor, cursors: Sequence[Cursor]) -> None:
         require_points_kept(block, chain)
 
 
-def _fused_with_reduction(chain: Sequence[For], reducing: Set[str]) -> set[str]:
+def _loops_fused_with_reduction(chain: Sequence[For], reducing: Set[str]) -> set[str]:
     """Return the loops outside of all reduction loops that are fused with a reduction loop."""
     before = loops_outside_reductions(chain, reducing)
     return before if len(before) < len(chain) else set()

@@ -15,7 +15,7 @@ from gossamer_ir.analysis.accesses.init_nests import (
     spatial_loops,
 )
 from gossamer_ir.analysis.bounds.loops_by_name import loops_within
-from gossamer_ir.analysis.invariants import written_in
+from gossamer_ir.analysis.invariants import buffers_written_in
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.dependence.disjointness import disjointness, written_accesses
 from gossamer_ir.dependence.init_conflicts import inits_may_conflict
@@ -202,7 +202,7 @@ def require_independent_inits(top: Cursor) -> None:
         if reduction_loops(cursor.node, values_at(cursor))
     ]
     for first, second in permutations(hoisted, 2):
-        writes = [written_in(cursor.node.init, top.function) for cursor in (first, second)]
+        writes = [buffers_written_in(cursor.node.init, top.function) for cursor in (first, second)]
         shared = writes[0] & (writes[1] | buffers_read_by_init(second))
         if shared:
             raise schedule_error(

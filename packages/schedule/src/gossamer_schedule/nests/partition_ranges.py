@@ -50,7 +50,7 @@ def part_ranges(
     ends = (*_clamped_cuts(cuts, cursor, point=point), loop.extent)
     starts = (loop.start, *(simplify(add(loop.start, end)) for end in ends[:-1]))
     # Not clamped below by 0: a loop with a negative extent is empty as well.
-    first = _capped_at_extent(cuts[0], cursor, point=point)
+    first = _cap_at_extent(cuts[0], cursor, point=point)
     return starts, (first, *(simplify(sub(end, begin)) for begin, end in pairwise(ends)))
 
 
@@ -63,14 +63,14 @@ def _clamped_cuts(cuts: Sequence[Expr], cursor: Cursor, *, point: ProgramPoint) 
         # Cuts that are known to be in order need no `max`.
         previous, capped = (
             ZERO if is_ordered else clamped[-1],
-            _capped_at_extent(cut, cursor, point=point),
+            _cap_at_extent(cut, cursor, point=point),
         )
         is_bounded = is_ordered and _is_at_most(ZERO, capped, cursor, point=point)
         clamped.append(capped if is_bounded else simplify(Binary("max", capped, previous)))
     return clamped
 
 
-def _capped_at_extent(cut: Expr, cursor: Cursor, *, point: ProgramPoint) -> Expr:
+def _cap_at_extent(cut: Expr, cursor: Cursor, *, point: ProgramPoint) -> Expr:
     """Return the smaller of a point and the extent, without `min` where the point is known to be smaller."""
     extent = cursor.node.extent
     if dividend_of_floor(cut) == extent or _is_at_most(cut, extent, cursor, point=point):

@@ -65,7 +65,7 @@ class BufferLayout(msgspec.Struct, frozen=True):
     def at(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
         """Return the indices of an element in the new buffer."""
         values = dict(zip(self.map.vars, indices, strict=True))
-        return tuple(_simplified_at(result, values) for result in self.map.results)
+        return tuple(_simplify_at(result, values) for result in self.map.results)
 
     @property
     def unsafe_dimensions(self) -> tuple[int, ...]:
@@ -198,10 +198,10 @@ def _is_exact(var_name: str, extent: Expr, mapped_digits: Sequence[MappedDigit])
     return quotient(affine_of(extent), Affine({}, max(divisors, default=1))) is not None
 
 
-def _simplified_at(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+def _simplify_at(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     """Return an expression at values of its variables, simplified."""
     if isinstance(expr, Var):
         return values.get(expr.name, expr)
     if isinstance(expr, Binary):
-        return binary(expr.op, _simplified_at(expr.lhs, values), _simplified_at(expr.rhs, values))
+        return binary(expr.op, _simplify_at(expr.lhs, values), _simplify_at(expr.rhs, values))
     return expr

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.linear_form import LinearForm, form_of
 from gossamer_ir.analysis.bounds.loops_by_name import loops_of
-from gossamer_ir.analysis.invariants import changed_in
+from gossamer_ir.analysis.invariants import changing_buffers
 from gossamer_ir.arith.affine import NOTHING
 from gossamer_ir.dependence.mixed_radix import (
     count_of_values,
@@ -135,5 +135,5 @@ def _depends_otherwise(
     return (
         loop in free_vars(*others, *ranges)
         or not free_vars(*(resolve(part, values) for part in inside)).isdisjoint(inner | {loop})
-        or bool(changed_in(target.node.body, window.base, function=target.function))
+        or bool(changing_buffers(target.node.body, window.base, function=target.function))
     )

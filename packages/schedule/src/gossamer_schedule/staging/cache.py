@@ -56,7 +56,7 @@ def with_cache(
 
     Raises `.race` and `.not_proved` if concurrent iterations around the nest would share the cache.
     """
-    replacing = find_block(nest.block.replaced_by((block,)), block=block.name)
+    replacing = find_block(nest.block.replace_with((block,)), block=block.name)
     top = BlockNest(replacing, nest.enclosing).top
     changed = function_with_replaced(top, (*before, top.node, *after))
     changed = replace(changed, buffers=(*changed.buffers, cache))

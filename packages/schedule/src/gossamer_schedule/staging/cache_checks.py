@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gossamer_ir.analysis.invariants import changed_in, written_in
+from gossamer_ir.analysis.invariants import buffers_written_in, changing_buffers
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import AnyBuffer, Block, BlockIter, Buffer, Node
 from gossamer_ir.traversal.buffer_definitions import buffers_allocated
@@ -51,7 +51,7 @@ def require_invariant_selectors(
     available = {iterator.var for iterator in iters} | nest.known_above
     inside = (nest.top.node,)
     reads = buffers_read(*selectors, *domains)
-    changing = written_in(inside, nest.block.function) | buffers_allocated(inside)
+    changing = buffers_written_in(inside, nest.block.function) | buffers_allocated(inside)
     if (
         needed - available
         or reads & changing
@@ -73,7 +73,7 @@ def require_constant_size(buffer: AnyBuffer, cursor: Cursor) -> None:
     if buffer in function.buffers or not isinstance(buffer, Buffer):
         return
     params = {param.name for param in function.params}
-    changed = changed_in(function.body, *buffer.shape, function=function)
+    changed = changing_buffers(function.body, *buffer.shape, function=function)
     others = free_vars(*buffer.shape) - params | changed
     if others:
         raise schedule_error(

@@ -142,7 +142,7 @@ def _with_spatial_selectors(cursor: Cursor, buffer_name: str) -> Cursor:
         replace(iterator, kind="S") if iterator.var in selecting else iterator
         for iterator in block.iters
     )
-    points = cursor.replaced_by((replace(block, iters=iters),))
+    points = cursor.replace_with((replace(block, iters=iters),))
     return find_block(points, block=block.name)
 
 

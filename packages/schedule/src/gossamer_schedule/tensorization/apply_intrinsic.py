@@ -89,7 +89,7 @@ def with_intrinsic(
     # An implementation may combine the terms of a reduction in any order.
     marks = ((REASSOCIATES, True), (INTRINSIC, parsed.mark))
     outer = replace(wrapped.outer, annotations=marks)
-    rewritten = top.replaced_by((outer,))
+    rewritten = top.replace_with((outer,))
 
     iters = (iterator.var for iterator in outer.iters)
     return Change(rewritten, (outer.name, *iters, *wrapped.init_names))

@@ -39,7 +39,7 @@ def without_outer_blocks(cursor: Cursor) -> Cursor:
     # What the inner predicate loads may not exist where the outer one fails.
     predicate = conjunction_with_inner(outer.predicate, tuple(conjuncts(joined.predicate)))
     joined = replace(joined, predicate=predicate)
-    changed = cursor.replaced_by(
+    changed = cursor.replace_with(
         substitute_body(with_single_block_replaced(outer.body, (joined,)), values)
     )
     return without_outer_blocks(find_block(changed, block=inner.name))
@@ -57,7 +57,7 @@ def _with_outer_init(cursor: Cursor, outer: Block, inner: Block) -> Block | None
     }
     joined = replace(inner, init=substitute_body(init_block.body, values))
     alone = replace(outer, init=(), body=with_single_block_replaced(outer.body, (joined,)))
-    without_init = find_block(cursor.replaced_by((alone,)), block=inner.name)
+    without_init = find_block(cursor.replace_with((alone,)), block=inner.name)
     kept = required_init_nest(without_init, without_init.nest)
     expected, _ = init_nest(without_init, kept, namer=namer_of(without_init.function))
     return joined if is_clone(expected, outer.init) else None

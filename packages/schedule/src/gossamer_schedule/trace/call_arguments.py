@@ -47,10 +47,10 @@ def call_arguments(
             "replay.arguments", f"{op_of(primitive)} is given argument '{repeated[0]}' twice."
         )
     named = {**positional, "function": function, **keywords}
-    return {name: normalized_if_valid(value) for name, value in named.items()}
+    return {name: normalize_if_valid(value) for name, value in named.items()}
 
 
-def normalized_if_valid(value: Any) -> Any:
+def normalize_if_valid(value: Any) -> Any:
     """Return a value as `normalized_value` does, or unchanged if it is invalid: the primitive refuses it with
     a better error."""
     try:

@@ -24,7 +24,7 @@ from gossamer_torch.custom_ops.grouped_products import (
     sums_of_groups,
 )
 from gossamer_torch.custom_ops.registration import GradientsByName, torch_operator
-from gossamer_torch.kept_results import kept_with
+from gossamer_torch.kept_results import memoize_with
 from gossamer_torch.numpy_views import shared_array, tensor_of
 from gossamer_torch.patterns import CheckedPattern
 
@@ -178,7 +178,7 @@ def _grouped_sums(
 
     tensors = [index for index in (targets, sources, offsets) if index is not None]
     what = ("groups", targets is None, sources is None, rows, len(x))
-    groups = kept_with(tensors, what, make)
+    groups = memoize_with(tensors, what, make)
     return sums_of_groups(x, weights, groups, rows)
 
 
@@ -202,4 +202,4 @@ def _scatter_pattern(targets: torch.Tensor, rows: int) -> CheckedPattern:
         crow = torch.arange(len(targets) + 1, dtype=targets.dtype)
         return CheckedPattern(crow, targets, rows)
 
-    return kept_with([targets], ("scatter", rows), make)
+    return memoize_with([targets], ("scatter", rows), make)

@@ -14,7 +14,7 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_torch.checks import INDEX_TENSOR_DTYPES, require_dense, require_tensor_shape
 from gossamer_torch.conversion import SparseOperand, from_edge_index, to_sparse_matrix
 from gossamer_torch.custom_ops.registration import torch_operator
-from gossamer_torch.kept_results import copy_with_results, kept_contents, kept_with
+from gossamer_torch.kept_results import copy_with_results, kept_contents, memoize_with
 from gossamer_torch.operators.spmv import spmv
 from gossamer_torch.sparse_matrix import SparseMatrix, matrix_of_checked
 
@@ -83,7 +83,7 @@ def _kept_edges(edge_index: torch.Tensor, shape: tuple[int, int]) -> OrderedEdge
         ones = torch.ones(len(order))
         return OrderedEdges(matrix.with_values(ones), order)
 
-    return kept_with([edge_index], ("edges", shape), make)
+    return memoize_with([edge_index], ("edges", shape), make)
 
 
 _Arrays: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -139,7 +139,7 @@ def _kept_loops(matrix: SparseMatrix) -> OrderedEdges:
         looped, order = ordered_edges(edges, matrix.shape)
         return OrderedEdges(looped, order.clamp(max=matrix.nnz))
 
-    return kept_with([matrix.crow, matrix.col], "loops", make)
+    return memoize_with([matrix.crow, matrix.col], "loops", make)
 
 
 def _new_arrays_of_loops(crow: torch.Tensor, col: torch.Tensor) -> _Arrays:
@@ -184,4 +184,4 @@ def row_means(matrix: SparseMatrix, dtype: torch.dtype) -> SparseMatrix:
 
     if torch.compiler.is_compiling():
         return matrix.with_values(make())
-    return matrix.with_values(kept_with([matrix.crow], ("means", dtype), make))
+    return matrix.with_values(memoize_with([matrix.crow], ("means", dtype), make))

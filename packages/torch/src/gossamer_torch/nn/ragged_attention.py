@@ -6,7 +6,7 @@ import torch
 
 from gossamer_ir.errors import ArgumentError
 from gossamer_torch.checks import INDEX_TENSOR_DTYPES, require_dense, require_tensor_shape
-from gossamer_torch.kept_results import kept_with
+from gossamer_torch.kept_results import memoize_with
 from gossamer_torch.nn.attention_masks import ragged_mask
 from gossamer_torch.operators.attention import attention
 from gossamer_torch.sparse_matrix import SparseMatrix
@@ -65,7 +65,7 @@ class RaggedAttention(torch.nn.Module):
                 )
             return ragged_mask(offsets)
 
-        return kept_with([offsets], ("ragged mask", positions), make)
+        return memoize_with([offsets], ("ragged mask", positions), make)
 
     def extra_repr(self) -> str:
         return f"{self.embed_dim}, num_heads={self.num_heads}"

@@ -14,7 +14,7 @@ from gossamer_torch.checks import (
 )
 from gossamer_torch.conversion import from_edge_index
 from gossamer_torch.custom_ops.registration import torch_operator
-from gossamer_torch.kept_results import copy_with_results, kept_contents, kept_with
+from gossamer_torch.kept_results import copy_with_results, kept_contents, memoize_with
 from gossamer_torch.nn.sage_conv import require_aggregation
 from gossamer_torch.operators.gather_multiply_scatter import gather_multiply_scatter
 from gossamer_torch.operators.spmm import spmm
@@ -139,7 +139,7 @@ def _kept_pairs(
         offsets = torch.searchsorted(keys, torch.arange(relations + 1) * nodes)
         return RelationPairs(matrix, keys % nodes, offsets)
 
-    return kept_with([edge_index, edge_type], ("relations", relations, nodes), make)
+    return memoize_with([edge_index, edge_type], ("relations", relations, nodes), make)
 
 
 _Arrays: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]

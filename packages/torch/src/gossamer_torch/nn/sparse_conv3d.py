@@ -10,7 +10,7 @@ import torch
 
 from gossamer_ir.errors import ArgumentError
 from gossamer_torch.checks import INDEX_TENSOR_DTYPES, require_dense, require_tensor_shape
-from gossamer_torch.kept_results import kept_with
+from gossamer_torch.kept_results import memoize_with
 from gossamer_torch.operators.gather_multiply_scatter import gather_multiply_scatter
 
 
@@ -96,7 +96,7 @@ def kernel_map(coordinates: torch.Tensor, kernel_size: int = 3) -> KernelMap:
     def make() -> KernelMap:
         return _kernel_map(coordinates.long(), kernel_size)
 
-    return kept_with([coordinates], ("kernel map", kernel_size), make)
+    return memoize_with([coordinates], ("kernel map", kernel_size), make)
 
 
 def _kernel_map(coordinates: torch.Tensor, kernel_size: int) -> KernelMap:

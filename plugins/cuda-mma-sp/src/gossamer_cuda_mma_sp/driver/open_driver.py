@@ -159,10 +159,10 @@ def _open_bindings(number: int) -> CudaDriver:
 
 
 def _open_pycuda(number: int) -> CudaDriver:
-    from gossamer_cuda_mma_sp.driver.pycuda_driver import PyCudaDriver, reported_errors
+    from gossamer_cuda_mma_sp.driver.pycuda_driver import PyCudaDriver, report_errors
 
     module = _import("pycuda")
-    with reported_errors(module):
+    with report_errors(module):
         module.init()
         _require_device(number, module.Device.count())
         return PyCudaDriver(module, number, for_handles=lambda: _open_ctypes(number))

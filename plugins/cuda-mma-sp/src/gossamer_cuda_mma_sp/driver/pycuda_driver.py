@@ -25,7 +25,7 @@ _NAMES_BY_TEXT = {text: name for name, text in FATAL_ERRORS.items()}
 
 
 @contextmanager
-def reported_errors(module: Any) -> Iterator[None]:
+def report_errors(module: Any) -> Iterator[None]:
     """Report errors of PyCUDA as those of the driver. It has their texts, and names of few."""
     try:
         yield
@@ -85,7 +85,7 @@ class PyCudaDriver:
     @contextmanager
     def current(self) -> Iterator[None]:
         """Make the primary context current, and report errors of PyCUDA as those of the driver."""
-        with reported_errors(self._cuda):
+        with report_errors(self._cuda):
             if self._context is None:
                 self._context = self._device.retain_primary_context()
             self._context.push()
@@ -101,7 +101,7 @@ class PyCudaDriver:
 
     def allocate(self, size: int) -> int:
         """Return the address of new memory."""
-        with reported_errors(self._cuda):
+        with report_errors(self._cuda):
             allocation = self._cuda.mem_alloc(size)
         self._allocations[int(allocation)] = allocation
         return int(allocation)
@@ -140,7 +140,7 @@ class PyCudaDriver:
 
     def load_module(self, ptx: str) -> object:
         """Load PTX, which the driver compiles."""
-        with reported_errors(self._cuda):
+        with report_errors(self._cuda):
             return _LoadedModule(self._cuda.module_from_buffer(ptx.encode() + b"\0"), ptx)
 
     def unload_module(self, module: object) -> None:
@@ -174,7 +174,7 @@ class PyCudaDriver:
             driver.prepare(self._function_for_handles(function, driver), stream=stream)
         elif function.dynamic_bytes:
             attribute = self._cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
-            with reported_errors(self._cuda):
+            with report_errors(self._cuda):
                 loaded.function.set_attribute(attribute, function.dynamic_bytes)
 
     def launch(
@@ -190,7 +190,7 @@ class PyCudaDriver:
         loaded = function.handle
         assert isinstance(loaded, _LoadedFunction)
         if stream == DEFAULT_STREAM:
-            with reported_errors(self._cuda):
+            with report_errors(self._cuda):
                 loaded.function(*arguments, grid=grid, block=block, shared=function.dynamic_bytes)
             return
         driver = self._by_handles()
@@ -221,7 +221,7 @@ class PyCudaDriver:
 
     def wait(self, stream: int | None) -> None:
         """Wait for a stream, or for all."""
-        with reported_errors(self._cuda):
+        with report_errors(self._cuda):
             if stream is None:
                 self._cuda.Context.synchronize()
             else:

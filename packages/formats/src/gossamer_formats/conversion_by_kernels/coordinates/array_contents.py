@@ -16,8 +16,8 @@ from gossamer_formats.conversion_by_kernels.build_state.element_bindings import 
 from gossamer_formats.conversion_by_kernels.build_state.target_axes import TargetAxes, with_bindings
 from gossamer_formats.conversion_by_kernels.coordinates.ranked_contents import (
     ArrayContents,
+    rank_in_groups,
     ranked_contents,
-    ranked_in_groups,
 )
 from gossamer_formats.conversion_by_kernels.kernels.shared_arguments import Size
 from gossamer_formats.conversion_by_kernels.kernels.statements import let
@@ -48,7 +48,7 @@ def with_contents(
         value = sub(value, target_axes.arguments.integer(f"low_{load.buffer}", low).expr)
     contents = ArrayContents(load.buffer, solved, value, size, low)
     ranked = (
-        ranked_in_groups(target_axes, contents, known_names)
+        rank_in_groups(target_axes, contents, known_names)
         if known_names
         else ranked_contents(target_axes, contents)
     )

@@ -107,7 +107,7 @@ def _listed_array(
     return listed_array(description, buffer_name, listed, size=size, unused=unused)
 
 
-def ranked_in_groups(
+def rank_in_groups(
     target_axes: TargetAxes, contents: ArrayContents, known_names: Sequence[str]
 ) -> RankedContents:
     """Return the ranks among the contents of elements with the same coordinates along some axes, in ascending

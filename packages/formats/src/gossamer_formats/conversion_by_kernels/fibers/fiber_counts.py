@@ -52,7 +52,7 @@ def fiber_counts(target_axes: TargetAxes, parent: AxisSlot, keys: Sequence[str])
     """
     require_table(target_axes, parent.size.value)
     if not is_sorted(target_axes, keys):
-        return _counted_and_checked(target_axes, parent, keys)
+        return _count_and_check(target_axes, parent, keys)
     if parent.size.value == 1 and target_axes.loop.visits_all:
         return target_axes.recorder.compute(single_count, target_axes.source.value_count)
     counts = no_counts(target_axes, parent)
@@ -108,7 +108,7 @@ def _logical_dimensions(target_axes: TargetAxes, names: Sequence[str]) -> list[i
     return dimensions if len(dimensions) == len(dimensions_or_none) else None
 
 
-def _counted_and_checked(
+def _count_and_check(
     target_axes: TargetAxes, parent: AxisSlot, keys: Sequence[str]
 ) -> RecordedValue:
     if len(keys) > 1:

@@ -20,7 +20,7 @@ from gossamer_formats.conversion_by_kernels.source.axis_loops import add_axis
 from gossamer_formats.conversion_by_kernels.source.listed_axes import (
     ListedAxes,
     add_contents,
-    listed_in_order,
+    axes_in_listed_order,
 )
 from gossamer_formats.conversion_by_kernels.source.loop_order import (
     layout_sizes,
@@ -158,7 +158,7 @@ def _sorted_visit(arguments: SharedArguments, storage: RecordedStorage) -> _Visi
     in_order = lexicographic_loops(storage.description, layout)
     loops = in_order or storage.description.buffer.axes
     solved = ascending_axis(arguments, storage, layout)
-    listed = listed_in_order(arguments, storage, layout)
+    listed = axes_in_listed_order(arguments, storage, layout)
     return _Visit(loops if listed is None else listed.loops, solved, listed)
 
 

@@ -196,7 +196,7 @@ def _loops(
     return tuple(loops)
 
 
-def listed_in_order(
+def axes_in_listed_order(
     arguments: SharedArguments, storage: RecordedStorage, layout: tuple[tuple[str, int], ...]
 ) -> ListedAxes | None:
     """Return the axes for which a loop is over the contents of their array, whose inverse it adds to the

@@ -39,7 +39,7 @@ def block_counts(description: FormatDescription) -> tuple[tuple[Expr, Expr], ...
     [('m', 'block_rows'), ('n', 'block_columns')]
     """
     quotients = collect(Binary, *(axis.length for axis in description.axes))
-    operands = (_rounded_up(quotient) for quotient in quotients)
+    operands = (_size_and_block(quotient) for quotient in quotients)
     return tuple(operand for operand in operands if operand is not None)
 
 
@@ -57,7 +57,7 @@ def _for_whole_blocks(function: Function) -> Function:
 
 
 # Other operations: their operands are visited.
-def _rounded_up(expr: Expr) -> tuple[Expr, Expr] | None:
+def _size_and_block(expr: Expr) -> tuple[Expr, Expr] | None:
     """Return size and block of `(size + block - 1) // block`; None for anything else."""
     match expr:
         case Binary(op="floordiv", lhs=Binary(op="sub", lhs=Binary(op="add", lhs=size)), rhs=block):
@@ -68,7 +68,7 @@ def _rounded_up(expr: Expr) -> tuple[Expr, Expr] | None:
 
 
 def _exact(node: Any) -> Expr | None:
-    operands = _rounded_up(node)
+    operands = _size_and_block(node)
     return None if operands is None else Binary("floordiv", *operands)
 
 

@@ -20,11 +20,11 @@ from gossamer_ir.analysis.accesses.buffer_accesses import EnclosingContext
 from gossamer_ir.analysis.bounds.array_extents import extents_passed
 from gossamer_ir.analysis.bounds.overflow import OverflowAnalysis, overflow_of
 from gossamer_ir.analysis.invariants import (
-    changed_in,
+    buffers_written_in,
+    changing_buffers,
     invariant_facts,
     is_constant,
     mutable_buffers,
-    written_in,
 )
 from gossamer_ir.arith.prover import Prover
 from gossamer_ir.core.build import ZERO, index_var, integer_value
@@ -118,7 +118,7 @@ class ProgramPoint:
         # Other iterations run at the same time,
         # so a condition can become false while statements after it run.
         if loop.kind in ("parallel", "thread_binding"):
-            self.written_by_others |= written_in(loop.body, self.function)
+            self.written_by_others |= buffers_written_in(loop.body, self.function)
         self.assume_range(loop, loop.extent)
 
     def under(self, condition: Expr, body: tuple[Stmt, ...] = ()) -> AbstractContextManager[None]:
@@ -217,7 +217,7 @@ class ProgramPoint:
     def begin(self, body: tuple[Stmt, ...]) -> None:
         """Restrict the buffers that may change to those that these statements write, because the point is
         inside them, and to those that concurrent iterations write."""
-        self._changing = written_in(body, self.function) | self.written_by_others
+        self._changing = buffers_written_in(body, self.function) | self.written_by_others
 
     def assume_context(self, context: EnclosingContext) -> None:
         """Assume the context of an access from here on."""
@@ -311,7 +311,7 @@ def is_invariant(expr: Expr, body: tuple[Stmt, ...], function: Function) -> bool
     none of its variables and write no buffer that it reads."""
     if not free_vars(expr).isdisjoint(_bound_names(body)):
         return False
-    return type(expr) in LEAVES or not changed_in(body, expr, function=function)
+    return type(expr) in LEAVES or not changing_buffers(body, expr, function=function)
 
 
 @memoize_by_identity

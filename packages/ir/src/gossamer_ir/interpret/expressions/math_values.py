@@ -37,7 +37,7 @@ def _fma(a: Any, b: Any, c: Any) -> Any:
     exact = Fraction(x) * Fraction(y) + Fraction(z)
     if exact == 0:
         return np.float64(x * y + z if x == 0 or y == 0 else 0.0)
-    return np.float64(_nearest(exact) if a.dtype == np.float64 else _rounded_to_odd(exact))
+    return np.float64(_nearest(exact) if a.dtype == np.float64 else _round_to_odd(exact))
 
 
 def _nearest(exact: Fraction) -> float:
@@ -47,7 +47,7 @@ def _nearest(exact: Fraction) -> float:
         return math.inf if exact > 0 else -math.inf
 
 
-def _rounded_to_odd(exact: Fraction) -> float:
+def _round_to_odd(exact: Fraction) -> float:
     near = _nearest(exact)
     if Fraction(near) == exact:
         return near

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from gossamer_ir.core.axis_kinds import is_full
-from gossamer_ir.core.iteration_axes import attached_to, axis_names
+from gossamer_ir.core.iteration_axes import attachment_of, axis_names
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret.frame import Exec, FiberPosition, Frame, Initialized
 from gossamer_ir.interpret.memory.levels import Level
@@ -49,7 +49,7 @@ def iteration(node: Iteration, translator: Translator) -> Exec:
     if not node.init:
         return nest
     initialize = _restoring_elements(
-        _with_init_scope(_nest(_needed_for_init(loops, node), _once_for_each_element(init)))
+        _with_init_scope(_nest(_loops_of_init(loops, node), _once_for_each_element(init)))
     )
     if translator.inits is None:
         return call_in_order((initialize, nest))
@@ -88,7 +88,7 @@ def _once_for_each_element(init: Exec) -> Exec:
 
 def _loops(node: Iteration, function: Function) -> list[Loop]:
     axes = items_by_name(function.axes)
-    members = [(name, attached_to(entry)) for entry in node.axes for name in axis_names(entry)]
+    members = [(name, attachment_of(entry)) for entry in node.axes for name in axis_names(entry)]
     return [
         Loop(
             name,
@@ -102,7 +102,7 @@ def _loops(node: Iteration, function: Function) -> list[Loop]:
     ]
 
 
-def _needed_for_init(loops: list[Loop], node: Iteration) -> list[Loop]:
+def _loops_of_init(loops: list[Loop], node: Iteration) -> list[Loop]:
     """Return the loops whose variables the init uses, and those that select their fibers, of either kind."""
     names = {name for stmt in node.init for name in free_vars(stmt)}
     needed: list[Loop] = []

@@ -13,7 +13,7 @@ from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.iteration_axes import (
     all_axis_names,
-    attached_to,
+    attachment_of,
     axis_names,
     iterated_axes,
 )
@@ -177,7 +177,7 @@ def _require_no_axis_below(iteration: Iteration, tensor: DividedTensor) -> None:
     axes, removed = tensor.axes_of_function, tensor.buffers[0].axes
     for item in iterated_axes(iteration):
         for name in axis_names(item.axis):
-            above = attached_to(item.axis) or axes[name].parent
+            above = attachment_of(item.axis) or axes[name].parent
             if name not in removed and above in removed:
                 raise DecompositionError(
                     "axes",

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.axis_kinds import index_handles
 from gossamer_ir.core.iteration_axes import (
-    attached_to,
+    attachment_of,
     axis_names,
 )
 from gossamer_ir.facts.fact_kinds import buffers_of_fact
@@ -51,7 +51,7 @@ def _iterated_axis_names(stmt: Stmt) -> list[str]:
         for node in walk(stmt)
         if isinstance(node, Iteration)
         for entry in node.axes
-        for name in (*axis_names(entry), attached_to(entry))
+        for name in (*axis_names(entry), attachment_of(entry))
         if name is not None
     ]
 

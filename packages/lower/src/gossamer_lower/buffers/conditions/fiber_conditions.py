@@ -90,9 +90,13 @@ class FiberConditions:
         is_plain = form.constant >= 0 if not form.terms else walked is not None
         # The comparison with the length comes first: reading the length stops the kernel if the position
         # of an axis above is out of bounds.
-        yield self._storage.position_conditions.proved_by(goal, "lt", fiber.position, extent)
+        yield self._storage.position_conditions.with_alternative_proof(
+            goal, "lt", fiber.position, extent
+        )
         if not is_plain:
-            yield self._storage.position_conditions.proved_by(goal, "ge", fiber.position, extent)
+            yield self._storage.position_conditions.with_alternative_proof(
+                goal, "ge", fiber.position, extent
+            )
 
     def _hit_condition(self, fiber: Fiber) -> Expr | None:
         """Return the condition that a search in the fiber found the position; None if none computes it."""

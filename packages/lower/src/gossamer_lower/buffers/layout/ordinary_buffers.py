@@ -99,7 +99,7 @@ class OrdinaryBuffers:
         # Not a `for`: the size of an added buffer may add another one.
         while len(added) < len(self._added):
             added.append(self.ordinary(self._added[len(added)]))
-        return _declared_before_use([*bound, *added, *self.offsets.values()])
+        return _sort_by_declaration([*bound, *added, *self.offsets.values()])
 
     def _declare(self, handle: str) -> SparseBuffer:
         """Declare a buffer for an index array of an axis for which the function has none."""
@@ -132,7 +132,7 @@ class OrdinaryBuffers:
         return extent
 
 
-def _declared_before_use(buffers: Iterable[Buffer]) -> tuple[Buffer, ...]:
+def _sort_by_declaration(buffers: Iterable[Buffer]) -> tuple[Buffer, ...]:
     """Return the buffers in their order, except that each comes after those from which its size is read."""
     buffers = tuple(buffers)
     names = items_by_name(buffers)

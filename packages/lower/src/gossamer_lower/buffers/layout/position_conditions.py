@@ -32,9 +32,9 @@ class PositionConditions(dict[Expr, ProofGoal]):
 
     def compare(self, op: Literal["ge", "lt"], index: Expr, extent: Expr) -> Compare:
         """Return the comparison of an index with 0, or with an extent, and record how to prove it."""
-        return self.proved_by(ProofGoal(index, extent), op, index, extent)
+        return self.with_alternative_proof(ProofGoal(index, extent), op, index, extent)
 
-    def proved_by(
+    def with_alternative_proof(
         self, goal: ProofGoal, op: Literal["ge", "lt"], index: Expr, extent: Expr
     ) -> Compare:
         """Return the comparison as `compare` does, with another way to prove it."""

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.invariants import written_in
+from gossamer_ir.analysis.invariants import buffers_written_in
 from gossamer_ir.core.annotations import is_preprocess
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Block, Function, Module, Param, Stmt
@@ -44,8 +44,8 @@ def split_marked(module: Module) -> SplitEntry | None:
         raise _not_alone_error(
             f"the block '{mixed.name}', which is not marked, is in the same loop"
         )
-    results = written_in(marked, entry)
-    changed = written_in(rest, entry) & (results | buffers_read(*marked))
+    results = buffers_written_in(marked, entry)
+    changed = buffers_written_in(rest, entry) & (results | buffers_read(*marked))
     if changed:
         raise _not_alone_error(f"the rest of the program writes '{min(changed)}'")
     allocated = buffers_allocated(rest)

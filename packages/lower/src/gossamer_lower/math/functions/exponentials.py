@@ -46,7 +46,7 @@ def exp(x: Term, *, precise: bool) -> Term:
     """Return e^x; below 1 ulp."""
     kind = FLOAT_FORMATS[x.scalar]
     bounded = clamped_value(x, -float(kind.bias + kind.fraction) * 0.7, kind.bias * 0.7)
-    return scaled_by_power(reduced_argument(bounded, precise=precise))
+    return scale_by_power(reduced_argument(bounded, precise=precise))
 
 
 def exp2(x: Term, *, precise: bool) -> Term:
@@ -54,9 +54,9 @@ def exp2(x: Term, *, precise: bool) -> Term:
     kind = FLOAT_FORMATS[x.scalar]
     # Beyond these bounds the result is 0 or infinite anyway, and n would not fit the exponent arithmetic.
     x = clamped_value(x, -float(kind.bias + kind.fraction + 3), float(kind.bias + 2))
-    n = rounded_small(x)
+    n = round_small(x)
     r = (x - n) * sum(kind.ln2)
-    return scaled_by_power(ReducedArgument(n, exp_minus_one_of_small(r, precise=precise)))
+    return scale_by_power(ReducedArgument(n, exp_minus_one_of_small(r, precise=precise)))
 
 
 def expm1(x: Term, *, precise: bool) -> Term:
@@ -91,7 +91,7 @@ def clamped_value(x: Term, low: float, high: float) -> Term:
     return x.code.select(below < low, low, below)
 
 
-def rounded_small(x: Term) -> Term:
+def round_small(x: Term) -> Term:
     """Return the nearest integer of a number that is small enough for the fraction."""
     magic = FLOAT_FORMATS[x.scalar].round
     return (x + magic) - magic
@@ -115,10 +115,10 @@ def exp_minus_one_of_small(r: Term, *, precise: bool) -> Term:
     return r.code.fma(r * r, tail, r)
 
 
-def scaled_by_power(reduction: ReducedArgument) -> Term:
+def scale_by_power(reduction: ReducedArgument) -> Term:
     """Return 2^n (1 + s) with a single rounding even if the result is subnormal. It is multiplied by two
     powers of two, since 2^n itself may not be representable."""
-    first = rounded_small(reduction.n * 0.5)
+    first = round_small(reduction.n * 0.5)
     whole = (reduction.s + 1.0) * power_of_two(first)
     return whole * power_of_two(reduction.n - first)
 

@@ -14,7 +14,7 @@ from gossamer_lower.math.functions.exponentials import (
     clamped_value,
     exp_minus_one_of_small,
     reduced_argument,
-    scaled_by_power,
+    scale_by_power,
 )
 from gossamer_lower.math.functions.logarithms import exponent_and_fraction, positive_log
 from gossamer_lower.math.functions.roundings import trunc
@@ -74,7 +74,7 @@ def _exp(high: Term, low: Term, *, precise: bool) -> Term:
     bounded = clamped_value(high, _MIN_EXPONENT, _MAX_EXPONENT)
     r = code.fma(n, -known.LN2[0], bounded)
     r = code.fma(n, -known.LN2[1], r) + code.select(is_beyond, 0.0, low)
-    return scaled_by_power(ReducedArgument(n, exp_minus_one_of_small(r, precise=precise)))
+    return scale_by_power(ReducedArgument(n, exp_minus_one_of_small(r, precise=precise)))
 
 
 def _log(x: Term) -> CompensatedSum:

@@ -6,20 +6,20 @@ from gossamer_lower.math.functions.exponentials import FLOAT_FORMATS
 from gossamer_lower.math.term_builder import Term
 
 
-def rounded_to_even(x: Term) -> Term:
+def round_to_even(x: Term) -> Term:
     """Return the nearest integer, ties to even."""
     return _nearest_size(x).with_sign_of(x)
 
 
 def floor(x: Term) -> Term:
     """Return the greatest integer not greater than x."""
-    near = rounded_to_even(x)
+    near = round_to_even(x)
     return (near - _one_where(near > x, x)).with_sign_of(x)
 
 
 def ceil(x: Term) -> Term:
     """Return the least integer not less than x."""
-    near = rounded_to_even(x)
+    near = round_to_even(x)
     return (near + _one_where(near < x, x)).with_sign_of(x)
 
 

@@ -71,12 +71,12 @@ def _quadrant_value(angle: Angle, quadrant: Term, *, precise: bool) -> Term:
 
 def reduced_angle(x: Term, *, precise: bool) -> Angle:
     """Return the angle within its quadrant."""
-    usual = _reduced_by_parts(x, precise=precise)
+    usual = _reduce_by_parts(x, precise=precise)
     is_large = x.magnitude() > MAX_BY_PARTS
-    return Angle(*x.code.rarely(is_large, usual, lambda code: _reduced_by_bits(Term(code, x.expr))))
+    return Angle(*x.code.rarely(is_large, usual, lambda code: _reduce_by_bits(Term(code, x.expr))))
 
 
-def _reduced_by_parts(x: Term, *, precise: bool) -> Angle:
+def _reduce_by_parts(x: Term, *, precise: bool) -> Angle:
     code = x.code
     counted = code.fma(x, 1 / known.PI_HALF_LONG[0], _MAGIC)
     n = counted - _MAGIC
@@ -91,7 +91,7 @@ def _reduced_by_parts(x: Term, *, precise: bool) -> Angle:
     return Angle(counted.bits(), *quick_two_sum(high, low))
 
 
-def _reduced_by_bits(x: Term) -> Angle:
+def _reduce_by_bits(x: Term) -> Angle:
     """Return the angle from 192 fraction bits of x / (pi / 2) / 4; the first two are the quadrant."""
     product = _product_with_two_over_pi(x)
     top = (product[5] << 32) | product[4]

@@ -60,4 +60,4 @@ def annotate(
     others = tuple(item for item in cursor.node.annotations if item[0] != key)
     marked = replace(cursor.node, annotations=(*others, (key, value)))
 
-    return Change(cursor.replaced_by((marked,)), (name,))
+    return Change(cursor.replace_with((marked,)), (name,))

@@ -57,18 +57,16 @@ def hide_buffer_access(
     """
     cursor = find_block(root, block=block)
 
-    regions = _declared_or_derived_regions(root.function, cursor.node, access)
+    regions = _regions_of_block(root.function, cursor.node, access)
     _require_regions(cursor.node, regions, buffers, access=access)
     remaining = tuple(region for region in regions if region.buffer not in buffers)
 
     changed: Block = replace(cursor.node, **{f"{access}s": remaining})
     _require_containing_regions(changed)
-    return Change(cursor.replaced_by((changed,)), (block,))
+    return Change(cursor.replace_with((changed,)), (block,))
 
 
-def _declared_or_derived_regions(
-    owner: Function, block: Block, access: AccessKind
-) -> tuple[Region, ...]:
+def _regions_of_block(owner: Function, block: Block, access: AccessKind) -> tuple[Region, ...]:
     """Return the regions that a block declares, or else those that follow from its body."""
     declared: tuple[Region, ...] | None = block.reads if access == "read" else block.writes
     if declared is not None:

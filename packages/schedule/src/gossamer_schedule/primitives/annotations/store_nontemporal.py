@@ -50,7 +50,7 @@ def store_nontemporal(
     body = rewrite_body(cursor.node.body, lambda node: _with_hint(node, buffer))
     _require_written(cursor, buffer)
     _require_unread(cursor, buffer)
-    return Change(cursor.replaced_by((replace(cursor.node, body=body),)), (block,))
+    return Change(cursor.replace_with((replace(cursor.node, body=body),)), (block,))
 
 
 def _require_written(cursor: Cursor, buffer_name: str) -> None:

@@ -57,4 +57,4 @@ def unannotate(root: Cursor, name: str, *, key: str, function: str | None = None
     others = tuple(item for item in cursor.node.annotations if item[0] != key)
     changed = replace(cursor.node, annotations=others)
 
-    return Change(cursor.replaced_by((changed,)), (name,))
+    return Change(cursor.replace_with((changed,)), (name,))

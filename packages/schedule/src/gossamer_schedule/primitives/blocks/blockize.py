@@ -62,5 +62,5 @@ def blockize(root: Cursor, loop: str, *, function: str | None = None) -> Change:
     wrapped = outer_block(cursor, top, namer=namer_of(root.function))
     iters = (iterator.var for iterator in wrapped.outer.iters)
     return Change(
-        top.replaced_by((wrapped.outer,)), (wrapped.outer.name, *iters, *wrapped.init_names)
+        top.replace_with((wrapped.outer,)), (wrapped.outer.name, *iters, *wrapped.init_names)
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence, Set
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.init_nests import reduction_loops
-from gossamer_ir.analysis.invariants import changed_in
+from gossamer_ir.analysis.invariants import changing_buffers
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.nodes import Allocate, Block, Buffer, For, Function
 from gossamer_ir.traversal.buffer_definitions import all_buffers, without_allocations
@@ -104,7 +104,7 @@ def compute_at(root: Cursor, block: str, *, loop: str, function: str | None = No
     # Found again: removing the old nest has changed the paths of the statements after it.
     inside = find_loop(root.with_function(without), loop=loop)
     body = (*map(Allocate, private), nest, *inside.node.body)
-    return Change(inside.replaced_by((replace(inside.node, body=body),)), names)
+    return Change(inside.replace_with((replace(inside.node, body=body),)), names)
 
 
 def _required_products(cursor: Cursor) -> frozenset[str]:
@@ -135,7 +135,7 @@ def _require_no_other_use(
 
     Inits in that body may not use them either, since an init may run before the target loop.
     """
-    emptied = target.replaced_by((replace(target.node, body=()),))
+    emptied = target.replace_with((replace(target.node, body=()),))
     block = find_block(emptied, block=cursor.node.name)
     used = buffers_named(*function_with_replaced(block.up(len(own_loops)), ()).body)
     for stmt in addressable_stmts(target.node.body):
@@ -197,7 +197,7 @@ def _require_own_updates(
 def _require_constant_sizes(private: Sequence[Buffer], function: Function) -> None:
     """Refuse buffers whose size may change: they are allocated later than before."""
     for buffer in private:
-        if changed := changed_in(function.body, *buffer.shape, function=function):
+        if changed := changing_buffers(function.body, *buffer.shape, function=function):
             raise schedule_error(
                 "compute_at.other_access",
                 f"The size of buffer '{buffer.name}' depends on {quote(changed)}, which the function "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.invariants import changed_in, written_in
+from gossamer_ir.analysis.invariants import buffers_written_in, changing_buffers
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.nodes import Block, Expr, For, IfThenElse, Select, Stmt, Store
 from gossamer_ir.traversal.access_types import READS
@@ -128,7 +128,7 @@ def _require_no_other_use(nest: BlockNest, padded: _PaddedStore) -> None:
     used = buffers_accessed(*padded.indices, padded.value, *conditions).union(
         *map(buffers_used_by, others)
     )
-    if used & written_in((block,), nest.block.function):
+    if used & buffers_written_in((block,), nest.block.function):
         raise schedule_error(
             "decompose_padding.other_access",
             f"Buffer '{padded.buffer}' has other uses in loop '{nest.top.node.var}' than the store of block "
@@ -144,7 +144,7 @@ def _require_unchanged_conditions(nest: BlockNest, padded: _PaddedStore) -> None
     conditions = (*nest.conditions, *conjuncts(nest.block.node.predicate))
     iters = nest.block.node.iters
     evaluated = (*bounds, *conditions, *iters, *padded.indices)
-    changed = changed_in((nest.top.node,), *evaluated, function=nest.block.function)
+    changed = changing_buffers((nest.top.node,), *evaluated, function=nest.block.function)
     if changed or nest.has_let:
         needs = [f"{quote(changed)} is not written in the loop"] if changed else []
         needs += ["no let is between the loop and the block"] if nest.has_let else []

@@ -91,7 +91,7 @@ def decompose_reduction(
     # The block goes on from the values that the new nest stores.
     update = replace(cursor.node, init=())
 
-    updates = find_loop(cursor.replaced_by((update,)), loop=loop)
+    updates = find_loop(cursor.replace_with((update,)), loop=loop)
     changed = function_with_replaced(updates, (*inits, updates.node))
     return Change(root.with_function(changed), names)
 

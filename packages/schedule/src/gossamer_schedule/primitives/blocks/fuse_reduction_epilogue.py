@@ -98,7 +98,7 @@ def fuse_reduction_epilogue(
     _require_same_elements(cursor, after, (top, moving), folded, result=result)
 
     reducing = _starting_from_epilogue(cursor.node, reduction, folded, start=start)
-    changed = cursor.replaced_by((reducing,))
+    changed = cursor.replace_with((reducing,))
     without = without_block(find_block(changed, block=epilogue))
     return Change(
         root.with_function(without_buffer(without, result)), (block,), forwards={epilogue: (block,)}

@@ -100,16 +100,16 @@ def reverse_compute_at(
     # The block moves up, to before what stands between the two nests.
     require_bound_before(cursor.up(len(own_loops)), top)
     path = path_between(target, top)
-    shared = _required_shared_buffers(cursor, top, own_loops=own_loops)
+    shared = _require_no_conflicts(cursor, top, own_loops=own_loops)
     produced = _required_producers(cursor, top, target=target)
     ranges = required_consumer_ranges(ConsumerMove(cursor, own_loops, target, path), produced)
     # Points of one element now run in the order of the producer's loops.
     _require_same_order(cursor, own_loops, path, ranges=ranges)
 
     nest, names = moved_nest(cursor, own_loops, ranges)
-    inside = find_loop(cursor.up(len(own_loops)).replaced_by(()), loop=loop)
+    inside = find_loop(cursor.up(len(own_loops)).replace_with(()), loop=loop)
     extended = replace(inside.node, body=(*inside.node.body, nest))
-    changed = inside.replaced_by((extended,))
+    changed = inside.replace_with((extended,))
     # Checked in the changed function: the block is then one of the statements of the nest.
     joined = find_loop(changed, loop=path[0].var)
     if conflict := buffer_shared_by_iterations(joined, path, buffers=shared):
@@ -133,7 +133,7 @@ def _require_own_elements(cursor: Cursor) -> None:
         )
 
 
-def _required_shared_buffers(cursor: Cursor, top: Cursor, *, own_loops: Sequence[For]) -> Set[str]:
+def _require_no_conflicts(cursor: Cursor, top: Cursor, *, own_loops: Sequence[For]) -> Set[str]:
     """Refuse to move the block past conflicting accesses between the nest and the block.
 
     Return the buffers that the block writes and the nest uses, too.

@@ -93,7 +93,7 @@ def reverse_compute_inline(root: Cursor, block: str, *, function: str | None = N
     _require_produced(cursor, producer, load, produced=produced)
 
     fused = _fused_producer(cursor, producer, store, load, produced=produced)
-    without = without_block(find_block(producer.replaced_by((fused,)), block=block))
+    without = without_block(find_block(producer.replace_with((fused,)), block=block))
     return Change(root.with_function(without_buffer(without, load.buffer)), ())
 
 
@@ -132,7 +132,7 @@ def _require_no_conflict(cursor: Cursor, producer: Cursor, *, between: str) -> N
         )
     passed = (top.node, *top.siblings_until(moving))
     others = buffers_named(
-        *without_block(find_block(producer.replaced_by(()), block=cursor.node.name)).body
+        *without_block(find_block(producer.replace_with(()), block=cursor.node.name)).body
     )
     conflicts = (conflicting_buffers((moving.node,), passed) - {between}) | ({between} & others)
     if conflicts:

@@ -115,7 +115,7 @@ def rfactor(root: Cursor, loop: str, *, axis: int = 0, function: str | None = No
     combination = _combination_nest(
         nest, cursor, element, reduction=reduction, parts=parts, part=part
     )
-    rewritten = nest.top.replaced_by((nest.top.node, combination))
+    rewritten = nest.top.replace_with((nest.top.node, combination))
 
     buffers = tuple(buffer.name for buffer in parts.buffers)
     # Last, because a partial result exists only in the rewritten function.

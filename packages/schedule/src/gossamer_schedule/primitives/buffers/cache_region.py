@@ -107,10 +107,10 @@ def cache_region(
     name = copy_block_name(block, cache.name)
     copy = copy_nest(name, region.points, copies, namer=namer)
     reading = with_redirected_loads(cursor.node, buffer, to=cache.name)
-    inside = find_loop(cursor.replaced_by((reading,)), loop=loop)
+    inside = find_loop(cursor.replace_with((reading,)), loop=loop)
     # Allocated inside the loop: concurrent iterations of loops around it have copies of their own.
     filled = replace(inside.node, body=(Allocate(cache), copy, *inside.node.body))
-    return Change(inside.replaced_by((filled,)), (cache.name, *names_of_nest(copy)))
+    return Change(inside.replace_with((filled,)), (cache.name, *names_of_nest(copy)))
 
 
 def _required_plain(buffer: AnyBuffer, cursor: Cursor) -> Buffer:

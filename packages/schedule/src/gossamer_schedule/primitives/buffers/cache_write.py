@@ -170,7 +170,7 @@ def _is_old_value_needed(cursor: Cursor, element: WrittenElement) -> bool:
 def _with_init_stmt(cursor: Cursor, store: Store) -> Cursor:
     """Return the cursor at the block after a statement is added to its init."""
     block: Block = cursor.node
-    changed = cursor.replaced_by((replace(block, init=(*block.init, store)),))
+    changed = cursor.replace_with((replace(block, init=(*block.init, store)),))
     return find_block(changed, block=block.name)
 
 

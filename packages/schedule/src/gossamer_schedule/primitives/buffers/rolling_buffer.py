@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.buffer_accesses import EnclosingContext, accesses
-from gossamer_ir.analysis.invariants import changed_in
+from gossamer_ir.analysis.invariants import changing_buffers
 from gossamer_ir.core.build import add, index, index_var, sub
 from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.dependence.init_conflicts import is_determined_by_element
@@ -128,7 +128,7 @@ def rolling_buffer(root: Cursor, block: str, *, buffer: str, function: str | Non
     loop = replace(
         inside.node, body=_with_circular_indices(inside.node.body, window, buffer_name=buffer)
     )
-    return Change(inside.replaced_by((Allocate(rolled), loop)), (buffer, *names))
+    return Change(inside.replace_with((Allocate(rolled), loop)), (buffer, *names))
 
 
 def _required_loop(cursor: Cursor, buffer_name: str) -> Cursor:
@@ -181,7 +181,7 @@ def _require_repeatable(
     nest = resolve(own_loops[0] if own_loops else block, values_at(cursor))
     # The new predicate of the block reads the start of the loop in each iteration.
     reads = nest, target.node.start
-    changed = changed_in(target.node.body, *reads, function=target.function) - {buffer_name}
+    changed = changing_buffers(target.node.body, *reads, function=target.function) - {buffer_name}
     if changed:
         raise schedule_error(
             "rolling_buffer.changed",
@@ -265,7 +265,7 @@ def _with_new_elements_only(
     )
     predicate = conjunction(*conjuncts(block.predicate), is_new)
     restricted = replace(block, predicate=predicate, reads=None, writes=None)
-    changed = cursor.replaced_by((restricted,))
+    changed = cursor.replace_with((restricted,))
     if not block.init:
         return changed.function, ()
     _require_same_init(cursor, own_loops)
@@ -273,7 +273,7 @@ def _with_new_elements_only(
     nest = required_init_nest(inner, inner.nest[-len(own_loops) :])
     # In a nest of its own, so that it runs for new elements only and before any of them is updated.
     inits, names = init_nest(inner, nest, namer=namer_of(changed.function))
-    updates = find_block(inner.replaced_by((replace(restricted, init=()),)), block=block.name)
+    updates = find_block(inner.replace_with((replace(restricted, init=()),)), block=block.name)
     top = updates.up(len(own_loops))
     return function_with_replaced(top, (*inits, top.node)), names
 

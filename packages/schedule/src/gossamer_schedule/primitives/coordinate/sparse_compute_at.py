@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.core.build import index_var
-from gossamer_ir.core.iteration_axes import attached_to
+from gossamer_ir.core.iteration_axes import attachment_of
 from gossamer_ir.core.statement_kinds import WRITES
 from gossamer_ir.nodes import (
     Axis,
@@ -94,8 +94,8 @@ def sparse_compute_at(
         cursor.node, target.node, shared, name=f"{into}_{var}", function=root.function
     )
     # The target is found again by its name: removing the iteration before it moves it.
-    bare = cursor.replaced_by(())
-    return Change(find_iteration(bare, iteration=into).replaced_by((outer,)), (outer.name,))
+    bare = cursor.replace_with(())
+    return Change(find_iteration(bare, iteration=into).replace_with((outer,)), (outer.name,))
 
 
 def _required_shared_vars(cursor: Cursor, target: Cursor, *, var_name: str) -> tuple[str, ...]:
@@ -119,7 +119,7 @@ def _required_shared_vars(cursor: Cursor, target: Cursor, *, var_name: str) -> t
         and len(into.axes) >= count
         and all(_has_unique_coordinates(item, axes) for item in into.axes[:count])
     )
-    selecting = {attached_to(item) for item in (*cursor.node.axes[count:], *into.axes[count:])}
+    selecting = {attachment_of(item) for item in (*cursor.node.axes[count:], *into.axes[count:])}
     shared = {item.axis for item in into.axes[:count] if isinstance(item, OverAxis)}
     if not is_shared or selecting & shared:
         raise schedule_error(

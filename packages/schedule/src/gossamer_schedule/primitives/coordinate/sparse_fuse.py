@@ -55,7 +55,7 @@ def sparse_fuse(
     fused = iterated_axes(node)[start : start + len(axes)]
 
     return Change(
-        cursor.replaced_by((replace(node, axes=items),)),
+        cursor.replace_with((replace(node, axes=items),)),
         tuple(name for item in fused for name in item.vars),
     )
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.annotations import REASSOCIATES
 from gossamer_ir.core.axis_kinds import parent_value
-from gossamer_ir.core.iteration_axes import IteratedAxis, attached_to, axis_names, iterated_axes
+from gossamer_ir.core.iteration_axes import IteratedAxis, attachment_of, axis_names, iterated_axes
 from gossamer_ir.nodes import Annotations, Axis, Iteration, IterationAxis
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_schedule.cursor.cursor_at import Cursor
@@ -17,7 +17,7 @@ from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.legality.coordinate_loops import loops_over_coordinates
-from gossamer_schedule.motion.exchange import required_exchange
+from gossamer_schedule.motion.exchange import require_exchange
 
 
 @primitive(stages=("coordinate",))
@@ -57,7 +57,7 @@ def sparse_reorder(
     _require_permutation(cursor, order)
     items = _required_axes(cursor, order)
     _require_parents_first(cursor, items)
-    reassociated = _required_exchange(cursor, order)
+    reassociated = _require_exchange(cursor, order)
 
     reordered = replace(
         cursor.node,
@@ -67,7 +67,7 @@ def sparse_reorder(
         annotations=_reordered_annotations(cursor.node, order, is_reassociating=bool(reassociated)),
     )
 
-    return Change(cursor.replaced_by((reordered,)), tuple(order))
+    return Change(cursor.replace_with((reordered,)), tuple(order))
 
 
 def _require_permutation(cursor: Cursor, order: Sequence[str]) -> None:
@@ -119,7 +119,7 @@ def _require_parents_first(cursor: Cursor, items: Sequence[IteratedAxis]) -> Non
 
 def _parents_of(item: IterationAxis, by_name: Mapping[str, Axis]) -> Iterator[str]:
     """Yield the axes on which an iterated axis depends: the parents of its axes, or of an attached axis."""
-    selecting = attached_to(item)
+    selecting = attachment_of(item)
     for name in axis_names(item):
         axis = by_name.get(name)
         if selecting is not None and axis is not None:
@@ -129,12 +129,12 @@ def _parents_of(item: IterationAxis, by_name: Mapping[str, Axis]) -> Iterator[st
             yield axis.parent
 
 
-def _required_exchange(cursor: Cursor, order: Sequence[str]) -> set[str]:
+def _require_exchange(cursor: Cursor, order: Sequence[str]) -> set[str]:
     """Return the buffers whose elements are combined in another order; refuse an illegal exchange."""
     top, chain = loops_over_coordinates(cursor)
     by_name = dict(zip(cursor.node.vars, chain, strict=True))
     moved = [by_name[name] for name in order]
-    return required_exchange(top, chain, moved)
+    return require_exchange(top, chain, moved)
 
 
 def _reordered_annotations(

@@ -51,7 +51,7 @@ def sparse_unfuse(
     items = (*node.axes[:position], *single, *node.axes[position + 1 :])
 
     return Change(
-        cursor.replaced_by((replace(node, axes=items),)), iterated_axes(node)[position].vars
+        cursor.replace_with((replace(node, axes=items),)), iterated_axes(node)[position].vars
     )
 
 

@@ -38,4 +38,4 @@ def add_unit_loop(root: Cursor, name: str, *, function: str | None = None) -> Ch
 
     unit = For(namer_of(root.function).fresh(unit_loop_name(name)), ZERO, ONE, (cursor.node,))
 
-    return Change(cursor.replaced_by((unit,)), (unit.var,))
+    return Change(cursor.replace_with((unit,)), (unit.var,))

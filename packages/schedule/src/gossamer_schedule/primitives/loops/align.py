@@ -91,7 +91,7 @@ def align(
     shifted = tuple(_shifted_block(block, loop, shift=shift, lanes=lanes) for block in bounded)
     aligned = replace(cursor.node, extent=add(extent, index(lanes)), body=shifted)
 
-    return Change(cursor.replaced_by((aligned,)), (loop,))
+    return Change(cursor.replace_with((aligned,)), (loop,))
 
 
 def _required_blocks(cursor: Cursor) -> tuple[Block, ...]:

@@ -85,7 +85,7 @@ def bind(
 
     changed = replace(bound, kind="thread_binding", thread=thread)
 
-    return Change(cursor.replaced_by((changed,)), (loop,))
+    return Change(cursor.replace_with((changed,)), (loop,))
 
 
 def _plain_loop(cursor: Cursor, *, thread: str) -> For:

@@ -192,7 +192,7 @@ def _require_independent(vectors: Cursor, loops: Mapping[str, For]) -> None:
 
     extent = next(iter(loops.values())).extent
     body = with_nests_replaced(vectors.node.body, element_body)
-    merged = vectors.replaced_by((For(name, ZERO, extent, body),))
+    merged = vectors.replace_with((For(name, ZERO, extent, body),))
     if any(combiner_of(body, buffer) is None for buffer in outer_writes(body)):
         require_no_race(find_loop(merged, loop=name))
 
@@ -211,7 +211,7 @@ def _split_elements(
     for loop in nest.numbering:
         at = find_loop(root, loop=loop.var)
         kept = replace(at.node, kind=loop.kind, annotations=loop.annotations)
-        root = at.replaced_by((kept,))
+        root = at.replace_with((kept,))
     return root
 
 

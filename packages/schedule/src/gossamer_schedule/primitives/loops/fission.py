@@ -104,7 +104,7 @@ def fission(
         _loop_over_part(cursor.node, *pair) for pair in zip(names, parts, strict=True)
     )
 
-    return Change(cursor.replaced_by(new_loops), names, {loop: names})
+    return Change(cursor.replace_with(new_loops), names, {loop: names})
 
 
 def _required_parts(cursor: Cursor, after: str | None) -> tuple[BodyPart, ...]:

@@ -81,7 +81,7 @@ def fuse(root: Cursor, *loops: str, function: str | None = None) -> Change:
     fused = _fused_loop([cursor.node for cursor in cursors], name)
 
     forwards = dict.fromkeys(loops, (name,))
-    return Change(cursors[0].replaced_by((fused,)), (name,), forwards)
+    return Change(cursors[0].replace_with((fused,)), (name,), forwards)
 
 
 def _require_perfect_nest(cursors: Sequence[Cursor]) -> None:

@@ -65,7 +65,7 @@ def lift_loop(root: Cursor, loop: str, *, function: str | None = None) -> Change
     iterator = namer_of(root.function).fresh(f"v{loop}")
     lifted = _loop_around_block(cursor.node, block, iterator)
 
-    return Change(cursor.up(1).replaced_by((lifted,)), (loop,))
+    return Change(cursor.up(1).replace_with((lifted,)), (loop,))
 
 
 def _required_block(cursor: Cursor) -> Block:

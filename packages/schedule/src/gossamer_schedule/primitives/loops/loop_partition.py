@@ -90,7 +90,7 @@ def loop_partition(
     require_serial(cursor)
     cuts = _required_cuts(points, cursor)
     _require_unchanged_points(cursor, cuts)
-    once = _required_once_initialized(cursor, cuts)
+    once = _require_single_inits(cursor, cuts)
 
     divided_buffers = buffers_by_iteration(cursor)
     # Names are unique in a function, so each part has blocks, loops and buffers of its own.
@@ -105,7 +105,7 @@ def loop_partition(
     # The starts become terms of the iterators, as factors do in a split.
     require_inits_with_added_factors(cursor, {loop}, starts)
     parts = _part_loops(copies, starts, extents, once=once)
-    changed = _with_buffers_of_parts(cursor.replaced_by(parts), divided_buffers, copies)
+    changed = _with_buffers_of_parts(cursor.replace_with(parts), divided_buffers, copies)
     return Change(changed, tuple(copy.vars[loop] for copy in copies), forwards_of(copies))
 
 
@@ -163,7 +163,7 @@ def _require_unchanged_points(cursor: Cursor, cuts: Sequence[Expr]) -> None:
     require_unchanged(cursor.node, bounds, cursor=cursor, what="a bound or point")
 
 
-def _required_once_initialized(cursor: Cursor, cuts: Sequence[Expr]) -> set[str]:
+def _require_single_inits(cursor: Cursor, cuts: Sequence[Expr]) -> set[str]:
     """Return the blocks whose init does not run once per iteration of the loop: only the first part keeps
     it. Refuse the cuts if an init may not run as before."""
     require_independent_inits(cursor)

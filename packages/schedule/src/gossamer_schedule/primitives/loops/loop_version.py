@@ -85,12 +85,12 @@ def loop_version(root: Cursor, name: str, *, condition: str, function: str | Non
     mutable = mutable_buffers(root.function)
     loops = {loop.var for loop in cursor.loops_in_block}
     # Only the first version: that a condition does not hold gives no equation.
-    simplified = _simplified_under(test, first.body, loops=loops, mutable=mutable)
+    simplified = _simplify_under(test, first.body, loops=loops, mutable=mutable)
     branch = If(test, simplified, second.body)
 
     first_stmts = (version.body[0] for version in versions)
     names = tuple(filter(None, map(name_of, first_stmts)))
-    return Change(cursor.replaced_by((branch,)), names, forwards_of(versions))
+    return Change(cursor.replace_with((branch,)), names, forwards_of(versions))
 
 
 def _required_condition(condition: str, cursor: Cursor) -> Expr:
@@ -186,7 +186,7 @@ def _is_integer(value: Const) -> bool:
     return DType.parse(value.dtype).is_integer
 
 
-def _simplified_under(
+def _simplify_under(
     condition: Expr, body: tuple[Stmt, ...], *, loops: Set[str], mutable: Set[str]
 ) -> tuple[Stmt, ...]:
     """Return a body simplified under a condition: its equations are substituted in expressions and ranges.

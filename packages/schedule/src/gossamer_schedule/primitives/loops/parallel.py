@@ -208,7 +208,7 @@ def parallelize_loop(
         marks = (*cursor.node.annotations, atomic_annotation(shared))
         parallel_loop = replace(parallel_loop, annotations=marks)
 
-    return Change(cursor.replaced_by((parallel_loop,)), (loop_name,))
+    return Change(cursor.replace_with((parallel_loop,)), (loop_name,))
 
 
 def _require_not_nested(cursor: Cursor) -> None:

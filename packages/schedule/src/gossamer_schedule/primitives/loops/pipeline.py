@@ -66,7 +66,7 @@ def pipeline(root: Cursor, loop: str, *, stages: int = 2, function: str | None =
     others = tuple(item for item in cursor.node.annotations if item[0] != PIPELINE)
     marked = replace(cursor.node, annotations=(*others, (PIPELINE, stages)))
 
-    return Change(cursor.replaced_by((marked,)), (loop,))
+    return Change(cursor.replace_with((marked,)), (loop,))
 
 
 def _required_copies(cursor: Cursor) -> tuple[Stmt, ...]:

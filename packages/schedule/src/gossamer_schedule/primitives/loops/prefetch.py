@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.invariants import changed_in
+from gossamer_ir.analysis.invariants import changing_buffers
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.core.limits import MAX_SIZE
@@ -90,7 +90,7 @@ def prefetch(
     )
     body = (*cursor.node.body, *prefetches)
 
-    return Change(cursor.replaced_by((replace(cursor.node, body=body),)), (loop,))
+    return Change(cursor.replace_with((replace(cursor.node, body=body),)), (loop,))
 
 
 def _require_allocated_outside(buffer: Buffer, cursor: Cursor) -> None:
@@ -149,7 +149,7 @@ def _require_unchanged_spans(spans: list[ElementSpan], cursor: Cursor) -> None:
     parts = [part for span in spans for part in (*span.indices, span.count)]
     if any(has_varying_count(span, cursor) for span in spans):
         parts += [cursor.node.start, cursor.node.extent]
-    changing = changed_in(cursor.node.body, *parts, function=cursor.function)
+    changing = changing_buffers(cursor.node.body, *parts, function=cursor.function)
     if changing:
         raise schedule_error(
             "prefetch.changing",
@@ -185,7 +185,7 @@ def _known_conditions(inside: Cursor, cursor: Cursor) -> list[Expr]:
     kept: list[Expr] = []
     is_complete = True
     for part in (resolve(part, values) for part in _conditions_around(inside, cursor)):
-        if free_vars(part) & inner or changed_in(body, part, function=cursor.function):
+        if free_vars(part) & inner or changing_buffers(body, part, function=cursor.function):
             is_complete = False
         elif is_complete or not buffers_accessed(part):
             kept.append(part)

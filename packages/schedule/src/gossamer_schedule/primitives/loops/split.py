@@ -119,7 +119,7 @@ def split_by(
         body = with_bounded_digits(split_variable(body, loop, digits), set(names))
     nest = _nest_of(cursor.node, names, extents, body=body)
 
-    return Change(cursor.replaced_by((nest,)), names, {loop: names})
+    return Change(cursor.replace_with((nest,)), names, {loop: names})
 
 
 def _require_inits(cursor: Cursor, extents: Sequence[Expr]) -> None:

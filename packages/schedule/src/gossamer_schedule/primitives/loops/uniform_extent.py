@@ -96,9 +96,9 @@ def uniform_extent(root: Cursor, loop: str, *, over: str, function: str | None =
             inner.node.body, loop, extent=inner.node.extent, is_always_reached=True
         ),
     )
-    changed = inner.replaced_by((uniform,))
+    changed = inner.replace_with((uniform,))
     top = find_loop(changed, loop=over)
-    changed = top.replaced_by((longest, top.node))
+    changed = top.replace_with((longest, top.node))
     function_with_buffer = replace(changed.node, buffers=(*changed.node.buffers, buffer))
     rewritten = changed.with_function(function_with_buffer)
     # In the changed function, since the buffer does not exist before.

@@ -52,7 +52,7 @@ def unroll(root: Cursor, loop: str, *, function: str | None = None) -> Change:
 
     unrolled = replace(cursor.node, kind="unrolled")
 
-    return Change(cursor.replaced_by((unrolled,)), (loop,))
+    return Change(cursor.replace_with((unrolled,)), (loop,))
 
 
 def _require_constant_extent(cursor: Cursor) -> None:

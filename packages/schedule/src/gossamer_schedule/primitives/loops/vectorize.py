@@ -219,7 +219,7 @@ def vectorize_loop(
     if rest != "scalar":
         vector_loop = replace(vector_loop, annotations=(*vector_loop.annotations, (REST, rest)))
 
-    return Change(cursor.replaced_by((vector_loop,)), (loop_name,))
+    return Change(cursor.replace_with((vector_loop,)), (loop_name,))
 
 
 def _require_innermost(cursor: Cursor) -> None:

@@ -133,13 +133,13 @@ def _reduction(function: Function, iteration: Iteration, store: Store) -> str | 
     if not isinstance(iteration.body[0], Store) or indices_of(axis) is None:
         return None
     # A cache over loops that select no element, as tiles of columns, is not proved to be filled.
-    if not {*iteration.vars[:-2]} & free_vars(*store.indices) >= _reduced_outside(iteration):
+    if not {*iteration.vars[:-2]} & free_vars(*store.indices) >= _outer_reduction_vars(iteration):
         return None
     width = None if is_varied(axis) else integer_value(width_of(axis))
     return None if width is not None and width <= 1 else var
 
 
-def _reduced_outside(iteration: Iteration) -> set[str]:
+def _outer_reduction_vars(iteration: Iteration) -> set[str]:
     """Return the variables of the reductions before the innermost loop and the features."""
     pairs = zip(iteration.vars[:-2], iteration.kinds, strict=False)
     return {name for name, kind in pairs if kind == "R"}

@@ -83,12 +83,12 @@ def match_dtype(context: ParserContext, node: ast.expr, value: Expr, dtype: str)
     return value
 
 
-def required_in_dtype(context: ParserContext, node: ast.expr, value: Expr, dtype: str) -> Expr:
+def require_dtype(context: ParserContext, node: ast.expr, value: Expr, dtype: str) -> Expr:
     """Return the expression in the dtype, with index values widened; raises `parse.dtype` if it differs."""
     return value if dtype_of(value) == dtype else match_dtype(context, node, value, dtype)
 
 
-def stored_as(context: ParserContext, value: Expr, dtype: str) -> Expr:
+def convert_for_store(context: ParserContext, value: Expr, dtype: str) -> Expr:
     """Return a value converted as published programs expect of a store; other values are returned as they
     are.
 
