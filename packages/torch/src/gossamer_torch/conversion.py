@@ -81,10 +81,10 @@ def from_edge_index(
         require_value_tensor(values, columns)
     require_indices("edge_index[0]", rows, shape[0])
     require_indices("edge_index[1]", columns, shape[1])
-    return _sorted_by_rows(rows, columns, values, shape)
+    return _sort_by_rows(rows, columns, values, shape)
 
 
-def _sorted_by_rows(
+def _sort_by_rows(
     rows: torch.Tensor,
     columns: torch.Tensor,
     values: torch.Tensor | None,
@@ -125,11 +125,11 @@ def matrix_of_torch(tensor: torch.Tensor) -> SparseMatrix:
             )
         case torch.sparse_csc:
             columns = _range_numbers(tensor.ccol_indices())
-            return _sorted_by_rows(tensor.row_indices(), columns, tensor.values(), shape)
+            return _sort_by_rows(tensor.row_indices(), columns, tensor.values(), shape)
         case torch.sparse_coo:
             coalesced = tensor.coalesce()
             rows, columns = coalesced.indices()
-            return _sorted_by_rows(rows, columns, coalesced.values(), shape)
+            return _sort_by_rows(rows, columns, coalesced.values(), shape)
         case torch.sparse_bsr:
             return _from_blocks(tensor, shape)
     raise ArgumentError(
@@ -155,7 +155,7 @@ def _from_blocks(tensor: torch.Tensor, shape: tuple[int, int]) -> SparseMatrix:
     rows, columns = (
         coordinates.expand(values.shape).reshape(-1) for coordinates in (rows, columns)
     )
-    return _sorted_by_rows(rows, columns, values.reshape(-1), shape)
+    return _sort_by_rows(rows, columns, values.reshape(-1), shape)
 
 
 def matrix_of_gossamer(tensor: SparseTensor | Decomposition) -> SparseMatrix:

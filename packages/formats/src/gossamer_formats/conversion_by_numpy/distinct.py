@@ -32,7 +32,7 @@ def sorting_order(columns: Sequence[Array]) -> Array | None:
         return None
     order: Array | None = None
     for column in reversed(columns[:unsorted]):
-        order = _sorted_by(column, order)
+        order = _sort_by(column, order)
     return order
 
 
@@ -54,7 +54,7 @@ _DIGIT = 16
 """NumPy's stable sort of integers of up to 16 bits is a radix sort; that of wider ones compares."""
 
 
-def _sorted_by(column: Array, order: Array | None) -> Array:
+def _sort_by(column: Array, order: Array | None) -> Array:
     """Return the order with elements sorted by a column, stably."""
     low = int(column.min(initial=0))
     span = int(column.max(initial=0)) - low

@@ -10,7 +10,7 @@ from gossamer_formats.counterparts.scipy_matrix import (
     compressed_arrays,
     compressed_parts,
     require_positions,
-    require_slots,
+    required_slots,
     scipy_class,
 )
 from gossamer_formats.storage import Storage
@@ -22,7 +22,7 @@ def _arrays(matrix: Any, dtype: str | None) -> ScipyArrays:
 
 def _check_columns(matrix: Any) -> None:
     rows, columns = matrix.shape
-    count = require_slots(matrix, dimensions=1)
+    count = required_slots(matrix, dimensions=1)
     require_positions(matrix, count, segments=columns, length=rows)
 
 

@@ -61,7 +61,7 @@ def compressed_arrays(matrix: Any, dtype: str | None) -> dict[str, Array]:
     }
 
 
-def require_slots(matrix: Any, *, dimensions: int) -> int:
+def required_slots(matrix: Any, *, dimensions: int) -> int:
     """Require arrays, and values of this many dimensions, of a SciPy matrix in CSR, CSC or BSR. Return the
     number of slots in use."""
     require_arrays(matrix, "indptr", "indices", "data")

@@ -22,7 +22,7 @@ from gossamer_schedule.nests.init_checks import (
 from gossamer_schedule.reductions.reassociation import combiner_of
 
 
-def require_exchange(top: Cursor, chain: Sequence[For], moved: Sequence[For]) -> set[str]:
+def required_exchange(top: Cursor, chain: Sequence[For], moved: Sequence[For]) -> set[str]:
     """Refuse an order of the loops of a nest that may change its result; return the buffers whose elements
     are combined in another order.
 

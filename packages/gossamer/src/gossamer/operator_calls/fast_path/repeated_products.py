@@ -125,7 +125,7 @@ class RepeatedProducts:
         due = max(history.due, first_call + history.moving_calls - 1)
         if history.calls < due:
             return CountedCall(tensor, tensor, history, due)
-        return CountedCall(tensor, self._stored(tensor, values, history), history, NEVER)
+        return CountedCall(tensor, self._prepare_as_chosen(tensor, values, history), history, NEVER)
 
     def _choose(self, tensor: SparseTensor, sizes: tuple[int, ...], history: CallHistory) -> None:
         """Choose a format, and the numbers of calls that pay for it."""
@@ -142,7 +142,7 @@ class RepeatedProducts:
             history.choice = choice
             CHOICE.keep(tensor.pattern, choice._replace(chosen=choice.csr, calls=history.calls))
 
-    def _stored(
+    def _prepare_as_chosen(
         self, tensor: SparseTensor, values: StoredValues, history: CallHistory
     ) -> PreparedMatrix:
         """Return a tensor in the chosen format; itself if its pattern cannot be converted."""

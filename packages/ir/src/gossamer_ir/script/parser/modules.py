@@ -13,7 +13,7 @@ from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import Function, Module, StageName
 from gossamer_ir.script.limits import parse_syntax, require_parsed_depth
 from gossamer_ir.script.parser.arguments.call_arguments import dotted_name
-from gossamer_ir.script.parser.arguments.statics import require_bool, static_text, static_value
+from gossamer_ir.script.parser.arguments.statics import required_bool, static_text, static_value
 from gossamer_ir.script.parser.functions import Origins, parse_function_def
 from gossamer_ir.script.parser.state.context import Captured, ParserContext
 from gossamer_ir.script.source import Source
@@ -119,7 +119,7 @@ def _is_entry(source: Source, node: ast.FunctionDef) -> bool:
     for item in node.decorator_list:
         for word in item.keywords if isinstance(item, ast.Call) else ():
             if word.arg == "entry":
-                return require_bool(context, word.value, "entry")
+                return required_bool(context, word.value, "entry")
             if word.arg not in ("private", "check_well_formed"):
                 raise context.error("arguments", "T.prim_func takes entry=True only.", word.value)
     return False

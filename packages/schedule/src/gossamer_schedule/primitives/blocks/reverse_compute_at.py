@@ -100,7 +100,7 @@ def reverse_compute_at(
     # The block moves up, to before what stands between the two nests.
     require_bound_before(cursor.up(len(own_loops)), top)
     path = path_between(target, top)
-    shared = _require_no_conflicts(cursor, top, own_loops=own_loops)
+    shared = _required_shared_buffers(cursor, top, own_loops=own_loops)
     produced = _required_producers(cursor, top, target=target)
     ranges = required_consumer_ranges(ConsumerMove(cursor, own_loops, target, path), produced)
     # Points of one element now run in the order of the producer's loops.
@@ -133,7 +133,7 @@ def _require_own_elements(cursor: Cursor) -> None:
         )
 
 
-def _require_no_conflicts(cursor: Cursor, top: Cursor, *, own_loops: Sequence[For]) -> Set[str]:
+def _required_shared_buffers(cursor: Cursor, top: Cursor, *, own_loops: Sequence[For]) -> Set[str]:
     """Refuse to move the block past conflicting accesses between the nest and the block.
 
     Return the buffers that the block writes and the nest uses, too.

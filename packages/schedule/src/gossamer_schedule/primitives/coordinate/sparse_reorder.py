@@ -17,7 +17,7 @@ from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.legality.coordinate_loops import loops_over_coordinates
-from gossamer_schedule.motion.exchange import require_exchange
+from gossamer_schedule.motion.exchange import required_exchange
 
 
 @primitive(stages=("coordinate",))
@@ -57,7 +57,7 @@ def sparse_reorder(
     _require_permutation(cursor, order)
     items = _required_axes(cursor, order)
     _require_parents_first(cursor, items)
-    reassociated = _require_exchange(cursor, order)
+    reassociated = _required_exchange(cursor, order)
 
     reordered = replace(
         cursor.node,
@@ -129,12 +129,12 @@ def _parents_of(item: IterationAxis, by_name: Mapping[str, Axis]) -> Iterator[st
             yield axis.parent
 
 
-def _require_exchange(cursor: Cursor, order: Sequence[str]) -> set[str]:
+def _required_exchange(cursor: Cursor, order: Sequence[str]) -> set[str]:
     """Return the buffers whose elements are combined in another order; refuse an illegal exchange."""
     top, chain = loops_over_coordinates(cursor)
     by_name = dict(zip(cursor.node.vars, chain, strict=True))
     moved = [by_name[name] for name in order]
-    return require_exchange(top, chain, moved)
+    return required_exchange(top, chain, moved)
 
 
 def _reordered_annotations(

@@ -90,7 +90,7 @@ def loop_partition(
     require_serial(cursor)
     cuts = _required_cuts(points, cursor)
     _require_unchanged_points(cursor, cuts)
-    once = _require_single_inits(cursor, cuts)
+    once = _required_single_inits(cursor, cuts)
 
     divided_buffers = buffers_by_iteration(cursor)
     # Names are unique in a function, so each part has blocks, loops and buffers of its own.
@@ -163,7 +163,7 @@ def _require_unchanged_points(cursor: Cursor, cuts: Sequence[Expr]) -> None:
     require_unchanged(cursor.node, bounds, cursor=cursor, what="a bound or point")
 
 
-def _require_single_inits(cursor: Cursor, cuts: Sequence[Expr]) -> set[str]:
+def _required_single_inits(cursor: Cursor, cuts: Sequence[Expr]) -> set[str]:
     """Return the blocks whose init does not run once per iteration of the loop: only the first part keeps
     it. Refuse the cuts if an init may not run as before."""
     require_independent_inits(cursor)

@@ -15,7 +15,7 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.motion.exchange import require_exchange
+from gossamer_schedule.motion.exchange import required_exchange
 from gossamer_schedule.reductions.reassociation import with_reassociation_marks
 
 
@@ -154,7 +154,7 @@ def _required_exchanged_body(
 ) -> tuple[Stmt, ...]:
     """Return the body, with reassociated blocks annotated; refuse an order in which an iteration may read an
     element before it is written, or after it is overwritten."""
-    return with_reassociation_marks(chain[-1].body, require_exchange(top, chain, moved))
+    return with_reassociation_marks(chain[-1].body, required_exchange(top, chain, moved))
 
 
 def _nest_of(loops: Sequence[For], body: tuple[Stmt, ...]) -> For:

@@ -83,7 +83,7 @@ def match_dtype(context: ParserContext, node: ast.expr, value: Expr, dtype: str)
     return value
 
 
-def require_dtype(context: ParserContext, node: ast.expr, value: Expr, dtype: str) -> Expr:
+def expr_of_dtype(context: ParserContext, node: ast.expr, value: Expr, dtype: str) -> Expr:
     """Return the expression in the dtype, with index values widened; raises `parse.dtype` if it differs."""
     return value if dtype_of(value) == dtype else match_dtype(context, node, value, dtype)
 

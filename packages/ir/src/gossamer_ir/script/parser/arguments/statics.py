@@ -82,7 +82,7 @@ def required_int(context: ParserContext, node: ast.expr, what: str) -> int:
     return value
 
 
-def require_bool(context: ParserContext, node: ast.expr, what: str) -> bool:
+def required_bool(context: ParserContext, node: ast.expr, what: str) -> bool:
     """Return a constant bool; raises `parse.bool` for anything else."""
     value = static_value(context, node)
     if not isinstance(value, bool):

@@ -19,7 +19,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.script.parser.arguments.call_arguments import bind, items
 from gossamer_ir.script.parser.arguments.name_lookup import is_axis, lookup
-from gossamer_ir.script.parser.arguments.statics import require_bool, static_text
+from gossamer_ir.script.parser.arguments.statics import required_bool, static_text
 from gossamer_ir.script.parser.expressions.calls import dtype_argument
 from gossamer_ir.script.parser.expressions.expression_parsers import index_expr
 from gossamer_ir.script.parser.state.context import ParserContext
@@ -163,7 +163,7 @@ def _storage(context: ParserContext, arguments: NamedArguments, parameter: str) 
 
 def _flags(context: ParserContext, arguments: NamedArguments) -> dict[str, bool]:
     return {
-        name: require_bool(context, arguments[name], name)
+        name: required_bool(context, arguments[name], name)
         for name in _FLAGS.split()
         if name in arguments
     }

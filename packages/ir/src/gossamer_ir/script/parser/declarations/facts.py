@@ -22,7 +22,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.script.parser.arguments.call_arguments import bind, dotted_name, items
 from gossamer_ir.script.parser.arguments.name_lookup import plain_buffer_named
-from gossamer_ir.script.parser.arguments.statics import require_bool
+from gossamer_ir.script.parser.arguments.statics import required_bool
 from gossamer_ir.script.parser.declarations.axes import axis_argument
 from gossamer_ir.script.parser.expressions.expression_parsers import index_expr
 from gossamer_ir.script.parser.state.context import ParserContext
@@ -116,7 +116,7 @@ def _parse_sorted_segments(context: ParserContext, call: ast.Call) -> Fact:
         plain_buffer_named(context, arguments["indptr"]).name if "indptr" in arguments else None
     )
     unique = (
-        require_bool(context, arguments["unique"], "unique") if "unique" in arguments else False
+        required_bool(context, arguments["unique"], "unique") if "unique" in arguments else False
     )
     return SortedSegments(_buffer(context, arguments), indptr, unique)
 

@@ -35,7 +35,7 @@ from gossamer_ir.nodes import (
     VScale,
 )
 from gossamer_ir.script.parser.arguments.call_arguments import bind, call_name, items
-from gossamer_ir.script.parser.arguments.coercion import literal, require_dtype
+from gossamer_ir.script.parser.arguments.coercion import expr_of_dtype, literal
 from gossamer_ir.script.parser.arguments.name_lookup import (
     buffer_named,
     index_nodes,
@@ -269,7 +269,7 @@ def _parse_load(context: ParserContext, call: ast.Call, expected: str | None) ->
 
 
 def _passthrough(context: ParserContext, node: ast.expr, dtype: str) -> Expr:
-    return require_dtype(context, node, expr(context, node, dtype), dtype)
+    return expr_of_dtype(context, node, expr(context, node, dtype), dtype)
 
 
 def _zero(dtype_name: str) -> Expr:

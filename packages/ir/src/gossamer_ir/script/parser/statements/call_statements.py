@@ -23,13 +23,13 @@ from gossamer_ir.nodes import (
     WaitGroup,
 )
 from gossamer_ir.script.parser.arguments.call_arguments import bind, call_name, items, method_of
-from gossamer_ir.script.parser.arguments.coercion import convert_for_store, require_dtype
+from gossamer_ir.script.parser.arguments.coercion import convert_for_store, expr_of_dtype
 from gossamer_ir.script.parser.arguments.name_lookup import (
     buffer_named,
     index_nodes,
     unknown_member_error,
 )
-from gossamer_ir.script.parser.arguments.statics import require_bool, required_int, required_text
+from gossamer_ir.script.parser.arguments.statics import required_bool, required_int, required_text
 from gossamer_ir.script.parser.declarations import attributes, facts
 from gossamer_ir.script.parser.expressions import index_maps
 from gossamer_ir.script.parser.expressions.calls import access_arguments
@@ -50,7 +50,7 @@ def store_to(context: ParserContext, target: list[ast.expr], value: ast.expr) ->
         convert_for_store(context, expr(context, value, element.dtype), element.dtype), value
     )
     return Store(
-        element.buffer, element.indices, require_dtype(context, value, stored, element.dtype)
+        element.buffer, element.indices, expr_of_dtype(context, value, stored, element.dtype)
     )
 
 
@@ -60,7 +60,7 @@ def _parse_store(context: ParserContext, call: ast.Call) -> Stmt:
     arguments = bind(context, named, "value predicate nontemporal", required=1)
     plain = store_to(context, target, arguments["value"])
     predicate = expr(context, arguments["predicate"], "bool") if "predicate" in arguments else None
-    nontemporal = "nontemporal" in arguments and require_bool(
+    nontemporal = "nontemporal" in arguments and required_bool(
         context, arguments["nontemporal"], "the hint nontemporal"
     )
     return Store(plain.buffer, plain.indices, plain.value, predicate, nontemporal)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from gossamer_ir.nodes import Combine, Const, Reducer, Store
 from gossamer_ir.script.parser.arguments.call_arguments import bind, items_or_one, parameter_names
-from gossamer_ir.script.parser.arguments.coercion import require_dtype
+from gossamer_ir.script.parser.arguments.coercion import expr_of_dtype
 from gossamer_ir.script.parser.expressions.expression_parsers import expr
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.script.parser.statements.call_statements import store_to
@@ -43,7 +43,7 @@ def parse_reducer(context: ParserContext, name: str, call: ast.Call) -> Reducer:
     )
     values = tuple(
         [
-            require_dtype(context, node, expr(context, node, dtype), dtype)
+            expr_of_dtype(context, node, expr(context, node, dtype), dtype)
             for node, dtype in zip(results, dtypes, strict=True)
         ]
     )

@@ -22,7 +22,7 @@ from gossamer_ir.nodes import (
     While,
 )
 from gossamer_ir.script.parser.arguments.call_arguments import bind, call_name
-from gossamer_ir.script.parser.arguments.coercion import require_dtype
+from gossamer_ir.script.parser.arguments.coercion import expr_of_dtype
 from gossamer_ir.script.parser.arguments.name_lookup import (
     buffer_named,
     index_nodes,
@@ -157,7 +157,7 @@ def _parse_annotated_assignment(context: ParserContext, node: ast.AnnAssign) -> 
     dtype = value_dtype(context, node.annotation)
     if isinstance(node.value, ast.Call) and call_name(node.value) in SHUFFLES:
         return _parse_shuffle(context, node.target.id, node.value, dtype=dtype)
-    value = require_dtype(context, node.value, expr(context, node.value, dtype), dtype)
+    value = expr_of_dtype(context, node.value, expr(context, node.value, dtype), dtype)
     return Let(context.bind_var(node.target.id, dtype), value)
 
 
@@ -170,7 +170,7 @@ def _parse_shuffle(context: ParserContext, name: str, call: ast.Call, *, dtype: 
     arguments = bind(context, call, "value offset width", required=2)
     value = expr(context, arguments["value"], dtype)
     if dtype is not None:
-        value = require_dtype(context, arguments["value"], value, dtype)
+        value = expr_of_dtype(context, arguments["value"], value, dtype)
     offset = required_int(context, arguments["offset"], "an offset")
     width = required_int(context, arguments["width"], "a width") if "width" in arguments else 32
     op = SHUFFLES[call_name(call) or ""]
@@ -189,7 +189,7 @@ def _parse_augmented_assignment(context: ParserContext, node: ast.AugAssign) -> 
         ast.Subscript(node.target.value, node.target.slice, ast.Load()), node.target
     )
     new = unify(context, (load, node.value), old.dtype)[1]
-    value = context.mark(Binary(op, old, require_dtype(context, node.value, new, old.dtype)), node)
+    value = context.mark(Binary(op, old, expr_of_dtype(context, node.value, new, old.dtype)), node)
     return Store(old.buffer, old.indices, value)
 
 
