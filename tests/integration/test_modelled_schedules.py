@@ -17,7 +17,9 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_machine import Machine
 from gossamer_machine.sizing.csr_form import CsrForm, csr_form
+from gossamer_machine.sizing.selected_rows import row_loads
 from gossamer_schedule.rules import schedule_report
+from gossamer_schedule.rules.decisions.gather_tiling import tiles_of
 from gossamer_testkit import script
 from gossamer_tune.properties.matrix_properties import (
     GroupedColumns,
@@ -101,3 +103,30 @@ def test_the_sizes_of_the_test_above_have_every_form():
         for matrix in matrices
     }
     assert forms == {*STEPS_OF_FORMS} == {*get_args(CsrForm)}
+
+
+# Below and above a quarter of the shared cache, rows that are used rarely and often, and partial vectors.
+@pytest.mark.parametrize(
+    ("features", "columns", "mean", "is_aligned", "tiles"),
+    [
+        (128, 8192, 10, True, 0),
+        (512, 8192, 10, False, 4),
+        (96, 16_384, 40, True, 0),
+        (96, 16_384, 10, False, 1),
+        (40, 8192, 10, False, 0),
+    ],
+)
+def test_the_default_schedule_of_csr_loads_rows_as_the_model_expects(
+    features, columns, mean, is_aligned, tiles
+):
+    stats = scheduled_stats(matrix_properties(columns, columns, mean))
+    loads = row_loads(features, "float32", MACHINE, stats)
+    module = specialize(parse_module(script("csr_spmm")), {"feat_size": features})
+    steps = {step.op for step in schedule_report(module, MACHINE, stats).schedule.loop}
+    assert (loads.is_aligned, loads.prefetched_tiles) == (is_aligned, tiles)
+    assert ("align" in steps, "prefetch" in steps) == (is_aligned, tiles > 0)
+    if tiles:
+        scheduled, _ = tiles_of(
+            features, "float32", machine=MACHINE, is_aligned=False, is_prefetched=True
+        )
+        assert scheduled.tiles == tiles

@@ -111,6 +111,24 @@ def test_rows_with_the_columns_of_their_neighbors_cost_less():
     assert near.cycles < 0.6 * far.cycles
 
 
+def test_rows_of_an_operand_that_exceeds_the_caches_cost_more_from_near_caches():
+    """Rows that many neighbors use are loaded across cache lines and with prefetches."""
+    machine, groups = EMERALD_RAPIDS, MATRIX_PROPERTIES.groups
+    shared = MATRIX_PROPERTIES._replace(
+        rows=8192,
+        columns=8192,
+        nnz=8192 * 8,
+        lengths=MATRIX_PROPERTIES.lengths._replace(mean=8.0),
+        groups=groups._replace(fresh=0.0, distinct=8.0),
+        near_groups=groups._replace(fresh=0.0, distinct=8.0),
+    )
+    aligned, crossing = (
+        csr_times_dense(shared, Workload(features, machine=machine))[0].cycles / features
+        for features in (96, 512)
+    )
+    assert 1.1 * aligned < crossing < 1.5 * aligned
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_double_precision_costs_more(model):
     single, double = (

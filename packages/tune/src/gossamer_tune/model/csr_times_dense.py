@@ -9,9 +9,16 @@ from __future__ import annotations
 
 from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.csr_form import csr_form
+from gossamer_machine.sizing.selected_rows import row_loads
 from gossamer_machine.sizing.thread_copies import packed_vectors
 from gossamer_tune.model.estimate import Estimate
-from gossamer_tune.model.operand_loads import gather_cycles, pack_cycles, page_cycles
+from gossamer_tune.model.operand_loads import (
+    CROSSED_CYCLES,
+    PREFETCH_CYCLES,
+    gather_cycles,
+    pack_cycles,
+    page_cycles,
+)
 from gossamer_tune.model.per_cpu import PerCpu
 from gossamer_tune.model.thread_costs import on_threads
 from gossamer_tune.model.workload import Workload
@@ -46,10 +53,20 @@ def csr_times_dense(matrix: MatrixProperties, workload: Workload) -> tuple[Estim
 def selected_rows_cycles(matrix: MatrixProperties, workload: Workload) -> float:
     """Return the cycles of a product in which rows are selected from the operand where it is, the sum over
     all threads."""
-    # One more vector, because vectors are aligned to the cache lines of the operand.
-    vectors = workload.vectors + 1
-    load = gather_cycles(matrix, workload.row_bytes, workload.machine)
-    return _row_cycles(matrix, workload.machine, vectors, load=load, row_bytes=workload.row_bytes)
+    machine, row_bytes = workload.machine, workload.row_bytes
+    loads = row_loads(workload.columns, workload.dtype, machine, scheduled_stats(matrix))
+    if loads.is_aligned:
+        # One more vector, because vectors are aligned to the cache lines of the operand.
+        load = gather_cycles(matrix, row_bytes, machine)
+        return _row_cycles(matrix, machine, workload.vectors + 1, load=load, row_bytes=row_bytes)
+    beside = CROSSED_CYCLES.on(machine)
+    if loads.prefetched_tiles:
+        beside += PREFETCH_CYCLES.on(machine)
+    load = gather_cycles(matrix, row_bytes, machine, beside=beside)
+    # Tiles of rows that are prefetched are small, and each reads the elements of a row.
+    tiles = max(1, loads.prefetched_tiles)
+    vectors = workload.vectors / tiles
+    return tiles * _row_cycles(matrix, machine, vectors, load=load, row_bytes=row_bytes)
 
 
 def _selected_rows(matrix: MatrixProperties, workload: Workload) -> Estimate:
@@ -101,7 +118,7 @@ def _pack_cycles(matrix: MatrixProperties, workload: Workload) -> float:
 
 
 def _row_cycles(
-    matrix: MatrixProperties, machine: Machine, vectors: int, *, load: float, row_bytes: float
+    matrix: MatrixProperties, machine: Machine, vectors: float, *, load: float, row_bytes: float
 ) -> float:
     """Return the cycles for all rows of a tile of this many vectors of features, whose load and multiply-add
     takes so long. Rows of the operand, or of the copy from which they are loaded, have this many bytes."""

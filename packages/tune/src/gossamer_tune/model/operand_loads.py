@@ -31,18 +31,33 @@ cycles longer than the caches explain)."""
 LOAD_CYCLES = PerCpu((1.0, 1.7, 5.0, 13.0), (1.0, 2.8, 5.2, 15.0))
 """Cycles for rows in the first, the second and the third level, and in memory."""
 
+CROSSED_CYCLES, PREFETCH_CYCLES = PerCpu(0.5, 0.0), PerCpu(0.5, 0.5)
+"""Cycles that a load from a near cache takes longer if it crosses a cache line, since it is two accesses of
+one of two ports, and if the load of another row is prefetched. (Measured on Emerald Rapids with 512 features:
+1.8 to 1.9 cycles for aligned rows in the second level, 2.7 to 2.8 for rows that are prefetched and cross
+lines. Zen 4 computes vectors of 512 bits in two halves, of which only one crosses a line: blocks are expected
+best without such a cost.)"""
+
 PACK_CYCLES = PerCpu(9.0, 7.5)
 """Cycles for a vector that is packed besides its load from the operand (6 in all on Zen 4, 13 to 20 on
 Sapphire Rapids)."""
 
 
-def load_cycles(operand_bytes: float, machine: Machine) -> float:
+def load_cycles(operand_bytes: float, machine: Machine, *, beside: float = 0.0) -> float:
     """Return the mean cycles of a load and multiply-add, for rows at random in an operand of this size.
+
+    Loads from the first and the second level take `beside` longer; those from beyond are waited for longer
+    than that.
 
     >>> load_cycles(1 << 14, Machine()), load_cycles(1 << 20, Machine())
     (1.0, 3.94375)
+    >>> load_cycles(1 << 14, Machine(), beside=0.5)
+    1.5
     """
-    return mean_over_levels(LOAD_CYCLES.on(machine), operand_bytes, machine)
+    first, second, *far = LOAD_CYCLES.on(machine)
+    near = (first + beside, second + beside)
+    levels = (*near, *(max(near[1], cycles) for cycles in far))
+    return mean_over_levels(levels, operand_bytes, machine)
 
 
 def mean_over_levels(
@@ -69,16 +84,26 @@ def pack_cycles(matrix: MatrixProperties, workload: Workload) -> float:
 
 
 def gather_cycles(
-    matrix: MatrixProperties, row_bytes: float, machine: Machine, *, elements: float = 1.0
+    matrix: MatrixProperties,
+    row_bytes: float,
+    machine: Machine,
+    *,
+    elements: float = 1.0,
+    beside: float = 0.0,
 ) -> float:
     """Return the mean cycles of a load and multiply-add for the elements of a matrix in the order of its
-    rows. A load is for this many elements, on average.
+    rows. A load is for this many elements, on average, and takes `beside` longer from a near cache.
 
     A row of the operand that was used by a neighboring row of the matrix is still in a cache that holds the
     rows of the operand for these; the rows in between are half of those of a group, on average. Others are
     anywhere in the operand.
     """
-    return _mean_cost(matrix, row_bytes, lambda size: load_cycles(size, machine), elements=elements)
+    return _mean_cost(
+        matrix,
+        row_bytes,
+        lambda size: load_cycles(size, machine, beside=beside),
+        elements=elements,
+    )
 
 
 def page_cycles(

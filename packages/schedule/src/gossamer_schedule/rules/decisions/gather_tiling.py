@@ -10,17 +10,16 @@ from msgspec.structs import replace
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.support.message_texts import amount
 from gossamer_machine.machine import Machine
-from gossamer_schedule.rules.analysis.gathers import Gather
-from gossamer_schedule.rules.decisions.alignment import (
+from gossamer_machine.sizing.selected_rows import (
     MIN_ALIGNED,
-    least_of_sums,
-    row_alignment_verdict,
-)
-from gossamer_schedule.rules.decisions.prefetching.row_prefetching import (
     PREFETCH,
+    PREFETCHED_VECTORS,
     PrefetchThresholds,
-    row_prefetching_verdict,
+    least_of_sums,
 )
+from gossamer_schedule.rules.analysis.gathers import Gather
+from gossamer_schedule.rules.decisions.alignment import row_alignment_verdict
+from gossamer_schedule.rules.decisions.prefetching.row_prefetching import row_prefetching_verdict
 from gossamer_schedule.rules.decisions.verdict import Verdict, pays_not
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles
@@ -33,10 +32,6 @@ MAX_TILE = 256
 
 MORE_TILES = 2
 """Maximum number of tiles beyond the fewest, so that fewer lanes of the last one are masked."""
-
-PREFETCHED_VECTORS = 8
-"""Maximum number of vectors of a tile if rows are prefetched. With more, the prefetches of one nonzero take
-most of the buffers that wait for lines (measured at 16 vectors: 0.75 to 0.9 times as fast)."""
 
 GOVERNING_PREDICATES = 7
 """Maximum number of scalable vectors of a tile with masks. Only the first eight predicate registers of SVE

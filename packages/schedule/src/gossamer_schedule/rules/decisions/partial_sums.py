@@ -19,11 +19,11 @@ from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.blocks import IN_FLIGHT
 from gossamer_machine.sizing.csr_form import CsrForm
 from gossamer_machine.sizing.row_lengths import MIN_TERMS
+from gossamer_machine.sizing.selected_rows import least_of_sums
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init, may_reassociate
 from gossamer_schedule.rules.decisions.alignment import (
     align_to_rows,
-    least_of_sums,
     row_alignment_verdict,
 )
 from gossamer_schedule.rules.decisions.packing import pack_operand, row_packing_verdict

@@ -17,6 +17,7 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Decision
 from gossamer_ir.nodes import Axis, Function, Iteration, Module
 from gossamer_machine.machine import Machine
+from gossamer_machine.sizing.selected_rows import PREFETCH
 from gossamer_schedule.primitives.coordinate.sparse_compute_at import sparse_compute_at
 from gossamer_schedule.rules.analysis.iterations import (
     axes_of,
@@ -27,7 +28,6 @@ from gossamer_schedule.rules.analysis.iterations import (
 from gossamer_schedule.rules.analysis.slots import slots_before
 from gossamer_schedule.rules.canonical.forms import ProgramForm
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
-from gossamer_schedule.rules.decisions.prefetching.row_prefetching import PREFETCH
 from gossamer_schedule.rules.first_match import first_match
 from gossamer_schedule.rules.schedule_rule import (
     PatternMatch,

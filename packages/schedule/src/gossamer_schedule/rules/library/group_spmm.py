@@ -10,10 +10,11 @@ from __future__ import annotations
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.message_texts import amount, readable_size
 from gossamer_machine.cache_line import LINE_BYTES
+from gossamer_machine.sizing.selected_rows import PREFETCH
 from gossamer_schedule.rules.decisions.alignment import align_to_rows
 from gossamer_schedule.rules.decisions.gather_tiling import GatherTiling, gather_tiling
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
-from gossamer_schedule.rules.decisions.prefetching.row_prefetching import PREFETCH, prefetch_rows
+from gossamer_schedule.rules.decisions.prefetching.row_prefetching import prefetch_rows
 from gossamer_schedule.rules.decisions.streaming import store_around_caches, streaming_verdict
 from gossamer_schedule.rules.decisions.tile_loops import run_tiles
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.support.message_texts import readable_size
 from gossamer_machine.cache_line import LINE_BYTES
 from gossamer_machine.machine import Machine
+from gossamer_machine.sizing.selected_rows import PrefetchThresholds
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.verdict import (
     Verdict,
@@ -27,26 +26,6 @@ MAX_DISTANCE = 16
 
 MIN_DISTANCE = 2
 """Minimum number of these nonzeros."""
-
-
-class PrefetchThresholds(msgspec.Struct, frozen=True):
-    """Limits of prefetching: the minimum bytes of a row, the minimum size of the operand as a multiple of a
-    core's private cache, and whether it pays for rows to which vectors are aligned, too."""
-
-    least_row: int
-    least_operand: float
-    with_alignment: bool = False
-
-    def operand_bytes(self, machine: Machine) -> int:
-        """Return the minimum bytes of the operand on some machine."""
-        return int(self.least_operand * machine.private_cache)
-
-
-PREFETCH = PrefetchThresholds(least_row=128, least_operand=2)
-"""Limits of prefetching: an operand of this size exceeds the private caches of a core (measured in products
-with a dense matrix: 1.1 to 1.6 times faster from there to beyond the shared cache, and 0.85 below; in SDDMM
-on graphs: 1.1 to 1.4 times faster). Rows of a single cache line are found without (0.9 to 1.2 times as
-fast)."""
 
 
 def row_prefetching_verdict(

@@ -1,0 +1,97 @@
+"""How rows that a matrix selects from a dense operand are loaded: from aligned addresses, or with prefetches.
+
+The rules that schedule such loads and the model of the cost of CSR agree on it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.interchange.records import Stats
+from gossamer_machine.cache_line import LINE_BYTES
+from gossamer_machine.machine import Machine
+from gossamer_machine.sizing.operand_copies import is_used_often
+
+MIN_ALIGNED = 2
+"""Minimum number of feature vectors for aligned loads to pay. One vector more is loaded, but no load crosses
+a cache line (measured: 1.1 times faster; NumPy's arrays begin 16 bytes after the start of a line)."""
+
+ALIGNED_PART = 4
+"""Aligned loads pay for an operand of at most a quarter of the shared cache, or the whole cache if its rows
+are used often. Masked loads take longer if they wait for memory (measured: 0.6 to 0.9 times as fast on graphs
+with 21 MB and more)."""
+
+PREFETCHED_VECTORS = 8
+"""Maximum number of vectors of a tile if rows are prefetched. With more, the prefetches of one nonzero take
+most of the buffers that wait for lines (measured at 16 vectors: 0.75 to 0.9 times as fast)."""
+
+
+class PrefetchThresholds(msgspec.Struct, frozen=True):
+    """Limits of prefetching: the minimum bytes of a row, the minimum size of the operand as a multiple of a
+    core's private cache, and whether it pays for rows to which vectors are aligned, too."""
+
+    least_row: int
+    least_operand: float
+    with_alignment: bool = False
+
+    def operand_bytes(self, machine: Machine) -> int:
+        """Return the minimum bytes of the operand on some machine."""
+        return int(self.least_operand * machine.private_cache)
+
+
+PREFETCH = PrefetchThresholds(least_row=128, least_operand=2)
+"""Limits of prefetching: an operand of this size exceeds the private caches of a core (measured in products
+with a dense matrix: 1.1 to 1.6 times faster from there to beyond the shared cache, and 0.85 below; in SDDMM
+on graphs: 1.1 to 1.4 times faster). Rows of a single cache line are found without (0.9 to 1.2 times as
+fast)."""
+
+
+class RowLoads(msgspec.Struct, frozen=True):
+    """Whether vectors begin at aligned addresses of a selected row, one vector more than its features fill,
+    and the number of tiles of features in which rows are prefetched (0: none are)."""
+
+    is_aligned: bool
+    prefetched_tiles: int
+
+
+def row_loads(features: int, dtype: str, machine: Machine, stats: Stats) -> RowLoads:
+    """Return how the default schedule loads rows of this many features that are selected where they are.
+
+    >>> machine = Machine(private_cache=2 << 20, shared_cache=16 << 20)
+    >>> matrix = Stats(rows=4096, columns=8192, nnz=16 * 4096, longest_row=48, empty_rows=0)
+    >>> row_loads(128, "float32", machine, matrix)
+    RowLoads(is_aligned=True, prefetched_tiles=0)
+    >>> row_loads(512, "float32", machine, matrix)
+    RowLoads(is_aligned=False, prefetched_tiles=4)
+    """
+    vectors, rest = divmod(features, machine.lanes(dtype))
+    row_bytes = features * DType.parse(dtype).bits // 8
+    operand = stats.columns * row_bytes
+    is_whole = not rest and vectors >= least_of_sums(machine) and not machine.is_scalable
+    if is_whole and operand <= largest_aligned(machine, stats):
+        return RowLoads(is_aligned=True, prefetched_tiles=0)
+    if row_bytes < PREFETCH.least_row or operand < PREFETCH.operand_bytes(machine):
+        return RowLoads(is_aligned=False, prefetched_tiles=0)
+    return RowLoads(is_aligned=False, prefetched_tiles=-(-vectors // PREFETCHED_VECTORS))
+
+
+def least_of_sums(machine: Machine) -> int:
+    """Return the minimum number of feature vectors for aligned loads to pay in sums of gathered rows.
+
+    A vector that fills a line crosses one wherever the array begins, except at a line, so that one is enough
+    (measured on Emerald Rapids: 1.05 to 1.25 times faster on rows of 4 elements, 1.25 to 1.4 on rows of 30
+    and 80; products of gathered rows, as in SDDMM, 0.9 to 1.0).
+    """
+    return 1 if machine.vector_bits == LINE_BYTES * 8 else MIN_ALIGNED
+
+
+def largest_aligned(machine: Machine, stats: Stats | None) -> int:
+    """Return the maximum bytes of an operand for aligned loads of its rows to pay.
+
+    >>> matrix = Stats(rows=100, columns=10, nnz=160, longest_row=2, empty_rows=0)
+    >>> [largest_aligned(Machine(shared_cache=4096), stats) for stats in (matrix, None)]
+    [4096, 1024]
+    """
+    is_in_cache = stats is not None and is_used_often(stats)
+    return machine.shared_cache // (1 if is_in_cache else ALIGNED_PART)
