@@ -13,8 +13,10 @@ from gossamer_ir.transform.specialize import specialize
 from gossamer_machine import Machine
 from gossamer_machine.cpu_options import CPU_OPTIONS
 from gossamer_schedule.rules import RULES, schedule_report
+from gossamer_schedule.rules.ordered_rules import ORDERED_RULES, OrderedRule
 from tests.conventions.syntax_trees import tree_of
 from tests.fuzzing.programs.draw_program import draw_program
+from tests.recipes.recipe_pages import recipe
 
 pytestmark = pytest.mark.unserialized
 
@@ -55,6 +57,68 @@ def test_random_programs_match_each_rule():
         f"no random program matches {', '.join(sorted(missing))}: draw some in "
         "tests/fuzzing/programs/rule_patterns.py, or add the reason to WITHOUT_RANDOM_PROGRAMS"
     )
+
+
+LIBRARY = "packages/schedule/src/gossamer_schedule/rules/library"
+SIGNATURE = "(module: Module, context: RuleContext) -> PatternMatch | None"
+
+
+def words_of_names(root):
+    """Return the words of the names of rules that the recipe lists, for each part of a name."""
+    _, _, table = recipe(root, "Add a rule").partition("| part of the name | words |\n|---|---|\n")
+    rows = [line.split(" | ") for line in table.partition("\n\n")[0].splitlines()]
+    return {part.removeprefix("| "): re.findall(r"`(\w+)`", words) for part, words in rows}
+
+
+def test_names_of_rules_are_made_of_the_words_of_the_recipe(root):
+    """`grid` is the first word of the rules for grids only, and rules for several iterations have words of
+    their own."""
+    words = words_of_names(root)
+    machine, intrinsic, loops, operations, of_one, of_several = (
+        "|".join(words[part]) for part in words
+    )
+    single = re.compile(rf"(?:{intrinsic})?_?(?:{loops})_(?:{operations})|{of_one}")
+    wrong = [
+        rule.name
+        for rule in ORDERED_RULES
+        if not (re.compile(of_several) if rule.combines_rules else single).fullmatch(
+            rule.name.removeprefix(f"{machine}_") if rule.is_for_grids else rule.name
+        )
+        or rule.name.startswith(f"{machine}_") != rule.is_for_grids
+    ]
+    assert wrong == []
+    names = "_".join(rule.name for rule in ORDERED_RULES)
+    assert [word for listed in words.values() for word in listed if word not in names] == []
+
+
+def attributes_of(tree):
+    """Return the names of the attributes and functions that a module reads."""
+    nodes = list(ast.walk(tree))
+    read = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    return read | {node.id for node in nodes if isinstance(node, ast.Name)}
+
+
+@pytest.mark.parametrize("rule", ORDERED_RULES, ids=lambda rule: rule.name)
+def test_the_file_of_a_rule_is_what_the_recipe_says(root, rule):
+    tree = tree_of((root / LIBRARY / f"{rule.name}.py").read_text())
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    function = functions[rule.name]
+    (decorator,) = function.decorator_list
+    assert ast.unparse(decorator).startswith("schedule_rule(")
+    assert f"({ast.unparse(function.args)}) -> {ast.unparse(function.returns)}" == SIGNATURE
+    read = attributes_of(tree)
+    assert {"new_trace", "PatternMatch"} <= read, "it plans steps in a trace of its context"
+    assert ("grid" in read) == rule.is_for_grids
+    assert ("several_iterations" in read) == rule.combines_rules
+    assert bool({"sibling_rules", "iteration_rules"} & read) == rule.combines_rules
+    # A rule that combines others sets what its siblings read.
+    assert rule.combines_rules or ("is_sibling" in read) == rule.handles_siblings
+
+
+def test_the_recipe_explains_every_flag_of_a_rule(root):
+    flags = [name for name in OrderedRule.__struct_fields__ if name != "name"]
+    text = recipe(root, "Add a rule")
+    assert [flag for flag in flags if f"| `{flag}=True` |" not in text] == []
 
 
 def test_each_option_of_a_cpu_is_in_the_table_of_the_backend(root):
