@@ -12,7 +12,7 @@ from gossamer_backend.call.kernel import BoundCall, CallPlan, Kernel
 from gossamer_backend.call.native_kernel import NativeCall, NativeKernel
 from gossamer_backend.call.threads import get_num_threads, set_num_threads
 from gossamer_backend.compiled_checks.compiled_check import GeneratedCheck
-from gossamer_backend.registry.capabilities import required_capabilities
+from gossamer_backend.registry.capabilities import is_capability, required_capabilities
 from gossamer_backend.registry.installed_backends import (
     BackendInfo,
     ExtensionInfo,
@@ -47,6 +47,7 @@ __all__ = [
     "Registry",
     "Workspace",
     "get_num_threads",
+    "is_capability",
     "name_key",
     "object_key",
     "package_versions",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gossamer_backend import required_capabilities
+from gossamer_backend import is_capability, required_capabilities
 from gossamer_backend.registry.capabilities import CAPABILITIES
 from gossamer_ir.core.build import ONE, ZERO, index_var
 from gossamer_ir.core.constants import constant
@@ -87,6 +87,13 @@ NEEDS = {
 def test_each_construct_needs_its_word(stmt, words):
     module = Module("flat", (Function("f", (), (stmt,)),), "f")
     assert required_capabilities(module) == words
+    # A word that is missing from the table would make the suite refuse a backend that declares it.
+    assert all(map(is_capability, words))
+
+
+def test_misspelled_words_are_no_capabilities():
+    wrong = ("while_", "dtype.float23", "scope.share", "call.", "call.a b", "vectors")
+    assert not any(map(is_capability, wrong))
 
 
 def test_every_type_that_requires_words_is_in_an_example():

@@ -1,30 +1,21 @@
 """Capabilities: the words by which a backend declares what it compiles, and those that a module needs.
 
-| word                | needed by                                             |
-|---------------------|-------------------------------------------------------|
-| `dtype.<scalar>`    | any value, buffer or parameter of that scalar type    |
-| `scope.<scope>`     | a buffer in that scope                                |
-| `call.<function>`   | a `Call` of that function                             |
-| `vectors.fixed`     | vectors with a fixed number of lanes                  |
-| `vectors.scalable`  | vectors whose lanes are a multiple of vscale          |
-| `thread_binding`    | loops bound to the threads of a grid                  |
-| `search`, `while`, `guard`, `parallel`, `launch`, `prefetch`, `barrier`, `shuffle` | the node of that name |
-| `async_copy`        | an `AsyncCopy`                                        |
-| `atomic`            | accumulations that several threads make into one element |
-
-`bool`, `int64` and `handle` values and the scope `global` need no word. An intrinsic `Call` (a
-function that is not in the language) needs `call.<its name>` as any other does.
+`CAPABILITIES` has the types of nodes that need words, and the words that each may need. Besides, every value,
+buffer and parameter needs `dtype.<scalar>` for its scalar type, and a `Call` of any function, also of one
+that is not in the language, `call.<function>`. `bool`, `int64` and `handle` values and the scope `global`
+need no word. `is_capability` knows all words.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from gossamer_ir.analysis.statements.atomic_accumulation import is_atomic
-from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.dtypes import SCALARS, DType
 from gossamer_ir.nodes import (
     AsyncCopy,
     Atomic,
@@ -39,6 +30,7 @@ from gossamer_ir.nodes import (
     Node,
     ParallelFor,
     Prefetch,
+    Scope,
     Search,
     Shuffle,
     VScale,
@@ -66,10 +58,11 @@ def required_capabilities(module: Module) -> frozenset[str]:
         dtypes: set[str] = set()
         for kind, nodes in nodes_by_type(function).items():
             needs = CAPABILITIES.get(kind, _NONE)
-            words.update(needs.words)
             if "dtype" in kind.__struct_fields__:
                 dtypes.update([node.dtype for node in nodes])
-            if needs.words_of is not None:
+            if needs.words_of is None:
+                words.update(needs.words)
+            else:
                 words.update([word for node in nodes for word in needs.words_of(node)])
         words.update([word for dtype in dtypes for word in _dtype_words(dtype)])
     return frozenset(words - _FREE)
@@ -98,19 +91,20 @@ def _lanes_words(node: Lanes) -> tuple[str, ...]:
     return (_vectors(scalable=node.scalable),)
 
 
-def _for_capabilities(node: For) -> tuple[str, ...]:
+def _for_words(node: For) -> tuple[str, ...]:
     is_bound = node.kind == "thread_binding"
     words = (("thread_binding", is_bound), ("atomic", is_atomic(node)))
     return tuple(word for word, is_needed in words if is_needed)
 
 
 class RequiredWords(msgspec.Struct, frozen=True):
-    """The words that a type of node requires, besides those of its `dtype` and of the nodes in it."""
+    """The words that a type of node may require, besides those of its `dtype` and of the nodes in it."""
 
     words: tuple[str, ...] = ()
-    """The words that every node of the type requires."""
+    """All words that nodes of the type may require. Those of a `Call` are not listed: any function may be
+    one."""
     words_of: Callable[[Any], tuple[str, ...]] | None = None
-    """The words that follow from the other fields of a node."""
+    """Returns those that one node requires; None if every node requires all."""
 
 
 _NONE = RequiredWords()
@@ -119,10 +113,10 @@ CAPABILITIES: dict[type[Node], RequiredWords] = {
     Call: RequiredWords(words_of=_call_words),
     Search: RequiredWords(("search",)),
     VScale: RequiredWords(("vectors.scalable",)),
-    Lanes: RequiredWords(words_of=_lanes_words),
+    Lanes: RequiredWords(("vectors.fixed", "vectors.scalable"), _lanes_words),
     Atomic: RequiredWords(("atomic",)),
     While: RequiredWords(("while",)),
-    For: RequiredWords(words_of=_for_capabilities),
+    For: RequiredWords(("thread_binding", "atomic"), _for_words),
     Prefetch: RequiredWords(("prefetch",)),
     Guard: RequiredWords(("guard",)),
     Barrier: RequiredWords(("barrier",)),
@@ -130,6 +124,21 @@ CAPABILITIES: dict[type[Node], RequiredWords] = {
     AsyncCopy: RequiredWords(("async_copy",)),
     ParallelFor: RequiredWords(("parallel",)),
     Launch: RequiredWords(("launch",)),
-    Buffer: RequiredWords(words_of=_buffer_words),
+    Buffer: RequiredWords(tuple(f"scope.{scope}" for scope in get_args(Scope)), _buffer_words),
 }
 """The types of nodes that not every backend compiles. Others require the words of their `dtype` only."""
+
+_WORDS = frozenset(word for needs in CAPABILITIES.values() for word in needs.words) | {
+    f"dtype.{scalar}" for scalar in SCALARS
+}
+_CALL = re.compile(r"call\.[A-Za-z_]\w*")
+
+
+@typed
+def is_capability(word: str) -> bool:
+    """Return whether a backend may declare a word: a misspelled one would have no effect.
+
+    >>> [is_capability(word) for word in ("async_copy", "scope.shared", "call.exp", "barriers")]
+    [True, True, True, False]
+    """
+    return word in _WORDS or _CALL.fullmatch(word) is not None

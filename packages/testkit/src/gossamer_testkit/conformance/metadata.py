@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from typing import get_args
-
-from gossamer_backend import API_VERSION, Backend, Probe
-from gossamer_ir.core.dtypes import SCALARS
+from gossamer_backend import API_VERSION, Backend, Probe, is_capability
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.nodes import Scope
 from gossamer_machine import Machine
 from gossamer_testkit.conformance.base import Checks, require
-
-_PLAIN = (
-    "async_copy|search|while|guard|parallel|launch|prefetch|barrier|shuffle|atomic|thread_binding"
-    "|vectors\\.fixed|vectors\\.scalable"
-)
-_WORD = re.compile(
-    rf"{_PLAIN}|dtype\.({'|'.join(SCALARS)})|scope\.({'|'.join(get_args(Scope))})|call\.[A-Za-z_]\w*"
-)
 
 
 class MetadataChecks(Checks):
@@ -52,7 +39,7 @@ class MetadataChecks(Checks):
         """All capabilities exist: a misspelled one would have no effect."""
         words = self.backend.capabilities
         require(isinstance(words, frozenset), "The capabilities are not a frozenset.")
-        unknown = sorted(word for word in words if not _WORD.fullmatch(word))
+        unknown = sorted(word for word in words if not is_capability(word))
         require(not unknown, f"No capabilities are called {', '.join(unknown)}.")
 
     def test_it_offers_targets_of_its_own(self) -> None:
