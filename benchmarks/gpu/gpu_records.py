@@ -34,7 +34,7 @@ class GpuTime(msgspec.Struct, frozen=True):
 
 
 class GpuRun(msgspec.Struct, frozen=True, kw_only=True):
-    """When and on what a run was, and its results."""
+    """The date and the machine of a run, and its results."""
 
     date: str
     target: str

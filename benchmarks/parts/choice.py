@@ -77,7 +77,7 @@ class ChoiceTime(msgspec.Struct, frozen=True):
 
     @property
     def is_met(self) -> bool:
-        """Whether the choice meets both goals."""
+        """True if the choice meets both goals."""
         return self.of_best >= CHOICE_OF_BEST and self.of_csr >= CHOICE_OF_CSR
 
 

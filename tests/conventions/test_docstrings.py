@@ -1,4 +1,5 @@
-"""The docstring of a function begins with what it does: a verb, as in "Return ...", not with a noun."""
+"""The docstring of a function begins with what it does: a verb, as in "Return ...", not with a noun. That of
+a class or a property is a noun phrase, or "True if ..."."""
 
 from __future__ import annotations
 
@@ -16,6 +17,20 @@ NO_VERBS = {
     "That", "There", "These", "This", "True", "Two", "What", "When", "Where", "Whether", "Which",
 }  # fmt: skip
 """Words that begin the name of a thing or a clause."""
+NO_NOUNS = {
+    "How",
+    "If",
+    "Return",
+    "Returns",
+    "What",
+    "When",
+    "Where",
+    "Whether",
+    "Which",
+    "Who",
+    "Why",
+}
+"""Words that begin a clause, or tell what a function does."""
 VERBS_IN_S = {"Address", "Compress", "Discuss", "Pass", "Process"}
 """Other words in -s are plurals, or verbs about someone else, as in "Returns"."""
 HELP = {"packages/gossamer/src/gossamer/cli/versions.py:gossamer"}
@@ -34,25 +49,58 @@ def does_not_begin_with_a_verb(text):
 def documented(tree):
     """The functions that say what they do: not properties, which are things, nor tests, which are facts."""
     for node in nodes_of(tree):
-        if not isinstance(node, ast.FunctionDef) or node.name.startswith("test_"):
-            continue
-        is_property = any("property" in ast.unparse(each) for each in node.decorator_list)
-        if not is_property and ast.get_docstring(node):
+        is_one = isinstance(node, ast.FunctionDef) and not node.name.startswith("test_")
+        if is_one and not is_property(node) and ast.get_docstring(node):
             yield node.name, ast.get_docstring(node)
 
 
-def test_the_docstring_of_a_function_begins_with_a_verb(root):
+def is_property(function):
+    return any("property" in ast.unparse(one) for one in function.decorator_list)
+
+
+def things(tree):
+    """The classes and properties that say what they are."""
+    for node in nodes_of(tree):
+        is_one = isinstance(node, ast.ClassDef) or (
+            isinstance(node, ast.FunctionDef) and is_property(node)
+        )
+        if is_one and ast.get_docstring(node):
+            yield node.name, ast.get_docstring(node)
+
+
+def texts(root, search):
+    """The docstrings that a search finds in all files, each with the place of its definition."""
     paths = [
         path for folder in FOLDERS for base in root.glob(folder) for path in base.rglob("*.py")
     ]
     assert len(paths) > 1000
-    by_path = {
-        f"{path.relative_to(root).as_posix()}:{name}"
-        for path in (*paths, root / "noxfile.py")
-        for name, text in documented(tree_of(path.read_text()))
-        if does_not_begin_with_a_verb(text)
-    }
-    assert by_path == HELP
+    for path in (*paths, root / "noxfile.py"):
+        for name, text in search(tree_of(path.read_text())):
+            yield f"{path.relative_to(root).as_posix()}:{name}", text
+
+
+def test_the_docstring_of_a_function_begins_with_a_verb(root):
+    refused = {place for place, text in texts(root, documented) if does_not_begin_with_a_verb(text)}
+    assert refused == HELP
+
+
+def test_the_docstring_of_a_class_or_property_is_a_noun_phrase(root):
+    assert {place for place, text in texts(root, things) if text.split()[0] in NO_NOUNS} == set()
+
+
+def test_the_search_finds_classes_and_properties():
+    text = """
+class A:
+    'What it is.'
+    @cached_property
+    def b(self):
+        'Return c.'
+    def d(self):
+        'Return e.'
+"""
+    assert {name: text.split()[0] in NO_NOUNS for name, text in things(ast.parse(text))} == {
+        "A": True, "b": True,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ M = TypeVar("M", bound=KeepsValues)
 
 
 class SparsityPattern:
-    """What is derived from the index arrays of a matrix alone. Matrices that differ in nothing but their
+    """Results derived from the index arrays of a matrix alone. Matrices that differ in nothing but their
     values share it, so that it outlives each of them.
 
     >>> from scipy.sparse import eye_array

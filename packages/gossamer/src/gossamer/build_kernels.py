@@ -224,7 +224,7 @@ def _load(artifact: Artifact, backend: ValidatingBackend) -> Kernel:
 
 
 class _Environment(TypedDict):
-    """What a kernel depends on besides its program: the parts of the keys of requests that they share."""
+    """The dependences of a kernel besides its program: the parts of the keys of requests that they share."""
 
     target: Target
     machine: Machine

@@ -16,7 +16,7 @@ from gossamer_machine.cpu_options import CPU_OPTIONS, NATIVE_VSCALE, NO_VSCALE
 
 
 class Grid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a machine with grids of threads has: threads of a warp and at most of a block, bytes of static
+    """Limits of a machine with grids of threads: threads of a warp and at most of a block, bytes of static
     shared memory of a block, and multiprocessors, which run blocks.
 
     >>> Grid(warp=32, block_threads=1024, shared_memory=49152, multiprocessors=108).warp

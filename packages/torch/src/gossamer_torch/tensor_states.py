@@ -12,7 +12,7 @@ import torch
 
 
 class TensorMemory(NamedTuple):
-    """Where the elements of a tensor are in memory."""
+    """The place of the elements of a tensor in memory."""
 
     address: int
     shape: tuple[int, ...]

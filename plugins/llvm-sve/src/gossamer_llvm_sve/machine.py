@@ -47,7 +47,7 @@ class ScalableCpu(NamedTuple):
 
     @property
     def has_sme(self) -> bool:
-        """Whether it has the matrix registers and the streaming mode of SME."""
+        """True if it has the matrix registers and the streaming mode of SME."""
         return "sme" in self.features
 
     @property
@@ -73,7 +73,7 @@ class ScalableCpu(NamedTuple):
 
     @property
     def converts_half(self) -> bool:
-        """Whether it has instructions that convert float16."""
+        """True if it has instructions that convert float16."""
         needed = self.extension.half_feature
         return needed is None or needed in self.features
 

@@ -62,7 +62,7 @@ class VectorExtension(NamedTuple):
 
     @property
     def is_native(self) -> bool:
-        """Whether this process is one of the architecture, so that kernels are loaded into it and not
+        """True if this process is one of the architecture, so that kernels are loaded into it and not
         emulated."""
         return architecture() == self.architecture.name
 

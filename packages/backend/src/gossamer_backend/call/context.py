@@ -14,7 +14,7 @@ The memory is aligned for all elements, and is free again when the array is coll
 
 
 class CallContext(NamedTuple):
-    """Where a call runs, and after what.
+    """The device and the stream of a call.
 
     `stream` is an object of the backend that orders work on the device, such as the handle of a stream of
     CUDA; None is the default stream. A call puts the kernel on the stream, and may return before it has run.

@@ -53,7 +53,7 @@ class Exported(msgspec.Struct, frozen=True):
 
     @property
     def no_library(self) -> str | None:
-        """Why there is no library; None if there is one."""
+        """The reason why there is no library; None if there is one."""
         return self.missing.get("library")
 
 

@@ -139,7 +139,7 @@ class DeviceArrays(Protocol):
 
 
 class ExportParts(msgspec.Struct, frozen=True):
-    """What a backend writes for an artifact.
+    """The files that a backend writes for an artifact, and entries of their manifest.
 
     `files` are the name and the contents of each file by its role (`ptx`), `missing` the reason for each that
     this machine cannot make. `manifest` are entries of the manifest, which JSON can hold.

@@ -14,7 +14,7 @@ Zeros: TypeAlias = Literal["keep", "drop"]
 
 
 class ConversionOptions(msgspec.Struct, frozen=True):
-    """What a conversion does with elements, and what it returns."""
+    """Options of a conversion: the treatment of elements, and the result."""
 
     duplicates: Duplicates = "sum"
     zeros: Zeros | None = None

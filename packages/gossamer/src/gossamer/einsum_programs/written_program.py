@@ -26,7 +26,7 @@ RESULT = re.compile(r"\bout\b")
 
 
 class EinsumProgram(msgspec.Struct, frozen=True):
-    """What decides the program of a sum of products, besides the formats of its operands."""
+    """The properties that decide the program of a sum of products, besides the formats of its operands."""
 
     subscripts: Subscripts
     dtype: str

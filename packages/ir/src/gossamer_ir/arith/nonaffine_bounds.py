@@ -58,7 +58,7 @@ def _sides(atom: Binary) -> tuple[ConditionalBound, ...]:
 
 
 class OperationBounds(msgspec.Struct, frozen=True):
-    """What the prover concludes from an operation: a function of an atom and of the operation that it is,
+    """The conclusions of the prover from an operation: a function of an atom and of the operation that it is,
     which yields forms that are not negative."""
 
     forms: Callable[[Expr, Binary], Iterator[Affine]]

@@ -18,7 +18,7 @@ DTypeKind: TypeAlias = Literal["int", "uint", "float", "bool", "handle"]
 
 
 class ScalarType(msgspec.Struct, frozen=True):
-    """What distinguishes a scalar type from the others."""
+    """The properties that distinguish a scalar type from the others."""
 
     kind: DTypeKind
     bits: int

@@ -16,7 +16,7 @@ OperandKind: TypeAlias = Literal["any", "numbers", "floats", "integers", "bools"
 
 
 class BinaryKind(msgspec.Struct, frozen=True):
-    """What distinguishes an operation of two operands from the others."""
+    """The properties that distinguish an operation of two operands from the others."""
 
     operands: OperandKind
     divides: bool = False

@@ -9,7 +9,7 @@ from gossamer_ir.core.dtypes import ROUNDED_OPERANDS, SUM_DTYPES
 
 
 class NMOperands(msgspec.Struct, frozen=True):
-    """How instructions multiply operands: the dtype of the elements in memory, the pattern of the sparse
+    """Operands as instructions multiply them: the dtype of the elements in memory, the pattern of the sparse
     matrix, and the values that elements may have."""
 
     stored_as: str

@@ -162,7 +162,7 @@ def emit_masked_loop(
 
 
 class _Counted(NamedTuple):
-    """What a loop counts: a variable, which `scale` times is compared with `bound`."""
+    """The counter of a loop: a variable, which `scale` times is compared with `bound`."""
 
     name: str
     """The name of the variable."""

@@ -36,7 +36,7 @@ def _no_error(_buffer_name: str, _dtype: str) -> None:
 
 
 class FunctionForm(msgspec.Struct, frozen=True, kw_only=True):
-    """How a target defines, enters and leaves a function in another way than the others."""
+    """The ways in which a target defines, enters and leaves a function unlike the others."""
 
     convention: str | None = None
     """The calling convention of LLVM, if it is not that of C."""
@@ -58,7 +58,7 @@ def _no_forms(_flat: Module) -> Mapping[str, FunctionForm]:
 
 
 class TargetLowering(msgspec.Struct, frozen=True, kw_only=True):
-    """What a target lowers to instructions of its own: a folder of `gossamer_llvm.targets`.
+    """The constructs that a target lowers to instructions of its own: a folder of `gossamer_llvm.targets`.
 
     The functions are tried before those of the table of emitters, which emit nodes of these types in the same
     way on all targets.

@@ -11,7 +11,7 @@ from gossamer_ir.traversal.walk import collect
 
 
 class FunctionInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known about a function of the module; nothing about the functions that emitters add."""
+    """The properties of a function of the module; those that emitters add have none."""
 
     symbol: str | None = None
     """Its name in LLVM; None if nothing asks for it."""

@@ -115,7 +115,7 @@ class IRBuilder:
 
     @property
     def is_in_loop(self) -> bool:
-        """Whether the current block is inside a loop."""
+        """True if the current block is inside a loop."""
         return bool(self._loops)
 
     @property

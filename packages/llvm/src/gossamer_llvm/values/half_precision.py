@@ -208,7 +208,7 @@ def _round_to_odd(emitter: FunctionEmitter, value: Value) -> Value:
 
 
 class HalfConversion(msgspec.Struct, frozen=True):
-    """How values of a float that is computed in float32 are converted."""
+    """The conversions of a float that is computed in float32."""
 
     widened: Callable[[FunctionEmitter, Value], Value]
     """Returns a value as float32, which is exact."""

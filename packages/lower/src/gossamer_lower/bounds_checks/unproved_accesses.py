@@ -16,7 +16,7 @@ from gossamer_ir.traversal.free_vars import free_vars
 
 
 class UnprovedAccesses:
-    """Returns what is not proved about accesses, under the conditions that hold at a point.
+    """A search for what is not proved about accesses, under the conditions that hold at a point.
 
     Conditions on the lane of a vectorized loop are kept apart from those of the point: they become masks,
     which protect only accesses that differ between lanes.

@@ -46,12 +46,12 @@ class ThreadGroup(msgspec.Struct, frozen=True):
 
     @property
     def is_in_warps(self) -> bool:
-        """Whether each group is a part of one warp, and shuffles alone combine its values."""
+        """True if each group is a part of one warp, and shuffles alone combine its values."""
         return self.is_consecutive and WARP_LANES % self.threads == 0
 
     @property
     def has_own_warps(self) -> bool:
-        """Whether no warp has threads of several groups."""
+        """True if no warp has threads of several groups."""
         return self.is_consecutive and (self.threads % WARP_LANES == 0 or self.is_alone)
 
 

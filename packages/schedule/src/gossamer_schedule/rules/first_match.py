@@ -20,12 +20,12 @@ class FoundMatch(msgspec.Struct, frozen=True):
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
-        """Return the decisions that lead to the form, and those of the rule."""
+        """The decisions that lead to the form, and those of the rule."""
         return (*self.form.decisions, *self.match.trace.decisions)
 
     @property
     def report(self) -> ScheduleReport:
-        """Return the report of the rule, with all decisions."""
+        """The report of the rule, with all decisions."""
         return self.rule.report(self.match.pattern, self.decisions, self.match.trace.choices)
 
 

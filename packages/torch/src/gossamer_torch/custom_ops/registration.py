@@ -23,7 +23,7 @@ GradientsByName: TypeAlias = Mapping[str, torch.Tensor]
 
 
 class GradientRule(NamedTuple):
-    """How gradients are computed: the function `gradients` takes the gradients of all results, the names of
+    """The computation of gradients: the function `gradients` takes the gradients of all results, the names of
     the inputs whose gradients are needed, and by name the inputs and results that it reads. Only these are
     kept for it."""
 

@@ -37,7 +37,7 @@ class GpuDevice:
 
     @property
     def limits(self) -> DeviceLimits:
-        """What the device is, and what a launch may ask for."""
+        """The properties of the device, and the limits of a launch."""
         return self.driver.limits
 
     @contextmanager

@@ -65,7 +65,7 @@ class MatrixInstruction(msgspec.Struct, frozen=True):
 
     @property
     def is_sparse(self) -> bool:
-        """Whether half of A is stored, with metadata."""
+        """True if half of A is stored, with metadata."""
         return bool(self.selectors)
 
     @property

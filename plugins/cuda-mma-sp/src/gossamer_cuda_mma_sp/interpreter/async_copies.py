@@ -10,7 +10,7 @@ from gossamer_ir.support.arrays import Array
 
 
 class CopiedBytes(msgspec.Struct, frozen=True):
-    """What some threads copy by one instruction: the threads, the offsets of their bytes, and the bytes.
+    """The copies of some threads by one instruction: the threads, the offsets of their bytes, and the bytes.
     `groups` are the numbers of the groups of each thread, -1 as long as there is none."""
 
     lanes: LaneNumbers

@@ -57,7 +57,7 @@ class SubFibers(NamedTuple):
 
     @property
     def bindings(self) -> ElementBindings:
-        """What binds the rank, and the position of the element in its sub-fiber."""
+        """The statements that bind the rank, and the position of the element in its sub-fiber."""
         return self.ranks.bindings.extend(
             ElementBindings(positions={self.axis.name: self.position})
         )

@@ -25,7 +25,7 @@ class ThreadIteration(msgspec.Struct, frozen=True):
 
     @property
     def is_block(self) -> bool:
-        """Whether it is one of blocks, which do not wait for each other."""
+        """True if it is one of blocks, which do not wait for each other."""
         return is_block_axis(self.axis)
 
     @property
@@ -72,7 +72,7 @@ class RunningStmt(msgspec.Struct, frozen=True):
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """When a statement runs: in which thread, and after how many barriers of its block."""
+    """The time at which a statement runs: its thread, and the number of barriers of its block before it."""
 
     path: ThreadPath
     barriers: int

@@ -20,7 +20,7 @@ from gossamer_ir.traversal.walk import collect
 
 
 class Contribution(msgspec.Struct, frozen=True):
-    """What is added to the gradient of a loaded element, where all conditions hold."""
+    """A term that is added to the gradient of a loaded element, where all conditions hold."""
 
     load: Load
     gradient: Expr

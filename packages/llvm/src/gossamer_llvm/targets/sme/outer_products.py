@@ -57,7 +57,7 @@ class _Update(msgspec.Struct, frozen=True):
 
     @property
     def is_narrow(self) -> bool:
-        """Whether the operands are float16."""
+        """True if the operands are float16."""
         return self.products[0].element.dtype == "float16"
 
 

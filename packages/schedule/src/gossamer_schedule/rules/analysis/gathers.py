@@ -27,7 +27,7 @@ class Gather(msgspec.Struct, frozen=True):
 
     @property
     def row_bytes(self) -> int:
-        """Return the bytes of a row; 0 if the number of features is symbolic."""
+        """The bytes of a row; 0 if the number of features is symbolic."""
         return (self.features or 0) * DType.parse(self.dtype).bits // 8
 
     def operand_bytes(self, stats: Stats | None) -> int:

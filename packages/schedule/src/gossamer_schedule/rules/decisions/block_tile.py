@@ -31,7 +31,7 @@ class RegisterTile(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return the tile in words."""
+        """The tile in words."""
         rows, vectors = amount(self.rows, "row"), amount(self.features.vectors, "vector")
         if self.features.lanes == 1:
             return f"a tile of {rows}"

@@ -66,7 +66,7 @@ class BlockReduction(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return the pattern in words."""
+        """The pattern in words."""
         element = ", ".join(name for name in (self.row, self.inner_row, self.feature) if name)
         return (
             f"each element {self.output}[{element}] reduces over {self.position} and "

@@ -46,7 +46,7 @@ class Elementwise(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return the pattern in words."""
+        """The pattern in words."""
         return f"a value for each element {self.position} that row {self.row} stores"
 
 

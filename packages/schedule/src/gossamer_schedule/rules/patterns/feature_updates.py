@@ -50,7 +50,7 @@ class FeatureUpdates(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return the pattern in words."""
+        """The pattern in words."""
         return (
             f"features {self.feature} of {self.output} are updated for each {', '.join(self.outer)}"
         )

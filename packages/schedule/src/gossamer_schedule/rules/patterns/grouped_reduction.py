@@ -49,7 +49,7 @@ class GroupedReduction(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return the pattern in words."""
+        """The pattern in words."""
         return (
             f"each row {self.row} of a group {self.group} reduces over {self.position}, the columns of the "
             f"group, into a row of {self.output} of its own"

@@ -83,12 +83,12 @@ class RowReduction(msgspec.Struct, frozen=True):
 
     @property
     def reduction(self) -> str:
-        """Return the outermost loop of the reduction."""
+        """The outermost loop of the reduction."""
         return (*self.words, self.position)[0]
 
     @property
     def text(self) -> str:
-        """Return the pattern in words."""
+        """The pattern in words."""
         element = f"{self.row}, {self.feature}" if self.feature else self.row
         return (
             f"each element {self.output}[{element}] reduces over {self.position}, the stored columns "

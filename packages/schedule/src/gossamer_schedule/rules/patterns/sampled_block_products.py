@@ -38,7 +38,7 @@ class SampledBlockProducts(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return the pattern in words."""
+        """The pattern in words."""
         element = ", ".join((self.row, self.position, self.inner_row, self.inner_position))
         return f"each element {self.output}[{element}] is a sum over the features {self.feature}"
 

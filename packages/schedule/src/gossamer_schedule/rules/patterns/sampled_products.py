@@ -43,7 +43,7 @@ class SampledProducts(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return the pattern in words."""
+        """The pattern in words."""
         return (
             f"each stored element {self.position} of row {self.row} is a sum over the features "
             f"{self.feature}"

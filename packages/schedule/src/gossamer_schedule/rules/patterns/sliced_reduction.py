@@ -56,7 +56,7 @@ class SlicedReduction(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return the pattern in words."""
+        """The pattern in words."""
         rows = f"block row {self.row}" if self.inner_row else f"row {self.row}"
         return (
             f"each {rows} of a slice {self.slice} reduces over {self.slot}, the slots of the slice, "

@@ -66,7 +66,7 @@ class TiledReduction(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return the pattern in words."""
+        """The pattern in words."""
         return (
             f"each element {self.output}[{self.row}, {self.feature}] reduces over {self.position}, the "
             f"stored columns of row {self.row} in each tile {self.column_tile}"

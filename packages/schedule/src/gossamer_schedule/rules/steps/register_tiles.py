@@ -53,7 +53,7 @@ class TileNests(msgspec.Struct, frozen=True):
 
     @property
     def all(self) -> tuple[TileNest, ...]:
-        """Return the three nests."""
+        """The three nests."""
         return self.update, self.init, self.copy
 
 

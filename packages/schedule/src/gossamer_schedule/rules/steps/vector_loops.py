@@ -20,12 +20,12 @@ class VectorTiles(msgspec.Struct, frozen=True):
 
     @property
     def lane_factor(self) -> int | str:
-        """Return the lanes as a factor of `split`."""
+        """The lanes as a factor of `split`."""
         return f"{self.lanes} * T.vscale()" if self.is_scalable else self.lanes
 
     @property
     def tile_factor(self) -> int | str:
-        """Return the lanes of a tile as a factor of `split`.
+        """The lanes of a tile as a factor of `split`.
 
         >>> VectorTiles(None, 8, 4, is_exact=True, is_scalable=True).tile_factor
         '32 * T.vscale()'
@@ -34,12 +34,12 @@ class VectorTiles(msgspec.Struct, frozen=True):
 
     @property
     def single_tile(self) -> VectorTiles:
-        """Return the vectors of one tile, for a loop over its elements only."""
+        """The vectors of one tile, for a loop over its elements only."""
         return replace(self, tiles=1, is_exact=self.is_exact and self.tiles == 1)
 
     @property
     def text(self) -> str:
-        """Return the tiles in words.
+        """The tiles in words.
 
         >>> VectorTiles(8, vectors=4, lanes=16, is_exact=True).text
         '8 tiles of 4 vectors of 16 lanes'
@@ -49,7 +49,7 @@ class VectorTiles(msgspec.Struct, frozen=True):
 
     @property
     def work(self) -> int:
-        """Return the vectors of all tiles; an unknown number of tiles counts as 1."""
+        """The vectors of all tiles; an unknown number of tiles counts as 1."""
         return self.vectors * (self.tiles or 1)
 
 

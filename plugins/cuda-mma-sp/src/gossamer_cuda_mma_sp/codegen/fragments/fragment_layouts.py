@@ -51,7 +51,7 @@ class FragmentLayout(msgspec.Struct, frozen=True):
 
     @property
     def is_metadata(self) -> bool:
-        """Whether elements are bits of words."""
+        """True if elements are bits of words."""
         return any(slot.bit is not None for slot in self.slots)
 
 

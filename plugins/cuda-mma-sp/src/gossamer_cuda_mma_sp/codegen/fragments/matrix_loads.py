@@ -39,8 +39,8 @@ class MatrixOrigin(msgspec.Struct, frozen=True):
 
 
 class SharedTile(msgspec.Struct, frozen=True):
-    """What fills a fragment: the load of an element, and the variables along the dimension of quads and along
-    the other one. `is_transposed`: elements along the former are consecutive in memory."""
+    """The source of a fragment: the load of an element, and the variables along the dimension of quads and
+    along the other one. `is_transposed`: elements along the former are consecutive in memory."""
 
     store: Store
     load: Load

@@ -26,8 +26,8 @@ MOST_UNITS = 16
 
 
 class RowVectorGroups(msgspec.Struct, frozen=True):
-    """Whether rows run in groups of vectors, and why. If this is known at run time only, they do under a
-    `condition`, a text."""
+    """The decision whether rows run in groups of vectors, and its reason. If it is made at run time, they do
+    under a `condition`, a text."""
 
     pays: bool
     why: str
