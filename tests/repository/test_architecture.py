@@ -147,11 +147,11 @@ def test_the_steps_for_a_gpu_are_those_of_the_backend(page, matrix, dense, tmp_p
 
 def cache_names(path):
     """Return the module-level containers and memoized results of a file."""
-    makers = ("MemoKey", "WeakValueDictionary", "{}")
+    made = re.compile(r".*\bMemoKey\b.*\(|WeakValueDictionary\(|\{\}$", re.DOTALL)
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-            if ast.unparse(node.value).startswith(makers):
+            if made.match(ast.unparse(node.value)):
                 yield ast.unparse(target)
 
 
