@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer_ir.core.dtypes import ROUNDED_OPERANDS, SUM_DTYPES
+from gossamer_ir.core.dtypes import SUM_DTYPES, stored_operand_dtype
 from tests.integration.math_oracle import tf32
 
 EPSILON = 2.0**-24
@@ -49,7 +49,7 @@ def block_problem(
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     chosen = [np.sort(random.choice(columns, count, replace=False)) for count in lengths]
     indices = np.concatenate([*chosen, []]).astype(np.int32)
-    stored = ROUNDED_OPERANDS.get(dtype, dtype)
+    stored = stored_operand_dtype(dtype)
     a = _numbers(random, (len(indices), height, width), stored)
     b = _numbers(random, (columns, width, features), stored)
     left, right = (tf32(a), tf32(b)) if dtype == "tfloat32" else (a, b)

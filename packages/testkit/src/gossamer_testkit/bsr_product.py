@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.core.dtypes import ROUNDED_OPERANDS, SUM_DTYPES
+from gossamer_ir.core.dtypes import SUM_DTYPES, stored_operand_dtype
 from gossamer_ir.interchange.block_products import factor_text
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
@@ -40,7 +40,7 @@ def bsr_product_script(dtype: str = "float32") -> str:
     >>> print(bsr_product_script("float16").splitlines()[-1].strip())
     C[io, ii, k] = C[io, ii, k] + T.float32(A[io, jo, ii, ji]) * T.float32(B[jo, ji, k])
     """
-    stored = ROUNDED_OPERANDS.get(dtype, dtype)
+    stored = stored_operand_dtype(dtype)
     result = SUM_DTYPES[stored]
     left, right = (factor_text(side, dtype) for side in (_LEFT, _RIGHT))
     text = _SCRIPT.replace("OPERAND", stored).replace("RESULT", result)

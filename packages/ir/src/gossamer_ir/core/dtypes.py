@@ -69,6 +69,17 @@ ROUNDED_OPERANDS = {"tfloat32": "float32"}
 """The precisions to which programs round factors (`T.tf32`), by the names of operands of matrix instructions,
 and the scalar type of their elements and sums."""
 
+
+def stored_operand_dtype(operands: str) -> str:
+    """Return the scalar type of elements in memory for factors of a type, or of a precision to which they are
+    rounded.
+
+    >>> stored_operand_dtype("int8"), stored_operand_dtype("tfloat32")
+    ('int8', 'float32')
+    """
+    return ROUNDED_OPERANDS.get(operands, operands)
+
+
 NUMBERS: tuple[str, ...] = tuple(
     name for name, item in SCALARS.items() if item.kind in ("int", "uint", "float")
 )

@@ -6,7 +6,7 @@ and of features may have any values.
 
 from __future__ import annotations
 
-from gossamer_ir.core.dtypes import ROUNDED_OPERANDS, SUM_DTYPES
+from gossamer_ir.core.dtypes import ROUNDED_OPERANDS, SUM_DTYPES, stored_operand_dtype
 
 _HEADER = """
 @T.prim_func
@@ -36,7 +36,7 @@ def block_product_function(dtype: str, body: str) -> str:
     >>> block_product_function("float16", "    pass").splitlines()[-2].strip()
     'C = T.match_buffer(c, (rows, features), "float32")'
     """
-    stored = ROUNDED_OPERANDS.get(dtype, dtype)
+    stored = stored_operand_dtype(dtype)
     return _HEADER.replace("DTYPE", stored).replace("SUM", SUM_DTYPES[stored]) + body
 
 

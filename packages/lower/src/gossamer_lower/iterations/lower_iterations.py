@@ -164,13 +164,13 @@ class _IterationLowerer:
         init = self.stmts(node.init, nest.in_block)
         body = self.stmts(node.body, nest.in_block)
         iters = tuple(self._kinds.with_kind(iterator, init, nest=nest) for iterator in nest.iters)
-        init, body, guard = _without_common_guard(init, body, iters)
+        init, body, condition = _without_common_condition(init, body, iters)
         block = Block(
             node.name,
             iters,
             body,
             init=init,
-            predicate=conjunction(nest.predicate, guard),
+            predicate=conjunction(nest.predicate, condition),
             annotations=node.annotations,
         )
         return (where_searchable(nest.around(block)),)
@@ -284,17 +284,17 @@ def _coordinates(indices: Iterable[AccessIndex]) -> list[Expr]:
     return [index.coordinate for index in indices if index.iterator is None]
 
 
-def _without_common_guard(
+def _without_common_condition(
     init: tuple[Stmt, ...], body: tuple[Stmt, ...], iters: Iterable[BlockIter]
 ) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...], Expr | None]:
     """Return the init and the body of a block without the condition under which all of both runs, and the
     condition, if it may become part of the predicate; else both as they are, and None."""
-    plain, guard = split_condition(body)
+    plain, condition = split_condition(body)
     if not init:
-        return init, plain, guard
+        return init, plain, condition
     initializing, same = split_condition(init)
     reduced = {iterator.var for iterator in iters if iterator.kind == "R"}
     # A predicate that depends on reduction iterators does not apply to the init.
-    if guard is None or guard != same or free_vars(guard) & reduced:
+    if condition is None or condition != same or free_vars(condition) & reduced:
         return init, body, None
-    return initializing, plain, guard
+    return initializing, plain, condition

@@ -67,8 +67,10 @@ def _store(function: PrintedFunction, node: Store) -> Iterator[str]:
     name, at = function.name(node.buffer), element_position(function, node.buffer, node.indices)
     value = cpp_expr(function, node.value)
     if not DType.parse(dtype_of(node.value)).is_vector:
-        guard = f"if ({cpp_expr(function, node.predicate)}) " if node.predicate is not None else ""
-        yield f"{guard}{name}[{at}] = {value};"
+        condition = (
+            f"if ({cpp_expr(function, node.predicate)}) " if node.predicate is not None else ""
+        )
+        yield f"{condition}{name}[{at}] = {value};"
         return
     mask = f", {cpp_expr(function, node.predicate)}" if node.predicate is not None else ""
     yield f"gs::scatter({name}, {at}, {value}{mask});"

@@ -36,13 +36,13 @@ class _ListedRow(msgspec.Struct, frozen=True):
 
 
 def selects_own_row(
-    function: Function, iteration: Iteration, store: Store, guard: Expr | None, *, row: str
+    function: Function, iteration: Iteration, store: Store, condition: Expr | None, *, row: str
 ) -> bool:
     """Return whether the first axis of an iteration and that of the variable `row` select a row of the output
     of their own, or a block of rows, of which another axis selects one.
 
     The first index of the store is an element of an array over both axes, whose values are distinct, or the
-    number of a row in a block that the element selects. The row exists where the guard holds.
+    number of a row in a block that the element selects. The row exists where the condition holds.
     """
     listed = _listed_row(store.indices[0]) if store.indices else None
     group = iteration.vars[0]
@@ -64,7 +64,7 @@ def selects_own_row(
         return False
     length, *_ = [axes[name].length for name in output.axes] or [ONE]
     facts = fact_index(function.facts)
-    is_inside = _is_inside(listed.row, length, guard, Prover(function.facts))
+    is_inside = _is_inside(listed.row, length, condition, Prover(function.facts))
     return is_inside and facts.holds(listed.load.buffer, Distinct)
 
 
@@ -79,7 +79,7 @@ def _listed_row(index: Expr) -> _ListedRow | None:
     return None if load is None else _ListedRow(load, widen(load), None, ONE)
 
 
-def _is_inside(row: Expr, length: Expr, guard: Expr | None, prover: Prover) -> bool:
-    """Return whether a row exists where the guard holds, by its conditions and what is declared."""
-    guarded = set(conjuncts(guard))
-    return all(part in guarded or prover.proves(part) for part in in_range(row, length))
+def _is_inside(row: Expr, length: Expr, condition: Expr | None, prover: Prover) -> bool:
+    """Return whether a row exists where the condition holds, by its conditions and what is declared."""
+    conditions = set(conjuncts(condition))
+    return all(part in conditions or prover.proves(part) for part in in_range(row, length))

@@ -101,7 +101,7 @@ def _is_grouped(axes: tuple[Axis, ...], kinds: str) -> bool:
 def _own_store(function: Function, iteration: Iteration) -> Store | None:
     """Return the reduction of an iteration, if each row of a group has a row of the output of its own, in
     which features are contiguous."""
-    body, guard = split_condition(iteration.body)
+    body, condition = split_condition(iteration.body)
     store = body[0] if len(body) == 1 else None
     if not isinstance(store, Store) or store.predicate is not None or len(store.indices) != 2:
         return None
@@ -109,23 +109,25 @@ def _own_store(function: Function, iteration: Iteration) -> Store | None:
     feature = index_var(iteration.vars[3])
     if reduction is None or store.indices[1] != feature:
         return None
-    if not _initializes(iteration, store, guard) or not _has_features(function, iteration, store):
+    if not _initializes(iteration, store, condition) or not _has_features(
+        function, iteration, store
+    ):
         return None
     # The row of the output is proved to exist below; the other loads are checked here.
     terms = (replace(store, indices=(), value=reduction.value),)
     is_regular = reads_regularly(function, replace(iteration, body=terms), lane=iteration.vars[3])
     row = iteration.vars[2]
-    is_own = is_regular and selects_own_row(function, iteration, store, guard, row=row)
+    is_own = is_regular and selects_own_row(function, iteration, store, condition, row=row)
     return store if is_own else None
 
 
-def _initializes(iteration: Iteration, store: Store, guard: Expr | None) -> bool:
+def _initializes(iteration: Iteration, store: Store, condition: Expr | None) -> bool:
     """Return whether the init, if there is one, stores the element of the body under the same condition."""
     init, same = split_condition(iteration.init)
     return not init or (
         len(init) == 1
         and isinstance(init[0], Store)
-        and (init[0].buffer, init[0].indices, same) == (store.buffer, store.indices, guard)
+        and (init[0].buffer, init[0].indices, same) == (store.buffer, store.indices, condition)
     )
 
 

@@ -179,9 +179,9 @@ def _without_condition(iteration: Iteration, roles: _RowRoles) -> Iteration | No
     """Return an iteration over words without the condition of its body; None if that depends on a feature."""
     if not roles.words:
         return iteration
-    body, guard = split_condition(iteration.body)
+    body, condition = split_condition(iteration.body)
     features = iteration.vars[len(iteration.vars) - len(roles.features) :]
-    if guard is not None and not free_vars(guard).isdisjoint(features):
+    if condition is not None and not free_vars(condition).isdisjoint(features):
         return None
     return replace(iteration, body=body)
 

@@ -83,7 +83,7 @@ class _SliceRoles(msgspec.Struct, frozen=True):
 @single_iteration_pattern
 def sliced_reduction(function: Function, iteration: Iteration) -> SlicedReduction | None:
     """Return the pattern of a coordinate module of one iteration; None for any other program."""
-    body, guard = split_condition(iteration.body)
+    body, condition = split_condition(iteration.body)
     reduction = _reduction(body)
     roles = None if reduction is None else _roles(function, iteration, reduction.store)
     if reduction is None or roles is None:
@@ -93,7 +93,7 @@ def sliced_reduction(function: Function, iteration: Iteration) -> SlicedReductio
     )
     if height is None or height < 2 or not block_height or not block_width:
         return None
-    if not selects_own_row(function, iteration, reduction.store, guard, row=roles.row):
+    if not selects_own_row(function, iteration, reduction.store, condition, row=roles.row):
         return None
     # The element of the output is proved to exist above; the other loads are checked here.
     terms = (replace(reduction.store, indices=(), value=reduction.value),)
