@@ -105,8 +105,8 @@ ORDERED_PASSES: tuple[Callable[..., Module], ...] = (
     # --- To an entry of the host and kernels of a device.
     pipeline_loops,
     lower_cross_thread_reduction,
-    split_host_device,
     check_stores,
+    split_host_device,
     merge_shared_memory,
     insert_sync,
 )

@@ -4,7 +4,7 @@ import pytest
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.script import parse_module
-from gossamer_lower import check_stores, split_host_device
+from gossamer_lower import check_stores
 
 
 @pytest.mark.parametrize(
@@ -44,16 +44,15 @@ from gossamer_lower import check_stores, split_host_device
     ],
 )
 def test_stores_of_several_threads_to_one_element_are_refused(lines, code, flat):
-    split = split_host_device(flat(*lines))
     with pytest.raises(UnsupportedError) as caught:
-        check_stores(split)
+        check_stores(flat(*lines))
     assert caught.value.code == code
 
 
 def test_a_kernel_whose_threads_store_to_elements_of_their_own_is_unchanged(flat):
     lines = ('for t in T.thread_binding(4, thread="threadIdx.x"):', "    Y[t] = X[0]")
-    split = split_host_device(flat(*lines))
-    assert check_stores(split) == split
+    module = flat(*lines)
+    assert check_stores(module) is module
 
 
 @pytest.mark.parametrize(
@@ -70,7 +69,7 @@ def test_a_kernel_whose_threads_store_to_elements_of_their_own_is_unchanged(flat
 )
 def test_conditions_that_may_select_several_threads_are_refused(condition, index, flat):
     with pytest.raises(UnsupportedError) as caught:
-        check_stores(split_host_device(stores_under(condition, index, flat)))
+        check_stores(stores_under(condition, index, flat))
     assert caught.value.code == "lower.check_stores.condition"
 
 
@@ -87,8 +86,8 @@ def test_conditions_that_may_select_several_threads_are_refused(condition, index
     ],
 )
 def test_conditions_that_select_one_thread_are_accepted(condition, index, flat):
-    split = split_host_device(stores_under(condition, index, flat))
-    assert check_stores(split) == split
+    module = stores_under(condition, index, flat)
+    assert check_stores(module) is module
 
 
 def stores_under(condition, index, flat):
@@ -116,7 +115,7 @@ def test_what_threads_exchange_differs_from_thread_to_thread(lines, flat):
         "        v: T.int64 = T.shuffle_xor(t, 1, width=4)",
     )
     with pytest.raises(UnsupportedError, match=r"loop 't'.*'Y'"):
-        check_stores(split_host_device(flat(*around, *lines)))
+        check_stores(flat(*around, *lines))
 
 
 SCATTER = """
@@ -142,7 +141,7 @@ ROW = "T.assume(sorted_segments(J, unique=True))"
 
 
 def checked(store, fact=NO_FACT):
-    return check_stores(split_host_device(parse_module(SCATTER.format(store=store, fact=fact))))
+    return check_stores(parse_module(SCATTER.format(store=store, fact=fact)))
 
 
 @pytest.mark.parametrize(
@@ -196,3 +195,42 @@ def test_the_error_names_buffer_index_and_thread():
     ) as caught:
         checked("Y[b * 32 + t // 2] = 1.0")
     assert "different elements of 'Y', at the index 'b * 32 + t // 2'" in str(caught.value)
+
+
+ON_HOST = (
+    'S = T.alloc_buffer((n,), "float32")',
+    "for i in T.serial(n // 7):",
+    '    for b in T.thread_binding(2, thread="blockIdx.x"):',
+    '        for t in T.thread_binding(4, thread="threadIdx.x"):',
+    "            Y[{index}] = X[t]",
+)
+
+
+@pytest.mark.parametrize(
+    ("index", "name"),
+    [("i * 7 + t", "b"), ("b * 4 + i * 7 + t // 2", "t"), ("b * 4 + t // 2", "t")],
+)
+def test_kernels_that_a_host_launches_repeatedly_are_checked(index, name, flat):
+    lines = [line.format(index=index) for line in ON_HOST]
+    with pytest.raises(UnsupportedError, match=f"loop '{name}'"):
+        check_stores(flat(*lines))
+
+
+@pytest.mark.parametrize("buffer", ["Y", "S"])
+def test_a_kernel_may_store_to_other_elements_in_each_launch(buffer, flat):
+    lines = [line.format(index="i * 7 + b * 4 + t").replace("Y[", f"{buffer}[") for line in ON_HOST]
+    check_stores(flat(*lines))
+
+
+def test_memory_that_the_host_allocates_is_shared_by_all_threads(flat):
+    lines = [line.format(index="i + t").replace("Y[", "S[") for line in ON_HOST]
+    with pytest.raises(UnsupportedError, match=r"elements? of 'S'"):
+        check_stores(flat(*lines))
+
+
+def test_facts_about_arrays_that_the_program_writes_are_not_used(flat):
+    module = parse_module(
+        SCATTER.format(store="Y[J[b * 128 + s * 32 + t]] = 1.0", fact=DISTINCT + "\n    J[0] = 1")
+    )
+    with pytest.raises(UnsupportedError, match="'b'"):
+        check_stores(module)

@@ -12,10 +12,10 @@ from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import For, Function, Module, Stmt, Store
 from gossamer_ir.script import print_expr
-from gossamer_ir.traversal.buffer_definitions import allocations
+from gossamer_ir.traversal.buffer_definitions import allocations, buffers_allocated
 from gossamer_ir.traversal.statement_queries import allocation_of
 from gossamer_ir.traversal.walk import stmts
-from gossamer_lower.device.kernel_functions import map_kernels
+from gossamer_lower.device.kernel_functions import thread_loops
 from gossamer_lower.device.let_dependences import let_dependences, values_of_vars
 from gossamer_lower.device.own_elements import OwnElements
 from gossamer_lower.device.selected_threads import StoreContext
@@ -26,20 +26,22 @@ from gossamer_lower.lowering_pass import lowering_pass
     takes=("flat",),
     pipeline="device",
     after={
-        "split_host_device": "it checks kernels",
         "lower_cross_thread_reduction": "a reduction over threads stores to one element until it is lowered",
+    },
+    before={
+        "split_host_device": "kernels are without the facts about arrays, and iterations of parallel loops, "
+        "which are independent, become those of loops over threads",
     },
 )
 def check_stores(module: Module) -> Module:
-    """Return a module with kernels unchanged, if no two threads store to one element.
+    """Return a module unchanged, if no two threads store to one element.
 
-    Raises `UnsupportedError`: `lower.check_stores.reduction` for a kernel in which the threads of a loop
+    Raises `UnsupportedError`: `lower.check_stores.reduction` if the threads of a loop
     store to one element of global or shared memory, `lower.check_stores.condition` if they do so under a
     condition that may select several of them, `lower.check_stores.not_proved` if their indices may be equal,
     `lower.check_stores.shared` for shared memory that each thread would allocate.
 
     >>> from gossamer_ir.script import parse_module
-    >>> from gossamer_lower import split_host_device
     >>> flat = parse_module('''
     ... @T.prim_func
     ... def last(x: T.handle, y: T.handle) -> None:
@@ -49,49 +51,51 @@ def check_stores(module: Module) -> Module:
     ...     for t in T.thread_binding(32, thread="threadIdx.x"):
     ...         Y[0] = X[t]
     ... ''')
-    >>> check_stores(split_host_device(flat))  # doctest: +ELLIPSIS
+    >>> check_stores(flat)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    gossamer_ir.errors.UnsupportedError: The threads of loop 't' of 'last_t' store to one element of 'Y', ...
+    gossamer_ir.errors.UnsupportedError: The threads of loop 't' of 'last' store to one element of 'Y', ...
     """
-    return map_kernels(module, _check_kernel)
+    for function in module.functions:
+        if any(thread_loops(function.body)):
+            _check_function(function)
+    return module
 
 
-def _check_kernel(kernel: Function) -> Function:
-    checker = _StoreChecker(kernel)
-    for stmt in kernel.body:
+def _check_function(function: Function) -> None:
+    checker = _StoreChecker(function)
+    for stmt in function.body:
         checker.check(stmt, StoreContext())
-    return kernel
 
 
 class _StoreChecker:
-    """Checks the statements of one kernel."""
+    """Checks the statements of one function."""
 
     def __init__(self, function: Function) -> None:
-        allocated = allocations(stmts(function.body))
         self._name = function.name
-        self._scopes = {buffer.name: buffer.scope for buffer in allocated}
+        scopes = {buffer.name: buffer.scope for buffer in allocations(stmts(function.body))}
+        self._of_block = {name for name, scope in scopes.items() if scope == "shared"}
+        # A thread has what it allocates for itself, whatever scope that has.
+        of_threads = {name for name, scope in scopes.items() if scope != "global"}
+        of_threads |= buffers_allocated((*thread_loops(function.body),))
+        self._of_thread = of_threads - self._of_block
         self._values = values_of_vars(function)
         self._own = OwnElements(function)
 
     # Other statements: refused as code is emitted; only these bind threads or store.
     def check(self, stmt: Stmt, context: StoreContext) -> None:
         """Check a statement in a context."""
-        if isinstance(stmt, For) and (context.loops or _is_of_threads(stmt)):
+        if isinstance(stmt, For) and (context.loops or stmt.thread is not None):
             context = replace(context, loops=(*context.loops, stmt))
         self._require_one_for_block(stmt, context)
         effects = effects_of(stmt)
         for write in effects.writes:
-            if isinstance(write, Store) and self._is_shared(write.buffer):
+            if isinstance(write, Store) and write.buffer not in self._of_thread:
                 self._require_own_element(write, context)
         for body in effects.bodies:
             inside = replace(context, conditions=(*context.conditions, *body.conditions))
             for inner in body.stmts:
                 self.check(inner, inside)
-
-    def _is_shared(self, buffer_name: str) -> bool:
-        """Return whether threads share a buffer. Those that the kernel does not allocate are global."""
-        return self._scopes.get(buffer_name, "shared") == "shared"
 
     def _require_one_for_block(self, stmt: Stmt, context: StoreContext) -> None:
         """Refuse shared memory of a thread: all threads of a block would have the same."""
@@ -112,9 +116,9 @@ class _StoreChecker:
             [loop for loop in context.loops if _is_of_threads(loop, is_axis)]
             for is_axis in (is_block_axis, is_thread_axis)
         )
-        is_of_block = store.buffer in self._scopes
-        # Each block has its own shared memory.
-        shared = None if is_of_block else self._own.first_shared(store, context, loops=blocks)
+        shared = None
+        if store.buffer not in self._of_block:
+            shared = self._own.first_shared(store, context, loops=blocks)
         shared = shared or self._own.first_shared(store, context, loops=threads, equal=blocks)
         if shared is not None:
             raise self._shared_element_error(store, shared, context)
@@ -146,10 +150,6 @@ class _StoreChecker:
         )
 
 
-def _is_of_grid(tag: str | None) -> bool:
-    return tag is not None
-
-
-def _is_of_threads(loop: For, is_axis: Callable[[str | None], bool] = _is_of_grid) -> bool:
+def _is_of_threads(loop: For, is_axis: Callable[[str | None], bool]) -> bool:
     """Return whether a loop runs several threads or blocks, along an axis of a kind."""
     return is_axis(loop.thread) and integer_value(loop.extent) != 1

@@ -10,13 +10,11 @@ from msgspec.structs import replace
 from gossamer_ir.core.build import ONE, ZERO, add, ceildiv, handle, index, index_var, mul
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.facts.fact_kinds import buffers_of_fact
 from gossamer_ir.nodes import (
     Allocate,
     Buffer,
     Compare,
     Expr,
-    Fact,
     For,
     Function,
     If,
@@ -44,12 +42,11 @@ BuffersByName: TypeAlias = Mapping[str, Buffer]
 
 
 def bound_kernel(
-    name: str, body: Sequence[Stmt], buffers: BuffersByName, *, facts: Iterable[Fact] = ()
+    name: str, body: Sequence[Stmt], buffers: BuffersByName
 ) -> tuple[Function, Launch]:
     """Return statements with loops bound to threads as a kernel, and its launch.
 
     The buffers that the statements use but do not allocate become parameters, as do their free variables.
-    The kernel keeps those `facts` that are about parameters alone.
     """
     inside = [node.buffer for node in collect(BUFFER_NODES, *body)]
     allocated = {buffer.name for buffer in allocations(stmts(body))}
@@ -64,7 +61,6 @@ def bound_kernel(
         *(Param(var.name, var.dtype) for var in free.values()),
     )
     function = Function(name, params, tuple(body), buffers=bound)
-    function = replace(function, facts=tuple(_facts_about(function, facts)))
     args = (
         *(handle(buffer.handle or buffer.name) for buffer in used),
         *(Var(var.name, var.dtype) for var in free.values()),
@@ -98,19 +94,11 @@ def iteration_kernel(
     return kernel, Launch(name, (loop.start, loop.extent, *loop.args), threads)
 
 
-def _facts_about(kernel: Function, facts: Iterable[Fact]) -> Iterator[Fact]:
-    names = {param.name for param in kernel.params}
-    buffers = {buffer.name for buffer in kernel.buffers}
-    for fact in facts:
-        if buffers.issuperset(buffers_of_fact(fact)) and names.issuperset(free_vars(fact)):
-            yield fact
-
-
 def single_kernel(
-    name: str, body: Sequence[Stmt], buffers: BuffersByName, *, facts: Iterable[Fact] = ()
+    name: str, body: Sequence[Stmt], buffers: BuffersByName
 ) -> tuple[Function, Launch]:
     """Return statements as a kernel that one thread runs, and its launch."""
-    function, launch = bound_kernel(name, body, buffers, facts=facts)
+    function, launch = bound_kernel(name, body, buffers)
     return function, replace(launch, threads=(ThreadExtent("blockIdx.x", ONE),))
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.buffer_accesses import accesses
 from gossamer_ir.analysis.bounds.overflow import overflow_of
-from gossamer_ir.analysis.invariants import mutable_buffers
+from gossamer_ir.analysis.invariants import invariant_facts, mutable_buffers
 from gossamer_ir.analysis.lane_projection import LANE, in_lane, lane_count, lanes_of_access
 from gossamer_ir.analysis.statements.thread_axes import is_block_axis
 from gossamer_ir.core.build import ZERO, add, index, index_var, integer_value
@@ -29,7 +29,7 @@ from gossamer_lower.device.selected_threads import StoreContext, ThreadSelection
 
 
 class OwnElements:
-    """Proves of a kernel that different threads store to different elements.
+    """Proves of a function with kernels that different threads store to different elements.
 
     >>> from gossamer_ir.core.build import ONE, floordiv
     >>> t = index_var("t")
@@ -41,12 +41,11 @@ class OwnElements:
     False
     """
 
-    def __init__(self, kernel: Function) -> None:
-        self._kernel = kernel
-        self._values = values_of_vars(kernel)
-        self._changing = mutable_buffers(kernel)
-        self._bound = bound_vars(kernel.body) - self._values.keys()
-        self._selection = ThreadSelection(kernel)
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._values = values_of_vars(function)
+        self._changing = mutable_buffers(function)
+        self._selection = ThreadSelection(function)
 
     def first_shared(
         self,
@@ -59,6 +58,8 @@ class OwnElements:
         """Return the first of some loops around a store of which different iterations are not proved to store
         to different elements; None if there is none. The iterations of the loops `equal` are the same ones,
         those of any other loop may differ, too."""
+        if not loops:
+            return None
         instance = self._instance(store, context)
         fixed = {loop.var for loop in equal}
         if self._differ_at_points(instance, [loop.var for loop in loops], fixed):
@@ -83,13 +84,14 @@ class OwnElements:
             tuple(in_lane(resolve(expr, self._values), LANE) for expr in exprs)
             for exprs in (store.indices, context.conditions)
         )
-        return _StoreInstance(store.buffer, indices, conditions, loops)
+        bound = bound_vars(context.loops[:1]) - self._values.keys()
+        return _StoreInstance(store.buffer, indices, conditions, loops, bound - loops.keys())
 
     def _serial(self, loop: For) -> For:
         """Return a loop without a body and an axis, with bounds in terms of the variables of loops."""
         start, extent = (resolve(bound, self._values) for bound in (loop.start, loop.extent))
         # A size of an array may be a place value of an index; any other number of blocks is bounded.
-        is_size = overflow_of(self._kernel).bound(extent) <= MAX_SIZE
+        is_size = overflow_of(self._function).bound(extent) <= MAX_SIZE
         if is_block_axis(loop.thread) and not is_size:
             extent = index(MAX_GRID_BLOCKS)
         return For(loop.var, start, extent, ())
@@ -99,7 +101,7 @@ class OwnElements:
     ) -> bool:
         """Return whether all iterations that the indices depend on can be tried, and differ."""
         used = {*names, *(free_vars(*instance.indices, *instance.conditions) - fixed)}
-        varying = self._bound - fixed
+        varying = {*instance.loops, *instance.exchanged} - fixed
 
         def is_equal(expr: Expr) -> bool:
             is_unchanged = buffers_read(expr).isdisjoint(self._changing)
@@ -117,7 +119,7 @@ class OwnElements:
         """Return whether different iterations of a loop are proved to store to different elements, by the
         tests for loops whose iterations run concurrently."""
         # Each thread has another value of what threads exchange.
-        exchanged = self._bound - instance.loops.keys()
+        exchanged = instance.exchanged
         bounds = (bound for loop in instance.loops.values() for bound in (loop.start, loop.extent))
         if not free_vars(*instance.indices, *bounds).isdisjoint(exchanged):
             return False
@@ -140,7 +142,8 @@ class OwnElements:
             first,
             outer=outer,
             changing=self._changing,
-            function=replace(self._kernel, body=(nest,)),
+            # Not the facts of the function: it may write what they are about elsewhere.
+            function=replace(self._function, body=(nest,), facts=invariant_facts(self._function)),
         )
 
 
@@ -152,6 +155,8 @@ class _StoreInstance(msgspec.Struct, frozen=True):
     indices: tuple[Expr, ...]
     conditions: tuple[Expr, ...]
     loops: dict[str, For]
+    exchanged: Set[str]
+    """Other variables that are bound in the kernel, such as the results of shuffles."""
 
 
 class _Bounder:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.axes.axis_facts import known_facts
 from gossamer_ir.core.statement_kinds import is_handle
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
@@ -89,8 +88,6 @@ class _Splitter:
         }
         self._buffers |= items_by_name(allocations(stmts(entry.body)))
         self._written = buffers_written(entry.body)
-        # A kernel does not see that another one writes what a fact is about.
-        self._facts = known_facts(entry)
         calls = [stmt for stmt in stmts(entry.body) if isinstance(stmt, ParallelFor | Launch)]
         self._passed = free_vars(*(arg for call in calls for arg in call.args))
         self._lets: list[Let] = []
@@ -168,13 +165,11 @@ class _Splitter:
 
     def _single(self, pending: list[Stmt]) -> Launch:
         name = self._namer.fresh(f"{self._entry.name}_statements")
-        definition = self._with_definitions(pending)
-        return self._add(*single_kernel(name, definition, self._buffers, facts=self._facts))
+        return self._add(*single_kernel(name, self._with_definitions(pending), self._buffers))
 
     def _grid(self, loop: For) -> Launch:
         name = self._namer.fresh(f"{self._entry.name}_{loop.var}")
-        definition = self._with_definitions([loop])
-        return self._add(*bound_kernel(name, definition, self._buffers, facts=self._facts))
+        return self._add(*bound_kernel(name, self._with_definitions([loop]), self._buffers))
 
     def _iterations(self, loop: ParallelFor) -> Launch:
         name = self._namer.fresh(f"{loop.function}_threads")
