@@ -28,7 +28,14 @@ STORED = ChoiceTime(
 """A case of a matrix of whole blocks, in which CSR was chosen, and blocks were three times as fast."""
 
 
-@pytest.fixture(autouse=True)
+MISSES = {
+    "intel-xeon-family-6-model-207": ("generic-cpu:gathers=fast,l2=2097152,l3=16777216", 1),
+    "amd-epyc-family-25-model-17": ("generic-cpu:gathers=moderate,l2=1048576,l3=33554432", 2),
+}
+"""The targets of the stored runs, and the cases of each in which the present choice may miss a goal."""
+
+
+@pytest.fixture
 def blocks(tmp_path, monkeypatch):
     """The matrix of `STORED` in a folder of data sets."""
     monkeypatch.setenv("GOSSAMER_DATASETS", str(tmp_path))
@@ -41,6 +48,21 @@ def blocks(tmp_path, monkeypatch):
     model_check.properties_of_named.cache_clear()
 
 
+@pytest.mark.parametrize("name", MISSES)
+def test_present_choices_meet_the_goals_in_the_stored_runs(name):
+    target, permitted = MISSES[name]
+    run = run_files.load_run(run_files.RESULTS / f"{name}-choice.json")
+    stored = run.results_of(ChoiceTime)
+    try:
+        times = model_check.with_present_choices(stored, f"{target},vector_bits=512,cores=2")
+    except matrices.MissingMatrixError as error:
+        pytest.skip(str(error))
+    missed = [(one.matrix, *one.case) for one in times if not one.is_met]
+    assert len(times) == len(stored)
+    assert len(missed) <= permitted, missed
+
+
+@pytest.mark.usefixtures("blocks")
 def test_stored_times_rate_what_is_chosen_now():
     (stored,) = model_check.with_present_choices([STORED], DEFAULT_TARGET)
     assert (stored.chosen, stored.times_ms) == (BLOCKS, STORED.times_ms)
@@ -49,6 +71,7 @@ def test_stored_times_rate_what_is_chosen_now():
     assert stored.expected_cycles["csr"] > stored.expected_cycles[BLOCKS] > 0
 
 
+@pytest.mark.usefixtures("blocks")
 def test_a_choice_that_was_not_measured_is_left_out():
     unmeasured = replace(STORED, times_ms={"csr": 3.0})
     assert model_check.with_present_choices([unmeasured], DEFAULT_TARGET) == []
@@ -66,6 +89,7 @@ def test_an_error_of_the_model_is_a_ratio_of_speedups():
     assert row == (BLOCKS, "spmm", "32", "3", "1.20", "2.00", "2.00")
 
 
+@pytest.mark.usefixtures("blocks")
 def test_the_command_fails_if_a_choice_misses(tmp_path, capsys):
     slow_blocks = replace(STORED, times_ms={"csr": 1.0, BLOCKS: 2.0})
     for stored, status, verdict in ((STORED, 0, "met"), (slow_blocks, 1, "MISSED by 1 of 1")):

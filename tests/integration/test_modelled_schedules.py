@@ -27,28 +27,31 @@ from gossamer_tune.properties.matrix_properties import (
     RowLengths,
     scheduled_stats,
 )
-from gossamer_tune.properties.slices import HEIGHT, slice_fill
+from gossamer_tune.properties.slices import HEIGHT, HEIGHTS, slice_fill
 
 pytestmark = pytest.mark.unserialized
 
 
 def test_the_model_of_slices_has_the_slices_of_conversions_and_of_the_schedule():
     assert format_named("sell").parameters == {"height": HEIGHT, "sigma": 0}
-    slices = StoredFormat(sell(), (("height", HEIGHT),), is_whole=True)
     adding = replace(SPMV, adds=True)
-    report = schedule_report(module_of(adding, Variant(), slices), Machine())
-    assert report.replaces_conversion
-    assert report.decisions[0].what == f"the {HEIGHT} rows of a slice in vectors of {HEIGHT}"
+    for height in HEIGHTS:
+        slices = StoredFormat(sell(), (("height", height),), is_whole=True)
+        report = schedule_report(module_of(adding, Variant(), slices), Machine())
+        assert report.replaces_conversion
+        assert report.decisions[0].what == f"the {height} rows of a slice in vectors of {HEIGHT}"
 
 
-@pytest.mark.parametrize("rows", [100, 5000, 40_000, 70_000])
-def test_the_model_of_slices_has_the_fill_of_conversions(rows):
+@pytest.mark.parametrize(
+    ("rows", "height"), [(100, 8), (5000, 8), (40_000, 8), (70_000, 8), (70_000, 16)]
+)
+def test_the_model_of_slices_has_the_fill_of_conversions(rows, height):
     lengths = np.random.default_rng(0).integers(0, 30, rows)
     indptr = np.concatenate([[0], lengths.cumsum()])
     columns = np.concatenate([np.arange(length) for length in lengths])
     matrix = sparse.csr_array((np.ones(columns.size, np.float32), columns, indptr), (rows, 30))
-    stored = from_scipy(matrix).asformat("sell").arrays["data"]
-    assert slice_fill(lengths) == matrix.nnz / stored.size
+    stored = from_scipy(matrix).asformat("sell", height=height).arrays["data"]
+    assert slice_fill(lengths, height=height) == matrix.nnz / stored.size
 
 
 MACHINE = Machine(private_cache=2 << 20, shared_cache=16 << 20, cores=2)
@@ -74,7 +77,7 @@ def matrix_properties(rows, columns, mean):
         bandwidth=0.5,
         groups=groups,
         near_groups=GroupedColumns(fresh=1.0, distinct=0.0),
-        slice_fill=1.0,
+        slice_fill={HEIGHT: 1.0},
     )
 
 

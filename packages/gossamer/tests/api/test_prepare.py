@@ -141,7 +141,7 @@ def test_short_rows_are_stored_in_slices_for_a_vector(dtype):
     prepared = gs.prepare(matrix, "spmv", calls=MANY)
     assert isinstance(prepared, SparseTensor)
     assert prepared.format == "sell"
-    assert gs.explain(prepared).chosen.parameters == {"height": 8}
+    assert gs.explain(prepared).chosen.parameters["height"] in (8, 16)
     vector = integers(3000, dtype)
     assert np.array_equal(gs.spmv(prepared, vector), matrix @ vector)
     assert np.array_equal(gs.spmm(prepared, vector[:, None]), (matrix @ vector)[:, None])

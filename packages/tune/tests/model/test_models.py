@@ -20,7 +20,7 @@ from gossamer_tune.model.streamed_values import STREAMED_BYTES, with_streamed
 from gossamer_tune.model.thread_costs import on_threads
 from gossamer_tune.model.tiles_times_dense import packed_load_cycles
 from gossamer_tune.properties.matrix_properties import RowLengths
-from gossamer_tune.properties.slices import slice_fill
+from gossamer_tune.properties.slices import HEIGHTS, slice_fill
 
 MATRIX = sparse.random_array((400, 600), density=0.1, format="csr", rng=np.random.default_rng(0))
 MATRIX_PROPERTIES = properties_of(MATRIX.shape, MATRIX.indptr, MATRIX.indices)
@@ -142,7 +142,7 @@ def formats(workload):
 
 
 def test_each_workload_has_one_estimate_for_csr():
-    assert formats(Workload()) == ["csr", "sell"]
+    assert formats(Workload()) == ["csr", "sell", "sell"]
     assert formats(Workload(1)) == ["csr"]
     assert formats(Workload(16)).count("csr") == 1
 
@@ -153,7 +153,7 @@ def test_slices_pay_for_rows_that_are_short_or_of_varied_length():
             rows=lengths.size,
             nnz=int(lengths.sum()),
             lengths=RowLengths(lengths.mean(), lengths.std(), int(lengths.max()), 0),
-            slice_fill=slice_fill(lengths),
+            slice_fill={8: slice_fill(lengths)},
         )
         workload = Workload(machine=EMERALD_RAPIDS)
         csr, sell = (
@@ -168,6 +168,22 @@ def test_slices_pay_for_rows_that_are_short_or_of_varied_length():
     # Measured on Emerald Rapids: 0.98 to 1.05, 1.1 to 1.2, and 1.3 to 2 unless CSR has rows in lanes, too.
     assert long < 1.05 < 1.1 < middle < 1.25
     assert 1.1 < short < 2.5
+
+
+@pytest.mark.parametrize("machine", [EMERALD_RAPIDS, ZEN_4])
+def test_slices_are_high_if_rows_are_equally_long(machine):
+    """Half as many slices end, but those of different rows have more slots."""
+
+    def best_height(lengths):
+        fill = {height: slice_fill(lengths, height=height) for height in HEIGHTS}
+        matrix = MATRIX_PROPERTIES._replace(
+            rows=lengths.size, nnz=int(lengths.sum()), slice_fill=fill
+        )
+        estimates = slices_times_vector(matrix, Workload(machine=machine))
+        return min(estimates, key=lambda estimate: estimate.cycles).parameters["height"]
+
+    lengths = np.random.default_rng(0).integers(1, 60, 1000)
+    assert (best_height(np.full(1000, 6)), best_height(lengths)) == (16, 8)
 
 
 def test_filled_blocks_of_three_and_more_pay_for_a_vector():

@@ -10,7 +10,7 @@ from gossamer_machine.sizing.row_lengths import window_rows
 from gossamer_tune import properties_of
 from gossamer_tune.properties.matrix_properties import BLOCK_SIZES
 from gossamer_tune.properties.row_sample import GROUP, SAMPLED_ELEMENTS, sample_rows
-from gossamer_tune.properties.slices import HEIGHT, slice_fill
+from gossamer_tune.properties.slices import HEIGHTS, slice_fill
 
 
 def properties(matrix):
@@ -61,11 +61,12 @@ def test_the_band_of_a_diagonal_is_narrow_and_that_of_random_columns_is_wide():
     assert properties(wide).bandwidth > 0.4
 
 
+@pytest.mark.parametrize("height", HEIGHTS)
 @pytest.mark.parametrize("rows", [0, 1, 7, 8, 9, 256, 259, 9000])
-def test_the_fill_of_slices_is_that_of_the_longest_row_of_each(rows):
+def test_the_fill_of_slices_is_that_of_the_longest_row_of_each(rows, height):
     lengths = np.random.default_rng(0).integers(0, 30, rows)
     slots, size = 0, window_rows(rows)
     for begin in range(0, rows, size):
         window = sorted(lengths[begin : begin + size].tolist(), reverse=True)
-        slots += sum(HEIGHT * window[first] for first in range(0, len(window), HEIGHT))
-    assert slice_fill(lengths) == (lengths.sum() / slots if slots else 1.0)
+        slots += sum(height * window[first] for first in range(0, len(window), height))
+    assert slice_fill(lengths, height=height) == (lengths.sum() / slots if slots else 1.0)

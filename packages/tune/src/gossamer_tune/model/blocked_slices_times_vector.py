@@ -6,9 +6,9 @@ from gossamer_tune.model.blocks_times_dense import MIN_FILL
 from gossamer_tune.model.element_loads import late_cycles
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.slices_times_vector import (
-    SLICE_CYCLES,
     SLOT_CYCLES,
     shared_row_cycles,
+    slice_cycles,
 )
 from gossamer_tune.model.streamed_values import vector_product_cycles
 from gossamer_tune.model.workload import Workload
@@ -40,10 +40,10 @@ def blocked_slices_times_vector(
 
 
 def _estimate(matrix: MatrixProperties, workload: Workload, size: int, fill: float) -> Estimate:
-    machine, slots = workload.machine, matrix.nnz / fill / matrix.slice_fill
+    machine, slots = workload.machine, matrix.nnz / fill / matrix.slice_fill[HEIGHT]
     block = size * (SLOT_CYCLES.on(machine) + late_cycles(matrix, workload)) + size**2 * TERM_CYCLES
     slices = matrix.rows / size / HEIGHT
-    computed = slots / size**2 * block + slices * size * SLICE_CYCLES.on(machine)
+    computed = slots / size**2 * block + slices * size * slice_cycles(HEIGHT, machine)
     cycles = vector_product_cycles(computed, slots, workload, block=size)
     cycles += shared_row_cycles(matrix.rows, workload)
     reason = (

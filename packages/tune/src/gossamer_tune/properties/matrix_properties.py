@@ -12,7 +12,7 @@ from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.typed_calls import typed
 from gossamer_tune.properties.column_reuse import ColumnReuse, column_reuse
 from gossamer_tune.properties.row_sample import GROUP, RowSample, distinct_count, sample_rows
-from gossamer_tune.properties.slices import slice_fill
+from gossamer_tune.properties.slices import HEIGHTS, slice_fill
 
 NEAR_GROUP = 8
 """Rows of a small group, in which a row of the dense operand is still in the first cache if rows have columns
@@ -44,7 +44,7 @@ class MatrixProperties(NamedTuple):
     """The properties of a matrix.
 
     >>> lengths, groups = RowLengths(2.0, 0.0, 2, 0), GroupedColumns(1.0, 8.0)
-    >>> MatrixProperties(4, 8, 8, lengths, {2: 1.0}, 0.1, groups, groups, 1.0).density
+    >>> MatrixProperties(4, 8, 8, lengths, {2: 1.0}, 0.1, groups, groups, {8: 1.0}).density
     0.25
     """
 
@@ -61,8 +61,8 @@ class MatrixProperties(NamedTuple):
     """The columns of groups of 48 neighboring rows."""
     near_groups: GroupedColumns
     """The columns of groups of 8 neighboring rows."""
-    slice_fill: float
-    """The fraction of the slots of SELL that are elements."""
+    slice_fill: Mapping[int, float]
+    """For each number of rows of a slice, the fraction of the slots of SELL that are elements."""
     reuse: ColumnReuse | None = None
     """How soon columns occur again in the order of the rows."""
     ordered_reuse: ColumnReuse | None = None
@@ -101,7 +101,7 @@ def properties_of(shape: tuple[int, int], indptr: Array, indices: Array) -> Matr
         bandwidth=_bandwidth(sample, shape),
         groups=_columns_of_groups(sample, columns, GROUP),
         near_groups=_columns_of_groups(sample, columns, NEAR_GROUP),
-        slice_fill=slice_fill(lengths),
+        slice_fill={height: slice_fill(lengths, height=height) for height in HEIGHTS},
     )
 
 
@@ -109,7 +109,7 @@ def scheduled_stats(matrix: MatrixProperties) -> Stats:
     """Return the representative of similar matrices on which rules for schedules base their decisions.
 
     >>> lengths, groups = RowLengths(5.3, 1.0, 9, 0), GroupedColumns(1.0, 8.0)
-    >>> scheduled_stats(MatrixProperties(1000, 1000, 5300, lengths, {}, 0.1, groups, groups, 1.0))
+    >>> scheduled_stats(MatrixProperties(1000, 1000, 5300, lengths, {}, 0.1, groups, groups, {8: 1.0}))
     Stats(rows=512, columns=512, nnz=2560, longest_row=8, empty_rows=0)
     """
     lengths = matrix.lengths
