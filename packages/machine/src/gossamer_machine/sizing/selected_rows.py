@@ -48,11 +48,12 @@ fast)."""
 
 
 class RowLoads(msgspec.Struct, frozen=True):
-    """Whether vectors begin at aligned addresses of a selected row, one vector more than its features fill,
-    and the number of tiles of features in which rows are prefetched (0: none are)."""
+    """The loads of a row that is selected."""
 
     is_aligned: bool
+    """Whether vectors begin at aligned addresses, one vector more than the features fill."""
     prefetched_tiles: int
+    """The number of tiles of features in which rows are prefetched; 0 if they are not."""
 
 
 def row_loads(features: int, dtype: str, machine: Machine, stats: Stats) -> RowLoads:
