@@ -170,15 +170,8 @@ def require_shown_within(request):
     return required
 
 
-@pytest.fixture(scope="session")
-def library_folder(tmp_path_factory):
-    """The folder of the library of a driver. There is one for all tests: the loader finds a library that is
-    loaded already by its name, wherever it came from."""
-    return str(tmp_path_factory.mktemp("driver"))
-
-
 @pytest.fixture(scope="module")
-def gpu(root, library_folder):
+def gpu(root):
     """A GPU behind the library of a driver, for all tests of a module: kernels that the process keeps are
     loaded there. The interpreter of PTX runs them."""
     with pytest.MonkeyPatch.context() as monkeypatch:
@@ -186,5 +179,5 @@ def gpu(root, library_folder):
         monkeypatch.setattr(sys, "path", [*sys.path, helpers])
         from fake_drivers import installed_drivers
 
-        with installed_drivers(monkeypatch, library_folder) as gpu:
+        with installed_drivers(monkeypatch) as gpu:
             yield gpu

@@ -30,18 +30,12 @@ def flat():
     return parse
 
 
-@pytest.fixture(scope="session")
-def library_folder(tmp_path_factory):
-    """Where the fake library is built, once."""
-    return str(tmp_path_factory.mktemp("libcuda"))
-
-
 @pytest.fixture
-def fake_gpu(monkeypatch, library_folder):
+def fake_gpu(monkeypatch):
     """A GPU that the interpreter of PTX runs, behind a library and packages of drivers."""
     from fake_drivers import installed_drivers
 
     if shutil.which("gcc") is None:
         pytest.skip("there is no gcc, which compiles a library that stands in for that of a driver")
-    with installed_drivers(monkeypatch, library_folder) as gpu:
+    with installed_drivers(monkeypatch) as gpu:
         yield gpu

@@ -25,10 +25,8 @@ NATIVE = "cuda-mma-sp:arch=native"
         ((12, 5), 13000, "", "arch=sm_120,ptx=8.7,multiprocessors=40"),
     ],
 )
-def test_the_driver_says_what_the_gpu_is(
-    capability, version, options, resolved, monkeypatch, library_folder, flat
-):
-    with installed_drivers(monkeypatch, library_folder) as gpu:
+def test_the_driver_says_what_the_gpu_is(capability, version, options, resolved, monkeypatch, flat):
+    with installed_drivers(monkeypatch) as gpu:
         gpu.version = version
         gpu.attributes |= {"MULTIPROCESSOR_COUNT": 40, **dict(
             zip(("COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR"), capability, strict=True)
@@ -42,8 +40,8 @@ def test_the_driver_says_what_the_gpu_is(
         assert BACKEND.texts(flat(*LOOP), target)["ptx"]
 
 
-def test_a_gpu_that_is_too_old_is_refused(monkeypatch, library_folder):
-    with installed_drivers(monkeypatch, library_folder) as gpu:
+def test_a_gpu_that_is_too_old_is_refused(monkeypatch):
+    with installed_drivers(monkeypatch) as gpu:
         gpu.attributes |= {"COMPUTE_CAPABILITY_MAJOR": 6, "COMPUTE_CAPABILITY_MINOR": 1}
         assert "has the compute capability 6.1" in BACKEND.probe(Target.parse(NATIVE)).reason
 

@@ -55,10 +55,8 @@ def test_a_machine_with_a_gpu_lacks_nothing(name, fake_gpu):
         ((), "ctypes"),
     ],
 )
-def test_the_default_driver_is_the_first_that_is_installed(
-    packages, name, monkeypatch, library_folder
-):
-    with installed_drivers(monkeypatch, library_folder, packages=packages):
+def test_the_default_driver_is_the_first_that_is_installed(packages, name, monkeypatch):
+    with installed_drivers(monkeypatch, packages=packages):
         assert BACKEND.probe(Target("cuda-mma-sp")).usable
         assert gpu_device(None, 0).driver.name == name
 

@@ -1,8 +1,11 @@
 """Fixtures' work: fake packages and a fake library in place of those of a machine with a GPU."""
 
 import _ctypes
+import atexit
 import ctypes
+import shutil
 import subprocess
+import tempfile
 import types
 from contextlib import contextmanager
 from functools import cache
@@ -19,18 +22,24 @@ HANDLER = ctypes.CFUNCTYPE(
 
 
 @cache
-def build_library(folder):
-    """Compile the library, whose name for the loader is libcuda.so.1."""
-    library = Path(folder) / "libcuda.so.1"
+def build_library():
+    """Compile the library, whose name for the loader is libcuda.so.1.
+
+    It is one file in a process, whichever tests use it: the loader finds a library that is loaded already by
+    its name, wherever it came from.
+    """
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    library = folder / "libcuda.so.1"
     command = ["gcc", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", str(SOURCE), "-o"]
     subprocess.run([*command, str(library)], check=True)
     return library
 
 
 @contextmanager
-def loaded_library(gpu, folder):
+def loaded_library(gpu):
     """Load the library: the loader finds it by its name from then on."""
-    library = ctypes.CDLL(str(build_library(folder)), mode=ctypes.RTLD_GLOBAL)
+    library = ctypes.CDLL(str(build_library()), mode=ctypes.RTLD_GLOBAL)
     handler = HANDLER(gpu.handler)
     library.fake_set_handler(handler)
     try:
@@ -41,7 +50,7 @@ def loaded_library(gpu, folder):
 
 
 @contextmanager
-def installed_drivers(monkeypatch, folder, *, packages=("pycuda", "cuda-bindings")):
+def installed_drivers(monkeypatch, *, packages=("pycuda", "cuda-bindings")):
     """A machine with a GPU, its library, and the packages."""
     gpu = FakeGpu()
     gpu_device.cache_clear()
@@ -61,6 +70,6 @@ def installed_drivers(monkeypatch, folder, *, packages=("pycuda", "cuda-bindings
         if module is not None:
             module.__spec__ = types.SimpleNamespace(name=name)
         monkeypatch.setitem(__import__("sys").modules, name, module)
-    with loaded_library(gpu, folder):
+    with loaded_library(gpu):
         yield gpu
     gpu_device.cache_clear()
