@@ -14,6 +14,7 @@ from gossamer_ir.traversal.rename import with_labels, with_names
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.statement_queries import labels_of, vars_bound
 from gossamer_ir.traversal.walk import stmts
+from gossamer_schedule.made_names import part_name
 
 
 class Clone(msgspec.Struct, frozen=True):
@@ -47,7 +48,7 @@ def clones_of(
     buffers += own_buffers
 
     def renaming(names: Iterable[str], number: int) -> dict[str, str]:
-        return {name: namer.fresh(f"{name}_{number}") for name in names}
+        return {name: namer.fresh(part_name(name, number)) for name in names}
 
     return tuple(
         _renamed_clone(body, renaming(vars, at), renaming(blocks, at), renaming(buffers, at))

@@ -13,7 +13,7 @@ from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.substitute import substitute, substitute_body
-from gossamer_schedule.definition.made_names import copy_name
+from gossamer_schedule.made_names import copy_name
 
 
 class IterationDomain(msgspec.Struct, frozen=True):

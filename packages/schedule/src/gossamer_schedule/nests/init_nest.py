@@ -22,8 +22,8 @@ from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.substitute import substitute, substitute_body
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.variable_values import values_at
-from gossamer_schedule.definition.made_names import INIT_SUFFIX, init_name
 from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.made_names import INIT_SUFFIX, init_name
 from gossamer_schedule.nests.block_nest import BlockNest, enclosing_loops_and_conditions
 
 

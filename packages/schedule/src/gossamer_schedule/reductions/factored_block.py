@@ -28,7 +28,7 @@ from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.variable_values import values_at
-from gossamer_schedule.definition.made_names import partial_name
+from gossamer_schedule.made_names import partial_name
 from gossamer_schedule.nests.block_nest import reduction_nest
 from gossamer_schedule.reductions.term_reduction import TermReduction
 from gossamer_schedule.regions.required import with_replaced_subexprs

@@ -9,8 +9,8 @@ from gossamer_ir.nodes import AnyBuffer, Block, Scope, Stmt
 from gossamer_ir.traversal.names import Namer
 from gossamer_schedule.cursor.cursor_at import Cursor, function_with_replaced
 from gossamer_schedule.cursor.find import find_block, find_buffer
-from gossamer_schedule.definition.made_names import cache_name
 from gossamer_schedule.legality.races import require_no_race_on_new
+from gossamer_schedule.made_names import cache_name
 from gossamer_schedule.nests.block_nest import BlockNest
 
 

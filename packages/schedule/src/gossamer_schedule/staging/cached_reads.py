@@ -8,7 +8,7 @@ from gossamer_ir.nodes import AnyBuffer, Expr
 from gossamer_ir.traversal.names import Namer
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.definition.change import Change
-from gossamer_schedule.definition.made_names import copy_block_name
+from gossamer_schedule.made_names import copy_block_name
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest
 from gossamer_schedule.staging.cache import with_cache

@@ -16,9 +16,9 @@ from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_block
 from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.definition.change import Change
-from gossamer_schedule.definition.made_names import copy_block_name
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.legality.distinct_stores import require_distinct_stores
+from gossamer_schedule.made_names import copy_block_name
 from gossamer_schedule.nests.block_nest import reduction_nest
 from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest
 from gossamer_schedule.nests.init_checks import require_init_of_nest

@@ -18,9 +18,9 @@ from gossamer_ir.traversal.substitute import substitute, substitute_body
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_block
 from gossamer_schedule.cursor.variable_values import values_at
-from gossamer_schedule.definition.made_names import outer_block_name
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.legality.loop_invariance import require_unchanged_bounds
+from gossamer_schedule.made_names import outer_block_name
 from gossamer_schedule.nests.block_nest import single_block
 from gossamer_schedule.nests.init_checks import (
     loops_outside_reductions,

@@ -24,9 +24,9 @@ from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
-from gossamer_schedule.definition.made_names import cache_name, copy_block_name, dimension_name
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.made_names import cache_name, copy_block_name, dimension_name
 from gossamer_schedule.nests.block_nest import required_enclosing_nest
 from gossamer_schedule.nests.copy_nest import IterationDomain, copy_nest, names_of_nest
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe_in_loops

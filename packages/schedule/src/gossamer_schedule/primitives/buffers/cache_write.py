@@ -19,9 +19,9 @@ from gossamer_schedule.cursor.find import find_block
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.definition.change import Change
-from gossamer_schedule.definition.made_names import copy_block_name
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.made_names import copy_block_name
 from gossamer_schedule.nests.block_nest import (
     BlockNest,
     enclosing_loops_and_conditions,

@@ -6,8 +6,8 @@ from gossamer_ir.nodes import Scope
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
-from gossamer_schedule.definition.made_names import cache_name
 from gossamer_schedule.definition.primitive import primitive
+from gossamer_schedule.made_names import cache_name
 from gossamer_schedule.staging.cache import ReindexedBuffer
 from gossamer_schedule.staging.gather import with_gathered_reads
 

@@ -9,8 +9,8 @@ from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_named
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
-from gossamer_schedule.definition.made_names import unit_loop_name
 from gossamer_schedule.definition.primitive import primitive
+from gossamer_schedule.made_names import unit_loop_name
 
 
 @primitive(stages=LOOP_STAGES)

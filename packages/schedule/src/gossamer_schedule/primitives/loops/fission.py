@@ -33,12 +33,12 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
 from gossamer_schedule.cursor.used_buffers import conflicting_buffers
 from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.definition.change import Change
-from gossamer_schedule.definition.made_names import part_name
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.legality.dependence_distance import dependence_distance
 from gossamer_schedule.legality.loop_invariance import require_unchanged, require_unchanged_bounds
 from gossamer_schedule.legality.races import are_iterations_apart, difference_text, is_unconditional
+from gossamer_schedule.made_names import part_name
 from gossamer_schedule.nests.init_checks import blocks_with_init, buffers_read_by_init
 
 BodyPart: TypeAlias = tuple[Stmt, ...]

@@ -26,11 +26,11 @@ from gossamer_schedule.cursor.program_points import point_in_function
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_zero_start
 from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.definition.change import Change
-from gossamer_schedule.definition.made_names import horizontally_fused_name
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.independent_loops import jointly_atomic_buffers, require_independent
 from gossamer_schedule.legality.loop_invariance import require_unchanged
+from gossamer_schedule.made_names import horizontally_fused_name
 from gossamer_schedule.nests.init_checks import blocks_with_init, reinitializing_loops
 
 

@@ -36,10 +36,10 @@ from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_zero_start
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.counts import is_count
-from gossamer_schedule.definition.made_names import split_loop_names
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.loop_invariance import require_unchanged, require_unchanged_bounds
+from gossamer_schedule.made_names import split_loop_names
 from gossamer_schedule.nests.floor_multiples import dividend_of_floor
 from gossamer_schedule.nests.init_checks import require_inits_with_added_factors
 from gossamer_schedule.nests.split_variable import split_variable

@@ -15,11 +15,11 @@ from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_zero_start
 from gossamer_schedule.definition.change import Change
-from gossamer_schedule.definition.made_names import extent_name, longest_name
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quote, schedule_error, text_of
 from gossamer_schedule.legality.loop_invariance import require_unchanged
 from gossamer_schedule.legality.races import require_no_race_on_new
+from gossamer_schedule.made_names import extent_name, longest_name
 from gossamer_schedule.nests.copy_nest import IterationDomain, copy_nest, names_of_nest
 from gossamer_schedule.nests.init_checks import blocks_with_init
 from gossamer_schedule.nests.init_nest import enclosed_block

@@ -1,7 +1,7 @@
 """Names that primitives give to the loops, blocks and buffers that they make.
 
-A number is appended to names that are taken (`Namer.fresh`). Rules, which address loops before they exist,
-use the same functions, and number names in the same way (`TraceBuilder`).
+Both who makes a name and who needs it before it exists call the function here, and have names that are taken
+numbered by a `Namer`: primitives, and the `TraceBuilder` of rules (docs/decisions/0019).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def split_loop_names(loop_name: str, count: int) -> tuple[str, ...]:
 
 
 def part_name(name: str, part: int) -> str:
-    """Return the name of one of the parts into which a loop is cut, or of the copy of a name in it.
+    """Return the name of one of the parts into which a loop is cut, or of a copy of a name in it.
 
     >>> part_name("k", 1)
     'k_1'
@@ -46,15 +46,6 @@ def cache_name(buffer_name: str, scope: str) -> str:
 def horizontally_fused_name(loop_name: str) -> str:
     """Return the name of the loop into which `horizontal_fuse` fuses a loop and those after it."""
     return f"{loop_name}_fused"
-
-
-def numbered_name(name: str, number: int) -> str:
-    """Return the name that a primitive makes instead of one that is taken `number` times.
-
-    >>> numbered_name("C_local", 0), numbered_name("C_local", 2)
-    ('C_local', 'C_local_2')
-    """
-    return f"{name}_{number}" if number else name
 
 
 def unit_loop_name(name: str) -> str:
