@@ -91,13 +91,13 @@ class ConstantPoints:
             case Const(dtype="int64"):
                 return np.asarray(int(expr.text), np.int64)
             case Unary(op="not"):
-                return _applied(np.logical_not, self.values(expr.operand))
+                return _apply(np.logical_not, self.values(expr.operand))
             case Binary():
                 operands = self.values(expr.lhs), self.values(expr.rhs)
-                return _applied(_operation(expr), *operands)
+                return _apply(_operation(expr), *operands)
             case Compare() if dtype_of(expr.lhs) == "int64":
                 operands = self.values(expr.lhs), self.values(expr.rhs)
-                return _applied(_COMPARISONS[expr.op], *operands)
+                return _apply(_COMPARISONS[expr.op], *operands)
         return None
 
 
@@ -112,7 +112,7 @@ def _operation(expr: Binary) -> Callable[..., PointValues] | None:
     return _OPERATIONS.get(expr.op)
 
 
-def _applied(
+def _apply(
     function: Callable[..., PointValues] | None, *operands: PointValues | None
 ) -> PointValues | None:
     if function is None or any(operand is None for operand in operands):

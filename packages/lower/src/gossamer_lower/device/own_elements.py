@@ -124,7 +124,9 @@ class OwnElements:
         if not free_vars(*instance.indices, *bounds).isdisjoint(exchanged):
             return False
         bounder = _Bounder(instance, {name, *fixed})
-        body: Stmt = Store(instance.buffer, tuple(map(bounder.bounded, instance.indices)), ZERO)
+        body: Stmt = Store(
+            instance.buffer, tuple(map(bounder.with_loop_vars, instance.indices)), ZERO
+        )
         for condition in instance.conditions:
             if free_vars(condition).isdisjoint(exchanged):
                 body = If(condition, (body,))
@@ -168,15 +170,15 @@ class _Bounder:
         self.loops: dict[Expr, For] = {}
         self._starts: dict[Expr, int] = {}
 
-    def bounded(self, node: Any) -> Any:
+    def with_loop_vars(self, node: Any) -> Any:
         """Return an expression with such parts replaced."""
         is_affine = not isinstance(node, Binary) or BINARY_KINDS[node.op].is_affine
         if is_affine or not free_vars(node).isdisjoint(self._kept):
-            return map_children(node, self.bounded)
+            return map_children(node, self.with_loop_vars)
         if node not in self.loops:
             values = self._range_of(node)
             if values is None:
-                return map_children(node, self.bounded)
+                return map_children(node, self.with_loop_vars)
             name = f"{LANE.name} {len(self.loops)}"
             self.loops[node] = For(name, ZERO, index(len(values)), ())
             self._starts[node] = values.start

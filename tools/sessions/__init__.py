@@ -1,0 +1,1 @@
+"""What the sessions of noxfile.py consist of: distributions, their wheels, and runs of tests."""
