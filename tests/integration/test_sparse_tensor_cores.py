@@ -12,6 +12,7 @@ import gossamer as gs
 from gossamer.operator_calls.operator_program import Variant, module_of, program_for
 from gossamer.operators.matmul_24 import PROGRAM
 from gossamer.pipeline import stage_texts
+from gossamer_cuda_mma_sp.intrinsics.n_m_intrinsics import TILE
 from gossamer_ir.errors import FormatError
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module, print_module
@@ -20,6 +21,8 @@ from tests.integration.block_problems import block_problem
 from tests.integration.math_oracle import tf32
 
 TARGET = "cuda-mma-sp:driver=interpreter"
+TILES = TILE // 16 * (TILE // 8)
+"""The instructions that multiply the tiles of a warp."""
 SHAPES = [(16, 32, 8), (1, 4, 2), (5, 7, 3), (17, 66, 9), (40, 130, 33), (33, 64, 1)]
 
 
@@ -61,7 +64,7 @@ def ptx(program, features, target=TARGET):
 def test_sparse_tensor_cores_do_all_products(dtype, instruction):
     # Without the kernel for empty operands, which is in the same PTX, nothing else multiplies elements.
     grid = ptx(program_text(dtype), 16).split(".entry gossamer_kernel_1")[1].split(".entry")[0]
-    assert grid.count(instruction) == 1
+    assert grid.count(instruction) == TILES
     assert not any(word in grid for word in ("fma.", "mul.rn", "mul.f32", "mad.lo.s32"))
 
 
@@ -213,7 +216,7 @@ def test_one_of_two_columns_is_multiplied_in_tf32(target, is_transposed):
     np.testing.assert_allclose(c, expected, rtol=0, atol=22 * 2.0**-24 * 11 * 2.0**22)
     if target == TARGET:
         code = kernel.artifact.code.decode(errors="replace")
-        assert code.count("m16n8k16.row.col.f32.tf32.tf32.f32") == 1
+        assert code.count("m16n8k16.row.col.f32.tf32.tf32.f32") == TILES
 
 
 def test_the_rule_says_which_patterns_and_precisions_an_instruction_has():
@@ -308,7 +311,7 @@ def test_the_instruction_of_a_precision_is_used_where_it_is_native(precision, in
     stored = STORED.get(precision, precision)
     module = module_of(program_for(PROGRAM, precision), Variant(stored))
     code = ptx(print_module(module), 16, target=OLDER)
-    assert code.count(f"mma.sp::ordered_metadata.sync.aligned.{instruction}") == 1
+    assert code.count(f"mma.sp::ordered_metadata.sync.aligned.{instruction}") == TILES
 
 
 def bfloat16(matrix):

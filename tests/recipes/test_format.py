@@ -41,6 +41,8 @@ NAMED = {
     "benchmarks/instruction_counts/counted_operators.py": {"tiled_csr"},
     # Files of arrays, for the problem with blocks.
     "benchmarks/operator_case.py": {"bsr"},
+    # Dense tensor cores multiply blocks.
+    "packages/gossamer/src/gossamer/operators/matmul_24.py": {"bsr"},
 }
 """Files that name a format for a reason that does not concern a new one."""
 LISTED = {

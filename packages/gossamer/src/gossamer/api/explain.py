@@ -17,7 +17,7 @@ from gossamer.operator_calls.operator_program import (
 from gossamer.operators import is_operator_name, operator_named
 from gossamer.pipeline import report_for_target
 from gossamer.resolve_target import resolve_elsewhere
-from gossamer.targets import DEFAULT_TARGET, is_default_target
+from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats import Decomposition, SparseTensor
 from gossamer_ir.core.dtypes import SUM_DTYPES
 from gossamer_ir.interchange.n_m_operands import n_m_operands
@@ -76,10 +76,10 @@ def explain(
         return choice_of(program)
     module = program_of(program, specialize=specialize, dtypes=dtypes)
     report = report_for_target(module, resolve_elsewhere(target)[1], stats)
-    if is_operator_name(program) and is_default_target(target):
+    if is_operator_name(program):
         operator = operator_named(str(program))
         dtype = _operand_dtype(operator.program, dtypes or {}) or Variant().dtype
-        return operator.explain_calls(report, dtype=dtype, sizes=specialize or {})
+        return operator.explain_calls(report, dtype=dtype, sizes=specialize or {}, target=target)
     return report
 
 

@@ -38,10 +38,11 @@ LIBRARY_DTYPES = tuple(
 CACHED_FRACTION = 32
 """The dense operand is cache-resident if it has at most this fraction of the private cache."""
 
-ProductForm: TypeAlias = Literal["dense", "csr", "kernel"]
+ProductForm: TypeAlias = Literal["dense", "csr", "blocks", "kernel"]
 _WHAT: dict[ProductForm, str] = {
     "dense": "the dense product of NumPy",
     "csr": "the product in CSR (spmm)",
+    "blocks": "the product of dense blocks (spmm in BSR)",
     "kernel": "the kernel for N:M",
 }
 

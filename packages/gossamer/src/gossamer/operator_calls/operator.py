@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 
-DecideForm: TypeAlias = Callable[[str, Mapping[str, int]], Decision]
-"""Returns how products of operands of a dtype are computed on the CPU of this machine, with the reason."""
+DecideForm: TypeAlias = Callable[[str, Mapping[str, int], "str | Target"], "Decision | None"]
+"""Returns how products of operands of a dtype and of sizes are computed for a target, with the reason; None
+if always by the kernel."""
 
 
 class Operator(Generic[P]):
@@ -79,10 +80,15 @@ class Operator(Generic[P]):
         return tuple(pair.plan for pair in self._plans.by_key.values())
 
     def explain_calls(
-        self, report: ScheduleReport, *, dtype: str, sizes: Mapping[str, int]
+        self,
+        report: ScheduleReport,
+        *,
+        dtype: str,
+        sizes: Mapping[str, int],
+        target: str | Target,
     ) -> ScheduleReport:
-        """Return the report about calls with the default target from that of the kernel. `dtype` is that of
-        the operands; `sizes` are those that are fixed, by parameter."""
+        """Return the report about calls with a target from that of the kernel. `dtype` is that of the
+        operands; `sizes` are those that are fixed, by parameter."""
         return report
 
     def forget(self) -> None:
@@ -271,16 +277,24 @@ class DecidingOperator(Operator[P]):
         operands: Callable[..., Operands[MatrixOperand]],
         decide: DecideForm,
     ) -> None:
-        """`decide` returns the decision for operands of a dtype and sizes, as the function takes it."""
+        """`decide` returns the decision for operands of a dtype, sizes and a target, as the function takes
+        it."""
         super().__init__(program, function, operands=operands)
         self._decide = decide
 
     def explain_calls(
-        self, report: ScheduleReport, *, dtype: str, sizes: Mapping[str, int]
+        self,
+        report: ScheduleReport,
+        *,
+        dtype: str,
+        sizes: Mapping[str, int],
+        target: str | Target,
     ) -> ScheduleReport:
-        """Return the report about calls with the default target: first the decision whether they use the
-        kernel."""
-        return replace(report, decisions=(self._decide(dtype, sizes), *report.decisions))
+        """Return the report about calls: first the decision whether they use the kernel."""
+        decision = self._decide(dtype, sizes, target)
+        if decision is None:
+            return report
+        return replace(report, decisions=(decision, *report.decisions))
 
     if not TYPE_CHECKING:
 

@@ -7,6 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from gossamer.operator_calls.grid_product_forms import (
+    ProductSizes,
+    block_size,
+    choose_grid_form,
+)
 from gossamer.operator_calls.n_m_product_forms import (
     LIBRARY_DTYPES,
     ProductForm,
@@ -26,7 +31,7 @@ from gossamer.operator_calls.operator import operator
 from gossamer.operator_calls.operator_program import OperatorProgram
 from gossamer.operators.spmm import spmm
 from gossamer.resolve_target import machine_for
-from gossamer.targets import DEFAULT_TARGET, is_default_target
+from gossamer.targets import is_default_target
 from gossamer_formats import Array, SparseTensor
 from gossamer_formats.internal_api import MemoKey
 from gossamer_ir.core.dtypes import ROUNDED_OPERANDS, SUM_DTYPES
@@ -110,6 +115,7 @@ PROGRAM = OperatorProgram(
 
 _DENSE = MemoKey[Array]("the matrix as a dense array for products")
 _CSR = MemoKey[SparseTensor]("the matrix in CSR for products")
+_BLOCKS = MemoKey[SparseTensor]("the matrix in dense blocks for products")
 
 
 def operands(A: Any, B: Array, dtype: str | None = None) -> Operands[NMMatrix]:
@@ -121,15 +127,20 @@ def operands(A: Any, B: Array, dtype: str | None = None) -> Operands[NMMatrix]:
     return Operands(matrix, {"b": padded}, "c", (rows, features), matrix.dtype, features)
 
 
-def _decide(dtype: str, sizes: Mapping[str, int]) -> Decision:
-    """Return how the product of a tensor is computed on the CPU of this machine."""
-    groups = sizes.get("groups")
+def _decide(dtype: str, sizes: Mapping[str, int], target: str | Target) -> Decision | None:
+    """Return how the product of a tensor is computed for a target."""
+    groups, rows, features = (sizes.get(name) for name in ("groups", "m", "feat_size"))
+    columns = None if groups is None else n_m_operands(dtype).group * groups
+    machine = machine_for(target)
+    if machine.grid is not None:
+        all_sizes = None
+        if rows is not None and columns is not None and features is not None:
+            all_sizes = ProductSizes(rows, columns, features)
+        return choose_grid_form(dtype, all_sizes, is_tensor=True, machine=machine).decision
+    if not is_default_target(target):
+        return None
     return choose_form(
-        dtype,
-        columns=None if groups is None else n_m_operands(dtype).group * groups,
-        features=sizes.get("feat_size"),
-        is_tensor=True,
-        machine=machine_for(DEFAULT_TARGET),
+        dtype, columns=columns, features=features, is_tensor=True, machine=machine
     ).decision
 
 
@@ -161,11 +172,12 @@ def matmul_24(
       has at most two with nonzeros (4:8).
 
     On a target with sparse tensor cores for the dtype they multiply, those for int4 and uint4 from sm_80 to
-    sm_89. On the CPU of this machine (the default target), the product of NumPy, or that of `spmm`, is used
-    where the kernel for 2:4 is slower: it is for integers and tfloat32, and for targets that are named with
-    options. `explain("matmul_24", target=...)` says what is chosen and why, for operands of other dtypes with
-    `dtypes={"A": "float16", "B": "float16"}`, and for sizes with
-    `specialize={"feat_size": 64, "groups": 256}`. `matmul_24.bind` always uses the kernel.
+    sm_89; tensors are multiplied in dense blocks where a model expects that to be faster
+    (docs/n-m-sparsity.md). On the CPU of this machine (the default target), the product of NumPy, or that of
+    `spmm`, is used where the kernel for 2:4 is slower: it is for integers and tfloat32, and for targets that
+    are named with options. `explain("matmul_24", target=...)` says what is chosen and why, for operands of
+    other dtypes with `dtypes={"A": "float16", "B": "float16"}`, and for sizes with
+    `specialize={"m": 4096, "groups": 1024, "feat_size": 64}`. `matmul_24.bind` always uses the kernel.
 
     Raises `FormatError` (`format.n_m`) that names the row and the columns of a group with more
     nonzeros, and `ArgumentError`: `operand.kind`, `operand.dtype`, `operand.shape`, `operand.range` (an
@@ -185,6 +197,10 @@ def matmul_24(
         result = _product_of_library(A, B, dtype, out=out)
         if result is not None:
             return result
+    elif isinstance(A, SparseTensor) and isinstance(B, np.ndarray):
+        stored = _tensor_in_blocks(A, B, dtype, target=target)
+        if stored is not None:
+            return spmm(stored, B, out=out, target=target)
     return matmul_24.run(operands(A, B, dtype), out=out, target=target)
 
 
@@ -216,6 +232,29 @@ def _product_of_library(
     )
     _multiply(form, A if is_tensor else matrix, dense, out=array)
     return result
+
+
+def _tensor_in_blocks(
+    tensor: SparseTensor, dense: Array, operand_dtype: str | None, *, target: Any
+) -> SparseTensor | None:
+    """Return a tensor in dense blocks if their product is expected to be faster than that of the kernel for
+    2:4, which refuses operands that do not fit."""
+    machine = machine_for(target)
+    if machine.grid is None or dense.ndim != 2 or tensor.ndim != 2:
+        return None
+    dtype = required_operands(operand_dtype, tensor.value_dtype)
+    rows, columns = tensor.shape
+    sizes = ProductSizes(rows, columns, dense.shape[1])
+    form = choose_grid_form(dtype, sizes, is_tensor=True, machine=machine).form
+    block = None if form == "kernel" else block_size(dtype, sizes)
+    if block is None:
+        return None
+    # A matrix without the pattern is refused, whatever the form of its product.
+    n_m_matrix(tensor)
+    return _BLOCKS.get(
+        tensor,
+        lambda stored: stored.asformat("bsr", block_rows=block.rows, block_columns=block.columns),
+    )
 
 
 def _multiply(form: ProductForm, matrix: Any, dense: Array, *, out: Array) -> None:
