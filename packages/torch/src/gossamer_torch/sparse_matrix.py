@@ -114,6 +114,13 @@ class SparseMatrix:
         """Return the product with a dense matrix or vector, as `spmm` and `spmv` do."""
         return reduce_rows(self, dense)
 
+    @classmethod
+    def __torch_function__(cls, *_call: Any, **_keywords: Any) -> Any:
+        """Refuse functions of torch, whose kernels do not take the matrix. Modules that call kernels with the
+        weights of their parts, such as `torch.nn.TransformerEncoderLayer` in evaluation, call the parts
+        themselves if a weight has this method."""
+        return NotImplemented
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the tensors; loading checks them again."""
         return _restore, (self.crow, self.col, self.values, self.shape)

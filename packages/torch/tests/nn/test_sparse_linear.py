@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 
@@ -57,6 +59,28 @@ def test_prepared_weights_are_used_without_gradients_until_training():
     layer.train()
     with torch.no_grad():
         torch.testing.assert_close(layer(x) - layer.bias, 2 * (expected - layer.bias))
+
+
+@pytest.mark.parametrize("is_training", [False, True])
+def test_a_layer_of_a_transformer_may_be_sparse(is_training):
+    # The layer reads the weights for a kernel of its own in evaluation, and the encoder does with a mask.
+    layer = torch.nn.TransformerEncoderLayer(32, 2, 64, dropout=0.0, batch_first=True)
+    encoder = torch.nn.TransformerEncoder(layer, 2)
+    x, mask = torch.randn(3, 5, 32), torch.arange(5).repeat(3, 1) >= torch.tensor([[5], [4], [2]])
+    sparse = copy.deepcopy(encoder).train(is_training)
+    for dense_layer, sparse_layer in zip(encoder.layers, sparse.layers, strict=True):
+        for name in ("linear1", "linear2"):
+            pruned = SparseLinear.prune(getattr(dense_layer, name), sparsity=0.8)
+            setattr(sparse_layer, name, pruned.train(is_training))
+            getattr(dense_layer, name).weight.data = pruned.weight.to_dense()
+    for is_tracked in (True, False):
+        with torch.set_grad_enabled(is_tracked):
+            for options in ({}, {"src_key_padding_mask": mask}):
+                expected, actual = encoder(x, **options), sparse(x, **options)
+                torch.testing.assert_close(actual[~mask], expected[~mask], rtol=1e-4, atol=1e-5)
+    sparse(x).sum().backward()
+    values = sparse.layers[0].linear1.values
+    assert values.grad.shape == values.shape
 
 
 @pytest.mark.parametrize(
