@@ -96,4 +96,4 @@ def _transpose(structure: SparseTensor) -> Transposed:
     offsets, order = counting_order(indices, columns)
     numbers = np.repeat(np.arange(rows, dtype=indices.dtype), np.diff(indptr))
     transposed = _structure(offsets, numbers[order], rows)
-    return Transposed(transposed, torch.from_numpy(order.astype(np.int64)))
+    return Transposed(transposed, torch.from_numpy(order))

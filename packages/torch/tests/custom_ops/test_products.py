@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from torch.autograd import gradcheck, gradgradcheck
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import gossamer as gs
 from gossamer_torch.custom_ops.products import sampled_product, sparse_product
@@ -44,6 +45,29 @@ def test_torch_finds_nothing_wrong_with_the_operators(arrays):
         torch.ops.gossamer.spmm.default, (random(5), random(4, 3), *arrays, 4, False)
     )
     torch.library.opcheck(torch.ops.gossamer.sddmm.default, (random(3, 2), random(4, 2), *arrays))
+
+
+class _Calls(TorchDispatchMode):
+    """The dense operands of the products that are called."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if function is torch.ops.gossamer.spmm.default:
+            self.dense.append(args[1])
+        elif function is torch.ops.gossamer.sddmm.default:
+            self.dense.append(args[0])
+        return function(*args, **(kwargs or {}))
+
+
+def test_a_transposed_gradient_is_copied_once(arrays):
+    product = sparse_product(random(5), random(4, 2), *arrays, 4, transposed=False)
+    with _Calls() as calls:
+        product.backward(torch.randn(2, 3, dtype=torch.float64).t())
+    assert [dense.is_contiguous() for dense in calls.dense] == [True, True]
+    assert len({dense.data_ptr() for dense in calls.dense}) == 1
 
 
 def test_gradients_are_those_of_the_compiler(arrays):

@@ -99,6 +99,17 @@ def test_bad_arguments_are_refused(call, code):
     assert caught.value.code == code
 
 
+def test_the_bias_is_added_in_transforms(arrays):
+    layer = SparseLinear(gt.SparseMatrix(*arrays, torch.randn(5), shape=(3, 4)), torch.zeros(3))
+    biases, x = torch.randn(2, 3), torch.randn(6, 4)
+
+    def outputs(bias):
+        return torch.func.functional_call(layer, {"bias": bias}, x)
+
+    expected = torch.stack([outputs(bias) for bias in biases])
+    torch.testing.assert_close(torch.func.vmap(outputs)(biases), expected)
+
+
 def test_layers_of_one_matrix_load_states_of_their_own(arrays):
     A = gt.SparseMatrix(*arrays, torch.randn(5), shape=(3, 4))
     layer, other, x = SparseLinear(A), SparseLinear(A), torch.randn(2, 4)

@@ -42,6 +42,9 @@ def _product_gradients(
 ) -> GradientsByName:
     """Return the gradients: that of the values is sampled at the pattern, that of the dense operand is a
     product with the transposed matrix."""
+    # Both read it by rows; of a layer it often is a transposed matrix, whose copy takes as long as a tenth of
+    # a product.
+    gradient = gradient.contiguous()
     gradients = {}
     if "values" in needed:
         left, right = (dense, gradient) if transposed else (gradient, dense)

@@ -8,6 +8,7 @@ import gossamer as gs
 from gossamer_formats import Decomposition, SparseTensor
 from gossamer_ir.errors import ArgumentError
 from gossamer_torch.conversion import SparseOperand, to_sparse_matrix
+from gossamer_torch.func_transforms import has_func_transforms
 from gossamer_torch.nn.pruning import PruneKind, kept_weights
 from gossamer_torch.numpy_views import shared_array, tensor_of
 from gossamer_torch.operators.spmm import spmm
@@ -104,10 +105,13 @@ class SparseLinear(torch.nn.Module):
                 f"'x' has the shape {tuple(x.shape)}; expected (..., {self.in_features}).",
             )
         tokens = x.reshape(-1, self.in_features)
-        output = self._product(tokens.t().contiguous()).t()
+        product = self._product(tokens.t().contiguous())
         if self.bias is not None:
-            output = output + self.bias
-        return output.reshape(*x.shape[:-1], self.out_features)
+            bias = self.bias[:, None]
+            # In place, as nobody else has the product: a new array takes as long as to read the weights. Not
+            # in a view, whose gradient is copied. A transform may have several biases for one product.
+            product = product + bias if has_func_transforms() else product.add_(bias)
+        return product.t().reshape(*x.shape[:-1], self.out_features)
 
     def _product(self, columns: torch.Tensor) -> torch.Tensor:
         prepared = None if torch.is_grad_enabled() else self._current_conversion()
