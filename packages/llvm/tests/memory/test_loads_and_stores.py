@@ -73,6 +73,14 @@ def test_lane_masks_compare_32_bit_lanes(loop, text, checked):
     assert "<16 x i64>" not in source
 
 
+def test_lane_masks_compare_indices_that_fit_32_bits(module, text, checked):
+    limit = Cast("int64", Load("J", (ROW, ZERO, ZERO), "int32"))
+    source = text(module(For("i", ZERO, index(100), (copy(tail(limit)),)), buffers=NARROW))
+    assert checked(source)
+    assert re.search(r"icmp ult <16 x i32> %v\d+, %v\d+", source)
+    assert "<16 x i64>" not in source
+
+
 NARROW = (
     Buffer("J", (N, index(8), index(1)), "int32", "j"),
     Buffer("X", (N,), "float32", "x"),

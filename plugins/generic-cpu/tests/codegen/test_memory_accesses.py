@@ -168,6 +168,18 @@ def test_lane_mask_at_the_limits_of_int64(build, serial):
         assert y.tolist() == [1] * expected + [0] * (16 - expected)
 
 
+@pytest.mark.parametrize("limit", [-(2**31), -1, 0, 1, 16, 39, 64, 2**31 - 1])
+def test_lane_mask_below_a_limit_of_32_bits(build, serial, limit):
+    bound = Cast("int64", Load("K", (ZERO,), "int32"))
+    mask = Compare("lt", RUN, Broadcast(bound, WIDE))
+    store = Store("Y", (RUN,), Broadcast(constant(1, "float32"), WIDE), mask)
+    limits = Buffer("K", (index(1),), "int32", "k")
+    kernel = build(serial(each(store, extent=index(4)), buffers=(Y, limits), scalars=SIZE))
+    y = np.zeros(64, np.float32)
+    kernel(y=y, k=np.array([limit], np.int32), n=64)
+    assert np.count_nonzero(y) == np.count_nonzero(y[: max(limit, 0)]) == min(64, max(limit, 0))
+
+
 def test_scalar_predicates_guard_the_access(build, serial):
     """P holds positions far outside X where the flag is false."""
     flag = Load("FLAGS", (ROW,), "bool")

@@ -8,7 +8,7 @@ import pytest
 
 from gossamer_ir.analysis.bounds.overflow import overflow_of
 from gossamer_ir.core.build import add, floordiv, index, index_var, mul, sub
-from gossamer_ir.nodes import Load, VScale
+from gossamer_ir.nodes import Binary, Cast, Load, VScale
 from gossamer_ir.script import parse_module
 
 TILED = """
@@ -119,3 +119,33 @@ def test_counts_of_bits_are_bounded_by_the_array_of_the_words(fact, is_exact):
 def test_a_size_rounded_up_to_whole_vectors_does_not_overflow(lanes, is_exact):
     rounded = mul(floordiv(add(M, sub(lanes, index(1))), lanes), lanes)
     assert analysis("e").is_exact(rounded) == is_exact
+
+
+OFFSETS = """
+@T.prim_func
+def offsets(p: T.handle, q: T.handle, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    P = T.match_buffer(p, (n + 1,), "int32")
+    Q = T.match_buffer(q, (n,), "int64")
+    T.assume(in_range(P, LEAST, n + 1))
+    T.assume(in_range(Q, 0, 9223372036854775807))
+"""
+
+
+@pytest.mark.parametrize(("least", "bound"), [("0", 2**31), ("-1", 2**32)])
+def test_a_difference_of_natural_numbers_is_at_most_the_greater(least, bound):
+    (function,) = parse_module(OFFSETS.replace("LEAST", least)).functions
+    first, second = (Cast("int64", Load("P", (at,), "int32")) for at in (index(0), index(1)))
+    assert overflow_of(function).bound(sub(second, first)) == bound
+
+
+def test_a_sum_of_natural_numbers_that_may_wrap_is_not_one():
+    (function,) = parse_module(OFFSETS.replace("LEAST", "0")).functions
+    bounds = overflow_of(function)
+    first, second = (Load("P", (at,), "int32") for at in (index(0), index(1)))
+    total = Cast("int64", Binary("add", first, second))
+    assert not bounds.is_nonnegative(total)
+    assert bounds.bound(sub(total, Cast("int64", first))) == 2**32
+    large = Load("Q", (index(0),), "int64")
+    # The sum may be negative, so that the difference may wrap once more.
+    assert not bounds.is_exact(sub(add(large, large), large))

@@ -50,9 +50,9 @@ def _constant_mask(node: Expr | None) -> bool | None:
 def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
     """Return the mask of `lt(Ramp(base, 1, L), Broadcast(limit, L))`; None for other comparisons.
 
-    Without an instruction for it, it compares 32-bit lane numbers with the number of lanes left, a quarter
-    of the work of comparing 64-bit indices. This is wrong if the ramp may wrap, because its first lanes are
-    not the lowest then.
+    Without an instruction for it, it compares 32-bit indices if all fit, or else 32-bit lane numbers with the
+    number of lanes left, a quarter of the work of comparing 64-bit indices. This is wrong if the ramp may
+    wrap, because its first lanes are not the lowest then.
     """
     loop_mask = emitter.vars.masks.get(node)
     if loop_mask is not None:
@@ -74,7 +74,35 @@ def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
     # All lanes or none: the caller then emits a plain access or nothing.
     if left is not None and right is not None and not left < right < left + most:
         return ON if right > left else OFF
+    if left is None and right is None and _fits_32_bits(emitter, ramp, limit.value):
+        return _indices_below(emitter, base, bound, ramp.lanes)
     return _first_lanes(emitter, _lanes_left(emitter, base, bound, most), ramp.lanes)
+
+
+def _fits_32_bits(emitter: FunctionEmitter, ramp: Ramp, limit: Expr) -> bool:
+    """Return whether all indices of a ramp, and a limit that is not negative, are unsigned integers of 32
+    bits. Others have to be cut off in each iteration of a loop, these limits once before it."""
+    overflow = emitter.info.overflow
+    if overflow is None or ramp.lanes.scalable or not overflow.is_nonnegative(ramp.base):
+        return False
+    return max(overflow.bound(ramp.base) + ramp.lanes.count, overflow.bound(limit)) < 1 << 32
+
+
+def _indices_below(emitter: FunctionEmitter, base: Value, bound: Value, lanes: Lanes) -> Value:
+    """Return the mask of the lanes with an index below the bound, compared as unsigned integers."""
+    dtype_name = DType("int32", lanes.count).text
+    emitter.module.require_dtype(dtype_name)
+    limit = Value(emitter.call("i64", "llvm.smax.i64", f"{bound.typed}, i64 0"), bound.dtype)
+    first, limits = (
+        broadcast(emitter, _low_half(emitter, value), dtype_name) for value in (base, limit)
+    )
+    steps = lane_numbers(emitter, dtype_name)
+    indices = Value(emitter.builder.value(f"add {first.typed}, {steps.text}"), dtype_name)
+    return icmp(emitter, "ult", indices, limits.text)
+
+
+def _low_half(emitter: FunctionEmitter, value: Value) -> Value:
+    return Value(emitter.builder.value(f"trunc {value.typed} to i32"), "int32")
 
 
 def is_ascending(emitter: FunctionEmitter, ramp: Ramp) -> bool:
@@ -132,10 +160,6 @@ def _first_lanes(emitter: FunctionEmitter, left: Value, lanes: Lanes) -> Value:
     dtype_name = DType("int32", lanes.count, lanes.scalable).text
     emitter.module.require_dtype(dtype_name)
     number = literal_value(left)
-    narrow = (
-        Value(str(number), "int32")
-        if number is not None
-        else Value(emitter.builder.value(f"trunc {left.typed} to i32"), "int32")
-    )
+    narrow = Value(str(number), "int32") if number is not None else _low_half(emitter, left)
     limits, steps = broadcast(emitter, narrow, dtype_name), lane_numbers(emitter, dtype_name)
     return icmp(emitter, "ult", steps, limits.text)

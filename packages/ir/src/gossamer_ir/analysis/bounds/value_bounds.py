@@ -165,8 +165,9 @@ class ValueBounds:
         return self._vars.get(name, limit_of(dtype))
 
     def is_nonnegative(self, expr: Expr) -> bool:
-        """Return whether a sum of products of constants, vscale and variables of loops from 0 is not
-        negative, provided that it does not wrap; False for any other expression."""
+        """Return whether a sum of products of constants, vscale, variables of loops from 0 and elements that
+        a fact bounds from below is not negative, provided that it does not wrap; False for any other
+        expression."""
         match expr:
             case Const():
                 return (integer_value(expr) or 0) >= 0
@@ -174,8 +175,15 @@ class ValueBounds:
                 return True
             case Var(name=name):
                 return name in self._domain_extents
+            case Load(buffer=buffer):
+                fact = self._facts.ranges.get(buffer)
+                least = None if fact is None else integer_value(fact.low)
+                return least is not None and least >= 0
+            # Not of a sum, which may wrap in fewer bits.
+            case Cast(dtype="int64", value=Load() as load):
+                return self.is_nonnegative(load)
             case Binary(op="add" | "mul"):
-                return self.is_nonnegative(expr.lhs) and self.is_nonnegative(expr.rhs)
+                return self._are_nonnegative(expr)
         return False
 
     def bound(self, expr: Expr) -> int:
@@ -235,6 +243,8 @@ class ValueBounds:
     def _binary_bound(self, expr: Binary) -> int:
         lhs, rhs, limit = self.bound(expr.lhs), self.bound(expr.rhs), limit_of(dtype_of(expr))
         match expr.op:
+            case "sub" if max(lhs, rhs) < limit and self._are_nonnegative(expr):
+                return max(lhs, rhs)
             case "add" | "sub":
                 return lhs + rhs
             case "mul":
@@ -258,6 +268,9 @@ class ValueBounds:
                     (mask for mask in masks if mask is not None and mask >= 0), default=limit
                 )
         return limit
+
+    def _are_nonnegative(self, expr: Binary) -> bool:
+        return self.is_nonnegative(expr.lhs) and self.is_nonnegative(expr.rhs)
 
     def _least_of(self, expr: Expr) -> int:
         """Return a lower bound of the absolute value of a constant or of a number of lanes, 0 of others."""
