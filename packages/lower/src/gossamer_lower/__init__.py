@@ -46,6 +46,7 @@ from gossamer_lower.vector.hoist_invariant_loads import hoist_invariant_loads
 from gossamer_lower.vector.load_windows import load_windows
 from gossamer_lower.vector.lower_vscale import lower_vscale
 from gossamer_lower.vector.narrow_lanes import narrow_lanes
+from gossamer_lower.vector.share_gathers import share_gathers
 from gossamer_lower.vector.vectorize_loops import vectorize_loops
 
 __all__ = [
@@ -86,6 +87,7 @@ __all__ = [
     "pipeline_loops",
     "remove_unused_args",
     "scan_bits",
+    "share_gathers",
     "split_host_device",
     "split_index_set",
     "split_vector_buffers",

@@ -55,6 +55,7 @@ from gossamer_lower.vector.hoist_invariant_loads import hoist_invariant_loads
 from gossamer_lower.vector.load_windows import load_windows
 from gossamer_lower.vector.lower_vscale import lower_vscale
 from gossamer_lower.vector.narrow_lanes import narrow_lanes
+from gossamer_lower.vector.share_gathers import share_gathers
 from gossamer_lower.vector.vectorize_loops import vectorize_loops
 
 ORDERED_PASSES: tuple[Callable[..., Module], ...] = (
@@ -86,6 +87,7 @@ ORDERED_PASSES: tuple[Callable[..., Module], ...] = (
     narrow_lanes,
     combine_lane_reductions,
     load_windows,
+    share_gathers,
     hoist_invariant_loads,
     branch_on_full_masks,
     # --- Searches are hoisted and merged as expressions, before they become loops.

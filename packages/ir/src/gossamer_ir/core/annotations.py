@@ -17,6 +17,7 @@ ATOMIC = "atomic"
 BLOCK_FILTER = "block_filter"
 CHECK_INDEX_ARRAYS = "check_index_arrays"
 COMPOSABLE = "composable"
+EQUAL_INDICES = "equal_indices"
 HORIZONTAL_FUSE = "horizontal_fuse"
 INTRINSIC = "intrinsic"
 PEEL = "peel"
@@ -81,6 +82,14 @@ ANNOTATIONS: Mapping[str, AnnotationKind] = {
         writers=None,
         readers="lower_iterations",
         elsewhere="Use it on a function of the coordinate stage, where lower_iterations handles it.",
+    ),
+    EQUAL_INDICES: AnnotationKind(
+        "The copies of an unrolled loop inside often gather by equal indices: a gather takes the elements of "
+        "the one before, if all its indices are equal.",
+        on=("loop",),
+        value="bool",
+        writers=None,
+        readers="share_gathers",
     ),
     HORIZONTAL_FUSE: AnnotationKind(
         "Of published programs; it has no effect.",
