@@ -13,10 +13,21 @@ from refused_programs import TRIANGLE
 
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.interpret import run
+from gossamer_ir.script import print_module
 from gossamer_ir.verify import verify
 from gossamer_schedule import ScheduleBuilder, apply
 from gossamer_testkit.examples import ROW_SUM
 
+VECTORS = """
+for i in T.serial(8):
+    for j in T.serial((i + 4) // 4):
+        for k in T.serial(4):
+            with T.block("lower"):
+                vi = T.axis.spatial(8, i)
+                vj = T.axis.spatial(vi + 1, j * 4 + k)
+                T.where(j * 4 + k < i + 1)
+                Y[vi, vj] = X[vi, vj]
+"""
 BEFORE_AND_AFTER = {
     "an extent without loads": (
         TRIANGLE, {"loop": "j", "over": "i"}, ("j_extent", "j_longest", "i_c"),
@@ -53,6 +64,30 @@ for i in T.serial(8):
             T.where(vj < T.int64(P[vi + 1]) - T.int64(P[vi]))
             V[T.int64(P[vi]) + vj] = 2.0 * W[T.int64(P[vi]) + vj]
 """,
+    ),
+    "an extent that is an expression": (
+        RAGGED.replace("T.serial(8)", "T.serial(2)"), {"loop": "j", "over": "i", "inline": True}, ("j",),
+        """
+for i in T.serial(2):
+    for j in T.serial(T.max(T.int64(P[1]) - T.int64(P[0]), T.int64(P[2]) - T.int64(P[1]))):
+        with T.block("scale"):
+            vi = T.axis.spatial(2, i)
+            vj = T.axis.spatial(T.int64(P[vi + 1]) - T.int64(P[vi]), j)
+            T.where(vj < T.int64(P[vi + 1]) - T.int64(P[vi]))
+            V[T.int64(P[vi]) + vj] = 2.0 * W[T.int64(P[vi]) + vj]
+""",
+    ),
+    "a predicate that skips the iterations past the end": (
+        VECTORS, {"loop": "j", "over": "i"}, ("j_extent", "j_longest", "i_c"),
+        """
+for i_c in T.serial(8):
+    with T.block("j_longest"):
+        vi_c = T.axis.reduce(8, i_c)
+        with T.init():
+            j_extent[0] = 0
+        j_extent[0] = T.max(j_extent[0], (vi_c + 4) // 4)
+"""
+        + VECTORS.lstrip().replace("(i + 4) // 4", "j_extent[0]"),
     ),
 }  # fmt: skip
 NEGATIVE = TRIANGLE.replace("T.serial(i + 1)", "T.serial(i - 20)")
@@ -106,6 +141,8 @@ REFUSED = [
     ("uniform_extent.extent", INSIDE_RAGGED, {"loop": "j", "over": "k"}),
     ("uniform_extent.not_proved", CHANGING, {"loop": "j", "over": "i"}),
     ("uniform_extent.init", INIT_BEFORE, {"loop": "j", "over": "i"}),
+    ("uniform_extent.inline", TRIANGLE.replace("T.serial(8)", "T.serial(9)"), {"loop": "j", "over": "i", "inline": True}),
+    ("uniform_extent.inline", TRIANGLE.replace("T.serial(8)", "T.serial(n)"), {"loop": "j", "over": "i", "inline": True}),
 ]  # fmt: skip
 
 
@@ -156,3 +193,25 @@ def test_rows_of_any_length_run_in_lanes(lengths):
         builder.vectorize(loop)
     builder.parallel("i_0")
     assert row_sums(builder.module, lengths) == [n * (n + 1) / 2 for n in lengths]
+
+
+@pytest.mark.parametrize(
+    "lengths", [[], [0], [9], [0, 5, 1, 0, 0, 2, 2], [4] * 8 + [8, 3, 0, 0, 1]]
+)
+def test_rows_of_any_length_run_side_by_side(lengths):
+    builder = ScheduleBuilder(ROW_SUM).split("j", factors=(None, 4)).rfactor("j_1", axis=1)
+    builder.reverse_compute_at("row_sum", loop="i").set_scope("Y_rf", scope="local")
+    builder.split("i", factors=(None, 3)).fission("i_1")
+    builder.uniform_extent("j_0", over="i_1_0", inline=True).reorder("j_0", "i_1_0")
+    builder.decompose_reduction("row_sum_rf", loop="j_0")
+    for loop in ("j_1_init", "j_1", "j_1_c"):
+        builder.vectorize(loop)
+    builder.unroll("i_1_0").parallel("i_0")
+    assert row_sums(builder.module, lengths) == [n * (n + 1) / 2 for n in lengths]
+
+
+def test_iterations_past_the_end_that_a_predicate_reads_for_are_skipped(program):
+    """The predicate reads by the loop: its bound must hold before."""
+    read = VECTORS.replace("j * 4 + k < i + 1", "j * 4 + k < i + 1 and T.int64(P[j]) >= 0")
+    module = ScheduleBuilder(program(read)).uniform_extent("j", over="i").module
+    assert "T.if_then_else(" in print_module(module)

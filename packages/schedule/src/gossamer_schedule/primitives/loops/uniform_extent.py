@@ -6,14 +6,20 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.init_nests import loops_outside_init
 from gossamer_ir.analysis.invariants import is_constant
-from gossamer_ir.core.build import ONE, ZERO, index_var, integer_value
-from gossamer_ir.nodes import Binary, BlockIter, Buffer, Expr, For, Load, Range, Stmt, Store
+from gossamer_ir.arith.simplify import simplify
+from gossamer_ir.core.build import ONE, ZERO, index, index_var, integer_value
+from gossamer_ir.core.conditions import TRUE
+from gossamer_ir.nodes import Binary, Block, BlockIter, Buffer, Expr, For, Load, Range, Stmt, Store
+from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer, namer_of
-from gossamer_ir.traversal.substitute import substitute
+from gossamer_ir.traversal.substitute import resolve, substitute
+from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_loop
+from gossamer_schedule.cursor.program_points import point_in_function
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_zero_start
+from gossamer_schedule.cursor.variable_values import values_in_block
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quote, schedule_error, text_of
@@ -23,19 +29,30 @@ from gossamer_schedule.made_names import extent_name, longest_name
 from gossamer_schedule.nests.copy_nest import IterationDomain, copy_nest, names_of_nest
 from gossamer_schedule.nests.init_checks import blocks_with_init
 from gossamer_schedule.nests.init_nest import enclosed_block
+from gossamer_schedule.predicates.block_predicates import less_than
 from gossamer_schedule.predicates.bounded_body import with_bounded_iterations
+
+MAX_INLINE = 8
+"""The maximum number of iterations whose extents are operands of an expression."""
 
 
 @primitive(stages=LOOP_STAGES)
-def uniform_extent(root: Cursor, loop: str, *, over: str, function: str | None = None) -> Change:
+def uniform_extent(
+    root: Cursor, loop: str, *, over: str, inline: bool = False, function: str | None = None
+) -> Change:
     """Let a loop run equally often in all iterations of loop `over` around it: as often as in the longest.
 
-    The blocks inside get a predicate that skips the iterations past the old end. The loops can then be
-    reordered, which lets lanes work on rows of different lengths: all lanes run until the longest row ends.
+    The blocks inside get a predicate that skips the iterations past the old end, unless theirs does already.
+    The loops can then be reordered, which lets lanes work on rows of different lengths: all lanes run until
+    the longest row ends.
 
     The extent is computed before loop `over`, by block `<loop>_longest`, into buffer `<loop>_extent` in local
     memory. The buffer has one dimension for each loop outside of `over` on which the old extent depends. The
     result's names are the buffer, the block and its loop.
+
+    With `inline`, the extent is an expression instead, the maximum of the extents in the iterations of
+    `over`, which are at most 8. What is known about their sizes is then known about it. The result's name is
+    that of the loop.
 
     Raises `ScheduleError` with a code `schedule.uniform_extent.*`:
 
@@ -45,6 +62,7 @@ def uniform_extent(root: Cursor, loop: str, *, over: str, function: str | None =
     * `.dependence`: the extent depends on a loop between, or on more than loops
     * `.extent`: a loop outside on which it depends does not start at 0, or its extent is not known before the
       function runs
+    * `.inline`: with `inline`, the number of iterations of `over` is not a constant from 1 to 8
     * `.init`: an init runs before a loop outside of `over`, where the extent is not known yet
     * `.not_proved`: the extent may change while `over` runs, or concurrent iterations would share the buffer
 
@@ -86,18 +104,48 @@ def uniform_extent(root: Cursor, loop: str, *, over: str, function: str | None =
     require_unchanged(outer.node, (inner.node.extent,), cursor=outer)
     _require_inits_inside(outer, inner)
 
-    namer = namer_of(root.function)
-    buffer = Buffer(namer.fresh(extent_name(loop)), _shape_of(around), "int64", scope="local")
+    body = inner.node.body if _is_bound_implied(inner) else _bounded_body(inner.node)
+    if inline:
+        uniform = replace(inner.node, extent=_longest_extent(outer, inner), body=body)
+        return Change(inner.replace_with((uniform,)), (loop,))
+    return _with_extent_before(outer, inner, around, body=body)
+
+
+def _longest_extent(outer: Cursor, inner: Cursor) -> Expr:
+    """Return the maximum of the extents of the inner loop in the iterations of the outer one."""
+    over = outer.node
+    count = integer_value(over.extent) or 0
+    if not 1 <= count <= MAX_INLINE:
+        raise schedule_error(
+            "uniform_extent.inline",
+            f"Loop '{over.var}' has {text_of(over.extent)} iterations; expected a constant from 1 to "
+            f"{MAX_INLINE}, since the extent of each is an operand of the new one.",
+            hint="Leave out inline, or split the loop.",
+            place=outer.place,
+        )
+    longest = _extent_at(inner.node, over, iteration=0)
+    for iteration in range(1, count):
+        longest = Binary("max", longest, _extent_at(inner.node, over, iteration=iteration))
+    return longest
+
+
+def _extent_at(inner: For, over: For, *, iteration: int) -> Expr:
+    """Return the extent of the inner loop in an iteration of the outer one."""
+    extent: Expr = simplify(substitute(inner.extent, {over.var: index(iteration)}))
+    return extent
+
+
+def _with_extent_before(
+    outer: Cursor, inner: Cursor, around: tuple[For, ...], *, body: tuple[Stmt, ...]
+) -> Change:
+    """Return the change to a loop with this body, whose extent is computed before the outer loop."""
+    namer = namer_of(outer.function)
+    name = inner.node.var
+    buffer = Buffer(namer.fresh(extent_name(name)), _shape_of(around), "int64", scope="local")
     longest = _longest_nest(outer.node, inner.node, around, buffer=buffer, namer=namer)
-    uniform = replace(
-        inner.node,
-        extent=Load(buffer.name, _indices_of(around), "int64"),
-        body=with_bounded_iterations(
-            inner.node.body, loop, extent=inner.node.extent, is_always_reached=True
-        ),
-    )
-    changed = inner.replace_with((uniform,))
-    top = find_loop(changed, loop=over)
+    extent = Load(buffer.name, _indices_of(around), "int64")
+    changed = inner.replace_with((replace(inner.node, extent=extent, body=body),))
+    top = find_loop(changed, loop=outer.node.var)
     changed = top.replace_with((longest, top.node))
     function_with_buffer = replace(changed.node, buffers=(*changed.node.buffers, buffer))
     rewritten = changed.with_function(function_with_buffer)
@@ -117,6 +165,37 @@ def _require_nest(outer: Cursor, inner: Cursor) -> None:
             f"Loop '{outer.node.var}' is not around loop '{inner.node.var}' with only loops between them.",
             place=inner.place,
         )
+
+
+def _bounded_body(loop: For) -> tuple[Stmt, ...]:
+    """Return the body of a loop, restricted to the iterations before its old end."""
+    return with_bounded_iterations(loop.body, loop.var, extent=loop.extent, is_always_reached=True)
+
+
+def _is_bound_implied(inner: Cursor) -> bool:
+    """Return whether the predicate of the block in a loop is proved to skip all iterations past its end, as
+    after a split of the terms of a row. Nothing is read there that need not exist."""
+    block, loops = inner.down("body", 0), []
+    while isinstance(block.node, For):
+        loops.append(block.node)
+        block = block.down("body", 0)
+    if not isinstance(block.node, Block) or any(
+        len(loop.body) > 1 for loop in (inner.node, *loops)
+    ):
+        return False
+    name, values = inner.node.var, values_in_block(block)
+    predicate = resolve(block.node.predicate or TRUE, values)
+    evaluated = [resolve(iterator.value, values) for iterator in block.node.iters]
+    reads = collect(READS, predicate, *evaluated)
+    bounds = [bound for loop in loops for bound in (loop.start, loop.extent)]
+    if any(name in free_vars(expr) for expr in (*reads, *bounds)):
+        return False
+    point = point_in_function(inner.function)
+    # Not the loop itself, whose new range is longer.
+    for loop in loops:
+        point.assume_range(loop, loop.extent)
+    point.assume(predicate)
+    return point.proves(less_than(index_var(name), inner.node.extent))
 
 
 def _require_inits_inside(outer: Cursor, inner: Cursor) -> None:

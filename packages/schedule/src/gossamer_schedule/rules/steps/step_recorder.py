@@ -268,8 +268,8 @@ class StepRecorder:
     def unannotate(self, name: str, *, key: str) -> None:
         self._record("unannotate", name=name, key=key)
 
-    def uniform_extent(self, loop: str, *, over: str) -> None:
-        self._record("uniform_extent", loop=loop, over=over)
+    def uniform_extent(self, loop: str, *, over: str, inline: bool | None = None) -> None:
+        self._record("uniform_extent", loop=loop, over=over, inline=inline)
 
     def unroll(self, loop: str) -> None:
         self._record("unroll", loop=loop)
