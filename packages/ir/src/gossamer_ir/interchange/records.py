@@ -201,6 +201,8 @@ class Stats(Record, frozen=True):
     nnz: int
     longest_row: int
     empty_rows: int
+    equal_rows: int = 0
+    """An estimate of the number of rows with the same columns as the row before."""
 
     @property
     def mean_row(self) -> float:
@@ -212,17 +214,20 @@ class Stats(Record, frozen=True):
 
         Default rules are given representatives only, so similar matrices share a schedule and its kernel.
         All numbers are rounded down: the mean row to three significant bits, the others to powers of two,
-        except a longest row of at most 8. Of empty rows only their presence is kept. A class has at least 4
-        rows, so that its mean row is exact, and a representative that of itself.
+        except a longest row of at most 8. Of empty rows only their presence is kept, of rows that equal the
+        one before whether they are a quarter of all rows. A class has at least 4 rows, so that its mean row
+        is exact, and a representative that of itself.
 
         >>> Stats(rows=1000, columns=1000, nnz=5300, longest_row=60, empty_rows=3).representative()
-        Stats(rows=512, columns=512, nnz=2560, longest_row=32, empty_rows=1)
+        Stats(rows=512, columns=512, nnz=2560, longest_row=32, empty_rows=1, equal_rows=0)
         """
         rows, columns, quarters = size_class(self.rows, self.columns, self.nnz)
         longest = self.longest_row
         if longest > 8:
             longest = 1 << longest.bit_length() - 1
-        return Stats(rows, columns, rows * quarters // 4, longest, min(self.empty_rows, 1))
+        empty = min(self.empty_rows, 1)
+        equal = rows // 4 if 4 * self.equal_rows >= self.rows > 0 else 0
+        return Stats(rows, columns, rows * quarters // 4, longest, empty, equal)
 
 
 def size_class(rows: int, columns: int, nnz: int) -> tuple[int, int, int]:

@@ -5,6 +5,7 @@ of a vector are tested in `decisions/test_rows_in_lanes.py`.
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from rule_programs import (
     AXES,
     CSR,
@@ -167,7 +168,12 @@ SMALL_CACHES = machine("vector_bits=512,gathers=fast,l2=64")
 MACHINES = [WIDE, NARROW, FAST, SMALL_CACHES]
 
 
-@pytest.mark.parametrize("stats", [None, rows_of(2, 3), rows_of(20), rows_of(60), rows_of(500)])
+EQUAL_ROWS = replace(rows_of(20), equal_rows=1 << 20)
+
+
+@pytest.mark.parametrize(
+    "stats", [None, rows_of(2, 3), rows_of(20), rows_of(60), rows_of(500), EQUAL_ROWS]
+)
 @pytest.mark.parametrize("target", MACHINES, ids=["wide", "narrow", "fast gathers", "small caches"])
 def test_the_schedule_computes_the_product(require_spmv, target, stats):
     report = schedule_report(parse_module(PRODUCT_OF_VECTOR), target, stats)

@@ -110,7 +110,7 @@ def scheduled_stats(matrix: MatrixProperties) -> Stats:
 
     >>> lengths, groups = RowLengths(5.3, 1.0, 9, 0), GroupedColumns(1.0, 8.0)
     >>> scheduled_stats(MatrixProperties(1000, 1000, 5300, lengths, {}, 0.1, groups, groups, {8: 1.0}))
-    Stats(rows=512, columns=512, nnz=2560, longest_row=8, empty_rows=0)
+    Stats(rows=512, columns=512, nnz=2560, longest_row=8, empty_rows=0, equal_rows=0)
     """
     lengths = matrix.lengths
     stats = Stats(matrix.rows, matrix.columns, matrix.nnz, lengths.longest, lengths.empty)

@@ -14,10 +14,11 @@ import msgspec
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.nodes import Module
+from gossamer_ir.nodes import Function, Iteration, Module
 from gossamer_machine.machine import Machine
 from gossamer_machine.sizing.row_lengths import SHORT_ROW
 from gossamer_schedule.rules.analysis.iterations import single_iteration
+from gossamer_schedule.rules.decisions.equal_rows import equal_rows_verdict, run_equal_rows
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.prefetching.element_prefetching import (
     element_prefetching_verdict,
@@ -89,7 +90,8 @@ INDEPENDENT_VECTORS = 4
     ),
     schedule=(
         "a row's result in a register; vectors of partial results if rows are long enough or terms "
-        "are contiguous; several rows in the lanes of a vector if all are short and gathers fast enough"
+        "are contiguous; several rows in the lanes of a vector if all are short and gathers fast enough; "
+        "three rows side by side if many have the columns of the row before"
     ),
 )
 def row_spmv(module: Module, context: RuleContext) -> PatternMatch | None:
@@ -105,18 +107,37 @@ def row_spmv(module: Module, context: RuleContext) -> PatternMatch | None:
     if in_lanes.pays and not context.is_sibling and may_run_in_lanes(*program, pattern=pattern):
         run_rows_in_lanes(trace, pattern, machine=context.machine, verdict=in_lanes)
     else:
-        _run_row_by_row(trace, pattern, context=context)
+        _run_row_by_row(trace, program, pattern, context=context)
     return PatternMatch(pattern.text, trace)
 
 
-def _run_row_by_row(trace: TraceBuilder, pattern: RowReduction, *, context: RuleContext) -> None:
-    """Run the terms of a row in lanes if they are enough, and in groups of vectors if they fill one."""
+def _run_row_by_row(
+    trace: TraceBuilder,
+    program: tuple[Function, Iteration],
+    pattern: RowReduction,
+    *,
+    context: RuleContext,
+) -> None:
+    """Run the terms of a row in lanes if they are enough, and in groups of vectors if they fill one. Rows
+    that have the same columns run side by side."""
     chosen = _lanes(pattern, context)
     # Siblings share the loop over rows, of which there is one version then.
     if isinstance(chosen.lanes, str) and not context.is_sibling:
         _run_scalable_rows(trace, pattern, chosen=chosen, context=context)
         return
     prefetching = _element_prefetching_verdict(pattern, context, chosen=chosen)
+    machine, stats = context.machine, context.stats
+    equal_rows = equal_rows_verdict(program, pattern, machine=machine, stats=stats)
+    if (
+        equal_rows.pays
+        and isinstance(chosen.lanes, int)
+        and chosen.lanes > 1
+        and not context.is_sibling
+    ):
+        run_equal_rows(
+            trace, pattern, lanes=chosen.lanes, verdict=equal_rows, prefetching=prefetching
+        )
+        return
     _accumulate_rows(trace, pattern)
     _run_terms(trace, pattern, chosen=chosen, prefetching=prefetching)
     run_rows_in_parallel(trace, pattern.row, before=pattern.before, vectors=1)

@@ -272,6 +272,10 @@ class TraceBuilder:
         self.vectorize(lane, rest=rest)
         return outer
 
+    def inline_uniform_extent(self, loop: str, *, over: str) -> None:
+        """Give a loop the same extent, an expression, in all iterations of loop `over`."""
+        self.record.uniform_extent(loop, over=over, inline=True)
+
     def uniform_extent(self, loop: str, *, over: str) -> str:
         """Give a loop the same extent in all iterations of loop `over`. Return the loop that computes it."""
         self.record.uniform_extent(loop, over=over)
