@@ -83,8 +83,8 @@ def _share_in_function(function: Function) -> Function:
 
 
 class _Elements(msgspec.Struct, frozen=True):
-    """What a gather returns as far as its indices do not matter: elements of an array, by indices of a dtype,
-    and the values of lanes that are not enabled."""
+    """The result of a gather but for its indices: elements of an array, by indices of a dtype, and the values
+    of lanes that are not enabled."""
 
     buffer: str
     dtype: str
@@ -140,7 +140,9 @@ class _GatherSharer(SerialLoopVisitor):
         """Return the lets of the indices and of the elements of a gather."""
         indices = _loaded_indices(load)
         assert indices is not None
-        at = Let(Var(self.namer.fresh(f"{load.buffer}_at"), indices.dtype), _marked(indices))
+        at = Let(
+            Var(self.namer.fresh(f"{load.buffer}_at"), indices.dtype), _mark_disabled_lanes(indices)
+        )
         (index,) = load.indices
         same_index = replace(index, value=at.var) if isinstance(index, Cast) else at.var
         elements: Expr = replace(load, indices=(same_index,))
@@ -178,8 +180,8 @@ def _loaded_indices(load: Load) -> Load | None:
     return None
 
 
-def _marked(indices: Load) -> Load:
-    """Return loaded indices, -1 in lanes that are not enabled."""
+def _mark_disabled_lanes(indices: Load) -> Load:
+    """Return a load of indices that gives -1 in lanes that are not enabled."""
     if indices.predicate is None:
         return indices
     dtype = DType.parse(indices.dtype)

@@ -172,6 +172,7 @@ def _bounded_body(loop: For) -> tuple[Stmt, ...]:
     return with_bounded_iterations(loop.body, loop.var, extent=loop.extent, is_always_reached=True)
 
 
+# Other statements: no bound is implied around them.
 def _is_bound_implied(inner: Cursor) -> bool:
     """Return whether the predicate of the block in a loop is proved to skip all iterations past its end, as
     after a split of the terms of a row. Nothing is read there that need not exist."""

@@ -29,7 +29,7 @@ Measured on Emerald Rapids against row by row, rows of 18 to 150 elements: 1.25 
 rows in a row have equal columns, 1.1 to 1.2 if two have, 0.87 to 1.0 if none; in groups of 2, 4 and 6, 1.15
 to 1.25 times if three have. Rows of 3 to 12 elements: 1.0 to 1.1 times, 1.0 and 0.92 to 1.0."""
 
-MASKED_BITS = 512
+MASK_REGISTER_BITS = 512
 """Minimum bits of vectors. Each vector of each row has a mask, and narrower vectors have no registers for
 masks."""
 
@@ -46,7 +46,7 @@ def equal_rows_verdict(
         return pays_not("it is for gathered terms, of as many rows as the program says")
     if not may_add_side_by_side(*program):
         return pays_not("rows continue from old values, or terms have a fixed order")
-    if machine.gathers != "fast" or machine.vector_bits < MASKED_BITS:
+    if machine.gathers != "fast" or machine.vector_bits < MASK_REGISTER_BITS:
         return pays_not("it was measured where gathers are fast, and masks have registers, only")
     # The stats of a class, which keeps whether such rows are many.
     if stats is None or not stats.equal_rows:
@@ -80,7 +80,7 @@ def run_equal_rows(
             lanes=lanes,
             why=prefetching.why,
         )
-    whole, rest = _partition_rows(trace, pattern, partial, inside=(outer, lane))
+    whole, rest = _partition_rows(trace, pattern, partial=partial, inside=(outer, lane))
     group = _run_side_by_side(trace, whole)
     init = trace.decompose_reduction(rest.block, loop=rest.outer, elements=(rest.lane,))
     trace.vectorize(rest.lane, init.loop(rest.lane), rest.combining)
@@ -108,8 +108,8 @@ class _Rows(msgspec.Struct, frozen=True):
 def _partition_rows(
     trace: TraceBuilder,
     pattern: RowReduction,
-    partial: PartialResults,
     *,
+    partial: PartialResults,
     inside: tuple[str, str],
 ) -> tuple[_Rows, _Rows]:
     """Return the rows of whole groups, and those that are left over."""

@@ -107,15 +107,15 @@ def row_spmv(module: Module, context: RuleContext) -> PatternMatch | None:
     if in_lanes.pays and not context.is_sibling and may_run_in_lanes(*program, pattern=pattern):
         run_rows_in_lanes(trace, pattern, machine=context.machine, verdict=in_lanes)
     else:
-        _run_row_by_row(trace, program, pattern, context=context)
+        _run_row_by_row(trace, pattern, program=program, context=context)
     return PatternMatch(pattern.text, trace)
 
 
 def _run_row_by_row(
     trace: TraceBuilder,
-    program: tuple[Function, Iteration],
     pattern: RowReduction,
     *,
+    program: tuple[Function, Iteration],
     context: RuleContext,
 ) -> None:
     """Run the terms of a row in lanes if they are enough, and in groups of vectors if they fill one. Rows
