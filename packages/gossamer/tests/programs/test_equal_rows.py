@@ -13,8 +13,8 @@ from gossamer.pipeline import flat_module, schedule_for_target
 from gossamer.resolve_target import resolve_elsewhere
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Guard, IfThenElse
+from gossamer_ir.transform.retype_module import retype_module
 from gossamer_ir.traversal.walk import collect
-from gossamer_testkit import retyped
 
 STATS = Stats(rows=3000, columns=3000, nnz=90_000, longest_row=40, empty_rows=0, equal_rows=2000)
 TARGET = "generic-cpu:gathers=fast,vector_bits=512"
@@ -22,7 +22,7 @@ COLUMNS = 40
 
 
 def kernel_of(dtype, index_dtype):
-    module = retyped(module_of(PROGRAM, Variant()), dtype=dtype, index_dtype=index_dtype)
+    module = retype_module(module_of(PROGRAM, Variant()), dtype=dtype, index_dtype=index_dtype)
     return gs.compile(
         module, schedule=schedule_for_target(module, resolve_elsewhere(TARGET)[1], STATS)
     )
