@@ -28,8 +28,8 @@ PASSES = {
     "of the later stages.",
     "load_windows": "It changes loops with the annotation `window`, which only the rule for short rows "
     "writes; random programs hardly have such rows.",
-    "share_gathers": "It changes loops with the annotation `equal_indices`, which only the rule for rows with "
-    "equal columns writes.",
+    "share_gathers": "It changes loops with the annotation `equal_indices`, which only the rule for rows "
+    "with equal columns writes.",
     "lower_atomics": "None is known that is revealed: three defects of accumulating lanes changed none of "
     "3,000 programs of the later stages.",
     "unswitch_on_alignment": "Only the primitive `align` makes conditions on addresses; the schedules drawn "
