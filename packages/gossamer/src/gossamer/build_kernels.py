@@ -125,7 +125,8 @@ def build_named(
         backend, resolved = resolve_target(target)
         key = name_key(name, stats, **_environment(backend, resolved))
         # Memory before disk: a loaded kernel has its machine code in this process already.
-        kernel, is_cached = _kernels_by_key.get(key) or _stored_kernel(key, backend), True
+        kernel = _kernels_by_key.get(key) or _stored_kernel(key, backend)
+        is_cached = True
         if kernel is None:
             built = build_kernel(program(), target=resolved, stats=stats)
             kernel, is_cached = built.kernel, built.cached

@@ -19,9 +19,12 @@ from gossamer_backend.cache.directory import BLOCK_BYTES, Directory, disk_usage
 from gossamer_backend.cache.safe_files import PARTIAL
 
 COUNTER = "written"
-# Entries are listed whenever an eighth of the limit was written, so an eighth of it stays unused. A larger
-# number wastes less space and lists the directory more often. The value was chosen, not measured.
+"""The file that counts the bytes written since the entries were listed."""
+
 EVICTION_DIVISOR = 8
+"""Entries are listed whenever an eighth of the limit was written, so an eighth of it stays unused. A larger
+number wastes less space and lists the directory more often. The value was chosen, not measured."""
+
 MARGIN_DIVISOR = 64
 """The limit divided by this is for what is not counted: the counter itself takes a 32768th of the limit, and
 the list of files, with at most 100 bytes for each block, grows by a 328th at most before entries are

@@ -19,6 +19,7 @@ from gossamer_host_runtime.loading.relocation_rules import (
     Veneers,
     WriteFixup,
     write_address,
+    write_after,
     write_distance_32,
     write_distance_64,
     write_instruction_bits,
@@ -60,10 +61,6 @@ def _write_call(image: bytearray, fixup: Fixup) -> None:
     write_instruction_bits(image, fixup.at, instructions, first=0, bits=_CALL_BITS)
 
 
-def _write_veneer(image: bytearray, fixup: Fixup) -> None:
-    _VENEER.pack_into(image, fixup.at, *_VENEER_INSTRUCTIONS, fixup.value)
-
-
 def _require_signed(number: int, *, bits: int) -> None:
     if not -(1 << bits - 1) <= number < 1 << bits - 1:
         raise NeedsLinkerError
@@ -92,6 +89,6 @@ AARCH64_RULES = RelocationRules(
         calls=frozenset({282, 283}),
         reach=_INSTRUCTION.size << _CALL_BITS - 1,
         size=_VENEER.size,
-        write=_write_veneer,
+        write=write_after(_VENEER, *_VENEER_INSTRUCTIONS),
     ),
 )

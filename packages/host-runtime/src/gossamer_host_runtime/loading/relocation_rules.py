@@ -79,6 +79,15 @@ def write_distance_64(image: bytearray, fixup: Fixup) -> None:
     struct.pack_into("<q", image, fixup.at, fixup.distance)
 
 
+def write_after(layout: struct.Struct, *instructions: int) -> WriteFixup:
+    """Return a function that writes the instructions of a veneer, and the value after them."""
+
+    def write(image: bytearray, fixup: Fixup) -> None:
+        layout.pack_into(image, fixup.at, *instructions, fixup.value)
+
+    return write
+
+
 def write_instruction_bits(
     image: bytearray, at: int, number: int, *, first: int, bits: int
 ) -> None:

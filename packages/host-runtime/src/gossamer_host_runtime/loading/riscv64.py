@@ -19,6 +19,7 @@ from gossamer_host_runtime.loading.relocation_rules import (
     RelocationRules,
     Veneers,
     write_address,
+    write_after,
     write_distance_32,
     write_instruction_bits,
 )
@@ -69,10 +70,6 @@ def _change_word(image: bytearray, at: int, difference: int) -> None:
     _WORD.pack_into(image, at, word + difference & 0xFFFFFFFF)
 
 
-def _write_veneer(image: bytearray, fixup: Fixup) -> None:
-    _VENEER.pack_into(image, fixup.at, *_VENEER_INSTRUCTIONS, fixup.value)
-
-
 RISCV64_RULES = RelocationRules(
     machine=243,
     writers={
@@ -92,6 +89,6 @@ RISCV64_RULES = RelocationRules(
         calls=frozenset({19}),
         reach=(1 << 31) - _LOWEST_OF_UPPER,
         size=_VENEER.size,
-        write=_write_veneer,
+        write=write_after(_VENEER, *_VENEER_INSTRUCTIONS),
     ),
 )

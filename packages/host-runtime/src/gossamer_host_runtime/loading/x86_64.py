@@ -9,10 +9,10 @@ from __future__ import annotations
 import struct
 
 from gossamer_host_runtime.loading.relocation_rules import (
-    Fixup,
     RelocationRules,
     Veneers,
     write_address,
+    write_after,
     write_distance_32,
 )
 
@@ -20,10 +20,6 @@ _CALL = 4  # R_X86_64_PLT32
 # jmp to the address in the 8 bytes after the instruction
 _JUMP = struct.Struct("<HiQ")
 _JUMP_OPCODE = 0x25FF
-
-
-def _write_veneer(image: bytearray, fixup: Fixup) -> None:
-    _JUMP.pack_into(image, fixup.at, _JUMP_OPCODE, 0, fixup.value)
 
 
 X86_64_RULES = RelocationRules(
@@ -38,7 +34,7 @@ X86_64_RULES = RelocationRules(
         calls=frozenset({_CALL}),
         reach=1 << 31,
         size=16,  # the jump, up to a multiple of 8 bytes
-        write=_write_veneer,
+        write=write_after(_JUMP, _JUMP_OPCODE, 0),
         addend=-4,
     ),
 )

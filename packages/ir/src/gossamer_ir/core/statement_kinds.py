@@ -164,8 +164,8 @@ def _handles(args: Iterable[Expr]) -> tuple[str, ...]:
     return tuple([arg.name for arg in args if isinstance(arg, Var) and is_handle(arg)])
 
 
-def is_handle(arg: Expr) -> bool:
-    """Return whether an argument of a call is a buffer, not a scalar."""
+def is_handle(arg: object) -> bool:
+    """Return whether an expression, such as an argument of a call, is the address of a buffer."""
     return isinstance(arg, Var) and arg.dtype == "handle"
 
 

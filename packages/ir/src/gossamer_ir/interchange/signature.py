@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import NamedTuple
 
 from gossamer_ir.core.statement_kinds import CALLING_STMTS, WRITES, effects_of
 from gossamer_ir.errors import VerifyError
@@ -23,9 +23,12 @@ from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.node_index import nodes_of_type
 
-Names: TypeAlias = set[str]
-Usage: TypeAlias = tuple[Names, Names]
-"""The handles read and the handles written."""
+
+class Usage(NamedTuple):
+    """The handles, or the buffers, that a function reads, and those that it writes."""
+
+    reads: set[str]
+    writes: set[str]
 
 
 @typed
@@ -62,10 +65,10 @@ def signature_of(
         )
     functions = items_by_name(module.functions)
     entry = functions[module.entry]
-    reads, writes = _usage(entry, functions, {})
+    usage = _usage(entry, functions, {})
     bound = {buffer.handle: buffer for buffer in reversed(entry.buffers) if buffer.handle}
     buffers = tuple(
-        _buffer_param(param.name, bound.get(param.name), entry, (reads, writes), space)
+        _buffer_param(param.name, bound.get(param.name), entry, usage, space)
         for param in entry.params
         if param.dtype == "handle"
     )
@@ -89,8 +92,8 @@ def _buffer_param(
         buffer.name,
         buffer.dtype,
         buffer.shape,
-        is_read=handle in usage[0],
-        is_written=handle in usage[1],
+        is_read=handle in usage.reads,
+        is_written=handle in usage.writes,
         facts=tuple(fact for fact in entry.facts if subject_of(fact) in aliases),
         space=space,
     )
@@ -101,23 +104,23 @@ def _usage(function: Function, functions: Mapping[str, Function], done: dict[str
     usage = done.get(function.name)
     if usage is not None:
         return usage
-    reads: Names = {node.buffer for node in nodes_of_type(function, *READS)}
-    writes: Names = set()
+    reads = {node.buffer for node in nodes_of_type(function, *READS)}
+    writes: set[str] = set()
     for stmt in nodes_of_type(function, *WRITES):
         writes.add(stmt.buffer)
         reads.update(read.buffer for read in effects_of(stmt).reads)
     for call in nodes_of_type(function, *CALLING_STMTS):
         callee = functions[call.function]
         below = _usage(callee, functions, done)
-        _add_arguments(call, callee, below, (reads, writes))
+        _add_arguments(call, callee, below, Usage(reads, writes))
     handles = {buffer.name: buffer.handle or buffer.name for buffer in function.buffers}
-    computed = ({handles.get(name, name) for name in reads}, {handles.get(n, n) for n in writes})
+    computed = Usage(*({handles.get(name, name) for name in names} for names in (reads, writes)))
     done[function.name] = computed
     return computed
 
 
 def _add_arguments(call: ParallelFor | Launch, callee: Function, below: Usage, into: Usage) -> None:
-    """Add the arguments that the callee reads and write through its parameters."""
+    """Add the arguments that the callee reads and writes through its parameters."""
     skipped = 2 if isinstance(call, ParallelFor) else 0  # begin and end of a chunk
     for param, arg in zip(callee.params[skipped:], call.args, strict=True):
         name = _pointer(arg)

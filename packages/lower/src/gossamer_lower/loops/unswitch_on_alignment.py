@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.proofs.program_point import is_speculatable_before
 from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core.build import ZERO
+from gossamer_ir.core.statement_kinds import is_handle
 from gossamer_ir.nodes import (
     Binary,
     Compare,
@@ -22,7 +23,6 @@ from gossamer_ir.nodes import (
     Reinterpret,
     Stmt,
     Store,
-    Var,
 )
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_ir.traversal.names import Namer, namer_of
@@ -110,7 +110,7 @@ def _separate_part(loop: For) -> For | If | None:
     Unswitching it costs a choice in each iteration, which is little beside these loops; unswitching the whole
     loop would clone them without need.
     """
-    dependent = [stmt for stmt in loop.body if any(map(_is_address, walk(stmt)))]
+    dependent = [stmt for stmt in loop.body if any(map(is_handle, walk(stmt)))]
     if len(dependent) != 1 or not isinstance(dependent[0], (For, If)):
         return None
     others = (stmt for stmt in loop.body if stmt is not dependent[0])
@@ -162,15 +162,11 @@ def _is_misalignment(node: object) -> bool:
 def _conditions(loop: For, function: Function) -> Iterator[Expr]:
     """Yield the loop-invariant conditions on addresses in a loop."""
     for stmt in stmts(loop.body):
-        if not isinstance(stmt, If) or not any(map(_is_address, walk(stmt.condition))):
+        if not isinstance(stmt, If) or not any(map(is_handle, walk(stmt.condition))):
             continue
         # The whole condition must be invariant, not only the address in it.
         if is_speculatable_before(stmt.condition, loop, function):
             yield stmt.condition
-
-
-def _is_address(node: object) -> bool:
-    return isinstance(node, Var) and node.dtype == "handle"
 
 
 def _with_condition_resolved(stmt: Stmt, condition: Expr, *, holds: bool) -> Stmts:

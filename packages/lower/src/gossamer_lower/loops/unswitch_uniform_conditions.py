@@ -25,7 +25,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statements.rebuild import map_stmts, with_bodies, with_body, with_sides
+from gossamer_lower.statements.rebuild import map_stmts, with_bodies, with_body, with_branches
 
 
 @lowering_pass(
@@ -147,7 +147,7 @@ def _split(stmt: Stmt, lanes: set[str]) -> Stmt:
             if shared:
                 (unswitched,) = _under(shared, _under(varying, body))
                 return unswitched
-            return with_sides(stmt, body, ())
+            return with_branches(stmt, body, ())
         case If():
             return with_bodies(stmt, lambda inner: _split_body(inner, lanes))
     return stmt

@@ -17,7 +17,7 @@ from gossamer_ir.traversal.names import Namer
 Stmts: TypeAlias = tuple[Stmt, ...]
 
 S = TypeVar("S", bound=For | While | Function)
-T = TypeVar("T", bound=Stmt)
+T = TypeVar("T", bound=Stmt | Function)
 
 
 def with_bodies(stmt: Stmt, change: Callable[[Stmts], Stmts]) -> Stmt:
@@ -46,17 +46,14 @@ def replace_bodies(stmt: T, bodies: Mapping[str, Stmts]) -> T:
     return replace(stmt, **changed) if changed else stmt
 
 
-def with_sides(stmt: If, then_body: Stmts, else_body: Stmts) -> If:
-    """Return a choice with these bodies; the same object if they contain the same statements."""
-    is_same = reuse_if_same(stmt.then_body, then_body) is stmt.then_body
-    if is_same and reuse_if_same(stmt.else_body, else_body) is stmt.else_body:
-        return stmt
-    return If(stmt.condition, then_body, else_body)
+def with_branches(stmt: If, then_body: Stmts, else_body: Stmts) -> If:
+    """Return an `If` with these bodies; the same object if they contain the same statements."""
+    return replace_bodies(stmt, {"then_body": then_body, "else_body": else_body})
 
 
 def with_body(node: S, body: Stmts) -> S:
     """Return a loop or function with this body; the same object if it contains the same statements."""
-    return node if reuse_if_same(node.body, body) is node.body else replace(node, body=body)
+    return replace_bodies(node, {"body": body})
 
 
 def map_stmts(body: Stmts, change: Callable[[Stmt], Iterable[Stmt]]) -> Stmts:

@@ -102,7 +102,7 @@ class BodyVectorizer:
     def _store(self, stmt: Store, mask: Expr | None) -> Store:
         indices = self._indices(stmt.indices, mask)
         # Which lane would be last is not defined.
-        if not any(_is_vector(index) for index in indices):
+        if not any(has_lanes(index) for index in indices):
             raise _unsupported_error(
                 "Store", f"writes the same element of '{stmt.buffer}' from every lane"
             )
@@ -119,7 +119,7 @@ class BodyVectorizer:
 
     def _if(self, stmt: If, mask: Expr | None) -> tuple[Stmt, ...]:
         condition = self.value(stmt.condition, mask)
-        if not _is_vector(condition):
+        if not has_lanes(condition):
             lets = self.after_lets()
             then_body, else_body = self.body(stmt.then_body, mask), self.body(stmt.else_body, mask)
             return (*lets, If(condition, then_body, else_body))
@@ -142,7 +142,7 @@ class BodyVectorizer:
     def _loop(self, stmt: For, mask: Expr | None) -> tuple[Stmt, ...]:
         start, extent = self.value(stmt.start, mask), self.value(stmt.extent, mask)
         # One loop runs for all lanes; a loop per lane would need a mask in each iteration.
-        if _is_vector(start) or _is_vector(extent):
+        if has_lanes(start) or has_lanes(extent):
             raise _unsupported_error(
                 "For", f"runs '{stmt.var}' a different number of times in each lane"
             )
@@ -160,7 +160,7 @@ class BodyVectorizer:
 
     def vector(self, value: Expr) -> Expr:
         """Return the value as a vector: a scalar is broadcast."""
-        return value if _is_vector(value) else Broadcast(value, self.lanes)
+        return value if has_lanes(value) else Broadcast(value, self.lanes)
 
     def value(self, expr: Expr, mask: Expr | None) -> Expr:
         """Return the vector of an expression; a scalar if it is uniform across lanes."""
@@ -187,7 +187,7 @@ class BodyVectorizer:
         """Return the operation on vectors, if any of its operands is a vector."""
         below: list[Any] = children(expr)
         operands = [self.value(operand, mask) for operand in below]
-        if not any(map(_is_vector, operands)):
+        if not any(map(has_lanes, operands)):
             return with_children(expr, operands)
         vector = with_children(expr, map(self.vector, operands))
         declared: str | None = getattr(expr, "dtype", None)
@@ -197,21 +197,21 @@ class BodyVectorizer:
         """Return a binary operation of vectors; a sum or product of a ramp and a scalar stays a ramp."""
         match expr.op, lhs, rhs:
             # Ramps are kept as long as possible: they are what becomes a vector load instead of a gather.
-            case "add", Ramp(), _ if not _is_vector(rhs):
+            case "add", Ramp(), _ if not has_lanes(rhs):
                 return Ramp(add(lhs.base, rhs), lhs.stride, lhs.lanes)
-            case "add", _, Ramp() if not _is_vector(lhs):
+            case "add", _, Ramp() if not has_lanes(lhs):
                 return Ramp(add(lhs, rhs.base), rhs.stride, rhs.lanes)
-            case "sub", Ramp(), _ if not _is_vector(rhs):
+            case "sub", Ramp(), _ if not has_lanes(rhs):
                 return Ramp(sub(lhs.base, rhs), lhs.stride, lhs.lanes)
-            case "mul", Ramp(), _ if not _is_vector(rhs):
+            case "mul", Ramp(), _ if not has_lanes(rhs):
                 return Ramp(mul(lhs.base, rhs), mul(lhs.stride, rhs), lhs.lanes)
-            case "mul", _, Ramp() if not _is_vector(lhs):
+            case "mul", _, Ramp() if not has_lanes(lhs):
                 return Ramp(mul(lhs, rhs.base), mul(lhs, rhs.stride), rhs.lanes)
         return Binary(expr.op, *self._pair(lhs, rhs))
 
     def _choice(self, expr: Select | IfThenElse, mask: Expr | None) -> Expr:
         condition = self.value(expr.condition, mask)
-        if not _is_vector(condition):
+        if not has_lanes(condition):
             sides = self._pair(self.value(expr.if_true, mask), self.value(expr.if_false, mask))
             return type(expr)(condition, *sides)
         # The sides of a `Select` are always evaluated, so they are not masked by its condition.
@@ -233,7 +233,7 @@ class BodyVectorizer:
     def _search(self, expr: Search, mask: Expr | None) -> Search:
         """Return a search, which must be uniform: it is made once for all lanes."""
         search = map_children(expr, lambda operand: self.value(operand, mask))
-        if any(map(_is_vector, (*search.prefix, search.begin, search.end, search.value))):
+        if any(map(has_lanes, (*search.prefix, search.begin, search.end, search.value))):
             raise _unsupported_error("a search", "is for a different value in each lane")
         return search
 
@@ -241,8 +241,8 @@ class BodyVectorizer:
         """Return a load; unless it is uniform, only of the lanes that the mask enables."""
         indices = self._indices(expr.indices, mask)
         stated = None if expr.predicate is None else self.value(expr.predicate, mask)
-        varies = any(_is_vector(index) for index in indices) or (
-            stated is not None and _is_vector(stated)
+        varies = any(has_lanes(index) for index in indices) or (
+            stated is not None and has_lanes(stated)
         )
         # A uniform load is not masked. `insert_bounds_checks` has refused those that a mask would protect.
         if not varies:
@@ -263,7 +263,7 @@ class BodyVectorizer:
         return tuple(self.value(index, mask) for index in indices)
 
     def _pair(self, lhs: Expr, rhs: Expr) -> tuple[Expr, Expr]:
-        if _is_vector(lhs) == _is_vector(rhs):
+        if has_lanes(lhs) == has_lanes(rhs):
             return lhs, rhs
         return self.vector(lhs), self.vector(rhs)
 
@@ -302,10 +302,6 @@ def _masked_loads(condition: Expr, mask: Expr | None) -> dict[tuple[str, tuple[E
 
 def _never_whole(_buffer: str, _indices: tuple[Expr, ...]) -> bool:
     return False
-
-
-def _is_vector(expr: Expr) -> bool:
-    return has_lanes(expr)
 
 
 def _unsupported_error(what: str, why: str) -> UnsupportedError:

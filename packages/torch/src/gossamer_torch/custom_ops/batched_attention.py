@@ -6,21 +6,10 @@ import torch
 
 import gossamer as gs
 from gossamer_torch.custom_ops.products import sampled_product, sparse_product
-from gossamer_torch.custom_ops.registration import GradientsByName, torch_operator
+from gossamer_torch.custom_ops.registration import GradientsByName, new_like, torch_operator
 from gossamer_torch.custom_ops.softmax import row_softmax, row_softmax_gradient
 from gossamer_torch.numpy_views import dtype_name_of, shared_array
 from gossamer_torch.patterns import kept_pattern
-
-
-def _new_attention(
-    queries: torch.Tensor,
-    keys: torch.Tensor,
-    values: torch.Tensor,
-    crow: torch.Tensor,
-    col: torch.Tensor,
-    scale: float,
-) -> torch.Tensor:
-    return torch.empty(queries.shape, dtype=queries.dtype, device=queries.device)
 
 
 def _attention_gradients(
@@ -49,7 +38,7 @@ def _attention_gradients(
     return gradients
 
 
-@torch_operator("attention", new_result=_new_attention, gradients=_attention_gradients)
+@torch_operator("attention", new_result=new_like("queries"), gradients=_attention_gradients)
 def batched_attention(
     queries: torch.Tensor,
     keys: torch.Tensor,

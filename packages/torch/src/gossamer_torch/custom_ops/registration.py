@@ -96,6 +96,16 @@ def torch_operator(
     return register
 
 
+def new_like(name: str) -> Callable[..., torch.Tensor]:
+    """Return a function `new_result` for results of the shape and the dtype of one of the inputs."""
+
+    def new_result(**inputs: Any) -> torch.Tensor:
+        like: torch.Tensor = inputs[name]
+        return torch.empty(like.shape, dtype=like.dtype, device=like.device)
+
+    return new_result
+
+
 def register_operator(definition: OperatorDefinition) -> Callable[..., Any]:
     """Register an operator with torch, and return the function that calls it."""
     registered = torch.library.custom_op(

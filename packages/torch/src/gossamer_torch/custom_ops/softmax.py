@@ -14,7 +14,7 @@ import gossamer as gs
 from gossamer_backend import Kernel
 from gossamer_torch.batches import flattened_batch
 from gossamer_torch.custom_ops.products import sampled_product, sparse_product
-from gossamer_torch.custom_ops.registration import GradientsByName, torch_operator
+from gossamer_torch.custom_ops.registration import GradientsByName, new_like, torch_operator
 from gossamer_torch.numpy_views import dtype_name_of, shared_array
 from gossamer_torch.patterns import kept_pattern
 
@@ -105,12 +105,6 @@ def _call_for_each_matrix(
     return result
 
 
-def _new_softmax(
-    values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, columns: int
-) -> torch.Tensor:
-    return torch.empty(values.shape, dtype=values.dtype, device=values.device)
-
-
 def _softmax_gradients(
     gradient: torch.Tensor,
     needed: frozenset[str],
@@ -122,22 +116,12 @@ def _softmax_gradients(
     return {"values": row_softmax_gradient(result, gradient, crow, col, columns)}
 
 
-@torch_operator("row_softmax", new_result=_new_softmax, gradients=_softmax_gradients)
+@torch_operator("row_softmax", new_result=new_like("values"), gradients=_softmax_gradients)
 def row_softmax(
     values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, columns: int
 ) -> torch.Tensor:
     """Return the softmax over the elements of each row."""
     return _call_for_each_matrix(SOFTMAX, {"a": values}, crow, col, columns)
-
-
-def _new_softmax_gradient(
-    weights: torch.Tensor,
-    gradient: torch.Tensor,
-    crow: torch.Tensor,
-    col: torch.Tensor,
-    columns: int,
-) -> torch.Tensor:
-    return torch.empty(weights.shape, dtype=weights.dtype, device=weights.device)
 
 
 def _gradients_of_gradient(
@@ -168,7 +152,7 @@ def _gradients_of_gradient(
 
 
 @torch_operator(
-    "row_softmax_gradient", new_result=_new_softmax_gradient, gradients=_gradients_of_gradient
+    "row_softmax_gradient", new_result=new_like("weights"), gradients=_gradients_of_gradient
 )
 def row_softmax_gradient(
     weights: torch.Tensor,

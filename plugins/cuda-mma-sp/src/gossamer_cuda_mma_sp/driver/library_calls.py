@@ -7,15 +7,11 @@ Source: `cuda.h` of CUDA 13.0, which also says which symbols end with `_v2`.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 from gossamer_cuda_mma_sp.driver.driver_error import DriverError
 
 LIBRARY = "libcuda.so.1"
-
-DriverCalls: TypeAlias = Callable[..., Any]
-"""Calls a function of the driver API by its name."""
 
 _INT, _UINT, _SIZE = ctypes.c_int, ctypes.c_uint, ctypes.c_size_t
 _ADDRESS, _POINTER = ctypes.c_uint64, ctypes.c_void_p
