@@ -25,6 +25,7 @@ from gossamer_formats.conversion_by_numpy.axis_coordinates import (
 from gossamer_formats.conversion_by_numpy.distinct import distinct, occurrences, ranks_within
 from gossamer_formats.conversion_targets.contents import listed_array, scattered_array
 from gossamer_formats.conversion_targets.conversion_target import ConversionTarget
+from gossamer_formats.conversion_targets.converted_storage import shape_error
 from gossamer_formats.conversion_targets.known_sizes import KnownSizes
 from gossamer_formats.storage import ancestors, axes_between, require_nested_axes, shape_of
 from gossamer_ir.core.axis_kinds import (
@@ -67,8 +68,10 @@ def assemble(target: ConversionTarget, logical: Sequence[Array], shape: Sequence
     description = target.description
     require_nested_axes(description)
     sizes = KnownSizes(description, target.sizes)
-    for expr, size in zip(shape_of(description), shape, strict=True):
-        sizes.bind(expr, size)
+    lengths = zip(shape_of(description), shape, strict=True)
+    described = tuple([sizes.bind(expr, size) for expr, size in lengths])
+    if described != tuple(shape):
+        raise shape_error(description, described, shape)
     coordinates, contents = axis_coordinates(target, logical, shape, sizes)
     builder = _Builder(description, logical, sizes, coordinates)
     for name in description.buffer.axes:
@@ -176,9 +179,19 @@ class _Builder:
         self._arrays[indptr.handle] = offsets
         total = int(offsets[-1])
         if indptr.nnz is not None:
-            self._sizes.bind(indptr.nnz, total)
+            self._require_total(axis, total, self._sizes.bind(indptr.nnz, total))
         self._levels[axis.name] = _Level(slots, total)
         self._value_indices, self._value_count = slots, total
+
+    def _require_total(self, axis: Axis, total: int, size: int) -> None:
+        """Require the number of all slots of an axis to be the size that the caller has given."""
+        if total != size:
+            raise FormatError(
+                "format.parameter.value",
+                f"The axis '{axis.name}' of the format '{self._description.name}' has "
+                f"{amount(total, 'slot')}, but its size is {size}.",
+                hint="Leave out sizes that follow from the matrix.",
+            )
 
     def _build_ragged(self, axis: Axis, indptr: Indptr) -> None:
         parent = self._parent(axis)
