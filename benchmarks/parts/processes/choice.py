@@ -39,8 +39,12 @@ MIN_IN_TILE = 1.0
 """Tiles in which a row has fewer elements than this on average are left out: nearly all of their time is
 spent on rows without an element."""
 
-TILE_COLUMNS, SLICE_HEIGHTS = (64, 128, 256, 512), (8, 16, 32)
-"""The parameters of `tiled_csr` and of `sell` that are measured."""
+MAX_FRESH = 0.5
+"""Groups of several rows are left out if a larger fraction of the elements is the first one of its column
+among 8 neighboring rows: most slots would be filled up with zeros."""
+
+TILE_COLUMNS, SLICE_HEIGHTS, GROUP_HEIGHTS = (64, 128, 256, 512), (8, 16, 32), (2, 3, 4, 6)
+"""The parameters of `tiled_csr`, of `sell`, and of `row_groups` with several rows that are measured."""
 
 
 Clock: TypeAlias = Callable[[], float]
@@ -77,6 +81,8 @@ def _vector_formats(matrix: MatrixProperties) -> Iterator[Estimate]:
 def _matrix_formats(matrix: MatrixProperties) -> Iterator[Estimate]:
     if matrix.rows == matrix.columns:
         yield candidate("row_groups", height=1)._replace(is_ordered=True)
+    if matrix.near_groups.fresh <= MAX_FRESH:
+        yield from (candidate("row_groups", height=height) for height in GROUP_HEIGHTS)
     for columns in TILE_COLUMNS:
         in_tile = matrix.lengths.mean * columns / max(matrix.columns, 1)
         if 2 * columns <= matrix.columns and in_tile >= MIN_IN_TILE:
