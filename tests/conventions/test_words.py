@@ -45,6 +45,7 @@ SHORT = {
 WORDS = IN_FULL | SHORT
 
 OF_OTHERS = {
+    "edge_dim": "a parameter whose name is that of PyG's layer",
     "Statement": "a claim in the tests of the prover",
     "embed_dim": "a parameter whose name is that of PyTorch's layer",
     "ctx": "a parameter whose name torch passes",

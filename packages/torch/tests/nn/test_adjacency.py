@@ -19,7 +19,8 @@ def test_results_of_one_edge_index_have_one_pattern():
     assert crow.data_ptr() != other_crow.data_ptr()
     assert kept_pattern(crow, col, 3) is kept_pattern(other_crow, other_col, 3)
     looped, other = (
-        operators.with_self_loops(*arrays) for arrays in [(crow, col), (other_crow, other_col)]
+        operators.with_self_loops(*arrays, 3, False)
+        for arrays in [(crow, col), (other_crow, other_col)]
     )
     assert kept_pattern(*looped[:2], 3) is kept_pattern(*other[:2], 3)
 
@@ -36,8 +37,8 @@ def test_a_result_that_was_overwritten_has_a_pattern_of_its_own():
     ("name", "arguments"),
     [
         ("ordered_edges", (EDGES, 3, 3)),
-        ("with_self_loops", (torch.tensor([0, 1, 1]), torch.tensor([1]))),
-        ("relation_pairs", (EDGES, RELATIONS, 3, 2)),
+        ("with_self_loops", (torch.tensor([0, 1, 1]), torch.tensor([1]), 2, False)),
+        ("relation_pairs", (EDGES, RELATIONS, 3, 3, 2)),
         ("index_tensor", (EDGES.t(),)),
     ],
 )

@@ -45,6 +45,24 @@ def _program(reduce: str) -> CustomOperator:
     return custom_op(_SCRIPT.format(reduce=reduce, initial=_INITIAL[reduce]))
 
 
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]  # torch has no types here
+def _operator_name(reduce: str, values: torch.dtype, indices: torch.dtype) -> str:
+    """Return the name of torch's operator. It is registered now, since Dynamo does not trace this call."""
+    return _program(reduce).operator_for(values, indices).name
+
+
+def _extremes(matrix: MatrixOfTensors, dense: torch.Tensor, reduce: str) -> torch.Tensor:
+    arrays = (matrix.values, dense, matrix.crow, matrix.col)
+    if torch.compiler.is_compiling():
+        name = _operator_name(reduce, matrix.dtype, matrix.col.dtype)
+        operator = getattr(torch.ops.gossamer, name)
+        sizes = (matrix.crow.shape[0] - 1, *dense.shape, matrix.nnz)
+        compiled: torch.Tensor = operator(*arrays, *sizes)
+        return compiled
+    extremes: torch.Tensor = _program(reduce)(*arrays)
+    return extremes
+
+
 def extreme_product(matrix: MatrixOfTensors, dense: torch.Tensor, reduce: str) -> torch.Tensor:
     """Return the maximum or minimum of A[i, j] * X[j, k] over the elements of each row, and 0 for a row
     without any."""
@@ -52,7 +70,7 @@ def extreme_product(matrix: MatrixOfTensors, dense: torch.Tensor, reduce: str) -
         return extreme_product(matrix, dense[:, None], reduce)[:, 0]
     if matrix.batch or dense.dim() > 2:
         return _multiply_batch(matrix, dense, reduce)
-    extremes: torch.Tensor = _program(reduce)(matrix.values, dense, matrix.crow, matrix.col)
+    extremes = _extremes(matrix, dense, reduce)
     return extremes.masked_fill((matrix.crow.diff() == 0)[:, None], 0)
 
 

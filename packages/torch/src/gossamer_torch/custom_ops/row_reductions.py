@@ -29,12 +29,12 @@ def reduce_rows(
     tensor([[2.]])
     """
     _require_factor(matrix, X)
-    if _IS_EXTREME[reduce]:
-        return extreme_product(matrix, X, reduce)
-    if reduce == "mean" and X.dtype not in PROGRAM_DTYPES:
+    if reduce != "sum" and X.dtype not in PROGRAM_DTYPES:
         # Sums of rows may be larger than any narrow value.
         wide = matrix.with_values(matrix.values.float())
-        return reduce_rows(wide, X.float(), "mean").to(X.dtype)
+        return reduce_rows(wide, X.float(), reduce).to(X.dtype)
+    if _IS_EXTREME[reduce]:
+        return extreme_product(matrix, X, reduce)
     product = _batched_product(matrix, X) if matrix.batch else _wide_product(matrix, X)
     if reduce == "mean":
         counts = matrix.crow.diff().clamp(min=1).to(X.dtype)

@@ -6,7 +6,7 @@ tensor of edges, or of offsets, as long as nobody writes to it.
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeGuard
 
 import torch
 
@@ -23,6 +23,15 @@ Graph: TypeAlias = SparseOperand
 adjacency matrix: row i has the nodes from which node i receives."""
 
 
+def is_edge_index(graph: Graph) -> TypeGuard[torch.Tensor]:
+    """Return whether a graph is an edge index, not a matrix.
+
+    >>> is_edge_index(torch.tensor([[0], [1]]))
+    True
+    """
+    return isinstance(graph, torch.Tensor) and graph.layout == torch.strided
+
+
 class OrderedEdges(NamedTuple):
     """The matrix of an edge index, with ones, and for each of its elements the number of the edge."""
 
@@ -34,7 +43,7 @@ def adjacency_of(
     graph: Graph, edge_weight: torch.Tensor | None, shape: tuple[int, int], dtype: torch.dtype
 ) -> SparseMatrix:
     """Return the adjacency matrix of a graph, whose rows are targets and columns are sources, with the
-    weights of its edges, in their order (by default 1, in the dtype).
+    weights of its edges, in their order (by default 1, in the dtype), which may have dimensions in front.
 
     Raises `ArgumentError` (`operand.shape`: the matrix has another shape, or there are weights besides a
     matrix; `operand.range`: an index is out of range).
@@ -45,11 +54,14 @@ def adjacency_of(
             [5., 0., 0.],
             [7., 0., 0.]])
     """
-    if isinstance(graph, torch.Tensor) and graph.layout == torch.strided:
+    if is_edge_index(graph):
         matrix, order = ordered_edges(graph, shape)
         if edge_weight is None:
             return matrix if matrix.dtype == dtype else matrix.with_values(matrix.values.to(dtype))
-        return matrix.with_values(edge_weight.index_select(0, order))
+        require_dense("edge_weight", edge_weight)
+        batch = (None,) * (edge_weight.dim() - 1)
+        require_tensor_shape("edge_weight", edge_weight, (*batch, graph.shape[1]))
+        return matrix.with_values(edge_weight.index_select(-1, order))
     matrix = to_sparse_matrix(graph)
     if edge_weight is not None:
         raise ArgumentError(
@@ -113,36 +125,47 @@ def _edges_of_arrays(
     return OrderedEdges(matrix_of_checked(crow, col, torch.ones(col.shape[0]), shape), order)
 
 
-def with_self_loops(matrix: SparseMatrix) -> SparseMatrix:
-    """Return a square matrix with an element of 1 on the diagonal where it has none.
+def with_self_loops(
+    matrix: SparseMatrix, weights: torch.Tensor, *, replace: bool = False
+) -> SparseMatrix:
+    """Return a matrix with an element on the diagonal where it has none, or instead of those that it has.
+    `weights` has that of each node in its last dimension.
 
-    >>> with_self_loops(SparseMatrix(torch.tensor([0, 1, 1]), torch.tensor([1]), shape=(2, 2))).to_dense()
-    tensor([[1., 1.],
-            [0., 1.]])
+    >>> matrix = SparseMatrix(torch.tensor([0, 1, 1]), torch.tensor([1]), shape=(2, 2))
+    >>> with_self_loops(matrix, torch.tensor([3.0, 4.0])).to_dense()
+    tensor([[3., 1.],
+            [0., 4.]])
     """
     if torch.compiler.is_compiling():
-        looped, order = _edges_of_arrays(*_arrays_of_loops(matrix.crow, matrix.col), matrix.shape)
+        arrays = _arrays_of_loops(matrix.crow, matrix.col, matrix.shape[1], replace=replace)
+        looped, order = _edges_of_arrays(*arrays, matrix.shape)
     else:
-        looped, order = _kept_loops(matrix)
-    # The element after the last one is that of each new loop.
-    values = torch.cat([matrix.values, matrix.values.new_ones(1)])
-    return looped.with_values(values.index_select(0, order))
+        looped, order = _kept_loops(matrix, replace=replace)
+    values = torch.cat([matrix.values, weights], dim=-1)
+    return looped.with_values(values.index_select(-1, order))
 
 
-def _kept_loops(matrix: SparseMatrix) -> OrderedEdges:
+def _kept_loops(matrix: SparseMatrix, *, replace: bool) -> OrderedEdges:
+    """Return the matrix with loops; for a new loop, the number is that of its node after all elements."""
+
     def make() -> OrderedEdges:
         rows, columns = matrix.rows().long(), matrix.col.long()
-        has_loop = torch.zeros(matrix.shape[0], dtype=torch.bool)
-        has_loop[rows[rows == columns]] = True
-        missing = torch.nonzero(~has_loop)[:, 0]
-        edges = torch.stack([torch.cat([columns, missing]), torch.cat([rows, missing])])
+        is_loop = rows == columns
+        has_loop = torch.zeros(min(matrix.shape), dtype=torch.bool)
+        if not replace:
+            has_loop[rows[is_loop]] = True
+        new = torch.nonzero(~has_loop)[:, 0]
+        kept = torch.nonzero(~is_loop | (not replace))[:, 0]
+        edges = torch.stack([torch.cat([columns[kept], new]), torch.cat([rows[kept], new])])
         looped, order = ordered_edges(edges, matrix.shape)
-        return OrderedEdges(looped, order.clamp(max=matrix.nnz))
+        return OrderedEdges(looped, torch.cat([kept, new + matrix.nnz]).index_select(0, order))
 
-    return memoize_with([matrix.crow, matrix.col], "loops", make)
+    return memoize_with([matrix.crow, matrix.col], ("loops", matrix.shape[1], replace), make)
 
 
-def _new_arrays_of_loops(crow: torch.Tensor, col: torch.Tensor) -> _Arrays:
+def _new_arrays_of_loops(
+    crow: torch.Tensor, col: torch.Tensor, columns: int, *, replace: bool
+) -> _Arrays:
     elements = torch.library.get_ctx().new_dynamic_size()
     arrays = (crow.shape[0], elements, elements)
     first, second, third = (crow.new_empty(length, dtype=torch.int64) for length in arrays)
@@ -150,10 +173,12 @@ def _new_arrays_of_loops(crow: torch.Tensor, col: torch.Tensor) -> _Arrays:
 
 
 @torch_operator("with_self_loops", new_result=_new_arrays_of_loops)
-def _arrays_of_loops(crow: torch.Tensor, col: torch.Tensor) -> _Arrays:
-    """Return the arrays of a square matrix with self loops, for compiled graphs."""
-    nodes = crow.shape[0] - 1
-    return _copied_arrays(_kept_loops(SparseMatrix(crow, col, shape=(nodes, nodes))))
+def _arrays_of_loops(
+    crow: torch.Tensor, col: torch.Tensor, columns: int, *, replace: bool
+) -> _Arrays:
+    """Return the arrays of a matrix with self loops, for compiled graphs."""
+    matrix = SparseMatrix(crow, col, shape=(crow.shape[0] - 1, columns))
+    return _copied_arrays(_kept_loops(matrix, replace=replace))
 
 
 def symmetrically_normalized(matrix: SparseMatrix) -> SparseMatrix:

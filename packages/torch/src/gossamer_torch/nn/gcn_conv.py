@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import torch
 
+from gossamer_torch.checks import require_dense, require_tensor_shape
 from gossamer_torch.nn.adjacency import (
     Graph,
     adjacency_of,
     symmetrically_normalized,
     with_self_loops,
 )
+from gossamer_torch.nn.node_features import channels_of_ends
 from gossamer_torch.nn.propagation import receives_first
 from gossamer_torch.operators.spmm import spmm
 from gossamer_torch.sparse_matrix import SparseMatrix
@@ -21,8 +23,10 @@ class GCNConv(torch.nn.Module):
     `forward` takes `x` (n by `in_channels`), a graph, and with an edge index the weights of the edges (E); it
     returns n by `out_channels`. The graph is an edge index (2 by E) or the adjacency matrix (n by n), whose
     row i has the nodes from which i receives. `add_self_loops` (by default, if `normalize`) adds those that
-    are missing, with weight 1. Pass a matrix that is normalized already with `normalize=False`. Gradients
-    flow to `x`, the weights and the parameters.
+    are missing, with weight 1, or 2 if `improved`. Pass a matrix that is normalized already with
+    `normalize=False`. `cached` keeps the matrix of the first call, with its loops and normalized weights, for
+    all calls until `reset_parameters`: later graphs are not read. Gradients flow to `x`, the weights and the
+    parameters.
 
     >>> edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
     >>> layer = GCNConv(16, 4)
@@ -35,12 +39,17 @@ class GCNConv(torch.nn.Module):
         in_channels: int,
         out_channels: int,
         *,
+        improved: bool = False,
+        cached: bool = False,
         add_self_loops: bool | None = None,
         normalize: bool = True,
         bias: bool = True,
     ) -> None:
         super().__init__()
         self.in_channels, self.out_channels = in_channels, out_channels
+        channels_of_ends(in_channels)
+        self.improved, self.cached = improved, cached
+        self._cached_matrix: SparseMatrix | None = None
         self.add_self_loops = normalize if add_self_loops is None else add_self_loops
         self.normalize = normalize
         self.lin = torch.nn.Linear(in_channels, out_channels, bias=False)
@@ -48,7 +57,8 @@ class GCNConv(torch.nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weights as Glorot and Bengio do; the bias is zero."""
+        """Draw the weights as Glorot and Bengio do; the bias is zero. A cached matrix is dropped."""
+        self._cached_matrix = None
         torch.nn.init.xavier_uniform_(self.lin.weight)
         if self.bias is not None:
             torch.nn.init.zeros_(self.bias)
@@ -57,19 +67,32 @@ class GCNConv(torch.nn.Module):
         self, x: torch.Tensor, edge_index: Graph, edge_weight: torch.Tensor | None = None
     ) -> torch.Tensor:
         """Return the features of all nodes."""
-        nodes = x.shape[0]
-        matrix = self.propagation_matrix(
-            adjacency_of(edge_index, edge_weight, (nodes, nodes), x.dtype)
-        )
+        require_dense("x", x)
+        require_tensor_shape("x", x, (None, self.in_channels))
+        matrix = self._matrix_of(edge_index, edge_weight, x)
         if receives_first(x, self.out_channels):
             return torch.nn.functional.linear(spmm(matrix, x), self.lin.weight, self.bias)
         received = spmm(matrix, self.lin(x))
         return received if self.bias is None else received + self.bias
 
+    def _matrix_of(
+        self, graph: Graph, edge_weight: torch.Tensor | None, x: torch.Tensor
+    ) -> SparseMatrix:
+        if self._cached_matrix is not None:
+            return self._cached_matrix
+        if edge_weight is not None:
+            require_tensor_shape("edge_weight", edge_weight, (None,))
+        nodes = x.shape[0]
+        matrix = self.propagation_matrix(adjacency_of(graph, edge_weight, (nodes, nodes), x.dtype))
+        if self.cached:
+            self._cached_matrix = matrix
+        return matrix
+
     def propagation_matrix(self, matrix: SparseMatrix) -> SparseMatrix:
         """Return the matrix with loops and normalized weights, as the layer wants."""
         if self.add_self_loops:
-            matrix = with_self_loops(matrix)
+            weight = 2.0 if self.improved else 1.0
+            matrix = with_self_loops(matrix, matrix.values.new_full((matrix.shape[0],), weight))
         return symmetrically_normalized(matrix) if self.normalize else matrix
 
     def extra_repr(self) -> str:

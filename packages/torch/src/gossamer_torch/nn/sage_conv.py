@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import torch
 
-from gossamer_ir.errors import ArgumentError
 from gossamer_torch.nn.adjacency import Graph, adjacency_of, row_means
+from gossamer_torch.nn.node_features import (
+    Channels,
+    NodeFeatures,
+    channels_of_ends,
+    features_of_ends,
+    reduction_of_neighbors,
+)
 from gossamer_torch.nn.propagation import receives_first
 from gossamer_torch.operators.spmm import spmm
-
-AGGREGATIONS = ("mean", "sum")
+from gossamer_torch.sparse_matrix import SparseMatrix
 
 
 class SAGEConv(torch.nn.Module):
@@ -18,65 +23,81 @@ class SAGEConv(torch.nn.Module):
 
     `forward` takes `x` (n by `in_channels`) and a graph, and returns n by `out_channels`. The graph is an
     edge index (2 by E) or an adjacency matrix (n by n), whose row i has the neighbors of i; its values are
-    not used. `aggr` is "mean" or "sum"; nodes without neighbors receive 0. `normalize` divides each row of
-    the result by its norm. Gradients flow to `x` and the parameters.
+    not used. For a bipartite graph, `x` has the features of sources and targets, or None for these; then
+    `size` has the numbers of both, `in_channels` may be two numbers, and the matrix is targets by sources.
 
-    Raises `ArgumentError` (`layer.aggregation`) for another aggregation.
+    `aggr` is "mean", "sum" (or "add"), "max" or "min"; nodes without neighbors receive 0. `project` applies
+    a linear layer and ReLU to the features of neighbors first. `normalize` divides each row of the result by
+    its norm. Gradients flow to `x` and the parameters.
+
+    Raises `ArgumentError` (`layer.aggregation`, `operand.kind`, `operand.shape`, `operand.dtype`,
+    `operand.range`).
 
     >>> edges = torch.tensor([[0, 2], [1, 1]])
     >>> SAGEConv(16, 4)(torch.ones(3, 16), edges).shape
     torch.Size([3, 4])
+    >>> SAGEConv((16, 8), 4, "max")((torch.ones(3, 16), torch.ones(2, 8)), edges).shape
+    torch.Size([2, 4])
     """
 
     def __init__(
         self,
-        in_channels: int,
+        in_channels: Channels,
         out_channels: int,
         aggr: str = "mean",
         *,
         normalize: bool = False,
         root_weight: bool = True,
+        project: bool = False,
         bias: bool = True,
     ) -> None:
         super().__init__()
-        require_aggregation(aggr)
+        self.reduction = reduction_of_neighbors(aggr)
+        self.channels = channels_of_ends(in_channels)
         self.in_channels, self.out_channels = in_channels, out_channels
         self.aggr, self.normalize, self.root_weight = aggr, normalize, root_weight
-        self.lin_l = torch.nn.Linear(in_channels, out_channels, bias=bias)
-        self.lin_r = torch.nn.Linear(in_channels, out_channels, bias=False) if root_weight else None
+        source, target = self.channels
+        self.project = project
+        self.lin = torch.nn.Linear(source, source) if project else None
+        self.lin_l = torch.nn.Linear(source, out_channels, bias=bias)
+        self.lin_r = torch.nn.Linear(target, out_channels, bias=False) if root_weight else None
 
     def reset_parameters(self) -> None:
         """Draw all parameters as `torch.nn.Linear` does."""
-        self.lin_l.reset_parameters()
-        if self.lin_r is not None:
-            self.lin_r.reset_parameters()
+        for linear in (self.lin, self.lin_l, self.lin_r):
+            if linear is not None:
+                linear.reset_parameters()
 
-    def forward(self, x: torch.Tensor, edge_index: Graph) -> torch.Tensor:
-        """Return the features of all nodes."""
-        nodes = x.shape[0]
-        matrix = adjacency_of(edge_index, None, (nodes, nodes), x.dtype)
-        if self.aggr == "mean":
-            matrix = row_means(matrix, x.dtype)
+    def forward(
+        self, x: NodeFeatures, edge_index: Graph, size: tuple[int, int] | None = None
+    ) -> torch.Tensor:
+        """Return the features of all nodes, or of all targets."""
+        source, target, shape = features_of_ends(x, self.channels, edge_index, size)
+        matrix = adjacency_of(edge_index, None, shape, source.dtype)
+        if self.lin is not None:
+            source = torch.relu(self.lin(source))
+        output = self._received(matrix, source)
+        if self.lin_r is not None and target is not None:
+            output = torch.addmm(output, target, self.lin_r.weight.t())
+        return torch.nn.functional.normalize(output, dim=-1) if self.normalize else output
+
+    # Other operations: sums and means commute with the linear layer.
+    def _received(self, matrix: SparseMatrix, source: torch.Tensor) -> torch.Tensor:
+        """Return the aggregated features of neighbors after the linear layer."""
+        if self.reduction == "mean":
+            matrix = row_means(matrix, source.dtype)
         else:
-            matrix = matrix.with_values(x.new_ones(matrix.nnz))
-        if receives_first(x, self.out_channels):
-            output = self.lin_l(spmm(matrix, x))
+            matrix = matrix.with_values(source.new_ones(matrix.nnz))
+        output: torch.Tensor
+        if self.reduction in ("max", "min"):
+            output = self.lin_l(spmm(matrix, source, self.reduction))
+        elif receives_first(source, self.out_channels):
+            output = self.lin_l(spmm(matrix, source))
         else:
-            output = spmm(matrix, x @ self.lin_l.weight.t())
+            output = spmm(matrix, source @ self.lin_l.weight.t())
             if self.lin_l.bias is not None:
                 output = output + self.lin_l.bias
-        if self.lin_r is not None:
-            output = torch.addmm(output, x, self.lin_r.weight.t())
-        return torch.nn.functional.normalize(output, dim=-1) if self.normalize else output
+        return output
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, aggr={self.aggr!r}"
-
-
-def require_aggregation(aggr: str) -> None:
-    """Raise `ArgumentError` unless neighbors can be aggregated so."""
-    if aggr not in AGGREGATIONS:
-        raise ArgumentError(
-            "layer.aggregation",
-            f"The aggregation is '{aggr}'; expected 'mean' or 'sum'.",
-        )

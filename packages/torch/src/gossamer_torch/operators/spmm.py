@@ -17,7 +17,7 @@ def spmm(A: SparseOperand, X: torch.Tensor, reduce: ReduceName = "sum") -> torch
     front, such as batches. If the values of A have them, too, each matrix is multiplied by its own X. The
     dtype is float32, float64, float16 or bfloat16, the same for both; narrow values are added in float32.
     `reduce` is how the products A[i, j] * X[j] of the stored elements of a row are reduced: "mean" divides
-    their sum by their number, "max" and "min" need float32 or float64. A row without elements has 0.
+    their sum by their number, "max" and "min" are the others. A row without elements has 0.
     Gradients flow to the values of A and to X, any number of times. Equal maxima share a gradient evenly.
 
     Raises `ArgumentError` (`operand.kind`, `operand.shape`, `operand.dtype`, `operand.device`).
