@@ -64,6 +64,22 @@ def test_iterations_that_differ_have_no_element_in_common(seed):
     assert proved > 20
 
 
+def test_iterations_of_which_an_equal_variable_differs_are_not_compared():
+    points = ConstantPoints(For(name, index(0), index(4), ()) for name in "tu")
+    for text, names, is_proved in (
+        ("(t * 4 + u) // 2", {"t"}, False),
+        ("(t + u) % 4", {"t"}, True),
+        ("(t + u) % 4", set(), False),
+    ):
+        proved = differ_at_points(
+            "u",
+            [parse_expr(text, DTYPES)],
+            points=points,
+            equal=lambda expr, names=names: free_vars(expr) <= names,
+        )
+        assert proved == is_proved
+
+
 def test_too_many_iterations_are_not_tried():
     points = ConstantPoints(For(name, index(0), index(1024), ()) for name in "tu")
     assert points.values(parse_expr("t + u", DTYPES)) is None

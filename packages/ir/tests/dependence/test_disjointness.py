@@ -20,6 +20,7 @@ INDICES = (
     "i // 2", "i % 2", "(4 * i + j) // 4", "(4 * i + j) % 4", "(3 * i + j) // 2", "P[i]", "P[i] + j",
     "P[j]", "Q[i]", "P[4 * i + j]", "4 * P[i] + j",
     "4 * T.int64(R[i]) + j", "2 * T.int64(R[i]) + j", "3 * T.int64(R[j]) + i", "T.int64(R[i]) + 16 * j",
+    "P[i] + 1", "2 * T.int64(R[i]) + j + 3", "i // 2 + 5", "i % 2 - 1",
     "U[i // 2, 4 * (i % 2) + j]", "U[0, 4 * i + j]", "U[j, 4 * i]",
 )  # fmt: skip
 FACTS = (Distinct("P"), Distinct("R"), SortedSegments("U", None, unique=True))
@@ -125,6 +126,13 @@ def test_a_row_of_a_block_that_an_array_lists_is_of_one_iteration():
     # Four times an int64 may wrap, so that different values give one number.
     outer, function = function_of([("4 * P[i] + j",)], [], {"i": 4, "j": 4})
     assert verdict_on("i", outer, function, varying={"i", "j"}) == "unknown"
+
+
+def test_quotients_and_remainders_to_which_numbers_are_added_determine_an_iteration():
+    outer, function = function_of(
+        [("(4 * i + j) // 4 + 3", "(4 * i + j) % 4")], [], {"i": 4, "j": 4}
+    )
+    assert verdict_on("i", outer, function, varying={"i", "j"}) == "disjoint"
 
 
 def test_positions_of_one_row_without_duplicates_are_of_one_iteration():

@@ -1,5 +1,7 @@
 """Stores of several threads to one element, which are refused."""
 
+from contextlib import nullcontext
+
 import pytest
 
 from gossamer_ir.errors import UnsupportedError
@@ -234,3 +236,17 @@ def test_facts_about_arrays_that_the_program_writes_are_not_used(flat):
     )
     with pytest.raises(UnsupportedError, match="'b'"):
         check_stores(module)
+
+
+@pytest.mark.parametrize(("blocks", "is_refused"), [(1, False), (2, True)])
+def test_threads_of_a_block_wait_for_each_other_between_iterations_but_blocks_do_not(
+    blocks, is_refused, flat
+):
+    lines = (
+        f'for b in T.thread_binding({blocks}, thread="blockIdx.x"):',
+        "    for i in T.serial(n):",
+        '        for t in T.thread_binding(4, thread="threadIdx.x"):',
+        "            Y[b * 4 + i + t] = X[t]",
+    )
+    with pytest.raises(UnsupportedError, match="'b'") if is_refused else nullcontext():
+        check_stores(flat(*lines))

@@ -130,7 +130,7 @@ def differ_at_points(
 ) -> bool:
     """Return whether elements are different wherever one of some loops is in different iterations, by trying
     all `points` at which the conditions hold. `equal` returns whether an expression has one value in all
-    iterations that are compared.
+    iterations that are compared, such as the variable of a loop around these.
 
     >>> from gossamer_ir.core.build import ZERO, index, index_var
     >>> t = index_var("t")
@@ -148,6 +148,10 @@ def differ_at_points(
     for holds in _without_none(map(points.values, conditions)):
         selected = selected & holds
     columns = _without_none(_varying_part(affine_of(at), points, equal) for at in indices)
+    # Where variables differ that are equal, nothing is compared.
+    columns += _without_none(
+        points.values(var) for var in map(index_var, sorted(points.names)) if equal(var)
+    )
     elements = _distinct([np.broadcast_to(column, points.shape)[selected] for column in columns])
     pairs = _distinct(
         [np.broadcast_to(column, points.shape)[selected] for column in (*columns, *iterations)]

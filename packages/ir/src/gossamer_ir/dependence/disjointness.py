@@ -259,11 +259,12 @@ def coordinate_of(form: LinearForm | None) -> Expr | None:
 
 class LeadingDigit(msgspec.Struct, frozen=True):
     """The highest digit of a number, an atom, and its place value. `fixed` are terms in loops that do not
-    vary."""
+    vary, and `constant` is a number, which are added to the number."""
 
     atom: Expr
     coefficient: int
     fixed: frozenset[tuple[str, Affine]]
+    constant: int
 
 
 def leading_coordinate(
@@ -271,10 +272,10 @@ def leading_coordinate(
 ) -> LeadingDigit | None:
     """Return the atom that a form determines as its leading digit; None if there is none.
 
-    The form must be `coefficient * atom + rest + fixed`, where `rest` is a sum of varying loops with
-    0 <= rest < coefficient.
+    The form must be `coefficient * atom + rest + fixed + constant`, where `rest` is a sum of varying loops
+    with 0 <= rest < coefficient.
     """
-    if form is None or form.base.constant or len(form.base.terms) != 1:
+    if form is None or len(form.base.terms) != 1:
         return None
     ((atom, count),) = form.base.terms.items()
     digits = digits_of(form, varying, loops=loops)
@@ -284,7 +285,7 @@ def leading_coordinate(
     if not is_determined or not _is_narrow(form, atom, count, loops=loops, varying=varying):
         return None
     fixed = frozenset(item for item in form.terms.items() if item[0] not in varying)
-    return LeadingDigit(atom, count, fixed)
+    return LeadingDigit(atom, count, fixed, form.base.constant)
 
 
 def _is_narrow(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
@@ -119,7 +119,8 @@ class _StoreChecker:
         shared = None
         if store.buffer not in self._of_block:
             shared = self._own.first_shared(store, context, loops=blocks)
-        shared = shared or self._own.first_shared(store, context, loops=threads, equal=blocks)
+        equal = (*blocks, *_synchronized_loops(context))
+        shared = shared or self._own.first_shared(store, context, loops=threads, equal=equal)
         if shared is not None:
             raise self._shared_element_error(store, shared, context)
 
@@ -148,6 +149,15 @@ class _StoreChecker:
             f"'{store.buffer}': the conditions around the store are not proved to select one of them.",
             hint=f"Compare '{loop.var}' with a constant, such as in 'if {loop.var} == 0'.",
         )
+
+
+def _synchronized_loops(context: StoreContext) -> Iterator[For]:
+    """Yield the loops around those over threads, in which the threads of a block wait for each other where
+    they have to (`insert_sync`)."""
+    numbers = [number for number, loop in enumerate(context.loops) if is_thread_axis(loop.thread)]
+    for loop in context.loops[: max(numbers, default=0)]:
+        if loop.thread is None:
+            yield loop
 
 
 def _is_of_threads(loop: For, is_axis: Callable[[str | None], bool]) -> bool:

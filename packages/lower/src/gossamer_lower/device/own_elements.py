@@ -100,7 +100,7 @@ class OwnElements:
         self, instance: _StoreInstance, names: Sequence[str], fixed: Set[str]
     ) -> bool:
         """Return whether all iterations that the indices depend on can be tried, and differ."""
-        used = {*names, *(free_vars(*instance.indices, *instance.conditions) - fixed)}
+        used = {*names, *free_vars(*instance.indices, *instance.conditions)}
         varying = {*instance.loops, *instance.exchanged} - fixed
 
         def is_equal(expr: Expr) -> bool:
