@@ -3,6 +3,8 @@
 import pytest
 
 from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import Barrier
+from gossamer_ir.traversal.walk import collect
 from gossamer_lower import insert_sync, split_host_device
 
 
@@ -111,3 +113,24 @@ def test_a_barrier_outside_of_one_of_the_loops_over_threads_is_checked(flat):
     with pytest.raises(UnsupportedError) as caught:
         insert_sync(split)
     assert caught.value.code == "lower.insert_sync.barrier"
+
+
+@pytest.mark.parametrize(
+    ("stored", "read", "barriers"),
+    [("t // 2", "u // 2", 1), ("t", "u", 0), ("t ^ 1", "u ^ 1", 0), ("t ^ 1", "u", 1)],
+)
+def test_threads_wait_for_an_element_that_a_condition_lets_another_one_store(
+    stored, read, barriers, flat
+):
+    """Of the threads that read it, one did not store: the condition does not hold for it."""
+    lines = (
+        'S = T.alloc_buffer((64,), "float32", scope="shared")',
+        'for b in T.thread_binding(2, thread="blockIdx.x"):',
+        '    for t in T.thread_binding(64, thread="threadIdx.x"):',
+        "        if t % 2 == 0:",
+        f"            S[{stored}] = X[t]",
+        '    for u in T.thread_binding(64, thread="threadIdx.x"):',
+        f"        Y[b * 64 + u] = S[{read}]",
+    )
+    kernel = insert_sync(split_host_device(flat(*lines))).functions[1]
+    assert len(collect(Barrier, *kernel.body)) == barriers

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 
 from msgspec.structs import replace
 
+from gossamer_ir.analysis.invariants import mutable_buffers
 from gossamer_ir.analysis.statements.thread_axes import is_thread_axis
 from gossamer_ir.core.build import ZERO, index_var, integer_value
 from gossamer_ir.core.statement_kinds import effects_of
+from gossamer_ir.dependence.constant_points import ConstantPoints, differ_at_points
 from gossamer_ir.nodes import (
     STMTS,
     AsyncCopy,
@@ -20,14 +21,16 @@ from gossamer_ir.nodes import (
     Function,
     Load,
     Search,
+    Shuffle,
     Stmt,
     Store,
-    Var,
 )
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_definitions import allocations
+from gossamer_ir.traversal.buffer_uses import buffers_read
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.statement_queries import values_bound_in
-from gossamer_ir.traversal.substitute import substitute
+from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_ir.traversal.walk import collect, stmts
 from gossamer_lower.device.let_dependences import let_dependences
 from gossamer_lower.device.shared_accesses import SharedAccess
@@ -48,9 +51,14 @@ class SharedAccessCollector:
         self.copied: set[SharedAccess] = set()
         self._has_threads = any(map(is_thread_axis, extents))
         self._block_axes = {
-            axis
+            axis: For(axis, ZERO, extent, ())
             for axis, extent in extents.items()
             if is_thread_axis(axis) and integer_value(extent) != 1
+        }
+        self._answers: dict[tuple[tuple[Expr, ...], frozenset[str]], bool] = {}
+        self._changing = mutable_buffers(function)
+        self._exchanged = {
+            stmt.var.name for stmt in stmts(function.body) if isinstance(stmt, Shuffle)
         }
 
     def collect(
@@ -98,12 +106,30 @@ class SharedAccessCollector:
         for node in nodes:
             if not self.is_private(node):
                 indices = tuple(substitute(index, by_var) for index in getattr(node, "indices", ()))
-                used = let_dependences(*indices, value_of=partial(self._value_of, by_var=by_var))
-                is_by_one = self._block_axes <= {*first, *used}
+                is_by_one = self._determine_thread(indices, by_var, first)
                 yield SharedAccess(node.buffer, indices, is_write, first, is_by_one)
 
-    def _value_of(self, name: str, by_var: Mapping[str, Var]) -> Expr | None:
-        return substitute(self.lets[name], by_var) if name in self.lets else None
+    def _determine_thread(
+        self, indices: Sequence[Expr], by_var: Mapping[str, Expr], first: frozenset[str]
+    ) -> bool:
+        """Return whether different threads have different indices, apart from axes of which only the first
+        thread makes the access. Conditions do not count: they may not hold for another access."""
+        names = let_dependences(*indices, value_of=self.lets.get) & self.lets.keys()
+        values = {name: substitute(self.lets[name], by_var) for name in names}
+        query = tuple(resolve(index, values) for index in indices), first
+        if query not in self._answers:
+            self._answers[query] = self._differ(*query)
+        return self._answers[query]
+
+    def _differ(self, indices: tuple[Expr, ...], first: frozenset[str]) -> bool:
+        loops = {axis: loop for axis, loop in self._block_axes.items() if axis not in first}
+
+        def is_equal(expr: Expr) -> bool:
+            is_unchanged = buffers_read(expr).isdisjoint(self._changing)
+            return is_unchanged and free_vars(expr).isdisjoint({*loops, *self._exchanged})
+
+        points = ConstantPoints(loops.values())
+        return differ_at_points([*loops], indices, points=points, equal=is_equal)
 
     def is_private(self, node: Load | Search | Store | Atomic) -> bool:
         """Return whether a node accesses memory of one thread."""
