@@ -44,6 +44,7 @@ class SharedAccessCollector:
     write them at some time before they wait for them.
     """
 
+    # Other statements: only a shuffle gives a thread what another one has.
     def __init__(self, function: Function, extents: Mapping[str, Expr]) -> None:
         allocated = allocations(stmts(function.body))
         self._private = {buffer.name for buffer in allocated if buffer.scope != "shared"}
