@@ -76,6 +76,8 @@ TABLE = (
     Border("gossamer", "formats", "gossamer_formats.internal_api", "is_format"),
     Border("gossamer", "formats", "gossamer_formats", "storage_stats"),
     Border("gossamer", "formats", "gossamer_formats.internal_api", "shape_of"),
+    Border("gossamer", "tune", "gossamer_tune.internal_api", "choose_cpu_form"),
+    Border("gossamer", "tune", "gossamer_tune.internal_api", "choose_grid_form"),
     Border("gossamer", "schedule", "gossamer_schedule", "replay"),
     Border("gossamer", "schedule", "gossamer_schedule", "ScheduleBuilder.__init__"),
     Border("gossamer", "schedule", "gossamer_schedule", "ScheduleBuilder.module"),

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from gossamer.operator_calls.grid_product_forms import (
-    ProductSizes,
-    block_size,
-    choose_grid_form,
-)
-from gossamer.operator_calls.n_m_product_forms import (
-    LIBRARY_DTYPES,
-    ProductForm,
-    choice_here,
-    choose_form,
-)
 from gossamer.operator_calls.operands.checked_operands import Operands
 from gossamer.operator_calls.operands.dense_operands import dense_operand, output_array
 from gossamer.operator_calls.operands.n_m_matrix import (
@@ -31,12 +21,22 @@ from gossamer.operator_calls.operator import operator
 from gossamer.operator_calls.operator_program import OperatorProgram
 from gossamer.operators.spmm import spmm
 from gossamer.resolve_target import machine_for
-from gossamer.targets import is_default_target
+from gossamer.targets import DEFAULT_TARGET, is_default_target
 from gossamer_formats import Array, SparseTensor
-from gossamer_formats.internal_api import MemoKey
+from gossamer_formats.internal_api import VALUE_DTYPES, MemoKey
 from gossamer_ir.core.dtypes import ROUNDED_OPERANDS, SUM_DTYPES
 from gossamer_ir.interchange.n_m_operands import SPECIAL_OPERANDS, n_m_operands
 from gossamer_ir.interchange.records import Decision, Target
+from gossamer_machine import Machine
+from gossamer_tune.internal_api import (
+    LIBRARY_DTYPES,
+    FormChoice,
+    ProductForm,
+    ProductSizes,
+    block_size,
+    choose_cpu_form,
+    choose_grid_form,
+)
 
 _SCRIPT = """\
 @T.prim_func
@@ -136,10 +136,10 @@ def _decide(dtype: str, sizes: Mapping[str, int], target: str | Target) -> Decis
         all_sizes = None
         if rows is not None and columns is not None and features is not None:
             all_sizes = ProductSizes(rows, columns, features)
-        return choose_grid_form(dtype, all_sizes, is_tensor=True, machine=machine).decision
+        return _grid_choice(dtype, all_sizes, machine=machine).decision
     if not is_default_target(target):
         return None
-    return choose_form(
+    return choose_cpu_form(
         dtype, columns=columns, features=features, is_tensor=True, machine=machine
     ).decision
 
@@ -223,7 +223,7 @@ def _product_of_library(
     if not isinstance(dense, np.ndarray):
         return None
     features = dense.shape[1]
-    form = choice_here(dtype, columns, features, is_tensor=is_tensor).form
+    form = _choice_here(dtype, columns, features, is_tensor=is_tensor).form
     if form == "kernel":
         return None
     inputs = (dense, *(matrix.memory if isinstance(matrix, NMMatrix) else (matrix,)))
@@ -245,7 +245,7 @@ def _tensor_in_blocks(
     dtype = required_operands(operand_dtype, tensor.value_dtype)
     rows, columns = tensor.shape
     sizes = ProductSizes(rows, columns, dense.shape[1])
-    form = choose_grid_form(dtype, sizes, is_tensor=True, machine=machine).form
+    form = _grid_choice(dtype, sizes, machine=machine).form
     block = None if form == "kernel" else block_size(dtype, sizes)
     if block is None:
         return None
@@ -254,6 +254,22 @@ def _tensor_in_blocks(
     return _BLOCKS.get(
         tensor,
         lambda stored: stored.asformat("bsr", block_rows=block.rows, block_columns=block.columns),
+    )
+
+
+@lru_cache(maxsize=256)
+def _choice_here(dtype: str, columns: int, features: int, *, is_tensor: bool) -> FormChoice:
+    """Return the form for the CPU of this machine."""
+    machine = machine_for(DEFAULT_TARGET)
+    return choose_cpu_form(
+        dtype, columns=columns, features=features, is_tensor=is_tensor, machine=machine
+    )
+
+
+def _grid_choice(dtype: str, sizes: ProductSizes | None, *, machine: Machine) -> FormChoice:
+    """Return the form for a tensor on a machine with grids of threads."""
+    return choose_grid_form(
+        dtype, sizes, is_tensor=True, machine=machine, block_dtypes=VALUE_DTYPES
     )
 
 

@@ -17,18 +17,12 @@ multiplies int8 with sums in int32, or rounds factors to TF32.
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Literal, TypeAlias
-
-import msgspec
 import numpy as np
 
-from gossamer.resolve_target import machine_for
-from gossamer.targets import DEFAULT_TARGET
 from gossamer_ir.core.dtypes import SCALARS, SUM_DTYPES
 from gossamer_ir.interchange.n_m_operands import n_m_operands
-from gossamer_ir.interchange.records import Decision
 from gossamer_machine import Machine
+from gossamer_tune.n_m_products.product_form import FormChoice, ProductForm, name_of_form
 
 DENSE_CYCLES, CSR_CYCLES, UNCACHED_CSR_CYCLES, N_M_CYCLES = 1.6, 1.3, 2.4, 3.0
 LIBRARY_DTYPES = tuple(
@@ -38,28 +32,8 @@ LIBRARY_DTYPES = tuple(
 CACHED_FRACTION = 32
 """The dense operand is cache-resident if it has at most this fraction of the private cache."""
 
-ProductForm: TypeAlias = Literal["dense", "csr", "blocks", "kernel"]
-_WHAT: dict[ProductForm, str] = {
-    "dense": "the dense product of NumPy",
-    "csr": "the product in CSR (spmm)",
-    "blocks": "the product of dense blocks (spmm in BSR)",
-    "kernel": "the kernel for N:M",
-}
 
-
-class FormChoice(msgspec.Struct, frozen=True):
-    """The form in which a product is computed, and the reason."""
-
-    form: ProductForm
-    why: str
-
-    @property
-    def decision(self) -> Decision:
-        """The choice as a decision of a report."""
-        return Decision(_WHAT[self.form], self.why, stage="coordinate")
-
-
-def choose_form(
+def choose_cpu_form(
     dtype: str,
     *,
     columns: int | None,
@@ -70,9 +44,9 @@ def choose_form(
     """Return the form that the model expects to be the fastest. Sizes may be unknown (None).
 
     >>> machine = Machine(vector_bits=512, private_cache=2 << 20)
-    >>> choose_form("float32", columns=1024, features=200, is_tensor=True, machine=machine).form
+    >>> choose_cpu_form("float32", columns=1024, features=200, is_tensor=True, machine=machine).form
     'dense'
-    >>> choose_form("float32", columns=64, features=64, is_tensor=True, machine=machine).form
+    >>> choose_cpu_form("float32", columns=64, features=64, is_tensor=True, machine=machine).form
     'csr'
     """
     if dtype not in LIBRARY_DTYPES:
@@ -100,19 +74,10 @@ def _cheapest(size: int | None, *, most: int) -> FormChoice:
         "csr": CSR_CYCLES if is_cached else UNCACHED_CSR_CYCLES,
         "kernel": N_M_CYCLES,
     }
-    listed = ", ".join(f"{_WHAT[form]} {cycles}" for form, cycles in costs.items())
+    listed = ", ".join(f"{name_of_form(form)} {cycles}" for form, cycles in costs.items())
     place = "an unknown number of" if size is None else f"{size}"
     return FormChoice(
         min(costs, key=lambda form: costs[form]),
         f"the dense operand has {place} bytes, and up to {most} stay in the cache; cycles for each slot and "
         f"vector: {listed}",
-    )
-
-
-@lru_cache(maxsize=256)
-def choice_here(dtype: str, columns: int, features: int, *, is_tensor: bool) -> FormChoice:
-    """Return the form for the CPU of this machine."""
-    machine = machine_for(DEFAULT_TARGET)
-    return choose_form(
-        dtype, columns=columns, features=features, is_tensor=is_tensor, machine=machine
     )

@@ -17,12 +17,12 @@ ratios. Neither kernel was measured.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
-from gossamer.operator_calls.n_m_product_forms import FormChoice
-from gossamer_formats.internal_api import VALUE_DTYPES
 from gossamer_ir.core.dtypes import SCALARS, SUM_DTYPES
 from gossamer_machine import Grid, Machine
+from gossamer_tune.n_m_products.product_form import FormChoice
 
 MEMORY_BYTES, CACHE_BYTES, INSTRUCTION_CYCLES = 10, 47, 2
 INSTRUCTION_ROWS, INSTRUCTION_FEATURES, INSTRUCTION_BITS = 16, 8, 256
@@ -66,21 +66,31 @@ class TileWork(NamedTuple):
 
 
 def choose_grid_form(
-    dtype: str, sizes: ProductSizes | None, *, is_tensor: bool, machine: Machine
+    dtype: str,
+    sizes: ProductSizes | None,
+    *,
+    is_tensor: bool,
+    machine: Machine,
+    block_dtypes: Collection[str],
 ) -> FormChoice:
     """Return the form that the model expects to be the fastest on a machine with grids of threads: "kernel",
-    or "blocks" for a product of dense blocks. Sizes may be unknown (None).
+    or "blocks" for a product of dense blocks. Sizes may be unknown (None). `block_dtypes` are those of which
+    formats store blocks.
 
     >>> grid = Grid(warp=32, block_threads=1024, shared_memory=49152, multiprocessors=108)
     >>> products = (("float16", "dense"),), (("float16", "sparse"),)
     >>> gpu = Machine(grid=grid, block_products=products[0], n_m_products=products[1])
     >>> large, narrow = ProductSizes(4096, 4096, 4096), ProductSizes(4096, 4096, 16)
-    >>> [choose_grid_form("float16", each, is_tensor=True, machine=gpu).form for each in (large, narrow)]
-    ['blocks', 'kernel']
+    >>> for sizes in (large, narrow):
+    ...     choose_grid_form(
+    ...         "float16", sizes, is_tensor=True, machine=gpu, block_dtypes=["float16"]
+    ...     ).form
+    'blocks'
+    'kernel'
     """
     grid = machine.grid
     assert grid is not None, "the machine has grids of threads"
-    if dtype not in dict(machine.block_products) or dtype not in VALUE_DTYPES:
+    if dtype not in dict(machine.block_products) or dtype not in block_dtypes:
         return FormChoice(
             "kernel", f"no program multiplies blocks of {dtype} by dense tensor cores"
         )

@@ -1,4 +1,4 @@
-"""The model that chooses how products with 2:4 matrices are computed, and the forms themselves."""
+"""Products with N:M matrices on CPUs, by the kernel and by libraries."""
 
 from __future__ import annotations
 
@@ -8,43 +8,10 @@ import numpy as np
 import pytest
 
 import gossamer as gs
-from gossamer.operator_calls.n_m_product_forms import FormChoice, choose_form
 from gossamer.targets import is_default_target
-from gossamer_machine import Machine
+from gossamer_tune.internal_api import FormChoice
 
-MACHINE = Machine(vector_bits=512, private_cache=2 << 20)
 MODULE = importlib.import_module("gossamer.operators.matmul_24")
-
-
-def form(dtype="float32", *, columns=1024, features=200, is_tensor=True):
-    return choose_form(
-        dtype, columns=columns, features=features, is_tensor=is_tensor, machine=MACHINE
-    ).form
-
-
-def test_a_dense_operand_that_is_near_is_gathered_from():
-    assert form(columns=512, features=32) == "csr"
-    assert form(columns=512, features=33) == "dense"
-    assert form("float64", columns=512, features=16) == "csr"
-    assert form("float64", columns=512, features=17) == "dense"
-    # Kernels convert float16 to float32.
-    assert form("float16", columns=512, features=32) == "csr"
-    assert form("float16", columns=512, features=33) == "dense"
-
-
-def test_features_that_do_not_fill_a_vector_are_dense():
-    assert form(columns=16, features=15) == "dense"
-    assert form(columns=16, features=16) == "csr"
-    assert form("float64", columns=16, features=8) == "csr"
-
-
-def test_other_matrices_than_tensors_are_not_converted():
-    assert form(columns=64, features=64, is_tensor=False) == "dense"
-
-
-@pytest.mark.parametrize("is_tensor", [True, False])
-def test_int8_has_no_library(is_tensor):
-    assert form("int8", is_tensor=is_tensor) == "kernel"
 
 
 def test_only_the_default_target_is_that_of_libraries():
@@ -63,7 +30,7 @@ def n_m_array(dtype):
 @pytest.mark.parametrize("chosen", ["dense", "csr", "kernel"])
 def test_all_forms_of_a_tensor_have_the_same_product(chosen, dtype, monkeypatch):
     choice = FormChoice(chosen, "all are tested")
-    monkeypatch.setattr(MODULE, "choice_here", lambda *_, **__: choice)
+    monkeypatch.setattr(MODULE, "_choice_here", lambda *_, **__: choice)
     dense = n_m_array(dtype)
     A = gs.prune(dense, "2:4")
     B = np.random.default_rng(2).integers(-4, 5, (18, 20)).astype(dtype)

@@ -1,0 +1,1 @@
+"""How a product with an N:M matrix is computed: models of bytes and operations."""
