@@ -215,7 +215,7 @@ class Stats(Record, frozen=True):
         Default rules are given representatives only, so similar matrices share a schedule and its kernel.
         All numbers are rounded down: the mean row to three significant bits, the others to powers of two,
         except a longest row of at most 8. Of empty rows only their presence is kept, of rows that equal the
-        one before whether they are a quarter of all rows. A class has at least 4 rows, so that its mean row
+        one before whether they are a third of all rows. A class has at least 4 rows, so that its mean row
         is exact, and a representative that of itself.
 
         >>> Stats(rows=1000, columns=1000, nnz=5300, longest_row=60, empty_rows=3).representative()
@@ -226,7 +226,7 @@ class Stats(Record, frozen=True):
         if longest > 8:
             longest = 1 << longest.bit_length() - 1
         empty = min(self.empty_rows, 1)
-        equal = rows // 4 if 4 * self.equal_rows >= self.rows > 0 else 0
+        equal = rows // 2 if 3 * self.equal_rows >= self.rows > 0 else 0
         return Stats(rows, columns, rows * quarters // 4, longest, empty, equal)
 
 

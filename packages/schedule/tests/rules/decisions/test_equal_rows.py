@@ -13,7 +13,7 @@ from gossamer_schedule.rules.schedule_rule import RuleContext
 
 FAST = machine("gathers=fast,vector_bits=512")
 SMALL_CACHES = machine("gathers=fast,vector_bits=512,l2=64")
-EQUAL = Stats(1000, 1000, 30_000, longest_row=90, empty_rows=0, equal_rows=250)
+EQUAL = Stats(1000, 1000, 30_000, longest_row=90, empty_rows=0, equal_rows=334)
 
 
 def first_decision(body=CSR + DOT, *, target=FAST, stats=EQUAL, is_sibling=False):
@@ -44,10 +44,10 @@ def test_other_rows_run_one_by_one(name):
     assert "side by side" not in first_decision(**OTHERS[name])
 
 
-@pytest.mark.parametrize("equal", [0, 249, 250, 999])
-def test_a_class_of_stats_keeps_whether_a_quarter_of_the_rows_are_equal(equal):
+@pytest.mark.parametrize("equal", [0, 333, 334, 999])
+def test_a_class_of_stats_keeps_whether_a_third_of_the_rows_are_equal(equal):
     rounded = replace(EQUAL, equal_rows=equal).representative()
-    assert bool(rounded.equal_rows) == (equal >= 250)
+    assert bool(rounded.equal_rows) == (equal >= 334)
     assert rounded.representative() == rounded
 
 

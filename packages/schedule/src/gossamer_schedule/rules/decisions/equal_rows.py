@@ -52,7 +52,7 @@ def equal_rows_verdict(
     if stats is None or not stats.equal_rows:
         return pays_not("few rows are known to have the columns of the row before")
     return pays(
-        "a quarter of all rows or more have the columns of the row before, and a comparison of columns costs "
+        "a third of all rows or more have the columns of the row before, and a comparison of columns costs "
         "less than a gather"
     )
 
