@@ -107,15 +107,15 @@ def build_kernel(
 
 
 def build_named(
-    name: bytes,
-    program: Callable[[], Module],
+    identity: bytes,
+    make_module: Callable[[], Module],
     *,
     target: str | Target = DEFAULT_TARGET,
     stats: Stats | None = None,
 ) -> BuiltKernel:
-    """Compile the program that `name` identifies, with the default schedule.
+    """Compile the program that `identity` stands for, with the default schedule.
 
-    The program is only made if it is not cached under this name, for stats of the same class, for this
+    The program is only made if no kernel is cached for it, for stats of the same class, for this
     machine and for these versions of all packages. Errors are those of `build_kernel`.
     """
     start = time.perf_counter()
@@ -123,12 +123,12 @@ def build_named(
     stats = stats.representative() if stats is not None else None
     with compiling, pause_collection():
         backend, resolved = resolve_target(target)
-        key = name_key(name, stats, **_environment(backend, resolved))
+        key = name_key(identity, stats, **_environment(backend, resolved))
         # Memory before disk: a loaded kernel has its machine code in this process already.
         kernel = _kernels_by_key.get(key) or _stored_kernel(key, backend)
         is_cached = True
         if kernel is None:
-            built = build_kernel(program(), target=resolved, stats=stats)
+            built = build_kernel(make_module(), target=resolved, stats=stats)
             kernel, is_cached = built.kernel, built.cached
             # A link, since the request by its module has stored the code.
             ArtifactCache().put_link(key, built.key)
@@ -165,9 +165,9 @@ def fact_checker(target: str) -> FactChecker:
     return GeneratedCheck(partial(kernel_named, target=target))
 
 
-def kernel_named(name: bytes, program: Callable[[], Module], *, target: str) -> Kernel:
+def kernel_named(identity: bytes, make_module: Callable[[], Module], *, target: str) -> Kernel:
     """Return the kernel of `build_named` alone."""
-    return build_named(name, program, target=target).kernel
+    return build_named(identity, make_module, target=target).kernel
 
 
 def _kernel_of(

@@ -115,7 +115,7 @@ def test_every_expression_of_a_statement_is_evaluated_or_in_a_body(kind):
     evaluated = free_vars(*effects.evaluates, *inside) | {
         "domain",
         *vars_bound(stmt),
-        *effects.passes,
+        *effects.passed_buffers,
     }
     assert free_vars(stmt) <= evaluated
 
@@ -129,7 +129,7 @@ def test_every_text_field_is_an_effect(kind):
         for field in msgspec.structs.fields(kind)
         if field.type is str
     }
-    told = {*declared_names(stmt), effects.calls, *(write.buffer for write in effects.writes)}
+    told = {*declared_names(stmt), effects.callee, *(write.buffer for write in effects.writes)}
     is_declared = {"buffer": kind in BUFFER_NODES, "reducer": kind is Combine, "kinds": True}
     assert [name for name, text in texts.items() if not is_declared.get(name, text in told)] == []
 
@@ -139,7 +139,9 @@ def test_what_is_written_is_what_the_table_says(kind):
     body = (SAMPLES[kind],)
     effects = [effects_of(stmt) for stmt in stmts(body)]
     told = {write.buffer for entry in effects for write in entry.writes}
-    assert buffers_written(body) == told | {name for entry in effects for name in entry.passes}
+    assert buffers_written(body) == told | {
+        name for entry in effects for name in entry.passed_buffers
+    }
 
 
 def test_what_may_stay_unevaluated():
@@ -177,7 +179,7 @@ def test_a_value_after_a_statement_is_that_of_a_let():
 
 def test_kinds_that_write_and_call_are_what_the_table_says():
     assert set(WRITES) == {kind for kind, stmt in SAMPLES.items() if effects_of(stmt).writes}
-    assert set(CALLING_STMTS) == {kind for kind, stmt in SAMPLES.items() if effects_of(stmt).calls}
+    assert set(CALLING_STMTS) == {kind for kind, stmt in SAMPLES.items() if effects_of(stmt).callee}
 
 
 @pytest.mark.parametrize("kind", SAMPLES, ids=lambda kind: kind.__name__)

@@ -29,7 +29,7 @@ def _raise_unsupported(emitter: FunctionEmitter, node: Node) -> NoReturn:
     )
 
 
-EXPR_EMITTERS: dict[type, EmitExpr] = {
+EXPR_EMITTERS: dict[type[nodes.Node], EmitExpr] = {
     nodes.Const: scalars_and_vectors.emit_const,
     nodes.Var: scalars_and_vectors.emit_var,
     nodes.Unary: operations.emit_unary,
@@ -49,7 +49,7 @@ EXPR_EMITTERS: dict[type, EmitExpr] = {
     nodes.TransposeReduce: transposes.emit_transpose_reduce,
 }
 
-STMT_EMITTERS: dict[type, EmitStmt] = {
+STMT_EMITTERS: dict[type[nodes.Node], EmitStmt] = {
     nodes.Store: loads_and_stores.emit_store,
     nodes.Let: control_flow.emit_let,
     nodes.Allocate: allocate.emit_allocate,
@@ -62,11 +62,11 @@ STMT_EMITTERS: dict[type, EmitStmt] = {
     nodes.Iteration: _raise_unsupported,
     nodes.Prefetch: loads_and_stores.emit_prefetch,
     nodes.Guard: control_flow.emit_guard,
-    nodes.Barrier: threads.emit_host_barrier,
-    nodes.Shuffle: threads.emit_host_shuffle,
-    nodes.AsyncCopy: threads.emit_copy,
-    nodes.CommitGroup: threads.emit_no_group,
-    nodes.WaitGroup: threads.emit_no_group,
+    nodes.Barrier: threads.emit_barrier,
+    nodes.Shuffle: threads.emit_shuffle,
+    nodes.AsyncCopy: threads.emit_async_copy,
+    nodes.CommitGroup: threads.emit_group,
+    nodes.WaitGroup: threads.emit_group,
     nodes.ParallelFor: parallel_for.emit_parallel_for,
     nodes.Launch: launches.emit_launch,
 }

@@ -46,7 +46,7 @@ class MatchedArguments(NamedTuple):
     views: dict[str, ArrayView]
 
 
-class _BufferMatch(NamedTuple):
+class _ExpectedArray(NamedTuple):
     param: BufferParam
     dtype: np.dtype[Any]
     shape: tuple[tuple[Expr, LinearSize | None], ...]
@@ -73,8 +73,8 @@ class ArgumentChecker:
         self._order = signature.order
         self._memory = memory
         self._buffers = signature.buffers
-        self._rows = [
-            _BufferMatch(
+        self._expected_arrays = [
+            _ExpectedArray(
                 param, numpy_dtype(param), tuple((size, to_linear(size)) for size in param.shape)
             )
             for param in signature.buffers
@@ -110,14 +110,14 @@ class ArgumentChecker:
             self._require_known(verified)
         device = self._memory.device
         views = {
-            row.param.buffer: required_view(
-                row.param,
-                row.dtype,
-                value=self._required_argument(row.param.name, arguments),
+            array.param.buffer: required_view(
+                array.param,
+                array.dtype,
+                value=self._required_argument(array.param.name, arguments),
                 device=device,
                 stream=stream,
             )
-            for row in self._rows
+            for array in self._expected_arrays
         }
         self._wait_for_contents(views.values(), stream)
         scalars = self._numbers(arguments, views)
@@ -194,27 +194,29 @@ class ArgumentChecker:
 
     def _require_ranks(self, name: str, views: Mapping[str, ArrayView]) -> None:
         """Refuse an array of fewer or more dimensions than its parameter if they would give a size."""
-        for row in self._rows:
-            view = views[row.param.buffer]
-            is_given_by = any(linear is not None and linear.name == name for _, linear in row.shape)
-            if is_given_by and len(view.shape) != len(row.shape):
+        for array in self._expected_arrays:
+            view = views[array.param.buffer]
+            is_given_by = any(
+                linear is not None and linear.name == name for _, linear in array.shape
+            )
+            if is_given_by and len(view.shape) != len(array.shape):
                 raise ArgumentError(
                     "kernel.arguments",
-                    f"The size '{name}' is missing, and the array '{row.param.name}' of shape "
+                    f"The size '{name}' is missing, and the array '{array.param.name}' of shape "
                     f"{view.shape} does not give it.",
-                    hint=f"Pass an array with {amount(len(row.shape), 'dimension')}, or the size.",
+                    hint=f"Pass an array with {amount(len(array.shape), 'dimension')}, or the size.",
                 )
 
     def _solve_sizes(self, numbers: dict[str, PlainNumber], views: Mapping[str, ArrayView]) -> None:
-        for row in self._rows:
-            view = views[row.param.buffer]
+        for array in self._expected_arrays:
+            view = views[array.param.buffer]
             # A flat array has the right number of elements at most,
             # but gives no size of several dimensions.
-            sizes = view.shape if len(view.shape) == len(row.shape) else (view.size,)
-            for (_, linear), size in zip(row.shape, sizes, strict=False):
+            sizes = view.shape if len(view.shape) == len(array.shape) else (view.size,)
+            for (_, linear), size in zip(array.shape, sizes, strict=False):
                 if linear is None or linear.name is None or linear.name in numbers:
                     continue
-                if len(sizes) != len(row.shape):
+                if len(sizes) != len(array.shape):
                     continue
                 solution = linear.solve(size)
                 # A shape that fits no size is reported when the shapes are compared.
@@ -239,15 +241,15 @@ class ArgumentChecker:
     ) -> dict[str, ArrayView]:
         """Return the views in the shapes of their parameters, which they must have unless they are flat."""
         shaped = {}
-        for row in self._rows:
+        for array in self._expected_arrays:
             shape = tuple(
                 evaluate_size(size, scalars, arrays=elements)
                 if linear is None
                 else linear.value(scalars)
-                for size, linear in row.shape
+                for size, linear in array.shape
             )
-            view = views[row.param.buffer]
+            view = views[array.param.buffer]
             if view.shape != shape:
-                view = required_view_shape(row.param, view, shape=shape)
-            shaped[row.param.buffer] = view
+                view = required_view_shape(array.param, view, shape=shape)
+            shaped[array.param.buffer] = view
         return shaped

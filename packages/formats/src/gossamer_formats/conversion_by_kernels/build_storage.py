@@ -12,7 +12,7 @@ format conversion routines" (PLDI 2020).
 from __future__ import annotations
 
 from gossamer_formats.conversion_by_kernels.axes.compressed_axes import add_compressed
-from gossamer_formats.conversion_by_kernels.axes.dense_axes import add_fixed, add_ragged
+from gossamer_formats.conversion_by_kernels.axes.dense_axes import add_dense_varied, add_fixed
 from gossamer_formats.conversion_by_kernels.axes.slot_axes import add_slots
 from gossamer_formats.conversion_by_kernels.build_state.element_bindings import (
     AxisCoordinate,
@@ -132,6 +132,6 @@ def _axis_result(
     if indices is not None:
         return add_compressed(target_axes, CompressedAxis(axis, indptr, indices, parent))
     if indptr is not None:
-        return add_ragged(target_axes, axis, indptr=indptr, parent=parent)
+        return add_dense_varied(target_axes, axis, indptr=indptr, parent=parent)
     position = coordinate_along(target_axes, axis.name)
     return add_fixed(target_axes, axis, position=position, width=length_of_axis(target_axes, axis))

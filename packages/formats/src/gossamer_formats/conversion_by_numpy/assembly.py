@@ -147,7 +147,7 @@ class _Builder:
         if indices is not None:
             self._build_compressed(axis, indptr, indices)
         elif indptr is not None:
-            self._build_ragged(axis, indptr)
+            self._build_dense_varied(axis, indptr)
         else:
             width = self._sizes.value(axis.length)
             self._add_fixed(axis, self._coordinates[name], width)
@@ -193,7 +193,7 @@ class _Builder:
                 hint="Leave out sizes that follow from the matrix.",
             )
 
-    def _build_ragged(self, axis: Axis, indptr: Indptr) -> None:
+    def _build_dense_varied(self, axis: Axis, indptr: Indptr) -> None:
         parent = self._parent(axis)
         lengths = np.zeros(parent.slot_count, np.int64)
         np.maximum.at(lengths, parent.slots, self._coordinates[axis.name] + 1)

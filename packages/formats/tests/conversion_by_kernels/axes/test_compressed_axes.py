@@ -9,7 +9,7 @@ from target_axes_of import compressed, target_axes_of, value_of
 
 from gossamer_formats import convert, from_scipy
 from gossamer_formats.conversion_by_kernels.axes.compressed_axes import add_compressed
-from gossamer_formats.conversion_by_kernels.axes.dense_axes import add_fixed, add_ragged
+from gossamer_formats.conversion_by_kernels.axes.dense_axes import add_dense_varied, add_fixed
 from gossamer_formats.conversion_by_kernels.build_state.target_axes import (
     coordinate_along,
     length_of_axis,
@@ -66,7 +66,7 @@ def test_ragged_rows_end_at_their_last_element():
     fixed = add_fixed(axes, outer, position=position, width=length_of_axis(axes, outer))
     axes = with_axis(axes, outer, fixed)
     parent = axes.axis_slots[outer.name]
-    result = add_ragged(axes, inner, indptr=indptr_of(inner), parent=parent)
+    result = add_dense_varied(axes, inner, indptr=indptr_of(inner), parent=parent)
     (offsets,) = result.storage.arrays.values()
     dense = MATRIX.toarray()
     lengths = [int(np.flatnonzero(row)[-1]) + 1 if row.any() else 0 for row in dense]

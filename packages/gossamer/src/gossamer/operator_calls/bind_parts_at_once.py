@@ -24,14 +24,16 @@ from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
 
 
-class _NamedProgram(NamedTuple):
+class _IdentifiedProgram(NamedTuple):
     """A program for all parts, and what identifies it."""
 
-    name: Hashable
+    identity: Hashable
     module: Module
 
 
-_PROGRAMS = MemoKey[dict[Hashable, _NamedProgram]]("the programs that compute all parts at once")
+_PROGRAMS = MemoKey[dict[Hashable, _IdentifiedProgram]](
+    "the programs that compute all parts at once"
+)
 
 
 def is_computed_at_once(
@@ -56,8 +58,10 @@ def bind_parts_at_once(
     """Return the kernel of all parts bound to arrays."""
     decomposition = operands.matrix.decomposition
     variant = Variant(operands.dtype, features=operands.features)
-    named = _program(decomposition, program, variant)
-    kernel = memoized_kernel(named.name, lambda: named.module, target=target).kernel
+    program_of_parts = _program(decomposition, program, variant)
+    kernel = memoized_kernel(
+        program_of_parts.identity, lambda: program_of_parts.module, target=target
+    ).kernel
     arguments = decomposition.arguments
     # What the program says of them was true when the parts were made.
     verified = tuple(name for name, value in arguments.items() if isinstance(value, np.ndarray))
@@ -67,14 +71,14 @@ def bind_parts_at_once(
 
 def _program(
     decomposition: Decomposition, program: OperatorProgram, variant: Variant
-) -> _NamedProgram:
+) -> _IdentifiedProgram:
     programs, key = _PROGRAMS.get(decomposition.pattern, _no_programs), (program, variant)
     if key not in programs:
         module = decomposition.rewrite(module_of(program, variant), at_once=True)
         # The rows that parts have in common are in the program, so that its text identifies it.
-        programs[key] = _NamedProgram((program, variant, dumps(module).decode()), module)
+        programs[key] = _IdentifiedProgram((program, variant, dumps(module).decode()), module)
     return programs[key]
 
 
-def _no_programs(_pattern: SparsityPattern) -> dict[Hashable, _NamedProgram]:
+def _no_programs(_pattern: SparsityPattern) -> dict[Hashable, _IdentifiedProgram]:
     return {}

@@ -29,7 +29,7 @@ MAX_KERNELS = 1024
 
 _Key: TypeAlias = tuple[Hashable, Stats | None, str]
 _built: dict[_Key, BuiltKernel] = {}
-"""The kernels by the name of their program, the stats and the target."""
+"""The kernels by the identity of their program, the stats and the target."""
 
 
 @cache
@@ -53,23 +53,23 @@ class KernelRequest(NamedTuple):
 def kernel_for(request: KernelRequest, *, target: str | Target | None = None) -> BuiltKernel:
     """Return the kernel of a request, with the schedule that rules choose."""
     program, variant, stats, format = request
-    made = partial(module_of, program, variant, format)
-    return memoized_kernel((program, variant, format), made, target=target, stats=stats)
+    make_module = partial(module_of, program, variant, format)
+    return memoized_kernel((program, variant, format), make_module, target=target, stats=stats)
 
 
 def memoized_kernel(
-    name: Hashable,
-    program: Callable[[], Module],
+    identity: Hashable,
+    make_module: Callable[[], Module],
     *,
     target: str | Target | None = None,
     stats: Stats | None = None,
 ) -> BuiltKernel:
-    """Return the kernel of the program that a name identifies, with the schedule that rules choose for the
-    class of the stats. The name is a tuple of records, by which the cache on disk finds the kernel, too."""
+    """Return the kernel of the program with an identity, with the schedule that rules choose for the class
+    of the stats. The identity is a tuple of records. By it the cache on disk finds the kernel, too."""
     wanted = DEFAULT_TARGET if target is None else target
     text = wanted if isinstance(wanted, str) else parse_target(wanted).text
     stats = None if stats is None else stats.representative()
-    key = (name, stats, text)
+    key = (identity, stats, text)
     built = _built.get(key)
     if built is not None:
         return built
@@ -77,6 +77,8 @@ def memoized_kernel(
         from gossamer.build_kernels import build_named
 
         if key not in _built:
-            kernel = build_named(msgspec.json.encode(name), program, target=wanted, stats=stats)
+            kernel = build_named(
+                msgspec.json.encode(identity), make_module, target=wanted, stats=stats
+            )
             put_bounded(_built, key, kernel, limit=MAX_KERNELS)
         return _built[key]

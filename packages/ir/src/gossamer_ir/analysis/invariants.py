@@ -29,7 +29,7 @@ def buffers_written_in(body: Iterable[Stmt], function: Function) -> frozenset[st
 
 
 _written_by_body = memoize_by_identity(buffers_written)
-"""Memoized because several queries in a row are about the body of one loop or choice."""
+"""Memoized because several queries in a row are about the body of one loop or branch."""
 
 
 def changing_buffers(body: Iterable[Stmt], *nodes: Node, function: Function) -> frozenset[str]:

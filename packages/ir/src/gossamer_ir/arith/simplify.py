@@ -52,7 +52,7 @@ def simplify(node: Node) -> Any:
 
 
 def simplify_body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Apply `simplify` to statements; loops and choices without a body are removed.
+    """Apply `simplify` to statements; loops and branches without a body are removed.
 
     >>> from gossamer_ir.core.build import ONE, ZERO, index_var
     >>> store = Store("Y", (index_var("i"),), ONE)
@@ -201,7 +201,7 @@ def _cast(node: Cast) -> Expr | None:
     return node.value if dtype_of(node.value) == node.dtype else None
 
 
-def _choice(node: Select | IfThenElse) -> Expr | None:
+def _select(node: Select | IfThenElse) -> Expr | None:
     # The condition of `IfThenElse` is a scalar; `Select` may have a vector of equal constants.
     if node.condition == TRUE or (isinstance(node, Select) and is_true(node.condition)):
         return node.if_true
@@ -252,8 +252,8 @@ _RULES: dict[type, Any] = {
     Binary: _binary,
     Compare: _compare,
     Cast: _cast,
-    Select: _choice,
-    IfThenElse: _choice,
+    Select: _select,
+    IfThenElse: _select,
     Unary: _unary,
     Load: _load,
     Store: _store,

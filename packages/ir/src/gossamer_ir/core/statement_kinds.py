@@ -74,9 +74,9 @@ class Effects(msgspec.Struct, frozen=True):
     """The elements that it reads in addition to the loads in these expressions."""
     writes: tuple[Store | Atomic, ...] = ()
     bodies: tuple[Body, ...] = ()
-    calls: str | None = None
+    callee: str | None = None
     """The function of the module that it calls."""
-    passes: tuple[str, ...] = ()
+    passed_buffers: tuple[str, ...] = ()
     """The handles and allocated buffers whose addresses it passes to that function."""
 
 
@@ -147,13 +147,13 @@ def _iteration(stmt: Iteration) -> Effects:
 
 def _parallel_for(stmt: ParallelFor) -> Effects:
     parts = _present(stmt.start, stmt.extent, *_scalars(stmt.args), stmt.weight, stmt.grain)
-    return Effects(parts, calls=stmt.function, passes=_handles(stmt.args))
+    return Effects(parts, callee=stmt.function, passed_buffers=_handles(stmt.args))
 
 
 def _launch(stmt: Launch) -> Effects:
     extents = [thread.extent for thread in stmt.threads]
     parts = (*_scalars(stmt.args), *extents)
-    return Effects(parts, calls=stmt.function, passes=_handles(stmt.args))
+    return Effects(parts, callee=stmt.function, passed_buffers=_handles(stmt.args))
 
 
 def _scalars(args: Iterable[Expr]) -> tuple[Expr, ...]:
@@ -234,18 +234,22 @@ STMT_KINDS: dict[type[Any], StmtKind] = {
 }
 """One entry for each type of statement."""
 
-LOOPS: Any = tuple(kind for kind, row in STMT_KINDS.items() if row.is_loop)
+LOOPS: Any = tuple(stmt_type for stmt_type, kind in STMT_KINDS.items() if kind.is_loop)
 """The types of statements that repeat their bodies, or the call of a function."""
 
-ALLOCATING_STMTS: Any = tuple(kind for kind, row in STMT_KINDS.items() if row.allocates is not None)
+ALLOCATING_STMTS: Any = tuple(
+    stmt_type for stmt_type, kind in STMT_KINDS.items() if kind.allocates is not None
+)
 """The types of statements that allocate a buffer."""
 
 CHECKING_STMTS: Any = tuple(
-    kind for kind, row in STMT_KINDS.items() if row.condition_after is not None
+    stmt_type for stmt_type, kind in STMT_KINDS.items() if kind.condition_after is not None
 )
 """The types of statements that stop the program unless a condition holds."""
 
-SYNCHRONIZING_STMTS: Any = tuple(kind for kind, row in STMT_KINDS.items() if row.synchronizes)
+SYNCHRONIZING_STMTS: Any = tuple(
+    stmt_type for stmt_type, kind in STMT_KINDS.items() if kind.synchronizes
+)
 """The types of statements at which threads wait for each other."""
 
 WRITES: tuple[type[Store], type[Atomic]] = (Store, Atomic)

@@ -141,7 +141,7 @@ def _assume_two_iterations(
 ) -> None:
     """Assume an iteration of a loop and a later one, inside the enclosing loops."""
     # Conditions around the accesses may be assumed if the loop itself does not change them.
-    point.begin(loop.body)
+    point.restrict_changing(loop.body)
     # There are accesses (of an init) without an iteration of these loops.
     idle = {name for access in listed for name in access.context.idle}
     for running in (*outer, loop):

@@ -106,7 +106,7 @@ def directly_written(every: Iterable[Stmt]) -> frozenset[str]:
         elif type(stmt) in _WRITING:
             effects = effects_of(stmt)
             # The called function may write every buffer whose address it gets.
-            names.update([write.buffer for write in effects.writes], effects.passes)
+            names.update([write.buffer for write in effects.writes], effects.passed_buffers)
     return frozenset(names)
 
 

@@ -17,8 +17,8 @@ def body_in(stmt: Stmt, field: str) -> Body:
 
     >>> from gossamer_ir.core.build import ONE, ZERO, index_var
     >>> from gossamer_ir.nodes import If, Store, Unary
-    >>> choice = If(index_var("c"), (), (Store("Y", (ZERO,), ONE),))
-    >>> body_in(choice, "else_body").condition == Unary("not", index_var("c"))
+    >>> branch = If(index_var("c"), (), (Store("Y", (ZERO,), ONE),))
+    >>> body_in(branch, "else_body").condition == Unary("not", index_var("c"))
     True
     """
     return next(body for body in effects_of(stmt).bodies if body.field == field)

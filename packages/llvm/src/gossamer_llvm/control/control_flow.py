@@ -57,7 +57,7 @@ def emit_let(emitter: FunctionEmitter, node: Let) -> None:
 
 
 def emit_if(emitter: FunctionEmitter, node: If) -> None:
-    """Emit a choice."""
+    """Emit an `If`, with blocks for its branches."""
     condition = _emit_condition(emitter, node.condition)
     builder = emitter.builder
     on_true, join = builder.new_block(), builder.new_block()

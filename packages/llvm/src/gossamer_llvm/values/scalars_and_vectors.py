@@ -1,4 +1,4 @@
-"""Constants, variables, choices and vectors."""
+"""Constants, variables, selections and vectors."""
 
 from __future__ import annotations
 

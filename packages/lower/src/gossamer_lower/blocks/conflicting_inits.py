@@ -110,8 +110,8 @@ def _conflicting_loops(loops: Sequence[For], block: Block, function: Function) -
 
 def _inits_may_conflict(loop: For, block: Block, inner: Sequence[For], function: Function) -> bool:
     values = {iterator.var: iterator.value for iterator in block.iters}
-    choices = (stmt for stmt in _enclosing_stmts(loop, block) if isinstance(stmt, If))
-    conditions = (condition for stmt in choices for condition in _conditions(stmt, block))
+    branches = (stmt for stmt in _enclosing_stmts(loop, block) if isinstance(stmt, If))
+    conditions = (condition for stmt in branches for condition in _conditions(stmt, block))
     between = chain(inner, conditions)
     return inits_may_conflict(loop, block, between, values=values, function=function)
 

@@ -122,7 +122,7 @@ class _Inserter:
             case While():
                 return self._synchronize_loop(stmt, context, (stmt.condition,))
             case If():
-                return self._choice(stmt, context)
+                return self._synchronize_if(stmt, context)
             case _ if isinstance(stmt, SYNCHRONIZING_STMTS):
                 self._pending = set()
                 return (stmt,)
@@ -186,7 +186,7 @@ class _Inserter:
             self._pending.add(replace(access, indices=indices))
         return (*before, replace(loop, body=self.body(loop.body, inner)))
 
-    def _choice(self, stmt: If, context: ThreadContext) -> tuple[Stmt, ...]:
+    def _synchronize_if(self, stmt: If, context: ThreadContext) -> tuple[Stmt, ...]:
         before = self._before(self._accesses.collect(context, stmt.condition), context)
         uniform = context.is_uniform and self._uniform.are_uniform(context, stmt.condition)
         inner = ThreadContext(context.bound, uniform)

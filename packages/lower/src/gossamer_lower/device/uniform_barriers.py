@@ -17,8 +17,8 @@ def require_uniform_barriers(kernel: Function) -> None:
 
     >>> from gossamer_ir.core.build import ZERO, index, index_var
     >>> from gossamer_ir.nodes import Compare, If
-    >>> choice = If(Compare("lt", index_var("t"), index(2)), (Barrier(),))
-    >>> loop = For("t", ZERO, index(4), (choice,), kind="thread_binding", thread="threadIdx.x")
+    >>> branch = If(Compare("lt", index_var("t"), index(2)), (Barrier(),))
+    >>> loop = For("t", ZERO, index(4), (branch,), kind="thread_binding", thread="threadIdx.x")
     >>> require_uniform_barriers(Function("f", (), (loop,)))
     Traceback (most recent call last):
     gossamer_ir.errors.UnsupportedError: Not all threads of a block of 'f' are proved to reach a barrier ...

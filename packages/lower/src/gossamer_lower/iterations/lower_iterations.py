@@ -250,7 +250,7 @@ class _IterationLowerer:
 
     def _value(self, node: Node, scope: AxisIters) -> Any:
         if isinstance(node, IfThenElse):
-            return self._lets.choice(node, lambda operand: self._value(operand, scope))
+            return self._lets.lower_branches(node, lambda operand: self._value(operand, scope))
         if isinstance(node, Var):
             iterator = scope.get(node.name)
             return node if iterator is None else self._translator.coordinate(iterator)
@@ -269,7 +269,7 @@ statement to several. A test compares the table with the nodes of the stage."""
 
 
 def _with_condition_true(condition: Expr, value: Any) -> Any:
-    """Return the expression with choices by `condition` resolved, which is known to hold."""
+    """Return the expression with selections by `condition` resolved, which is known to hold."""
 
     def choose_branch(node: Node) -> Any | None:
         return (

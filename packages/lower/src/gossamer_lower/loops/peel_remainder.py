@@ -187,7 +187,7 @@ class _RemainderPeeler:
         ]
         first, last = bounded[0], bounded[-1] + 1
         before, run, after = body[:first], body[first:last], body[last:]
-        # After the choice, a name that one branch binds no longer exists.
+        # After the `If`, a name that one branch binds no longer exists.
         if _bound_names(run) & _used_names(after):
             return None
         # The condition is now evaluated before the run, each copy evaluated it for itself.

@@ -45,7 +45,7 @@ from gossamer_lower.statements.rebuild import (
     },
 )
 def split_index_set(module: Module) -> Module:
-    """Split a serial loop whose body is one choice by a loop-invariant affine bound.
+    """Split a serial loop whose body is one `If` by a loop-invariant affine bound.
 
     >>> from gossamer_testkit.examples import program
     >>> from gossamer_testkit.show import body_text
@@ -69,7 +69,7 @@ def split_index_set(module: Module) -> Module:
 
 
 def _split_function(function: Function) -> Function:
-    if not any(map(_choice_of, nodes_of_type(function, For))):
+    if not any(map(_branch_of, nodes_of_type(function, For))):
         return function
     return with_body(function, _IndexSetSplitter(function).body(function.body))
 
@@ -78,26 +78,26 @@ class _IndexSetSplitter(PointVisitor):
     """Splits the loops of one function."""
 
     def stmt(self, stmt: Stmt) -> Iterable[Stmt]:
-        # Inner loops first: a loop that was split inside is no longer a single choice.
+        # Inner loops first: a loop that was split inside is no longer a single `If`.
         inner = self.inside(stmt)
         return self._split_loop(inner) if isinstance(inner, For) else (inner,)
 
     def _split_loop(self, loop: For) -> Iterator[Stmt]:
-        choice = _choice_of(loop)
-        bound = None if choice is None else _bound_of(choice.condition, loop.var)
+        branch = _branch_of(loop)
+        bound = None if branch is None else _bound_of(branch.condition, loop.var)
         end = add(loop.start, loop.extent)
         if (
-            choice is None
+            branch is None
             or bound is None
-            or not self._is_as_computed(choice.condition, loop, bound)
+            or not self._is_as_computed(branch.condition, loop, bound)
         ):
             yield loop
             return
         # The bound may lie outside of the loop; one of the two loops then has no iteration.
         bound = self._greater(self._less(bound, end), loop.start)
         first = sub(bound, loop.start)
-        yield replace(loop, extent=first, body=choice.then_body)
-        yield self._loop_from(loop, choice.else_body, bound=bound, end=end)
+        yield replace(loop, extent=first, body=branch.then_body)
+        yield self._loop_from(loop, branch.else_body, bound=bound, end=end)
 
     def _is_as_computed(self, condition: Expr, loop: For, bound: Expr) -> bool:
         """Return whether the bound, solved from the condition, is equivalent to it in all iterations.
@@ -131,12 +131,12 @@ class _IndexSetSplitter(PointVisitor):
         return one if self.point.is_at_most(other, one) else Binary("max", one, other)
 
 
-def _choice_of(loop: For) -> If | None:
-    """Return the choice that is the whole body of a serial loop; None if the body is anything else."""
-    choice = loop.body[0] if len(loop.body) == 1 else None
+def _branch_of(loop: For) -> If | None:
+    """Return the `If` that is the whole body of a serial loop; None if the body is anything else."""
+    branch = loop.body[0] if len(loop.body) == 1 else None
     # Another statement in the body would have to be copied into both loops.
-    is_choice = isinstance(choice, If) and choice.else_body and loop.kind == "serial"
-    return choice if is_choice and isinstance(choice, If) else None
+    is_branch = isinstance(branch, If) and branch.else_body and loop.kind == "serial"
+    return branch if is_branch and isinstance(branch, If) else None
 
 
 def _bound_of(condition: Expr, var_name: str) -> Expr | None:

@@ -107,7 +107,7 @@ def _loop(loop: For, function: Function, namer: Namer) -> Stmt:
 def _separate_part(loop: For) -> For | If | None:
     """Return the statement of the body that alone depends on addresses, if the body has other loops.
 
-    Unswitching it costs a choice in each iteration, which is little beside these loops; unswitching the whole
+    Unswitching it costs a branch in each iteration, which is little beside these loops; unswitching the whole
     loop would clone them without need.
     """
     dependent = [stmt for stmt in loop.body if any(map(is_handle, walk(stmt)))]
@@ -128,7 +128,7 @@ def _unswitch(stmt: For | If, condition: Expr | None, namer: Namer) -> Stmt:
 
 
 def _unswitch_on_masks(stmt: For | If, namer: Namer) -> Stmt:
-    """Return the choice between a copy of a statement for an array that begins at an aligned address and the
+    """Return the branch between a copy of a statement for an array that begins at an aligned address and the
     statement, if its masks depend on the address of one."""
     shift = next(_misalignments(stmt), None)
     if shift is None:

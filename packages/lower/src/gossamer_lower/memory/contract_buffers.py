@@ -228,7 +228,7 @@ def _is_named(nodes: Iterable[Node], name: str) -> bool:
 
 
 def _is_in_one_side(stmt: If, name: str) -> bool:
-    """Return whether exactly one branch of a choice names the buffer."""
+    """Return whether exactly one branch of an `If` names the buffer."""
     sides = (stmt.then_body, stmt.else_body)
     using = [_is_named(side, name) for side in sides]
     return using.count(True) == 1 and not _is_named((stmt.condition,), name)

@@ -223,4 +223,4 @@ def _may_protect(guard: Guard, moving: _HoistedBuffer) -> bool:
 def _names_passed(function: Function) -> set[str]:
     """Return the handles and allocated buffers that the function passes to others."""
     calls = nodes_of_type(function, *CALLING_STMTS)
-    return {name for call in calls for name in effects_of(call).passes}
+    return {name for call in calls for name in effects_of(call).passed_buffers}

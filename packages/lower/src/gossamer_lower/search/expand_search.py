@@ -110,9 +110,9 @@ class _SearchExpander:
                 expanded, let = self._search(stmt, search, cursors)
                 return (*expanded, let)
             # Without cursors: under a condition, the shared cursor would not be advanced in each iteration.
-            case Let(value=IfThenElse(if_true=Search() as search) as choice):
+            case Let(value=IfThenElse(if_true=Search() as search) as lazy):
                 expanded, let = self._search(stmt, search, {})
-                return search_under(choice.condition, expanded, let, otherwise=choice.if_false)
+                return search_under(lazy.condition, expanded, let, otherwise=lazy.if_false)
         # Threads cannot share a cursor.
         inner = {} if isinstance(stmt, For) and stmt.kind != "serial" else cursors
         return (with_bodies(stmt, lambda body: self.body(body, inner)),)

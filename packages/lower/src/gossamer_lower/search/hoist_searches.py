@@ -171,21 +171,21 @@ class _SearchHoister(PointVisitor):
             case Let(value=Search() as search):
                 self._replaced[stmt.var.name] = self._node(search, None)
                 return None
-            case Let(value=IfThenElse(if_true=Search() as search, if_false=Const()) as choice):
-                return self._conditional_let(stmt, choice, search)
+            case Let(value=IfThenElse(if_true=Search() as search, if_false=Const()) as lazy):
+                return self._conditional_let(stmt, lazy, search)
         return map_children(
             stmt, lambda child: child if isinstance(child, STMTS) else self._node(child, None)
         )
 
-    def _conditional_let(self, let: Let, choice: IfThenElse, search: Search) -> Let | None:
+    def _conditional_let(self, let: Let, lazy: IfThenElse, search: Search) -> Let | None:
         """Return the let of a search under a condition if the search can be speculated; None if the let
         becomes one of those before the statement, or equals an earlier one."""
-        condition = self._node(choice.condition, None)
+        condition = self._node(lazy.condition, None)
         search = map_children(search, lambda child: self._node(child, condition))
         if self._is_free(search):
             result = self._result_of(search, condition)
-            return Let(let.var, IfThenElse(condition, result, choice.if_false))
-        value = IfThenElse(condition, search, choice.if_false)
+            return Let(let.var, IfThenElse(condition, result, lazy.if_false))
+        value = IfThenElse(condition, search, lazy.if_false)
         for hoisted in self._known:
             if hoisted.let.value == value:
                 self._replaced[let.var.name] = hoisted.let.var

@@ -153,7 +153,7 @@ class _SearchMerger:
             enclosing.bound.add(let.var.name)
         # Before the search below, whose value may use this let.
         self._resolve(let)
-        self._point.after(let)
+        self._point.move_past(let)
         match let.value:
             case Search() as search:
                 walked = self._walk(let, search)

@@ -72,4 +72,4 @@ class PointVisitor:
 
     def move_past(self, stmt: Stmt, new: Stmts) -> None:
         """Move the point past a statement, which has been replaced by `new`."""
-        self.point.after(stmt)
+        self.point.move_past(stmt)

@@ -59,8 +59,8 @@ def if_iterated(loop: For, body: Stmts) -> Stmts:
     >>> from gossamer_ir.core.build import ONE, index_var
     >>> from gossamer_ir.nodes import Store
     >>> loop = For("i", ZERO, index_var("n"), (Store("Y", (ZERO,), ONE),))
-    >>> (choice,) = if_iterated(loop, (loop,))
-    >>> choice.condition == Compare("gt", index_var("n"), ZERO)
+    >>> (branch,) = if_iterated(loop, (loop,))
+    >>> branch.condition == Compare("gt", index_var("n"), ZERO)
     True
     """
     if (integer_value(loop.extent) or 0) > 0:

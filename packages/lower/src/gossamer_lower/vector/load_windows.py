@@ -190,7 +190,7 @@ class _WindowLoader(SerialLoopVisitor):
             return is_natural and self.is_in_bounds(starts.load, [at])
 
     def _versions(self, loop: For, starts: _Starts, loads: list[Load], elements: int) -> Stmt:
-        """Return the choice between a copy of the loop that reads windows, and the loop as it is."""
+        """Return the branch between a copy of the loop that reads windows, and the loop as it is."""
         dtypes = {load.buffer: DType.parse(load.dtype).scalar for load in loads}
         windows = {name: self._window(name, dtype, elements) for name, dtype in dtypes.items()}
         reads = {

@@ -175,7 +175,7 @@ class BodyVectorizer:
                 lhs, rhs = self.value(expr.lhs, mask), self.value(expr.rhs, mask)
                 return self._binary(expr, lhs, rhs)
             case Select() | IfThenElse():
-                return self._choice(expr, mask)
+                return self._select(expr, mask)
             case Search():
                 return self._search(expr, mask)
         kind = EXPR_KINDS[type(expr)]
@@ -209,7 +209,7 @@ class BodyVectorizer:
                 return Ramp(mul(lhs, rhs.base), mul(lhs, rhs.stride), rhs.lanes)
         return Binary(expr.op, *self._pair(lhs, rhs))
 
-    def _choice(self, expr: Select | IfThenElse, mask: Expr | None) -> Expr:
+    def _select(self, expr: Select | IfThenElse, mask: Expr | None) -> Expr:
         condition = self.value(expr.condition, mask)
         if not has_lanes(condition):
             sides = self._pair(self.value(expr.if_true, mask), self.value(expr.if_false, mask))

@@ -13,6 +13,6 @@ def is_nondecreasing(expr: Expr, cursor: Cursor) -> bool:
     and from the last one to the value after it."""
     loop = cursor.node
     point = point_in_function(cursor.function)
-    point.begin(loop.body)
+    point.restrict_changing(loop.body)
     point.assume_loop(loop)
     return never_decreases(expr, loop, point)

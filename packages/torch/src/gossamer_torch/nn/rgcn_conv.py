@@ -109,20 +109,20 @@ class RGCNConv(torch.nn.Module):
         pairs = edge_index
         if not isinstance(pairs, RelationPairs):
             pairs = relation_pairs(pairs, edge_type, (sources, targets), self.num_relations)
-        received = self._received(pairs.matrix, source)
-        output = self._multiplied(received, pairs, targets)
+        received = self._aggregate(pairs.matrix, source)
+        output = self._sum_products(received, pairs, targets)
         if self.root is not None and target is not None:
             output = torch.addmm(output, target, self.root)
         return output if self.bias is None else output + self.bias
 
-    def _received(self, matrix: SparseMatrix, x: torch.Tensor) -> torch.Tensor:
+    def _aggregate(self, matrix: SparseMatrix, x: torch.Tensor) -> torch.Tensor:
         """Return the aggregated features of each pair."""
         if self.reduction == "mean":
             return spmm(matrix.with_values(matrix.values.to(x.dtype)), x)
         ones = torch.ones_like(matrix.values, dtype=x.dtype)
         return spmm(matrix.with_values(ones), x, self.reduction)
 
-    def _multiplied(
+    def _sum_products(
         self, received: torch.Tensor, pairs: RelationPairs, targets: int
     ) -> torch.Tensor:
         """Return the sums of the products of pairs with the weights of their relations."""

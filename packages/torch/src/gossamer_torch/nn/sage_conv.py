@@ -76,13 +76,13 @@ class SAGEConv(torch.nn.Module):
         matrix = adjacency_of(edge_index, None, shape, source.dtype)
         if self.lin is not None:
             source = torch.relu(self.lin(source))
-        output = self._received(matrix, source)
+        output = self._aggregate(matrix, source)
         if self.lin_r is not None and target is not None:
             output = torch.addmm(output, target, self.lin_r.weight.t())
         return torch.nn.functional.normalize(output, dim=-1) if self.normalize else output
 
     # Other operations: sums and means commute with the linear layer.
-    def _received(self, matrix: SparseMatrix, source: torch.Tensor) -> torch.Tensor:
+    def _aggregate(self, matrix: SparseMatrix, source: torch.Tensor) -> torch.Tensor:
         """Return the aggregated features of neighbors after the linear layer."""
         if self.reduction == "mean":
             matrix = row_means(matrix, source.dtype)

@@ -34,7 +34,7 @@ def add_fixed(target_axes: TargetAxes, axis: Axis, *, position: Expr, width: Siz
     return AxisResult(slot, value_slot=value_slot)
 
 
-def add_ragged(
+def add_dense_varied(
     target_axes: TargetAxes, axis: Axis, *, indptr: Indptr, parent: AxisSlot
 ) -> AxisResult:
     """Return an axis with fibers up to the largest coordinate."""

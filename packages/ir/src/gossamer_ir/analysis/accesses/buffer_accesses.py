@@ -215,7 +215,7 @@ def reads_in(expr: Expr) -> list[tuple[Load | Search, bool]]:
         kind = type(node)
         if kind in READS:
             reads.append((node, is_certain and _is_unmasked(node)))
-        # An access in an operand that may stay unevaluated, such as a side of a choice, may not happen.
+        # An access in an operand that may stay unevaluated, such as a side of a `Select`, may not happen.
         if kind in LAZY:
             for name in reversed(kind.__struct_fields__):
                 stack.append((getattr(node, name), is_certain and name not in LAZY[kind]))
@@ -235,8 +235,8 @@ def is_evaluated(name: str, expr: Any) -> bool:
 
     >>> from gossamer_ir.core.build import ZERO, index_var
     >>> from gossamer_ir.nodes import Compare, IfThenElse
-    >>> choice = IfThenElse(Compare("lt", index_var("i"), ZERO), index_var("j"), ZERO)
-    >>> is_evaluated("i", choice), is_evaluated("j", choice)
+    >>> selection = IfThenElse(Compare("lt", index_var("i"), ZERO), index_var("j"), ZERO)
+    >>> is_evaluated("i", selection), is_evaluated("j", selection)
     (True, False)
     """
     kind = type(expr)

@@ -128,7 +128,7 @@ class ProgramPoint:
     def _assume_before(self, condition: Expr, body: tuple[Stmt, ...]) -> None:
         # The condition must stay true inside `body` only; after that, the outer set counts again.
         changing = self._changing
-        self.begin(body)
+        self.restrict_changing(body)
         self.assume(condition)
         self._changing = changing
 
@@ -139,10 +139,10 @@ class ProgramPoint:
         >>> from gossamer_ir.core.build import ZERO, index_var
         >>> from gossamer_ir.nodes import If
         >>> from gossamer_ir.core.statement_kinds import effects_of
-        >>> choice = If(Compare("lt", index_var("i"), ZERO), (), ())
-        >>> point = ProgramPoint(Function("f", (), (choice,)), binds_all=True)
-        >>> _, otherwise = effects_of(choice).bodies
-        >>> with point.in_body(choice, otherwise):
+        >>> branch = If(Compare("lt", index_var("i"), ZERO), (), ())
+        >>> point = ProgramPoint(Function("f", (), (branch,)), binds_all=True)
+        >>> _, otherwise = effects_of(branch).bodies
+        >>> with point.in_body(branch, otherwise):
         ...     point.is_nonnegative(index_var("i"))
         True
         """
@@ -155,7 +155,7 @@ class ProgramPoint:
         if body.condition is not None:
             self._assume_before(body.condition, body.stmts)
 
-    def after(self, stmt: Stmt) -> None:
+    def move_past(self, stmt: Stmt) -> None:
         """Move the point past a statement in the same body, and assume what the statement established."""
         # Names are unique, so the equation holds to the end of the function.
         for var, value in values_after(stmt):
@@ -214,7 +214,7 @@ class ProgramPoint:
     def _assume_value(self, iterator: BlockIter) -> None:
         self.assume(Compare("eq", index_var(iterator.var), iterator.value))
 
-    def begin(self, body: tuple[Stmt, ...]) -> None:
+    def restrict_changing(self, body: tuple[Stmt, ...]) -> None:
         """Restrict the buffers that may change to those that these statements write, because the point is
         inside them, and to those that concurrent iterations write."""
         self._changing = buffers_written_in(body, self.function) | self.written_by_others
@@ -342,7 +342,7 @@ def is_speculatable_before(
 
 def _evaluated_partial_operations(*exprs: Expr) -> list[Expr]:
     """Return partial operations that are evaluated unconditionally."""
-    # An operation on one side of a choice may never be evaluated.
+    # An operation on one side of a `Select` may never be evaluated.
     return [] if collect(IfThenElse, *exprs) else _partial_operations(*exprs)
 
 

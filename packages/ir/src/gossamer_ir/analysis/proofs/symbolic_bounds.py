@@ -107,7 +107,7 @@ class SymbolicBounds:
             for iterator in stmt.iters:
                 self._point.assume_domain(iterator)
         else:
-            self._point.after(stmt)
+            self._point.move_past(stmt)
 
     def bounds(self, expr: Expr, loops: Sequence[For]) -> tuple[Affine, Affine] | None:
         """Return the least and the greatest value of an index while loops (given outermost first) run, over

@@ -204,7 +204,7 @@ def _steps_of_shuffle(node: Shuffle, translator: Translator) -> Steps:
     return steps
 
 
-def _steps_of_choice(node: If, translator: Translator) -> Steps:
+def _steps_of_if(node: If, translator: Translator) -> Steps:
     condition = translator.expr(node.condition)
     then_body, else_body = (
         _steps_of_body(body.stmts, translator) for body in effects_of(node).bodies
@@ -285,7 +285,7 @@ def _frame_of(frame: Frame, iteration: ThreadIteration) -> Frame:
 _STEPS: dict[type[Any], Callable[[Any, Translator], Steps]] = {
     Barrier: _steps_of_barrier,
     Shuffle: _steps_of_shuffle,
-    If: _steps_of_choice,
+    If: _steps_of_if,
     While: _steps_of_while,
     For: _steps_of_loop,
 }

@@ -121,8 +121,8 @@ def _branches(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, ...]]:
     match others:
         case [For() as loop]:
             yield from _branches(loop.body)
-        case [If() as choice]:
-            yield from _branches(choice.then_body)
-            yield from _branches(choice.else_body)
+        case [If() as branch]:
+            yield from _branches(branch.then_body)
+            yield from _branches(branch.else_body)
         case _:
             yield body

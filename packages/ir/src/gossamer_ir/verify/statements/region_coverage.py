@@ -41,9 +41,13 @@ def uncovered_regions(block: Block) -> Iterator[tuple[str, int]]:
     ]
     for access in accesses_of_block(block) if declared else ():
         mine = "writes" if access.is_store else "reads"
-        candidates = [row for row in declared if row[0] == mine and row[2].buffer == access.buffer]
-        if candidates and all(_is_outside(access, region) for _, _, region in candidates):
-            yield mine, candidates[-1][1]
+        candidates = [
+            (number, region)
+            for field, number, region in declared
+            if field == mine and region.buffer == access.buffer
+        ]
+        if candidates and all(_is_outside(access, region) for _, region in candidates):
+            yield mine, candidates[-1][0]
 
 
 def without_false_regions(block: Block) -> Block:

@@ -41,22 +41,22 @@ class ConditionRemover:
         self._known: list[Expr] = []
         self._nesting = 0
         self._proofs = 0
-        self._choices: dict[tuple[int, int], tuple[IfThenElse, Expr]] = {}
+        self._resolved: dict[tuple[int, int], tuple[IfThenElse, Expr]] = {}
 
     # --- what holds
 
     @contextmanager
     def scope(self) -> Iterator[None]:
         """Return a context for the statements of a body, at whose end its conditions are forgotten."""
-        mark, choices = len(self._known), self._choices
+        mark, resolved = len(self._known), self._resolved
         with self.point.scope():
             yield
         del self._known[mark:]
-        self._choices = choices
+        self._resolved = resolved
 
     def begin_stmt(self) -> None:
         """Forget the results for other statements, where other conditions hold, and their proofs."""
-        self._choices = {}
+        self._resolved = {}
         self._proofs = 0
 
     def know(self, condition: Expr) -> None:
@@ -66,14 +66,14 @@ class ConditionRemover:
     @contextmanager
     def holding(self, condition: Expr, body: tuple[Stmt, ...] = ()) -> Iterator[None]:
         """Return a context in which a condition holds, inside `body`."""
-        mark, made = len(self._known), len(self._choices)
+        mark, made = len(self._known), len(self._resolved)
         self.know(condition)
         with self.point.under(condition, body):
             yield
         del self._known[mark:]
         # What was proved under the condition is not known without it.
-        while len(self._choices) > made:
-            self._choices.popitem()
+        while len(self._resolved) > made:
+            self._resolved.popitem()
 
     # --- expressions
 
@@ -86,17 +86,17 @@ class ConditionRemover:
         return map_children(node, self.expr)
 
     def _same_choice(self, node: IfThenElse) -> Expr:
-        """Return `_choice` of the node, memoized. An index that may be absent occurs in its condition and in
+        """Return `_resolve` of the node, memoized. An index that may be absent occurs in its condition and in
         its use, so nested ones occur exponentially often. A proof holds under further conditions, too."""
         # By identity: comparing deep expressions costs as much as the work
         # that is saved. The node is kept in the value, so its id is not
         # reused. Deeper proofs have a smaller budget, so they are kept apart.
         key = id(node), self._nesting
-        if key not in self._choices:
-            self._choices[key] = node, self._choice(node)
-        return self._choices[key][1]
+        if key not in self._resolved:
+            self._resolved[key] = node, self._resolve(node)
+        return self._resolved[key][1]
 
-    def _choice(self, node: IfThenElse) -> Expr:
+    def _resolve(self, node: IfThenElse) -> Expr:
         condition = self.without_proved(node.condition)
         if condition is None:
             value: Expr = self.expr(node.if_true)

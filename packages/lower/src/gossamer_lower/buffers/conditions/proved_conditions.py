@@ -59,7 +59,7 @@ class _ConditionProver:
                 if simplified is not None:
                     result.append(simplified)
                     # The simplified statement: what it binds is stated in terms of what is still there.
-                    self._point.after(simplified)
+                    self._point.move_past(simplified)
                     condition = condition_after(simplified)
                     if condition is not None:
                         self._remover.know(condition)

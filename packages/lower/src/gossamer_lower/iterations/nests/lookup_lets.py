@@ -64,15 +64,15 @@ class LookupLets:
         yield
         self._branches.pop()
 
-    def choice(self, node: IfThenElse, lower: Callable[[Expr], Expr]) -> IfThenElse:
-        """Return a choice with its operands lowered, each where it is evaluated."""
+    def lower_branches(self, node: IfThenElse, lower: Callable[[Expr], Expr]) -> IfThenElse:
+        """Return an `IfThenElse` with its operands lowered, each where it is evaluated."""
         branch = _Branch(lower(node.condition))
-        sides: list[Expr] = []
+        branches: list[Expr] = []
         for side, is_true in ((node.if_true, True), (node.if_false, False)):
             self._branches.append((branch, is_true))
-            sides.append(lower(side))
+            branches.append(lower(side))
             self._branches.pop()
-        return IfThenElse(branch.condition, *sides)
+        return IfThenElse(branch.condition, *branches)
 
     def bind(self, value: Expr) -> Var:
         """Return the variable of a let of an index; 0 where it is not evaluated."""
@@ -120,6 +120,6 @@ def has_search(expr: Expr) -> bool:
 
 
 def has_lookup(expr: Expr) -> bool:
-    """Return whether an expression contains the search for a coordinate, or a choice, as a look-up makes one
-    between an element and the fill value."""
+    """Return whether an expression contains the search for a coordinate, or an `IfThenElse`, which a look-up
+    makes between an element and the fill value."""
     return contains(IfThenElse, expr) or has_search(expr)

@@ -56,7 +56,7 @@ class CallLowerer:
         """Return the expression with calls replaced by their values."""
         match node:
             case IfThenElse():
-                return self._choice(node)
+                return self._lower_branches(node)
             case Load(predicate=Node()):
                 return self._load(node)
         inner = map_children(node, self.expr)
@@ -71,7 +71,7 @@ class CallLowerer:
         indices = tuple(inside.expr(index) for index in node.indices)
         return Load(node.buffer, indices, node.dtype, predicate, self.expr(node.passthrough))
 
-    def _choice(self, node: IfThenElse) -> IfThenElse:
+    def _lower_branches(self, node: IfThenElse) -> IfThenElse:
         condition = self.expr(node.condition)
         if_true = self.under(condition).expr(node.if_true)
         if_false = self.under(_negate(condition)).expr(node.if_false)

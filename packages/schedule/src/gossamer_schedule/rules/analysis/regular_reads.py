@@ -88,12 +88,12 @@ def reads_whole_rows(function: Function, iteration: Iteration, *, lane: str | No
     return all(map(is_whole, _loads(iteration)))
 
 
-def selects_by_ragged(function: Function, iteration: Iteration) -> bool:
+def selects_by_dense_varied(function: Function, iteration: Iteration) -> bool:
     """Return whether a load indexes another axis with the coordinate of a ragged axis. The length of fibers
     is not proved, so the load needs a bounds check, which a reduction over lanes cannot have."""
     buffers = buffers_by_name(function)
     iterated = _iterated_axes(function, iteration)
-    ragged = {name: axis.name for name, axis in iterated.items() if _is_ragged(axis)}
+    ragged = {name: axis.name for name, axis in iterated.items() if _is_dense_varied(axis)}
     return any(
         isinstance(index, Var) and ragged.get(index.name, name) != name
         for load in _loads(iteration)
@@ -125,6 +125,6 @@ def _is_within(index: Expr, axis: Axis, iterated: dict[str, Axis]) -> bool:
     return over.name == axis.name or (is_dense_root(axis) and over.length == axis.length)
 
 
-def _is_ragged(axis: Axis) -> bool:
+def _is_dense_varied(axis: Axis) -> bool:
     """Return whether an axis is dense, but its fibers vary in length."""
     return is_varied(axis) and indices_of(axis) is None

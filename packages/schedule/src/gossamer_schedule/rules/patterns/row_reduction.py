@@ -39,7 +39,7 @@ from gossamer_schedule.rules.analysis.outputs import (
 from gossamer_schedule.rules.analysis.regular_reads import (
     reads_regularly,
     reads_whole_rows,
-    selects_by_ragged,
+    selects_by_dense_varied,
 )
 from gossamer_schedule.rules.analysis.slots import slots_before
 
@@ -220,7 +220,7 @@ def _is_regular(function: Function, iteration: Iteration, roles: _RowRoles, *, l
         return bool(roles.features) and reads_whole_rows(function, iteration, lane=lane)
     return (
         reads_regularly(function, iteration, lane=lane)
-        and not selects_by_ragged(function, iteration)
+        and not selects_by_dense_varied(function, iteration)
         and (bool(roles.features) or may_reassociate(iteration))
     )
 

@@ -13,7 +13,7 @@ from gossamer_schedule.rules.analysis.iterations import axes_of, single_iteratio
 from gossamer_schedule.rules.analysis.outputs import may_reassociate, reduced_buffer
 from gossamer_schedule.rules.analysis.regular_reads import (
     reads_regularly,
-    selects_by_ragged,
+    selects_by_dense_varied,
 )
 from gossamer_schedule.rules.analysis.slots import slots_before, slots_of
 
@@ -79,7 +79,7 @@ def sampled_products(function: Function, iteration: Iteration) -> SampledProduct
         length=slots_of(fiber, row_var),
         gather=gather_of(function, iteration, output, column=position, feature=feature_var),
         is_regular=reads_regularly(function, iteration, lane=feature_var)
-        and not selects_by_ragged(function, iteration)
+        and not selects_by_dense_varied(function, iteration)
         and may_reassociate(iteration),
         is_padded=is_padded(fiber),
     )

@@ -68,13 +68,13 @@ def parse_stage(context: ParserContext, call: ast.Call) -> None:
 def parse_block_attr(context: ParserContext, call: ast.Call) -> None:
     """Parse `T.block_attr({...})` and `T.sp.iteration_attr({...})`, at most once per block or iteration."""
     node = bind(context, call, "attributes", required=1)["attributes"]
-    if context.parts is None:
+    if context.declarations is None:
         raise context.error(
             "outside_block", "This is allowed only directly in a block or iteration.", call
         )
-    if context.parts.annotations is not None:
+    if context.declarations.annotations is not None:
         raise context.error("duplicate", "The attributes are given twice.", call)
-    context.parts.annotations = parse_annotations(context, node)
+    context.declarations.annotations = parse_annotations(context, node)
 
 
 def _set_stage(context: ParserContext, node: ast.AST, name: StageName) -> None:

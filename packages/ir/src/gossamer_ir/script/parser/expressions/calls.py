@@ -141,7 +141,7 @@ def _parse_reinterpret(context: ParserContext, call: ast.Call, expected: str | N
     return Reinterpret(dtype, expr(context, value, "handle" if is_name else None))
 
 
-def _parse_choice(
+def _parse_select(
     kind: type[Select] | type[IfThenElse],
     context: ParserContext,
     call: ast.Call,
@@ -328,9 +328,9 @@ CALL_PARSERS: Mapping[str, CallParser] = {
     **{name: partial(_parse_operator, name) for name in ("min", "max", "floordiv", "floormod")},
     "cast": _parse_cast,
     "reinterpret": _parse_reinterpret,
-    "Select": partial(_parse_choice, Select),
-    "select": partial(_parse_choice, Select),
-    "if_then_else": partial(_parse_choice, IfThenElse),
+    "Select": partial(_parse_select, Select),
+    "select": partial(_parse_select, Select),
+    "if_then_else": partial(_parse_select, IfThenElse),
     "search": _parse_search,
     "vscale": _parse_vscale,
     "ramp": _parse_ramp,

@@ -58,7 +58,7 @@ class ParserContext:
         self.layouts: dict[str, AnyLayout] = {}
         self.declared: dict[str, str] = {}
         self.is_top = True
-        self.parts: BlockDeclarations | None = None
+        self.declarations: BlockDeclarations | None = None
         self.loops: dict[str, Range] = {}
         self.origins: dict[int, tuple[Node, ast.AST]] = {}
 

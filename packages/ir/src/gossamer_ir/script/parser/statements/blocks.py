@@ -27,21 +27,21 @@ AXIS_CALLS = (*_KINDS, "axis.remap")
 """The calls that define iterators."""
 
 
-def required_block_parts(context: ParserContext, node: ast.AST) -> BlockDeclarations:
-    """Return the parts of the block whose body has this statement; raises `parse.outside_block` if none
-    does."""
-    if context.parts is None or context.parts.kind != "block":
+def required_block_declarations(context: ParserContext, node: ast.AST) -> BlockDeclarations:
+    """Return the declarations of the block whose body has this statement; raises `parse.outside_block` if
+    none does."""
+    if context.declarations is None or context.declarations.kind != "block":
         raise context.error("outside_block", "This is allowed only directly in a block.", node)
-    return context.parts
+    return context.declarations
 
 
 def parse_iters(context: ParserContext, target: ast.expr, call: ast.Call) -> None:
     """Parse `vi = T.axis.spatial(m, i)` or `vi, vj = T.axis.remap("SR", [i, j])`."""
-    parts = required_block_parts(context, call)
+    declarations = required_block_declarations(context, call)
     name = call_name(call) or ""
     targets = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
     if name == "axis.remap":
-        return _parse_remap(context, parts, targets, call)
+        return _parse_remap(context, declarations, targets, call)
     if len(targets) != 1:
         raise context.error(
             "arguments", f"T.{name} defines one variable, not {len(targets)}.", target
@@ -50,47 +50,52 @@ def parse_iters(context: ParserContext, target: ast.expr, call: ast.Call) -> Non
     value = index_expr(context, arguments["value"])
     domain = arguments["domain"]
     bounds = domain.elts if isinstance(domain, ast.Tuple) else [domain]
-    _add(context, parts, targets[0], (_KINDS[name], parse_range(context, bounds, domain), value))
+    _add(
+        context,
+        declarations,
+        targets[0],
+        (_KINDS[name], parse_range(context, bounds, domain), value),
+    )
     return None
 
 
 def parse_where(context: ParserContext, call: ast.Call) -> None:
     """Parse `T.where(predicate)`."""
-    parts = required_block_parts(context, call)
-    if parts.predicate is not None:
+    declarations = required_block_declarations(context, call)
+    if declarations.predicate is not None:
         raise context.error("duplicate", "T.where is given twice.", call)
-    parts.predicate = expr(
+    declarations.predicate = expr(
         context, bind(context, call, "predicate", required=1)["predicate"], "bool"
     )
 
 
 def parse_reads(context: ParserContext, call: ast.Call) -> None:
     """Parse `T.reads(A[i, 0:n], ...)`."""
-    parts = required_block_parts(context, call)
-    if parts.reads is not None:
+    declarations = required_block_declarations(context, call)
+    if declarations.reads is not None:
         raise context.error("duplicate", "T.reads is given twice.", call)
-    parts.reads = _regions(context, call)
+    declarations.reads = _regions(context, call)
 
 
 def parse_writes(context: ParserContext, call: ast.Call) -> None:
     """Parse `T.writes(C[i, k])`."""
-    parts = required_block_parts(context, call)
-    if parts.writes is not None:
+    declarations = required_block_declarations(context, call)
+    if declarations.writes is not None:
         raise context.error("duplicate", "T.writes is given twice.", call)
-    parts.writes = _regions(context, call)
+    declarations.writes = _regions(context, call)
 
 
-def to_block(name: str, parts: BlockDeclarations, body: tuple[object, ...]) -> Block:
-    """Return the block with these parts and this body."""
+def to_block(name: str, declarations: BlockDeclarations, body: tuple[object, ...]) -> Block:
+    """Return the block with these declarations and this body."""
     return Block(
         name,
-        tuple(parts.iters),
+        tuple(declarations.iters),
         body,  # type: ignore[arg-type]  # statements; typed loosely to keep imports one-way
-        parts.init or (),
-        parts.predicate,
-        parts.reads,
-        parts.writes,
-        parts.annotations or (),
+        declarations.init or (),
+        declarations.predicate,
+        declarations.reads,
+        declarations.writes,
+        declarations.annotations or (),
     )
 
 
@@ -102,7 +107,7 @@ def _regions(context: ParserContext, call: ast.Call) -> tuple[Region, ...]:
 
 
 def _parse_remap(
-    context: ParserContext, parts: BlockDeclarations, targets: list[ast.expr], call: ast.Call
+    context: ParserContext, declarations: BlockDeclarations, targets: list[ast.expr], call: ast.Call
 ) -> None:
     arguments = bind(context, call, "kinds bindings", required=2)
     kinds = required_text(context, arguments["kinds"], "kinds such as 'SR'")
@@ -112,9 +117,12 @@ def _parse_remap(
         raise context.error("remap", message, call)
     values = [_loop_var(context, node) for node in bindings]
     for target, kind, value, node in zip(targets, kinds, values, bindings, strict=True):
-        domain = context.mark(remapped_domain(context.loops[value.name], parts.iters), node)
+        domain = context.mark(remapped_domain(context.loops[value.name], declarations.iters), node)
         _add(
-            context, parts, target, ("S" if kind == "S" else "R", domain, context.mark(value, node))
+            context,
+            declarations,
+            target,
+            ("S" if kind == "S" else "R", domain, context.mark(value, node)),
         )
 
 
@@ -142,7 +150,7 @@ def _loop_var(context: ParserContext, node: ast.expr) -> Var:
 
 def _add(
     context: ParserContext,
-    parts: BlockDeclarations,
+    declarations: BlockDeclarations,
     target: ast.expr,
     iterator: tuple[Literal["S", "R"], Range, Expr],
 ) -> None:
@@ -150,4 +158,4 @@ def _add(
         raise context.error("target", "Expected a variable name.", target)
     kind, domain, value = iterator
     var = context.bind_var(target.id)
-    parts.iters.append(context.mark(BlockIter(var.name, kind, domain, value), target))
+    declarations.iters.append(context.mark(BlockIter(var.name, kind, domain, value), target))

@@ -55,16 +55,21 @@ from gossamer_ir.traversal.names import to_identifier
 
 
 def parse_body(
-    context: ParserContext, nodes: Sequence[ast.stmt], parts: BlockDeclarations | None = None
+    context: ParserContext, nodes: Sequence[ast.stmt], declarations: BlockDeclarations | None = None
 ) -> tuple[Stmt, ...]:
-    """Parse a body in a scope of its own; `parts` collects the declarations of a block or iteration."""
-    outer, was_top, context.parts, context.is_top = context.parts, context.is_top, parts, False
+    """Parse a body in a scope of its own; `declarations` collects those of a block or iteration."""
+    outer, was_top, context.declarations, context.is_top = (
+        context.declarations,
+        context.is_top,
+        declarations,
+        False,
+    )
     context.scopes.append({})
     result: list[Stmt] = []
     for node in nodes:
         parse_stmt(context, node, result)
     context.scopes.pop()
-    context.parts, context.is_top = outer, was_top
+    context.declarations, context.is_top = outer, was_top
     return tuple(result)
 
 
@@ -228,29 +233,31 @@ def _parse_with_stmt(context: ParserContext, node: ast.With) -> Stmt | None:
 
 
 def _parse_init(context: ParserContext, node: ast.With, _call: ast.Call) -> None:
-    if context.parts is None:
+    if context.declarations is None:
         message = "T.init is allowed only directly in a block or iteration."
         raise context.error("outside_block", message, node)
-    if context.parts.init is not None:
+    if context.declarations.init is not None:
         raise context.error("duplicate", "T.init is given twice.", node)
-    context.parts.init = parse_body(context, node.body)
+    context.declarations.init = parse_body(context, node.body)
 
 
 def _parse_block(context: ParserContext, node: ast.With, call: ast.Call) -> Stmt:
     text = required_text(context, call.args[0], "a name") if call.args else "block"
     name = context.labels.fresh(to_identifier(text))
-    parts = BlockDeclarations("block")
-    return to_block(name, parts, parse_body(context, node.body, parts))
+    declarations = BlockDeclarations("block")
+    return to_block(name, declarations, parse_body(context, node.body, declarations))
 
 
 def _parse_iteration(context: ParserContext, node: ast.With, call: ast.Call) -> Stmt:
     name, axes, kinds = parse_head(context, call)
     context.scopes.append({})
     names = parse_vars(context, node.items[0].optional_vars, call, len(kinds))
-    parts = BlockDeclarations("iteration")
-    body = parse_body(context, node.body, parts)
+    declarations = BlockDeclarations("iteration")
+    body = parse_body(context, node.body, declarations)
     context.scopes.pop()
-    return Iteration(name, axes, kinds, names, body, parts.init or (), parts.annotations or ())
+    return Iteration(
+        name, axes, kinds, names, body, declarations.init or (), declarations.annotations or ()
+    )
 
 
 def _parse_async_copy(context: ParserContext, node: ast.With, call: ast.Call) -> Stmt:
