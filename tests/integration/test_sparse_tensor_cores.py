@@ -12,6 +12,7 @@ import gossamer as gs
 from gossamer.operator_calls.operator_program import Variant, module_of, program_for
 from gossamer.operators.matmul_24 import PROGRAM
 from gossamer.pipeline import stage_texts
+from gossamer_cuda_mma_sp.instructions.matrix_instructions import PTX_TYPES
 from gossamer_cuda_mma_sp.intrinsics.n_m_intrinsics import TILE
 from gossamer_ir.errors import FormatError
 from gossamer_ir.interpret import run
@@ -314,6 +315,30 @@ def test_the_instruction_of_a_precision_is_used_where_it_is_native(precision, in
     assert code.count(f"mma.sp::ordered_metadata.sync.aligned.{instruction}") == TILES
 
 
+ADA = "cuda-mma-sp:arch=sm_89,driver=interpreter"
+"""GPUs of this architecture have instructions for float8."""
+
+
+@pytest.mark.parametrize(
+    ("precision", "bits"),
+    [("float8_e4m3", [0, 0x38, 0x40, 0xC4, 0xB0]), ("float8_e5m2", [0, 0x3C, 0x40, 0xC2, 0xB8])],
+)
+def test_bits_of_float8_are_multiplied_by_sparse_tensor_cores(precision, bits):
+    values, bits = np.array([0, 1, 2, -3, -0.5]), np.array(bits, np.uint8)
+    rng = np.random.default_rng(7)
+    A, B = rng.integers(0, 5, (19, 70)), rng.integers(0, 5, (70, 9))
+    A[:, 1::4] = A[:, 3::4] = 0
+    product = gs.matmul_24(bits[A], bits[B], precision, target=ADA)
+    np.testing.assert_array_equal(product, values[A] @ values[B])
+    module = module_of(program_for(PROGRAM, precision), Variant("uint8"))
+    name = PTX_TYPES[precision]
+    instruction = f"sync.aligned.m16n8k64.row.col.f32.{name}.{name}.f32"
+    assert ptx(print_module(module), 9, target=ADA).count(instruction) == TILES
+    dtypes = {"A": precision, "B": precision}
+    emulated = gs.explain("matmul_24", target="cuda-mma-sp:arch=sm_90", dtypes=dtypes)
+    assert emulated.decisions[-1].what == "products by ordinary threads"
+
+
 def bfloat16(matrix):
     """Small integers as bfloat16."""
     return (matrix.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
@@ -349,7 +374,10 @@ def test_ptxas_assembles_the_products(architecture, tmp_path):
         bsr_product("int8"),
         bsr_product("tfloat32"),
         parse_module(PAIRS),
-        module_of(program_for(PROGRAM, "uint4"), Variant("uint8")),
+        module_of(
+            program_for(PROGRAM, "float8_e4m3" if architecture == "sm_89" else "uint4"),
+            Variant("uint8"),
+        ),
     )
     for number, module in enumerate(programs):
         source = tmp_path / f"{number}.ptx"

@@ -72,6 +72,36 @@ def test_the_product_in_another_precision_is_that_of_the_dense_matrix(columns, p
     np.testing.assert_array_equal(gs.matmul_24(sparse.csr_array(A), B, dtype=precision), product)
 
 
+FLOAT8 = {
+    "float8_e4m3": {0: 0x00, 1: 0x38, 2: 0x40, 3: 0x44, -1: 0xB8, -4: 0xC8},
+    "float8_e5m2": {0: 0x00, 1: 0x3C, 2: 0x40, 3: 0x42, -1: 0xBC, -4: 0xC4},
+}
+"""The bits of small integers."""
+
+
+@pytest.mark.parametrize("precision", FLOAT8)
+def test_bits_of_float8_are_multiplied_as_floats(precision):
+    values = np.array([*FLOAT8[precision]])
+    bits = np.array([*FLOAT8[precision].values()], np.uint8)
+    A = np.random.default_rng(3).integers(0, len(bits), (5, 18))
+    A[:, 1::4] = A[:, 2::4] = 0
+    B = np.random.default_rng(4).integers(0, len(bits), (18, 3))
+    product = gs.matmul_24(bits[A], bits[B], precision)
+    assert product.dtype == np.float32
+    np.testing.assert_array_equal(product, values[A] @ values[B])
+
+
+def test_a_zero_of_float8_may_have_a_sign_and_nan_is_an_element():
+    A = np.array([[0x80, 0x80, 0x38, 0x40]], np.uint8)
+    ones = np.full((4, 1), 0x38, np.uint8)
+    assert gs.matmul_24(A, ones, "float8_e4m3").item() == 3
+    A[0, 0] = 0x7F
+    with pytest.raises(FormatError, match="Row 0 has 3 nonzeros"):
+        gs.matmul_24(A, ones, "float8_e4m3")
+    A[0, 2] = 0
+    assert np.isnan(gs.matmul_24(A, ones, "float8_e4m3").item())
+
+
 def test_factors_are_rounded_to_tf32_only_if_that_is_named():
     A, B = np.array([[2049, 0]], np.float32), np.array([[1], [1]], np.float32)
     assert gs.matmul_24(A, B).item() == 2049

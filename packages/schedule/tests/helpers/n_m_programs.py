@@ -1,5 +1,7 @@
 """Products of N:M matrices and dense ones."""
 
+from gossamer_ir.interchange.float8_operands import float8_text
+
 PROGRAM = """
 @T.prim_func
 def f(a: T.handle, e: T.handle, b: T.handle, c: T.handle, m: T.int64, g: T.int64, n: T.int64) -> None:
@@ -43,6 +45,17 @@ TF32 = (
     .replace("q * 4", "q * 2")
 )
 """A product of a 1:2 matrix in TF32."""
+
+
+def float8_program(left, right):
+    """A product of bytes that encode floats of these dtypes."""
+    return (
+        PROGRAM.replace('"float16"', '"uint8"')
+        .replace("T.float32(A[i, q, s])", float8_text("A[i, q, s]", left))
+        .replace("T.float32(B[q * 4 + s, k])", float8_text("B[q * 4 + s, k]", right))
+    )
+
+
 VARIANTS = {
     "as written": PROGRAM,
     "without init": PROGRAM.replace("        with T.init():\n            C[i, k] = 0.0\n", ""),

@@ -25,6 +25,8 @@ from gossamer.targets import DEFAULT_TARGET, is_default_target
 from gossamer_formats import Array, SparseTensor
 from gossamer_formats.internal_api import VALUE_DTYPES, MemoKey
 from gossamer_ir.core.dtypes import ROUNDED_OPERANDS, SUM_DTYPES
+from gossamer_ir.interchange.block_products import factor_text
+from gossamer_ir.interchange.float8_operands import FLOAT8_OPERANDS
 from gossamer_ir.interchange.n_m_operands import SPECIAL_OPERANDS, n_m_operands
 from gossamer_ir.interchange.records import Decision, Target
 from gossamer_machine import Machine
@@ -56,8 +58,8 @@ def matmul_24(
 {pairs}\
     J_detach = T.sp.dense_fixed(groups * {group})
     K = T.sp.dense_fixed(feat_size)
-    A = T.sp.match_buffer(a, (I, G, J{pair_axis}), "float32")
-    B = T.sp.match_buffer(b, (J_detach, K), "float32")
+    A = T.sp.match_buffer(a, (I, G, J{pair_axis}), "{stored}")
+    B = T.sp.match_buffer(b, (J_detach, K), "{stored}")
     C = T.sp.match_buffer(c, (I, K), "float32")
 {facts}\
     with T.sp.iteration([I, G, J{pair_axis}, K], "{kinds}", "matmul_24") as [i, g, j{pair}, k]:
@@ -74,9 +76,11 @@ def _script(operands: str) -> str:
     is_paired = read.unit_columns > 1
     row = f"g * {read.units} + j"
     factors = f"A[i, g, j{', p' * is_paired}]", f"B[{f'({row}) * 2 + p' if is_paired else row}, k]"
-    is_rounded = operands in ROUNDED_OPERANDS
-    left, right = (f"T.tf32({factor})" if is_rounded else factor for factor in factors)
+    # Integers are narrowed with the module (`module_of`).
+    has_text = operands in (*ROUNDED_OPERANDS, *FLOAT8_OPERANDS)
+    left, right = (factor_text(factor, operands) if has_text else factor for factor in factors)
     return _SCRIPT.format(
+        stored=read.stored_as if read.decoded_as else "float32",
         units=read.units,
         slots=read.slots,
         group=read.group,
@@ -106,10 +110,14 @@ PROGRAM = OperatorProgram(
         (
             name,
             OperatorProgram(
-                "matmul_24", _script(name), buffers=("A", "B", "C"), features="feat_size"
+                "matmul_24",
+                _script(name),
+                # The dtypes of operands that are decoded are those of the script.
+                buffers=() if special.decoded_as else ("A", "B", "C"),
+                features="feat_size",
             ),
         )
-        for name in SPECIAL_OPERANDS
+        for name, special in SPECIAL_OPERANDS.items()
     ),
 )
 
@@ -124,7 +132,8 @@ def operands(A: Any, B: Array, dtype: str | None = None) -> Operands[NMMatrix]:
     dense = dense_operand("B", B, dtype=matrix.dtype, shape=(matrix.columns, None))
     rows, features = matrix.rows, int(dense.shape[1])
     padded = _padded_rows(dense, matrix.groups * n_m_operands(matrix.operands).group)
-    return Operands(matrix, {"b": padded}, "c", (rows, features), matrix.dtype, features)
+    sums = n_m_operands(matrix.operands).sums
+    return Operands(matrix, {"b": padded}, "c", (rows, features), matrix.dtype, features, sums)
 
 
 def _decide(dtype: str, sizes: Mapping[str, int], target: str | Target) -> Decision | None:
@@ -168,16 +177,18 @@ def matmul_24(
 
     * "tfloat32", for float32: both factors are rounded to TF32, and products are added in float32. Of each
       two columns, a row has at most one nonzero (1:2).
+    * "float8_e4m3" and "float8_e5m2", for uint8, the bits of the floats. Their products are added in float32;
+      a row has at most two of four columns.
     * "int4", for int8 from -8 to 7, and "uint4", for uint8 up to 15. Of each four pairs of columns, a row
       has at most two with nonzeros (4:8).
 
-    On a target with sparse tensor cores for the dtype they multiply, those for int4 and uint4 from sm_80 to
-    sm_89; tensors are multiplied in dense blocks where a model expects that to be faster
-    (docs/n-m-sparsity.md). On the CPU of this machine (the default target), the product of NumPy, or that of
-    `spmm`, is used where the kernel for 2:4 is slower: it is for integers and tfloat32, and for targets that
-    are named with options. `explain("matmul_24", target=...)` says what is chosen and why, for operands of
-    other dtypes with `dtypes={"A": "float16", "B": "float16"}`, and for sizes with
-    `specialize={"m": 4096, "groups": 1024, "feat_size": 64}`. `matmul_24.bind` always uses the kernel.
+    On a target with sparse tensor cores for the dtype they multiply: those for int4 and uint4 from sm_80 to
+    sm_89, those for float8 on sm_89 and sm_120. Tensors are multiplied in dense blocks where a model expects
+    that to be faster (docs/n-m-sparsity.md). On the CPU of this machine (the default target), the product of
+    NumPy, or that of `spmm`, is used where the kernel for 2:4 is slower: it is for integers and for a `dtype`
+    of its own, and for targets that are named with options. `explain("matmul_24", target=...)` says what is
+    chosen and why, for operands of other dtypes with `dtypes={"A": "float16", "B": "float16"}`, and for sizes
+    with `specialize={"m": 4096, "groups": 1024, "feat_size": 64}`. `matmul_24.bind` always uses the kernel.
 
     Raises `FormatError` (`format.n_m`) that names the row and the columns of a group with more
     nonzeros, and `ArgumentError`: `operand.kind`, `operand.dtype`, `operand.shape`, `operand.range` (an

@@ -105,7 +105,7 @@ def test_a_tensor_is_compressed_once_for_each_dtype_of_operands():
         (np.eye(2, 8, dtype=np.int8) * -9, "int4", ArgumentError, "row 0 and column 0 is -9"),
         (np.eye(2, 8, dtype=np.uint8) * 16, "uint4", ArgumentError, "values of uint4, from 0 to 15"),
         (np.ones((1, 2)), "tfloat32", ArgumentError, "Convert both operands to float32"),
-        (np.ones((1, 2), np.uint8), "int4", ArgumentError, "expected uint8 or uint4"),
+        (np.ones((1, 2), np.uint8), "int4", ArgumentError, "expected uint8, float8_e4m3"),
         (np.ones((1, 2)), "half", ArgumentError, "cannot be computed in 'half'"),
     ],
 )  # fmt: skip

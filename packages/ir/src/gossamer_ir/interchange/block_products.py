@@ -7,6 +7,7 @@ and of features may have any values.
 from __future__ import annotations
 
 from gossamer_ir.core.dtypes import ROUNDED_OPERANDS, SUM_DTYPES, stored_operand_dtype
+from gossamer_ir.interchange.float8_operands import FLOAT8_OPERANDS, float8_text
 
 _HEADER = """
 @T.prim_func
@@ -48,6 +49,8 @@ def factor_text(element: str, dtype: str) -> str:
     """
     if dtype in ROUNDED_OPERANDS:
         return f"T.tf32({element})"
+    if dtype in FLOAT8_OPERANDS:
+        return float8_text(element, dtype)
     sums = SUM_DTYPES[dtype]
     return element if sums == dtype else f"T.{sums}({element})"
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.core.dtypes import ROUNDED_OPERANDS, SUM_DTYPES
+from gossamer_ir.interchange.float8_operands import FLOAT8_OPERANDS
 
 
 class NMOperands(msgspec.Struct, frozen=True):
@@ -22,6 +23,8 @@ class NMOperands(msgspec.Struct, frozen=True):
     limits: tuple[int, int] | None = None
     """The least and the greatest value of an element, if instructions read fewer bits than it has in
     memory."""
+    decoded_as: str | None = None
+    """The dtype of the values that elements encode; None if that is the dtype in memory."""
 
     @property
     def group(self) -> int:
@@ -36,11 +39,12 @@ class NMOperands(msgspec.Struct, frozen=True):
     @property
     def sums(self) -> str:
         """The dtype in which products are added."""
-        return SUM_DTYPES[self.stored_as]
+        return SUM_DTYPES[self.decoded_as or self.stored_as]
 
 
 SPECIAL_OPERANDS: dict[str, NMOperands] = {
     **{name: NMOperands(dtype, slots=1, units=2) for name, dtype in ROUNDED_OPERANDS.items()},
+    **{name: NMOperands("uint8", decoded_as="float32") for name in FLOAT8_OPERANDS},
     "int4": NMOperands("int8", unit_columns=2, limits=(-8, 7)),
     "uint4": NMOperands("uint8", unit_columns=2, limits=(0, 15)),
 }

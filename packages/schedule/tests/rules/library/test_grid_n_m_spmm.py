@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from n_m_programs import INT4, PAIRS, PROGRAM, TF32, VARIANTS
+from n_m_programs import INT4, PAIRS, PROGRAM, TF32, VARIANTS, float8_program
 
 from gossamer_ir.script import parse_module
 from gossamer_machine import Grid, Machine
@@ -44,7 +44,10 @@ TRANSPOSED = INT4.replace("(N, K)", "(K, N)").replace(
     "B[(q * 4 + s) * 2 + p, k]", "B[k, q * 8 + s * 2 + p]"
 )
 SPECIAL = replace(
-    GPU, n_m_products=tuple((name, name) for name in ("tfloat32", "int4", "uint4", "int8"))
+    GPU,
+    n_m_products=tuple(
+        (name, name) for name in ("tfloat32", "float8_e4m3", "float8_e5m2", "int4", "uint4", "int8")
+    ),
 )
 
 
@@ -55,6 +58,8 @@ SPECIAL = replace(
         (INT4, "int4"),
         (INT4.replace('"int8"', '"uint8"').replace("-8, 8", "0, 16"), "uint4"),
         (TRANSPOSED, "int4"),
+        (float8_program("float8_e4m3", "float8_e4m3"), "float8_e4m3"),
+        (float8_program("float8_e5m2", "float8_e5m2"), "float8_e5m2"),
     ],
 )
 def test_instructions_take_patterns_of_their_own(text, intrinsic):
@@ -108,6 +113,7 @@ OTHERS = {
     "a maximum": PROGRAM.replace(
         "C[i, k] + T.float32(A[i, q, s]) *", "T.max(C[i, k], T.float32(A[i, q, s])) *"
     ),
+    "two dtypes of float8": float8_program("float8_e4m3", "float8_e5m2"),
     "triples": PAIRS.replace("dense_fixed(2, parent=J)", "dense_fixed(3, parent=J)"),
     "pairs of rows": PAIRS.replace("dense_fixed(2, parent=J)", "dense_fixed(2)"),
     "another row of a pair": PAIRS.replace("* 2 + p", "* 2 + 1 - p"),

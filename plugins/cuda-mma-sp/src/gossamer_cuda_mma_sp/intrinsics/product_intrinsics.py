@@ -8,7 +8,8 @@ from gossamer_cuda_mma_sp.instructions.matrix_instructions import matrix_instruc
 from gossamer_cuda_mma_sp.n_m.n_m_patterns import NMPattern
 from gossamer_cuda_mma_sp.n_m.operand_dtypes import operand_dtype_named
 from gossamer_cuda_mma_sp.target.gpu import Gpu
-from gossamer_ir.core.dtypes import SCALARS, SUM_DTYPES
+from gossamer_ir.core.dtypes import SCALARS
+from gossamer_ir.interchange.n_m_operands import n_m_operands
 
 
 class ProductIntrinsic(msgspec.Struct, frozen=True):
@@ -32,7 +33,7 @@ class ProductIntrinsic(msgspec.Struct, frozen=True):
     @property
     def sums(self) -> str:
         """The dtype in which products are added."""
-        return SUM_DTYPES[self.stored_dtype]
+        return n_m_operands(self.operands).sums
 
     @property
     def stored_dtype(self) -> str:
@@ -71,6 +72,8 @@ PRODUCT_INTRINSICS = (
     ProductIntrinsic("int8", 64, is_sparse=True),
     ProductIntrinsic("uint8", 64, is_sparse=True),
     ProductIntrinsic("tfloat32", 16, is_sparse=True),
+    ProductIntrinsic("float8_e4m3", 64, is_sparse=True),
+    ProductIntrinsic("float8_e5m2", 64, is_sparse=True),
     ProductIntrinsic("int4", 128, is_sparse=True),
     ProductIntrinsic("uint4", 128, is_sparse=True),
 )

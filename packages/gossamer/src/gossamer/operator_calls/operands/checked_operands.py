@@ -30,11 +30,13 @@ class Operands(NamedTuple, Generic[M]):
     """The dtype of the operands."""
     features: int | None = None
     """The number of columns of the dense operands; None if they are vectors."""
+    sums: str | None = None
+    """The dtype in which products are added; None for that of `dtype`."""
 
     @property
     def result_dtype(self) -> str:
         """The dtype of the result, in which products are added."""
-        return SUM_DTYPES[self.dtype]
+        return self.sums or SUM_DTYPES[self.dtype]
 
     @property
     def inputs(self) -> tuple[Array, ...]:

@@ -166,13 +166,13 @@ def required_array(matrix: Any) -> Array:
 def require_n_m(dense: Array) -> None:
     """Raise unless a dense array is 2:4; errors are those of `n_m_matrix`."""
     read = n_m_operands(dense.dtype.name)
-    _require_pattern(_is_used(_units(dense, read)), read, dense.shape[1])
+    _require_pattern(_is_used(_units(dense, read), read), read, dense.shape[1])
 
 
 def _matrix_from_dense(dense: Array, operands: str) -> NMMatrix:
     read, columns = n_m_operands(operands), dense.shape[1]
     units = _units(dense, read)
-    is_used = _is_used(units)
+    is_used = _is_used(units, read)
     _require_pattern(is_used, read, columns)
     if read.limits is not None:
         _require_range(dense, operands, read.limits)
@@ -211,9 +211,10 @@ def _units(dense: Array, read: NMOperands) -> Array:
     return padded.reshape(rows, groups, read.units, read.unit_columns)
 
 
-def _is_used(units: Array) -> Array:
-    """Return whether units have a nonzero."""
-    return np.asarray((units != 0).any(axis=-1))
+def _is_used(units: Array, read: NMOperands) -> Array:
+    """Return whether units have a nonzero. A zero of encoded floats may have a sign, the highest bit."""
+    bits = units << 1 if read.decoded_as else units
+    return np.asarray((bits != 0).any(axis=-1))
 
 
 def _require_pattern(is_used: Array, read: NMOperands, columns: int) -> None:

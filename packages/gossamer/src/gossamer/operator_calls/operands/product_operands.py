@@ -26,4 +26,5 @@ def product_operands(
     array = dense_operand(name, dense, dtype=operand.dtype, shape=(columns, *free))
     _, dense_name, result = (buffer.lower() for buffer in program.buffers)
     sizes = shape_of_array(array)[1:]
-    return Operands(operand, {dense_name: array}, result, (rows, *sizes), operand.dtype, *sizes)
+    features = sizes[0] if sizes else None
+    return Operands(operand, {dense_name: array}, result, (rows, *sizes), operand.dtype, features)

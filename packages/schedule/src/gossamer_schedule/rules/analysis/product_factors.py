@@ -6,6 +6,7 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.interchange.float8_operands import float8_factor
 from gossamer_ir.nodes import Binary, Call, Cast, Expr, Load
 
 
@@ -33,6 +34,9 @@ def product_factors(term: Expr, *, dtype: str) -> ProductFactors | None:
         ):
             return ProductFactors(left, right, "tfloat32")
         case Binary(op="mul", lhs=lhs, rhs=rhs):
+            match float8_factor(lhs), float8_factor(rhs):
+                case (left, name), (right, other_name):
+                    return ProductFactors(left, right, name) if name == other_name else None
             one, other = _strip_conversion(lhs, dtype=dtype), _strip_conversion(rhs, dtype=dtype)
             if isinstance(one, Load) and isinstance(other, Load) and one.dtype == other.dtype:
                 return ProductFactors(one, other, one.dtype)

@@ -23,6 +23,7 @@ from gossamer_cuda_mma_sp.n_m.n_m_patterns import (
 )
 from gossamer_ir.arith.affine import Affine, affine_of
 from gossamer_ir.core.build import ZERO, integer_value
+from gossamer_ir.interchange.float8_operands import float8_factor
 from gossamer_ir.nodes import Binary, Buffer, Call, Cast, Expr, For, Let, Load, Stmt, Store, Var
 from gossamer_ir.traversal.substitute import resolve
 
@@ -127,6 +128,9 @@ def _is_old(term: Expr, store: Store) -> bool:
 # Other expressions and operations: nothing is concluded from them.
 def _factor(value: Expr) -> _Factor | None:
     """Return an element that may be converted to the dtype of the sums."""
+    decoded = float8_factor(value)
+    if decoded is not None:
+        return _Factor(*decoded)
     match value.value if isinstance(value, Cast) else value:
         case Load() as load:
             return _Factor(load, load.dtype)
