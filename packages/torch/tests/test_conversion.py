@@ -64,3 +64,49 @@ def test_a_tensor_with_a_dense_dimension_is_refused():
     with pytest.raises(ArgumentError, match="1 sparse and 1 dense dimensions") as caught:
         gt.to_sparse_matrix(rows)
     assert caught.value.code == "operand.kind"
+
+
+NO_EDGES = torch.zeros(2, 0, dtype=torch.int64)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "code"),
+    [
+        (lambda: torch.empty(2, 2).to_sparse_coo().to("meta"), "operand.device"),
+        (lambda: torch.quantize_per_tensor(torch.ones(2, 2), 1, 0, torch.quint8), "operand.kind"),
+        (lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(1)]), "operand.kind"),
+    ],
+    ids=["meta", "quantized", "nested"],
+)
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*quantize:UserWarning")
+def test_kinds_of_tensors_that_are_refused(matrix, code):
+    with pytest.raises(ArgumentError) as caught:
+        gt.to_sparse_matrix(matrix())
+    assert caught.value.code == code
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
+def test_a_nested_operand_is_refused():
+    X = torch.nested.nested_tensor([torch.ones(2), torch.ones(1)])
+    with pytest.raises(ArgumentError) as caught:
+        gt.spmm(torch.eye(2).to_sparse_coo(), X)
+    assert caught.value.code == "operand.kind"
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 4, 5), (-1, 2), (2.0, 2), "ab"])
+def test_shapes_that_are_not_of_a_matrix_are_refused(shape):
+    for call in (
+        lambda: gt.SparseMatrix(torch.zeros(3, dtype=torch.int64), NO_EDGES[0], shape=shape),
+        lambda: gt.from_edge_index(NO_EDGES, shape=shape),
+    ):
+        with pytest.raises(ArgumentError) as caught:
+            call()
+        assert caught.value.code == "operand.shape"
+
+
+def test_a_batch_is_not_a_relation():
+    A = gt.from_edge_index(torch.tensor([[0], [0]]))
+    with pytest.raises(ArgumentError) as caught:
+        gt.RelationalMatrix([A.with_values(torch.ones(2, 1))])
+    assert caught.value.code == "operand.shape"

@@ -282,3 +282,10 @@ def test_a_dense_row_needs_no_stack(dtype):
     matrix = sparse.csr_array(mask)
     dense = operands(matrix.shape, 3, dtype=dtype)
     assert_attended(gs.attention(from_scipy(matrix), *dense), matrix, *dense)
+
+
+@pytest.mark.parametrize(("rows", "columns", "features"), [(0, 3, 4), (3, 0, 4), (3, 4, 0)])
+def test_heads_without_elements_give_zeros(rows, columns, features):
+    pattern = sparse.csr_array((rows, columns), dtype=np.float32)
+    Q, K, V = (np.ones((2, size, features), np.float32) for size in (rows, columns, columns))
+    assert np.array_equal(gs.attention(pattern, Q, K, V), np.zeros((2, rows, features)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -30,24 +31,45 @@ def require_dense(
     if not torch.compiler.is_compiling() and _has_tangent(tensor):
         # torch would ignore the tangent without a word.
         raise forward_mode_error(f"'{name}'")
+    if tensor.is_nested:
+        raise ArgumentError(
+            "operand.kind",
+            f"'{name}' is a nested tensor; expected a dense tensor.",
+            hint=f"Convert it with {name}.to_padded_tensor(0).",
+        )
     if tensor.layout != torch.strided:
         raise ArgumentError(
             "operand.kind",
             f"'{name}' has the layout {tensor.layout}; expected a dense tensor.",
             hint=f"Convert it with {name}.to_dense().",
         )
-    if tensor.device.type != "cpu":
-        raise ArgumentError(
-            "operand.device",
-            f"'{name}' is on the device '{tensor.device}'; expected 'cpu'.",
-            hint=f"Copy it with {name}.cpu().",
-        )
+    require_cpu(name, tensor)
     if tensor.dtype not in dtypes:
         expected = either(str(dtype) for dtype in dtypes)
         raise ArgumentError(
             "operand.dtype",
             f"'{name}' has the dtype {tensor.dtype}; expected {expected}.",
             hint=f"Convert it with {name}.to({dtypes[0]}).",
+        )
+
+
+def require_cpu(name: str, tensor: torch.Tensor) -> None:
+    """Raise `ArgumentError` for a tensor on another device than the CPU."""
+    if tensor.device.type != "cpu":
+        raise ArgumentError(
+            "operand.device",
+            f"'{name}' is on the device '{tensor.device}'; expected 'cpu'.",
+            hint=f"Copy it with {name}.cpu().",
+        )
+
+
+def require_matrix_shape(shape: Any) -> None:
+    """Raise `ArgumentError` unless a shape has two numbers, of rows and of columns. Those of compiled graphs
+    may be symbols."""
+    is_pair = isinstance(shape, Sequence) and len(shape) == 2
+    if not is_pair or not all(isinstance(size, int | torch.SymInt) and size >= 0 for size in shape):
+        raise ArgumentError(
+            "operand.shape", f"'shape' is {shape}; expected the numbers of rows and of columns."
         )
 
 

@@ -11,8 +11,10 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.typed_calls import typed
 from gossamer_torch.checks import (
     INDEX_TENSOR_DTYPES,
+    require_cpu,
     require_dense,
     require_indices,
+    require_matrix_shape,
     require_tensor_shape,
     require_value_tensor,
 )
@@ -77,6 +79,7 @@ def from_edge_index(
     if shape is None:
         size = int(edge_index.max()) + 1 if edge_index.numel() else 0
         shape = (size, size)
+    require_matrix_shape(shape)
     if values is not None:
         require_value_tensor(values, columns)
     require_indices("edge_index[0]", rows, shape[0])
@@ -105,6 +108,8 @@ def matrix_of_torch(tensor: torch.Tensor) -> SparseMatrix:
     >>> matrix_of_torch(torch.eye(2).to_sparse_csr()).crow
     tensor([0, 1, 2])
     """
+    if tensor.is_nested:
+        require_dense("the matrix", tensor)
     if tensor.dim() != 2:
         require_tensor_shape("the matrix", tensor, (None, None))
     shape = (tensor.shape[0], tensor.shape[1])
@@ -115,7 +120,9 @@ def matrix_of_torch(tensor: torch.Tensor) -> SparseMatrix:
             "expected 2 sparse ones.",
             hint="Convert it with tensor.to_dense().to_sparse_coo().",
         )
-    if not (tensor.is_floating_point() or tensor.is_complex()):
+    require_cpu("the matrix", tensor)
+    is_sparse = tensor.layout != torch.strided
+    if is_sparse and not (tensor.is_floating_point() or tensor.is_complex()):
         # Masks and adjacency matrices.
         tensor = tensor.to(torch.get_default_dtype())
     match tensor.layout:

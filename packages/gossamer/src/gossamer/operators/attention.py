@@ -242,9 +242,8 @@ def _compute_by_heads(
         return _compute_heads_on_device(pattern, dense, scale, out=out, target=target)
     heads = dense[0].shape[:-2]
     matrix = pattern if isinstance(pattern, SparseTensor) else _tensor(pattern, dense[0])
-    first = dense[0].reshape(-1, *dense[0].shape[-2:])
-    shape = (*heads, matrix.shape[0], first.shape[-1])
-    dtype = operand_dtype("Q", first)
+    shape = (*heads, matrix.shape[0], dense[0].shape[-1])
+    dtype = operand_dtype("Q", dense[0])
     assert dtype is not None, "operands of several heads are arrays"
     # One head is checked before `out` is written: its errors are those of all.
     result, array = output_array(out, dtype=dtype, shape=shape, inputs=dense)

@@ -50,8 +50,6 @@ def batched_attention(
     """Return the attention of each head."""
     matrix = kept_pattern(crow, col, keys.shape[1]).mask(dtype_name_of(queries))
     result = torch.empty(queries.shape, dtype=queries.dtype)
-    # The operator refuses operands without elements.
-    if result.numel():
-        q, k, v = (shared_array(dense) for dense in (queries, keys, values))
-        gs.attention(matrix, q, k, v, scale, out=result.numpy())
+    q, k, v = (shared_array(dense) for dense in (queries, keys, values))
+    gs.attention(matrix, q, k, v, scale, out=result.numpy())
     return result

@@ -33,6 +33,7 @@ class RelationalMatrix:
             raise ArgumentError("operator.operands", "There are no matrices; expected one or more.")
         self.shape = sparse_matrices[0].shape
         for number, matrix in enumerate(sparse_matrices):
+            require_tensor_shape(f"the values of matrix {number}", matrix.values, (None,))
             require_one_dtype(
                 f"matrix {number}", matrix.values, sparse_matrices[0].dtype, like="the first"
             )
