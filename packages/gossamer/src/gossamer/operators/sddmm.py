@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.operator_calls.operands.checked_operands import Operands
+from gossamer.operator_calls.operands.checked_operands import Operands, has_one_kernel
 from gossamer.operator_calls.operands.dense_operands import dense_operand, operand_dtype
 from gossamer.operator_calls.operands.device_operands import shape_of_array
+from gossamer.operator_calls.operands.feature_panels import add_panels, feature_panels
 from gossamer.operator_calls.operands.matrix_operand import MatrixOperand, pattern_operand
 from gossamer.operator_calls.operator import operator
 from gossamer.operator_calls.operator_program import OperatorProgram
+from gossamer_backend import HOST
 from gossamer_formats import Array, SparseTensor
 from gossamer_formats.internal_api import NUMPY_DTYPES
 from gossamer_ir.interchange.records import Target
@@ -76,7 +78,8 @@ def sddmm(
     """Return the elements of X @ Y.T that A (m by n) stores, for dense X (m by K) and Y (n by K).
 
     The result has one value for each stored element of A, in the order of CSR; explicit zeros and
-    duplicates count. The values of A are ignored, and may be bools or integers, too.
+    duplicates count. The values of A are ignored, and may be bools or integers, too. If X and Y are so wide
+    that the rows of Y do not fit the private cache, their products are added panel by panel.
     A and `out` are as for `spmm`; X and Y are NumPy arrays of one dtype (docs/formats.md, "Dtypes of
     values"), those of bfloat16 if A is. For a `Decomposition` the values are in the order of those of the
     tensor that was decomposed.
@@ -87,4 +90,14 @@ def sddmm(
     >>> gs.sddmm(A, X, Y)
     array([23., 11., 31.])
     """
-    return sddmm.run(operands(A, X, Y), out=out, target=target)
+    checked = operands(A, X, Y)
+    if checked.device(out) == HOST and has_one_kernel(checked):
+        panels = feature_panels(checked)
+        if len(panels) > 1:
+            return add_panels(
+                checked,
+                panels,
+                lambda part, sums: sddmm.run(part, out=sums, target=target),
+                out=out,
+            )
+    return sddmm.run(checked, out=out, target=target)
