@@ -7,12 +7,12 @@ from gossamer_ir.nodes import AsyncCopy, Barrier, CommitGroup, Shuffle, WaitGrou
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 
 
-def emit_barrier(_emitter: FunctionEmitter, _node: Barrier) -> None:
+def emit_host_barrier(_emitter: FunctionEmitter, _node: Barrier) -> None:
     """Raise `UnsupportedError` (`llvm.barrier`) for a barrier."""
     raise _waiting_error("barrier")
 
 
-def emit_shuffle(_emitter: FunctionEmitter, _node: Shuffle) -> None:
+def emit_host_shuffle(_emitter: FunctionEmitter, _node: Shuffle) -> None:
     """Raise `UnsupportedError` (`llvm.barrier`) for a shuffle."""
     raise _waiting_error("shuffle")
 
@@ -25,10 +25,10 @@ def _waiting_error(word: str) -> UnsupportedError:
     )
 
 
-def emit_async_copy(emitter: FunctionEmitter, node: AsyncCopy) -> None:
+def emit_host_copy(emitter: FunctionEmitter, node: AsyncCopy) -> None:
     """Emit an asynchronous copy as the store that it contains."""
     emitter.body(node.body)
 
 
-def emit_group(_emitter: FunctionEmitter, _node: CommitGroup | WaitGroup) -> None:
+def emit_host_group(_emitter: FunctionEmitter, _node: CommitGroup | WaitGroup) -> None:
     """Emit nothing: copies are complete when they have been emitted."""
