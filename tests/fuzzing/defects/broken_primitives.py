@@ -70,6 +70,13 @@ DEFECTS = (
         along=("reorder",),
     ),
     Defect(
+        "any predicate counts as one that skips the iterations past the end",
+        of="uniform_extent", home="primitives.loops.uniform_extent",
+        line="    return point.proves(less_than(index_var(name), inner.node.extent))\n",
+        instead="    return True\n",
+        along=("reorder",),
+    ),
+    Defect(
         "loops that run at once may access one element",
         of="horizontal_fuse", home="primitives.loops.horizontal_fuse",
         line="        require_independent(first, second)\n",

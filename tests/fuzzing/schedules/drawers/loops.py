@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import Block, For, Load
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import walk
@@ -96,7 +97,14 @@ def uniform_extent(scene: Scene) -> Drawn:
     nested = [(site.node, outer) for site in scene.serial for outer in site.nest]
     varying = [(inner, outer) for inner, outer in nested if outer.var in free_vars(inner.extent)]
     choice = scene.choose(varying if scene.chance(0.9) else nested)
-    return choice and {"loop": choice[0].var, "over": choice[1].var}
+    if choice is None:
+        return None
+    inner, outer = choice
+    drawn = {"loop": inner.var, "over": outer.var}
+    # Only where it may be legal, and else nothing is drawn.
+    if integer_value(outer.extent) is not None and scene.chance(0.5):
+        drawn["inline"] = True
+    return drawn
 
 
 DRAWERS: dict[str, Drawer] = {
