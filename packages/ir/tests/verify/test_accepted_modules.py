@@ -157,6 +157,32 @@ def f(x: T.handle, y: T.handle, n: T.int64) -> None:
 PLAIN, ATOMIC = "Y[j] = X[j]", "T.atomic_add(Y[2], X[j])"
 
 
+IN_BLOCK = """
+@T.prim_func
+def f(x: T.handle, y: T.handle, n: T.int64) -> None:
+    T.stage("flat")
+    X = T.match_buffer(x, (n,), "float32")
+    Y = T.match_buffer(y, (n,), "float32")
+    for b in T.thread_binding(n // 32, thread="blockIdx.x"):
+        S = T.alloc_buffer((32,), "float32", scope="shared")
+        for t in T.thread_binding(32, thread="threadIdx.x"):
+            S[t] = 0.0
+        for u in T.thread_binding(32, thread="threadIdx.x"):
+            T.atomic_add(S[u // 4], X[b * 32 + u])
+            {between}
+        for v in T.thread_binding(32, thread="threadIdx.x"):
+            Y[b * 32 + v] = S[v]
+"""
+
+
+def test_threads_of_a_block_update_its_memory_in_a_loop_of_their_own():
+    verify(parse_module(IN_BLOCK.format(between="Y[u] = X[u]")))
+    for other in ("Y[u] = S[u]", "S[u] = X[u]", "T.atomic_max(S[u], X[u])"):
+        with pytest.raises(VerifyError) as caught:
+            verify(parse_module(IN_BLOCK.format(between=other)))
+        assert caught.value.code == "verify.atomic.shared"
+
+
 def test_launches_and_loops_that_were_fused_access_a_buffer_in_ways_of_their_own():
     verify(parse_module(FUSED_BLOCKS.format(plain=PLAIN, atomic=ATOMIC)))
     mixed = FUSED_BLOCKS.format(plain=PLAIN, atomic=f"{ATOMIC}\n            {PLAIN}")

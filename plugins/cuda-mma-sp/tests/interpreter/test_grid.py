@@ -59,6 +59,30 @@ def test_a_kernel_with_a_mistake_is_an_error(old, new, fault, flat):
         interpreted(flat(*EXCHANGE), [x, y], 128, change=change)
 
 
+def test_an_update_of_what_another_thread_has_just_written_is_an_error(flat):
+    lines = (
+        'for b in T.thread_binding(1, thread="blockIdx.x"):',
+        '    S = T.alloc_buffer((64,), "float32", scope="shared")',
+        '    for t in T.thread_binding(64, thread="threadIdx.x"):',
+        "        S[t] = 0.0",
+        '    for u in T.thread_binding(64, thread="threadIdx.x"):',
+        "        T.atomic_add(S[(u + 1) % 64], X[u])",
+        '    for v in T.thread_binding(64, thread="threadIdx.x"):',
+        "        Y[v] = S[v]",
+    )
+    x, y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    interpreted(flat(*lines), [x, y], 64, grid=(1, 1, 1))
+    assert np.array_equal(y, np.roll(x, 1))
+    with pytest.raises(DeviceFaultError, match="that another one writes plainly"):
+        interpreted(
+            flat(*lines),
+            [x, y],
+            64,
+            grid=(1, 1, 1),
+            change=lambda text: text.replace("bar.sync", "// "),
+        )
+
+
 def test_an_access_out_of_bounds_is_an_error(flat):
     x, y = np.zeros(64, np.float32), np.zeros(128, np.float32)
     with pytest.raises(DeviceFaultError, match="global memory out of bounds"):

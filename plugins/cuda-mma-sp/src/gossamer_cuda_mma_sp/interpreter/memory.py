@@ -137,20 +137,20 @@ class TrackedMemory:
         self._is_atomic[part] = False
         self._bytes[part], self._is_written[part] = data, True
 
-    def exchange(self, at: LaneNumbers, dtype: np.dtype[Any], threads: LaneNumbers) -> Array:
+    def exchange(self, at: LaneNumbers, dtype: np.dtype[Any], threads: ThreadNumbers) -> Array:
         """Return the memory as elements of a dtype. Each thread may read and write one of them as one
         operation, at the offset `at` in bytes, one thread after the other."""
         part = self._check_addresses(at, dtype.itemsize)
-        # After the first operation on an element, it is one that threads update.
-        _, first = np.unique(at, return_index=True)
-        writer, is_plain = self._writer[part[first]], ~self._is_atomic[part[first]]
-        if (is_plain & (writer != NOBODY) & (writer != threads[first, None])).any():
+        plain = np.where(self._is_atomic, NOBODY, self._writer)
+        if self._is_race(part, plain, self._write_epoch, threads):
             raise DeviceFaultError(
                 f"a thread updates an element of {self._name} memory that another one writes plainly"
             )
         if not self._is_written[part].all():
             raise DeviceFaultError(f"a thread updates {self._name} memory that nothing wrote")
-        self._writer[part], self._is_atomic[part] = SEVERAL, True
+        # Barriers order the threads of one block alone.
+        self._writer[part] = threads.block_numbers if self._name == "shared" else SEVERAL
+        self._write_epoch[part], self._is_atomic[part] = threads.epochs, True
         whole = self._bytes.size // dtype.itemsize * dtype.itemsize
         return self._bytes[:whole].view(dtype)
 
@@ -176,18 +176,23 @@ class TrackedMemory:
         does: str,
         did: str,
     ) -> None:
-        other = others[part]
-        is_other = (other != NOBODY) & (other != threads.owners)
-        if not is_other.any():
-            return
-        # ThreadNumbers of one block are ordered by barriers, those of different blocks are not.
-        same_block = (other // threads.per_block) == (threads.owners // threads.per_block)
-        is_ordered = same_block & (epochs[part] < threads.epochs) & (other != SEVERAL)
-        if (is_other & ~is_ordered).any():
+        if self._is_race(part, others, epochs, threads):
             raise DeviceFaultError(
                 f"race: a thread {does} an element of {self._name} memory that another one {did}, without a "
                 "barrier between them"
             )
+
+    def _is_race(
+        self, part: LaneNumbers, others: LaneNumbers, epochs: LaneNumbers, threads: ThreadNumbers
+    ) -> bool:
+        other = others[part]
+        is_other = (other != NOBODY) & (other != threads.owners)
+        if not is_other.any():
+            return False
+        # Threads of one block are ordered by barriers, those of different blocks are not.
+        same_block = (other // threads.per_block) == (threads.owners // threads.per_block)
+        is_ordered = same_block & (epochs[part] < threads.epochs) & (other != SEVERAL)
+        return bool((is_other & ~is_ordered).any())
 
     def _note(
         self, part: LaneNumbers, owners: LaneNumbers, epochs: LaneNumbers, threads: ThreadNumbers
@@ -195,7 +200,7 @@ class TrackedMemory:
         """Note who read bytes. The last number of a block stands for several of its threads."""
         before, same_time = owners[part], epochs[part] == threads.epochs
         block = threads.owners // threads.per_block
-        several = np.broadcast_to((block + 1) * threads.per_block - 1, part.shape)
+        several = np.broadcast_to(threads.block_numbers, part.shape)
         is_other = (before != NOBODY) & (before != threads.owners)
         mixed = is_other & same_time & (before // threads.per_block == block)
         owners[part] = np.where(mixed, several, threads.owners)
@@ -211,3 +216,8 @@ class ThreadNumbers:
 
     def __init__(self, owners: LaneNumbers, epochs: LaneNumbers, per_block: int) -> None:
         self.owners, self.epochs, self.per_block = owners[:, None], epochs[:, None], per_block
+
+    @property
+    def block_numbers(self) -> LaneNumbers:
+        """The last number of each thread's block, which stands for several of its threads."""
+        return (self.owners // self.per_block + 1) * self.per_block - 1

@@ -39,7 +39,7 @@ def load_registers(threads: GridThreads, instruction: Instruction, lanes: LaneNu
     for number, target in enumerate(targets):
         part = offsets + number * dtype.itemsize
         if "relaxed" in instruction.suffixes:
-            elements = memory.exchange(part, dtype, threads.memory.thread_numbers[lanes])
+            elements = memory.exchange(part, dtype, threads.memory.owners(lanes))
             value = elements[part // dtype.itemsize]
         else:
             raw = memory.load(part, dtype.itemsize, threads.memory.owners(lanes))
@@ -57,7 +57,7 @@ def store_registers(threads: GridThreads, instruction: Instruction, lanes: LaneN
         value = threads.registers.read(source, dtype, lanes)
         part = offsets + number * dtype.itemsize
         if "relaxed" in instruction.suffixes:
-            elements = memory.exchange(part, dtype, threads.memory.thread_numbers[lanes])
+            elements = memory.exchange(part, dtype, threads.memory.owners(lanes))
             elements[part // dtype.itemsize] = value
         else:
             data = np.ascontiguousarray(value[:, None]).view(np.uint8)
@@ -78,7 +78,7 @@ def update_atomically(threads: GridThreads, instruction: Instruction, lanes: Lan
     dtype = PTX_DTYPES[suffixes[-1]]
     memory, offsets = threads.memory.place(address, _space(suffixes), lanes)
     values = [threads.registers.read(operand, dtype, lanes) for operand in inputs]
-    elements = memory.exchange(offsets, dtype, threads.memory.thread_numbers[lanes])
+    elements = memory.exchange(offsets, dtype, threads.memory.owners(lanes))
     old = np.empty(lanes.size, dtype)
     for lane, place in enumerate((offsets // dtype.itemsize).tolist()):
         one = slice(lane, lane + 1)

@@ -42,8 +42,9 @@ class ThreadMemory:
         self._owner_stride = block_threads + 1
         self.thread_numbers = np.repeat(blocks, block_threads) * self._owner_stride + thread
         self._epochs = np.zeros(count, np.int64)
-        self._shared_bytes, self._local_bytes = program.shared_bytes, program.local_bytes
-        self.shared = _private_memory("shared", blocks.size * program.shared_bytes)
+        self._shared_bytes = _round_up(program.shared_bytes, 16)
+        self._local_bytes = program.local_bytes
+        self.shared = _shared_memory(program.shared_bytes, blocks.size)
         self._local = _private_memory("local", count * program.local_bytes)
 
     def place(self, text: str, space: str, lanes: LaneNumbers) -> tuple[TrackedMemory, LaneNumbers]:
@@ -86,6 +87,18 @@ def parameter_name(text: str) -> str:
     if match is None:
         raise InternalError(f"The interpreter does not know the address '{text}'.")
     return match[1]
+
+
+def _shared_memory(size: int, blocks: int) -> TrackedMemory:
+    """Return the memory of blocks. Each ends with a whole word of 4 bytes: an atomic update of a smaller
+    element exchanges the word that it is in."""
+    offsets = np.tile(np.arange(_round_up(size, 16)), blocks)
+    data = np.full(offsets.size, 0xA5, np.uint8)
+    return TrackedMemory("shared", data, offsets < _round_up(size, 4), offsets >= size)
+
+
+def _round_up(size: int, multiple: int) -> int:
+    return -(-size // multiple) * multiple
 
 
 def _private_memory(name: str, size: int) -> TrackedMemory:

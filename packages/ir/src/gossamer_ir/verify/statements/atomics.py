@@ -4,7 +4,8 @@ A buffer that is updated atomically has one operation, and no other statement ac
 access could run at the same time in another thread, and different operations do not commute. This holds for
 statements that run at once. Loops that are bound to threads are launches, which follow each other. The
 branches of a condition around all that iterations do are those of loops that were fused, whose elements are
-different or shared by atomic updates alone (`horizontal_fuse`).
+different or shared by atomic updates alone (`horizontal_fuse`). Memory of a block is accessed by its threads
+only, which wait for each other between loops over them (`insert_sync`).
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ from gossamer_ir.analysis.statements.atomic_accumulation import (
     plain_update,
     shared_names,
 )
+from gossamer_ir.analysis.statements.thread_axes import is_thread_axis
+from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.nodes import Atomic, For, Function, If, Let, Stmt
 from gossamer_ir.traversal.access_types import ACCESSES
+from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.walk import collect, stmts
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.expressions.buffer_accesses import check_store
@@ -81,9 +85,16 @@ def check_shared(context: VerifyContext, function: Function, at: At) -> None:
     # Most functions have no atomic updates.
     if not any(isinstance(stmt, Atomic) for stmt in stmts(function.body)):
         return
-    for name in sorted(
-        {name for body in _concurrent(function.body) for name in _mixed_access_buffers(body)}
-    ):
+    of_blocks = {
+        buffer.name for buffer in allocations(stmts(function.body)) if buffer.scope == "shared"
+    }
+    mixed = {name for body in _concurrent(function.body) for name in _mixed_access_buffers(body)}
+    mixed_in_block = {
+        name
+        for loop in _loops_over_threads(function.body)
+        for name in _mixed_access_buffers((loop,))
+    }
+    for name in sorted((mixed - of_blocks) | (mixed_in_block & of_blocks)):
         context.report(
             "verify.atomic.shared",
             f"'{name}' is updated atomically, but other statements or another atomic operation "
@@ -101,6 +112,16 @@ def _mixed_access_buffers(body: tuple[Stmt, ...]) -> Iterator[str]:
             ops.setdefault(stmt.buffer, set()).add(stmt.op)
     accessed = {node.buffer for node in collect(_OTHER_ACCESSES, *body)} if ops else set()
     yield from (name for name in ops if name in accessed or len(ops[name]) > 1)
+
+
+def _loops_over_threads(body: tuple[Stmt, ...]) -> Iterator[For]:
+    """Yield the outermost loops over the threads of a block."""
+    for stmt in body:
+        if isinstance(stmt, For) and is_thread_axis(stmt.thread):
+            yield stmt
+        else:
+            for inner in effects_of(stmt).bodies:
+                yield from _loops_over_threads(inner.stmts)
 
 
 def _concurrent(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, ...]]:
