@@ -26,7 +26,7 @@ from gossamer_ir.script.printer.expressions import write_index
 from gossamer_ir.script.printer.statements import STMT_PRINTERS, write_body
 from gossamer_ir.traversal.walk import collect, stmts
 from gossamer_ir.verify import verify
-from gossamer_ir.verify.expressions.operand_dtypes import check_size
+from gossamer_ir.verify.expressions.check_expr import check_size
 from gossamer_ir.verify.stages.node_checks import RULES_BY_STAGE
 from gossamer_ir.verify.statements.statement_checks import check_body
 from gossamer_llvm.control.control_flow import emit_for

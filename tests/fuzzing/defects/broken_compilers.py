@@ -89,7 +89,7 @@ DEFECTS = (
     ),
     Defect(
         "lanes that are masked off are stored",
-        of="vectorize_loops", home="vector.vector_form",
+        of="vectorize_loops", home="vector.body_vectorizer",
         line="predicate = conjunction(mask, stated)", instead="predicate = stated",
         schedule="steps",
     ),

@@ -18,10 +18,10 @@ from gossamer_lower.lowering_pass import PassRecord, has_content, listed_records
 from gossamer_lower.passes import LANGUAGE_PASSES
 from gossamer_lower.pipelines import LISTED
 
-_COMPOSED = listed_records((lower_to_flat, lower_to_device, bounds_check_flat))
+COMPOSED_PASSES = listed_records((lower_to_flat, lower_to_device, bounds_check_flat))
 """Passes made of those of `passes.py`, which can therefore not be in that list themselves."""
 
-PASSES: dict[str, PassRecord] = items_by_name((*LISTED, *_COMPOSED, *LANGUAGE_PASSES))
+PASSES: dict[str, PassRecord] = items_by_name((*LISTED, *COMPOSED_PASSES, *LANGUAGE_PASSES))
 """Every pass by its name, in the order in which they run."""
 
 

@@ -1,4 +1,8 @@
-"""Every pass over modules, in the order in which they run: the one list of passes.
+"""Every pass over modules, in the order in which they run.
+
+`ORDERED_PASSES` is the list. Two kinds of passes are not in it: those of gossamer-ir, which have no order
+(`LANGUAGE_PASSES` below), and those that run a whole pipeline of this list (`COMPOSED_PASSES` of
+`pass_manager.py`), which must therefore be imported after it. `PASSES` has all three by name.
 
 A pass is added here by one line, at its place in `ORDERED_PASSES`; `python -m tools.generate pass_imports`
 writes the imports and the exports of the package. Each pass declares in its decorator what must run before

@@ -43,7 +43,7 @@ class ExprKind(msgspec.Struct, frozen=True):
     lanes: Literal["elementwise", "scalar", "own rule"] = "elementwise"
     """Relation of a vector to its operands. "elementwise": a lane of the result is the same operation on
     this lane of each operand; operands that are the same for all lanes may be broadcast. "scalar": the result
-    has no lanes. "own rule": anything else; `lane_projection` and `vector_form` have a rule for the type."""
+    has no lanes. "own rule": anything else; `lane_projection` and `body_vectorizer` have a rule for it."""
     reads: bool = False
     """True if it reads memory, and so must be in bounds."""
     lazy: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from gossamer_ir.traversal.names import is_identifier
 from gossamer_ir.verify.context import AT_ROOT, At, VerifyContext
 from gossamer_ir.verify.declarations.axes import check_axes
 from gossamer_ir.verify.declarations.params_and_buffers import check_params
-from gossamer_ir.verify.expressions.operand_dtypes import check_size
+from gossamer_ir.verify.expressions.check_expr import check_size
 from gossamer_ir.verify.functions import check_buffers
 from gossamer_ir.verify.stages.node_checks import RULES_BY_STAGE
 

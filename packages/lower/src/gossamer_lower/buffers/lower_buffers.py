@@ -58,7 +58,7 @@ from gossamer_lower.buffers.layout.ordinary_buffers import OrdinaryBuffers
 from gossamer_lower.buffers.layout.ordinary_facts import facts_of_axes, stated_facts
 from gossamer_lower.buffers.layout.position_conditions import PositionConditions
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statements.lowered_stores import combine_after_checks
+from gossamer_lower.statements.combine_after_checks import combine_after_checks
 
 A = TypeVar("A", Load, Store, Prefetch)
 

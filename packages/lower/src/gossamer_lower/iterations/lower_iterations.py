@@ -62,7 +62,7 @@ from gossamer_lower.iterations.nests.iterator_kinds import IteratorKinds
 from gossamer_lower.iterations.nests.lookup_lets import LookupLets, has_lookup
 from gossamer_lower.iterations.nests.loop_nest import NestBuilder
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statements.lowered_stores import combine_after_checks
+from gossamer_lower.statements.combine_after_checks import combine_after_checks
 
 
 @lowering_pass(takes=("coordinate",), gives="position", removes=("iterations",))

@@ -56,7 +56,7 @@ from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.lazy_conjunction import conjunction_with_lazy_reads
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.substitute import substitute, substitute_body
-from gossamer_lower.vector.vector_form import BodyVectorizer
+from gossamer_lower.vector.body_vectorizer import BodyVectorizer
 from gossamer_lower.vector.vector_groups import (
     grouped_loops,
     loops_of_groups,

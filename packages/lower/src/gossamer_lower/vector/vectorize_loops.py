@@ -28,12 +28,12 @@ from gossamer_lower.statements.rebuild import (
     with_body,
     with_hoisted_start,
 )
+from gossamer_lower.vector.body_vectorizer import BodyVectorizer
 from gossamer_lower.vector.lane_reductions import (
     LaneReducer,
     lane_reduction,
     reduce_at_once,
 )
-from gossamer_lower.vector.vector_form import BodyVectorizer
 
 
 @lowering_pass(

@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer_ir.core.dtypes import SCALARS, SUM_DTYPES
-from gossamer_ir.interchange.n_m_operands import n_m_operands
+from gossamer_ir.intrinsics.n_m_operands import n_m_operands
 from gossamer_machine import Machine
 from gossamer_tune.n_m_products.product_form import FormChoice, ProductForm, name_of_form
 

@@ -8,12 +8,12 @@ blocks are multiplied; what a tile has beyond a block is zero.
 from __future__ import annotations
 
 from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import ProductIntrinsic
-from gossamer_ir.interchange.block_products import (
+from gossamer_ir.interchange.records import Intrinsic
+from gossamer_ir.intrinsics.block_products import (
     block_product_function,
     block_product_semantics,
     factor_text,
 )
-from gossamer_ir.interchange.records import Intrinsic
 
 _IMPLEMENTATION = """
     for i_0 in T.serial((rows + 15) // 16):

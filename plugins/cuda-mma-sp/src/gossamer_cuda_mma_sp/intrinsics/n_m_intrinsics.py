@@ -10,8 +10,8 @@ from __future__ import annotations
 from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import ProductIntrinsic
 from gossamer_cuda_mma_sp.n_m.n_m_patterns import NMPattern
 from gossamer_cuda_mma_sp.n_m.operand_dtypes import operand_dtype_named
-from gossamer_ir.interchange.block_products import factor_text
 from gossamer_ir.interchange.records import Intrinsic
+from gossamer_ir.intrinsics.block_products import factor_text
 
 TILE = 32
 """The rows and the features of a tile: the largest square one whose sums, operands and metadata fit the 255

@@ -9,7 +9,7 @@ from gossamer_cuda_mma_sp.n_m.n_m_patterns import NMPattern
 from gossamer_cuda_mma_sp.n_m.operand_dtypes import operand_dtype_named
 from gossamer_cuda_mma_sp.target.gpu import Gpu
 from gossamer_ir.core.dtypes import SCALARS
-from gossamer_ir.interchange.n_m_operands import n_m_operands
+from gossamer_ir.intrinsics.n_m_operands import n_m_operands
 
 
 class ProductIntrinsic(msgspec.Struct, frozen=True):

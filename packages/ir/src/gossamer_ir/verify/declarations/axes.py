@@ -7,7 +7,7 @@ from gossamer_ir.core.dtypes import INDEX_STORAGE, WORD_STORAGE
 from gossamer_ir.nodes import Axis, SparseBuffer
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.declarations.params_and_buffers import bind_axis
-from gossamer_ir.verify.expressions.operand_dtypes import check_length
+from gossamer_ir.verify.expressions.check_expr import check_length
 
 
 def check_axes(context: VerifyContext, axes: tuple[Axis, ...], at: At) -> None:

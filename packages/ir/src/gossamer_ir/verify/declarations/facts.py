@@ -10,7 +10,7 @@ from gossamer_ir.nodes import RELATION_KINDS, AnyBuffer, Fact, Relation
 from gossamer_ir.traversal.buffer_uses import buffers_read
 from gossamer_ir.traversal.fields import FIELDS
 from gossamer_ir.verify.context import At, VerifyContext
-from gossamer_ir.verify.expressions.operand_dtypes import check_size
+from gossamer_ir.verify.expressions.check_expr import check_size
 
 
 def check_relations(context: VerifyContext, relations: tuple[Relation, ...], at: At) -> None:

@@ -22,8 +22,8 @@ from gossamer_ir.nodes import (
     SparseBuffer,
 )
 from gossamer_ir.verify.context import At, IndexShape, VerifyContext
+from gossamer_ir.verify.expressions.check_expr import check_length
 from gossamer_ir.verify.expressions.dtype_queries import is_constant_expr, is_vector, parse_dtype
-from gossamer_ir.verify.expressions.operand_dtypes import check_length
 
 SCOPES: tuple[str, ...] = get_args(Scope)
 

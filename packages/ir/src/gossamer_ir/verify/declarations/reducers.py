@@ -11,8 +11,8 @@ from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.walk import contains
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.expressions.buffer_accesses import check_store
+from gossamer_ir.verify.expressions.check_expr import check_expr
 from gossamer_ir.verify.expressions.dtype_queries import is_vector, parse_dtype
-from gossamer_ir.verify.expressions.operand_dtypes import check_expr
 
 
 def check_reducers(context: VerifyContext, reducers: tuple[Reducer, ...], at: At) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from gossamer_ir.nodes import SEARCH_KINDS, Expr, Load, Prefetch, Region, Search, Store
 from gossamer_ir.support.message_texts import amount
 from gossamer_ir.verify.context import At, KnownBuffer, VerifyContext
+from gossamer_ir.verify.expressions.check_expr import check_expr, check_size
 from gossamer_ir.verify.expressions.dtype_queries import (
     is_integer,
     is_vector,
     parse_dtype,
     with_lanes_of,
 )
-from gossamer_ir.verify.expressions.operand_dtypes import check_expr, check_size
 
 
 def check_load(context: VerifyContext, node: Load, at: At) -> str | None:

@@ -23,6 +23,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.support.message_texts import amount
 from gossamer_ir.verify.context import At, VerifyContext
+from gossamer_ir.verify.expressions.check_expr import check_expr, require_condition
 from gossamer_ir.verify.expressions.dtype_queries import (
     is_bool,
     is_constant_expr,
@@ -33,7 +34,6 @@ from gossamer_ir.verify.expressions.dtype_queries import (
     parse_dtype,
     with_lanes_of,
 )
-from gossamer_ir.verify.expressions.operand_dtypes import check_expr, require_condition
 
 DTypeTest: TypeAlias = Callable[[str], bool]
 

@@ -20,7 +20,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.support.message_texts import amount
 from gossamer_ir.verify.context import AT_ROOT, At, VerifyContext
 from gossamer_ir.verify.expressions.buffer_accesses import declared_buffer
-from gossamer_ir.verify.expressions.operand_dtypes import check_condition, check_expr, check_size
+from gossamer_ir.verify.expressions.check_expr import check_condition, check_expr, check_size
 from gossamer_ir.verify.statements.statement_checks import (
     THREAD_TAGS,
     check_bound_value,

@@ -29,8 +29,8 @@ from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.walk import collect, stmts
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.expressions.buffer_accesses import check_store
+from gossamer_ir.verify.expressions.check_expr import check_expr
 from gossamer_ir.verify.expressions.dtype_queries import parse_dtype
-from gossamer_ir.verify.expressions.operand_dtypes import check_expr
 
 _OTHER_ACCESSES: Any = tuple(kind for kind in ACCESSES if kind is not Atomic)
 

@@ -33,8 +33,8 @@ from gossamer_ir.traversal.walk import stmts
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.declarations.params_and_buffers import check_buffer
 from gossamer_ir.verify.expressions.buffer_accesses import check_region
+from gossamer_ir.verify.expressions.check_expr import check_condition, check_expr, check_size
 from gossamer_ir.verify.expressions.dtype_queries import parse_dtype
-from gossamer_ir.verify.expressions.operand_dtypes import check_condition, check_expr, check_size
 from gossamer_ir.verify.statements.atomics import check_marked_loop
 from gossamer_ir.verify.statements.region_coverage import check_regions
 

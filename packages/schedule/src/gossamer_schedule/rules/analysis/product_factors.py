@@ -6,7 +6,7 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.interchange.float8_operands import float8_factor
+from gossamer_ir.intrinsics.float8_operands import float8_factor
 from gossamer_ir.nodes import Binary, Call, Cast, Expr, Load
 
 

@@ -7,7 +7,7 @@ each element of the result has a thread.
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.n_m_operands import SPECIAL_OPERANDS, n_m_operands
+from gossamer_ir.intrinsics.n_m_operands import SPECIAL_OPERANDS, n_m_operands
 from gossamer_ir.nodes import Module
 from gossamer_machine import Grid
 from gossamer_schedule.rules.decisions.grids.grid_threads import run_rows_and_features

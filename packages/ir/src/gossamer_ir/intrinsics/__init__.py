@@ -1,0 +1,1 @@
+"""The semantics of intrinsics that several targets have, and their operands."""
