@@ -13,6 +13,7 @@ from gossamer_cuda_mma_sp.backend import CudaBackend
 from gossamer_cuda_mma_sp.device_code import DeviceCode
 from gossamer_cuda_mma_sp.intrinsics.n_m_intrinsics import n_m_intrinsic
 from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import PRODUCT_INTRINSICS
+from gossamer_cuda_mma_sp.target.gpu import gpu_of
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.script import parse_module
 from gossamer_lower import lower_to_flat
@@ -37,9 +38,11 @@ TILES = {
 }
 COPIES = {"cp.async.c": "LDGSTS", "ldmatrix.": "LDSM"}
 """Instructions of PTX by the start of their names, and what they are in machine code."""
-INT4_ARCHITECTURES = ("sm_80", "sm_86", "sm_89")
-"""The others have no matrix instructions of int4."""
 SPARSE_PRODUCTS = {each.operands: each for each in PRODUCT_INTRINSICS if each.is_sparse}
+FORMS = ("float16", "tfloat32", "int8", "float8_e4m3", "int4")
+"""A dtype for each size of elements and pattern; others have the same code but for names of instructions."""
+KINDS = {"float8_e4m3": "QMMA.SP", "int8": "IMMA.SP", "int4": "IMMA.SP"}
+"""The machine instructions of those that have others than "HMMA.SP"."""
 
 
 def ptx(module, architecture):
@@ -72,12 +75,13 @@ def test_each_matrix_instruction_is_one_of_the_hardware(name, architecture, tmp_
 
 
 def sparse_products(architectures):
-    """Return the pairs of an architecture and a dtype that it multiplies; int4 only before sm_90."""
+    """Return the pairs of an architecture and a dtype that it multiplies without emulation."""
+    gpus = {name: gpu_of(Target.parse(f"cuda-mma-sp:arch={name}")) for name in architectures}
     return [
         (architecture, dtype)
-        for architecture in architectures
-        for dtype in SPARSE_PRODUCTS
-        if not dtype.endswith("int4") or architecture in INT4_ARCHITECTURES
+        for architecture, gpu in gpus.items()
+        for dtype in FORMS
+        if SPARSE_PRODUCTS[dtype].is_on(gpu)
     ]
 
 
@@ -92,11 +96,14 @@ def test_a_product_with_a_2_4_matrix_has_no_spills(architecture, dtype, tmp_path
     assembled_without_spills(product_kernel(dtype, architecture), architecture, tmp_path)
 
 
-@pytest.mark.parametrize(("architecture", "dtype"), sparse_products(["sm_80", "sm_90a", "sm_120"]))
+@pytest.mark.parametrize(
+    ("architecture", "dtype"), sparse_products(["sm_80", "sm_89", "sm_90a", "sm_120"])
+)
 def test_a_product_with_a_2_4_matrix_uses_sparse_tensor_cores(architecture, dtype, tmp_path):
     text = product_kernel(dtype, architecture)
     counts = require_instructions(text, architecture, tmp_path)
-    kind = "IMMA.SP" if "int" in dtype else "HMMA.SP"
     # ptxas may unroll the loop over the depth.
-    assert count_of(counts, kind) >= text.count("mma.sp::ordered_metadata") > 0
+    assert (
+        count_of(counts, KINDS.get(dtype, "HMMA.SP")) >= text.count("mma.sp::ordered_metadata") > 0
+    )
     assert not any(count_of(counts, other) for other in ("FFMA", "HFMA2.MMA", "DFMA"))
