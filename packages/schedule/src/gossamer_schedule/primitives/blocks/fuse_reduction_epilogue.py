@@ -87,15 +87,15 @@ def fuse_reduction_epilogue(
                 Y[vi] = Y[vi] + A[vi, vj]
     """
     cursor = find_block(root, block=block)
-    after = find_block(root, block=epilogue)
+    epilogue_cursor = find_block(root, block=epilogue)
 
     reduction, start = _required_reduction(cursor)
     result = reduction.store.buffer
     require_allocated(find_buffer(root, buffer=result), root)
-    folded = required_epilogue(cursor, after, reduction)
-    top, moving = _required_nests(cursor, after)
-    _require_no_conflict(cursor, after, (top, moving), folded, result=result)
-    _require_same_elements(cursor, after, (top, moving), folded, result=result)
+    folded = required_epilogue(cursor, epilogue_cursor, reduction)
+    top, epilogue_nest = _required_nests(cursor, epilogue_cursor)
+    _require_no_conflict(cursor, epilogue_cursor, (top, epilogue_nest), folded, result=result)
+    _require_same_elements(cursor, epilogue_cursor, (top, epilogue_nest), folded, result=result)
 
     reducing = _starting_from_epilogue(cursor.node, reduction, folded, start=start)
     changed = cursor.replace_with((reducing,))
@@ -129,38 +129,45 @@ def _required_reduction(cursor: Cursor) -> tuple[Reduction, Expr]:
     return reduction, init.value
 
 
-def _required_nests(cursor: Cursor, after: Cursor) -> tuple[Cursor, Cursor]:
+def _required_nests(cursor: Cursor, epilogue_cursor: Cursor) -> tuple[Cursor, Cursor]:
     """Return the cursors at the nests of the reduction and of the epilogue, which follow in one body."""
-    moving = own_nest(after)
-    top = nest_beside(cursor, moving)
-    if top is None or not top.precedes(moving):
+    epilogue_nest = own_nest(epilogue_cursor)
+    top = nest_beside(cursor, epilogue_nest)
+    if top is None or not top.precedes(epilogue_nest):
         raise schedule_error(
             "fuse_reduction_epilogue.scope",
-            f"Block '{after.node.name}' is not after the nest of block '{cursor.node.name}', in the same "
-            "body.",
+            f"Block '{epilogue_cursor.node.name}' is not after the nest of block '{cursor.node.name}', in "
+            "the same body.",
         )
     # In a reduction loop, the epilogue runs in each iteration, but the reduction starts only once.
     around = reduction_loops(cursor.node, values_at(cursor)) & {loop.var for loop in top.loops}
     if around:
         raise schedule_error(
             "fuse_reduction_epilogue.scope",
-            f"Block '{after.node.name}' is in loop '{min(around)}', a reduction loop of block "
+            f"Block '{epilogue_cursor.node.name}' is in loop '{min(around)}', a reduction loop of block "
             f"'{cursor.node.name}', whose results are incomplete there.",
         )
-    return top, moving
+    return top, epilogue_nest
 
 
 def _require_no_conflict(
-    cursor: Cursor, after: Cursor, nests: tuple[Cursor, Cursor], epilogue: Epilogue, *, result: str
+    cursor: Cursor,
+    epilogue_cursor: Cursor,
+    nests: tuple[Cursor, Cursor],
+    epilogue: Epilogue,
+    *,
+    result: str,
 ) -> None:
     """Refuse other uses of the result, and accesses before the epilogue that conflict with it.
 
     The reduction stores to the epilogue's buffer, and reads its operand, earlier than the epilogue did.
     """
-    top, moving = nests
-    passed = (top.node, *top.siblings_until(moving))
+    top, epilogue_nest = nests
+    passed = (top.node, *top.siblings_until(epilogue_nest))
     target, reads = epilogue.store.buffer, buffers_accessed(epilogue.operand)
-    without = find_block(after.with_function(without_block(after)), block=cursor.node.name)
+    without = find_block(
+        epilogue_cursor.with_function(without_block(epilogue_cursor)), block=cursor.node.name
+    )
     conflicts = ({target} & buffers_named(*passed)) | (reads & outer_writes(passed))
     conflicts |= {result} & buffers_named(*function_with_replaced(without, ()).body)
     conflicts |= {result, target} & buffers_with_aliasing_indices(top.function)
@@ -168,33 +175,38 @@ def _require_no_conflict(
         raise schedule_error(
             "fuse_reduction_epilogue.other_access",
             f"Block '{cursor.node.name}' cannot take over the reads and stores of block "
-            f"'{after.node.name}', because of other uses of {quote(conflicts)}.",
+            f"'{epilogue_cursor.node.name}', because of other uses of {quote(conflicts)}.",
         )
 
 
 def _require_same_elements(
-    cursor: Cursor, after: Cursor, nests: tuple[Cursor, Cursor], epilogue: Epilogue, *, result: str
+    cursor: Cursor,
+    epilogue_cursor: Cursor,
+    nests: tuple[Cursor, Cursor],
+    epilogue: Epilogue,
+    *,
+    result: str,
 ) -> None:
     """Refuse the blocks unless both visit the same elements, and all elements of the result exist.
 
     They visit all elements, or those that loops around both of them select.
     """
-    top, moving = nests
+    top, epilogue_nest = nests
     own_loops = [
         tuple(step.parent for step in block.steps_from(nest))
-        for block, nest in ((cursor, top), (after, moving))
+        for block, nest in ((cursor, top), (epilogue_cursor, epilogue_nest))
     ]
     names = {loop.var for loops in own_loops for loop in loops}
     visited = []
     for pair in epilogue.pairs:
         theirs, ours = (
             resolve(item.value, values_at(block))
-            for item, block in zip(pair, (after, cursor), strict=True)
+            for item, block in zip(pair, (epilogue_cursor, cursor), strict=True)
         )
         if free_vars(theirs, ours) & names or theirs != ours:
             visited.append(pair)
     require_covered(BlockNest(cursor, own_loops[0]), [ours for _, ours in visited])
-    require_covered(BlockNest(after, own_loops[1]), [theirs for theirs, _ in visited])
+    require_covered(BlockNest(epilogue_cursor, own_loops[1]), [theirs for theirs, _ in visited])
     indices = tuple(index_var(ours.var) for _, ours in epilogue.pairs)
     iters = [ours for _, ours in epilogue.pairs]
     if not are_loads_safe(

@@ -94,6 +94,13 @@ class ParserContext:
         carets = self.source.carets(self.source.span_of(node))
         return ParseError(f"parse.{code}", message, hint=hint, text=carets)
 
+    def require_top(self, name: str, call: ast.Call) -> None:
+        """Refuse a call of `T.<name>` in the body of a statement (`parse.nested`)."""
+        if not self.is_top:
+            raise self.error(
+                "nested", f"T.{name} is allowed only at the top level of a function.", call
+            )
+
     def text_of(self, node: ast.AST) -> str:
         """Return the first 40 characters of a syntax node's text, for a message."""
         span = self.source.span_of(node)

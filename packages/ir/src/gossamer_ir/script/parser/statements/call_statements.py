@@ -239,10 +239,7 @@ def parse_call(context: ParserContext, call: ast.Call) -> Stmt | None:
         return None
     if name in FUNCTION_DECLARATION_PARSERS:
         # It holds for the whole function; in a loop or a branch it would seem to hold only there.
-        if not context.is_top:
-            raise context.error(
-                "nested", f"T.{name} is allowed only at the top level of a function.", call
-            )
+        context.require_top(name, call)
         FUNCTION_DECLARATION_PARSERS[name](context, call)
         return None
     parsers = {**CALL_STMT_PARSERS, **DECLARATION_PARSERS, **FUNCTION_DECLARATION_PARSERS}

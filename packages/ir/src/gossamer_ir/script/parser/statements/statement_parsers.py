@@ -131,10 +131,7 @@ def _parse_assign(context: ParserContext, node: ast.Assign) -> Stmt | None:
 
 
 def _parse_declare(context: ParserContext, target: str, name: str, call: ast.Call) -> None:
-    if not context.is_top:
-        raise context.error(
-            "nested", f"T.{name} is allowed only at the top level of a function.", call
-        )
+    context.require_top(name, call)
     unique_name = context.fresh(target)
     if name in AXIS_PARSERS:
         axis = context.mark(AXIS_PARSERS[name](context, unique_name, call), call)
