@@ -19,7 +19,7 @@ def checked_gradients(module, arguments, *, wrt=(), outputs=(), tolerance=1e-6):
     adjoint = verify(adjoint_module(module, wrt=wrt, outputs=outputs))
     names = [param.name for param in adjoint.functions[0].params]
     with_gradient = [name for name in arguments if f"{name}_grad" in names]
-    results = _run_copy(module, arguments)
+    results = run_on_copies(module, arguments)
     written = _handles_written(module)
     seeds = {name: _finite_seed(results[name], rng) for name in with_gradient if name in written}
     gradients = {
@@ -54,7 +54,7 @@ def _handles_written(module):
 def _difference(module, arguments, name, direction, seeds):
     """Return the central difference of the results, weighted by their gradients."""
     above, below = (
-        _run_copy(module, {**arguments, name: arguments[name] + step * direction})
+        run_on_copies(module, {**arguments, name: arguments[name] + step * direction})
         for step in (STEP, -STEP)
     )
     total = 0.0
@@ -65,7 +65,7 @@ def _difference(module, arguments, name, direction, seeds):
     return total
 
 
-def _run_copy(module, arguments):
+def run_on_copies(module, arguments):
     """Return the arguments after a run of the program, which leaves those that are passed as they are."""
     copied = {
         name: value.copy() if isinstance(value, np.ndarray) else value

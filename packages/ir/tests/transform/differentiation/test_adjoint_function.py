@@ -225,6 +225,19 @@ with T.sp.iteration([I, J], "SR", "most") as [i, j]:
     assert gradient.tolist() == [0.5, 0.5, 0.0, 2.0, 2.0, 1.0]
 
 
+def test_a_maximum_under_a_condition_has_the_gradients_of_differences():
+    body = """
+with T.sp.iteration([I, J], "SR", "most") as [i, j]:
+    with T.init():
+        C[i] = T.float64("-inf")
+    if A[i, j] < 2.0:
+        C[i] = T.max(C[i], A[i, j] * A[i, j])
+"""
+    buffers = {"A": "I, J", "C": "I"}
+    arguments = {**arguments_of(buffers), "a": np.array([1.0, -1.5, 2.5, 0.5, 0.25, 1.0])}
+    assert checked_gradients(program(body, buffers), arguments)["a"][2] == 0
+
+
 def test_only_what_the_gradients_need_is_passed():
     module = program(SPMM, SPMM_BUFFERS)
     assert names_of(adjoint_of(module, wrt=["B"])) == [

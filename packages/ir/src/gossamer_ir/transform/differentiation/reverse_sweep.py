@@ -42,11 +42,11 @@ GRADIENT = "_grad"
 
 
 class _Ties(msgspec.Struct, frozen=True):
-    """The buffer with the number of values that are equal to the result, and the statement that counts
+    """The buffer with the number of values that are equal to the result, and the statements that count
     them."""
 
     count: SparseBuffer
-    stmt: Stmt
+    stmts: tuple[Stmt, ...]
 
 
 class ReverseSweep:
@@ -111,7 +111,7 @@ class ReverseSweep:
         body: list[Stmt] = []
         if site.op in ("min", "max"):
             ties = self._count_ties(site)
-            seed, body = _split_among_ties(site, seed, ties.count), [ties.stmt]
+            seed, body = _split_among_ties(site, seed, ties.count), [*ties.stmts]
         elif site.op not in ("assign", "add"):
             raise _reduction_error(site, f"with the reducer '{site.op}'")
         for contribution in _sum_contributions(contributions(site.value, seed, self.active)):
@@ -152,10 +152,12 @@ class ReverseSweep:
         count = self._declare(replace(buffer, handle=None), f"{buffer.name}_count")
         one, zero = constant(1, buffer.dtype), zero_of(buffer.dtype)
         tie = Select(_is_result(site, buffer.dtype), one, zero)
-        stmt = accumulation(
+        counted = accumulation(
             site, count, site.indices, tie, conditions=site.conditions, is_first=True
         )
-        return _Ties(count, stmt)
+        # Under conditions, an iteration does not initialize what it adds to.
+        zeros = [assignment(count, zero)] if site.conditions else []
+        return _Ties(count, (*zeros, counted))
 
     def recompute_scratch(
         self, sites: Sequence[StoreSite], body: tuple[Stmt, ...]
