@@ -36,6 +36,14 @@ class OldApi(Plain):
     api_version = 1
 
 
+class NewApi(Plain):
+    api_version = 3
+
+
+class FractionalApi(Plain):
+    api_version = 2.0
+
+
 class ListOfCapabilities(Plain):
     capabilities = ("guard",)
 
@@ -59,6 +67,8 @@ def registering(*backends):
 
 
 old_api = registering(OldApi("old-api"))
+new_api = registering(NewApi("new-api"))
+fractional_api = registering(FractionalApi("fractional-api"))
 list_of_capabilities = registering(ListOfCapabilities("list-of-capabilities"))
 raising_probe = registering(RaisingProbe("raising-probe"))
 incomplete = registering(Incomplete())

@@ -9,6 +9,8 @@ from gossamer_ir.errors import ArgumentError, PluginError
 
 REASONS = {
     "old-api": r"written for version 1 of the plugin API; expected 2. Install a release",
+    "new-api": r"version 3 of the plugin API; expected 2. Install a newer release of gossamer",
+    "fractional-api": r"written for version 2.0 of the plugin API; expected 2. Install a release",
     "list-of-capabilities": "must declare its capabilities as a frozenset",
     "incomplete": "lacks targets, probe, machine, compile, load",
     "other-name": "must register one backend of its own name; it registers 'another'",

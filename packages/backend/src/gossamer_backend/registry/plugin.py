@@ -132,14 +132,8 @@ def _the_backend(name: str, backends: tuple[Any, ...]) -> Backend:
 def _required_protocol(name: str, backend: Any) -> Backend:
     # Before the members: those of another version of the API differ for that reason.
     version = getattr(backend, "api_version", None)
-    if version != API_VERSION:
-        raise PluginError(
-            "plugin.api_version",
-            f"The plugin '{name}' is written for version {version} of the plugin API; "
-            f"expected {API_VERSION}.",
-            hint="Install a release of the plugin for this version of gossamer. In the plugin, set "
-            "api_version to API_VERSION after the changes that docs/plugins.md lists.",
-        )
+    if type(version) is not int or version != API_VERSION:
+        raise _version_error(name, version)
     if missing := _missing_members(backend):
         raise PluginError(
             "plugin.members", f"The backend of the plugin '{name}' lacks {', '.join(missing)}."
@@ -152,6 +146,21 @@ def _required_protocol(name: str, backend: Any) -> Backend:
         )
     checked: Backend = backend
     return checked
+
+
+def _version_error(name: str, version: object) -> PluginError:
+    hint = (
+        "Install a release of the plugin for this version of gossamer. In the plugin, set "
+        "api_version to API_VERSION after the changes that docs/plugins.md lists."
+    )
+    if isinstance(version, int) and version > API_VERSION:
+        hint = "Install a newer release of gossamer, or an older one of the plugin."
+    return PluginError(
+        "plugin.api_version",
+        f"The plugin '{name}' is written for version {version!r} of the plugin API; "
+        f"expected {API_VERSION}.",
+        hint=hint,
+    )
 
 
 _MEMBERS = ("version", "capabilities", "targets", "probe", "machine", "compile", "load")
