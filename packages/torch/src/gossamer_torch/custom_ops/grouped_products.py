@@ -128,6 +128,7 @@ def sums_of_groups(
             groups=int(groups.indptr[-1]),
             panel=groups.panel,
         )
+    # The last panel may have rows after those of the result.
     return result[:rows]
 
 

@@ -80,6 +80,7 @@ def segment_sums(
         require_indices("sources", sources, len(x))
     products = x.new_empty((count, weights.shape[2]))
     for segment, chunk in _chunks(offsets, count):
+        # Into its rows of the result: a product of its own would be written, read and written again.
         torch.mm(_rows_at(x, sources, chunk), weights[segment], out=products[chunk])
     return products if targets is None else _sum_by_target(products, targets, rows)
 
@@ -162,6 +163,7 @@ def _grouped_sums(
     count = len(x) if sources is None else len(sources)
 
     def make() -> Groups:
+        # Checked where groups are made, and so once: groups are made again if one of the tensors has changed.
         bounds = _required_bounds(offsets, count)
         for name, index, size in (("sources", sources, len(x)), ("targets", targets, rows)):
             if index is not None:

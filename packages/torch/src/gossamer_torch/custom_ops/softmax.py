@@ -101,6 +101,7 @@ def _call_for_each_matrix(
         for rows in zip(*flat, strict=True):
             passed: dict[str, Any] = dict(zip(batch, map(shared_array, rows), strict=True))
             passed |= {**indices, "n": columns}
+            # `kept_pattern` has checked the indices, for all matrices of the batch and for later calls.
             kernel.bind(verified=tuple(indices), **passed)()
     return result
 
