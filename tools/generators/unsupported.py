@@ -44,7 +44,8 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Gradients": {
         "adjoint.expression": "an operation without a derivative, such as `floor` or a conversion to "
         "integers",
-        "adjoint.init": "an init that is not that of one update in the body of its iteration",
+        "adjoint.init": "an init that is not that of one update in the body of its iteration, or runs "
+        "again for an element",
         "adjoint.order": "elements that depend on others of the same buffer, and scratch memory that an "
         "iteration uses again",
         "adjoint.overwritten": "values that are lost: of a buffer that is overwritten in part, or read "

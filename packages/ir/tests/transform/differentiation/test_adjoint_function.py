@@ -238,6 +238,19 @@ with T.sp.iteration([I, J], "SR", "most") as [i, j]:
     assert checked_gradients(program(body, buffers), arguments)["a"][2] == 0
 
 
+def test_an_init_that_runs_again_for_an_element_is_refused():
+    body = """
+with T.sp.iteration([N], "R", "outer") as [j]:
+    with T.sp.iteration([I], "S", "inner") as [i]:
+        with T.init():
+            C[i] = 0.0
+        C[i] = C[i] + A[i] * B[j]
+"""
+    with pytest.raises(UnsupportedError) as caught:
+        adjoint_of(program(body, {"A": "I", "B": "N", "C": "I"}))
+    assert caught.value.code == "adjoint.init"
+
+
 def test_only_what_the_gradients_need_is_passed():
     module = program(SPMM, SPMM_BUFFERS)
     assert names_of(adjoint_of(module, wrt=["B"])) == [

@@ -26,6 +26,7 @@ from gossamer_ir.nodes import (
     Store,
     Unary,
 )
+from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import resolve
 
 StoreOp: TypeAlias = Literal["assign"] | ReduceOp
@@ -81,7 +82,8 @@ def store_sites(function: Function) -> tuple[StoreSite, ...]:
     """Return the stores of a function in the order in which they run.
 
     Raises `UnsupportedError`: `adjoint.statement` for other statements than iterations, stores, lets and
-    conditions; `adjoint.init` for an init that is not that of one update in its iteration.
+    conditions; `adjoint.init` for an init that is not that of one update in its iteration, or
+    runs again for an element.
     """
     collector = _SiteCollector()
     collector.visit_body(function.body, _Nest.around(function), {})
@@ -151,6 +153,10 @@ class _SiteCollector:
                 "adjoint is not defined.",
                 hint="Give each update an iteration with an init of its own.",
             )
+        kinds = zip(node.vars, node.kinds, strict=True)
+        spatial = {*nest.vars, *(name for name, kind in kinds if kind == "S")}
+        for site in used:
+            _require_one_init(site, spatial)
 
     def _add_store(self, store: Store, nest: _Nest) -> None:
         reduction = match_reduction(store)
@@ -190,3 +196,17 @@ def are_exclusive(first: StoreSite, second: StoreSite) -> bool:
     """Return whether two stores are in the two branches of one condition."""
     pairs = product(first.conditions, second.conditions)
     return any(one == Unary("not", other) or other == Unary("not", one) for one, other in pairs)
+
+
+def _require_one_init(site: StoreSite, spatial: set[str]) -> None:
+    """Raise `UnsupportedError` if the init runs again for an element: in each iteration over a variable that
+    is not reduced by the iteration of the init, and is in no index. Only the updates after the last one count
+    then."""
+    repeated = spatial - {name for index in site.indices for name in free_vars(index)}
+    if repeated:
+        raise UnsupportedError(
+            "adjoint.init",
+            f"The init of iteration '{site.name}' runs again for each '{min(repeated)}', so that its adjoint "
+            "is not defined.",
+            hint="Reduce over all axes in the iteration that has the init.",
+        )
