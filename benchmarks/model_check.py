@@ -16,7 +16,7 @@ from benchmarks.matrices import load_matrix
 from benchmarks.parts.choice import CHOICE_FEATURES, ChoiceTime
 from benchmarks.parts.processes.choice import CHOICE_CALLS
 from benchmarks.text_tables import Sheet
-from gossamer.operator_calls.row_order import properties_for
+from gossamer.operator_calls.prepared_formats.row_order import properties_for
 from gossamer.resolve_target import machine_for
 from gossamer_formats import SparseTensor
 from gossamer_machine.machine import Machine

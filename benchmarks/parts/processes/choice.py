@@ -17,7 +17,7 @@ from benchmarks.gossamer_operators import takes_vectors
 from benchmarks.harness.rounds import rotate_names
 from benchmarks.matrices import load_matrix
 from benchmarks.operator_case import OPERAND_OFFSET, aligned_copy
-from gossamer.operator_calls.chosen_format import PreparedMatrix, in_format
+from gossamer.operator_calls.prepared_formats.chosen_format import PreparedMatrix, in_format
 from gossamer.operators import operator_named
 from gossamer_formats import SparseTensor
 from gossamer_ir.support.arrays import Array

@@ -7,13 +7,13 @@ from typing import overload
 
 from gossamer.api.compile import ProgramSource, specialized_module
 from gossamer.api.prepare import choice_of
-from gossamer.operator_calls.chosen_format import PreparedMatrix
 from gossamer.operator_calls.operator_program import (
     OperatorProgram,
     Variant,
     module_of,
     program_for,
 )
+from gossamer.operator_calls.prepared_formats.chosen_format import PreparedMatrix
 from gossamer.operators import is_operator_name, operator_named
 from gossamer.pipeline import report_for_target
 from gossamer.resolve_target import resolve_elsewhere

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.operator_calls.chosen_format import CHOICE, PreparedMatrix, in_format
 from gossamer.operator_calls.operator import Operator
-from gossamer.operator_calls.row_order import properties_for
+from gossamer.operator_calls.prepared_formats.chosen_format import CHOICE, PreparedMatrix, in_format
+from gossamer.operator_calls.prepared_formats.row_order import properties_for
 from gossamer.operators import operator_named, product_names
 from gossamer.resolve_target import machine_for
 from gossamer.targets import DEFAULT_TARGET

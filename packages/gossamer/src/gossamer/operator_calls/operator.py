@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias
 import numpy as np
 from msgspec.structs import replace
 
-from gossamer.operator_calls.bind_kernel import bind_kernel
+from gossamer.operator_calls.binding.bind_kernel import bind_kernel
 from gossamer.operator_calls.fast_path.plans import Adapt, Plans
 from gossamer.operator_calls.fast_path.repeated_products import count_call
 from gossamer.operator_calls.format_operators import format_operator
@@ -30,7 +30,7 @@ from gossamer_ir.interchange.records import Decision, ScheduleReport, Target
 from gossamer_ir.support.typed_calls import typed
 
 if TYPE_CHECKING:
-    from gossamer.operator_calls.bound_kernels import BoundKernels
+    from gossamer.operator_calls.binding.bound_kernels import BoundKernels
 
 P = ParamSpec("P")
 
@@ -248,7 +248,7 @@ class Operator(Generic[P]):
         device = checked.device(out)
         if device != HOST:
             # Imported late: most arrays are on the host.
-            from gossamer.operator_calls.bind_on_device import bind_on_device
+            from gossamer.operator_calls.binding.bind_on_device import bind_on_device
 
             assert has_one_kernel(checked)
             call, _ = bind_on_device(self.program, checked, out=out, device=device, target=target)
@@ -258,7 +258,7 @@ class Operator(Generic[P]):
         )
         if is_in_parts(checked):
             # Imported late: most matrices have one format.
-            from gossamer.operator_calls.bind_parts import bind_parts
+            from gossamer.operator_calls.binding.bind_parts import bind_parts
 
             return bind_parts(self.program, checked, result, target=target, check=check)
         assert has_one_kernel(checked)

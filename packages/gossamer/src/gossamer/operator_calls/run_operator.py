@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gossamer.operator_calls.bind_kernel import prepare_kernel
+from gossamer.operator_calls.binding.bind_kernel import prepare_kernel
+from gossamer.operator_calls.binding.scaled_products import is_scaled, scale_output, with_factors
 from gossamer.operator_calls.fast_path.plans import Plans
 from gossamer.operator_calls.operands.checked_operands import (
     Operands,
@@ -14,7 +15,6 @@ from gossamer.operator_calls.operands.checked_operands import (
 from gossamer.operator_calls.operands.dense_operands import output_array
 from gossamer.operator_calls.operands.matrix_operand import MatrixOperand
 from gossamer.operator_calls.operator_program import OperatorProgram
-from gossamer.operator_calls.scaled_products import is_scaled, scale_output, with_factors
 from gossamer_backend import HOST, Device
 from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
@@ -68,7 +68,7 @@ def _run_on_device(
     target: str | Target | None,
 ) -> Array:
     # Imported late: most arrays are on the host.
-    from gossamer.operator_calls.bind_on_device import bind_on_device, bind_scaling
+    from gossamer.operator_calls.binding.bind_on_device import bind_on_device, bind_scaling
 
     assert has_one_kernel(operands), "the parts of a decomposition are on the host"
     call, on_device = bind_on_device(program, operands, out=out, device=device, target=target)
@@ -90,7 +90,7 @@ def _prepare(
     """Build all kernels, and return the function that computes a result by them."""
     if is_in_parts(operands):
         # Imported late: most matrices have one format.
-        from gossamer.operator_calls.bind_parts import bind_parts
+        from gossamer.operator_calls.binding.bind_parts import bind_parts
 
         return bind_parts(program, operands, result, target=target, plans=plans)
     assert has_one_kernel(operands)

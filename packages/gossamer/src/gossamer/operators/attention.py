@@ -276,7 +276,7 @@ def _compute_heads_on_device(
 ) -> Any:
     """Return the results of all heads of arrays of a device: one call for each, which does not wait."""
     # Imported late: most arrays are on the host.
-    from gossamer.operator_calls.bind_on_device import output_on_device
+    from gossamer.operator_calls.binding.bind_on_device import output_on_device
     from gossamer_backend.internal_api import subarray
 
     arrays = {name: [array] for name, array in zip("QKV", dense, strict=True)}

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from gossamer.operator_calls.binding.scaled_products import is_scaled
 from gossamer.operator_calls.operands.checked_operands import Operands
 from gossamer.operator_calls.operands.matrix_operand import MatrixOperand
 from gossamer.operator_calls.operands.product_operands import product_operands
 from gossamer.operator_calls.operator import operator
 from gossamer.operator_calls.operator_program import OperatorProgram
-from gossamer.operator_calls.scaled_products import is_scaled
 from gossamer.operators.spmv import spmv
 from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target

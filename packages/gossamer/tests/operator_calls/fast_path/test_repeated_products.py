@@ -10,10 +10,10 @@ from scipy import sparse
 
 import gossamer as gs
 import gossamer_tune
-from gossamer.operator_calls.chosen_format import CHOICE
 from gossamer.operator_calls.fast_path import repeated_products
 from gossamer.operator_calls.fast_path.plans import LAST_CALLS
 from gossamer.operator_calls.fast_path.repeated_products import count_call
+from gossamer.operator_calls.prepared_formats.chosen_format import CHOICE
 from gossamer.operators import operator_named
 from gossamer_formats import Decomposition
 from gossamer_formats.internal_api import replace_values

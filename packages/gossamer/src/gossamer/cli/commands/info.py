@@ -21,7 +21,7 @@ from gossamer.cli.options import (
     require_memory,
     require_range,
 )
-from gossamer.operator_calls.row_order import properties_for
+from gossamer.operator_calls.prepared_formats.row_order import properties_for
 from gossamer.resolve_target import machine_for, resolve_elsewhere
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import get_num_threads, set_num_threads

@@ -28,8 +28,11 @@ from gossamer_ir.support.bounded_dict import put_bounded
 from gossamer_ir.support.fork import compiling
 
 if TYPE_CHECKING:
-    from gossamer.operator_calls.chosen_format import ConvertedPattern, PreparedMatrix
     from gossamer.operator_calls.operator_program import OperatorProgram
+    from gossamer.operator_calls.prepared_formats.chosen_format import (
+        ConvertedPattern,
+        PreparedMatrix,
+    )
     from gossamer_tune import FormatChoice
 
 MIN_NONZEROS = 1 << 14
@@ -129,7 +132,9 @@ class RepeatedProducts:
 
     def _choose(self, tensor: SparseTensor, sizes: tuple[int, ...], history: CallHistory) -> None:
         """Choose a format, and the numbers of calls that pay for it."""
-        from gossamer.operator_calls.chosen_format import CHOICE  # Imported late: rarely due.
+        from gossamer.operator_calls.prepared_formats.chosen_format import (
+            CHOICE,  # Imported late: rarely due.
+        )
 
         with compiling:
             if history.choice is not None:
@@ -146,7 +151,7 @@ class RepeatedProducts:
         self, tensor: SparseTensor, values: StoredValues, history: CallHistory
     ) -> PreparedMatrix:
         """Return a tensor in the chosen format; itself if its pattern cannot be converted."""
-        from gossamer.operator_calls.chosen_format import matrix_with_values
+        from gossamer.operator_calls.prepared_formats.chosen_format import matrix_with_values
 
         if history.converted is None:
             with compiling:
@@ -163,7 +168,7 @@ class RepeatedProducts:
     def _convert(self, tensor: SparseTensor, history: CallHistory) -> None:
         """Convert the pattern to the chosen format, unless it takes too much memory or has zeros added: then
         nothing is due any more."""
-        from gossamer.operator_calls.chosen_format import (
+        from gossamer.operator_calls.prepared_formats.chosen_format import (
             CHOICE,
             has_added_zeros,
             pattern_in_format,
@@ -209,7 +214,7 @@ def count_call(program: OperatorProgram, tensor: SparseTensor, dense: Any) -> Co
 def _repeated_products(tensor: SparseTensor) -> RepeatedProducts | None:
     """Return a new count of the calls with tensors of a pattern in CSR; None if they are never converted,
     because the pattern is small, was prepared, or has duplicates, which a conversion would add."""
-    from gossamer.operator_calls.chosen_format import CHOICE
+    from gossamer.operator_calls.prepared_formats.chosen_format import CHOICE
 
     if CHOICE.find(tensor.pattern) or not is_format(tensor.description, "csr"):
         return None
@@ -232,7 +237,7 @@ def _history(matrix: SparseTensor, program: OperatorProgram, sizes: tuple[int, .
 
 def _choice(matrix: SparseTensor, sizes: tuple[int, ...]) -> FormatChoice:
     """Return the choice among formats in which results are the same but for rounding."""
-    from gossamer.operator_calls.row_order import properties_for
+    from gossamer.operator_calls.prepared_formats.row_order import properties_for
     from gossamer.resolve_target import machine_for
     from gossamer_tune import Workload, choose_format
 

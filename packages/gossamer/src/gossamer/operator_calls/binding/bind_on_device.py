@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gossamer.operator_calls.binding.scaled_products import SCALING
 from gossamer.operator_calls.operands.checked_operands import (
     Operands,
     kernel_arguments,
@@ -21,7 +22,6 @@ from gossamer.operator_calls.operands.device_operands import device_view, requir
 from gossamer.operator_calls.operands.matrix_operand import KernelMatrix
 from gossamer.operator_calls.operator_kernels import KernelRequest, kernel_for
 from gossamer.operator_calls.operator_program import OperatorProgram, Variant
-from gossamer.operator_calls.scaled_products import SCALING
 from gossamer.targets import DEFAULT_TARGET, parse_target
 from gossamer_backend import BoundCall, Device
 from gossamer_ir.errors import ArgumentError

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gossamer as gs
-from gossamer.operator_calls import bind_on_device
+from gossamer.operator_calls.binding import bind_on_device
 from gossamer_ir.errors import ArgumentError
 
 ADDRESS = 1 << 40

@@ -74,7 +74,7 @@ def _convert(
     if name in COMPOSABLE_FORMATS.names():
         return decompose(matrix, name, **parameters)
     if estimate.is_ordered:
-        from gossamer.operator_calls.row_order import row_order
+        from gossamer.operator_calls.prepared_formats.row_order import row_order
 
         return convert(matrix, name, order=row_order(matrix), **parameters)
     parts = format_named(name).parts_for_products

@@ -13,8 +13,11 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from gossamer.operator_calls.bind_parts_at_once import bind_parts_at_once, is_computed_at_once
-from gossamer.operator_calls.bound_kernels import BoundKernels
+from gossamer.operator_calls.binding.bind_parts_at_once import (
+    bind_parts_at_once,
+    is_computed_at_once,
+)
+from gossamer.operator_calls.binding.bound_kernels import BoundKernels
 from gossamer.operator_calls.fast_path.plans import Plans
 from gossamer.operator_calls.operands.checked_operands import Operands
 from gossamer.operator_calls.operands.dense_operands import RESULT_DTYPES

@@ -24,7 +24,7 @@ from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
 
 if TYPE_CHECKING:
-    from gossamer.operator_calls.bound_kernels import BoundKernels
+    from gossamer.operator_calls.binding.bound_kernels import BoundKernels
 
 
 def prepare_kernel(
@@ -66,7 +66,7 @@ def bind_kernel(
     if len(ranges) == 1:
         return whole
     # Imported late: few calls take so long.
-    from gossamer.operator_calls.bound_kernels import BoundKernels
+    from gossamer.operator_calls.binding.bound_kernels import BoundKernels
 
     calls = [kernel.bind(verified=verified, **range_arguments) for range_arguments in ranges]
     return BoundKernels(calls, whole.arguments)
