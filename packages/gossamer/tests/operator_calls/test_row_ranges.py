@@ -13,7 +13,8 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.operator_calls.binding import bind_kernel, row_ranges
+from gossamer.operator_calls import row_ranges
+from gossamer.operator_calls.binding import bind_kernel
 from gossamer.operator_calls.binding.bound_kernels import BoundKernels
 from gossamer.operator_calls.operands import csr_matrix, long_rows
 from gossamer_formats import from_scipy
