@@ -127,8 +127,8 @@ class Plans:
     def run_again(
         self, tensor: SparseTensor, dense: tuple[Any, ...], out: Array | None
     ) -> Array | None:
-        """Count a call with a tensor that is due for nothing, and return the result by the plan of the last
-        call; None if there is none that accepts the operands."""
+        """Return the result by the plan of the last such call with the tensor, and count the call. None if
+        there is no such plan, if it refuses the operands, or if another format is to be considered now."""
         first = dense[0]
         calls = LAST_CALLS.find(tensor)
         if calls is None or type(first) is not ndarray:
