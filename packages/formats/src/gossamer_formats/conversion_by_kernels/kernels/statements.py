@@ -75,7 +75,7 @@ def store_local(name: str, value: Expr) -> Store:
 def loop(name: str, start: Expr, end: Expr, body: Iterable[Stmt]) -> For:
     """Return the loop over the integers from `start` to `end` - 1.
 
-    The body may be empty: `loop_nest` then puts the inner levels of a nest into it.
+    The body may be empty: `wrap_in_nest` then puts the inner levels of a nest into it.
     """
     return For(name, start, sub(end, start), tuple(body))
 
