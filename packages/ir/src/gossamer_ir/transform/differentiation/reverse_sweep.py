@@ -32,7 +32,11 @@ from gossamer_ir.transform.differentiation.accumulations import (
 )
 from gossamer_ir.transform.differentiation.active_buffers import reads_of
 from gossamer_ir.transform.differentiation.expression_gradients import Contribution, contributions
-from gossamer_ir.transform.differentiation.store_sites import StoreSite, visits_all_elements
+from gossamer_ir.transform.differentiation.store_sites import (
+    StoreSite,
+    require_one_init,
+    visits_all_elements,
+)
 from gossamer_ir.transform.split_init import axes_of_init
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_read
 from gossamer_ir.traversal.names import Namer
@@ -106,6 +110,7 @@ class ReverseSweep:
 
     # Other operations: refused.
     def _adjoint_of(self, site: StoreSite) -> list[Stmt]:
+        require_one_init(site)
         gradient = self._gradients[site.buffer]
         seed: Expr = Load(gradient.name, site.indices, gradient.dtype)
         body: list[Stmt] = []

@@ -82,8 +82,7 @@ def store_sites(function: Function) -> tuple[StoreSite, ...]:
     """Return the stores of a function in the order in which they run.
 
     Raises `UnsupportedError`: `adjoint.statement` for other statements than iterations, stores, lets and
-    conditions; `adjoint.init` for an init that is not that of one update in its iteration, or
-    runs again for an element.
+    conditions; `adjoint.init` for an init that is not that of one update in its iteration.
     """
     collector = _SiteCollector()
     collector.visit_body(function.body, _Nest.around(function), {})
@@ -153,10 +152,6 @@ class _SiteCollector:
                 "adjoint is not defined.",
                 hint="Give each update an iteration with an init of its own.",
             )
-        kinds = zip(node.vars, node.kinds, strict=True)
-        spatial = {*nest.vars, *(name for name, kind in kinds if kind == "S")}
-        for site in used:
-            _require_one_init(site, spatial)
 
     def _add_store(self, store: Store, nest: _Nest) -> None:
         reduction = match_reduction(store)
@@ -198,11 +193,15 @@ def are_exclusive(first: StoreSite, second: StoreSite) -> bool:
     return any(one == Unary("not", other) or other == Unary("not", one) for one, other in pairs)
 
 
-def _require_one_init(site: StoreSite, spatial: set[str]) -> None:
-    """Raise `UnsupportedError` if the init runs again for an element: in each iteration over a variable that
-    is not reduced by the iteration of the init, and is in no index. Only the updates after the last one count
-    then."""
-    repeated = spatial - {name for index in site.indices for name in free_vars(index)}
+def require_one_init(site: StoreSite) -> None:
+    """Raise `UnsupportedError` if the init of a store runs again for an element: in each iteration around
+    that of the init whose variable is in no index. Only the updates after the last one count then."""
+    if site.init is None:
+        return
+    of_init = site.iteration_ids[-1]
+    numbers = zip(site.vars, site.iteration_ids, strict=True)
+    repeated = {name for name, number in numbers if number != of_init}
+    repeated -= {name for index in site.indices for name in free_vars(index)}
     if repeated:
         raise UnsupportedError(
             "adjoint.init",
